@@ -1,0 +1,121 @@
+//! The three kinds of number that Leakscope shows, as three types: what is *measured* from the model and the
+//! data, what is *proved* for every attacker of a stated kind, and what one attack was *observed* to achieve.
+//! They do not convert into one another, so no report can print an attack's success as a guarantee.
+
+use serde::{Deserialize, Serialize};
+
+/// A number computed from the model and the data: exact, or an estimate with its standard error.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// The value.
+    pub value: f64,
+    /// Standard error of an estimate; absent where the value is exact.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub standard_error: Option<f64>,
+}
+
+impl Measured {
+    /// An exactly computed number.
+    pub fn exact(value: f64) -> Self {
+        Self { value, standard_error: None }
+    }
+}
+
+/// Which side of the truth a bound lies on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Direction {
+    /// The true value is never below: the attacker's error is at least this.
+    AtLeast,
+    /// The true value is never above: the attacker's success is at most this.
+    AtMost,
+}
+
+/// The theorem a bound rests on. Everything a reader must know to use the number hangs on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Theorem {
+    /// Variance of an unbiased estimate of one attribute.
+    CramerRao,
+    /// Mean squared error over a whole record of an unbiased estimate.
+    CramerRaoRecord,
+    /// Error of any estimate, biased or not, averaged over a prior.
+    VanTrees,
+}
+
+impl Theorem {
+    /// Paper and equation.
+    pub fn source(self) -> &'static str {
+        match self {
+            Self::CramerRao => "Cramér–Rao; Hannun, Guo, van der Maaten 2021, eq. 11–12",
+            Self::CramerRaoRecord => "Cramér–Rao; Edmunds 2024, eq. 1.2",
+            Self::VanTrees => "van Trees inequality; Edmunds 2024, eq. 1.3",
+        }
+    }
+
+    /// What must hold for the bound to hold.
+    pub fn assumptions(self) -> &'static [&'static str] {
+        match self {
+            Self::CramerRao => &[
+                "the attacker sees the released coefficients and may know every other value of the table",
+                "the estimate is unbiased",
+                "the noise is Gaussian, independent in every coefficient, and the model is at its minimiser",
+                "the encoding (levels, scaling, components) is public",
+            ],
+            Self::CramerRaoRecord => &[
+                "the attacker sees the released coefficients and may know every other record",
+                "the estimate of the record is unbiased",
+                "the noise is Gaussian, independent in every coefficient, and the model is at its minimiser",
+                "the encoding (levels, scaling, components) is public",
+            ],
+            Self::VanTrees => &[
+                "the attacker sees the released coefficients and may know every other value of the table",
+                "the secret is drawn from a normal distribution with the stated spread",
+                "the expected information over that distribution is taken to be the average over the records of the table",
+                "the noise is Gaussian, independent in every coefficient, and the model is at its minimiser",
+            ],
+        }
+    }
+}
+
+/// A number proved for *every* attacker of a stated kind.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Bound {
+    /// The bound, rounded to the safe side.
+    pub value: f64,
+    /// Which side of the truth it lies on.
+    pub direction: Direction,
+    /// What it rests on.
+    pub theorem: Theorem,
+}
+
+/// Bounds give way by this much, relative, so that rounding in their computation never makes them too strong.
+const SAFETY: f64 = 1e-12;
+
+impl Bound {
+    /// A lower bound, moved down by the safety margin.
+    pub fn at_least(value: f64, theorem: Theorem) -> Self {
+        Self { value: value - value.abs() * SAFETY, direction: Direction::AtLeast, theorem }
+    }
+
+    /// An upper bound, moved up by the safety margin.
+    pub fn at_most(value: f64, theorem: Theorem) -> Self {
+        Self { value: value + value.abs() * SAFETY, direction: Direction::AtMost, theorem }
+    }
+}
+
+/// What one attack achieved in trials: evidence, never a guarantee.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Observed {
+    /// The average over trials.
+    pub value: f64,
+    /// Lower end of the 95% interval over trials.
+    pub ci_low: f64,
+    /// Upper end of the 95% interval over trials.
+    pub ci_high: f64,
+    /// Number of independent trials (noise draws).
+    pub trials: u64,
+    /// Seed of the generator.
+    pub seed: u64,
+}

@@ -1,0 +1,62 @@
+//! What can go wrong in the mathematics, as data: callers that know column names turn these into advice.
+
+/// The result of a computation of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why a computation has no answer. Columns are indices into the encoded columns of the model.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A value that must be finite, or inside a range, is not.
+    #[error("{what} is {value}: expected {expected}")]
+    OutOfRange {
+        /// Name of the quantity, as the user knows it.
+        what: &'static str,
+        /// What it was.
+        value: f64,
+        /// What it should have been, in words.
+        expected: &'static str,
+    },
+    /// Two things that must agree in size do not.
+    #[error("{what} has length {found}, expected {expected}")]
+    Shape {
+        /// Name of the quantity.
+        what: &'static str,
+        /// Its length.
+        found: usize,
+        /// The length it must have.
+        expected: usize,
+    },
+    /// The Hessian is singular: `column` is a linear combination of `of` (empty: it is zero or constant).
+    #[error("column {column} is a linear combination of columns {of:?}: the minimiser is not unique")]
+    Singular {
+        /// The dependent column.
+        column: usize,
+        /// The columns it depends on.
+        of: Vec<usize>,
+    },
+    /// A hyperplane separates the two classes, so the unregularised minimiser is infinite.
+    #[error("the classes are separable: without l2 the minimiser is infinite")]
+    Separable,
+    /// The solver stopped short of its tolerance.
+    #[error(
+        "no convergence after {iterations} iterations: relative gradient {gradient:.2e}, tolerance {tolerance:.0e}"
+    )]
+    NoConvergence {
+        /// Newton iterations made.
+        iterations: usize,
+        /// Relative norm of the gradient where it stopped.
+        gradient: f64,
+        /// What it should have been.
+        tolerance: f64,
+    },
+    /// There are no rows to compute with.
+    #[error("there are no rows")]
+    Empty,
+    /// The caller asked to stop (Ctrl-C).
+    #[error("stopped on request")]
+    Interrupted,
+    /// The source of the rows failed: its own message, passed through.
+    #[error("{0}")]
+    Source(String),
+}

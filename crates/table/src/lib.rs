@@ -1,0 +1,1 @@
+//! CSV and Parquet to encoded blocks of rows.
