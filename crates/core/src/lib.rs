@@ -14,6 +14,8 @@
 
 pub mod claim;
 pub mod error;
+pub mod glm;
+pub mod linalg;
 pub mod num;
 pub mod rows;
 
