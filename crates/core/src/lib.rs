@@ -14,6 +14,7 @@
 
 pub mod claim;
 pub mod error;
+pub mod fisher;
 pub mod glm;
 pub mod linalg;
 pub mod num;
