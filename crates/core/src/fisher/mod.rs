@@ -11,7 +11,8 @@ mod sets;
 pub use sets::SetSums;
 
 use crate::glm::{C, Fit};
-use crate::linalg::{Cholesky, condition, dot, matmul, matmul_transposed, norm, symmetric_eigen, times};
+use crate::linalg::{Cholesky, condition, dot, largest_eigenvalue, matmul, matmul_transposed, norm};
+use crate::linalg::{symmetric_eigen, times};
 use crate::rows::Block;
 use crate::{Error, Result};
 use secular::{Problem, top_eigenvalues};
@@ -204,7 +205,7 @@ impl Geometry {
         self.terms(block, out);
         out.v.resize(n * p, 0.0);
         matmul(&block.x, &self.t, (n, p, p), &mut out.v);
-        self.whole_records(n, p, out);
+        self.whole_records(block, out);
         out.projected.resize(n * self.projections_width, 0.0);
         matmul(&block.x, &self.projections, (n, p, self.projections_width), &mut out.projected);
         self.attributes_of_records(block, out);
@@ -216,7 +217,7 @@ impl Geometry {
         self.terms(block, out);
         out.v.resize(n * p, 0.0);
         matmul(&block.x, &self.t, (n, p, p), &mut out.v);
-        self.whole_records(n, p, out);
+        self.whole_records(block, out);
     }
 
     /// Derivatives, loss and gradient norm.
@@ -240,9 +241,10 @@ impl Geometry {
         if self.release.label_secret { C * C } else { 0.0 }
     }
 
-    fn whole_records(&self, n: usize, p: usize, out: &mut Records) {
+    fn whole_records(&self, block: &Block, out: &mut Records) {
+        let (n, p, d) = (block.len(), block.width, self.data_width());
         let (c2, gain) = (self.c2(), self.release.gain());
-        let dimensions = (self.data_width() + usize::from(self.release.label_secret)).max(1) as f64;
+        let dimensions = (d + usize::from(self.release.label_secret)).max(1) as f64;
         let (v, r, a, omega) = (&out.v, &out.r, &out.a, &out.omega);
         let (eta, dfil, h2) = (&mut out.eta, &mut out.dfil, &mut out.h2);
         for buffer in [&mut *eta, &mut *dfil, &mut *h2] {
@@ -256,11 +258,20 @@ impl Geometry {
             v: &v[i * p..(i + 1) * p],
             u: &self.u,
         };
-        top_eigenvalues(&self.g, n, problem, |i, top| eta[i] = omega[i] * gain * top.max(0.0).sqrt());
+        top_eigenvalues(&self.g, n, problem, |i, top| eta[i] = top.max(0.0));
         for i in 0..n {
             let Problem { r2, alpha, beta, v, u } = problem(i);
             h2[i] = dot(v, v);
-            let trace = r2 * self.g_sum + 2.0 * beta * dot(v, u) + alpha * h2[i];
+            let mut trace = r2 * self.g_sum + 2.0 * beta * dot(v, u) + alpha * h2[i];
+            // ‖u‖² ≤ g₁‖w_S‖², so these two bound the third part, 2β‖v‖‖u‖, as well.
+            if eta[i] < CANCELLED * (r2 * self.g.first().copied().unwrap_or(0.0) + alpha * h2[i]) {
+                let data_columns: Vec<f64> =
+                    self.inverse.chunks_exact(p).flat_map(|row| &row[..d]).copied().collect();
+                let parts = (a[i], r[i], c2.sqrt());
+                let careful = self.carefully(parts, &self.w_data[..d], &data_columns, block.row(i));
+                (eta[i], trace) = careful.unwrap_or((eta[i], trace));
+            }
+            eta[i] = omega[i] * gain * eta[i].sqrt();
             dfil[i] = (omega[i] * gain).powi(2) * trace.max(0.0) / dimensions;
         }
     }
@@ -295,8 +306,15 @@ impl Geometry {
                     v: &attribute.w,
                     u: &projected[of(i)..of(i) + m],
                 };
+                let w2 = dot(&attribute.w, &attribute.w);
                 top_eigenvalues(&attribute.gamma, n, problem, |i, top| {
-                    attribute_eta[i * count + k] = omega[i] * gain * top.max(0.0).sqrt();
+                    let Problem { r2, alpha, .. } = problem(i);
+                    let size = r2 * attribute.gamma.first().copied().unwrap_or(0.0) + alpha * w2;
+                    let careful = (top < CANCELLED * size)
+                        .then(|| self.carefully((a[i], r[i], 0.0), &attribute.w, &attribute.hb, block.row(i)))
+                        .flatten();
+                    let top = careful.map_or(top.max(0.0), |(top, _)| top);
+                    attribute_eta[i * count + k] = omega[i] * gain * top.sqrt();
                 });
             }
         }
@@ -307,10 +325,29 @@ impl Geometry {
         let h = times(&self.inverse, x);
         h.iter().zip(&attribute.hb).map(|(h, b)| (aw * h + r * b).powi(2)).sum()
     }
+
+    /// Square of the spectral and of the Frobenius norm of `J = [a H⁻¹x wᵀ + r H⁻¹B, c H⁻¹x]`, formed before it is
+    /// squared: for the rare record where its parts cancel (one column and no intercept, `a x w ≈ −r`; or H far from
+    /// a multiple of the identity), and the square of what is left drowns in the rounding of theirs. `hb` is p × m.
+    fn carefully(&self, (a, r, c): (f64, f64, f64), w: &[f64], hb: &[f64], x: &[f64]) -> Option<(f64, f64)> {
+        let (h, m) = (times(&self.inverse, x), w.len());
+        if m == 0 {
+            return None;
+        }
+        let mut jacobian = Vec::with_capacity(x.len() * (m + 1));
+        for (h, hb) in h.iter().zip(hb.chunks_exact(m)) {
+            jacobian.extend(hb.iter().zip(w).map(|(b, w)| a * h * w + r * b));
+            jacobian.push(c * h);
+        }
+        let mut gram = vec![0.0; (m + 1) * (m + 1)];
+        matmul_transposed(&jacobian, &jacobian, (m + 1, x.len(), m + 1), &mut gram);
+        Some((largest_eigenvalue(&gram, m + 1).ok()?, dot(&jacobian, &jacobian)))
+    }
 }
 
-/// Share of the terms of a sum that may be left before it is worth computing again without cancellation.
-const CANCELLED: f64 = 1e-4;
+/// Share of the parts of a sum of squares that may be left before it is computed again without cancellation: a
+/// rounding of the parts is then 2ε/1e-3 = 4e-13 of the square and half as much of η.
+const CANCELLED: f64 = 1e-3;
 
 fn prepare(
     inverse: &[f64],
