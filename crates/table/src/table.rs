@@ -176,6 +176,17 @@ impl Table {
         })
     }
 
+    /// Where a column of text is nearly all numbers: its first cell that is none.
+    pub(crate) fn odd_cell(&self, column: usize) -> Option<(error::Place, &str)> {
+        self.inner.files.iter().find_map(|file| match &file.source {
+            Source::Csv(csv) => {
+                let (row, cell) = csv.odd[file.fields[column]].as_ref()?;
+                Some((csv.place(*row), cell.as_str()))
+            }
+            Source::Parquet(_) => None,
+        })
+    }
+
     pub(crate) fn first_path(&self) -> PathBuf {
         self.paths().next().map(PathBuf::from).unwrap_or_default()
     }

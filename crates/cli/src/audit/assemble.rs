@@ -158,7 +158,7 @@ impl Found<'_> {
             least: m.least.records().iter().take(LISTED).map(|k| self.record(k)).collect(),
             sample: m.sample.clone().into_points(),
             min_mse: Bound::at_least(1.0 / dfil.max, Theorem::CramerRaoRecord),
-            min_mse_with_prior: self.van_trees_of_records(dfil.mean),
+            min_mse_with_prior: self.van_trees_of_records(),
             loss: m.loss.summary(),
             gradient_norm: m.gradient_norm.summary(),
             dfil,
@@ -167,19 +167,20 @@ impl Found<'_> {
         }
     }
 
-    /// Per column that varies: `1/(E[tr I]/|V| + mean of 1/variance)`. The information of constant columns is counted
-    /// with the others, which only weakens the bound.
-    fn van_trees_of_records(&self, dfil_mean: f64) -> Bound {
+    /// Mean over the columns that vary of `1/(E[I_jj] + 1/variance_j)`: van Trees for each of them, which is never
+    /// weaker than Edmunds' form with the means of both.
+    fn van_trees_of_records(&self) -> Bound {
         let d = self.geometry.data_width();
-        let mut variances = self.measured.spread.variances(d);
-        if !self.geometry.release().label_secret {
-            variances.pop();
-        }
-        let dimensions = variances.len() as f64;
-        let varying: Vec<f64> = variances.into_iter().filter(|v| *v > 0.0).collect();
-        let count = varying.len().max(1) as f64;
-        let prior = varying.iter().map(|v| 1.0 / v).sum::<f64>() / count;
-        Bound::at_least(1.0 / (dfil_mean * dimensions / count + prior), Theorem::VanTrees)
+        let information = self.geometry.mean_information(&self.measured.whole);
+        let variances = self.measured.spread.variances(d);
+        let errors: Vec<f64> = information
+            .iter()
+            .zip(&variances)
+            .filter(|(_, variance)| **variance > 0.0)
+            .map(|(information, variance)| 1.0 / (information + 1.0 / variance))
+            .collect();
+        let mean = errors.iter().sum::<f64>() / errors.len().max(1) as f64;
+        Bound::at_least(mean, Theorem::VanTrees)
     }
 
     fn record(&self, kept: &Kept) -> report::Record {

@@ -18,7 +18,6 @@ use crate::output::{Folder, Pending};
 use crate::{Failure, Result};
 use leakscope_core::fisher::{Directions, Geometry, Release};
 use leakscope_core::glm::{self, Family, Fit, Penalty};
-use leakscope_core::rows::Rows;
 use leakscope_report::Audit;
 use leakscope_report::audit::{SigmaSource, Timings};
 use leakscope_table::{
@@ -210,11 +209,6 @@ fn solved(sigma: f64, flag: &str) -> Result<f64> {
 /// Whether a target is two coded classes.
 fn two_class(encoding: &Encoding) -> bool {
     matches!(encoding.target.coding, leakscope_table::TargetCoding::TwoClass { .. })
-}
-
-/// Rows as the mathematics sees them, for a count.
-fn count(rows: &impl Rows) -> u64 {
-    rows.len()
 }
 
 impl Measured {

@@ -24,8 +24,9 @@ pub(crate) fn derivatives(family: Family, z: f64, y: f64) -> (f64, f64, f64) {
     match family {
         Family::Linear => (z - y, 1.0, -1.0),
         Family::Logistic => {
-            let s = 1.0 / (1.0 + (-z).exp());
-            (s - y, s * (1.0 - s), -1.0)
+            // s(z) − y = (1 − y)s(z) − y s(−z), where nothing cancels for a label of 0 or 1.
+            let s = |z: f64| 1.0 / (1.0 + (-z).exp());
+            ((1.0 - y) * s(z) - y * s(-z), s(z) * s(-z), -1.0)
         }
         Family::Poisson => (z.exp() - y, z.exp(), -1.0),
     }
