@@ -1,14 +1,15 @@
-"""Coefficients of scikit-learn's generalised linear models, for `leakscope_core::glm::fit` to be compared with.
+"""Coefficients of scikit-learn's generalised linear models, to compare `leakscope_core::glm::fit` with.
 
 Writes `sklearn_golden.json` beside this script. Needs numpy and scikit-learn. Leakscope minimises
 
     sum_i omega_i loss(w.x_i + b, y_i) + (n l2 / 2) ||w||^2          n = number of rows, b not penalised
 
-    Ridge(alpha)               sum omega (y - z)^2 + alpha ||w||^2                        alpha = n l2 (both sides halved)
-    LinearRegression           the same without a penalty
-    LogisticRegression(C)      C sum omega loss + ||w||^2 / 2                             C = 1 / (n l2)
-    PoissonRegressor(alpha)    sum omega (e^z - y z) / sum omega + alpha ||w||^2 / 2      alpha = n l2 / sum omega
-                               (half the mean deviance, up to a constant): l2 itself without weights
+    Ridge(alpha)             sum omega (y - z)^2 + alpha ||w||^2       alpha = n l2 (both sides halved)
+    LinearRegression         the same without a penalty
+    LogisticRegression(C)    C sum omega loss + ||w||^2 / 2            C = 1 / (n l2)
+    PoissonRegressor(alpha)  sum omega (e^z - y z) / sum omega + alpha ||w||^2 / 2
+                             (half the mean deviance, up to a constant) alpha = n l2 / sum omega,
+                             which is l2 itself without weights
 
     python make_sklearn_golden.py
 """
@@ -21,6 +22,8 @@ import sklearn
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, Ridge
 
 TOLERANCE = 1e-14
+NEWTON = {"solver": "newton-cholesky", "tol": TOLERANCE, "max_iter": 1000}
+SETTINGS = [(0.0, True, False), (0.05, True, False), (0.02, False, True), (1.0, True, True)]
 
 
 def model(family, l2, intercept, n, total_weight):
@@ -30,9 +33,8 @@ def model(family, l2, intercept, n, total_weight):
         return Ridge(alpha=n * l2, fit_intercept=intercept, solver="cholesky", tol=TOLERANCE)
     if family == "logistic":
         c = 1 / (n * l2) if l2 > 0 else np.inf
-        return LogisticRegression(C=c, fit_intercept=intercept, solver="newton-cholesky", tol=TOLERANCE, max_iter=1000)
-    alpha = n * l2 / total_weight
-    return PoissonRegressor(alpha=alpha, fit_intercept=intercept, solver="newton-cholesky", tol=TOLERANCE, max_iter=1000)
+        return LogisticRegression(C=c, fit_intercept=intercept, **NEWTON)
+    return PoissonRegressor(alpha=n * l2 / total_weight, fit_intercept=intercept, **NEWTON)
 
 
 def tables():
@@ -65,10 +67,12 @@ def main():
         }
         weights = np.round(rng.uniform(0.3, 2.5, n), 2)
         for family, y in targets.items():
-            for l2, intercept, weighted in [(0.0, True, False), (0.05, True, False), (0.02, False, True), (1.0, True, True)]:
+            for l2, intercept, weighted in SETTINGS:
                 weight = weights if weighted else np.ones(n)
                 fitted = model(family, l2, intercept, n, weight.sum()).fit(x, y, sample_weight=weight)
-                w = np.ravel(fitted.coef_).tolist() + ([float(np.ravel(fitted.intercept_)[0])] if intercept else [])
+                w = np.ravel(fitted.coef_).tolist()
+                if intercept:
+                    w.append(float(np.ravel(fitted.intercept_)[0]))
                 cases.append({
                     "table": table, "family": family, "l2": l2, "intercept": intercept,
                     "y": y.tolist(), "weight": weight.tolist() if weighted else [], "w": w,

@@ -1,5 +1,7 @@
-//! The Jacobian itself: change one value of one record, fit again, and see how the minimiser moved. No formula of
-//! leakage is used on the way, only the library's fit.
+//! The Jacobian itself: change one value of one record, fit again, and see how the minimiser moved. No
+//! formula of leakage is used on the way, only the library's fit.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 #[allow(dead_code, reason = "every test binary uses its part")]
 mod dense;
@@ -74,7 +76,7 @@ fn the_minimiser_moves_as_the_jacobian_says() {
                     let error = (found - jacobian[(j, k)]).abs();
                     assert!(
                         error <= tolerance::REFIT * size,
-                        "{:?}: coefficient {j}, value {k} of record {i}: moved {found}, J says {} ({error:.1e})",
+                        "{:?}: coefficient {j}, value {k} of record {i}: {found}, J says {} ({error:.1e})",
                         model.family,
                         jacobian[(j, k)]
                     );
@@ -116,8 +118,8 @@ fn leakage_is_the_norm_of_how_the_minimiser_moves() {
                     model.family
                 );
             };
-            for i in 0..model.n() {
-                let size = records.eta[i].max(spectral_norm(&by_refits[i]) / sigma);
+            for (i, jacobian) in by_refits.iter().enumerate() {
+                let size = records.eta[i].max(spectral_norm(jacobian) / sigma);
                 same(records.eta[i], &part(i, 0, secret), size, "η");
                 for j in 0..d {
                     same(records.attribute_eta[i * (d + 1) + j], &part(i, j, 1), size, "η of an attribute");

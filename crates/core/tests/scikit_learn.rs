@@ -1,8 +1,11 @@
-//! Coefficients against scikit-learn's, on three tables, for every family, with and without penalty, weights and
-//! intercept (`testdata/make_sklearn_golden.py`).
+//! Coefficients against scikit-learn's, on three tables, for every family, with and without penalty, weights
+//! and intercept (`testdata/make_sklearn_golden.py`).
 //!
-//! The translation: Leakscope minimises `Σ ωℓ(wᵀx + b, y) + (nλ/2)‖w‖²`; `Ridge` has `alpha = nλ`, `LogisticRegression`
-//! `C = 1/(nλ)`, `PoissonRegressor`, which divides by `Σω`, `alpha = nλ/Σω`. The intercept is not penalised in any.
+//! The translation: Leakscope minimises `Σ ωℓ(wᵀx + b, y) + (nλ/2)‖w‖²`; `Ridge` has `alpha = nλ`,
+//! `LogisticRegression` `C = 1/(nλ)`, `PoissonRegressor`, which divides by `Σω`, `alpha = nλ/Σω`. The
+//! intercept is not penalised in any.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 #[allow(dead_code, reason = "every test binary uses its part")]
 mod tolerance;

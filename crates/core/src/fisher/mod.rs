@@ -326,9 +326,10 @@ impl Geometry {
         h.iter().zip(&attribute.hb).map(|(h, b)| (aw * h + r * b).powi(2)).sum()
     }
 
-    /// Square of the spectral and of the Frobenius norm of `J = [a H⁻¹x wᵀ + r H⁻¹B, c H⁻¹x]`, formed before it is
-    /// squared: for the rare record where its parts cancel (one column and no intercept, `a x w ≈ −r`; or H far from
-    /// a multiple of the identity), and the square of what is left drowns in the rounding of theirs. `hb` is p × m.
+    /// Square of the spectral and of the Frobenius norm of `J = [a H⁻¹x wᵀ + r H⁻¹B, c H⁻¹x]`, formed before
+    /// it is squared: for the rare record where its parts cancel (one column and no intercept, `a x w ≈ −r`;
+    /// or H far from a multiple of the identity), and the square of what is left drowns in the rounding of
+    /// theirs. `hb` is p × m.
     fn carefully(&self, (a, r, c): (f64, f64, f64), w: &[f64], hb: &[f64], x: &[f64]) -> Option<(f64, f64)> {
         let (h, m) = (times(&self.inverse, x), w.len());
         if m == 0 {
@@ -345,8 +346,8 @@ impl Geometry {
     }
 }
 
-/// Share of the parts of a sum of squares that may be left before it is computed again without cancellation: a
-/// rounding of the parts is then 2ε/1e-3 = 4e-13 of the square and half as much of η.
+/// Share of the parts of a sum of squares that may be left before it is computed again without cancellation:
+/// a rounding of the parts is then 2ε/1e-3 = 4e-13 of the square and half as much of η.
 const CANCELLED: f64 = 1e-3;
 
 fn prepare(

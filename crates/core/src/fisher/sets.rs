@@ -13,8 +13,8 @@ use crate::linalg::{axpy, dot, gram_add_lower, largest_eigenvalue, matmul, matmu
 use crate::linalg::{symmetric_eigen, times};
 use crate::rows::Block;
 
-/// How many times the penalty may exceed the largest sum of squares of a column before the difference of the two has
-/// lost too many digits: it is then known to 1e3·ε = 2e-13.
+/// How many times the penalty may exceed the largest sum of squares of a column before the difference of the
+/// two has lost too many digits: it is then known to 1e3·ε = 2e-13.
 const DROWNED: f64 = 1e3;
 
 /// Sums over a set of records from which its leakage follows; mergeable, O(p²) numbers.
@@ -109,8 +109,8 @@ impl Geometry {
         }
     }
 
-    /// Whether `Σω²a² xxᵀ` of the training set can be had as `H − nλI`: unit weights, constant curvature, and data that
-    /// do not drown in the penalty.
+    /// Whether `Σω²a² xxᵀ` of the training set can be had as `H − nλI`: unit weights, constant curvature, and
+    /// data that do not drown in the penalty.
     pub fn gram_is_in_hessian(&self) -> bool {
         let (p, d, strength) = (self.fit.w.len(), self.data_width(), self.fit.n as f64 * self.fit.penalty.l2);
         let diagonal = |j: usize| self.fit.hessian[j * p + j] - if j < d { strength } else { 0.0 };

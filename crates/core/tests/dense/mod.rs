@@ -1,5 +1,5 @@
-//! The definition, spelled out: every Jacobian as a dense matrix, its norm by a singular value decomposition, the
-//! inverse by elimination. Slow, short, and sharing nothing with the library but the numbers that go in.
+//! The definition, spelled out: every Jacobian as a dense matrix, its norm by a singular value decomposition,
+//! the inverse by elimination. Slow, short, and sharing nothing with the library but the numbers that go in.
 
 use faer::Mat;
 use leakscope_core::glm::{Family, Penalty};
@@ -155,7 +155,8 @@ pub(crate) fn basis_matrix(basis: &[f64], d: usize, m: usize) -> Mat<f64> {
 }
 
 /// An orthonormal basis of the changes of `columns` that sum to zero, as rows of p numbers each would be in
-/// `Directions::basis` (p × (m − 1), row-major): the cosines of the discrete cosine transform without the constant one.
+/// `Directions::basis` (p × (m − 1), row-major): the cosines of the discrete cosine transform without the
+/// constant one.
 pub(crate) fn sum_to_zero(columns: std::ops::Range<usize>, p: usize) -> Vec<f64> {
     let m = columns.len();
     let mut basis = vec![0.0; p * (m - 1)];
