@@ -72,6 +72,16 @@ struct Prepared {
     hb: Vec<f64>,
 }
 
+/// What a record needs of an attribute with one direction, close together in memory.
+#[derive(Debug, Clone, Copy)]
+struct Single {
+    /// Its place among the attributes.
+    index: usize,
+    offset: usize,
+    w: f64,
+    gamma: f64,
+}
+
 /// Everything about a fitted model that leakage needs, computed once: O(p²) numbers.
 #[derive(Debug, Clone)]
 pub struct Geometry {
@@ -89,6 +99,7 @@ pub struct Geometry {
     u: Vec<f64>,
     g_sum: f64,
     attributes: Vec<Prepared>,
+    singles: Vec<Single>,
     /// `H⁻²BQ` of all attributes side by side, p × Σm.
     projections: Vec<f64>,
     projections_width: usize,
@@ -150,6 +161,10 @@ impl Geometry {
         matmul_transposed(&t, &w_data, (p, p, 1), &mut u);
 
         let (attributes, projections, projections_width) = prepare(&inverse, &fit.w, attributes, p)?;
+        let single = |(index, a): (usize, &Prepared)| {
+            (a.gamma.len() == 1).then(|| Single { index, offset: a.offset, w: a.w[0], gamma: a.gamma[0] })
+        };
+        let singles = attributes.iter().enumerate().filter_map(single).collect();
         Ok(Self {
             fit: fit.clone(),
             release,
@@ -163,6 +178,7 @@ impl Geometry {
             u,
             inverse,
             attributes,
+            singles,
             projections,
             projections_width,
         })
@@ -282,41 +298,42 @@ impl Geometry {
         let Records { r, a, omega, h2, projected, attribute_eta, .. } = out;
         attribute_eta.clear();
         attribute_eta.resize(n * count, 0.0);
-        for (k, attribute) in self.attributes.iter().enumerate() {
-            let m = attribute.gamma.len();
-            let of = |i: usize| i * width + attribute.offset;
-            if m == 1 {
-                let (w, gamma) = (attribute.w[0], attribute.gamma[0]);
-                for i in 0..n {
-                    let (aw, ri) = (a[i] * w, r[i]);
-                    let sum = aw * aw * h2[i] + ri * ri * gamma;
-                    let square = sum + 2.0 * aw * ri * projected[of(i)];
-                    let square = if square > CANCELLED * sum {
-                        square
-                    } else {
-                        self.one_direction_carefully(aw, ri, attribute, block.row(i))
-                    };
-                    attribute_eta[i * count + k] = omega[i] * gain * square.sqrt();
-                }
-            } else {
-                let problem = |i: usize| Problem {
-                    r2: r[i] * r[i],
-                    alpha: a[i] * a[i] * h2[i],
-                    beta: a[i] * r[i],
-                    v: &attribute.w,
-                    u: &projected[of(i)..of(i) + m],
+        // Records outside, attributes inside: both tables lie in memory by records.
+        for i in 0..n {
+            let of_record = &projected[i * width..(i + 1) * width];
+            let etas = &mut attribute_eta[i * count..(i + 1) * count];
+            let (ai, ri, scale) = (a[i], r[i], omega[i] * gain);
+            for single in &self.singles {
+                let aw = ai * single.w;
+                let sum = aw * aw * h2[i] + ri * ri * single.gamma;
+                let square = sum + 2.0 * aw * ri * of_record[single.offset];
+                let square = if square > CANCELLED * sum {
+                    square
+                } else {
+                    self.one_direction_carefully(aw, ri, &self.attributes[single.index], block.row(i))
                 };
-                let w2 = dot(&attribute.w, &attribute.w);
-                top_eigenvalues(&attribute.gamma, n, problem, |i, top| {
-                    let Problem { r2, alpha, .. } = problem(i);
-                    let size = r2 * attribute.gamma.first().copied().unwrap_or(0.0) + alpha * w2;
-                    let careful = (top < CANCELLED * size)
-                        .then(|| self.carefully((a[i], r[i], 0.0), &attribute.w, &attribute.hb, block.row(i)))
-                        .flatten();
-                    let top = careful.map_or(top.max(0.0), |(top, _)| top);
-                    attribute_eta[i * count + k] = omega[i] * gain * top.sqrt();
-                });
+                etas[single.index] = scale * square.sqrt();
             }
+        }
+        for (k, attribute) in self.attributes.iter().enumerate().filter(|(_, a)| a.gamma.len() != 1) {
+            let m = attribute.gamma.len();
+            let problem = |i: usize| Problem {
+                r2: r[i] * r[i],
+                alpha: a[i] * a[i] * h2[i],
+                beta: a[i] * r[i],
+                v: &attribute.w,
+                u: &projected[i * width + attribute.offset..][..m],
+            };
+            let w2 = dot(&attribute.w, &attribute.w);
+            top_eigenvalues(&attribute.gamma, n, problem, |i, top| {
+                let Problem { r2, alpha, .. } = problem(i);
+                let size = r2 * attribute.gamma.first().copied().unwrap_or(0.0) + alpha * w2;
+                let careful = (top < CANCELLED * size)
+                    .then(|| self.carefully((a[i], r[i], 0.0), &attribute.w, &attribute.hb, block.row(i)))
+                    .flatten();
+                let top = careful.map_or(top.max(0.0), |(top, _)| top);
+                attribute_eta[i * count + k] = omega[i] * gain * top.sqrt();
+            });
         }
     }
 
