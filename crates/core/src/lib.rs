@@ -19,5 +19,6 @@ pub mod glm;
 pub mod linalg;
 pub mod num;
 pub mod rows;
+mod vector;
 
 pub use error::{Error, Result};

@@ -9,7 +9,7 @@
 use super::secular::{Problem, top_eigenvalues};
 use super::{Geometry, Prepared, Records};
 use crate::Result;
-use crate::linalg::{axpy, dot, gram_add_lower, largest_eigenvalue, matmul, matmul_transposed, mirror_lower};
+use crate::linalg::{axpy, dot, gram_add_lower, largest_eigenvalue, matmul, matmul_parallel, mirror_lower};
 use crate::linalg::{symmetric_eigen, times};
 use crate::rows::Block;
 
@@ -156,7 +156,7 @@ impl Geometry {
         // tr H⁻¹MH⁻¹ = Σ M ∘ H⁻²
         let square = {
             let mut out = vec![0.0; p * p];
-            matmul(&self.inverse, &self.inverse, (p, p, p), &mut out);
+            matmul_parallel(&self.inverse, &self.inverse, (p, p, p), &mut out);
             out
         };
         let trace = |lower: &[f64]| -> f64 {
@@ -193,19 +193,21 @@ impl Geometry {
         let (mut lambda, q) = symmetric_eigen(&curved, p)?;
         lambda.iter_mut().for_each(|v| *v = v.max(0.0));
         let hs = times(&self.inverse, &set.s);
-        let rotate = |x: &[f64]| -> Vec<f64> {
-            let mut out = vec![0.0; p];
-            matmul_transposed(&q, x, (p, p, 1), &mut out);
-            out
-        };
-        let u = rotate(&hs);
+        // Rows H⁻¹b of all single directions, and H⁻¹s last, in the eigenbasis: one product.
+        let mut stacked: Vec<f64> =
+            self.singles.index.iter().flat_map(|&k| self.attributes[k].hb.iter().copied()).collect();
+        stacked.extend_from_slice(&hs);
+        let mut rotated = vec![0.0; stacked.len()];
+        matmul_parallel(&stacked, &q, (stacked.len() / p, p, p), &mut rotated);
+        let u = &rotated[rotated.len() - p..];
+        let mut single_rows = rotated.chunks_exact(p);
         let mut etas = Vec::with_capacity(self.attributes.len());
         for attribute in &self.attributes {
-            let top = if attribute.gamma.len() == 1 {
+            let row = if attribute.gamma.len() == 1 { single_rows.next() } else { None };
+            let top = if let Some(v) = row {
                 // (b·w)² Λ + Σω²r² vvᵀ + (b·w)(vuᵀ + uvᵀ) in the eigenbasis of H⁻¹(Σω²a²xxᵀ)H⁻¹
-                let v = rotate(&attribute.hb);
                 let w = attribute.w[0];
-                let problem = Problem { r2: w * w, alpha: set.r2, beta: w, v: &v, u: &u };
+                let problem = Problem { r2: w * w, alpha: set.r2, beta: w, v, u };
                 let mut top = 0.0;
                 top_eigenvalues(&lambda, 1, |_| problem, |_, value| top = value);
                 top.max(0.0)
@@ -239,8 +241,8 @@ impl Geometry {
     /// `H⁻¹ m H⁻¹`.
     fn sandwiched(&self, m: &[f64], p: usize) -> Vec<f64> {
         let (mut half, mut out) = (vec![0.0; p * p], vec![0.0; p * p]);
-        matmul(&self.inverse, m, (p, p, p), &mut half);
-        matmul(&half, &self.inverse, (p, p, p), &mut out);
+        matmul_parallel(&self.inverse, m, (p, p, p), &mut half);
+        matmul_parallel(&half, &self.inverse, (p, p, p), &mut out);
         // Rounding leaves the two triangles apart by an ulp; decompositions read one of them.
         mirror_lower(&mut out, p);
         out
