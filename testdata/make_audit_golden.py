@@ -167,10 +167,11 @@ def audit(case, rows):
         "min_mse": float(1.0 / dfil.max()),
         "attributes": {},
     }
-    # Of any estimate of a record: 1/(mean information per dimension + mean of the prior's).
-    varying = np.var(np.column_stack([e.x[:, : e.d]] + ([y] if label else [])), axis=0)
-    assert (varying > 1e-12).all()
-    out["min_mse_with_prior"] = float(1.0 / (dfil.mean() + (1.0 / varying).mean()))
+    # Of any estimate of a record, coordinate by coordinate: 1/(mean information + information of the prior).
+    variance = np.var(np.column_stack([e.x[:, : e.d]] + ([y] if label else [])), axis=0)
+    assert (variance > 1e-12).all()
+    information = np.mean([(jacobian(i, data, label) ** 2).sum(axis=0) for i in everyone], axis=0)
+    out["min_mse_with_prior"] = float((1.0 / (information + 1.0 / variance)).mean())
     for name, attribute in e.attributes.items():
         def over(directions):
             full = np.zeros((e.x.shape[1], directions.shape[1]))

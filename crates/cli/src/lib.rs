@@ -14,5 +14,6 @@ pub mod failure;
 pub mod output;
 pub mod patients;
 mod progress;
+mod unexpected;
 
 pub use failure::{Failure, Result};

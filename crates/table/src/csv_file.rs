@@ -189,7 +189,8 @@ impl CsvFile {
                     numbers[j] += 1;
                 } else {
                     texts[j] += 1;
-                    self.odd[j].get_or_insert_with(|| (row as u64, truncated(&String::from_utf8_lossy(cell))));
+                    self.odd[j]
+                        .get_or_insert_with(|| (row as u64, truncated(&String::from_utf8_lossy(cell))));
                 }
             }
         }

@@ -325,8 +325,10 @@ pub enum Error {
         column: String,
     },
     /// The target has one class only.
-    #[error("target `{column}` has one class only, `{class}`, in the training rows: a model needs two; \
-             choose another --target, or rows with both")]
+    #[error(
+        "target `{column}` has one class only, `{class}`, in the training rows: a model needs two; \
+             choose another --target, or rows with both"
+    )]
     OneClass {
         /// The target.
         column: String,

@@ -176,15 +176,22 @@ impl Table {
         })
     }
 
-    /// Where a column of text is nearly all numbers: its first cell that is none.
+    /// Where a column of text is nearly all numbers, in every file that has text in it: its first cell that is none.
     pub(crate) fn odd_cell(&self, column: usize) -> Option<(error::Place, &str)> {
-        self.inner.files.iter().find_map(|file| match &file.source {
-            Source::Csv(csv) => {
-                let (row, cell) = csv.odd[file.fields[column]].as_ref()?;
-                Some((csv.place(*row), cell.as_str()))
+        let mut first = None;
+        for TableFile { source, fields } in &self.inner.files {
+            let field = fields[column];
+            match source {
+                Source::Csv(csv) => match &csv.odd[field] {
+                    Some((row, cell)) => first = first.or(Some((csv.place(*row), cell.as_str()))),
+                    None if csv.kinds[field] == Some(Kind::Category) => return None,
+                    None => {}
+                },
+                Source::Parquet(parquet) if parquet.kinds[field] == Ok(Kind::Category) => return None,
+                Source::Parquet(_) => {}
             }
-            Source::Parquet(_) => None,
-        })
+        }
+        first
     }
 
     pub(crate) fn first_path(&self) -> PathBuf {

@@ -18,12 +18,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 const BINS: usize = 60;
 /// Records listed at either end.
 const LISTED: usize = 25;
-/// Condition number above which coefficients, and what follows from them, have few digits left.
-const ILL_CONDITIONED: f64 = 1e10;
 /// Records stand out above this many medians.
 const STAND_OUT: f64 = 3.0;
-/// A given model this close to the minimiser is at it.
-const AT_MINIMISER: f64 = 1e-6;
 
 /// Everything that an audit is made from.
 pub(super) struct Found<'a> {
@@ -98,7 +94,7 @@ impl Found<'_> {
             id: e.id.clone(),
             group: e.group.as_ref().map(|g| g.name.clone()),
             weights: e.weights.clone(),
-            columns: e.profile.iter().map(column).collect(),
+            columns: columns(e, &self.request.roles.drop),
             scale: match e.scale {
                 Scale::Standard => "standard",
                 Scale::UnitBall => "unit-ball",
@@ -314,89 +310,32 @@ impl Found<'_> {
         };
         self.request.limits.iter().map(limit).collect()
     }
+}
 
-    fn warnings(&self) -> Vec<String> {
-        let mut warnings = vec![];
-        let condition = self.geometry.condition();
-        if condition > ILL_CONDITIONED {
-            let names = self.encoding.columns();
-            let weakest: Vec<String> =
-                self.geometry.weakest_columns().iter().take(8).map(|&j| format!("`{}`", names[j])).collect();
-            warnings.push(format!(
-                "The problem is nearly singular (condition number {condition:.1e}) along {}: these numbers have few \
-                 reliable digits. Drop one of these columns, use --scale standard, or raise --l2.",
-                weakest.join(", ")
-            ));
+/// Every column once, with all of its roles; those that were dropped come last.
+fn columns(encoding: &Encoding, dropped: &[String]) -> Vec<report::Column> {
+    let mut columns: Vec<report::Column> = vec![];
+    for profile in &encoding.profile {
+        match columns.iter_mut().find(|c| c.name == profile.name) {
+            Some(known) => known.role = format!("{}, {}", known.role, profile.role),
+            None => columns.push(column(profile)),
         }
-        if let Some(best) = &self.model.best {
-            let (relative, _) = glm::distance(self.geometry.fit(), best);
-            if relative > AT_MINIMISER {
-                warnings.push(format!(
-                    "The given coefficients are {relative:.1e} (relative) away from the minimiser on these data. \
-                     Leakage is derived for the minimiser; for a model that is not there the numbers are an \
-                     approximation whose error grows with that distance."
-                ));
-            }
-        }
-        let constant: Vec<String> = self
-            .encoding
-            .attributes
-            .iter()
-            .filter(|a| a.kind == Kind::Number && a.population_sd == 0.0)
-            .map(|a| format!("`{}`", a.name))
-            .collect();
-        if !constant.is_empty() {
-            warnings.push(format!(
-                "Constant in the training rows: {}. The model learns nothing from such a column, but a record that \
-                 differed there would still move it.",
-                constant.join(", ")
-            ));
-        }
-        if self.encoding.rows_dropped > 0 {
-            warnings
-                .push(format!("{} rows have missing values and were left out.", self.encoding.rows_dropped));
-        }
-        if let Some(scored) = &self.score
-            && scored.dropped > 0
-        {
-            warnings.push(format!("{} rows to score have missing values and were left out.", scored.dropped));
-        }
-        warnings
     }
-
-    fn assumptions(&self) -> Vec<String> {
-        let release = self.geometry.release();
-        let secret = if release.label_secret {
-            "The secret is the whole record, label included: all of its columns and the target."
-        } else {
-            "The label is taken as public: the secret is the record's columns without the target."
-        };
-        let mut list = vec![
-            format!(
-                "What is released is every coefficient of the model plus independent Gaussian noise of standard \
-                 deviation σ = {}, {}.",
-                release.sigma,
-                if release.releases == 1 { "once".into() } else { format!("{} times", release.releases) }
-            ),
-            "The attacker sees the release and may know every other record, and every other value of the record \
-             under attack; knowing less only makes it harder."
-                .into(),
-            secret.into(),
-            "The encoding (category levels, scaling, components), the penalty and the number of records are taken as \
-             public: what they give away is not counted."
-                .into(),
-            "Leakage is a derivative at the record's actual values: it tells how precisely small changes could be \
-             seen. It is exact for the model at its minimiser."
-                .into(),
-            "η of a record is measured in the encoded units: one unit is a standard deviation of a scaled number, or \
-             the switch of an indicator."
-                .into(),
-        ];
-        if self.encoding.weights.is_some() {
-            list.push("Sample weights are taken as public, and count in every record's leakage.".into());
+    for name in dropped.iter().map(|n| n.trim()) {
+        // A group may be no feature: it is dropped and a group.
+        match columns.iter_mut().find(|c| c.name == name) {
+            Some(known) => known.role = format!("dropped, {}", known.role),
+            None => columns.push(report::Column {
+                name: name.into(),
+                kind: "unread".into(),
+                role: "dropped".into(),
+                missing: 0,
+                levels: None,
+                range: None,
+            }),
         }
-        list
     }
+    columns
 }
 
 fn column(c: &leakscope_table::ColumnProfile) -> report::Column {

@@ -1,9 +1,11 @@
 //! The commands, one file each. Exit codes: 0 an answer (within the budget), 1 above the budget, 2 no answer.
 
 mod audit;
+mod columns;
 mod demo;
 mod table_args;
 
+use crate::unexpected::guarded;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
@@ -31,10 +33,11 @@ enum Command {
 
 /// Parses the command line and runs the command.
 pub fn main() -> ExitCode {
-    let outcome = match Cli::parse().command {
+    let command = Cli::parse().command;
+    let outcome = guarded(|| match command {
         Command::Audit(args) => audit::run(&args),
         Command::Demo(args) => demo::run(&args),
-    };
+    });
     match outcome {
         Ok(code) => code,
         Err(failure) => {
