@@ -57,36 +57,30 @@ pub(crate) fn wide() -> Done {
     let (n, d) = (12_665, 784);
     let rows = Parallel::synthetic(n, d, 2);
     let directions: Vec<Directions> = (0..d).map(|j| Directions::columns(j..j + 1, d)).collect();
-    let (ours, _) = best(3, || everything(&rows, &directions));
+    let stages: Vec<_> = (0..3).map(|_| everything(&rows, &directions)).collect::<Result<_, _>>()?;
+    let fastest = |pick: fn(&(f64, f64)) -> f64| stages.iter().map(pick).fold(f64::INFINITY, f64::min);
+    let (records, all) = (fastest(|s| s.0), fastest(|s| s.1));
     let square: Vec<f64> = (0..d * d).map(|i| (i % 17) as f64).collect();
     let (gram, _) = best(3, || gram_alone(&rows, d));
     let (products, _) = best(3, || {
         product_alone(&rows, &square, d);
         product_alone(&rows, &square, d);
     });
+    let unavoidable = gram + products;
+    println!("{n} × {d}, linear: XᵀX, X·T and X·H⁻² {unavoidable:.2} s");
     println!(
-        "{n} × {d}: fit, η of records, of all {d} attributes, of the data set and of attributes over it"
+        "fit, η of every record and of its {d} attributes  {records:.2} s   ×{:.2}",
+        records / unavoidable
     );
-    println!(
-        "Leakscope {:.2} s; XᵀX, X·T and X·H⁻² {:.2} s; ratio ×{:.2}",
-        ours,
-        gram + products,
-        ours / (gram + products)
-    );
+    println!("… and of the data set and of attributes over it   {all:.2} s   ×{:.2}", all / unavoidable);
     Ok(())
 }
 
-fn everything(rows: &Parallel, directions: &[Directions]) -> Result<f64, leakscope_core::Error> {
+/// Seconds until every record is measured, and until all sets are.
+fn everything(rows: &Parallel, directions: &[Directions]) -> Result<(f64, f64), leakscope_core::Error> {
     let clock = std::time::Instant::now();
-    let mark = |what: &str| {
-        if std::env::var_os("LEAKSCOPE_BENCH_STAGES").is_some() {
-            eprintln!("  {what} at {:.3} s", clock.elapsed().as_secs_f64());
-        }
-    };
     let fit = glm::fit(rows, Family::Linear, Penalty { l2: 1e-3, intercept: false })?;
-    mark("fitted");
     let geometry = Geometry::new(&fit, directions, RELEASE)?;
-    mark("prepared");
     let p = rows.width();
     let mut whole = SetSums::new(p, true);
     rows.fold(
@@ -101,13 +95,15 @@ fn everything(rows: &Parallel, directions: &[Directions]) -> Result<f64, leaksco
             Ok(())
         },
     )?;
-    mark("records");
+    let records = clock.elapsed().as_secs_f64();
     geometry.take_gram_from_hessian(&mut whole);
     let eta = geometry.set_eta(&whole)?;
-    mark("data set");
     let over_all = geometry.attributes_over_set(&whole)?;
-    mark("attributes over all");
-    Ok(eta + over_all[0])
+    assert!(
+        over_all.iter().all(|a| *a <= eta * (1.0 + 1e-9)),
+        "an attribute cannot leak more than the whole"
+    );
+    Ok((records, clock.elapsed().as_secs_f64()))
 }
 
 fn all_eta(rows: &Parallel, geometry: &Geometry) -> Vec<f64> {

@@ -223,7 +223,7 @@ pub fn largest_eigenvalue(a: &[f64], p: usize) -> Result<f64> {
     }
     check_finite("a symmetric matrix", a)?;
     if p >= LANCZOS_FROM {
-        let top = lanczos_top(a, p, 4 * LANCZOS_STEPS)?;
+        let top = lanczos_top(a, p, 4 * LANCZOS_STEPS, 1e-13)?;
         // An eigenvalue lies within the residual of a Ritz value; the error of the extreme one is its square over
         // the gap.
         if top.residual <= 1e-12 * top.value {
@@ -367,8 +367,8 @@ const LANCZOS_STEPS: usize = 40;
 /// Condition number λ₁/λ_p of a symmetric positive definite matrix from its inverse, to about 1%, and the
 /// direction of its smallest eigenvalue.
 pub fn condition(a: &[f64], inverse: &[f64], p: usize) -> Result<(f64, Vec<f64>)> {
-    let largest = lanczos_top(a, p, LANCZOS_STEPS)?.value;
-    let Top { value, vector, .. } = lanczos_top(inverse, p, LANCZOS_STEPS)?;
+    let largest = lanczos_top(a, p, LANCZOS_STEPS, 1e-3)?.value;
+    let Top { value, vector, .. } = lanczos_top(inverse, p, LANCZOS_STEPS, 1e-3)?;
     Ok(((largest * value).max(1.0), vector))
 }
 
@@ -380,8 +380,8 @@ struct Top {
 }
 
 /// Largest eigenvalue and its vector of a symmetric positive semidefinite matrix by Lanczos with full
-/// reorthogonalisation from a fixed start.
-fn lanczos_top(a: &[f64], p: usize, most_steps: usize) -> Result<Top> {
+/// reorthogonalisation from a fixed start; stops early where the residual is below `enough`, relative.
+fn lanczos_top(a: &[f64], p: usize, most_steps: usize, enough: f64) -> Result<Top> {
     let steps = most_steps.min(p);
     // A fixed start without symmetries that a structured matrix could be orthogonal to.
     let mut q: Vec<f64> = (0..p).map(|i| 1.0 + ((i * 7919 + 13) % 101) as f64 / 101.0).collect();
@@ -399,13 +399,33 @@ fn lanczos_top(a: &[f64], p: usize, most_steps: usize) -> Result<Top> {
             }
         }
         let length = norm(&next);
-        if k + 1 == steps || length <= 1e-14 * alpha[0].abs() {
+        let exhausted = k + 1 == steps || length <= 1e-14 * alpha[0].abs();
+        if exhausted
+            || (k % 10 == 9 && {
+                // The residual of a Ritz pair is the next β times the last entry of its vector.
+                let (values, vectors) = tridiagonal_eigen(&alpha, &beta)?;
+                length * vectors[k * (k + 1)].abs() <= enough * values[0]
+            })
+        {
             break;
         }
         beta.push(length);
         next.iter_mut().for_each(|v| *v /= length);
         basis.push(next);
     }
+    let m = alpha.len();
+    let (values, vectors) = tridiagonal_eigen(&alpha, &beta)?;
+    let mut top = vec![0.0; p];
+    for (k, b) in basis.iter().take(m).enumerate() {
+        axpy(vectors[k * m], b, &mut top);
+    }
+    let value = values.first().copied().unwrap_or(0.0);
+    let residual = norm(&times(a, &top).iter().zip(&top).map(|(av, v)| av - value * v).collect::<Vec<_>>());
+    Ok(Top { value, vector: top, residual })
+}
+
+/// Eigenvalues and vectors of the symmetric tridiagonal matrix with diagonal `alpha` and off-diagonal `beta`.
+fn tridiagonal_eigen(alpha: &[f64], beta: &[f64]) -> Result<(Vec<f64>, Vec<f64>)> {
     let m = alpha.len();
     let mut t = vec![0.0; m * m];
     for i in 0..m {
@@ -415,14 +435,7 @@ fn lanczos_top(a: &[f64], p: usize, most_steps: usize) -> Result<Top> {
             t[(i + 1) * m + i] = beta[i];
         }
     }
-    let (values, vectors) = symmetric_eigen(&t, m)?;
-    let mut top = vec![0.0; p];
-    for (k, b) in basis.iter().take(m).enumerate() {
-        axpy(vectors[k * m], b, &mut top);
-    }
-    let value = values.first().copied().unwrap_or(0.0);
-    let residual = norm(&times(a, &top).iter().zip(&top).map(|(av, v)| av - value * v).collect::<Vec<_>>());
-    Ok(Top { value, vector: top, residual })
+    symmetric_eigen(&t, m)
 }
 
 #[cfg(test)]
@@ -513,6 +526,21 @@ mod tests {
         }
         let a = dense_gram(&x, &[1.0; 30], p);
         assert_eq!(Cholesky::new(&a, p).unwrap_err(), Error::Singular { column: 3, of: vec![] });
+    }
+
+    #[test]
+    fn the_largest_eigenvalue_of_a_large_matrix_is_that_of_a_full_decomposition() {
+        let p = LANCZOS_FROM + 40;
+        let mut x = vec![0.0; 2 * p * p];
+        let mut h = 1_u64;
+        for v in &mut x {
+            h = h.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            *v = (h >> 11) as f64 / (1_u64 << 53) as f64 - 0.5;
+        }
+        let mut a = vec![0.0; p * p];
+        gram_add(&x, None, p, &mut a);
+        let all = view(&a, p).self_adjoint_eigenvalues(Side::Lower).unwrap();
+        assert!((largest_eigenvalue(&a, p).unwrap() / all[p - 1] - 1.0).abs() < 1e-12);
     }
 
     #[test]

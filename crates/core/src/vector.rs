@@ -11,16 +11,23 @@ pub(crate) fn dispatch<Op: WithSimd>(op: Op) -> Op::Output {
 #[inline(always)]
 pub(crate) fn moments<S: Simd>(simd: S, g: &[f64], v: &[f64], u: &[f64]) -> [f64; 6] {
     let mut acc = [simd.splat_f64s(0.0); 6];
-    fold(simd, g, v, u, |g, v, u| {
-        let (gv, gu) = (simd.mul_f64s(g, v), simd.mul_f64s(g, u));
-        acc[0] = simd.mul_add_e_f64s(v, v, acc[0]);
-        acc[1] = simd.mul_add_e_f64s(v, u, acc[1]);
-        acc[2] = simd.mul_add_e_f64s(u, u, acc[2]);
-        acc[3] = simd.mul_add_e_f64s(v, gv, acc[3]);
-        acc[4] = simd.mul_add_e_f64s(v, gu, acc[4]);
-        acc[5] = simd.mul_add_e_f64s(u, gu, acc[5]);
-    });
-    acc.map(|sum| simd.reduce_sum_f64s(sum))
+    fold(
+        simd,
+        g,
+        v,
+        u,
+        #[inline(always)]
+        |g, v, u| {
+            let (gv, gu) = (simd.mul_f64s(g, v), simd.mul_f64s(g, u));
+            acc[0] = simd.mul_add_e_f64s(v, v, acc[0]);
+            acc[1] = simd.mul_add_e_f64s(v, u, acc[1]);
+            acc[2] = simd.mul_add_e_f64s(u, u, acc[2]);
+            acc[3] = simd.mul_add_e_f64s(v, gv, acc[3]);
+            acc[4] = simd.mul_add_e_f64s(v, gu, acc[4]);
+            acc[5] = simd.mul_add_e_f64s(u, gu, acc[5]);
+        },
+    );
+    reduced(simd, acc)
 }
 
 /// `Σ[v², vu, u²]/e`, the same over `e²` and over `e³`, where `e = μ − r²g`.
@@ -28,21 +35,41 @@ pub(crate) fn moments<S: Simd>(simd: S, g: &[f64], v: &[f64], u: &[f64]) -> [f64
 pub(crate) fn pole_sums<S: Simd>(simd: S, g: &[f64], v: &[f64], u: &[f64], r2: f64, mu: f64) -> [f64; 9] {
     let mut acc = [simd.splat_f64s(0.0); 9];
     let (one, minus_r2, mu) = (simd.splat_f64s(1.0), simd.splat_f64s(-r2), simd.splat_f64s(mu));
-    fold(simd, g, v, u, |g, v, u| {
-        let e = simd.div_f64s(one, simd.mul_add_e_f64s(minus_r2, g, mu));
-        let (p, q) = (simd.mul_f64s(v, e), simd.mul_f64s(u, e));
-        let (pe, qe) = (simd.mul_f64s(p, e), simd.mul_f64s(q, e));
-        acc[0] = simd.mul_add_e_f64s(v, p, acc[0]);
-        acc[1] = simd.mul_add_e_f64s(u, p, acc[1]);
-        acc[2] = simd.mul_add_e_f64s(u, q, acc[2]);
-        acc[3] = simd.mul_add_e_f64s(p, p, acc[3]);
-        acc[4] = simd.mul_add_e_f64s(p, q, acc[4]);
-        acc[5] = simd.mul_add_e_f64s(q, q, acc[5]);
-        acc[6] = simd.mul_add_e_f64s(p, pe, acc[6]);
-        acc[7] = simd.mul_add_e_f64s(q, pe, acc[7]);
-        acc[8] = simd.mul_add_e_f64s(q, qe, acc[8]);
-    });
-    acc.map(|sum| simd.reduce_sum_f64s(sum))
+    fold(
+        simd,
+        g,
+        v,
+        u,
+        #[inline(always)]
+        |g, v, u| {
+            let e = simd.div_f64s(one, simd.mul_add_e_f64s(minus_r2, g, mu));
+            let (p, q) = (simd.mul_f64s(v, e), simd.mul_f64s(u, e));
+            let (pe, qe) = (simd.mul_f64s(p, e), simd.mul_f64s(q, e));
+            acc[0] = simd.mul_add_e_f64s(v, p, acc[0]);
+            acc[1] = simd.mul_add_e_f64s(u, p, acc[1]);
+            acc[2] = simd.mul_add_e_f64s(u, q, acc[2]);
+            acc[3] = simd.mul_add_e_f64s(p, p, acc[3]);
+            acc[4] = simd.mul_add_e_f64s(p, q, acc[4]);
+            acc[5] = simd.mul_add_e_f64s(q, q, acc[5]);
+            acc[6] = simd.mul_add_e_f64s(p, pe, acc[6]);
+            acc[7] = simd.mul_add_e_f64s(q, pe, acc[7]);
+            acc[8] = simd.mul_add_e_f64s(q, qe, acc[8]);
+        },
+    );
+    reduced(simd, acc)
+}
+
+// Vector instructions are inlined only into functions that are compiled for them, so everything between `dispatch` and
+// an instruction must be `#[inline(always)]`, closures included; one that is not turns each instruction into a call.
+
+/// The sums over lanes.
+#[inline(always)]
+fn reduced<S: Simd, const N: usize>(simd: S, acc: [S::f64s; N]) -> [f64; N] {
+    let mut out = [0.0; N];
+    for k in 0..N {
+        out[k] = simd.reduce_sum_f64s(acc[k]);
+    }
+    out
 }
 
 /// Runs `step` over three slices of one length, the last vector filled up with zeros.
@@ -76,10 +103,17 @@ impl WithSimd for RowProducts<'_> {
         self.squares.clear();
         for x in self.x.chunks_exact(self.w.len().max(1)) {
             let (mut dot, mut square) = (simd.splat_f64s(0.0), simd.splat_f64s(0.0));
-            fold(simd, x, self.w, x, |x, w, _| {
-                dot = simd.mul_add_e_f64s(x, w, dot);
-                square = simd.mul_add_e_f64s(x, x, square);
-            });
+            fold(
+                simd,
+                x,
+                self.w,
+                x,
+                #[inline(always)]
+                |x, w, _| {
+                    dot = simd.mul_add_e_f64s(x, w, dot);
+                    square = simd.mul_add_e_f64s(x, x, square);
+                },
+            );
             self.dots.push(simd.reduce_sum_f64s(dot));
             self.squares.push(simd.reduce_sum_f64s(square));
         }
@@ -124,15 +158,12 @@ impl WithSimd for Squares<'_> {
             let (h2, r2) = (simd.splat_f64s(self.h2[i]), simd.splat_f64s(self.r[i] * self.r[i]));
             let (twice_r, share) = (simd.splat_f64s(2.0 * self.r[i]), simd.splat_f64s(-self.cancelled));
             let mut least = simd.splat_f64s(f64::INFINITY);
-            let mut one = |w: S::f64s, gamma: S::f64s, t: S::f64s| {
-                let aw = simd.mul_f64s(a, w);
-                let parts = simd.mul_add_e_f64s(simd.mul_f64s(aw, aw), h2, simd.mul_f64s(r2, gamma));
-                let square = simd.mul_add_e_f64s(simd.mul_f64s(aw, twice_r), t, parts);
-                least = simd.min_f64s(least, simd.mul_add_e_f64s(share, parts, square));
-                square
-            };
             for (((out, w), gamma), t) in out.iter_mut().zip(w).zip(gamma).zip(t) {
-                *out = one(*w, *gamma, *t);
+                let aw = simd.mul_f64s(a, *w);
+                let parts = simd.mul_add_e_f64s(simd.mul_f64s(aw, aw), h2, simd.mul_f64s(r2, *gamma));
+                let square = simd.mul_add_e_f64s(simd.mul_f64s(aw, twice_r), *t, parts);
+                least = simd.min_f64s(least, simd.mul_add_e_f64s(share, parts, square));
+                *out = square;
             }
             let mut cancelled = simd.reduce_min_f64s(least) <= 0.0;
             for (((out, w), gamma), t) in out_rest.iter_mut().zip(w_rest).zip(gamma_rest).zip(t_rest) {

@@ -82,6 +82,8 @@ struct Singles {
     index: Vec<usize>,
     w: Vec<f64>,
     gamma: Vec<f64>,
+    /// `QᵀH⁻¹b` of each, one after the other: what a record's `v = QᵀH⁻¹x` is added to where parts cancel.
+    in_basis: Vec<f64>,
 }
 
 /// Everything about a fitted model that leakage needs, computed once: O(p²) numbers.
@@ -177,6 +179,10 @@ impl Geometry {
             singles.w.push(a.w[0]);
             singles.gamma.push(a.gamma[0]);
         }
+        let stacked: Vec<f64> =
+            singles.index.iter().flat_map(|&k| attributes[k].hb.iter().copied()).collect();
+        singles.in_basis = vec![0.0; stacked.len()];
+        matmul_parallel(&stacked, &q, (singles.index.len(), p, p), &mut singles.in_basis);
         Ok(Self {
             fit: fit.clone(),
             release,
@@ -306,9 +312,10 @@ impl Geometry {
     }
 
     fn attributes_of_records(&self, block: &Block, out: &mut Records) {
-        let (n, width, count) = (block.len(), self.projections_width, self.attributes.len());
+        let (n, p) = (block.len(), block.width);
+        let (width, count) = (self.projections_width, self.attributes.len());
         let gain = self.release.gain();
-        let Records { r, a, omega, h2, projected, attribute_eta, squares, check, .. } = out;
+        let Records { r, a, omega, h2, v, projected, attribute_eta, squares, check, .. } = out;
         attribute_eta.clear();
         attribute_eta.resize(n * count, 0.0);
         let singles = &self.singles;
@@ -327,11 +334,13 @@ impl Geometry {
             check,
         });
         for &i in check.iter() {
-            for (s, &k) in singles.index.iter().enumerate() {
+            // ‖a w H⁻¹x + r H⁻¹b‖² as a norm, in the basis Q.
+            let v = &v[i * p..(i + 1) * p];
+            for (s, hb) in singles.in_basis.chunks_exact(p).enumerate() {
                 let square = &mut squares[i * singles.index.len() + s];
                 let (aw, ri) = (a[i] * singles.w[s], r[i]);
                 if *square <= CANCELLED * (aw * aw * h2[i] + ri * ri * singles.gamma[s]) {
-                    *square = self.one_direction_carefully(aw, ri, &self.attributes[k], block.row(i));
+                    *square = v.iter().zip(hb).map(|(v, b)| (aw * v + ri * b).powi(2)).sum();
                 }
             }
         }
@@ -361,12 +370,6 @@ impl Geometry {
                 attribute_eta[i * count + k] = omega[i] * gain * top.sqrt();
             });
         }
-    }
-
-    /// `‖a w H⁻¹x + r H⁻¹b‖²` as a norm, for the rare record where the three terms cancel.
-    fn one_direction_carefully(&self, aw: f64, r: f64, attribute: &Prepared, x: &[f64]) -> f64 {
-        let h = times(&self.inverse, x);
-        h.iter().zip(&attribute.hb).map(|(h, b)| (aw * h + r * b).powi(2)).sum()
     }
 
     /// Square of the spectral and of the Frobenius norm of `J = [a H⁻¹x wᵀ + r H⁻¹B, c H⁻¹x]`, formed before

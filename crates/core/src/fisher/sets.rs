@@ -9,6 +9,7 @@
 use super::secular::{Problem, top_eigenvalues};
 use super::{Geometry, Prepared, Records};
 use crate::Result;
+use crate::glm::C;
 use crate::linalg::{axpy, dot, gram_add_lower, largest_eigenvalue, matmul, matmul_parallel, mirror_lower};
 use crate::linalg::{symmetric_eigen, times};
 use crate::rows::Block;
@@ -23,6 +24,8 @@ pub struct SetSums {
     p: usize,
     records: u64,
     r2: f64,
+    /// `Σω²c²‖H⁻¹x‖²`.
+    h2: f64,
     s: Vec<f64>,
     /// `Σω²(a²‖w_S‖² + c²) xxᵀ`, lower triangle.
     whole: Vec<f64>,
@@ -54,6 +57,7 @@ impl SetSums {
     pub fn merge(&mut self, other: &Self) {
         self.records += other.records;
         self.r2 += other.r2;
+        self.h2 += other.h2;
         axpy(1.0, &other.s, &mut self.s);
         axpy(1.0, &other.whole, &mut self.whole);
         axpy(1.0, &other.curved, &mut self.curved);
@@ -74,6 +78,7 @@ impl Geometry {
             let i = nth(k);
             let (r, a, omega2) = (records.r[i], records.a[i], records.omega[i].powi(2));
             set.r2 += omega2 * r * r;
+            set.h2 += omega2 * C * C * records.h2[i];
             axpy(omega2 * a * r, block.row(i), &mut s);
             whole_weights.push(omega2 * (a * a * self.w_data_squared + self.c2()));
         }
@@ -105,6 +110,7 @@ impl Geometry {
         for i in 0..block.len() {
             let (r, a) = (records.r[i], records.a[i]);
             set.r2 += r * r;
+            set.h2 += C * C * records.h2[i];
             axpy(a * r, block.row(i), &mut set.s);
         }
     }
@@ -147,7 +153,8 @@ impl Geometry {
     /// secret) about the label last: the diagonal `E[I_jj]`. The set must have been made with `attributes`.
     ///
     /// `I_jj = ω²(a²w_j²‖H⁻¹x‖² + 2ar w_j(H⁻²x)_j + r²(H⁻²)_jj)/σ²` needs the sums of the set alone, since
-    /// `Σω²a²‖H⁻¹x‖² = tr H⁻¹(Σω²a²xxᵀ)H⁻¹`; for the label it is `ω²c²‖H⁻¹x‖²/σ²`.
+    /// `Σω²a²‖H⁻¹x‖² = tr H⁻¹(Σω²a²xxᵀ)H⁻¹`; for the label it is `ω²c²‖H⁻¹x‖²/σ²`, a sum of its own because as a
+    /// difference of the others it would cancel.
     pub fn mean_information(&self, set: &SetSums) -> Vec<f64> {
         let (p, d) = (set.p, self.data_width());
         if set.records == 0 {
@@ -178,8 +185,7 @@ impl Geometry {
             })
             .collect();
         if self.release.label_secret {
-            // Σω²(a²‖w‖² + c²)xxᵀ less its first part.
-            means.push(factor * (trace(&set.whole) - self.w_data_squared * curved).max(0.0));
+            means.push(factor * set.h2);
         }
         means
     }
