@@ -42,11 +42,7 @@ pub fn normal_cdf(x: f64) -> f64 {
 
 /// `ln Φ(x)`, finite for every finite `x` of ordinary size.
 pub fn normal_ln_cdf(x: f64) -> f64 {
-    if x > -1.0 {
-        (-normal_cdf(-x)).ln_1p()
-    } else {
-        -0.5 * x * x + (0.5 * erfcx(-x * FRAC_1_SQRT_2)).ln()
-    }
+    if x > -1.0 { (-normal_cdf(-x)).ln_1p() } else { -0.5 * x * x + (0.5 * erfcx(-x * FRAC_1_SQRT_2)).ln() }
 }
 
 /// The standard normal density `φ(x)`.

@@ -96,7 +96,8 @@ mod tests {
         assert!(exact <= a.epsilon.zcdp.unwrap() && exact <= a.epsilon.rdp.epsilon);
         assert!(a.advantage.contains(gaussian::advantage(a.gdp_mu.unwrap())));
 
-        let laplace = Accountant::new(Adjacency::AddRemove).with(Mechanism::Laplace { scale: 2.0 }, 4).unwrap();
+        let laplace =
+            Accountant::new(Adjacency::AddRemove).with(Mechanism::Laplace { scale: 2.0 }, 4).unwrap();
         let a = account(&laplace, 1e-9).unwrap();
         assert!((a.epsilon.pure.unwrap() - 2.0).abs() < 1e-15 && a.epsilon.pld.upper <= 2.0 + 1e-9);
     }

@@ -87,9 +87,14 @@ impl Accountant {
         let steps = self.merged();
         let total: f64 = steps.iter().map(|x| x.1 as f64).sum();
         let h = (8.0 * self.precision * guess.epsilon.max(1e-6) / (s * total)).sqrt();
-        self.certify(&steps, h, 1e-6 * delta / total, Query::Delta(delta), Directions::Both, |composed, side| {
-            composed.epsilon(delta, side)
-        })
+        self.certify(
+            &steps,
+            h,
+            1e-6 * delta / total,
+            Query::Delta(delta),
+            Directions::Both,
+            |composed, side| composed.epsilon(delta, side),
+        )
     }
 
     /// δ at ε; ε may be negative.
@@ -128,12 +133,19 @@ impl Accountant {
     }
 
     fn power_in(&self, alpha: f64, directions: Directions) -> Result<Interval> {
-        in_range("false-positive rate", alpha, (1e-290..1.0).contains(&alpha), "a probability above 1e-290, below 1")?;
+        in_range(
+            "false-positive rate",
+            alpha,
+            (1e-290..1.0).contains(&alpha),
+            "a probability above 1e-290, below 1",
+        )?;
         let steps = self.merged();
         let total: f64 = steps.iter().map(|x| x.1 as f64).sum();
         let query = if alpha > 1e-7 { Query::Curve } else { Query::Rate(alpha) };
         let h = self.coarse(total)?;
-        self.certify(&steps, h, 1e-6 * alpha / total, query, directions, |composed, side| composed.power(alpha, side))
+        self.certify(&steps, h, 1e-6 * alpha / total, query, directions, |composed, side| {
+            composed.power(alpha, side)
+        })
     }
 
     /// The trade-off curve at several false-positive rates.
@@ -149,7 +161,16 @@ impl Accountant {
         let mut curves = vec![];
         for side in [Side::Upper, Side::Lower] {
             for direction in directions(&steps, self.adjacency, Directions::Both) {
-                let built = build(&mut planner, &steps, self.adjacency, direction, side, h, 1e-22 / total, Query::Curve);
+                let built = build(
+                    &mut planner,
+                    &steps,
+                    self.adjacency,
+                    direction,
+                    side,
+                    h,
+                    1e-22 / total,
+                    Query::Curve,
+                );
                 curves.push((side, built));
             }
         }
@@ -226,7 +247,8 @@ impl Accountant {
             h = self.snap(steps, h);
             let all = directions(steps, self.adjacency, which);
             let mut side = |direction: usize, side: Side| {
-                build(&mut planner, steps, self.adjacency, direction, side, h, tail, query).map(|c| read(&c, side))
+                build(&mut planner, steps, self.adjacency, direction, side, h, tail, query)
+                    .map(|c| read(&c, side))
             };
             // Where add and remove differ, the lower end of the worse one is the lower end of both.
             let uppers: Option<Vec<f64>> = all.iter().map(|&d| side(d, Side::Upper)).collect();
@@ -248,7 +270,11 @@ impl Accountant {
             if width <= self.precision || known.upper <= nothing {
                 break;
             }
-            h *= if known.upper.is_finite() { (0.8 * (self.precision / width).sqrt()).clamp(0.1, 0.7) } else { 0.1 };
+            h *= if known.upper.is_finite() {
+                (0.8 * (self.precision / width).sqrt()).clamp(0.1, 0.7)
+            } else {
+                0.1
+            };
         }
         match best {
             Some(interval) if interval.upper.is_finite() => Ok(interval),
@@ -303,7 +329,8 @@ mod tests {
     #[test]
     fn epsilon_contains_what_google_computes() {
         for row in golden("google_pld_epsilon") {
-            let (sigma, rate, steps, delta, epsilon, grid) = (row[1], row[2], row[3] as u64, row[4], row[5], row[6]);
+            let (sigma, rate, steps, delta, epsilon, grid) =
+                (row[1], row[2], row[3] as u64, row[4], row[5], row[6]);
             let a = Accountant::dp_sgd(sigma, rate, steps, ADJACENCIES[row[0] as usize]).unwrap();
             let e = a.epsilon(delta).unwrap();
             assert!(e.relative_width() <= 1e-3, "{row:?}: {e:?}");
@@ -321,7 +348,8 @@ mod tests {
             (1.1, 256.0 / 60_000.0, 14_040, 2.3796),
             (0.6, 0.2, 500, 109.157),
         ] {
-            let e = Accountant::dp_sgd(sigma, rate, steps, Adjacency::AddRemove).unwrap().epsilon(1e-5).unwrap();
+            let e =
+                Accountant::dp_sgd(sigma, rate, steps, Adjacency::AddRemove).unwrap().epsilon(1e-5).unwrap();
             assert!(e.contains(epsilon) && e.relative_width() <= 1e-3, "{e:?} {epsilon}");
         }
     }
@@ -331,7 +359,10 @@ mod tests {
         for row in golden("google_pld_delta") {
             let a = Accountant::dp_sgd(row[1], row[2], row[3] as u64, ADJACENCIES[row[0] as usize]).unwrap();
             let d = a.delta(row[4]).unwrap();
-            assert!(d.lower <= row[5] && row[5] <= d.upper * 1.001 && d.relative_width() <= 1e-3, "{row:?}: {d:?}");
+            assert!(
+                d.lower <= row[5] && row[5] <= d.upper * 1.001 && d.relative_width() <= 1e-3,
+                "{row:?}: {d:?}"
+            );
         }
     }
 
@@ -344,7 +375,10 @@ mod tests {
                 for delta in [1e-2, 1e-5, 1e-15, 1e-100, 1e-290] {
                     let (e, exact) = (a.epsilon(delta).unwrap(), gaussian::epsilon(mu, delta).unwrap());
                     let near = Interval { lower: e.lower * (1.0 - 1e-9), upper: e.upper * (1.0 + 1e-9) };
-                    assert!(near.contains(exact) && e.relative_width() <= 1e-3, "{mu} {delta}: {e:?} {exact}");
+                    assert!(
+                        near.contains(exact) && e.relative_width() <= 1e-3,
+                        "{mu} {delta}: {e:?} {exact}"
+                    );
                 }
                 for alpha in [1e-30, 1e-9, 1e-4, 0.3, 0.9] {
                     let (p, exact) = (a.power(alpha).unwrap(), 1.0 - gaussian::trade_off(mu, alpha));
@@ -399,7 +433,10 @@ mod tests {
             a.with(order[1].0, order[1].1).unwrap().epsilon(row[5]).unwrap()
         };
         let (a, b) = (make([g, l]), make([l, g]));
-        assert!(a.lower <= row[6] && row[6] <= a.upper * 1.001 && a.relative_width() <= 1e-3, "{a:?} {row:?}");
+        assert!(
+            a.lower <= row[6] && row[6] <= a.upper * 1.001 && a.relative_width() <= 1e-3,
+            "{a:?} {row:?}"
+        );
         assert!((a.lower - b.lower).abs() < 1e-9 && (a.upper - b.upper).abs() < 1e-9);
     }
 
@@ -407,13 +444,24 @@ mod tests {
     fn laplace_and_randomised_response_agree_with_google() {
         for row in golden("google_laplace") {
             let m = Mechanism::Laplace { scale: row[0] };
-            let e = Accountant::new(Adjacency::AddRemove).with(m, row[1] as u64).unwrap().epsilon(row[2]).unwrap();
-            assert!(e.lower <= row[3] && row[3] <= e.upper * 1.001 && e.relative_width() <= 1e-3, "{e:?} {row:?}");
+            let e = Accountant::new(Adjacency::AddRemove)
+                .with(m, row[1] as u64)
+                .unwrap()
+                .epsilon(row[2])
+                .unwrap();
+            assert!(
+                e.lower <= row[3] && row[3] <= e.upper * 1.001 && e.relative_width() <= 1e-3,
+                "{e:?} {row:?}"
+            );
         }
         for row in golden("google_randomised_response") {
             let m = Mechanism::RandomisedResponse { noise: row[0], categories: row[1] as u64 };
-            let e = Accountant::new(Adjacency::Replace).with(m, row[2] as u64).unwrap().epsilon(row[3]).unwrap();
-            assert!(e.lower <= row[4] && row[4] <= e.upper * 1.001 && e.relative_width() <= 1e-3, "{e:?} {row:?}");
+            let e =
+                Accountant::new(Adjacency::Replace).with(m, row[2] as u64).unwrap().epsilon(row[3]).unwrap();
+            assert!(
+                e.lower <= row[4] && row[4] <= e.upper * 1.001 && e.relative_width() <= 1e-3,
+                "{e:?} {row:?}"
+            );
         }
     }
 

@@ -89,7 +89,8 @@ pub struct Calibration {
 
 impl Target {
     fn check(self) -> Result<()> {
-        let probability = |what, p: f64| in_range(what, p, p > 0.0 && p < 1.0, "a probability above 0, below 1");
+        let probability =
+            |what, p: f64| in_range(what, p, p > 0.0 && p < 1.0, "a probability above 0, below 1");
         match self {
             Self::Epsilon { epsilon, delta } => {
                 check_delta(delta)?;
@@ -99,12 +100,22 @@ impl Target {
             Self::TruePositiveRate { true_positive, false_positive } => {
                 probability("false-positive rate", false_positive)?;
                 let above = true_positive > false_positive && true_positive < 1.0;
-                in_range("target true-positive rate", true_positive, above, "above the false-positive rate, below 1")
+                in_range(
+                    "target true-positive rate",
+                    true_positive,
+                    above,
+                    "above the false-positive rate, below 1",
+                )
             }
             Self::Reconstruction { success, most_likely } => {
                 probability("probability of the likeliest value", most_likely)?;
                 let above = success > most_likely && success < 1.0;
-                in_range("target success", success, above, "above the prior probability of the likeliest value")
+                in_range(
+                    "target success",
+                    success,
+                    above,
+                    "above the prior probability of the likeliest value",
+                )
             }
         }
     }
@@ -174,7 +185,12 @@ pub fn calibrate(target: Target, unknown: Unknown, adjacency: Adjacency) -> Resu
                 }
                 (good, achieved) = (bad, value);
                 if bad >= STEPS {
-                    return unreachable("number of steps", 1.0, STEPS as f64, "every number searched is within it");
+                    return unreachable(
+                        "number of steps",
+                        1.0,
+                        STEPS as f64,
+                        "every number searched is within it",
+                    );
                 }
                 bad *= 2;
             }
@@ -214,7 +230,8 @@ fn search(
         }
         let next_value = g(next)?;
         if (next_value > 0.0) != upwards {
-            (bad, good) = if upwards { ((x, value), (next, next_value)) } else { ((next, next_value), (x, value)) };
+            (bad, good) =
+                if upwards { ((x, value), (next, next_value)) } else { ((next, next_value), (x, value)) };
             break;
         }
         (x, value) = (next, next_value);
@@ -225,10 +242,18 @@ fn search(
         let width = good.0 - bad.0;
         let chord = bad.0 + width * bad.1 / (bad.1 - good.1);
         // A little to the safe side of the chord, so that both ends close in.
-        let lean = if i % 3 == 2 { bad.0 + 0.5 * width } else { chord + 0.3 * tolerance * if i % 2 == 0 { 1.0 } else { -1.0 } };
+        let lean = if i % 3 == 2 {
+            bad.0 + 0.5 * width
+        } else {
+            chord + 0.3 * tolerance * if i % 2 == 0 { 1.0 } else { -1.0 }
+        };
         let mid = lean.clamp(bad.0 + 0.05 * tolerance, good.0 - 0.05 * tolerance);
         let value = g(mid)?;
-        if value > 0.0 { bad = (mid, value) } else { good = (mid, value) }
+        if value > 0.0 {
+            bad = (mid, value)
+        } else {
+            good = (mid, value)
+        }
         i += 1;
     }
     Ok(Some((good.0, most * good.1.exp())))
@@ -242,7 +267,8 @@ mod tests {
     #[test]
     fn the_published_advantage_is_met_with_the_published_noise() {
         let target = Target::Advantage { advantage: 0.1 };
-        let c = calibrate(target, Unknown::Sigma { rate: 0.002, steps: 10_000 }, Adjacency::AddRemove).unwrap();
+        let c =
+            calibrate(target, Unknown::Sigma { rate: 0.002, steps: 10_000 }, Adjacency::AddRemove).unwrap();
         assert!((c.sigma / 1.0251 - 1.0).abs() < 1e-3, "{c:?}");
         assert!(c.achieved <= 0.1 && c.achieved > 0.0995);
     }
@@ -295,6 +321,8 @@ mod tests {
         assert!(calibrate(below, steps, Adjacency::AddRemove).is_err());
         let below = Target::TruePositiveRate { true_positive: 0.01, false_positive: 0.01 };
         assert!(calibrate(below, steps, Adjacency::AddRemove).is_err());
-        assert!(calibrate(Target::Epsilon { epsilon: -1.0, delta: 1e-5 }, steps, Adjacency::AddRemove).is_err());
+        assert!(
+            calibrate(Target::Epsilon { epsilon: -1.0, delta: 1e-5 }, steps, Adjacency::AddRemove).is_err()
+        );
     }
 }

@@ -71,7 +71,8 @@ fn cumulants(steps: &[Step], h: f64, s: f64) -> (f64, f64, f64) {
     let mut total = (0.0, 0.0, 0.0);
     for step in steps {
         let exponent = |i: usize, ln: f64| ln + s * (step.origin + i as f64 * h);
-        let max = step.ln_mass.iter().enumerate().fold(f64::NEG_INFINITY, |m, (i, &ln)| m.max(exponent(i, ln)));
+        let max =
+            step.ln_mass.iter().enumerate().fold(f64::NEG_INFINITY, |m, (i, &ln)| m.max(exponent(i, ln)));
         let (mut z, mut z1, mut z2) = (0.0, 0.0, 0.0);
         for (i, &ln) in step.ln_mass.iter().enumerate() {
             let e = exponent(i, ln) - max;
@@ -108,7 +109,7 @@ fn tilt(steps: &[Step], h: f64, query: Query) -> f64 {
             return true;
         }
         match query {
-            Query::Delta(delta) => k - s * k1 - (1.0 + s * (1.0 + s) * (6.3 * k2).sqrt()).ln() < delta.ln(),
+            Query::Delta(delta) => k - s * k1 - (s * (1.0 + s) * (6.3 * k2).sqrt()).ln_1p() < delta.ln(),
             Query::Epsilon(epsilon) => k1 > epsilon,
             Query::Rate(alpha) => k - (1.0 + s) * k1 < alpha.ln(),
             Query::Curve => true,
@@ -172,7 +173,8 @@ pub(super) fn compose(
     let lo = (mean - reach(&steps, h, s, moments, -1.0)).max(least);
     let hi = (mean + reach(&steps, h, s, moments, 1.0)).min(most);
     let length = (hi - lo) / h + 3.0;
-    if !(length <= LONGEST) || !(lo.abs().max(hi.abs()) / h < 1e15) {
+    let fits = length <= LONGEST && lo.abs().max(hi.abs()) / h < 1e15;
+    if !fits {
         return None;
     }
     let n = (length.ceil() as usize).next_power_of_two().max(4);
@@ -204,7 +206,8 @@ pub(super) fn compose(
         // |f̂|^T below e^{−80} is zero for us, and denormal arithmetic is slow.
         let negligible = (-160.0 / step.count).exp();
         for (p, f) in product.iter_mut().zip(&spectrum) {
-            *p *= if f.norm_sqr() < negligible { Complex::new(0.0, 0.0) } else { power(*f, step.count as u64) };
+            *p *=
+                if f.norm_sqr() < negligible { Complex::new(0.0, 0.0) } else { power(*f, step.count as u64) };
         }
     }
     // The transform of a real sequence is real at both ends; rounding in the power may say otherwise.
@@ -349,7 +352,8 @@ impl Composed {
         while hi - lo > 1 {
             let mid = (lo + hi) / 2;
             // Both sides times e^{sε − K}: Q-tail against α.
-            let q_tail = (self.tail[mid] - self.stick[mid]).max(0.0).ln() + self.ln_scale - self.s * self.at(mid);
+            let q_tail =
+                (self.tail[mid] - self.stick[mid]).max(0.0).ln() + self.ln_scale - self.s * self.at(mid);
             if q_tail > alpha.ln() + self.at(mid) { lo = mid } else { hi = mid }
         }
         let around = [lo.saturating_sub(1), lo, (lo + 1).min(n - 1)];
@@ -359,7 +363,8 @@ impl Composed {
         }
         // Convex in e^ε: once a certified value to either side lies above the best upper value, so does the rest.
         let centre = around[1];
-        let value = |i: usize| self.stick[i] * (self.ln_scale - self.s * self.at(i)).exp() + self.at(i).exp() * alpha;
+        let value =
+            |i: usize| self.stick[i] * (self.ln_scale - self.s * self.at(i)).exp() + self.at(i).exp() * alpha;
         let best = around.iter().map(|&i| value(i)).fold(1.0, f64::min);
         let error = |i: usize| (self.ln_scale - self.s * self.at(i)).exp() * self.absolute;
         let ceiling = best * (1.0 + 2.0 * self.relative) + 2.0 * error(centre);

@@ -127,7 +127,9 @@ mod tests {
 
     #[test]
     fn delta_is_the_integral_of_its_definition() {
-        for (mu, epsilon) in [(1.0, 0.0), (1.0, 1.0), (0.1, 0.2), (3.0, 10.0), (3.0, 0.5), (12.0, 40.0), (1.0, -0.5)] {
+        for (mu, epsilon) in
+            [(1.0, 0.0), (1.0, 1.0), (0.1, 0.2), (3.0, 10.0), (3.0, 0.5), (12.0, 40.0), (1.0, -0.5)]
+        {
             let (a, b) = (delta(mu, epsilon).unwrap(), hockey_stick(mu, epsilon));
             let b = if epsilon < 0.0 { b } else { b.max(1e-300) };
             assert!((a / b - 1.0).abs() < 1e-6, "{mu} {epsilon}: {a} {b}");
@@ -165,7 +167,8 @@ mod tests {
     #[test]
     fn trade_off_and_advantage_agree() {
         let mu = 1.3;
-        let best = (1..1000).map(|i| f64::from(i) / 1000.0).map(|a| 1.0 - a - trade_off(mu, a)).fold(0.0, f64::max);
+        let best =
+            (1..1000).map(|i| f64::from(i) / 1000.0).map(|a| 1.0 - a - trade_off(mu, a)).fold(0.0, f64::max);
         assert!((best - advantage(mu)).abs() < 1e-5 && best <= advantage(mu));
         assert!((advantage_of_epsilon(1.0, 0.0) - 0.5_f64.tanh()).abs() < 1e-15);
         assert!((advantage_of_epsilon(800.0, 0.0) - 1.0).abs() < 1e-15);

@@ -145,7 +145,8 @@ pub(super) fn above(pair: &Pair, h: f64, tail: f64) -> Option<Pmf> {
     for atom in &atoms {
         let (k, exact) = on_grid(atom.loss, h);
         let i = usize::try_from(k - lo).ok()?;
-        let up = if exact { 0.0 } else { atom.p * (-(k as f64 * h - atom.loss).exp_m1() / split).clamp(0.0, 1.0) };
+        let up =
+            if exact { 0.0 } else { atom.p * (-(k as f64 * h - atom.loss).exp_m1() / split).clamp(0.0, 1.0) };
         mass[i] += atom.p - up;
         mass[i + 1] += up;
     }
@@ -155,7 +156,11 @@ pub(super) fn above(pair: &Pair, h: f64, tail: f64) -> Option<Pmf> {
 /// The grid index at or below a loss, and whether the loss is that grid point up to rounding.
 fn on_grid(loss: f64, h: f64) -> (i64, bool) {
     let k = (loss / h).round();
-    if (loss - k * h).abs() <= 8.0 * U * loss.abs() { (k as i64, true) } else { ((loss / h).floor() as i64, false) }
+    if (loss - k * h).abs() <= 8.0 * U * loss.abs() {
+        (k as i64, true)
+    } else {
+        ((loss / h).floor() as i64, false)
+    }
 }
 
 /// The loss rounded so that no hockey-stick divergence grows.
@@ -219,7 +224,12 @@ fn first_cell(pair: &Pair, h: f64) -> Option<First> {
         let share = (cell.excess - cell.error) / cell.p;
         if cell.p > least && (0.0..1.0).contains(&share) {
             // P/Q = e^a/(1 − share)
-            return Some(First { mean: a - (-share).ln_1p(), p: (cell.p - cell.error).max(0.0), lower, upper });
+            return Some(First {
+                mean: a - (-share).ln_1p(),
+                p: (cell.p - cell.error).max(0.0),
+                lower,
+                upper,
+            });
         }
     }
     None
@@ -367,7 +377,11 @@ mod tests {
         // The mean of the loss may drift by O(h²), not by O(h).
         for pair in &PAIRS[..5] {
             let mean = |pmf: &Pmf, h: f64| -> f64 {
-                pmf.mass.iter().enumerate().map(|(i, p)| p * (pmf.offset + (pmf.first + i as i64) as f64 * h)).sum()
+                pmf.mass
+                    .iter()
+                    .enumerate()
+                    .map(|(i, p)| p * (pmf.offset + (pmf.first + i as i64) as f64 * h))
+                    .sum()
             };
             let h = 0.5 / 64.0;
             let (up, down) = (above(pair, h, 1e-18).unwrap(), below(pair, h, 1e-18).unwrap());

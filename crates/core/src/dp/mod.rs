@@ -165,6 +165,7 @@ pub(crate) fn check_epsilon(epsilon: f64) -> Result<()> {
 /// Golden values of testdata/make_dp_golden.py.
 #[cfg(test)]
 pub(crate) fn golden(name: &str) -> Vec<Vec<f64>> {
-    let all: serde_json::Value = serde_json::from_str(include_str!("../../../../testdata/dp_golden.json")).unwrap();
+    let all: serde_json::Value =
+        serde_json::from_str(include_str!("../../../../testdata/dp_golden.json")).unwrap();
     serde_json::from_value(all[name].clone()).unwrap()
 }

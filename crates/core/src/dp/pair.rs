@@ -76,7 +76,7 @@ impl Pair {
     pub(super) fn support(&self) -> (f64, f64) {
         let all = (f64::NEG_INFINITY, f64::INFINITY);
         match *self {
-            Self::Mixture { q, .. } if q == 1.0 => all,
+            Self::Mixture { q: 1.0, .. } => all,
             Self::Mixture { q, q_mean: 0.0, .. } => ((-q).ln_1p(), f64::INFINITY),
             Self::Mixture { q, p_mean: 0.0, .. } => (f64::NEG_INFINITY, -(-q).ln_1p()),
             Self::Mixture { .. } => all,

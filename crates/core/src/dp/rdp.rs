@@ -1,8 +1,8 @@
 //! Rényi differential privacy: `D_α(P‖Q)` of one release at any real order, and the conversion to (ε, δ).
 
 use super::{Adjacency, Mechanism, check_delta, in_range, positive};
-use crate::special::{ln_1m_exp, ln_abs_binomial, ln_add_exp, normal_ln_cdf};
 use crate::Result;
+use crate::special::{ln_1m_exp, ln_abs_binomial, ln_add_exp, normal_ln_cdf};
 use serde::{Deserialize, Serialize};
 
 /// Rounding in the sums below is far smaller; divergences are raised by this much, relative.
@@ -47,9 +47,8 @@ fn sampled_gaussian(sigma: f64, q: f64, adjacency: Adjacency, alpha: f64) -> f64
     }
     let ln_a = match adjacency {
         Adjacency::AddRemove if alpha.fract() == 0.0 => integer_moment(sigma, q, alpha),
-        Adjacency::AddRemove => {
-            fractional_moment(sigma, q, alpha).unwrap_or_else(|| integrated_moment(sigma, q, adjacency, alpha))
-        }
+        Adjacency::AddRemove => fractional_moment(sigma, q, alpha)
+            .unwrap_or_else(|| integrated_moment(sigma, q, adjacency, alpha)),
         Adjacency::Replace => integrated_moment(sigma, q, adjacency, alpha),
     };
     ln_a / (alpha - 1.0)
@@ -201,7 +200,11 @@ fn tightened(alpha: f64, divergence: f64, delta: f64, start: f64) -> f64 {
         let ln_m = |t: f64| {
             let (v, p) = (t.exp(), delta + t.exp());
             let first = alpha * p.ln() + (1.0 - alpha) * t;
-            let rest = if p < 1.0 { alpha * (-p).ln_1p() + (1.0 - alpha) * (epsilon.exp() - v).ln() } else { f64::NEG_INFINITY };
+            let rest = if p < 1.0 {
+                alpha * (-p).ln_1p() + (1.0 - alpha) * (epsilon.exp() - v).ln()
+            } else {
+                f64::NEG_INFINITY
+            };
             ln_add_exp(first, rest)
         };
         let (mut a, mut b) = ((1e-3 * delta).ln(), (-delta).ln_1p());
@@ -210,7 +213,9 @@ fn tightened(alpha: f64, divergence: f64, delta: f64, start: f64) -> f64 {
             if ln_m(c) < ln_m(d) { b = d } else { a = c }
         }
         let next = divergence - (ln_m(0.5 * (a + b)) - 1e-9) / (alpha - 1.0);
-        if !(next < epsilon) || next <= 0.0 || epsilon > 600.0 {
+        // Beyond e^600 the second term is nothing, and so is what is left to gain.
+        let better = next < epsilon && next > 0.0 && epsilon < 600.0;
+        if !better {
             break;
         }
         epsilon = next;
@@ -239,7 +244,8 @@ pub fn epsilon(steps: &[(Mechanism, u64)], adjacency: Adjacency, delta: f64) -> 
     let (alpha, epsilon) = best_order(|alpha| Ok(epsilon_of(alpha, total(steps, adjacency, alpha)?, delta)))?;
     let mut best = RdpEpsilon { epsilon, alpha };
     for factor in [0.9, 1.0, 1.1] {
-        let alpha = if alpha < INTEGERS_FROM { 1.0 + factor * (alpha - 1.0) } else { (factor * alpha).round() };
+        let alpha =
+            if alpha < INTEGERS_FROM { 1.0 + factor * (alpha - 1.0) } else { (factor * alpha).round() };
         let divergence = total(steps, adjacency, alpha)?;
         let epsilon = tightened(alpha, divergence, delta, epsilon_of(alpha, divergence, delta));
         if epsilon < best.epsilon {
@@ -251,7 +257,8 @@ pub fn epsilon(steps: &[(Mechanism, u64)], adjacency: Adjacency, delta: f64) -> 
 
 /// The best `ln δ` at ε over all orders, and the order.
 pub fn ln_delta(steps: &[(Mechanism, u64)], adjacency: Adjacency, epsilon: f64) -> Result<(f64, f64)> {
-    let (alpha, ln_delta) = best_order(|alpha| Ok(ln_delta_of(alpha, total(steps, adjacency, alpha)?, epsilon)))?;
+    let (alpha, ln_delta) =
+        best_order(|alpha| Ok(ln_delta_of(alpha, total(steps, adjacency, alpha)?, epsilon)))?;
     Ok((ln_delta, alpha))
 }
 
@@ -347,7 +354,8 @@ mod tests {
             (1.1, 256.0 / 60_000.0, 14_040, 2.594),
             (0.6, 0.2, 500, 187.1),
         ] {
-            let e = epsilon(&[(Mechanism::gaussian(sigma, rate), steps)], Adjacency::AddRemove, 1e-5).unwrap();
+            let e =
+                epsilon(&[(Mechanism::gaussian(sigma, rate), steps)], Adjacency::AddRemove, 1e-5).unwrap();
             assert!(e.epsilon < most + 5e-4 && e.epsilon > 0.6 * most, "{e:?} against {most}");
         }
     }
@@ -384,7 +392,9 @@ mod tests {
 
     #[test]
     fn bad_parameters_are_errors() {
-        for (sigma, rate, alpha) in [(0.0, 0.1, 2.0), (-1.0, 0.1, 2.0), (1.0, 0.0, 2.0), (1.0, 1.1, 2.0), (1.0, 0.1, 1.0)] {
+        for (sigma, rate, alpha) in
+            [(0.0, 0.1, 2.0), (-1.0, 0.1, 2.0), (1.0, 0.0, 2.0), (1.0, 1.1, 2.0), (1.0, 0.1, 1.0)]
+        {
             assert!(divergence(Mechanism::gaussian(sigma, rate), Adjacency::AddRemove, alpha).is_err());
         }
         assert!(divergence(Mechanism::gaussian(f64::NAN, 0.1), Adjacency::AddRemove, 2.0).is_err());
