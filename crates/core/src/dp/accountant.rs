@@ -1,7 +1,7 @@
 //! Privacy loss distributions: ε, δ and the trade-off curve of a composition, each between two certified ends.
 
 use super::compose::{Composed, Query, Side, compose};
-use super::pair::{Pair, pairs};
+use super::pair::pairs;
 use super::{Adjacency, Interval, Mechanism, check_delta, check_epsilon, grid, in_range, rdp};
 use crate::{Error, Result};
 use realfft::RealFftPlanner;
@@ -9,6 +9,10 @@ use serde::{Deserialize, Serialize};
 
 /// Width of a certified interval, relative, unless another is asked for.
 pub const PRECISION: f64 = 9e-4;
+
+/// Refinement stops after this many cells and grid points in all, a second or so: the interval is then as wide as
+/// it says.
+const MOST_WORK: usize = 1 << 20;
 
 /// A composition of releases about one adjacency.
 #[derive(Debug, Clone, PartialEq)]
@@ -81,12 +85,15 @@ impl Accountant {
     /// the earlier ones; and for the worst case the adjacency allows it is not (ε, δ)-DP for any ε below `lower`.
     pub fn epsilon(&self, delta: f64) -> Result<Interval> {
         check_delta(delta)?;
+        let steps = self.merged()?;
         let guess = rdp::epsilon(&self.steps, self.adjacency, delta)?;
         let s = (guess.alpha - 1.0).max(1e-2);
-        // Rounding to a grid of width h moves ε by s T h²/8 or so.
-        let steps = self.merged();
+        if guess.epsilon == 0.0 {
+            return Ok(Interval { lower: 0.0, upper: 0.0 });
+        }
+        // Rounding to a grid of width h moves the ends of ε apart by s T h²/4 or so.
         let total: f64 = steps.iter().map(|x| x.1 as f64).sum();
-        let h = (8.0 * self.precision * guess.epsilon.max(1e-6) / (s * total)).sqrt();
+        let h = (3.6 * self.precision * guess.epsilon.max(1e-6) / (s * total)).sqrt();
         self.certify(
             &steps,
             h,
@@ -103,11 +110,15 @@ impl Accountant {
     /// As for [`Accountant::epsilon`]: the composition is (ε, upper)-DP, and not (ε, δ)-DP for δ below `lower`.
     pub fn delta(&self, epsilon: f64) -> Result<Interval> {
         check_epsilon(epsilon)?;
+        let steps = self.merged()?;
         let (ln_delta, alpha) = rdp::ln_delta(&self.steps, self.adjacency, epsilon)?;
-        let steps = self.merged();
+        if ln_delta < -680.0 {
+            // Below what the tails of one step can represent: Rényi accounting alone.
+            return Ok(Interval { lower: 0.0, upper: ln_delta.exp().max(f64::MIN_POSITIVE) });
+        }
         let total: f64 = steps.iter().map(|x| x.1 as f64).sum();
         let s = if ln_delta > -3.0 { 0.0 } else { alpha - 1.0 };
-        let h = self.coarse(total)?.min((8.0 * self.precision / (s * s * total)).sqrt());
+        let h = self.coarse(total)?.min((3.6 * self.precision / (s * s * total)).sqrt());
         let tail = 1e-7 * ln_delta.exp() / total;
         self.certify(&steps, h, tail, Query::Epsilon(epsilon), Directions::Both, |composed, side| {
             composed.delta(epsilon, side)
@@ -139,7 +150,7 @@ impl Accountant {
             (1e-290..1.0).contains(&alpha),
             "a probability above 1e-290, below 1",
         )?;
-        let steps = self.merged();
+        let steps = self.merged()?;
         let total: f64 = steps.iter().map(|x| x.1 as f64).sum();
         let query = if alpha > 1e-7 { Query::Curve } else { Query::Rate(alpha) };
         let h = self.coarse(total)?;
@@ -154,23 +165,16 @@ impl Accountant {
     /// No test of one neighbour against the other, in either direction, has a smaller false-negative rate.
     pub fn trade_off(&self, alphas: &[f64]) -> Result<Vec<TradeOffPoint>> {
         let mut points = Vec::with_capacity(alphas.len());
-        let steps = self.merged();
+        let steps = self.merged()?;
         let total: f64 = steps.iter().map(|x| x.1 as f64).sum();
         let mut planner = RealFftPlanner::new();
         let h = self.snap(&steps, self.coarse(total)?);
+        let tail = 1e-22 / total;
+        let recipe = Recipe { steps: &steps, adjacency: self.adjacency, h, tail, query: Query::Curve };
         let mut curves = vec![];
         for side in [Side::Upper, Side::Lower] {
             for direction in directions(&steps, self.adjacency, Directions::Both) {
-                let built = build(
-                    &mut planner,
-                    &steps,
-                    self.adjacency,
-                    direction,
-                    side,
-                    h,
-                    1e-22 / total,
-                    Query::Curve,
-                );
+                let built = recipe.build(&mut planner, direction, side);
                 curves.push((side, built));
             }
         }
@@ -181,7 +185,7 @@ impl Accountant {
             let power = if whole && alpha > 1e-7 {
                 let side = |side: Side| {
                     let values = curves.iter().filter(|c| c.0 == side).filter_map(|c| c.1.as_ref());
-                    values.map(|c| c.power(alpha, side)).fold(alpha, f64::max)
+                    values.map(|c| c.0.power(alpha, side)).fold(alpha, f64::max)
                 };
                 Interval { lower: side(Side::Lower), upper: side(Side::Upper) }
             } else {
@@ -197,11 +201,14 @@ impl Accountant {
     /// its mean, the Kullback–Leibler divergence.
     fn coarse(&self, total: f64) -> Result<f64> {
         let kl = rdp::total(&self.steps, self.adjacency, 1.001)?;
-        Ok((16.0 * self.precision * kl / total).sqrt())
+        Ok((7.0 * self.precision * kl / total).sqrt())
     }
 
     /// Plain Gaussian releases compose to one, exactly: distances add in squares.
-    fn merged(&self) -> Vec<(Mechanism, u64)> {
+    fn merged(&self) -> Result<Vec<(Mechanism, u64)>> {
+        if self.steps.is_empty() {
+            return Err(Error::Empty);
+        }
         let (mut steps, mut squares) = (vec![], 0.0);
         for &(mechanism, count) in &self.steps {
             match mechanism {
@@ -212,7 +219,7 @@ impl Accountant {
         if squares > 0.0 {
             steps.push((Mechanism::gaussian(squares.sqrt().recip(), 1.0), 1));
         }
-        steps
+        Ok(steps)
     }
 
     /// The grid, adjusted so that atoms of the loss fall onto it.
@@ -237,18 +244,19 @@ impl Accountant {
         which: Directions,
         read: impl Fn(&Composed, Side) -> f64,
     ) -> Result<Interval> {
-        if steps.is_empty() {
-            return Err(Error::Empty);
-        }
-        let tail = tail.clamp(1e-306, 1e-8);
+        let mut tail = tail.clamp(1e-306, 1e-8);
+        let total: f64 = steps.iter().map(|x| x.1 as f64).sum();
+        let mut work = 0;
         let mut planner = RealFftPlanner::new();
         let mut best: Option<Interval> = None;
-        for _ in 0..5 {
+        for _ in 0..8 {
             h = self.snap(steps, h);
             let all = directions(steps, self.adjacency, which);
+            let recipe = Recipe { steps, adjacency: self.adjacency, h, tail, query };
             let mut side = |direction: usize, side: Side| {
-                build(&mut planner, steps, self.adjacency, direction, side, h, tail, query)
-                    .map(|c| read(&c, side))
+                let (composed, cells) = recipe.build(&mut planner, direction, side)?;
+                work += cells + composed.len();
+                Some(read(&composed, side))
             };
             // Where add and remove differ, the lower end of the worse one is the lower end of both.
             let uppers: Option<Vec<f64>> = all.iter().map(|&d| side(d, Side::Upper)).collect();
@@ -268,6 +276,15 @@ impl Accountant {
             let width = known.relative_width();
             let nothing = if matches!(query, Query::Delta(_)) { 1e-9 } else { 1e-290 };
             if width <= self.precision || known.upper <= nothing {
+                break;
+            }
+            // What was cut off the tails may be all that is left of a δ that turned out smaller than expected.
+            let finer = (1e-7 * known.upper / total).max(1e-306);
+            if !matches!(query, Query::Delta(_)) && finer < 0.1 * tail {
+                tail = 0.1 * finer;
+                continue;
+            }
+            if work > MOST_WORK {
                 break;
             }
             h *= if known.upper.is_finite() {
@@ -294,29 +311,35 @@ fn directions(steps: &[(Mechanism, u64)], adjacency: Adjacency, which: Direction
     if differ && which == Directions::Both { vec![0, 1] } else { vec![0] }
 }
 
-#[allow(clippy::too_many_arguments)] // one call with everything a composition depends on
-fn build(
-    planner: &mut RealFftPlanner<f64>,
-    steps: &[(Mechanism, u64)],
+/// Everything one composition depends on, but for its direction and side.
+struct Recipe<'a> {
+    steps: &'a [(Mechanism, u64)],
     adjacency: Adjacency,
-    direction: usize,
-    side: Side,
     h: f64,
     tail: f64,
     query: Query,
-) -> Option<Composed> {
-    let pmfs: Option<Vec<_>> = steps
-        .iter()
-        .map(|&(mechanism, count)| {
-            let pair: Pair = *pairs(mechanism, adjacency).get(direction)?;
-            let pmf = match side {
-                Side::Upper => grid::above(&pair, h, tail),
-                Side::Lower => grid::below(&pair, h, tail),
-            };
-            Some((pmf?, count))
-        })
-        .collect();
-    compose(planner, &pmfs?, h, query)
+}
+
+impl Recipe<'_> {
+    /// The composed loss, and how many cells it was made of; none where the grid is too fine for memory.
+    fn build(
+        &self,
+        planner: &mut RealFftPlanner<f64>,
+        direction: usize,
+        side: Side,
+    ) -> Option<(Composed, usize)> {
+        let discretise = match side {
+            Side::Upper => grid::above,
+            Side::Lower => grid::below,
+        };
+        let pmf = |&(mechanism, count): &(Mechanism, u64)| {
+            let pair = *pairs(mechanism, self.adjacency).get(direction)?;
+            Some((discretise(&pair, self.h, self.tail)?, count))
+        };
+        let pmfs: Vec<_> = self.steps.iter().map(pmf).collect::<Option<_>>()?;
+        let cells = pmfs.iter().map(|p| p.0.mass.len()).sum();
+        Some((compose(planner, &pmfs, self.h, self.query)?, cells))
+    }
 }
 
 #[cfg(test)]

@@ -10,7 +10,8 @@
 //! - a relative `ρ = Σ_j T_j u (4(750 + s max|ℓ|) + n_j)`: rounding of the n_j tilted masses and their sum, T_j times;
 //! - `‖e‖₂‖w‖₂`, with w the weights of the sum and e the error of the transforms. In the 2-norm a transform of
 //!   length N is off by `η = 12u(log₂N + 4)`, relative (Higham 2002, thm. 24.2, with room for the real-to-complex
-//!   passes), and `|f̂| ≤ 1`, so `‖e‖₂ ≤ Σ_j T_j(η + 8u)‖t_j‖₂ + 2η + e^{−80}`;
+//!   passes), and `|f̂| ≤ 1`, so `‖e‖₂ ≤ G(Σ_j T_j(η + 8u)‖t_j‖₂ + 2η + e^{−80})`, where `G = exp Σ_j T_j η √N ‖t_j‖₂`
+//!   allows for computed transforms slightly above one;
 //! - `2e^{−Λ}`: mass outside the window, which wraps around, by Chernoff's bound on either side.
 
 use super::grid::Pmf;
@@ -115,7 +116,9 @@ fn tilt(steps: &[Step], h: f64, query: Query) -> f64 {
             Query::Curve => true,
         }
     };
-    let (mut lo, mut hi) = (1e-3_f64.ln(), (30.0 / h).max(1.0).ln());
+    // From a tilt that moves the mean by a thousandth of a standard deviation on.
+    let least = 1e-3 / cumulants(steps, h, 0.0).2.sqrt().max(1.0);
+    let (mut lo, mut hi) = (least.ln(), (30.0 / h).max(1.0).ln());
     if past(lo.exp()) {
         return 0.0;
     }
@@ -188,7 +191,7 @@ pub(super) fn compose(
     let mut spectrum = forward.make_output_vec();
     let eta = 12.0 * U * ((n as f64).log2() + 4.0);
     let mut error = 2.0 * eta + 1e-34;
-    let (mut relative, mut shift) = (0.0, 0.0);
+    let (mut relative, mut shift, mut growth) = (0.0, 0.0, 0.0);
     for step in &steps {
         input.fill(0.0);
         let ln_m = cumulants(std::slice::from_ref(step), h, s).0 / step.count;
@@ -200,6 +203,7 @@ pub(super) fn compose(
         let norm = input.iter().map(|x| x * x).sum::<f64>().sqrt();
         let largest = step.origin.abs().max((step.origin + step.ln_mass.len() as f64 * h).abs());
         error += step.count * (eta + 8.0 * U) * norm;
+        growth += step.count * eta * (n as f64).sqrt() * norm;
         relative += step.count * U * (4.0 * (750.0 + s * largest) + step.ln_mass.len() as f64);
         shift += step.count * U * (64.0 + 8.0 * largest);
         forward.process(&mut input, &mut spectrum).ok()?;
@@ -227,7 +231,7 @@ pub(super) fn compose(
         a = t[(first + i as i64).rem_euclid(n as i64) as usize].max(0.0) * scale + decay * a;
         (tail[i], stick[i]) = (a, d);
     }
-    let absolute = error * weight_norm(decay, lost, n) + 2.0 * (-OUTSIDE).exp();
+    let absolute = error * growth.exp() * weight_norm(decay, lost, n) + 2.0 * (-OUTSIDE).exp();
     let relative = (relative + 4.0 * U * n as f64).exp_m1();
     let origin = offset + first as f64 * h;
     Some(Composed { h, origin, s, ln_scale: k, tail, stick, relative, absolute, shift, infinite })
@@ -269,6 +273,11 @@ pub(super) enum Side {
 }
 
 impl Composed {
+    /// Length of the window.
+    pub(super) fn len(&self) -> usize {
+        self.tail.len()
+    }
+
     fn at(&self, i: usize) -> f64 {
         self.origin + i as f64 * self.h
     }
@@ -363,8 +372,11 @@ impl Composed {
         }
         // Convex in e^ε: once a certified value to either side lies above the best upper value, so does the rest.
         let centre = around[1];
-        let value =
-            |i: usize| self.stick[i] * (self.ln_scale - self.s * self.at(i)).exp() + self.at(i).exp() * alpha;
+        let value = |i: usize| {
+            let trivial = (-self.at(i).min(0.0).exp_m1()).max(0.0);
+            (self.stick[i] * (self.ln_scale - self.s * self.at(i)).exp()).max(trivial)
+                + self.at(i).exp() * alpha
+        };
         let best = around.iter().map(|&i| value(i)).fold(1.0, f64::min);
         let error = |i: usize| (self.ln_scale - self.s * self.at(i)).exp() * self.absolute;
         let ceiling = best * (1.0 + 2.0 * self.relative) + 2.0 * error(centre);
@@ -380,9 +392,10 @@ impl Composed {
             let c = cost(i, side);
             least = least.min(c);
             if c > ceiling {
-                break;
+                return least.clamp(alpha, 1.0);
             }
         }
-        least.clamp(alpha, 1.0)
+        // Beyond the window δ may be nothing, and e^ε α is all there is.
+        least.min(self.at(n).max(0.0).exp() * alpha).clamp(alpha, 1.0)
     }
 }

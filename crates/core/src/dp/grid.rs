@@ -28,13 +28,13 @@ pub(super) struct Pmf {
 }
 
 /// Cells at most, in one step: beyond, the grid is too fine for the memory it takes.
-const MOST_CELLS: f64 = (1 << 21) as f64;
+const MOST_CELLS: f64 = (1 << 19) as f64;
 
 /// Range of the loss outside which its continuous part has mass at most `tail` on either side.
 fn range(pair: &Pair, h: f64, tail: f64) -> Option<(f64, f64)> {
     let (min, max) = pair.support();
-    let hi = if max.is_finite() { max } else { reach(|x| pair.above(x).p <= tail, h) };
-    let lo = if min.is_finite() { min } else { -reach(|x| pair.below(-x).p <= tail, h) };
+    let hi = reach(|x| pair.above(x).p <= tail, h).min(max);
+    let lo = (-reach(|x| pair.below(-x).p <= tail, h)).max(min);
     ((hi - lo) / h <= MOST_CELLS && lo.abs().max(hi.abs()) / h < 1e15).then_some((lo, hi))
 }
 
@@ -221,8 +221,9 @@ fn first_cell(pair: &Pair, h: f64) -> Option<First> {
     for ((a, b), least) in [(sharp, 1e-3), (around(median), 0.0)] {
         let (lower, upper) = (Edge::new(pair, a), Edge::new(pair, b));
         let cell = Cell::new(pair, &lower, &upper, a);
-        let share = (cell.excess - cell.error) / cell.p;
-        if cell.p > least && (0.0..1.0).contains(&share) {
+        // No loss of the cell is below a, whatever rounding says.
+        let share = ((cell.excess - cell.error) / cell.p).max(0.0);
+        if cell.p > least && share < 1.0 {
             // P/Q = e^a/(1 − share)
             return Some(First {
                 mean: a - (-share).ln_1p(),
@@ -288,7 +289,7 @@ fn balanced(pair: &Pair, edge: &Edge, g: f64, to: f64, h: f64) -> Option<(Edge, 
     // The two values of u between which the excess is known to cross its error.
     let (mut safe, mut unsafe_) = if upward { (most * most, 0.0) } else { (0.0, most * most) };
     let mut previous: Option<(f64, f64)> = None;
-    for i in 0..40 {
+    for i in 0..20 {
         let y = u.sqrt();
         let (other, cell) = evaluate(y);
         let slack = 1e-4 * h.min(1.0) * h * cell.p;
@@ -323,7 +324,8 @@ fn balanced(pair: &Pair, edge: &Edge, g: f64, to: f64, h: f64) -> Option<(Edge, 
         } else {
             0.5 * (lo + hi)
         };
-        if hi - lo <= 1e-15 * hi && found.is_some() {
+        // Where rounding is as large as the slack there is nothing more to gain.
+        if found.is_some() && (i > 6 || hi - lo <= 1e-15 * hi) {
             break;
         }
     }

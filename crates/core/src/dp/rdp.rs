@@ -46,6 +46,8 @@ fn sampled_gaussian(sigma: f64, q: f64, adjacency: Adjacency, alpha: f64) -> f64
         return gaussian(adjacency.sensitivity() / sigma, alpha);
     }
     let ln_a = match adjacency {
+        // The sum over k has α terms, the integral a number of points that grows with α/σ: whichever is less.
+        Adjacency::AddRemove if alpha > points(sigma, alpha) => integrated_moment(sigma, q, adjacency, alpha),
         Adjacency::AddRemove if alpha.fract() == 0.0 => integer_moment(sigma, q, alpha),
         Adjacency::AddRemove => fractional_moment(sigma, q, alpha)
             .unwrap_or_else(|| integrated_moment(sigma, q, adjacency, alpha)),
@@ -111,6 +113,16 @@ fn fractional_moment(sigma: f64, q: f64, alpha: f64) -> Option<f64> {
     (ln_a > 1e-3).then_some(ln_a)
 }
 
+/// Spacing of the trapezoidal rule below.
+fn spacing(sigma: f64) -> f64 {
+    (0.15 * sigma).min(0.4 * sigma * sigma)
+}
+
+/// Points of the trapezoidal rule below, about.
+fn points(sigma: f64, alpha: f64) -> f64 {
+    (alpha + 24.0 * sigma) / spacing(sigma)
+}
+
 /// `ln E_Q[(P/Q)^α]` for the pair of the adjacency (see the table of the module `pair`), by the trapezoidal rule on
 /// `(1+y)^α − 1 − αy ≥ 0` with `y = P/Q − 1`, whose mean under Q is zero: nothing cancels. The integrand is analytic
 /// in the strip `|Im x| < πσ²` and decays as a Gaussian, so the rule converges as `exp(−2π·πσ²/step)`: with steps
@@ -139,7 +151,7 @@ fn integrated_moment(sigma: f64, q: f64, adjacency: Adjacency, alpha: f64) -> f6
         };
         convex + under_q - 0.5 * x * x / s2
     };
-    let step = (0.15 * sigma).min(0.4 * s2);
+    let step = spacing(sigma);
     // The mass lies between −12σ and the peak of the fastest growing term, + 12σ.
     let peak = if adjacency == Adjacency::Replace { 2.0 * alpha } else { alpha };
     let (lo, hi) = (-1.0 - 12.0 * sigma, peak + 12.0 * sigma);
