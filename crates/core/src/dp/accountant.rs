@@ -346,7 +346,9 @@ impl Recipe<'_> {
 mod tests {
     use super::super::{gaussian, golden};
     use super::*;
+    use proptest::prelude::*;
 
+    const CASES: u32 = 12;
     const ADJACENCIES: [Adjacency; 2] = [Adjacency::AddRemove, Adjacency::Replace];
 
     #[test]
@@ -524,5 +526,36 @@ mod tests {
         assert!(a.delta(f64::INFINITY).is_err() && a.power(0.0).is_err() && a.trade_off(&[1.0]).is_err());
         assert!(Accountant::dp_sgd(1.0, 0.01, 0, Adjacency::AddRemove).is_err());
         assert!(matches!(Accountant::new(Adjacency::Replace).epsilon(1e-5), Err(Error::Empty)));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(CASES))]
+
+        /// Two grids give two intervals; both hold the truth, so they must meet. An error on the unsafe side of
+        /// either discretisation, of the transforms or of the tilt would show as a gap.
+        #[test]
+        fn intervals_of_different_grids_meet(
+            ln_sigma in -1.2_f64..3.0,
+            ln_rate in -7.0_f64..0.0,
+            ln_steps in 0.0_f64..9.0,
+            ln_delta in -40.0_f64..-2.0,
+            replace in proptest::bool::ANY,
+        ) {
+            let adjacency = ADJACENCIES[usize::from(replace)];
+            let a = Accountant::dp_sgd(ln_sigma.exp(), ln_rate.exp(), ln_steps.exp() as u64, adjacency).unwrap();
+            let fine = a.clone().precision(1e-4).unwrap();
+            let meet = |x: Interval, y: Interval| x.lower <= y.upper && y.lower <= x.upper && x.lower <= x.upper;
+            let (delta, rdp) = (ln_delta.exp(), rdp::epsilon(a.steps(), adjacency, ln_delta.exp()).unwrap().epsilon);
+            let (x, y) = (a.epsilon(delta).unwrap(), fine.epsilon(delta).unwrap());
+            prop_assert!(meet(x, y) && x.upper <= rdp * (1.0 + PRECISION) + 1e-9, "{a:?} {delta}: {x:?} {y:?} {rdp}");
+            let (u, v) = (a.delta(x.upper).unwrap(), fine.delta(x.upper).unwrap());
+            // At the upper end of ε, δ is not above the δ asked for.
+            prop_assert!(meet(u, v) && u.lower <= delta, "{a:?} {delta}: {u:?} {v:?}");
+            let alpha = delta.sqrt();
+            let (u, v) = (a.power(alpha).unwrap(), fine.power(alpha).unwrap());
+            prop_assert!(meet(u, v), "{a:?} power at {alpha}: {u:?} {v:?}");
+            // Any test obeys (ε, δ): power ≤ e^ε α + δ.
+            prop_assert!(u.lower <= x.upper.exp() * alpha + delta, "{a:?} power at {alpha}: {u:?} {x:?}");
+        }
     }
 }
