@@ -359,16 +359,17 @@ mod tests {
     }
 
     #[test]
-    fn the_published_settings_cost_no_more_than_they_should() {
+    fn the_published_settings_cost_no_more_than_google_says() {
+        // dp-accounting 0.6 at its own orders; the last one shows what excluding slowly converging orders costs.
         for (sigma, rate, steps, most) in [
-            (1.0, 0.01, 1000, 2.101),
-            (0.5, 0.002, 10_000, 10.359),
-            (1.1, 256.0 / 60_000.0, 14_040, 2.594),
-            (0.6, 0.2, 500, 187.1),
+            (1.0, 0.01, 1000, 2.101_366_525),
+            (0.5, 0.002, 10_000, 10.359_476_877),
+            (1.1, 256.0 / 60_000.0, 14_040, 2.594_363_356),
+            (0.6, 0.2, 500, 187.121_879_481),
         ] {
             let e =
                 epsilon(&[(Mechanism::gaussian(sigma, rate), steps)], Adjacency::AddRemove, 1e-5).unwrap();
-            assert!(e.epsilon < most + 5e-4 && e.epsilon > 0.6 * most, "{e:?} against {most}");
+            assert!(e.epsilon <= most && e.epsilon > 0.6 * most, "{e:?} against {most}");
         }
     }
 
