@@ -74,7 +74,7 @@ impl Theorem {
         match self {
             Self::CramerRao => "Cramér–Rao; Hannun, Guo, van der Maaten 2021, eq. 11–12",
             Self::CramerRaoRecord => "Cramér–Rao; Edmunds 2024, eq. 1.2",
-            Self::VanTrees => "van Trees inequality; Edmunds 2024, eq. 1.3",
+            Self::VanTrees => "van Trees inequality, in each coordinate; Edmunds 2024, eq. 1.3",
             Self::FanoExact => "Guo et al. 2022, algorithm 1 with eq. 9",
             Self::FanoMonteCarlo => "Guo et al. 2022, algorithm 1 with §5.2; Maurer, Pontil 2009, thm. 4",
             Self::FanoPairwise => "Guo et al. 2022, algorithm 1 with the first inequality of thm. 2",

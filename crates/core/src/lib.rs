@@ -13,14 +13,18 @@
 //! | [`bound`] | what any attacker can reconstruct at most | `P(success) ≤ 1 − f(p*)` |
 //! | [`fisher`] | Fisher information loss of records, attributes, groups, data sets | `η = ‖J‖₂/σ` |
 //!
-//! Arrows run one way: `error, num, linalg, claim ← rows ← glm ← fisher`.
+//! Arrows run one way: `error, num, special, linalg, claim ← rows ← glm ← fisher` and `special, claim ← dp ← bound`.
 
 pub mod bound;
 pub mod claim;
 pub mod dp;
 pub mod error;
+pub mod fisher;
+pub mod glm;
+pub mod linalg;
 pub mod num;
 pub mod rows;
 pub mod special;
+mod vector;
 
 pub use error::{Error, Result};

@@ -1,0 +1,120 @@
+//! Results in a folder, written whole or not at all, readable by their owner alone.
+
+use crate::{Failure, Result};
+use leakscope_table::{CompleteRecords, RecordsFormat, RecordsSchema, RecordsWriter, temporary_file};
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Tables that an audit may leave.
+const TABLES: [&str; 2] = ["records", "scores"];
+
+/// A folder for results. Nothing appears in it under its own name before [`Folder::publish`].
+#[derive(Debug)]
+pub struct Folder {
+    path: PathBuf,
+    format: RecordsFormat,
+}
+
+/// Files that are complete but not yet published.
+#[derive(Debug, Default)]
+pub struct Pending {
+    texts: Vec<(tempfile::NamedTempFile, PathBuf)>,
+    tables: Vec<RecordsWriter>,
+}
+
+impl Folder {
+    /// Opens the folder, making it if needed, and makes sure that it can be written to before any work is done.
+    pub fn open(path: &Path, format: RecordsFormat) -> Result<Self> {
+        let fail = |e: std::io::Error| {
+            let what = path.display();
+            Failure::flag(
+                "--out",
+                format!("cannot write to {what}: {e}; choose a folder that you may write to"),
+            )
+        };
+        if path.exists() && !path.is_dir() {
+            return Err(Failure::flag(
+                "--out",
+                format!("{} is a file: name a folder (it is made if needed)", path.display()),
+            ));
+        }
+        fs::create_dir_all(path).map_err(fail)?;
+        tempfile::tempfile_in(path).map_err(fail)?;
+        Ok(Self { path: path.into(), format })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn extension(format: RecordsFormat) -> &'static str {
+        match format {
+            RecordsFormat::Parquet => "parquet",
+            RecordsFormat::Csv => "csv",
+        }
+    }
+
+    /// Full name of a table.
+    pub fn table_path(&self, stem: &str) -> PathBuf {
+        self.path.join(format!("{stem}.{}", Self::extension(self.format)))
+    }
+
+    /// Starts a table of records.
+    pub fn table(&self, stem: &str, schema: RecordsSchema) -> Result<RecordsWriter> {
+        Ok(RecordsWriter::create(&self.table_path(stem), self.format, schema)?)
+    }
+
+    /// Writes a text file under a temporary name.
+    pub fn text(&self, pending: &mut Pending, name: &str, text: &str) -> Result<()> {
+        let target = self.path.join(name);
+        let fail = |e: std::io::Error| Failure::Message(format!("cannot write {}: {e}", target.display()));
+        let mut file = temporary_file(&self.path).map_err(fail)?;
+        file.write_all(text.as_bytes()).and_then(|()| file.as_file().sync_all()).map_err(fail)?;
+        pending.texts.push((file, target));
+        Ok(())
+    }
+
+    /// Gives all pending files their names. Tables of an earlier run that this one does not replace (in the other
+    /// format, or of points that were not scored this time) go: a folder holds one audit.
+    pub fn publish(&self, pending: Pending) -> Result<Vec<PathBuf>> {
+        // Whatever can fail comes before the first file is replaced.
+        let tables: Vec<CompleteRecords> = pending
+            .tables
+            .into_iter()
+            .map(RecordsWriter::complete)
+            .collect::<leakscope_table::Result<_>>()?;
+        let targets = tables.iter().map(CompleteRecords::path).chain(pending.texts.iter().map(|(_, t)| &**t));
+        if let Some(folder) = targets.clone().find(|t| t.is_dir()) {
+            let message = format!("{} is a folder: move it away, or choose another --out", folder.display());
+            return Err(Failure::Message(message));
+        }
+        let mut written: Vec<PathBuf> = targets.map(PathBuf::from).collect();
+        for table in tables {
+            table.persist()?;
+        }
+        for stem in TABLES {
+            for format in [RecordsFormat::Parquet, RecordsFormat::Csv] {
+                let path = self.path.join(format!("{stem}.{}", Self::extension(format)));
+                if !written.contains(&path) {
+                    let _ = fs::remove_file(path);
+                }
+            }
+        }
+        for (file, target) in pending.texts {
+            file.persist(&target)
+                .map_err(|e| Failure::Message(format!("cannot write {}: {}", target.display(), e.error)))?;
+        }
+        // The page is what most people open: it comes first.
+        written.sort_by_key(|path| path.extension().is_none_or(|e| e != "html"));
+        Ok(written)
+    }
+}
+
+impl Pending {
+    /// Adds tables that have all their records.
+    pub fn tables(&mut self, writers: impl IntoIterator<Item = RecordsWriter>) {
+        self.tables.extend(writers);
+    }
+}
