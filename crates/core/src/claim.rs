@@ -42,6 +42,30 @@ pub enum Theorem {
     CramerRaoRecord,
     /// Error of any estimate, biased or not, averaged over a prior.
     VanTrees,
+    /// Fano's inequality with the exact mutual information.
+    FanoExact,
+    /// Fano's inequality with a confidence limit on simulated mutual information.
+    FanoMonteCarlo,
+    /// Fano's inequality with the information of a Gaussian mixture bounded pair by pair.
+    FanoPairwise,
+    /// Fano's inequality with the information of a Gaussian mixture bounded by its largest distance.
+    FanoTheorem2,
+    /// Fano's inequality, generalised, with Rényi differential privacy.
+    FanoRdp,
+    /// The same, with divergences from one reference instead of between candidates.
+    FanoReference,
+    /// Closed form of Fano's inequality.
+    Salamatian,
+    /// Reconstruction robustness from Rényi differential privacy.
+    Balle,
+    /// Hypothesis tests against one Gaussian at equal distance from all candidates.
+    OneCentre,
+    /// Hypothesis tests against the best Gaussian found.
+    BestCentre,
+    /// The trade-off function of a private mechanism.
+    TradeOff,
+    /// Total variation: the membership advantage added to the prior.
+    TotalVariation,
 }
 
 impl Theorem {
@@ -51,12 +75,45 @@ impl Theorem {
             Self::CramerRao => "Cramér–Rao; Hannun, Guo, van der Maaten 2021, eq. 11–12",
             Self::CramerRaoRecord => "Cramér–Rao; Edmunds 2024, eq. 1.2",
             Self::VanTrees => "van Trees inequality, in each coordinate; Edmunds 2024, eq. 1.3",
+            Self::FanoExact => "Guo et al. 2022, algorithm 1 with eq. 9",
+            Self::FanoMonteCarlo => "Guo et al. 2022, algorithm 1 with §5.2; Maurer, Pontil 2009, thm. 4",
+            Self::FanoPairwise => "Guo et al. 2022, algorithm 1 with the first inequality of thm. 2",
+            Self::FanoTheorem2 => "Guo et al. 2022, algorithm 1 with thm. 2, eq. 19",
+            Self::FanoRdp => "Guo et al. 2022, algorithms 1 and 2 with thm. 1",
+            Self::FanoReference => {
+                "Guo et al. 2022, algorithm 2; Arimoto information as a minimum over references"
+            }
+            Self::Salamatian => "Salamatian et al. 2020, closed form of Fano's inequality",
+            Self::Balle => "Balle, Cherubin, Hayes 2022, reconstruction robustness from Rényi DP",
+            Self::OneCentre => "Neyman–Pearson against one reference: Φ(Φ⁻¹(p*) + r/σ)",
+            Self::BestCentre => "Neyman–Pearson against the best reference: max Σ p Φ(Φ⁻¹(q) + r/σ)",
+            Self::TradeOff => "1 − f(p*), f from privacy loss distributions; Kulynych et al. 2024, thm. 3.3",
+            Self::TotalVariation => "p* plus the total variation distance, δ at ε = 0",
         }
     }
 
     /// What must hold for the bound to hold.
     pub fn assumptions(self) -> &'static [&'static str] {
+        /// What every bound on guessing a discrete secret assumes.
+        const GAME: &str = "the secret is drawn from the stated prior, and the attacker guesses once";
+        const KNOWS: &str = "the attacker may know everything else: prior, mechanism, all other data";
+        const NORMAL: &str = "the noise is Gaussian, independent in every coordinate";
         match self {
+            Self::FanoExact => &[GAME, KNOWS],
+            Self::FanoMonteCarlo => {
+                &[GAME, KNOWS, NORMAL, "holds with the stated confidence over the simulation"]
+            }
+            Self::FanoPairwise | Self::OneCentre | Self::BestCentre | Self::FanoReference => {
+                &[GAME, KNOWS, NORMAL]
+            }
+            Self::FanoTheorem2 => &[GAME, KNOWS, NORMAL, "no two encodings are further apart than stated"],
+            Self::Salamatian => &[GAME, KNOWS, "the information is not above the bound it was given"],
+            Self::FanoRdp | Self::Balle => {
+                &[GAME, KNOWS, "the mechanism has the stated Rényi divergences under the stated adjacency"]
+            }
+            Self::TradeOff | Self::TotalVariation => {
+                &[GAME, KNOWS, "the mechanism is private as accounted under the stated adjacency"]
+            }
             Self::CramerRao => &[
                 "the attacker sees the released coefficients and may know every other value of the table",
                 "the estimate is unbiased",

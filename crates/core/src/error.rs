@@ -50,6 +50,32 @@ pub enum Error {
         /// What it should have been.
         tolerance: f64,
     },
+    /// A question that has no meaning under the stated assumptions.
+    #[error("{what} under {setting} has no meaning: {advice}")]
+    NotApplicable {
+        /// What was asked for.
+        what: &'static str,
+        /// The assumption it clashes with.
+        setting: &'static str,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// No value of the unknown meets the target.
+    #[error("no {unknown} between {lowest} and {highest} reaches the target {target} for {what}: {advice}")]
+    Unreachable {
+        /// What the target is about.
+        what: &'static str,
+        /// The target.
+        target: f64,
+        /// What was to be chosen.
+        unknown: &'static str,
+        /// Smallest value tried.
+        lowest: f64,
+        /// Largest value tried.
+        highest: f64,
+        /// What to do.
+        advice: &'static str,
+    },
     /// There are no rows to compute with.
     #[error("there are no rows")]
     Empty,

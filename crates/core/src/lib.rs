@@ -8,17 +8,23 @@
 //! | [`linalg`] | row-major products, symmetric decompositions | `C = A B` |
 //! | [`rows`] | blocks of encoded rows and the passes over them | |
 //! | [`glm`] | generalised linear models and their minimiser | `w* = argmin Σ ωℓ(wᵀx, y) + nλ/2 ‖w‖²` |
+//! | [`special`] | normal distribution, exponentials in logarithms | `Φ, Φ⁻¹, ln Σ eˣ` |
+//! | [`dp`] | differential-privacy accounting and calibration | `δ(ε) = sup_E P(E) − e^ε Q(E)` |
+//! | [`bound`] | what any attacker can reconstruct at most | `P(success) ≤ 1 − f(p*)` |
 //! | [`fisher`] | Fisher information loss of records, attributes, groups, data sets | `η = ‖J‖₂/σ` |
 //!
-//! Arrows run one way: `error, num, linalg, claim ← rows ← glm ← fisher`.
+//! Arrows run one way: `error, num, special, linalg, claim ← rows ← glm ← fisher` and `special, claim ← dp ← bound`.
 
+pub mod bound;
 pub mod claim;
+pub mod dp;
 pub mod error;
 pub mod fisher;
 pub mod glm;
 pub mod linalg;
 pub mod num;
 pub mod rows;
+pub mod special;
 mod vector;
 
 pub use error::{Error, Result};
