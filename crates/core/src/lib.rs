@@ -9,15 +9,21 @@
 //! | [`rows`] | blocks of encoded rows and the passes over them | |
 //! | [`glm`] | generalised linear models and their minimiser | `w* = argmin Σ ωℓ(wᵀx, y) + nλ/2 ‖w‖²` |
 //! | [`fisher`] | Fisher information loss of records, attributes, groups, data sets | `η = ‖J‖₂/σ` |
+//! | [`balance`] | weights that give every record the same leakage | `ω ← n(ω/η)/Σ(ω/η)` |
+//! | [`release`] | the noise itself, exact on a grid | `P(k) ∝ e^{−k²/2s²}` |
+//! | [`random`] | generators that callers hand in | |
 //!
-//! Arrows run one way: `error, num, linalg, claim ← rows ← glm ← fisher`.
+//! Arrows run one way: `error, num, linalg, claim ← rows ← glm ← fisher ← balance, attack`.
 
+pub mod balance;
 pub mod claim;
 pub mod error;
 pub mod fisher;
 pub mod glm;
 pub mod linalg;
 pub mod num;
+pub mod random;
+pub mod release;
 pub mod rows;
 
 pub use error::{Error, Result};
