@@ -10,11 +10,13 @@
 //! | [`glm`] | generalised linear models and their minimiser | `w* = argmin Σ ωℓ(wᵀx, y) + nλ/2 ‖w‖²` |
 //! | [`fisher`] | Fisher information loss of records, attributes, groups, data sets | `η = ‖J‖₂/σ` |
 //! | [`balance`] | weights that give every record the same leakage | `ω ← n(ω/η)/Σ(ω/η)` |
+//! | [`attack`] | attackers of the papers against a model, observed | `argmin_m ‖w' − w_m‖` |
 //! | [`release`] | the noise itself, exact on a grid | `P(k) ∝ e^{−k²/2s²}` |
 //! | [`random`] | generators that callers hand in | |
 //!
 //! Arrows run one way: `error, num, linalg, claim ← rows ← glm ← fisher ← balance, attack`.
 
+pub mod attack;
 pub mod balance;
 pub mod claim;
 pub mod error;
