@@ -147,8 +147,8 @@ impl<'a> Game<'a> {
             let d = self.fit.penalty.data_width(p);
             let strength = self.fit.n as f64 * self.fit.penalty.l2;
             for (gradient, &sigma) in gradients.iter_mut().zip(&self.options.sigmas) {
-                for jt in 0..d * t {
-                    gradient[jt] += strength * (self.fit.w[jt / t] + sigma * self.noise[jt]);
+                for (jt, g) in gradient.iter_mut().enumerate().take(d * t) {
+                    *g += strength * (self.fit.w[jt / t] + sigma * self.noise[jt]);
                 }
             }
         }
