@@ -89,7 +89,7 @@ pub fn run(request: &Request, playing: &Playing, hooks: &Hooks) -> Result<Attack
         found.map_err(|e| explain(e, &loaded.encoding, request.l2))
     };
     let outcomes = play(&fit, None)?;
-    let mut results = listed(&outcomes, eta_mean, false);
+    let results = listed(&outcomes, eta_mean, false);
     let mut by_decile = tenths(&outcomes, false);
     let mut balance = None;
     let mut results_balanced = vec![];
@@ -124,7 +124,6 @@ pub fn run(request: &Request, playing: &Playing, hooks: &Hooks) -> Result<Attack
             playing.secret
         ));
     }
-    results.sort_by(|a, b| a.attack.cmp(&b.attack).reverse().then(a.sigma.total_cmp(&b.sigma)));
     Ok(Attack {
         schema: report::SCHEMA.into(),
         leakscope: env!("CARGO_PKG_VERSION").into(),

@@ -93,10 +93,10 @@ impl Held {
             return Err(Failure::flag(
                 "--out",
                 format!(
-                    "the ledger in {} is about other data ({} of them so far): every data set needs its own folder; if \
+                    "the ledger in {} is about other data ({}): every data set needs its own folder; if \
                      these are the same data in another file, release from the file used before",
                     folder.display(),
-                    found.releases.len()
+                    leakscope_report::format::counted(found.releases.len() as u64, "release")
                 ),
             ));
         }

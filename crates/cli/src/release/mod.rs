@@ -141,9 +141,8 @@ fn statement(
     let mut warnings = vec![];
     if composed.releases > 1 {
         warnings.push(format!(
-            "These data were released {} times before; their information adds up, and the η of all together is bounded by \
-             {}.",
-            composed.releases - 1,
+            "These data have {} before this one; their information adds up, and the η of all together is bounded by {}.",
+            format::counted(composed.releases as u64 - 1, "release"),
             format::number(composed.eta_max)
         ));
     }

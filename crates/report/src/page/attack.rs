@@ -48,48 +48,68 @@ pub fn attack_page(a: &Attack) -> String {
     shell(&format!("Leakscope attack: {}", a.subject.title()), &body)
 }
 
-/// The strongest attacker at each σ, smallest σ first (models before balancing).
-fn strongest(a: &Attack) -> Vec<&AttackResult> {
+/// The strongest of some attackers at each σ, smallest σ first.
+fn strongest(a: &Attack, of: impl Fn(&AttackResult) -> bool) -> Vec<&AttackResult> {
     let mut sigmas: Vec<f64> = a.results.iter().map(|r| r.sigma).collect();
     sigmas.sort_by(f64::total_cmp);
     sigmas.dedup();
     let at = |sigma: f64| {
-        let results = a.results.iter().filter(move |r| r.sigma == sigma);
+        let results = a.results.iter().filter(|r| r.sigma == sigma && of(r));
         results.max_by(|x, y| x.accuracy.value.total_cmp(&y.accuracy.value))
     };
     sigmas.into_iter().filter_map(at).collect()
 }
 
+/// Ahead of the guess by more than chance and by more than a hundredth.
+fn ahead(r: &AttackResult) -> bool {
+    r.advantage.ci_low > 0.01
+}
+
+/// What leaks about training records and what the model says about anybody are two things: the black box would do as
+/// well against people who are not in the table.
 fn verdict(a: &Attack) -> String {
-    let strongest = strongest(a);
-    let Some(worst) = strongest.first() else { return String::new() };
-    let mut said = format!(
-        "<p>At the smallest noise tried, σ = {}, the {} guessed {} of <b>{}</b> of {} right; guessing the most frequent \
-         value gets <b>{}</b>.</p>\n",
-        format::setting(worst.sigma),
-        escape(shown(&worst.attack).0),
-        escape(&a.secret.name),
-        format::share(worst.accuracy.value),
-        format::counted(a.records, "record"),
-        format::share(a.baseline.accuracy)
+    let black_box = |r: &AttackResult| r.attack == "black-box";
+    let leaks = strongest(a, |r| !black_box(r));
+    let (mut said, mut class, mut level) = (String::new(), "good", "No attack beat the guess");
+    if let Some(worst) = leaks.first() {
+        said = format!(
+            "<p>At the smallest noise tried, σ = {}, the {} guessed {} of <b>{}</b> of {} right; guessing the most frequent \
+             value gets <b>{}</b>.</p>\n",
+            format::setting(worst.sigma),
+            escape(shown(&worst.attack).0),
+            escape(&a.secret.name),
+            format::share(worst.accuracy.value),
+            format::counted(a.records, "record"),
+            format::share(a.baseline.accuracy)
+        );
+        match leaks.iter().rev().take_while(|r| !ahead(r)).last() {
+            Some(r) if r.sigma == worst.sigma => {}
+            Some(r) => {
+                said.push_str(&format!(
+                    "<p>From σ = {} on (mean η {}) no attacker who goes for the training record is clearly ahead of that \
+                     guess.</p>\n",
+                    format::setting(r.sigma),
+                    format::number(r.eta_mean)
+                ));
+                (class, level) = ("care", "Attacks succeed at small noise");
+            }
+            None => {
+                said.push_str("<p>Every noise tried leaves an attack that is ahead of that guess.</p>\n");
+                (class, level) = ("bad", "Attacks succeed at every noise tried");
+            }
+        }
+    }
+    if let (Some(first), Some(last)) = (strongest(a, black_box).first(), strongest(a, black_box).last()) {
+        said.push_str(&format!(
+            "<p>The black box guessed {} at the smallest noise and {} at the largest. It uses what the model says about \
+             anybody, in the table or not, so noise that protects records need not stop it.</p>\n",
+            format::share(first.accuracy.value),
+            format::share(last.accuracy.value)
+        ));
+    }
+    said.push_str(
+        "<p>These are the results of particular attacks. A better attack may do better: this is no guarantee.</p>\n",
     );
-    let quiet = strongest.iter().find(|r| r.advantage.ci_low <= 0.01);
-    let (class, level) = match quiet {
-        Some(r) if r.sigma == worst.sigma => ("good", "No attack beat the guess"),
-        Some(r) => {
-            said.push_str(&format!(
-                "<p>From σ = {} on (mean η {}) no attack here is clearly ahead of that guess.</p>\n",
-                format::setting(r.sigma),
-                format::number(r.eta_mean)
-            ));
-            ("care", "Attacks succeed at small noise")
-        }
-        None => {
-            said.push_str("<p>Every noise tried leaves an attack that is ahead of that guess.</p>\n");
-            ("bad", "Attacks succeed at every noise tried")
-        }
-    };
-    said.push_str("<p>These are the results of particular attacks. A better attack may do better: this is no guarantee.</p>\n");
     format!(
         "<section class=\"verdict {class}\" aria-label=\"Verdict\"><p class=\"level\">{level}</p>\n{said}</section>\n"
     )
@@ -283,8 +303,8 @@ fn rests_on(a: &Attack) -> String {
         "White box: knows every other value of the table, how the model was trained, the weights, and the released \
          coefficients; picks the candidate whose refitted model is nearest (Hannun 2021, eq. 30). Refits are exact."
             .to_owned(),
-        "White box with prior: weighs that by how frequent each value is (Guo 2023, A.3). Of all attackers with this \
-         knowledge it is the best on average over the prior."
+        "White box with prior: weighs that by how frequent each value is (Guo 2023, A.3). No \
+         attacker does better on secrets that do not depend on the other values; what they do tell is left to the black box."
             .to_owned(),
         "Black box: sees the record’s other values, its label, predictions of the released model and how often or by how \
          much it errs on the training rows (Fredrikson 2014)."

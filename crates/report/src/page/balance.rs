@@ -212,7 +212,7 @@ fn attacker(b: &Balance, what: &str) -> String {
          unit moves the coefficients by the weight times what it would without. An attacker who knows the model but not \
          the weights cannot compute that; what the record’s own values do, weight aside, is η without the weights, and \
          reweighting does not make it equal (AM207 §6.3): a record with a small weight is protected by that weight alone. \
-         Keep the weights secret or not, but do not read the second curve as balanced.",
+         Keep the weights secret or not, but do not read the second curve as balanced. A curve that ends early ended because a weight vanished.",
         escape(what)
     );
     let body = format!(

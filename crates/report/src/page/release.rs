@@ -3,7 +3,7 @@
 use super::head::tile;
 use super::shell;
 use crate::format;
-use crate::html::{Cell, Kind, card, escape, list, numbers, table, words};
+use crate::html::{Cell, Kind, card, escape, list, numbers, sentence, table, words};
 use crate::release::Release;
 
 /// A release as one self-contained HTML page.
@@ -44,9 +44,11 @@ pub fn release_page(r: &Release) -> String {
     let coefficients =
         table("sortable", "Released coefficients", &[words("column"), numbers("coefficient")], &rows);
     let mechanism = format!(
-        "{}. Coefficients lie on multiples of {:e}; randomness from {}. The noise is exact: no floating-point artefact \
+        "{} Coefficients lie on multiples of {:e}; randomness from {}. The noise is exact: no floating-point artefact \
          tells one coefficient from another (Mironov 2012).",
-        r.mechanism.name, r.mechanism.grid, r.mechanism.generator
+        sentence(&r.mechanism.name),
+        r.mechanism.grid,
+        r.mechanism.generator
     );
     let body = format!(
         "<main>\n<header><div class=\"top\"><p class=\"eyebrow\">Leakscope release</p></div><h1>{}</h1>\
