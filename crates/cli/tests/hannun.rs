@@ -253,6 +253,17 @@ fn releases_add_up_in_the_ledger_and_stop_at_the_budget() {
 }
 
 #[test]
+fn a_balanced_model_is_released_with_less_noise_for_the_same_loss() {
+    let place = Place::new();
+    let plain = place.json(&format!("release {MODEL} --target-eta 0.1 --out plain"));
+    let balanced = place.json(&format!("release {MODEL} --target-eta 0.1 --balance 10 --out balanced"));
+    let sigma = |r: &Value| r["mechanism"]["sigma"].as_f64().unwrap();
+    assert!(sigma(&balanced) < 0.5 * sigma(&plain), "{} {}", sigma(&balanced), sigma(&plain));
+    let (mean, max) = (balanced["eta"]["mean"].as_f64().unwrap(), balanced["eta"]["max"].as_f64().unwrap());
+    assert!(mean > 0.9 * max, "{mean} {max}");
+}
+
+#[test]
 fn a_ledger_of_other_data_a_damaged_one_and_a_locked_one_are_refused_and_kept() {
     let place = Place::new();
     place.json(&format!("release {MODEL} --sigma 1 --out out"));

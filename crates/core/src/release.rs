@@ -6,9 +6,10 @@
 //! algorithm of Canonne, Kamath and Steinke (2020, alg. 1–3) from a generator that the caller hands in. σ is rounded *up* so
 //! that s is whole.
 //!
-//! Why not OpenDP's crate, which has the same sampler: its default features build OpenSSL from C sources, the
-//! sampler without them stands behind `contrib` and big-number arithmetic, and 0.16 is a framework of some two hundred
-//! dependencies for the hundred lines below, which 128-bit integers carry exactly.
+//! Why not OpenDP's crate (0.16.0), which has the same sampler: its default features build OpenSSL from C sources,
+//! without them it still brings a framework with its macros, big-number arithmetic and a second version of `rand`, and
+//! its measurements are made to compose inside that framework. What a release needs of it are the hundred lines below,
+//! which 128-bit integers carry exactly and which the tests hold against exact probabilities.
 
 use crate::random::Bits;
 use crate::{Error, Result};
@@ -55,8 +56,8 @@ impl Grid {
     ///
     /// # Guarantee
     /// The noise is exactly discrete Gaussian if `bits` are uniform and independent. For coefficients on the grid its
-    /// Rényi divergences are at most those of continuous Gaussian noise of the same σ (Canonne et al., thm. 14);
-    /// rounding to the grid moves each coefficient by at most g/2 first.
+    /// Rényi divergences are at most those of continuous Gaussian noise of the same σ (Canonne et al., where they show
+    /// concentrated differential privacy); rounding to the grid moves each coefficient by at most g/2 first.
     pub fn release(self, w: &[f64], bits: &mut impl Bits) -> Result<Vec<f64>> {
         w.iter().map(|&w| self.perturb(w, bits)).collect()
     }

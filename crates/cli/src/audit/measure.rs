@@ -243,7 +243,7 @@ fn total_groups(encoding: &Encoding) -> usize {
 }
 
 /// η alone, for solving for σ.
-pub(crate) fn eta_distribution(rows: &Dataset, geometry: &Geometry) -> Result<Distribution> {
+pub(crate) fn eta_distribution(rows: &impl Rows, geometry: &Geometry) -> Result<Distribution> {
     let mut total = Distribution::default();
     rows.fold(
         || (Distribution::default(), Records::default()),

@@ -32,6 +32,12 @@ pub(crate) struct Args {
     /// Refuse (exit code 1) if the largest η of all releases of these data together would be above this
     #[arg(long, value_name = "E")]
     budget_eta: Option<f64>,
+    /// Balance leakage first, in this many iterations
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    balance: usize,
+    /// Balance what leaks about this attribute [default: about whole records]
+    #[arg(long, value_name = "ATTRIBUTE", requires = "balance")]
+    attribute: Option<String>,
     /// Whether the target is part of the record's secret
     #[arg(long, value_enum, default_value_t = LabelArg::Secret)]
     label: LabelArg,
@@ -61,7 +67,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     args.run.start()?;
     let folder = Folder::open(&args.out, RecordsFormat::Parquet)?;
     let display = Display::start(args.run.quiet || args.run.json)?;
-    let terms = Terms { noise, budget_eta: args.budget_eta };
+    let terms = Terms {
+        noise,
+        budget_eta: args.budget_eta,
+        balance: args.balance,
+        attribute: args.attribute.clone(),
+    };
     let outcome = release::run(&base, &terms, folder.path(), &display.hooks)?;
     drop(display);
     let (statement, held) = match outcome {

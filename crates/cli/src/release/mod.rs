@@ -3,15 +3,18 @@
 pub mod ledger;
 
 use crate::audit::{self, Request, Statistic};
+use crate::balance::{self, Balancing};
 use crate::failure::explain;
 use crate::model::{self, Loaded};
 use crate::{Failure, Result};
 use leakscope_core::Error as CoreError;
+use leakscope_core::balance::{Sharing, Update, Variant};
 use leakscope_core::fisher::{Geometry, Release as Noise};
 use leakscope_core::glm::Fit;
 use leakscope_core::num::Distribution;
 use leakscope_core::random::Bits;
 use leakscope_core::release::Grid;
+use leakscope_core::rows::{Reweighted, Rows};
 use leakscope_report::Release;
 use leakscope_report::format;
 use leakscope_report::release as report;
@@ -26,6 +29,10 @@ pub struct Terms {
     pub noise: Amount,
     /// Largest η of all releases together.
     pub budget_eta: Option<f64>,
+    /// Balancing iterations before the release; 0 for none.
+    pub balance: usize,
+    /// The attribute to balance; whole records without one.
+    pub attribute: Option<String>,
 }
 
 /// How much noise.
@@ -52,8 +59,7 @@ pub fn run(request: &Request, terms: &Terms, folder: &Path, hooks: &Hooks) -> Re
     // A ledger of other data is refused before any work.
     drop(Held::open(folder, &fingerprint)?);
     let loaded = model::load(request, hooks)?;
-    let fit = loaded.fit(request)?;
-    let unit = measured(request, &loaded, &fit, 1.0)?;
+    let (fit, unit) = model(request, terms, &loaded)?;
     let sigma = match terms.noise {
         Amount::Sigma(sigma) => sigma,
         Amount::TargetEta(eta, statistic) => statistic.of(&unit) / eta * (1.0 + 1e-12),
@@ -104,7 +110,7 @@ pub fn run(request: &Request, terms: &Terms, folder: &Path, hooks: &Hooks) -> Re
         eta_max: total,
         budget_eta: terms.budget_eta,
     };
-    let statement = statement(request, &loaded, (grid, eta, composed), &noisy, created);
+    let statement = statement(request, terms, &loaded, (grid, eta, composed), &noisy, created);
     Ok(Outcome::Released(Box::new(statement), held))
 }
 
@@ -120,14 +126,40 @@ fn check(terms: &Terms) -> Result<()> {
     terms.budget_eta.map_or(Ok(()), |b| positive("--budget-eta", b))
 }
 
-fn measured(request: &Request, loaded: &Loaded, fit: &Fit, sigma: f64) -> Result<Distribution> {
-    let noise = Noise { sigma, releases: 1, label_secret: request.label_secret };
+/// The model to release, balanced where asked for, and η of its records at σ = 1.
+fn model(request: &Request, terms: &Terms, loaded: &Loaded) -> Result<(Fit, Distribution)> {
+    if terms.balance == 0 {
+        let fit = loaded.fit(request)?;
+        let unit = measured(request, loaded, &loaded.rows, &fit)?;
+        return Ok((fit, unit));
+    }
+    let balancing = Balancing {
+        attribute: terms.attribute.clone(),
+        sum_to_one: false,
+        sharing: Sharing::Sample,
+        variant: Variant::Weighted,
+        update: Update::Published,
+        clamp: None,
+        iterations: terms.balance,
+        tolerance: 1e-6,
+        sigma: 1.0,
+    };
+    let options = balance::options(request, &balancing, loaded)?;
+    let found = balance::balanced(request, loaded, &options, |_, _| Ok(()))?;
+    let weighted = Reweighted::new(&loaded.rows, &found.weights)?;
+    let unit = measured(request, loaded, &weighted, &found.fit)?;
+    Ok((found.fit, unit))
+}
+
+fn measured(request: &Request, loaded: &Loaded, rows: &impl Rows, fit: &Fit) -> Result<Distribution> {
+    let noise = Noise { sigma: 1.0, releases: 1, label_secret: request.label_secret };
     let geometry = Geometry::new(fit, &[], noise).map_err(|e| explain(e, &loaded.encoding, request.l2))?;
-    audit::eta_distribution(&loaded.rows, &geometry)
+    audit::eta_distribution(rows, &geometry)
 }
 
 fn statement(
     request: &Request,
+    terms: &Terms,
     loaded: &Loaded,
     (grid, eta, composed): (Grid, report::Eta, report::Composed),
     noisy: &[f64],
@@ -146,6 +178,13 @@ fn statement(
             format::number(composed.eta_max)
         ));
     }
+    let training = match terms.balance {
+        0 => "How the model was trained: family, penalty, weights, encoding.".to_owned(),
+        n => format!(
+            "How the model was trained: family, penalty, encoding, and the weights that {} of balancing gave the records.",
+            format::counted(n as u64, "iteration")
+        ),
+    };
     Release {
         schema: report::SCHEMA.into(),
         leakscope: env!("CARGO_PKG_VERSION").into(),
@@ -162,7 +201,7 @@ fn statement(
         composed,
         known: vec![
             "The released coefficients, σ and the grid.".into(),
-            "How the model was trained: family, penalty, weights, encoding.".into(),
+            training,
             "All other records; for one attribute of a record, also its other values.".into(),
         ],
         assumed: vec![
