@@ -25,7 +25,7 @@ pub(super) struct Game<'a> {
     /// `c_m · b` over the secret's columns, M × trials.
     candidate_noise: Vec<f64>,
     /// What each released model is known to get wrong: sigmas × trials.
-    errors: Vec<Errors>,
+    known: Vec<Known>,
     /// ∇ of the objective over all records at each released model: sigmas × (p × trials).
     gradients: Vec<Vec<f64>>,
     log_prior: Vec<f64>,
@@ -48,6 +48,21 @@ impl Errors {
             *a += b;
         }
     }
+
+    fn known(&self) -> Known {
+        let variance = (self.squares / self.rows.max(1.0)).max(f64::MIN_POSITIVE);
+        let share = |row: [f64; 2]| row.map(|count| (count / (row[0] + row[1]).max(1.0)).ln());
+        Known { half_precision: 0.5 / variance, log_confusion: self.confusion.map(share) }
+    }
+}
+
+/// What follows from them for a guess.
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    /// `1/2s²`, s² the mean squared error.
+    half_precision: f64,
+    /// Logarithm of how often the model answers one class when another is true (Fredrikson's confusion matrix).
+    log_confusion: [[f64; 2]; 2],
 }
 
 /// Space for one thread, reused.
@@ -86,7 +101,7 @@ impl<'a> Game<'a> {
             parts,
             noise,
             candidate_noise,
-            errors: vec![],
+            known: vec![],
             gradients: vec![],
             log_prior: secret.prior().iter().map(|p| p.ln()).collect(),
         };
@@ -152,7 +167,7 @@ impl<'a> Game<'a> {
                 }
             }
         }
-        (self.errors, self.gradients) = (errors, gradients);
+        (self.known, self.gradients) = (errors.iter().map(Errors::known).collect(), gradients);
         Ok(())
     }
 
@@ -294,24 +309,25 @@ impl<'a> Game<'a> {
 
     /// `argmax_m p_m π(φ(w', x_m), y)`: normal errors for a regression, the confusion matrix for classes.
     fn by_prediction(&self, s: usize, block: &Block, i: usize, k: usize, space: &mut Space) {
-        let (t, m_count, sigma) = (self.options.trials, self.secret.len(), self.options.sigmas[s]);
+        let (t, sigma) = (self.options.trials, self.options.sigmas[s]);
         let (x, y) = (block.row(i), block.y[i]);
-        let z = dot(x, &self.fit.w);
         let classes = self.options.two_class || self.fit.family == Family::Logistic;
+        let columns = self.secret.columns();
+        let dot_w = |values: &[f64]| dot(values, &self.fit.w[columns.clone()]);
+        let rest = dot(x, &self.fit.w) - dot_w(&x[columns.clone()]);
+        let without_noise: Vec<f64> =
+            (0..self.secret.len()).map(|m| rest + dot_w(self.secret.candidate(m))).collect();
         for trial in 0..t {
-            // x·b and x·w without the secret's columns.
-            let (mut q, mut rest) = (space.projected[k * t + trial], z);
-            for j in self.secret.columns() {
+            // x·b without the secret's columns.
+            let mut q = space.projected[k * t + trial];
+            for j in columns.clone() {
                 q -= x[j] * self.noise[j * t + trial];
-                rest -= x[j] * self.fit.w[j];
             }
-            let errors = &self.errors[s * t + trial];
+            let known = &self.known[s * t + trial];
             let (mut best, mut guess) = (f64::NEG_INFINITY, self.secret.most_probable());
-            for m in 0..m_count {
-                let candidate = self.secret.candidate(m);
-                let own: f64 = self.secret.columns().zip(candidate).map(|(j, c)| c * self.fit.w[j]).sum();
-                let noisy = rest + own + sigma * (q + self.candidate_noise[m * t + trial]);
-                let score = self.log_prior[m] + self.log_likelihood(classes, noisy, y, errors);
+            for (m, z) in without_noise.iter().enumerate() {
+                let noisy = z + sigma * (q + self.candidate_noise[m * t + trial]);
+                let score = self.log_prior[m] + self.log_likelihood(classes, noisy, y, known);
                 if score > best {
                     (best, guess) = (score, m);
                 }
@@ -320,19 +336,14 @@ impl<'a> Game<'a> {
         }
     }
 
-    /// `log π(φ(w', x), y)`.
-    fn log_likelihood(&self, classes: bool, z: f64, y: f64, errors: &Errors) -> f64 {
+    /// `log π(φ(w', x), y)`, but for what does not depend on the candidate.
+    fn log_likelihood(&self, classes: bool, z: f64, y: f64, known: &Known) -> f64 {
         if classes {
-            // How often the model answers this class when that one is true (Fredrikson's confusion matrix).
-            let row = errors.confusion[usize::from(y > 0.0)];
-            return (row[usize::from(z >= 0.0)] / (row[0] + row[1]).max(1.0)).ln();
+            return known.log_confusion[usize::from(y > 0.0)][usize::from(z >= 0.0)];
         }
         match self.fit.family {
             Family::Poisson => y * z - z.exp(),
-            Family::Linear | Family::Logistic => {
-                let variance = (errors.squares / errors.rows.max(1.0)).max(f64::MIN_POSITIVE);
-                -(z - y).powi(2) / (2.0 * variance)
-            }
+            Family::Linear | Family::Logistic => -(z - y).powi(2) * known.half_precision,
         }
     }
 

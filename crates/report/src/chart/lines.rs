@@ -80,10 +80,25 @@ impl Lines<'_> {
         body.push_str(&frame.horizontal(self.x.title));
         for (value, name) in &self.levels {
             let ([left, right], y) = (Frame::ACROSS, frame.y.at(*value));
+            let middle = (left + right) / 2.0;
+            // The name goes to the end, and the side of the line, where the fewest points are in its way.
+            let crossed = |end: bool, above: bool| {
+                let near = |p: &&Point| {
+                    let (px, dy) = (frame.x.at(p.x), frame.y.at(p.y) - y);
+                    (px > middle) == end
+                        && if above { (-24.0..4.0).contains(&dy) } else { (-4.0..24.0).contains(&dy) }
+                };
+                points().filter(near).count()
+            };
+            let places = [(true, true), (true, false), (false, true), (false, false)];
+            let room = |above: bool| above || y + 20.0 < BOTTOM;
+            let best =
+                places.into_iter().filter(|p| room(p.1)).min_by_key(|&(end, above)| crossed(end, above));
+            let (end, above) = best.unwrap_or((true, true));
+            let (x, anchor) = if end { (right - 4.0, "end") } else { (left + 8.0, "start") };
             body.push_str(&format!(
-                r#"<line class="base" x1="{left}" x2="{right}" y1="{y:.1}" y2="{y:.1}"/><text class="note dim" x="{:.1}" y="{:.1}" text-anchor="end">{}</text>"#,
-                right - 4.0,
-                y - 6.0,
+                r#"<line class="base" x1="{left}" x2="{right}" y1="{y:.1}" y2="{y:.1}"/><text class="note dim" x="{x:.1}" y="{:.1}" text-anchor="{anchor}">{}</text>"#,
+                if above { y - 6.0 } else { y + 16.0 },
                 escape(name)
             ));
         }
