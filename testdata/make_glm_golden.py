@@ -1,18 +1,19 @@
 """Golden values of Fisher information loss, from its definition in high precision.
 
-Writes `glm_golden.json` beside this script. Needs numpy (to draw data, nothing else) and mpmath. Inputs are 64-bit
-floats, written so that they read back to the same bits; every expected value is computed from those inputs with 80
-digits and rounded once, at the end.
+Writes `glm_golden.json` beside this script. Needs numpy (to draw data, nothing else) and mpmath. Inputs are
+64-bit floats, written so that they read back to the same bits; every expected value is computed from those
+inputs with 80 digits and rounded once, at the end.
 
 The definition, and nothing but the definition. With z = w.x, the column of ones of an intercept last in x,
 
     w* = argmin sum_i omega_i loss(w.x_i, y_i) + (n l2 / 2) sum_{j data} w_j^2        n = number of rows
-    r = d loss/dz,  a = d2 loss/dz2,  c = d2 loss/dzdy,  H = sum_i omega_i a_i x_i x_i^T + n l2 diag(1 on data columns)
-    J_i = -omega_i H^-1 [ a_i x_i w^T + r_i I  restricted to the data columns,  c_i x_i  if the label is secret ]
+    r = d loss/dz,  a = d2 loss/dz2,  c = d2 loss/dzdy
+    H = sum_i omega_i a_i x_i x_i^T + n l2 diag(1 on data columns)
+    J_i = -omega_i H^-1 [ a_i x_i w^T + r_i I  on the data columns,  c_i x_i  if the label is secret ]
     eta = sqrt(releases) ||J||_2 / sigma,   dfil = releases ||J||_F^2 / (sigma^2 number of columns of J)
 
-An attribute is the columns of J that belong to it (the label never does), or those columns times an orthonormal basis of
-the changes that sum to zero; a set of records is their Jacobians side by side.
+An attribute is the columns of J that belong to it (the label never does), or those columns times an
+orthonormal basis of the changes that sum to zero; a set of records is their Jacobians side by side.
 
     python make_glm_golden.py
 """
@@ -181,7 +182,8 @@ def rounded(value):
 
 def problem(name, family, x, y, *, intercept=True, l2=0.0, weight=(), block=None, sigma=1.0, releases=1):
     return {
-        "name": name, "family": family, "intercept": intercept, "l2": l2, "sigma": sigma, "releases": releases,
+        "name": name, "family": family, "intercept": intercept, "l2": l2,
+        "sigma": sigma, "releases": releases,
         "x": np.asarray(x, dtype=float).tolist(), "y": np.asarray(y, dtype=float).tolist(),
         "weight": np.asarray(weight, dtype=float).tolist(), "block": block,
     }
@@ -209,14 +211,16 @@ def problems():
     rng, x, y = drawn(2, "linear", 15, 4)
     weight = np.round(rng.uniform(0.2, 3.0, 15), 2)
     weight[4] = 0.0
-    yield problem("linear, weighted, ridge", "linear", x, y, intercept=False, l2=0.1, weight=weight, block=[0, 3])
+    yield problem("linear, weighted, ridge", "linear", x, y, intercept=False, l2=0.1, weight=weight,
+                  block=[0, 3])
 
     rng, x, y = drawn(3, "logistic", 20, 4)
     yield problem("logistic", "logistic", x, y, l2=0.01, block=[0, 2], sigma=0.05, releases=3)
 
     rng, x, y = drawn(4, "logistic", 25, 3)
     weight = np.round(rng.uniform(0.2, 3.0, 25), 2)
-    yield problem("logistic, weighted, no penalty", "logistic", x, y, intercept=False, weight=weight, block=[1, 3])
+    yield problem("logistic, weighted, no penalty", "logistic", x, y, intercept=False, weight=weight,
+                  block=[1, 3])
 
     rng, x, y = drawn(5, "poisson", 16, 3)
     yield problem("poisson, no penalty", "poisson", x, y, block=[0, 2], sigma=2.0)
@@ -225,20 +229,22 @@ def problems():
     weight = np.round(rng.uniform(0.2, 3.0, 18), 2)
     yield problem("poisson, weighted", "poisson", x, y, intercept=False, l2=0.05, weight=weight, block=[2, 5])
 
-    # Nearly collinear columns: the condition number of H is about that over the square of what tells them apart.
+    # Nearly collinear columns: cond(H) is about one over the square of what tells them apart.
     rng, x, _ = drawn(7, "linear", 14, 3)
     x[:, 2] = np.round(x[:, 1] + 1.6e-3 * rng.standard_normal(14), 7)
     yield problem("linear, condition 1e6", "linear", x, target(rng, "linear", x), block=[1, 3])
 
     rng, x, _ = drawn(8, "logistic", 20, 3)
     x[:, 0] = np.round(x[:, 1] + 4.5e-5 * rng.standard_normal(20), 9)
-    yield problem("logistic, condition 1e9", "logistic", x, target(rng, "logistic", x), l2=1e-10, block=[0, 2])
+    y = target(rng, "logistic", x)
+    yield problem("logistic, condition 1e9", "logistic", x, y, l2=1e-10, block=[0, 2])
 
     rng, x, _ = drawn(17, "poisson", 16, 2)
     x[:, 1] = np.round(x[:, 0] + 6e-5 * rng.standard_normal(16), 9)
     yield problem("poisson, condition 1e9", "poisson", x, target(rng, "poisson", x), l2=1e-12, block=[0, 2])
 
-    # One column and no intercept: eta = omega |a x w + r| / H with a public label, which nearly cancels in record 3.
+    # One column and no intercept: eta = omega |a x w + r| / H with a public label, which nearly cancels in
+    # record 3.
     rng, x, y = drawn(9, "linear", 10, 1)
     for _ in range(200):
         y[3] = 2.0 * x[3, 0] * (x[:, 0] @ y) / (x[:, 0] @ x[:, 0])
@@ -248,7 +254,7 @@ def problems():
     rng, x, y = drawn(10, "logistic", 12, 1)
     yield problem("one column and an intercept", "logistic", x, y, l2=0.02)
 
-    # A constant column beside the intercept, a column of zeros, a record of zeros: only the penalty tells them apart.
+    # A constant column beside the intercept, a column of zeros, a record of zeros: only the penalty helps.
     rng, x, y = drawn(11, "linear", 12, 4)
     x[:, 1], x[:, 2], x[5] = 3.0, 0.0, 0.0
     yield problem("constant columns", "linear", x, y, l2=0.05, block=[0, 3])
@@ -272,7 +278,8 @@ def problems():
     yield problem("a category, last level dropped", "linear", x, target(rng, "linear", x), block=[2, 5])
 
     rng, x, _ = drawn(15, "logistic", 12, 2)
-    yield problem("separable classes", "logistic", x, (x[:, 0] - x[:, 1] > 0.1).astype(float), l2=1e-4, block=[0, 2])
+    y = (x[:, 0] - x[:, 1] > 0.1).astype(float)
+    yield problem("separable classes", "logistic", x, y, l2=1e-4, block=[0, 2])
 
     for family, seed in [("linear", 16), ("logistic", 20)]:
         rng, x, y = drawn(seed, family, 18, 3)
@@ -285,7 +292,8 @@ def main():
     out = []
     for p in problems():
         values = rounded(expected(p))
-        print(f"{p['name']:35} n = {len(p['y']):2}, d = {len(p['x'][0])}, cond(H) = {values['condition']:.2e}, "
+        print(f"{p['name']:35} n = {len(p['y']):2}, d = {len(p['x'][0])}, "
+              f"cond(H) = {values['condition']:.2e}, "
               f"scaled {values['scaled_condition']:.2e}, |w| = {np.linalg.norm(values['w']):.3g}, "
               f"eta {min(values['eta_public']):.2e} to {max(values['eta_public']):.2e}")
         out.append(p | {"expected": values})

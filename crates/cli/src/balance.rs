@@ -244,7 +244,7 @@ fn write_weights(loaded: &Loaded, found: &Balanced, folder: &Folder, pending: &m
         },
         |part| writer.append(part).map_err(CoreError::from),
     )?;
-    pending.table(writer, "weights");
+    pending.tables([writer]);
     Ok(())
 }
 

@@ -68,8 +68,9 @@ pub fn explain(error: CoreError, encoding: &Encoding, l2: f64) -> Failure {
         && rows <= names.len() as u64
     {
         return Failure::Message(format!(
-            "there are {rows} rows for {} coefficients, so the minimiser is not unique: add a penalty (for example \
+            "there {} for {} coefficients, so the minimiser is not unique: add a penalty (for example \
              --l2 1e-3), use fewer columns (--drop), or keep some components (--pca 10)",
+            if rows == 1 { "is 1 row".into() } else { format!("are {rows} rows") },
             names.len()
         ));
     }
@@ -79,12 +80,20 @@ pub fn explain(error: CoreError, encoding: &Encoding, l2: f64) -> Failure {
             let list = others.iter().map(|&j| name(j)).collect::<Vec<_>>().join(", ");
             let full = encoding.one_hot == leakscope_table::OneHot::Full && encoding.intercept;
             let hint = if full { ", use --one-hot drop-last" } else { "" };
-            let what = if Some(column) == intercept && others.len() == 1 {
-                format!("column {list} is constant in the training rows, like the intercept")
-            } else if Some(column) == intercept {
+            let constant = match others.as_slice() {
+                [only] if Some(column) == intercept => Some(*only),
+                [] => Some(column),
+                _ => None,
+            };
+            if let Some(j) = constant {
+                return Failure::Message(format!(
+                    "column {} is constant in the training rows, so its coefficient is not unique: remove it with \
+                     --drop, {remedy}",
+                    name(j)
+                ));
+            }
+            let what = if Some(column) == intercept {
                 format!("columns {list} add up to a constant, like the intercept")
-            } else if others.is_empty() {
-                format!("column {} is constant in the training rows", name(column))
             } else {
                 format!("column {} is a linear combination of {list}", name(column))
             };
@@ -104,10 +113,12 @@ pub fn explain(error: CoreError, encoding: &Encoding, l2: f64) -> Failure {
                 "the classes (or counts) may be separable in some direction, so that coefficients grow without \
                  end: add a penalty, for example --l2 1e-3"
             };
-            format!(
-                "the fit did not converge in {iterations} iterations (relative gradient {gradient:.1e}, tolerance \
-                 {tolerance:.0e}): {why}"
-            )
+            let how = if gradient <= tolerance {
+                "the coefficients do not settle, although the gradient is all but zero".into()
+            } else {
+                format!("relative gradient {gradient:.1e}, tolerance {tolerance:.0e}")
+            };
+            format!("the fit did not converge in {iterations} iterations ({how}): {why}")
         }
         other => return other.into(),
     };

@@ -19,5 +19,6 @@ pub mod output;
 pub mod patients;
 mod progress;
 pub mod release;
+mod unexpected;
 
 pub use failure::{Failure, Result};

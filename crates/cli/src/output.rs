@@ -1,10 +1,14 @@
 //! Results in a folder, written whole or not at all, readable by their owner alone.
 
 use crate::{Failure, Result};
-use leakscope_table::{RecordsFormat, RecordsSchema, RecordsWriter};
+use leakscope_table::{CompleteRecords, RecordsFormat, RecordsSchema, RecordsWriter, temporary_file};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+
+/// Tables that a command may leave, by the document that goes with them.
+const TABLES: [(&str, &str); 3] =
+    [("audit.json", "records"), ("audit.json", "scores"), ("balance.json", "weights")];
 
 /// A folder for results. Nothing appears in it under its own name before [`Folder::publish`].
 #[derive(Debug)]
@@ -17,7 +21,7 @@ pub struct Folder {
 #[derive(Debug, Default)]
 pub struct Pending {
     texts: Vec<(tempfile::NamedTempFile, PathBuf)>,
-    tables: Vec<(RecordsWriter, &'static str)>,
+    tables: Vec<RecordsWriter>,
 }
 
 impl Folder {
@@ -67,40 +71,52 @@ impl Folder {
     pub fn text(&self, pending: &mut Pending, name: &str, text: &str) -> Result<()> {
         let target = self.path.join(name);
         let fail = |e: std::io::Error| Failure::Message(format!("cannot write {}: {e}", target.display()));
-        let mut file = tempfile::Builder::new()
-            .prefix(".leakscope-")
-            .suffix(".part")
-            .tempfile_in(&self.path)
-            .map_err(fail)?;
+        let mut file = temporary_file(&self.path).map_err(fail)?;
         file.write_all(text.as_bytes()).and_then(|()| file.as_file().sync_all()).map_err(fail)?;
         pending.texts.push((file, target));
         Ok(())
     }
 
-    /// Gives all pending files their names; a table in the other format from an earlier run goes.
+    /// Gives all pending files their names. Tables of an earlier run that this one does not replace (in the other
+    /// format, or of points that were not scored this time) go: a folder holds one audit, and one balance.
     pub fn publish(&self, pending: Pending) -> Result<Vec<PathBuf>> {
-        let mut written = vec![];
-        for (table, stem) in pending.tables {
-            table.finish()?;
-            written.push(self.table_path(stem));
-            for other in [RecordsFormat::Parquet, RecordsFormat::Csv] {
-                if other != self.format {
-                    let _ = fs::remove_file(self.path.join(format!("{stem}.{}", Self::extension(other))));
+        // Whatever can fail comes before the first file is replaced.
+        let tables: Vec<CompleteRecords> = pending
+            .tables
+            .into_iter()
+            .map(RecordsWriter::complete)
+            .collect::<leakscope_table::Result<_>>()?;
+        let targets = tables.iter().map(CompleteRecords::path).chain(pending.texts.iter().map(|(_, t)| &**t));
+        if let Some(folder) = targets.clone().find(|t| t.is_dir()) {
+            let message = format!("{} is a folder: move it away, or choose another --out", folder.display());
+            return Err(Failure::Message(message));
+        }
+        let mut written: Vec<PathBuf> = targets.map(PathBuf::from).collect();
+        for table in tables {
+            table.persist()?;
+        }
+        let replaced = |document: &str| written.contains(&self.path.join(document));
+        for (_, stem) in TABLES.into_iter().filter(|(document, _)| replaced(document)) {
+            for format in [RecordsFormat::Parquet, RecordsFormat::Csv] {
+                let path = self.path.join(format!("{stem}.{}", Self::extension(format)));
+                if !written.contains(&path) {
+                    let _ = fs::remove_file(path);
                 }
             }
         }
         for (file, target) in pending.texts {
             file.persist(&target)
                 .map_err(|e| Failure::Message(format!("cannot write {}: {}", target.display(), e.error)))?;
-            written.push(target);
         }
+        // The page is what most people open: it comes first.
+        written.sort_by_key(|path| path.extension().is_none_or(|e| e != "html"));
         Ok(written)
     }
 }
 
 impl Pending {
-    /// Adds a table that is complete.
-    pub fn table(&mut self, writer: RecordsWriter, stem: &'static str) {
-        self.tables.push((writer, stem));
+    /// Adds tables that have all their records.
+    pub fn tables(&mut self, writers: impl IntoIterator<Item = RecordsWriter>) {
+        self.tables.extend(writers);
     }
 }

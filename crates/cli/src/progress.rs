@@ -2,34 +2,38 @@
 
 use crate::{Failure, Result};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use leakscope_table::{Hooks, Progress, Stage};
+use leakscope_table::{Hooks, Progress, Stage, remove_temporary_files};
 use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A progress display that goes away when it is dropped, and the hooks that feed it.
 pub(crate) struct Display {
     bar: Option<ProgressBar>,
+    quiet: bool,
     pub(crate) hooks: Hooks,
 }
 
 impl Display {
-    /// Starts the display, if stderr is a terminal and not `quiet`, and listens for Ctrl-C.
-    pub(crate) fn start(quiet: bool) -> Result<Self> {
+    /// Starts the display, if stderr is a terminal and not `quiet`, and listens for Ctrl-C (and for requests to
+    /// terminate); `folder` is where temporary files may be.
+    pub(crate) fn start(quiet: bool, folder: Option<PathBuf>) -> Result<Self> {
         let interrupt = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&interrupt);
         ctrlc::set_handler(move || {
             // The first asks to stop at the next block, the second does not wait for it.
             if flag.swap(true, Ordering::Relaxed) {
+                folder.iter().for_each(|f| remove_temporary_files(f));
                 std::process::exit(130);
             }
         })
         .map_err(|e| Failure::Message(format!("cannot listen for Ctrl-C: {e}")))?;
         if quiet || !std::io::stderr().is_terminal() {
-            return Ok(Self { bar: None, hooks: Hooks { interrupt, progress: None } });
+            return Ok(Self { bar: None, quiet, hooks: Hooks { interrupt, progress: None } });
         }
         let bar = ProgressBar::with_draw_target(Some(1), ProgressDrawTarget::stderr_with_hz(10));
-        let style = ProgressStyle::with_template("{msg:>22} {bar:30} {percent:>3}% {human_pos} rows {eta}")
+        let style = ProgressStyle::with_template("{msg:>22} {bar:30} {percent:>3}%  {eta}")
             .unwrap_or_else(|_| ProgressStyle::default_bar());
         bar.set_style(style);
         let shown = bar.clone();
@@ -46,7 +50,23 @@ impl Display {
             shown.set_position(p.done);
             shown.set_message(message);
         };
-        Ok(Self { bar: Some(bar), hooks: Hooks { interrupt, progress: Some(Arc::new(progress)) } })
+        Ok(Self { bar: Some(bar), quiet, hooks: Hooks { interrupt, progress: Some(Arc::new(progress)) } })
+    }
+}
+
+impl Display {
+    /// A remark on stderr, above the progress bar.
+    pub(crate) fn remark(&self, text: &str) {
+        match &self.bar {
+            _ if self.quiet => {}
+            Some(bar) => bar.suspend(|| eprintln!("{text}")),
+            None => eprintln!("{text}"),
+        }
+    }
+
+    /// Whether the user has asked to stop.
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.hooks.interrupt.load(Ordering::Relaxed) { Err(Failure::Interrupted) } else { Ok(()) }
     }
 }
 

@@ -27,5 +27,6 @@ pub mod num;
 pub mod random;
 pub mod release;
 pub mod rows;
+mod vector;
 
 pub use error::{Error, Result};

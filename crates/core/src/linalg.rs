@@ -31,6 +31,20 @@ impl View {
 
 /// `out = (accumulate ? out : 0) + a b`.
 fn product(a: &[f64], va: View, b: &[f64], vb: View, out: &mut [f64], vo: View, accumulate: bool) {
+    product_on(Parallelism::None, a, va, b, vb, out, vo, accumulate);
+}
+
+#[allow(clippy::too_many_arguments)] // three operands with their views
+fn product_on(
+    parallelism: Parallelism,
+    a: &[f64],
+    va: View,
+    b: &[f64],
+    vb: View,
+    out: &mut [f64],
+    vo: View,
+    accumulate: bool,
+) {
     assert!(va.cols == vb.rows && vo.rows == va.rows && vo.cols == vb.cols, "shapes of a product");
     assert!(va.last() <= a.len() && vb.last() <= b.len() && vo.last() <= out.len(), "operands in bounds");
     if vo.rows == 0 || vo.cols == 0 {
@@ -58,7 +72,7 @@ fn product(a: &[f64], va: View, b: &[f64], vb: View, out: &mut [f64], vo: View, 
             false,
             false,
             false,
-            Parallelism::None,
+            parallelism,
         );
     }
 }
@@ -70,6 +84,19 @@ fn row_major(rows: usize, cols: usize) -> View {
 /// `out = a b` with `a` n × k, `b` k × m, `out` n × m.
 pub fn matmul(a: &[f64], b: &[f64], (n, k, m): (usize, usize, usize), out: &mut [f64]) {
     product(a, row_major(n, k), b, row_major(k, m), out, row_major(n, m), false);
+}
+
+/// `out = a b` on all threads: for products of square matrices, which are made once a model. Results do not depend on
+/// the number of threads: each entry is summed by one of them.
+pub fn matmul_parallel(a: &[f64], b: &[f64], (n, k, m): (usize, usize, usize), out: &mut [f64]) {
+    let all = Parallelism::Rayon(0);
+    product_on(all, a, row_major(n, k), b, row_major(k, m), out, row_major(n, m), false);
+}
+
+/// `out += xᵀ c` for the rows of `x`, each of the length of `out`.
+pub fn add_transposed_times(x: &[f64], c: &[f64], out: &mut [f64]) {
+    let (n, p) = (c.len(), out.len());
+    product(x, row_major(n, p).transposed(), c, row_major(n, 1), out, row_major(p, 1), true);
 }
 
 /// `out = aᵀ b` with `a` k × n, `b` k × m, `out` n × m.
@@ -186,12 +213,23 @@ pub fn symmetric_eigen(a: &[f64], p: usize) -> Result<(Vec<f64>, Vec<f64>)> {
     Ok((ordered, q))
 }
 
+/// From this size on the largest eigenvalue is sought by Lanczos first.
+const LANCZOS_FROM: usize = 256;
+
 /// Largest eigenvalue of a symmetric positive semidefinite p × p matrix.
 pub fn largest_eigenvalue(a: &[f64], p: usize) -> Result<f64> {
     if p == 0 {
         return Ok(0.0);
     }
     check_finite("a symmetric matrix", a)?;
+    if p >= LANCZOS_FROM {
+        let top = lanczos_top(a, p, 4 * LANCZOS_STEPS)?;
+        // An eigenvalue lies within the residual of a Ritz value; the error of the extreme one is its square over
+        // the gap.
+        if top.residual <= 1e-12 * top.value {
+            return Ok(top.value.max(0.0));
+        }
+    }
     let values = view(a, p).self_adjoint_eigenvalues(Side::Lower).map_err(|_| failed("an eigenvalue"))?;
     Ok(values.last().copied().unwrap_or(0.0).max(0.0))
 }
@@ -329,15 +367,22 @@ const LANCZOS_STEPS: usize = 40;
 /// Condition number λ₁/λ_p of a symmetric positive definite matrix from its inverse, to about 1%, and the
 /// direction of its smallest eigenvalue.
 pub fn condition(a: &[f64], inverse: &[f64], p: usize) -> Result<(f64, Vec<f64>)> {
-    let (largest, _) = lanczos_top(a, p)?;
-    let (largest_of_inverse, direction) = lanczos_top(inverse, p)?;
-    Ok(((largest * largest_of_inverse).max(1.0), direction))
+    let largest = lanczos_top(a, p, LANCZOS_STEPS)?.value;
+    let Top { value, vector, .. } = lanczos_top(inverse, p, LANCZOS_STEPS)?;
+    Ok(((largest * value).max(1.0), vector))
+}
+
+struct Top {
+    value: f64,
+    vector: Vec<f64>,
+    /// `‖A v − value·v‖`.
+    residual: f64,
 }
 
 /// Largest eigenvalue and its vector of a symmetric positive semidefinite matrix by Lanczos with full
 /// reorthogonalisation from a fixed start.
-fn lanczos_top(a: &[f64], p: usize) -> Result<(f64, Vec<f64>)> {
-    let steps = LANCZOS_STEPS.min(p);
+fn lanczos_top(a: &[f64], p: usize, most_steps: usize) -> Result<Top> {
+    let steps = most_steps.min(p);
     // A fixed start without symmetries that a structured matrix could be orthogonal to.
     let mut q: Vec<f64> = (0..p).map(|i| 1.0 + ((i * 7919 + 13) % 101) as f64 / 101.0).collect();
     let length = norm(&q);
@@ -375,7 +420,9 @@ fn lanczos_top(a: &[f64], p: usize) -> Result<(f64, Vec<f64>)> {
     for (k, b) in basis.iter().take(m).enumerate() {
         axpy(vectors[k * m], b, &mut top);
     }
-    Ok((values.first().copied().unwrap_or(0.0), top))
+    let value = values.first().copied().unwrap_or(0.0);
+    let residual = norm(&times(a, &top).iter().zip(&top).map(|(av, v)| av - value * v).collect::<Vec<_>>());
+    Ok(Top { value, vector: top, residual })
 }
 
 #[cfg(test)]

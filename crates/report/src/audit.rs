@@ -95,7 +95,7 @@ pub struct Data {
 pub struct Column {
     /// Its name.
     pub name: String,
-    /// `number` or `category`.
+    /// `number`, `category`, or `unread` for a column that was dropped.
     pub kind: String,
     /// `feature`, `target`, `id`, `group`, `weights`, `dropped`; a column may be `feature, group`.
     pub role: String,

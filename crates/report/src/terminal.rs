@@ -189,6 +189,11 @@ fn numbers(audit: &Audit, pen: &Pen, out: &mut String) {
         let without = format!("{} without noise", words::metric(u, u.without_noise));
         rows.push([cut(&clean(words::metric_name(u)), 26), words::metric(u, u.at_sigma), without]);
     }
+    if let Some(s) = &audit.score {
+        let above = format::share(s.above_training_p99);
+        let note = format!("{above} of {} above the training 99%", format::count(s.n));
+        rows.push(["η of scored points, median".into(), format::number(s.eta.p50), note]);
+    }
     for l in &audit.limits {
         let name = words::statistic_name(&l.statistic);
         let name = name.strip_prefix("the ").unwrap_or(&name);

@@ -17,6 +17,8 @@ use std::path::{Path, PathBuf};
 const MARKERS: [&str; 9] = ["NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?", ""];
 /// Rows from which the kinds of columns are inferred.
 const INFERENCE_ROWS: usize = 10_000;
+/// A column of text that has this many numbers for every other cell was probably meant to hold numbers.
+const NEARLY_ALL: usize = 9;
 /// Rows of a split: large enough to amortise a seek, small enough to share among cores.
 pub(crate) const SPLIT_ROWS: u64 = 65_536;
 const BUFFER: usize = 1 << 18;
@@ -60,6 +62,8 @@ pub(crate) struct CsvFile {
     pub(crate) header: Vec<String>,
     /// Kind of each column in the first rows; `None` where all are missing.
     pub(crate) kinds: Vec<Option<Kind>>,
+    /// For a column of text that is nearly all numbers, its first cell that is none: row from 0, and the cell.
+    pub(crate) odd: Vec<Option<(u64, String)>>,
     pub(crate) bytes: u64,
 }
 
@@ -80,8 +84,15 @@ impl CsvFile {
     pub(crate) fn open(path: &Path, gzip: bool, delimiter: Option<u8>, markers: &Markers) -> Result<Self> {
         let read_error = |source| Error::Read { path: path.into(), source };
         let bytes = std::fs::metadata(path).map_err(read_error)?.len();
-        let mut file =
-            Self { path: path.into(), gzip, delimiter: b',', header: vec![], kinds: vec![], bytes };
+        let mut file = Self {
+            path: path.into(),
+            gzip,
+            delimiter: b',',
+            header: vec![],
+            kinds: vec![],
+            odd: vec![],
+            bytes,
+        };
         file.delimiter = match delimiter {
             Some(d) => d,
             None => file.guess_delimiter()?,
@@ -160,18 +171,38 @@ impl CsvFile {
     }
 
     fn infer_kinds<R: Read>(&mut self, reader: &mut csv::Reader<R>, markers: &Markers) -> Result<()> {
-        self.kinds = vec![None; self.header.len()];
+        let mut numbers = vec![0_usize; self.header.len()];
+        let mut texts = vec![0_usize; self.header.len()];
+        self.odd = vec![None; self.header.len()];
         let mut record = ByteRecord::new();
         for row in 0..INFERENCE_ROWS {
             if !reader.read_byte_record(&mut record).map_err(|e| self.csv_error(e, row as u64 + 1))? {
                 break;
             }
             self.check_fields(&record, row as u64)?;
-            for (kind, cell) in self.kinds.iter_mut().zip(&record) {
+            for (j, cell) in record.iter().enumerate() {
                 let cell = cell.trim_ascii();
-                if *kind != Some(Kind::Category) && !markers.contains(cell) {
-                    *kind = Some(if parse(cell).is_some() { Kind::Number } else { Kind::Category });
+                if markers.contains(cell) {
+                    continue;
                 }
+                if parse(cell).is_some() {
+                    numbers[j] += 1;
+                } else {
+                    texts[j] += 1;
+                    self.odd[j]
+                        .get_or_insert_with(|| (row as u64, truncated(&String::from_utf8_lossy(cell))));
+                }
+            }
+        }
+        let kind = |(numbers, texts): (&usize, &usize)| match (numbers, texts) {
+            (0, 0) => None,
+            (_, 0) => Some(Kind::Number),
+            _ => Some(Kind::Category),
+        };
+        self.kinds = numbers.iter().zip(&texts).map(kind).collect();
+        for ((odd, numbers), texts) in self.odd.iter_mut().zip(&numbers).zip(&texts) {
+            if *numbers < NEARLY_ALL * texts {
+                *odd = None;
             }
         }
         Ok(())
@@ -185,7 +216,7 @@ impl CsvFile {
     }
 
     /// `row` counted from 0 in the file.
-    fn place(&self, row: u64) -> Place {
+    pub(crate) fn place(&self, row: u64) -> Place {
         Place { path: self.path.clone(), row: row + 1 }
     }
 

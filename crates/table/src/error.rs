@@ -202,8 +202,9 @@ pub enum Error {
     },
     /// The target, a weight, an id or a group is missing, which no mean can fill.
     #[error(
-        "column `{column}` ({role}) has {count} missing values, which --missing mean cannot fill in: \
-         use --missing drop, or complete them"
+        "column `{column}` ({role}) has {count} missing {}, which --missing mean cannot fill in: \
+         use --missing drop, or complete the column",
+        if *count == 1 { "value" } else { "values" }
     )]
     MissingRole {
         /// The column.
@@ -301,6 +302,12 @@ pub enum Error {
         /// Its second row.
         second: Place,
     },
+    /// The weights are text.
+    #[error("--weights: column `{column}` holds text, expected numbers that are zero or more")]
+    TextWeights {
+        /// The weights column.
+        column: String,
+    },
     /// A weight is negative.
     #[error("{place}: weight `{column}` is {value}: weights must be zero or more")]
     Weight {
@@ -318,7 +325,10 @@ pub enum Error {
         column: String,
     },
     /// The target has one class only.
-    #[error("target `{column}` has one class only, `{class}`, in the training rows: a model needs two")]
+    #[error(
+        "target `{column}` has one class only, `{class}`, in the training rows: a model needs two; \
+             choose another --target, or rows with both"
+    )]
     OneClass {
         /// The target.
         column: String,
@@ -339,7 +349,7 @@ pub enum Error {
         more: bool,
     },
     /// The target is text where numbers are needed.
-    #[error("target `{column}` is text ({}), expected {expected}", found.join(", "))]
+    #[error("target `{column}` is text ({}), expected {expected}: choose another --target, or recode it", found.join(", "))]
     TextTarget {
         /// The target.
         column: String,

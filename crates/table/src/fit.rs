@@ -171,8 +171,7 @@ fn attribute(
             }
             (a.mean, a.population_sd) = (c.numbers.mean(), c.numbers.sd());
             if !(a.mean.is_finite() && a.population_sd.is_finite()) {
-                let value = if c.numbers.max > -c.numbers.min { c.numbers.max } else { c.numbers.min };
-                return Err(Error::TooLarge { column: a.name, value });
+                return Err(Error::TooLarge { column: a.name, value: largest(c) });
             }
             if options.scale == Scale::Standard {
                 a.centre = a.mean;
@@ -195,6 +194,11 @@ fn attribute(
         }
     }
     Ok(a)
+}
+
+/// The value of largest magnitude.
+fn largest(c: &Column) -> f64 {
+    if c.numbers.max > -c.numbers.min { c.numbers.max } else { c.numbers.min }
 }
 
 fn column_profile(name: &str, role: Role, kind: Kind, c: &Column) -> ColumnProfile {
@@ -253,6 +257,9 @@ fn target(name: &str, kind: Kind, c: &Column, options: &EncodeOptions) -> Result
         TargetKind::Count if kind == Kind::Category => return text("counts: numbers that are zero or more"),
         TargetKind::Number { .. } | TargetKind::Count => None,
     };
+    if codes.is_none() && !(c.numbers.mean().is_finite() && c.numbers.sd().is_finite()) {
+        return Err(Error::TooLarge { column: column(), value: largest(c) });
+    }
     let coding = match (codes, options.target) {
         (Some((low_code, high_code)), _) => {
             if let Some(positive) = &options.positive {

@@ -73,7 +73,6 @@ impl Layout {
         {
             return conflict(w, "--weights", "--categorical");
         }
-
         let mut layout = Self::default();
         let mut push = |column: usize, reading, role| {
             layout.wants.push(Want { column, reading });
@@ -88,6 +87,18 @@ impl Layout {
         let role_of_its_own =
             |c: &usize| *c == target || Some(*c) == id || Some(*c) == weights || drop.contains(c);
         let features: Vec<usize> = (0..table.columns().len()).filter(|c| !role_of_its_own(c)).collect();
+        // One cell of text must not turn a column of numbers into one with a level for every number.
+        for &c in features.iter().chain([&target]).chain(&weights).filter(|c| !categorical.contains(c)) {
+            if let Some((place, value)) = table.odd_cell(c) {
+                let column = table.columns()[c].name.clone();
+                return Err(Error::TextInNumber { place, column, value: value.into() });
+            }
+        }
+        if let Some(w) = weights
+            && table.columns()[w].kind == Kind::Category
+        {
+            return Err(Error::TextWeights { column: table.columns()[w].name.clone() });
+        }
         features.iter().for_each(|c| {
             push(*c, own_reading(*c), Role::Feature);
         });

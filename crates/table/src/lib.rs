@@ -38,6 +38,7 @@ mod plan;
 mod profile;
 mod records;
 mod table;
+mod temporary;
 mod words;
 
 pub use dataset::{CACHE_BYTES, Dataset, DatasetOptions, Labels};
@@ -49,5 +50,6 @@ pub use error::{Error, Place, Result};
 pub use holdout::Holdout;
 pub use hooks::{Hooks, OnProgress, Progress, Stage};
 pub use plan::Subset;
-pub use records::{PartMaker, RecordsFormat, RecordsPart, RecordsSchema, RecordsWriter};
+pub use records::{CompleteRecords, PartMaker, RecordsFormat, RecordsPart, RecordsSchema, RecordsWriter};
 pub use table::{ColumnSchema, Kind, ReadOptions, Table};
+pub use temporary::{remove_temporary_files, temporary_file};

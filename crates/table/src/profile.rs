@@ -67,8 +67,10 @@ impl Moments {
         let deviation = |x: f64| (x - x0) - offset;
         let drift = sum(values, deviation);
         let m2 = sum(values, |x| deviation(x) * deviation(x)) - drift * drift / n;
+        // ∞ − ∞: squares that overflow are a spread without bound, not none.
+        let m2 = if m2.is_nan() { f64::INFINITY } else { m2.max(0.0) };
         let (min, max) = values.iter().fold((x0, x0), |(lo, hi), x| (lo.min(*x), hi.max(*x)));
-        Self { count: values.len() as u64, base: x0, offset, m2: m2.max(0.0), min, max }
+        Self { count: values.len() as u64, base: x0, offset, m2, min, max }
     }
 
     fn merge(&mut self, other: Self) {
@@ -339,6 +341,12 @@ mod tests {
         assert!((m.sd() - (99.0_f64 / 12.0).sqrt()).abs() < 1e-9);
         assert_eq!((m.min, m.max, m.count), (1e9, 1e9 + 9.0, 1000));
         assert!((m.mean() - (1e9 + 4.5)).abs() < 1e-6);
+    }
+
+    #[test]
+    fn squares_that_overflow_are_no_constant() {
+        let m = Moments::of(&[1e200, -3e200, 2e200]);
+        assert!(m.sd().is_infinite() && m.mean().is_finite(), "{m:?}");
     }
 
     #[test]

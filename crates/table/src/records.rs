@@ -5,6 +5,7 @@
 //! are, without encoding them again. The result is written under a temporary name, readable by its owner
 //! alone, and renamed when it is complete: until then an earlier file stays as it was.
 
+use crate::temporary::temporary_file;
 use crate::{Error, Result};
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
@@ -244,11 +245,7 @@ impl RecordsWriter {
         add_encoded_arrow_schema_to_metadata(&schema, &mut properties);
         let shape =
             Shape { path: path.into(), folder, format, columns, schema, properties: Arc::new(properties) };
-        let file = tempfile::Builder::new()
-            .prefix(".leakscope-")
-            .suffix(".part")
-            .tempfile_in(&shape.folder)
-            .map_err(|e| shape.failed(e))?;
+        let file = temporary_file(&shape.folder).map_err(|e| shape.failed(e))?;
         let output = match format {
             RecordsFormat::Parquet => {
                 let descriptor =
@@ -332,7 +329,12 @@ impl RecordsWriter {
     }
 
     /// Completes the file, makes it durable and gives it its name. Returns the number of records.
-    pub fn finish(mut self) -> Result<u64> {
+    pub fn finish(self) -> Result<u64> {
+        self.complete()?.persist()
+    }
+
+    /// Completes the file and makes it durable, still under its temporary name: what is left to do can hardly fail.
+    pub fn complete(mut self) -> Result<CompleteRecords> {
         self.flush()?;
         let Self { shape, output, rows, .. } = self;
         let file = match output {
@@ -340,6 +342,27 @@ impl RecordsWriter {
             Output::Csv(out) => out.into_inner().map_err(|e| shape.failed(e))?,
         };
         file.as_file().sync_all().map_err(|e| shape.failed(e))?;
+        Ok(CompleteRecords { shape, file, rows })
+    }
+}
+
+/// A complete file that does not have its name yet; dropped, it is gone.
+#[derive(Debug)]
+pub struct CompleteRecords {
+    shape: Arc<Shape>,
+    file: NamedTempFile,
+    rows: u64,
+}
+
+impl CompleteRecords {
+    /// The name it is to have.
+    pub fn path(&self) -> &Path {
+        &self.shape.path
+    }
+
+    /// Gives the file its name, in the place of an earlier one. Returns the number of records.
+    pub fn persist(self) -> Result<u64> {
+        let Self { shape, file, rows } = self;
         file.persist(&shape.path).map_err(|e| shape.failed(e.error))?;
         // The name is durable once its folder is; not every system lets a folder be opened.
         if let Ok(folder) = File::open(&shape.folder) {

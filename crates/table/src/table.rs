@@ -176,6 +176,24 @@ impl Table {
         })
     }
 
+    /// Where a column of text is nearly all numbers, in every file that has text in it: its first cell that is none.
+    pub(crate) fn odd_cell(&self, column: usize) -> Option<(error::Place, &str)> {
+        let mut first = None;
+        for TableFile { source, fields } in &self.inner.files {
+            let field = fields[column];
+            match source {
+                Source::Csv(csv) => match &csv.odd[field] {
+                    Some((row, cell)) => first = first.or(Some((csv.place(*row), cell.as_str()))),
+                    None if csv.kinds[field] == Some(Kind::Category) => return None,
+                    None => {}
+                },
+                Source::Parquet(parquet) if parquet.kinds[field] == Ok(Kind::Category) => return None,
+                Source::Parquet(_) => {}
+            }
+        }
+        first
+    }
+
     pub(crate) fn first_path(&self) -> PathBuf {
         self.paths().next().map(PathBuf::from).unwrap_or_default()
     }

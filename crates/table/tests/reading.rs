@@ -347,7 +347,33 @@ fn roles_are_checked() {
     let zero = folder.write("z.csv", "x,w,y\n1,0,1\n2,0,2\n");
     assert!(matches!(failure(&zero, &weights, &plain()), Error::ZeroWeights { .. }));
     let text = Roles { weights: Some("sex".into()), ..roles("y") };
-    assert!(matches!(failure(&path, &text, &plain()), Error::TextInNumber { .. }));
+    assert!(matches!(failure(&path, &text, &plain()), Error::TextWeights { .. }));
+}
+
+#[test]
+fn one_word_among_numbers_is_an_error_unless_the_column_is_declared() {
+    let folder = Folder::new();
+    let table = |words: &[usize]| {
+        let rows: String = (0..30)
+            .map(|i| {
+                format!("{},{}\n", if words.contains(&i) { "n.a.".into() } else { i.to_string() }, i % 7)
+            })
+            .collect();
+        format!("x,y\n{rows}")
+    };
+    let path = folder.write("one.csv", table(&[11, 20]));
+    let wrong = |e: Error| match e {
+        Error::TextInNumber { place, column, value } => (place.row, &*column, &*value) == (12, "x", "n.a."),
+        _ => false,
+    };
+    assert!(wrong(failure(&path, &roles("y"), &plain())));
+    let weights = Roles { weights: Some("x".into()), ..roles("y") };
+    assert!(wrong(failure(&path, &weights, &plain())));
+    let declared = Roles { categorical: vec!["x".into()], ..roles("y") };
+    assert_eq!(fit(&open(&path).unwrap(), &declared, &plain()).unwrap().attributes[0].levels.len(), 29);
+    // Five words in thirty cells: codes, not slips.
+    let codes = folder.write("codes.csv", table(&[1, 5, 6, 20, 29]));
+    assert_eq!(fit(&open(&codes).unwrap(), &roles("y"), &plain()).unwrap().attributes[0].levels.len(), 26);
 }
 
 #[test]

@@ -18,12 +18,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 const BINS: usize = 60;
 /// Records listed at either end.
 const LISTED: usize = 25;
-/// Condition number above which coefficients, and what follows from them, have few digits left.
-const ILL_CONDITIONED: f64 = 1e10;
 /// Records stand out above this many medians.
 const STAND_OUT: f64 = 3.0;
-/// A given model this close to the minimiser is at it.
-const AT_MINIMISER: f64 = 1e-6;
 
 /// Everything that an audit is made from.
 pub(super) struct Found<'a> {
@@ -98,7 +94,7 @@ impl Found<'_> {
             id: e.id.clone(),
             group: e.group.as_ref().map(|g| g.name.clone()),
             weights: e.weights.clone(),
-            columns: e.profile.iter().map(column).collect(),
+            columns: columns(e, &self.request.roles.drop),
             scale: match e.scale {
                 Scale::Standard => "standard",
                 Scale::UnitBall => "unit-ball",
@@ -158,7 +154,7 @@ impl Found<'_> {
             least: m.least.records().iter().take(LISTED).map(|k| self.record(k)).collect(),
             sample: m.sample.clone().into_points(),
             min_mse: Bound::at_least(1.0 / dfil.max, Theorem::CramerRaoRecord),
-            min_mse_with_prior: self.van_trees_of_records(dfil.mean),
+            min_mse_with_prior: self.van_trees_of_records(),
             loss: m.loss.summary(),
             gradient_norm: m.gradient_norm.summary(),
             dfil,
@@ -167,19 +163,20 @@ impl Found<'_> {
         }
     }
 
-    /// Per column that varies: `1/(E[tr I]/|V| + mean of 1/variance)`. The information of constant columns is counted
-    /// with the others, which only weakens the bound.
-    fn van_trees_of_records(&self, dfil_mean: f64) -> Bound {
+    /// Mean over the columns that vary of `1/(E[I_jj] + 1/variance_j)`: van Trees for each of them, which is never
+    /// weaker than Edmunds' form with the means of both.
+    fn van_trees_of_records(&self) -> Bound {
         let d = self.geometry.data_width();
-        let mut variances = self.measured.spread.variances(d);
-        if !self.geometry.release().label_secret {
-            variances.pop();
-        }
-        let dimensions = variances.len() as f64;
-        let varying: Vec<f64> = variances.into_iter().filter(|v| *v > 0.0).collect();
-        let count = varying.len().max(1) as f64;
-        let prior = varying.iter().map(|v| 1.0 / v).sum::<f64>() / count;
-        Bound::at_least(1.0 / (dfil_mean * dimensions / count + prior), Theorem::VanTrees)
+        let information = self.geometry.mean_information(&self.measured.whole);
+        let variances = self.measured.spread.variances(d);
+        let errors: Vec<f64> = information
+            .iter()
+            .zip(&variances)
+            .filter(|(_, variance)| **variance > 0.0)
+            .map(|(information, variance)| 1.0 / (information + 1.0 / variance))
+            .collect();
+        let mean = errors.iter().sum::<f64>() / errors.len().max(1) as f64;
+        Bound::at_least(mean, Theorem::VanTrees)
     }
 
     fn record(&self, kept: &Kept) -> report::Record {
@@ -313,89 +310,32 @@ impl Found<'_> {
         };
         self.request.limits.iter().map(limit).collect()
     }
+}
 
-    fn warnings(&self) -> Vec<String> {
-        let mut warnings = vec![];
-        let condition = self.geometry.condition();
-        if condition > ILL_CONDITIONED {
-            let names = self.encoding.columns();
-            let weakest: Vec<String> =
-                self.geometry.weakest_columns().iter().take(8).map(|&j| format!("`{}`", names[j])).collect();
-            warnings.push(format!(
-                "The problem is nearly singular (condition number {condition:.1e}) along {}: these numbers have few \
-                 reliable digits. Drop one of these columns, use --scale standard, or raise --l2.",
-                weakest.join(", ")
-            ));
+/// Every column once, with all of its roles; those that were dropped come last.
+fn columns(encoding: &Encoding, dropped: &[String]) -> Vec<report::Column> {
+    let mut columns: Vec<report::Column> = vec![];
+    for profile in &encoding.profile {
+        match columns.iter_mut().find(|c| c.name == profile.name) {
+            Some(known) => known.role = format!("{}, {}", known.role, profile.role),
+            None => columns.push(column(profile)),
         }
-        if let Some(best) = &self.model.best {
-            let (relative, _) = glm::distance(self.geometry.fit(), best);
-            if relative > AT_MINIMISER {
-                warnings.push(format!(
-                    "The given coefficients are {relative:.1e} (relative) away from the minimiser on these data. \
-                     Leakage is derived for the minimiser; for a model that is not there the numbers are an \
-                     approximation whose error grows with that distance."
-                ));
-            }
-        }
-        let constant: Vec<String> = self
-            .encoding
-            .attributes
-            .iter()
-            .filter(|a| a.kind == Kind::Number && a.population_sd == 0.0)
-            .map(|a| format!("`{}`", a.name))
-            .collect();
-        if !constant.is_empty() {
-            warnings.push(format!(
-                "Constant in the training rows: {}. The model learns nothing from such a column, but a record that \
-                 differed there would still move it.",
-                constant.join(", ")
-            ));
-        }
-        if self.encoding.rows_dropped > 0 {
-            warnings
-                .push(format!("{} rows have missing values and were left out.", self.encoding.rows_dropped));
-        }
-        if let Some(scored) = &self.score
-            && scored.dropped > 0
-        {
-            warnings.push(format!("{} rows to score have missing values and were left out.", scored.dropped));
-        }
-        warnings
     }
-
-    fn assumptions(&self) -> Vec<String> {
-        let release = self.geometry.release();
-        let secret = if release.label_secret {
-            "The secret is the whole record, label included: all of its columns and the target."
-        } else {
-            "The label is taken as public: the secret is the record's columns without the target."
-        };
-        let mut list = vec![
-            format!(
-                "What is released is every coefficient of the model plus independent Gaussian noise of standard \
-                 deviation σ = {}, {}.",
-                release.sigma,
-                if release.releases == 1 { "once".into() } else { format!("{} times", release.releases) }
-            ),
-            "The attacker sees the release and may know every other record, and every other value of the record \
-             under attack; knowing less only makes it harder."
-                .into(),
-            secret.into(),
-            "The encoding (category levels, scaling, components), the penalty and the number of records are taken as \
-             public: what they give away is not counted."
-                .into(),
-            "Leakage is a derivative at the record's actual values: it tells how precisely small changes could be \
-             seen. It is exact for the model at its minimiser."
-                .into(),
-            "η of a record is measured in the encoded units: one unit is a standard deviation of a scaled number, or \
-             the switch of an indicator."
-                .into(),
-        ];
-        if self.encoding.weights.is_some() {
-            list.push("Sample weights are taken as public, and count in every record's leakage.".into());
+    for name in dropped.iter().map(|n| n.trim()) {
+        // A group may be no feature: it is dropped and a group.
+        match columns.iter_mut().find(|c| c.name == name) {
+            Some(known) => known.role = format!("dropped, {}", known.role),
+            None => columns.push(report::Column {
+                name: name.into(),
+                kind: "unread".into(),
+                role: "dropped".into(),
+                missing: 0,
+                levels: None,
+                range: None,
+            }),
         }
-        list
     }
+    columns
 }
 
 fn column(c: &leakscope_table::ColumnProfile) -> report::Column {

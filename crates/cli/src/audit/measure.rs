@@ -2,7 +2,7 @@
 
 use super::collect::{Extremes, Kept, Sample};
 use super::{AttributeSlot, two_class};
-use crate::Result;
+use crate::{Failure, Result};
 use leakscope_core::Error as CoreError;
 use leakscope_core::fisher::{Geometry, Records, SetSums};
 use leakscope_core::num::Distribution;
@@ -91,10 +91,20 @@ struct State {
     part: Option<RecordsPart>,
     numbers: Vec<f64>,
     rows_of: Vec<Vec<usize>>,
+    of_block: Vec<OfBlock>,
+}
+
+/// One variant of one attribute over the records of a block.
+#[derive(Clone, Copy, Default)]
+struct OfBlock {
+    sum: f64,
+    squares: f64,
+    max: f64,
+    at: usize,
 }
 
 /// Columns of the table of records.
-pub(super) fn schema(encoding: &Encoding, slots: &[AttributeSlot]) -> RecordsSchema {
+pub(super) fn schema(encoding: &Encoding, slots: &[AttributeSlot]) -> Result<RecordsSchema> {
     let mut numbers: Vec<String> = ["eta", "dfil", "loss", "gradient_norm"].map(String::from).into();
     for slot in slots {
         numbers.push(format!("eta_{}", encoding.attributes[slot.attribute].name));
@@ -102,7 +112,17 @@ pub(super) fn schema(encoding: &Encoding, slots: &[AttributeSlot]) -> RecordsSch
     for slot in slots.iter().filter(|s| s.constrained.is_some()) {
         numbers.push(format!("eta_{}_sum_to_one", encoding.attributes[slot.attribute].name));
     }
-    RecordsSchema { id: id_name(encoding), texts: series_column(encoding), numbers }
+    let schema = RecordsSchema { id: id_name(encoding), texts: series_column(encoding), numbers };
+    let mut names: Vec<&String> =
+        [&schema.id].into_iter().chain(&schema.texts).chain(&schema.numbers).collect();
+    names.sort();
+    if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(Failure::Message(format!(
+            "the table of records would have two columns `{}`: rename that column of the input",
+            pair[0]
+        )));
+    }
+    Ok(schema)
 }
 
 pub(super) fn id_name(encoding: &Encoding) -> String {
@@ -215,9 +235,11 @@ pub(super) fn measure(
         part: parts.as_ref().map(PartMaker::part),
         numbers: vec![],
         rows_of: vec![vec![]; total_groups(encoding)],
+        of_block: vec![],
     };
     let step = |state: &mut State, block: &Block, labels: &Labels| {
         geometry.records(block, &mut state.records);
+        finite(&state.records)?;
         state.found.spread.add(block);
         state.sets(geometry, block, gram_known);
         state.distributions(block);
@@ -242,6 +264,18 @@ fn total_groups(encoding: &Encoding) -> usize {
     encoding.group.as_ref().map_or(0, |g| g.levels.len())
 }
 
+/// Refuses numbers that are too large to be written: dFIL is η², and grows as 1/σ².
+pub(super) fn finite(records: &Records) -> leakscope_core::Result<()> {
+    match records.eta.iter().chain(&records.dfil).find(|v| !v.is_finite()) {
+        None => Ok(()),
+        Some(&value) => Err(CoreError::OutOfRange {
+            what: "leakage at this noise",
+            value,
+            expected: "a finite number: choose a larger --sigma, or other units with --scale standard",
+        }),
+    }
+}
+
 /// η alone, for solving for σ.
 pub(crate) fn eta_distribution(rows: &impl Rows, geometry: &Geometry) -> Result<Distribution> {
     let mut total = Distribution::default();
@@ -249,6 +283,7 @@ pub(crate) fn eta_distribution(rows: &impl Rows, geometry: &Geometry) -> Result<
         || (Distribution::default(), Records::default()),
         |(eta, records), block| {
             geometry.eta(block, records);
+            finite(records)?;
             eta.extend(&records.eta);
             Ok(())
         },
@@ -302,19 +337,25 @@ impl State {
     fn keep(&mut self, block: &Block, labels: &Labels, slots: &[AttributeSlot]) {
         let (found, records) = (&mut self.found, &self.records);
         let count = found.attributes.len();
-        for (k, totals) in found.attributes.iter_mut().enumerate() {
-            let (mut at, mut max) = (0, -1.0);
-            for i in 0..block.len() {
-                let eta = records.attribute_eta[i * count + k];
+        let block_totals = &mut self.of_block;
+        block_totals.clear();
+        block_totals.resize(count, OfBlock::default());
+        // Records outside, attributes inside: the table of η lies in memory by records.
+        for (i, of_record) in records.attribute_eta.chunks_exact(count.max(1)).enumerate() {
+            for (totals, &eta) in block_totals.iter_mut().zip(of_record) {
                 totals.sum += eta;
                 totals.squares += eta * eta;
-                if eta > max {
-                    (at, max) = (i, eta);
+                if eta > totals.max {
+                    (totals.max, totals.at) = (eta, i);
                 }
             }
-            if max > totals.max || (totals.max_record.is_empty() && !block.is_empty()) {
-                totals.max = max.max(0.0);
-                totals.max_record.clone_from(&labels.ids[at]);
+        }
+        for (totals, of_block) in found.attributes.iter_mut().zip(&*block_totals) {
+            totals.sum += of_block.sum;
+            totals.squares += of_block.squares;
+            if of_block.max > totals.max || (totals.max_record.is_empty() && !block.is_empty()) {
+                totals.max = of_block.max;
+                totals.max_record.clone_from(&labels.ids[of_block.at]);
             }
         }
         for i in 0..block.len() {

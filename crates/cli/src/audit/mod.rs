@@ -7,6 +7,7 @@
 mod assemble;
 mod collect;
 mod measure;
+mod remarks;
 mod request;
 mod score;
 mod utility;
@@ -20,12 +21,9 @@ use crate::output::{Folder, Pending};
 use crate::{Failure, Result};
 use leakscope_core::fisher::{Directions, Geometry, Release};
 use leakscope_core::glm::{self, Family, Fit, Penalty};
-use leakscope_core::rows::Rows;
 use leakscope_report::Audit;
 use leakscope_report::audit::{SigmaSource, Timings};
-use leakscope_table::{
-    Dataset, EncodeOptions, Encoding, Holdout, Hooks, Kind, RecordsWriter, Subset, Table, TargetKind,
-};
+use leakscope_table::{Dataset, EncodeOptions, Encoding, Holdout, Hooks, Kind, Subset, Table, TargetKind};
 use measure::Measured;
 use std::time::Instant;
 
@@ -54,14 +52,21 @@ struct AttributeSlot {
     constrained: Option<usize>,
 }
 
-/// Runs the audit; tables of records go to `folder`, still under temporary names.
-pub fn run(request: &Request, folder: Option<&Folder>, hooks: &Hooks) -> Result<Outcome> {
+/// Runs the audit; tables of records go to `folder`, still under temporary names. `on_encoding` is told what the
+/// columns were taken for, before anything is fitted to them.
+pub fn run(
+    request: &Request,
+    folder: Option<&Folder>,
+    hooks: &Hooks,
+    on_encoding: &dyn Fn(&Encoding),
+) -> Result<Outcome> {
     request.check()?;
     let mut timings = Timings::default();
     let clock = Instant::now();
     let table = Table::open(&request.read)?;
     let seed = request.holdout.map(|_| request.seed.unwrap_or_else(random_seed));
     let encoding = Encoding::fit(&table, &request.roles, &encode_options(request, seed), hooks)?;
+    on_encoding(&encoding);
     request.check_names(&encoding)?;
     let rows = Dataset::new(&table, &encoding, Subset::Training, hooks)?;
     timings.read = clock.elapsed().as_secs_f64();
@@ -80,11 +85,11 @@ pub fn run(request: &Request, folder: Option<&Folder>, hooks: &Hooks) -> Result<
     let geometry = prepare(sigma)?;
     let mut pending = Pending::default();
     let mut writer = match folder {
-        Some(folder) => Some(folder.table("records", measure::schema(&encoding, &slots))?),
+        Some(folder) => Some(folder.table("records", measure::schema(&encoding, &slots)?)?),
         None => None,
     };
     let measured = measure::measure(&rows, &geometry, &slots, writer.as_mut())?;
-    store(&mut pending, writer, "records");
+    pending.tables(writer);
     let utility = utility::utility(request, &table, &encoding, &geometry, &measured, hooks)?;
     let score = score::score(request, &encoding, &geometry, &measured, folder, &mut pending, hooks)?;
     timings.leakage = clock.elapsed().as_secs_f64();
@@ -103,12 +108,6 @@ pub fn run(request: &Request, folder: Option<&Folder>, hooks: &Hooks) -> Result<
         timings,
     };
     Ok(Outcome { audit: found.audit()?, pending })
-}
-
-fn store(pending: &mut Pending, writer: Option<RecordsWriter>, stem: &'static str) {
-    if let Some(writer) = writer {
-        pending.table(writer, stem);
-    }
 }
 
 pub(crate) fn encode_options(request: &Request, seed: Option<u64>) -> EncodeOptions {
@@ -212,11 +211,6 @@ fn solved(sigma: f64, flag: &str) -> Result<f64> {
 /// Whether a target is two coded classes.
 pub(crate) fn two_class(encoding: &Encoding) -> bool {
     matches!(encoding.target.coding, leakscope_table::TargetCoding::TwoClass { .. })
-}
-
-/// Rows as the mathematics sees them, for a count.
-fn count(rows: &impl Rows) -> u64 {
-    rows.len()
 }
 
 impl Measured {

@@ -1,8 +1,8 @@
 //! η of points that were not in the training set: how far a record is from what the model was made from (AM207 §7).
 
 use super::collect::{Extremes, Kept};
-use super::measure::{Measured, id_name};
-use super::{Request, store, two_class};
+use super::measure::{Measured, finite, id_name};
+use super::{Request, two_class};
 use crate::output::{Folder, Pending};
 use crate::{Failure, Result};
 use leakscope_core::Error as CoreError;
@@ -88,6 +88,7 @@ pub(super) fn score(
                 &state.block
             };
             geometry.eta(block, &mut state.records);
+            finite(&state.records)?;
             state.eta.extend(&state.records.eta);
             keep(&mut state.most, &state.records, block, labels);
             write(state.part.as_mut(), &state.records, labels, &training).map_err(CoreError::from)
@@ -102,7 +103,7 @@ pub(super) fn score(
         },
     )?;
     total.dropped = rows.rows_dropped();
-    store(pending, writer, "scores");
+    pending.tables(writer);
     Ok(Some(total))
 }
 

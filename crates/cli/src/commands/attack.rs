@@ -82,7 +82,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     };
     args.output.run.start()?;
     let folder = args.output.folder()?;
-    let display = Display::start(args.output.run.quiet || args.output.run.json)?;
+    let display = Display::start(args.output.run.quiet || args.output.run.json, args.output.out.clone())?;
     let found = attack::run(&base, &playing, &display.hooks)?;
     drop(display);
     let json = leakscope_report::document(&found);

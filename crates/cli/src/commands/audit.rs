@@ -1,5 +1,6 @@
 //! `leakscope audit`: fit, measure, say what follows, leave a page.
 
+use super::columns::columns;
 use super::table_args::{ModelArgs, TableArgs, name_and_number, name_and_text};
 use crate::audit::{self, Limit, Noise, Outcome, Request, Statistic};
 use crate::output::Folder;
@@ -7,7 +8,7 @@ use crate::progress::Display;
 use crate::{Failure, Result};
 use clap::ValueEnum;
 use leakscope_report::Audit;
-use leakscope_table::RecordsFormat;
+use leakscope_table::{Encoding, RecordsFormat};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -25,10 +26,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     pub(crate) coefficients: Option<PathBuf>,
     /// Standard deviation of the noise on every coefficient
-    #[arg(long, value_name = "S", conflicts_with_all = ["target_eta", "target_sd"])]
+    #[arg(long, value_name = "S", allow_negative_numbers = true, conflicts_with_all = ["target_eta", "target_sd"])]
     pub(crate) sigma: Option<f64>,
     /// Solve for the noise at which a statistic of η is this
-    #[arg(long, value_name = "E", conflicts_with = "target_sd")]
+    #[arg(long, value_name = "E", allow_negative_numbers = true, conflicts_with = "target_sd")]
     pub(crate) target_eta: Option<f64>,
     /// The statistic of --target-eta
     #[arg(long, value_enum, default_value_t = StatisticArg::Max, requires = "target_eta")]
@@ -46,7 +47,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     pub(crate) test: Vec<PathBuf>,
     /// Measure what noise costs on this share of rows, which are not fitted to
-    #[arg(long, value_name = "SHARE")]
+    #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
     pub(crate) holdout: Option<f64>,
     /// Seed of the split [default: drawn from the system, and printed]
     #[arg(long, value_name = "N")]
@@ -123,9 +124,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         FormatArg::Csv => RecordsFormat::Csv,
     };
     let folder = args.output.out.as_deref().map(|dir| Folder::open(dir, format)).transpose()?;
-    let display = Display::start(args.output.quiet || args.output.json)?;
-    let Outcome { mut audit, mut pending } = audit::run(&request, folder.as_ref(), &display.hooks)?;
-    drop(display);
+    let display = Display::start(args.output.quiet || args.output.json, args.output.out.clone())?;
+    let on_encoding = |encoding: &Encoding| display.remark(&(columns(encoding, &args.table.drop) + "\n"));
+    let Outcome { mut audit, mut pending } =
+        audit::run(&request, folder.as_ref(), &display.hooks, &on_encoding)?;
     let mut written = vec![];
     if let Some(folder) = &folder {
         let clock = Instant::now();
@@ -133,8 +135,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         audit.timings.report = clock.elapsed().as_secs_f64();
         folder.text(&mut pending, "report.html", &page)?;
         folder.text(&mut pending, "audit.json", &leakscope_report::json(&audit))?;
+        display.check()?;
         written = folder.publish(pending)?;
     }
+    drop(display);
     show(args, &audit, &written)?;
     let breached = audit.limits.iter().any(|l| !l.ok);
     Ok(ExitCode::from(u8::from(breached)))
@@ -151,11 +155,17 @@ fn show(args: &Args, audit: &Audit, written: &[PathBuf]) -> Result<()> {
     // Whoever reads may stop early (`| head`): that is no failure.
     let _ = stdout.lock().write_all(text.as_bytes());
     if !args.output.quiet && !args.output.json {
+        eprintln!();
         if let (None, Some(seed)) = (args.seed, audit.seed) {
             eprintln!("seed {seed} (drawn; give it with --seed to repeat this split)");
         }
         for path in written {
             eprintln!("wrote {}", path.display());
+        }
+        if written.is_empty() {
+            eprintln!(
+                "nothing was written: --out DIR keeps the report, the audit as JSON and a table of records"
+            );
         }
     }
     Ok(())

@@ -126,7 +126,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     };
     args.output.run.start()?;
     let folder = args.output.folder()?;
-    let display = Display::start(args.output.run.quiet || args.output.run.json)?;
+    let display = Display::start(args.output.run.quiet || args.output.run.json, args.output.out.clone())?;
     let Outcome { balance, mut pending } =
         balance::run(&base, &balancing, folder.as_ref(), &display.hooks, |text| display.line(text))?;
     drop(display);

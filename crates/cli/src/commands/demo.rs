@@ -3,8 +3,9 @@
 use super::audit;
 use crate::{Failure, Result, patients};
 use clap::Parser;
+use std::ffi::OsString;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Run the audit on synthetic patients that ship with Leakscope, and leave a report to open.
@@ -71,13 +72,39 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     };
     std::fs::create_dir_all(&args.out).map_err(fail)?;
     let file = args.out.join("patients.csv");
+    refuse_other_patients(&file, &table)?;
     std::fs::write(&file, table).map_err(fail)?;
-    let (file, out) = (file.display().to_string(), args.out.display().to_string());
-    let words: Vec<&str> = [&[file.as_str()], AUDIT, &["--out", &out]].concat();
-    eprintln!("$ leakscope audit {}\n", words.join(" "));
-    let shell = Shell::try_parse_from(std::iter::once("leakscope").chain(words))
+    let mut words: Vec<OsString> = vec![file.into()];
+    words.extend(AUDIT.iter().map(OsString::from));
+    words.extend(["--out".into(), args.out.clone().into()]);
+    let shown: Vec<String> = words.iter().map(|w| quoted(&w.to_string_lossy())).collect();
+    eprintln!("$ leakscope audit {}\n", shown.join(" "));
+    let shell = Shell::try_parse_from(std::iter::once(OsString::from("leakscope")).chain(words))
         .map_err(|e| Failure::Message(e.to_string()))?;
     let code = audit::run(&shell.audit)?;
     eprintln!("\nOpen {} in a browser.", args.out.join("report.html").display());
     Ok(code)
+}
+
+/// Somebody's own table of patients is not overwritten.
+fn refuse_other_patients(file: &Path, table: &str) -> Result<()> {
+    let first_line = |text: &str| text.lines().next().map(str::to_owned);
+    match std::fs::read(file) {
+        Ok(bytes) if first_line(&String::from_utf8_lossy(&bytes)) != first_line(table) => {
+            let message =
+                format!("{} is there already and not of the demo: choose another folder", file.display());
+            Err(Failure::flag("--out", message))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./,:".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.into()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
 }

@@ -3,11 +3,13 @@
 mod attack;
 mod audit;
 mod balance;
+mod columns;
 mod demo;
 mod release;
 mod run_args;
 mod table_args;
 
+use crate::unexpected::guarded;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
@@ -41,13 +43,14 @@ enum Command {
 
 /// Parses the command line and runs the command.
 pub fn main() -> ExitCode {
-    let outcome = match Cli::parse().command {
+    let command = Cli::parse().command;
+    let outcome = guarded(|| match command {
         Command::Audit(args) => audit::run(&args),
         Command::Balance(args) => balance::run(&args),
         Command::Attack(args) => attack::run(&args),
         Command::Release(args) => release::run(&args),
         Command::Demo(args) => demo::run(&args),
-    };
+    });
     match outcome {
         Ok(code) => code,
         Err(failure) => {

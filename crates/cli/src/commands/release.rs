@@ -66,7 +66,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     };
     args.run.start()?;
     let folder = Folder::open(&args.out, RecordsFormat::Parquet)?;
-    let display = Display::start(args.run.quiet || args.run.json)?;
+    let display = Display::start(args.run.quiet || args.run.json, Some(args.out.clone()))?;
     let terms = Terms {
         noise,
         budget_eta: args.budget_eta,

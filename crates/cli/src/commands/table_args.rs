@@ -60,7 +60,7 @@ pub(crate) struct ModelArgs {
     #[arg(long, value_enum, default_value_t = ModelArg::Linear)]
     pub(crate) model: ModelArg,
     /// Penalty λ in Σ loss + (nλ/2)‖w‖²; the intercept is not penalised
-    #[arg(long, value_name = "L2", default_value_t = 0.0)]
+    #[arg(long, value_name = "L2", default_value_t = 0.0, allow_negative_numbers = true)]
     pub(crate) l2: f64,
     /// Fit without an intercept
     #[arg(long)]

@@ -111,11 +111,7 @@ impl Held {
         let fail =
             |e: std::io::Error| Failure::Message(format!("cannot write the ledger {}: {e}", path.display()));
         let text = leakscope_report::document(&self.ledger);
-        let mut file = tempfile::Builder::new()
-            .prefix(".leakscope-")
-            .suffix(".part")
-            .tempfile_in(&self.folder)
-            .map_err(fail)?;
+        let mut file = leakscope_table::temporary_file(&self.folder).map_err(fail)?;
         file.write_all(text.as_bytes()).and_then(|()| file.as_file().sync_all()).map_err(fail)?;
         file.persist(&path).map_err(|e| fail(e.error))?;
         Ok(())

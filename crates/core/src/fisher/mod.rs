@@ -11,9 +11,12 @@ mod sets;
 pub use sets::SetSums;
 
 use crate::glm::{C, Fit};
-use crate::linalg::{Cholesky, condition, dot, largest_eigenvalue, matmul, matmul_transposed, norm};
+use crate::linalg::{
+    Cholesky, condition, dot, largest_eigenvalue, matmul, matmul_parallel, matmul_transposed, mirror_lower,
+};
 use crate::linalg::{symmetric_eigen, times};
 use crate::rows::Block;
+use crate::vector::{RowProducts, Squares, dispatch};
 use crate::{Error, Result};
 use secular::{Problem, top_eigenvalues};
 
@@ -72,6 +75,15 @@ struct Prepared {
     hb: Vec<f64>,
 }
 
+/// The attributes with one direction: their projections come first, in this order.
+#[derive(Debug, Clone, Default)]
+struct Singles {
+    /// Place of each among the attributes.
+    index: Vec<usize>,
+    w: Vec<f64>,
+    gamma: Vec<f64>,
+}
+
 /// Everything about a fitted model that leakage needs, computed once: O(p²) numbers.
 #[derive(Debug, Clone)]
 pub struct Geometry {
@@ -89,6 +101,7 @@ pub struct Geometry {
     u: Vec<f64>,
     g_sum: f64,
     attributes: Vec<Prepared>,
+    singles: Singles,
     /// `H⁻²BQ` of all attributes side by side, p × Σm.
     projections: Vec<f64>,
     projections_width: usize,
@@ -110,8 +123,13 @@ pub struct Records {
     omega: Vec<f64>,
     r: Vec<f64>,
     a: Vec<f64>,
+    z: Vec<f64>,
+    x2: Vec<f64>,
     h2: Vec<f64>,
+    vu: Vec<f64>,
     v: Vec<f64>,
+    squares: Vec<f64>,
+    check: Vec<usize>,
     projected: Vec<f64>,
 }
 
@@ -141,15 +159,24 @@ impl Geometry {
         // H⁻¹PH⁻¹ = (PH⁻¹)ᵀ(PH⁻¹): H⁻¹ is symmetric, so PH⁻¹ is its first d rows.
         let mut sandwich = vec![0.0; p * p];
         let data_rows = &inverse[..d * p];
-        matmul_transposed(data_rows, data_rows, (p, d, p), &mut sandwich);
+        let data_columns: Vec<f64> =
+            (0..p * d).map(|ij| inverse[(ij % d.max(1)) * p + ij / d.max(1)]).collect();
+        matmul_parallel(&data_columns, data_rows, (p, d, p), &mut sandwich);
+        mirror_lower(&mut sandwich, p);
         let (mut g, q) = symmetric_eigen(&sandwich, p)?;
         g.iter_mut().for_each(|v| *v = v.max(0.0));
         let mut t = vec![0.0; p * p];
-        matmul(&inverse, &q, (p, p, p), &mut t);
+        matmul_parallel(&inverse, &q, (p, p, p), &mut t);
         let mut u = vec![0.0; p];
         matmul_transposed(&t, &w_data, (p, p, 1), &mut u);
 
         let (attributes, projections, projections_width) = prepare(&inverse, &fit.w, attributes, p)?;
+        let mut singles = Singles::default();
+        for (index, a) in attributes.iter().enumerate().filter(|(_, a)| a.gamma.len() == 1) {
+            singles.index.push(index);
+            singles.w.push(a.w[0]);
+            singles.gamma.push(a.gamma[0]);
+        }
         Ok(Self {
             fit: fit.clone(),
             release,
@@ -163,6 +190,7 @@ impl Geometry {
             u,
             inverse,
             attributes,
+            singles,
             projections,
             projections_width,
         })
@@ -226,14 +254,15 @@ impl Geometry {
             buffer.clear();
             buffer.reserve(block.len());
         }
+        let Records { z, x2, .. } = out;
+        dispatch(RowProducts { x: &block.x, w: &self.fit.w, dots: z, squares: x2 });
         for i in 0..block.len() {
-            let x = block.row(i);
-            let t = self.fit.family.terms(dot(x, &self.fit.w), block.y[i]);
+            let t = self.fit.family.terms(out.z[i], block.y[i]);
             out.omega.push(block.weight_of(i));
             out.r.push(t.r);
             out.a.push(t.a);
             out.loss.push(t.loss);
-            out.gradient_norm.push(t.r.abs() * norm(x));
+            out.gradient_norm.push(t.r.abs() * out.x2[i].sqrt());
         }
     }
 
@@ -246,11 +275,12 @@ impl Geometry {
         let (c2, gain) = (self.c2(), self.release.gain());
         let dimensions = (d + usize::from(self.release.label_secret)).max(1) as f64;
         let (v, r, a, omega) = (&out.v, &out.r, &out.a, &out.omega);
-        let (eta, dfil, h2) = (&mut out.eta, &mut out.dfil, &mut out.h2);
-        for buffer in [&mut *eta, &mut *dfil, &mut *h2] {
+        let (eta, dfil, h2, vu) = (&mut out.eta, &mut out.dfil, &mut out.h2, &mut out.vu);
+        for buffer in [&mut *eta, &mut *dfil] {
             buffer.clear();
             buffer.resize(n, 0.0);
         }
+        dispatch(RowProducts { x: v, w: &self.u, dots: vu, squares: h2 });
         let problem = |i: usize| Problem {
             r2: r[i] * r[i],
             alpha: a[i] * a[i] * self.w_data_squared + c2,
@@ -260,9 +290,8 @@ impl Geometry {
         };
         top_eigenvalues(&self.g, n, problem, |i, top| eta[i] = top.max(0.0));
         for i in 0..n {
-            let Problem { r2, alpha, beta, v, u } = problem(i);
-            h2[i] = dot(v, v);
-            let mut trace = r2 * self.g_sum + 2.0 * beta * dot(v, u) + alpha * h2[i];
+            let Problem { r2, alpha, beta, .. } = problem(i);
+            let mut trace = r2 * self.g_sum + 2.0 * beta * vu[i] + alpha * h2[i];
             // ‖u‖² ≤ g₁‖w_S‖², so these two bound the third part, 2β‖v‖‖u‖, as well.
             if eta[i] < CANCELLED * (r2 * self.g.first().copied().unwrap_or(0.0) + alpha * h2[i]) {
                 let data_columns: Vec<f64> =
@@ -279,44 +308,58 @@ impl Geometry {
     fn attributes_of_records(&self, block: &Block, out: &mut Records) {
         let (n, width, count) = (block.len(), self.projections_width, self.attributes.len());
         let gain = self.release.gain();
-        let Records { r, a, omega, h2, projected, attribute_eta, .. } = out;
+        let Records { r, a, omega, h2, projected, attribute_eta, squares, check, .. } = out;
         attribute_eta.clear();
         attribute_eta.resize(n * count, 0.0);
-        for (k, attribute) in self.attributes.iter().enumerate() {
-            let m = attribute.gamma.len();
-            let of = |i: usize| i * width + attribute.offset;
-            if m == 1 {
-                let (w, gamma) = (attribute.w[0], attribute.gamma[0]);
-                for i in 0..n {
-                    let (aw, ri) = (a[i] * w, r[i]);
-                    let sum = aw * aw * h2[i] + ri * ri * gamma;
-                    let square = sum + 2.0 * aw * ri * projected[of(i)];
-                    let square = if square > CANCELLED * sum {
-                        square
-                    } else {
-                        self.one_direction_carefully(aw, ri, attribute, block.row(i))
-                    };
-                    attribute_eta[i * count + k] = omega[i] * gain * square.sqrt();
+        let singles = &self.singles;
+        squares.resize(n * singles.index.len(), 0.0);
+        check.clear();
+        dispatch(Squares {
+            a,
+            r,
+            h2,
+            w: &singles.w,
+            gamma: &singles.gamma,
+            t: projected,
+            stride: width,
+            cancelled: CANCELLED,
+            out: squares,
+            check,
+        });
+        for &i in check.iter() {
+            for (s, &k) in singles.index.iter().enumerate() {
+                let square = &mut squares[i * singles.index.len() + s];
+                let (aw, ri) = (a[i] * singles.w[s], r[i]);
+                if *square <= CANCELLED * (aw * aw * h2[i] + ri * ri * singles.gamma[s]) {
+                    *square = self.one_direction_carefully(aw, ri, &self.attributes[k], block.row(i));
                 }
-            } else {
-                let problem = |i: usize| Problem {
-                    r2: r[i] * r[i],
-                    alpha: a[i] * a[i] * h2[i],
-                    beta: a[i] * r[i],
-                    v: &attribute.w,
-                    u: &projected[of(i)..of(i) + m],
-                };
-                let w2 = dot(&attribute.w, &attribute.w);
-                top_eigenvalues(&attribute.gamma, n, problem, |i, top| {
-                    let Problem { r2, alpha, .. } = problem(i);
-                    let size = r2 * attribute.gamma.first().copied().unwrap_or(0.0) + alpha * w2;
-                    let careful = (top < CANCELLED * size)
-                        .then(|| self.carefully((a[i], r[i], 0.0), &attribute.w, &attribute.hb, block.row(i)))
-                        .flatten();
-                    let top = careful.map_or(top.max(0.0), |(top, _)| top);
-                    attribute_eta[i * count + k] = omega[i] * gain * top.sqrt();
-                });
             }
+        }
+        for (i, of_record) in squares.chunks_exact(singles.index.len().max(1)).enumerate() {
+            let etas = &mut attribute_eta[i * count..(i + 1) * count];
+            for (&k, square) in singles.index.iter().zip(of_record) {
+                etas[k] = omega[i] * gain * square.sqrt();
+            }
+        }
+        for (k, attribute) in self.attributes.iter().enumerate().filter(|(_, a)| a.gamma.len() != 1) {
+            let m = attribute.gamma.len();
+            let problem = |i: usize| Problem {
+                r2: r[i] * r[i],
+                alpha: a[i] * a[i] * h2[i],
+                beta: a[i] * r[i],
+                v: &attribute.w,
+                u: &projected[i * width + attribute.offset..][..m],
+            };
+            let w2 = dot(&attribute.w, &attribute.w);
+            top_eigenvalues(&attribute.gamma, n, problem, |i, top| {
+                let Problem { r2, alpha, .. } = problem(i);
+                let size = r2 * attribute.gamma.first().copied().unwrap_or(0.0) + alpha * w2;
+                let careful = (top < CANCELLED * size)
+                    .then(|| self.carefully((a[i], r[i], 0.0), &attribute.w, &attribute.hb, block.row(i)))
+                    .flatten();
+                let top = careful.map_or(top.max(0.0), |(top, _)| top);
+                attribute_eta[i * count + k] = omega[i] * gain * top.sqrt();
+            });
         }
     }
 
@@ -326,9 +369,10 @@ impl Geometry {
         h.iter().zip(&attribute.hb).map(|(h, b)| (aw * h + r * b).powi(2)).sum()
     }
 
-    /// Square of the spectral and of the Frobenius norm of `J = [a H⁻¹x wᵀ + r H⁻¹B, c H⁻¹x]`, formed before it is
-    /// squared: for the rare record where its parts cancel (one column and no intercept, `a x w ≈ −r`; or H far from
-    /// a multiple of the identity), and the square of what is left drowns in the rounding of theirs. `hb` is p × m.
+    /// Square of the spectral and of the Frobenius norm of `J = [a H⁻¹x wᵀ + r H⁻¹B, c H⁻¹x]`, formed before
+    /// it is squared: for the rare record where its parts cancel (one column and no intercept, `a x w ≈ −r`;
+    /// or H far from a multiple of the identity), and the square of what is left drowns in the rounding of
+    /// theirs. `hb` is p × m.
     fn carefully(&self, (a, r, c): (f64, f64, f64), w: &[f64], hb: &[f64], x: &[f64]) -> Option<(f64, f64)> {
         let (h, m) = (times(&self.inverse, x), w.len());
         if m == 0 {
@@ -345,8 +389,8 @@ impl Geometry {
     }
 }
 
-/// Share of the parts of a sum of squares that may be left before it is computed again without cancellation: a
-/// rounding of the parts is then 2ε/1e-3 = 4e-13 of the square and half as much of η.
+/// Share of the parts of a sum of squares that may be left before it is computed again without cancellation:
+/// a rounding of the parts is then 2ε/1e-3 = 4e-13 of the square and half as much of η.
 const CANCELLED: f64 = 1e-3;
 
 fn prepare(
@@ -358,10 +402,20 @@ fn prepare(
     let width: usize = attributes.iter().map(|a| a.count).sum();
     let mut projections = vec![0.0; p * width];
     let mut prepared = Vec::with_capacity(attributes.len());
-    let mut offset = 0;
+    // Single directions first, side by side, so that one loop over a record's projections serves them all.
+    let mut offsets = vec![0; attributes.len()];
+    let mut next = 0;
+    for single in [true, false] {
+        for (offset, attribute) in
+            offsets.iter_mut().zip(attributes).filter(|(_, a)| (a.count == 1) == single)
+        {
+            *offset = next;
+            next += attribute.count;
+        }
+    }
     // H⁻¹ and H⁻² times all directions at once; H⁻² itself is never needed.
     let mut all = vec![0.0; p * width];
-    for attribute in attributes {
+    for (attribute, &offset) in attributes.iter().zip(&offsets) {
         let m = attribute.count;
         if attribute.basis.len() != p * m {
             let (found, expected) = (attribute.basis.len(), p * m);
@@ -370,14 +424,12 @@ fn prepare(
         for j in 0..p {
             all[j * width + offset..][..m].copy_from_slice(&attribute.basis[j * m..(j + 1) * m]);
         }
-        offset += m;
     }
     let mut h_all = vec![0.0; p * width];
-    matmul(inverse, &all, (p, p, width), &mut h_all);
+    matmul_parallel(inverse, &all, (p, p, width), &mut h_all);
     let mut h2_all = vec![0.0; p * width];
-    matmul(inverse, &h_all, (p, p, width), &mut h2_all);
-    offset = 0;
-    for attribute in attributes {
+    matmul_parallel(inverse, &h_all, (p, p, width), &mut h2_all);
+    for (attribute, &offset) in attributes.iter().zip(&offsets) {
         let m = attribute.count;
         let cut = |from: &[f64]| -> Vec<f64> {
             (0..p).flat_map(|j| from[j * width + offset..][..m].iter().copied()).collect()
@@ -399,7 +451,6 @@ fn prepare(
         let mut rotated_hb = vec![0.0; p * m];
         matmul(&hb, &q, (p, m, m), &mut rotated_hb);
         prepared.push(Prepared { gamma, w: rotated_w, offset, hb: rotated_hb });
-        offset += m;
     }
     Ok((prepared, projections, width))
 }

@@ -20,6 +20,9 @@
 //! Halley's step on f converges cubically: two evaluations are usual. Bisection on the count is the fallback that
 //! never fails.
 
+use crate::vector::{dispatch, moments, pole_sums};
+use pulp::{Simd, WithSimd};
+
 /// One problem: `r²·diag(g) + α vvᵀ + β(vuᵀ + uvᵀ)` with the poles `g` shared by all.
 #[derive(Clone, Copy)]
 pub(super) struct Problem<'a> {
@@ -30,53 +33,31 @@ pub(super) struct Problem<'a> {
     pub(super) u: &'a [f64],
 }
 
-/// Solves problems `0..n` over poles `g` (largest first, none negative) with the widest vectors the machine has.
+/// Solves problems `0..n` over poles `g` (largest first, none negative).
 pub(super) fn top_eigenvalues<'a>(
     g: &[f64],
     n: usize,
     problem: impl Fn(usize) -> Problem<'a>,
     put: impl FnMut(usize, f64),
 ) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("fma") {
-            // SAFETY: the features the function was compiled for were just detected.
-            return unsafe { batch_avx512(g, n, problem, put) };
-        }
-        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-            // SAFETY: as above.
-            return unsafe { batch_avx2(g, n, problem, put) };
-        }
-    }
-    batch::<false>(g, n, problem, put);
+    dispatch(Batch { g, n, problem, put });
 }
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx2,fma")]
-fn batch_avx512<'a>(
-    g: &[f64],
+struct Batch<'g, F, P> {
+    g: &'g [f64],
     n: usize,
-    problem: impl Fn(usize) -> Problem<'a>,
-    put: impl FnMut(usize, f64),
-) {
-    batch::<true>(g, n, problem, put);
+    problem: F,
+    put: P,
 }
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-fn batch_avx2<'a>(g: &[f64], n: usize, problem: impl Fn(usize) -> Problem<'a>, put: impl FnMut(usize, f64)) {
-    batch::<true>(g, n, problem, put);
-}
+impl<'a, F: Fn(usize) -> Problem<'a>, P: FnMut(usize, f64)> WithSimd for Batch<'_, F, P> {
+    type Output = ();
 
-#[inline(always)]
-fn batch<'a, const FMA: bool>(
-    g: &[f64],
-    n: usize,
-    problem: impl Fn(usize) -> Problem<'a>,
-    mut put: impl FnMut(usize, f64),
-) {
-    for i in 0..n {
-        put(i, top_eigenvalue::<FMA>(g, problem(i)));
+    #[inline(always)]
+    fn with_simd<S: Simd>(mut self, simd: S) {
+        for i in 0..self.n {
+            (self.put)(i, top_eigenvalue(simd, self.g, (self.problem)(i)));
+        }
     }
 }
 
@@ -84,9 +65,9 @@ fn batch<'a, const FMA: bool>(
 const MAX_EVALUATIONS: usize = 24;
 
 #[inline(always)]
-fn top_eigenvalue<const FMA: bool>(g: &[f64], problem: Problem<'_>) -> f64 {
+fn top_eigenvalue<S: Simd>(simd: S, g: &[f64], problem: Problem<'_>) -> f64 {
     let Problem { r2, alpha, beta, v, u } = problem;
-    let moments = moments::<FMA>(g, v, u);
+    let moments = moments(simd, g, v, u);
     let [vv, vu, uu, ..] = moments;
     if r2 == 0.0 {
         // β = ar = 0 as well: rank one.
@@ -116,7 +97,7 @@ fn top_eigenvalue<const FMA: bool>(g: &[f64], problem: Problem<'_>) -> f64 {
             // The second pole is no point to evaluate at.
             mu = 0.5 * (low + high);
         }
-        let state = evaluate::<FMA>(g, problem, mu);
+        let state = evaluate(simd, g, problem, mu);
         if state.root_is_above {
             low = low.max(mu)
         } else {
@@ -140,11 +121,11 @@ fn top_eigenvalue<const FMA: bool>(g: &[f64], problem: Problem<'_>) -> f64 {
         }
         mu = if inside && next != mu { next } else { 0.5 * (low + high) };
     }
-    bisect::<FMA>(g, problem, low, high)
+    bisect(simd, g, problem, low, high)
 }
 
 #[inline(always)]
-fn bisect<const FMA: bool>(g: &[f64], problem: Problem<'_>, mut low: f64, mut high: f64) -> f64 {
+fn bisect<S: Simd>(simd: S, g: &[f64], problem: Problem<'_>, mut low: f64, mut high: f64) -> f64 {
     // The largest pole itself is the commonest answer here (a coordinate that the rank-two part does not touch).
     let first = problem.r2 * g[0];
     let beside = [first * (1.0 - 8.0 * f64::EPSILON), first * (1.0 + 8.0 * f64::EPSILON)];
@@ -158,7 +139,7 @@ fn bisect<const FMA: bool>(g: &[f64], problem: Problem<'_>, mut low: f64, mut hi
         if mu <= low || mu >= high {
             break;
         }
-        if evaluate::<FMA>(g, problem, mu).root_is_above { low = mu } else { high = mu }
+        if evaluate(simd, g, problem, mu).root_is_above { low = mu } else { high = mu }
     }
     0.5 * (low + high)
 }
@@ -175,9 +156,9 @@ struct State {
 }
 
 #[inline(always)]
-fn evaluate<const FMA: bool>(g: &[f64], problem: Problem<'_>, mu: f64) -> State {
+fn evaluate<S: Simd>(simd: S, g: &[f64], problem: Problem<'_>, mu: f64) -> State {
     let Problem { r2, alpha, beta, v, u } = problem;
-    let sums = pole_sums::<FMA>(&g[1..], &v[1..], &u[1..], r2, mu);
+    let sums = pole_sums(simd, &g[1..], &v[1..], &u[1..], r2, mu);
     let last = beta * beta / alpha;
     let scaled = |k: usize| (alpha * sums[k], beta * sums[k + 1], last * sums[k + 2]);
     let ((k11, k12, k22), (n11, n12, n22), (m11, m12, m22)) = (scaled(0), scaled(3), scaled(6));
@@ -208,7 +189,7 @@ fn ritz_values([vv, vu, uu, vgv, vgu, ugu]: [f64; 6], problem: Problem<'_>) -> (
     }
     let trace = alpha * vv + 2.0 * beta * vu;
     let area = (vv * uu - vu * vu).max(0.0);
-    let radius = trace.hypot(2.0 * beta * area.sqrt());
+    let radius = (trace * trace + 4.0 * beta * beta * area).sqrt();
     let rank_two =
         if trace >= 0.0 { 0.5 * (trace + radius) } else { 2.0 * beta * beta * area / (radius - trace) };
     // Orthonormal e₁ ∥ v and e₂: v = l e₁, u = s e₁ + t e₂.
@@ -221,81 +202,8 @@ fn ritz_values([vv, vu, uu, vgv, vgu, ugu]: [f64; 6], problem: Problem<'_>) -> (
     let t = t2.sqrt();
     let m12 = r2 * (vgu - ratio * vgv) / (l * t) + beta * l * t;
     let m22 = r2 * (ugu - 2.0 * ratio * vgu + ratio * ratio * vgv) / t2;
-    let ritz = 0.5 * (m11 + m22) + (0.5 * (m11 - m22)).hypot(m12);
+    let ritz = 0.5 * (m11 + m22) + (0.25 * (m11 - m22).powi(2) + m12 * m12).sqrt();
     (ritz, rank_two)
-}
-
-const LANES: usize = 8;
-
-#[inline(always)]
-fn fma<const FMA: bool>(a: f64, b: f64, c: f64) -> f64 {
-    // Without the instruction `mul_add` would be a call into libm.
-    if FMA { a.mul_add(b, c) } else { a * b + c }
-}
-
-/// `[v·v, v·u, u·u, v·Gv, v·Gu, u·Gu]`.
-#[inline(always)]
-fn moments<const FMA: bool>(g: &[f64], v: &[f64], u: &[f64]) -> [f64; 6] {
-    let mut acc = [[0.0; LANES]; 6];
-    let step = |acc: &mut [[f64; LANES]; 6], lane: usize, g: f64, v: f64, u: f64| {
-        let (gv, gu) = (g * v, g * u);
-        acc[0][lane] = fma::<FMA>(v, v, acc[0][lane]);
-        acc[1][lane] = fma::<FMA>(v, u, acc[1][lane]);
-        acc[2][lane] = fma::<FMA>(u, u, acc[2][lane]);
-        acc[3][lane] = fma::<FMA>(v, gv, acc[3][lane]);
-        acc[4][lane] = fma::<FMA>(v, gu, acc[4][lane]);
-        acc[5][lane] = fma::<FMA>(u, gu, acc[5][lane]);
-    };
-    fold_lanes(g, v, u, &mut acc, step);
-    acc.map(sum_lanes)
-}
-
-/// `Σ[v², vu, u²]/e`, the same over `e²` and over `e³`, where `e = μ − r²g`.
-#[inline(always)]
-fn pole_sums<const FMA: bool>(g: &[f64], v: &[f64], u: &[f64], r2: f64, mu: f64) -> [f64; 9] {
-    let mut acc = [[0.0; LANES]; 9];
-    let step = |acc: &mut [[f64; LANES]; 9], lane: usize, g: f64, v: f64, u: f64| {
-        let e = 1.0 / fma::<FMA>(-r2, g, mu);
-        let (p, q) = (v * e, u * e);
-        acc[0][lane] = fma::<FMA>(v, p, acc[0][lane]);
-        acc[1][lane] = fma::<FMA>(u, p, acc[1][lane]);
-        acc[2][lane] = fma::<FMA>(u, q, acc[2][lane]);
-        acc[3][lane] = fma::<FMA>(p, p, acc[3][lane]);
-        acc[4][lane] = fma::<FMA>(p, q, acc[4][lane]);
-        acc[5][lane] = fma::<FMA>(q, q, acc[5][lane]);
-        let (pe, qe) = (p * e, q * e);
-        acc[6][lane] = fma::<FMA>(p, pe, acc[6][lane]);
-        acc[7][lane] = fma::<FMA>(q, pe, acc[7][lane]);
-        acc[8][lane] = fma::<FMA>(q, qe, acc[8][lane]);
-    };
-    fold_lanes(g, v, u, &mut acc, step);
-    acc.map(sum_lanes)
-}
-
-/// Runs `step` over whole vectors of lanes and then the rest, so that the compiler keeps sums in registers.
-#[inline(always)]
-fn fold_lanes<const SUMS: usize>(
-    g: &[f64],
-    v: &[f64],
-    u: &[f64],
-    acc: &mut [[f64; LANES]; SUMS],
-    step: impl Fn(&mut [[f64; LANES]; SUMS], usize, f64, f64, f64),
-) {
-    let (g8, v8, u8) = (g.chunks_exact(LANES), v.chunks_exact(LANES), u.chunks_exact(LANES));
-    let rest = (g8.remainder(), v8.remainder(), u8.remainder());
-    for ((g, v), u) in g8.zip(v8).zip(u8) {
-        for lane in 0..LANES {
-            step(acc, lane, g[lane], v[lane], u[lane]);
-        }
-    }
-    for (lane, ((&g, &v), &u)) in rest.0.iter().zip(rest.1).zip(rest.2).enumerate() {
-        step(acc, lane, g, v, u);
-    }
-}
-
-#[inline(always)]
-fn sum_lanes(a: [f64; LANES]) -> f64 {
-    ((a[0] + a[4]) + (a[1] + a[5])) + ((a[2] + a[6]) + (a[3] + a[7]))
 }
 
 #[cfg(test)]
@@ -326,7 +234,7 @@ mod tests {
         let mut out = f64::NAN;
         top_eigenvalues(g, 1, |_| p, |_, value| out = value);
         let mut plain = f64::NAN;
-        batch::<false>(g, 1, |_| p, |_, value| plain = value);
+        Batch { g, n: 1, problem: |_| p, put: |_, value| plain = value }.with_simd(pulp::Scalar);
         assert!((plain - out).abs() <= 1e-13 * size(g, p), "with and without vectors: {plain} {out}");
         out
     }

@@ -1,8 +1,9 @@
 //! The minimiser of `Σ ωℓ(wᵀx, y) + (nλ/2)‖w‖²` by Newton's method with a line search, in streaming passes.
 
 use super::Family;
-use crate::linalg::{Cholesky, axpy, dot, gram_add_lower, mirror_lower, norm, times};
+use crate::linalg::{Cholesky, add_transposed_times, axpy, dot, gram_add_lower, mirror_lower, norm, times};
 use crate::rows::{Block, Rows};
+use crate::vector::{RowProducts, dispatch};
 use crate::{Error, Result};
 
 /// Relative norm of the gradient, `‖∇‖ / (Σ ω(|μ| + |y|)‖x‖ + nλ‖w‖)`, that counts as converged: the gradient is
@@ -10,6 +11,8 @@ use crate::{Error, Result};
 ///
 /// Newton goes on below it for as long as a step still halves the gradient, so that what is left is rounding.
 pub const TOLERANCE: f64 = 1e-10;
+/// A relative gradient of this size is rounding alone: no step can improve it.
+const ROUNDING: f64 = 4.0 * f64::EPSILON;
 const MAX_ITERATIONS: usize = 100;
 const MAX_HALVINGS: usize = 40;
 /// Where there is no penalty, a Newton step that still moves predictions by this much (root mean square) shows
@@ -78,6 +81,9 @@ struct Sums {
     rows: u64,
     scratch: Vec<f64>,
     curvature: Vec<f64>,
+    slopes: Vec<f64>,
+    dots: Vec<f64>,
+    squares: Vec<f64>,
 }
 
 impl Sums {
@@ -94,26 +100,31 @@ impl Sums {
             rows: 0,
             scratch: vec![],
             curvature: vec![],
+            slopes: vec![],
+            dots: vec![],
+            squares: vec![],
         }
     }
 
     fn add(&mut self, family: Family, w: &[f64], block: &Block) {
         self.curvature.clear();
+        self.slopes.clear();
+        dispatch(RowProducts { x: &block.x, w, dots: &mut self.dots, squares: &mut self.squares });
         for i in 0..block.len() {
-            let (x, y, omega) = (block.row(i), block.y[i], block.weight_of(i));
-            let z = dot(x, w);
+            let (y, omega, z) = (block.y[i], block.weight_of(i), self.dots[i]);
             let t = family.terms(z, y);
             self.loss += omega * t.loss;
             self.weight += omega;
-            self.scale += omega * ((t.r + y).abs() + y.abs()) * norm(x);
+            self.scale += omega * ((t.r + y).abs() + y.abs()) * self.squares[i].sqrt();
             self.unit_weights &= omega == 1.0;
             if omega > 0.0 {
                 self.margin = self.margin.min((2.0 * y - 1.0) * z);
             }
-            axpy(omega * t.r, x, &mut self.gradient);
+            self.slopes.push(omega * t.r);
             self.curvature.push(omega * t.a);
             self.curvature_total += omega * t.a;
         }
+        add_transposed_times(&block.x, &self.slopes, &mut self.gradient);
         self.rows += block.len() as u64;
         self.add_hessian(family, block);
     }
@@ -306,7 +317,7 @@ pub fn fit(rows: &impl Rows, family: Family, penalty: Penalty) -> Result<Fit> {
         if better || !settled {
             current = next;
         }
-        if settled && (!improved || current.relative_gradient == 0.0) {
+        if settled && (!improved || current.relative_gradient <= ROUNDING) {
             return finish(current, iteration + 1, passes);
         }
     }

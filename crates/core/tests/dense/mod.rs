@@ -1,5 +1,5 @@
-//! The definition, spelled out: every Jacobian as a dense matrix, its norm by a singular value decomposition, the
-//! inverse by elimination. Slow, short, and sharing nothing with the library but the numbers that go in.
+//! The definition, spelled out: every Jacobian as a dense matrix, its norm by a singular value decomposition,
+//! the inverse by elimination. Slow, short, and sharing nothing with the library but the numbers that go in.
 
 use faer::Mat;
 use leakscope_core::glm::{Family, Penalty};
@@ -24,8 +24,9 @@ pub(crate) fn derivatives(family: Family, z: f64, y: f64) -> (f64, f64, f64) {
     match family {
         Family::Linear => (z - y, 1.0, -1.0),
         Family::Logistic => {
-            let s = 1.0 / (1.0 + (-z).exp());
-            (s - y, s * (1.0 - s), -1.0)
+            // s(z) − y = (1 − y)s(z) − y s(−z), where nothing cancels for a label of 0 or 1.
+            let s = |z: f64| 1.0 / (1.0 + (-z).exp());
+            ((1.0 - y) * s(z) - y * s(-z), s(z) * s(-z), -1.0)
         }
         Family::Poisson => (z.exp() - y, z.exp(), -1.0),
     }
@@ -154,7 +155,8 @@ pub(crate) fn basis_matrix(basis: &[f64], d: usize, m: usize) -> Mat<f64> {
 }
 
 /// An orthonormal basis of the changes of `columns` that sum to zero, as rows of p numbers each would be in
-/// `Directions::basis` (p × (m − 1), row-major): the cosines of the discrete cosine transform without the constant one.
+/// `Directions::basis` (p × (m − 1), row-major): the cosines of the discrete cosine transform without the
+/// constant one.
 pub(crate) fn sum_to_zero(columns: std::ops::Range<usize>, p: usize) -> Vec<f64> {
     let m = columns.len();
     let mut basis = vec![0.0; p * (m - 1)];
