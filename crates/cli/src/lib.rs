@@ -4,16 +4,21 @@
 //! |---|---|
 //! | [`commands`] | one file per command; arguments are checked once, there |
 //! | [`audit`] | a table in, an [`leakscope_report::Audit`] out |
+//! | [`balance`], [`attack`], [`release`] | the same for the other commands, over [`model`] |
 //! | [`patients`] | the synthetic patients of the demo |
 //! | [`failure`] | what a user is told when there is no answer |
 //! | [`output`] | results written whole or not at all |
 
+pub mod attack;
 pub mod audit;
+pub mod balance;
 pub mod commands;
 pub mod failure;
+pub mod model;
 pub mod output;
 pub mod patients;
 mod progress;
+pub mod release;
 mod unexpected;
 
 pub use failure::{Failure, Result};

@@ -6,8 +6,9 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Tables that an audit may leave.
-const TABLES: [&str; 2] = ["records", "scores"];
+/// Tables that a command may leave, by the document that goes with them.
+const TABLES: [(&str, &str); 3] =
+    [("audit.json", "records"), ("audit.json", "scores"), ("balance.json", "weights")];
 
 /// A folder for results. Nothing appears in it under its own name before [`Folder::publish`].
 #[derive(Debug)]
@@ -77,7 +78,7 @@ impl Folder {
     }
 
     /// Gives all pending files their names. Tables of an earlier run that this one does not replace (in the other
-    /// format, or of points that were not scored this time) go: a folder holds one audit.
+    /// format, or of points that were not scored this time) go: a folder holds one audit, and one balance.
     pub fn publish(&self, pending: Pending) -> Result<Vec<PathBuf>> {
         // Whatever can fail comes before the first file is replaced.
         let tables: Vec<CompleteRecords> = pending
@@ -94,7 +95,8 @@ impl Folder {
         for table in tables {
             table.persist()?;
         }
-        for stem in TABLES {
+        let replaced = |document: &str| written.contains(&self.path.join(document));
+        for (_, stem) in TABLES.into_iter().filter(|(document, _)| replaced(document)) {
             for format in [RecordsFormat::Parquet, RecordsFormat::Csv] {
                 let path = self.path.join(format!("{stem}.{}", Self::extension(format)));
                 if !written.contains(&path) {

@@ -70,6 +70,15 @@ impl Display {
     }
 }
 
+impl Display {
+    /// A line above the bar, where there is one.
+    pub(crate) fn line(&self, text: &str) {
+        if let Some(bar) = &self.bar {
+            bar.println(text);
+        }
+    }
+}
+
 impl Drop for Display {
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {

@@ -12,9 +12,16 @@
 //! | [`dp`] | differential-privacy accounting and calibration | `δ(ε) = sup_E P(E) − e^ε Q(E)` |
 //! | [`bound`] | what any attacker can reconstruct at most | `P(success) ≤ 1 − f(p*)` |
 //! | [`fisher`] | Fisher information loss of records, attributes, groups, data sets | `η = ‖J‖₂/σ` |
+//! | [`balance`] | weights that give every record the same leakage | `ω ← n(ω/η)/Σ(ω/η)` |
+//! | [`attack`] | attackers of the papers against a model, observed | `argmin_m ‖w' − w_m‖` |
+//! | [`release`] | the noise itself, exact on a grid | `P(k) ∝ e^{−k²/2s²}` |
+//! | [`random`] | generators that callers hand in | |
 //!
-//! Arrows run one way: `error, num, special, linalg, claim ← rows ← glm ← fisher` and `special, claim ← dp ← bound`.
+//! Arrows run one way: `error, num, special, linalg, claim ← rows ← glm ← fisher ← balance, attack` and
+//! `special, claim ← dp ← bound`.
 
+pub mod attack;
+pub mod balance;
 pub mod bound;
 pub mod claim;
 pub mod dp;
@@ -23,6 +30,8 @@ pub mod fisher;
 pub mod glm;
 pub mod linalg;
 pub mod num;
+pub mod random;
+pub mod release;
 pub mod rows;
 pub mod special;
 mod vector;

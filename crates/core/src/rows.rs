@@ -70,6 +70,64 @@ pub trait Rows: Sync {
     ) -> Result<()>;
 }
 
+/// Rows with other weights than their own, or (without any) all of weight one.
+#[derive(Debug, Clone, Copy)]
+pub struct Reweighted<'a, R> {
+    rows: &'a R,
+    weights: Option<&'a [f64]>,
+}
+
+impl<'a, R: Rows> Reweighted<'a, R> {
+    /// The rows with weights ω, one for each in order; there must be as many.
+    pub fn new(rows: &'a R, weights: &'a [f64]) -> Result<Self> {
+        if weights.len() as u64 != rows.len() {
+            let (found, expected) = (weights.len(), rows.len() as usize);
+            return Err(crate::Error::Shape { what: "the weights", found, expected });
+        }
+        Ok(Self { rows, weights: Some(weights) })
+    }
+
+    /// The rows without weights.
+    pub fn ones(rows: &'a R) -> Self {
+        Self { rows, weights: None }
+    }
+}
+
+impl<R: Rows> Rows for Reweighted<'_, R> {
+    fn width(&self) -> usize {
+        self.rows.width()
+    }
+
+    fn len(&self) -> u64 {
+        self.rows.len()
+    }
+
+    fn fold<S: Send>(
+        &self,
+        start: impl Fn() -> S + Sync,
+        step: impl Fn(&mut S, &Block) -> Result<()> + Sync,
+        mut merge: impl FnMut(S) -> Result<()>,
+    ) -> Result<()> {
+        self.rows.fold(
+            || (start(), Block::default()),
+            |(state, copy), block| {
+                let first = block.first_row as usize;
+                copy.first_row = block.first_row;
+                copy.width = block.width;
+                copy.x.clone_from(&block.x);
+                copy.y.clone_from(&block.y);
+                copy.group.clone_from(&block.group);
+                copy.weight.clear();
+                if let Some(weights) = self.weights {
+                    copy.weight.extend_from_slice(&weights[first..first + block.len()]);
+                }
+                step(state, copy)
+            },
+            |(state, _)| merge(state),
+        )
+    }
+}
+
 /// Rows that are already in memory as blocks: for tests, examples and small data.
 #[derive(Debug, Clone, Default)]
 pub struct InMemory {

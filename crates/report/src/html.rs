@@ -24,6 +24,7 @@ pub(crate) fn escape(text: &str) -> String {
 pub(crate) enum Kind {
     Measured,
     Bound,
+    Observed,
 }
 
 impl Kind {
@@ -34,6 +35,9 @@ impl Kind {
             }
             Self::Bound => {
                 r#"<span class="kind proved" title="proved for every attacker of the stated kind">bound</span>"#
+            }
+            Self::Observed => {
+                r#"<span class="kind observed" title="what one attack achieved in trials: no guarantee">observed</span>"#
             }
         }
     }

@@ -4,12 +4,17 @@
 //! |---|---|---|
 //! | [`page`] | one HTML file that opens offline | a privacy officer |
 //! | [`summary`] | a screenful of text | the person at the terminal |
+//! | [`balance_page`], [`attack_page`], [`release_page`] | the pages of the other commands | |
 //! | [`json`] | `audit.json`, versioned | a pipeline |
 //!
 //! Page and terminal say the same verdict, [`verdict::verdict`], in the same numbers, [`mod@format`].
 
+pub mod attack;
 pub mod audit;
+pub mod balance;
 pub mod format;
+pub mod release;
+pub mod subject;
 pub mod verdict;
 
 mod chart;
@@ -20,15 +25,23 @@ mod terminal;
 mod unbounded;
 mod words;
 
+pub use attack::Attack;
 pub use audit::Audit;
-pub use page::page;
+pub use balance::Balance;
+pub use page::{attack_page, balance_page, page, release_page};
+pub use release::Release;
 pub use terminal::summary;
 
 /// The audit as pretty JSON in the order of its fields, with a newline at the end.
 ///
 /// JSON has no infinity: numbers without bound are written as `null`.
 pub fn json(audit: &Audit) -> String {
-    let mut text = serde_json::to_string_pretty(audit).expect("plain data with text keys always serialises");
+    document(audit)
+}
+
+/// Any document of this crate as pretty JSON, with a newline at the end.
+pub fn document(data: &impl serde::Serialize) -> String {
+    let mut text = serde_json::to_string_pretty(data).expect("plain data with text keys always serialises");
     text.push('\n');
     text
 }

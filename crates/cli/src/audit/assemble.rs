@@ -354,7 +354,7 @@ fn column(c: &leakscope_table::ColumnProfile) -> report::Column {
 }
 
 /// The time, RFC 3339 in UTC.
-fn now() -> String {
+pub(crate) fn now() -> String {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
     rfc3339(seconds)
 }

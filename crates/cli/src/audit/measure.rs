@@ -277,7 +277,7 @@ pub(super) fn finite(records: &Records) -> leakscope_core::Result<()> {
 }
 
 /// η alone, for solving for σ.
-pub(super) fn eta_distribution(rows: &Dataset, geometry: &Geometry) -> Result<Distribution> {
+pub(crate) fn eta_distribution(rows: &impl Rows, geometry: &Geometry) -> Result<Distribution> {
     let mut total = Distribution::default();
     rows.fold(
         || (Distribution::default(), Records::default()),

@@ -12,6 +12,8 @@ mod request;
 mod score;
 mod utility;
 
+pub(crate) use assemble::now;
+pub(crate) use measure::eta_distribution;
 pub use request::{Limit, Noise, Request, Statistic};
 
 use crate::failure::explain;
@@ -108,7 +110,7 @@ pub fn run(
     Ok(Outcome { audit: found.audit()?, pending })
 }
 
-fn encode_options(request: &Request, seed: Option<u64>) -> EncodeOptions {
+pub(crate) fn encode_options(request: &Request, seed: Option<u64>) -> EncodeOptions {
     EncodeOptions {
         one_hot: request.one_hot,
         scale: request.scale,
@@ -126,7 +128,7 @@ fn encode_options(request: &Request, seed: Option<u64>) -> EncodeOptions {
 }
 
 /// A seed from the system: the standard library seeds its hash maps from there.
-fn random_seed() -> u64 {
+pub(crate) fn random_seed() -> u64 {
     use std::hash::{BuildHasher, Hasher};
     // 53 bits survive a trip through JSON readers that know doubles alone.
     std::hash::RandomState::new().build_hasher().finish() >> 11
@@ -207,7 +209,7 @@ fn solved(sigma: f64, flag: &str) -> Result<f64> {
 }
 
 /// Whether a target is two coded classes.
-fn two_class(encoding: &Encoding) -> bool {
+pub(crate) fn two_class(encoding: &Encoding) -> bool {
     matches!(encoding.target.coding, leakscope_table::TargetCoding::TwoClass { .. })
 }
 

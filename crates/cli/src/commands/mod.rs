@@ -1,8 +1,12 @@
 //! The commands, one file each. Exit codes: 0 an answer (within the budget), 1 above the budget, 2 no answer.
 
+mod attack;
 mod audit;
+mod balance;
 mod columns;
 mod demo;
+mod release;
+mod run_args;
 mod table_args;
 
 use crate::unexpected::guarded;
@@ -27,6 +31,12 @@ Start with `leakscope demo`.";
 enum Command {
     /// Fit a generalised linear model to a table and measure what its release gives away
     Audit(Box<audit::Args>),
+    /// Reweight records until all leak the same, and write the weights and the balanced model
+    Balance(Box<balance::Args>),
+    /// Play the attacks of the papers against the model, and see how often a secret attribute is guessed
+    Attack(Box<attack::Args>),
+    /// Add the noise and write the private model with its statement and a ledger of releases
+    Release(Box<release::Args>),
     /// Run the audit on synthetic patients that ship with Leakscope, and leave a report to open
     Demo(demo::Args),
 }
@@ -36,6 +46,9 @@ pub fn main() -> ExitCode {
     let command = Cli::parse().command;
     let outcome = guarded(|| match command {
         Command::Audit(args) => audit::run(&args),
+        Command::Balance(args) => balance::run(&args),
+        Command::Attack(args) => attack::run(&args),
+        Command::Release(args) => release::run(&args),
         Command::Demo(args) => demo::run(&args),
     });
     match outcome {

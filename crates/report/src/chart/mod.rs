@@ -2,10 +2,12 @@
 
 mod curve;
 mod histogram;
+mod lines;
 mod scatter;
 mod series;
 
 pub(crate) use curve::curve;
 pub(crate) use histogram::{histogram, scored};
+pub(crate) use lines::{Axis, Line, Lines, Point};
 pub(crate) use scatter::{Against, scatter};
 pub(crate) use series::{Shown, legend, patterns, shown, swatch};

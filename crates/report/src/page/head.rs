@@ -43,7 +43,7 @@ fn judged(verdict: &Verdict) -> String {
     )
 }
 
-fn tile(value: &str, what: &str) -> String {
+pub(super) fn tile(value: &str, what: &str) -> String {
     format!("<div class=\"tile\"><strong>{}</strong><span>{}</span></div>\n", escape(value), escape(what))
 }
 

@@ -1,13 +1,20 @@
 //! The page: one HTML file that opens offline, reads from top to bottom, and prints.
 
 mod appendix;
+mod attack;
 mod attributes;
+mod balance;
 mod glossary;
 mod head;
 mod noise;
 mod records;
+mod release;
 mod score;
 mod who;
+
+pub use attack::attack_page;
+pub use balance::balance_page;
+pub use release::release_page;
 
 use crate::audit::Audit;
 use crate::chart;
@@ -38,14 +45,19 @@ pub fn page(audit: &Audit) -> String {
     }
     body.push_str(&appendix::appendix(audit));
     body.push_str("</main>\n");
+    shell(&format!("Leakscope audit: {}", words::title(audit)), &body)
+}
+
+/// A complete document around what is inside `body`.
+fn shell(title: &str, body: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src data:; \
          style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\"><meta name=\"robots\" content=\"noindex\">\n\
-         <link rel=\"icon\" href=\"data:,\">\n<title>Leakscope audit: {}</title>\n\
+         <link rel=\"icon\" href=\"data:,\">\n<title>{}</title>\n\
          <style>\n{STYLE}</style></head>\n<body>\n{body}<script>\n{SCRIPT}</script>\n</body></html>\n",
-        escape(&words::title(audit))
+        escape(title)
     )
 }

@@ -1,0 +1,101 @@
+//! `leakscope attack`: how often is a secret attribute guessed?
+
+use super::run_args::{OutArgs, TestArgs, request};
+use super::table_args::{ModelArgs, TableArgs};
+use crate::Result;
+use crate::attack::{self, Playing};
+use crate::output::Pending;
+use crate::progress::Display;
+use clap::ValueEnum;
+use leakscope_core::attack::Attack;
+use std::process::ExitCode;
+
+/// Play the attacks of the papers against the model, and see how often a secret attribute is guessed.
+#[derive(clap::Args, Debug, Clone)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    table: TableArgs,
+    #[command(flatten)]
+    model: ModelArgs,
+    /// The attribute to guess: a category, or a number (in bins)
+    #[arg(long, value_name = "ATTRIBUTE")]
+    secret: String,
+    /// Values that the attackers consider [default: all that occur]
+    #[arg(long, value_name = "VALUE,…", value_delimiter = ',')]
+    candidates: Vec<String>,
+    /// Bins of a numeric secret with more values than that
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    bins: usize,
+    /// Noise scales to try [default: sixteen, from mean η = 100 down to 0.01]
+    #[arg(long, value_name = "S,…", value_delimiter = ',', allow_negative_numbers = true)]
+    sigmas: Vec<f64>,
+    /// Noise vectors for every scale
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    trials: usize,
+    /// Attackers to play [default: all]
+    #[arg(long, value_enum, value_name = "ATTACK,…", value_delimiter = ',')]
+    attacks: Vec<AttackArg>,
+    /// Also attack the model after this many balancing iterations (for the secret)
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    balance: usize,
+    #[command(flatten)]
+    test: TestArgs,
+    /// Seed of the noise and of the split [default: drawn from the system, and printed]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    #[command(flatten)]
+    output: OutArgs,
+}
+
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+enum AttackArg {
+    /// Nearest refitted model
+    WhiteBox,
+    /// The same, weighed by how frequent values are
+    WhiteBoxPrior,
+    /// Predictions alone
+    BlackBox,
+    /// Solve the missing record
+    Informed,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let base = request(&args.table, &args.model, &args.test, args.seed)?;
+    let playing = Playing {
+        secret: args.secret.clone(),
+        candidates: args.candidates.clone(),
+        bins: args.bins,
+        attacks: args
+            .attacks
+            .iter()
+            .map(|a| match a {
+                AttackArg::WhiteBox => Attack::WhiteBox,
+                AttackArg::WhiteBoxPrior => Attack::WhiteBoxPrior,
+                AttackArg::BlackBox => Attack::BlackBox,
+                AttackArg::Informed => Attack::Informed,
+            })
+            .collect(),
+        sigmas: args.sigmas.clone(),
+        trials: args.trials,
+        balance: args.balance,
+    };
+    args.output.run.start()?;
+    let folder = args.output.folder()?;
+    let display = Display::start(args.output.run.quiet || args.output.run.json, args.output.out.clone())?;
+    let found = attack::run(&base, &playing, &display.hooks)?;
+    drop(display);
+    let json = leakscope_report::document(&found);
+    let mut written = vec![];
+    if let Some(folder) = &folder {
+        let mut pending = Pending::default();
+        folder.text(&mut pending, "report.html", &leakscope_report::attack_page(&found))?;
+        folder.text(&mut pending, "attack.json", &json)?;
+        written = folder.publish(pending)?;
+    }
+    args.output.run.show(&json, &attack::summary(&found), &written);
+    if !args.output.run.quiet && args.seed.is_none() {
+        eprintln!("seed {} (drawn; give it with --seed to repeat this)", found.seed);
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,147 @@
+//! `leakscope balance`: reweight until every record leaks the same.
+
+use super::run_args::{OutArgs, TestArgs, request};
+use super::table_args::{ModelArgs, TableArgs};
+use crate::balance::{self, Balancing, Outcome};
+use crate::progress::Display;
+use crate::{Failure, Result};
+use clap::ValueEnum;
+use leakscope_core::balance::{Sharing, Update, Variant};
+use std::process::ExitCode;
+
+/// Reweight records until all leak the same, and write the weights and the balanced model.
+#[derive(clap::Args, Debug, Clone)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    table: TableArgs,
+    #[command(flatten)]
+    model: ModelArgs,
+    /// Balance what leaks about this attribute [default: about whole records]
+    #[arg(long, value_name = "ATTRIBUTE")]
+    attribute: Option<String>,
+    /// Take the indicators of a category to sum to one
+    #[arg(long, requires = "attribute")]
+    sum_to_one: bool,
+    /// Which records share a weight
+    #[arg(long, value_enum, default_value_t = WeightsArg::Sample)]
+    weights_per: WeightsArg,
+    /// Which loss is equalised: with the weights as a factor (Hannun), or without (AM207)
+    #[arg(long, value_enum, default_value_t = VariantArg::Weighted)]
+    variant: VariantArg,
+    /// How weights follow from one iteration to the next
+    #[arg(long, value_enum, default_value_t = UpdateArg::Published)]
+    update: UpdateArg,
+    /// Smallest weight of a record (their mean is 1)
+    #[arg(long, value_name = "W")]
+    min_weight: Option<f64>,
+    /// Largest weight of a record
+    #[arg(long, value_name = "W")]
+    max_weight: Option<f64>,
+    /// Reweightings at most
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    iterations: usize,
+    /// Stop when the standard deviation of η is at most this share of its mean
+    #[arg(long, value_name = "SHARE", default_value_t = 1e-6)]
+    tolerance: f64,
+    /// Standard deviation of the noise on every coefficient
+    #[arg(long, value_name = "S", default_value_t = 1.0)]
+    sigma: f64,
+    #[command(flatten)]
+    test: TestArgs,
+    /// Seed of the split [default: drawn from the system, and printed]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    #[command(flatten)]
+    output: OutArgs,
+}
+
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+enum WeightsArg {
+    /// One weight per record
+    Sample,
+    /// One per class of the target
+    Class,
+    /// The product of both
+    Hybrid,
+}
+
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+enum VariantArg {
+    /// The attacker knows the weights
+    Weighted,
+    /// The attacker knows the model but not the weights
+    Unweighted,
+}
+
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+enum UpdateArg {
+    /// Line 7 of Hannun's algorithm 1
+    Published,
+    /// The same fixed point in fewer iterations
+    Accelerated,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let base = request(&args.table, &args.model, &args.test, args.seed)?;
+    let base = crate::model::plain(base, Some(args.sigma));
+    let clamp = match (args.min_weight, args.max_weight) {
+        (None, None) => None,
+        (low, high) => Some((low.unwrap_or(0.0), high.unwrap_or(f64::MAX))),
+    };
+    if let Some((low, high)) = clamp
+        && !(low >= 0.0 && high > low)
+    {
+        return Err(Failure::flag(
+            "--min-weight",
+            format!("{low}: expected 0 ≤ smallest < largest ({high})"),
+        ));
+    }
+    if !(args.tolerance >= 0.0 && args.tolerance.is_finite()) {
+        return Err(Failure::flag(
+            "--tolerance",
+            format!("{}: expected zero or a positive number", args.tolerance),
+        ));
+    }
+    let balancing = Balancing {
+        attribute: args.attribute.clone(),
+        sum_to_one: args.sum_to_one,
+        sharing: match args.weights_per {
+            WeightsArg::Sample => Sharing::Sample,
+            WeightsArg::Class => Sharing::Class,
+            WeightsArg::Hybrid => Sharing::Hybrid,
+        },
+        variant: match args.variant {
+            VariantArg::Weighted => Variant::Weighted,
+            VariantArg::Unweighted => Variant::Unweighted,
+        },
+        update: match args.update {
+            UpdateArg::Published => Update::Published,
+            UpdateArg::Accelerated => Update::Accelerated,
+        },
+        clamp,
+        iterations: args.iterations,
+        tolerance: args.tolerance,
+        sigma: args.sigma,
+    };
+    args.output.run.start()?;
+    let folder = args.output.folder()?;
+    let display = Display::start(args.output.run.quiet || args.output.run.json, args.output.out.clone())?;
+    let Outcome { balance, mut pending } =
+        balance::run(&base, &balancing, folder.as_ref(), &display.hooks, |text| display.line(text))?;
+    drop(display);
+    let json = leakscope_report::document(&balance);
+    let mut written = vec![];
+    if let Some(folder) = &folder {
+        folder.text(&mut pending, "report.html", &leakscope_report::balance_page(&balance))?;
+        folder.text(&mut pending, "balance.json", &json)?;
+        let model = serde_json::json!({ "coefficients": balance.coefficients });
+        folder.text(&mut pending, "model.json", &leakscope_report::document(&model))?;
+        written = folder.publish(pending)?;
+    }
+    args.output.run.show(&json, &balance::summary(&balance), &written);
+    if let (false, None, Some(seed)) = (args.output.run.quiet, args.seed, balance.seed) {
+        eprintln!("seed {seed} (drawn; give it with --seed to repeat this split)");
+    }
+    Ok(ExitCode::SUCCESS)
+}

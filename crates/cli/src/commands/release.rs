@@ -1,0 +1,99 @@
+//! `leakscope release`: the private model, with its statement and a ledger.
+
+use super::audit::{LabelArg, StatisticArg};
+use super::run_args::{RunArgs, TestArgs, request};
+use super::table_args::{ModelArgs, TableArgs};
+use crate::audit::Statistic;
+use crate::output::{Folder, Pending};
+use crate::progress::Display;
+use crate::release::{self, Amount, Outcome, Terms};
+use crate::{Failure, Result};
+use leakscope_table::RecordsFormat;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Add the noise and write the private model with its statement and a ledger of releases.
+#[derive(clap::Args, Debug, Clone)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    table: TableArgs,
+    #[command(flatten)]
+    model: ModelArgs,
+    /// Standard deviation of the noise on every coefficient
+    #[arg(long, value_name = "S", required_unless_present = "target_eta", conflicts_with = "target_eta")]
+    #[arg(allow_negative_numbers = true)]
+    sigma: Option<f64>,
+    /// Solve for the noise at which a statistic of η is this
+    #[arg(long, value_name = "E")]
+    target_eta: Option<f64>,
+    /// The statistic of --target-eta
+    #[arg(long, value_enum, default_value_t = StatisticArg::Max, requires = "target_eta")]
+    statistic: StatisticArg,
+    /// Refuse (exit code 1) if the largest η of all releases of these data together would be above this
+    #[arg(long, value_name = "E")]
+    budget_eta: Option<f64>,
+    /// Balance leakage first, in this many iterations
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    balance: usize,
+    /// Balance what leaks about this attribute [default: about whole records]
+    #[arg(long, value_name = "ATTRIBUTE", requires = "balance")]
+    attribute: Option<String>,
+    /// Whether the target is part of the record's secret
+    #[arg(long, value_enum, default_value_t = LabelArg::Secret)]
+    label: LabelArg,
+    /// Folder for model.json, release.json, report.html and the ledger
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let test = TestArgs { test: vec![], holdout: None, label: args.label };
+    let base = request(&args.table, &args.model, &test, None)?;
+    let noise = match (args.sigma, args.target_eta) {
+        (Some(sigma), _) => Amount::Sigma(sigma),
+        (None, Some(eta)) => Amount::TargetEta(
+            eta,
+            match args.statistic {
+                StatisticArg::Max => Statistic::Max,
+                StatisticArg::Mean => Statistic::Mean,
+                StatisticArg::P99 => Statistic::P99,
+            },
+        ),
+        (None, None) => return Err(Failure::flag("--sigma", "how much noise? give --sigma or --target-eta")),
+    };
+    args.run.start()?;
+    let folder = Folder::open(&args.out, RecordsFormat::Parquet)?;
+    let display = Display::start(args.run.quiet || args.run.json, Some(args.out.clone()))?;
+    let terms = Terms {
+        noise,
+        budget_eta: args.budget_eta,
+        balance: args.balance,
+        attribute: args.attribute.clone(),
+    };
+    let outcome = release::run(&base, &terms, folder.path(), &display.hooks)?;
+    drop(display);
+    let (statement, held) = match outcome {
+        Outcome::Released(statement, held) => (statement, held),
+        Outcome::Refused(why) => {
+            eprintln!("refused: {why}");
+            return Ok(ExitCode::from(1));
+        }
+    };
+    let json = leakscope_report::document(&*statement);
+    let mut pending = Pending::default();
+    let model = serde_json::json!({
+        "coefficients": statement.coefficients,
+        "coefficients_original_units": statement.coefficients_original_units,
+        "sigma": statement.mechanism.sigma,
+    });
+    folder.text(&mut pending, "report.html", &leakscope_report::release_page(&statement))?;
+    folder.text(&mut pending, "release.json", &json)?;
+    folder.text(&mut pending, "model.json", &leakscope_report::document(&model))?;
+    let written = folder.publish(pending)?;
+    drop(held);
+    args.run.show(&json, &release::summary(&statement), &written);
+    Ok(ExitCode::SUCCESS)
+}

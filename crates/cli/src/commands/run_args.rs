@@ -1,0 +1,120 @@
+//! Options that every command on a model has besides those of the table: rows to test on, and where results go.
+
+use super::audit::{FormatArg, LabelArg};
+use super::table_args::{ModelArgs, TableArgs};
+use crate::audit::{Noise, Request};
+use crate::output::Folder;
+use crate::{Failure, Result};
+use leakscope_table::RecordsFormat;
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Rows to measure utility on.
+#[derive(clap::Args, Debug, Clone)]
+pub(crate) struct TestArgs {
+    /// Score the model on these rows
+    #[arg(long, value_name = "FILE")]
+    pub(crate) test: Vec<PathBuf>,
+    /// Score the model on this share of rows, which are not fitted to
+    #[arg(long, value_name = "SHARE")]
+    pub(crate) holdout: Option<f64>,
+    /// Whether the target is part of the record's secret
+    #[arg(long, value_enum, default_value_t = LabelArg::Secret)]
+    pub(crate) label: LabelArg,
+}
+
+/// Where results go.
+#[derive(clap::Args, Debug, Clone)]
+pub(crate) struct OutArgs {
+    /// Folder for the results and report.html
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Format of tables
+    #[arg(long, value_enum, default_value_t = FormatArg::Parquet)]
+    pub(crate) format: FormatArg,
+    #[command(flatten)]
+    pub(crate) run: RunArgs,
+}
+
+/// How the command runs and speaks.
+#[derive(clap::Args, Debug, Clone)]
+pub(crate) struct RunArgs {
+    /// Print the results as JSON to stdout, and nothing else there
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// No remarks and no progress on stderr
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+    /// Number of threads [default: all cores]
+    #[arg(long, value_name = "N")]
+    pub(crate) threads: Option<usize>,
+}
+
+impl RunArgs {
+    /// Sets the number of threads.
+    pub(crate) fn start(&self) -> Result<()> {
+        match self.threads {
+            None => Ok(()),
+            Some(0) => Err(Failure::flag("--threads", "0: expected at least 1")),
+            Some(threads) => rayon::ThreadPoolBuilder::new()
+                .num_threads(threads)
+                .build_global()
+                .map_err(|e| Failure::flag("--threads", e)),
+        }
+    }
+
+    /// Prints the document or the summary, and where files went.
+    pub(crate) fn show(&self, json: &str, summary: &str, written: &[PathBuf]) {
+        let text = if self.json { json } else { summary };
+        // Whoever reads may stop early (`| head`): that is no failure.
+        let _ = std::io::stdout().lock().write_all(text.as_bytes());
+        if !self.quiet && !self.json {
+            for path in written {
+                eprintln!("wrote {}", path.display());
+            }
+        }
+    }
+}
+
+impl OutArgs {
+    /// Opens the folder, if there is one.
+    pub(crate) fn folder(&self) -> Result<Option<Folder>> {
+        let format = match self.format {
+            FormatArg::Parquet => RecordsFormat::Parquet,
+            FormatArg::Csv => RecordsFormat::Csv,
+        };
+        self.out.as_deref().map(|dir| Folder::open(dir, format)).transpose()
+    }
+}
+
+/// A request for the model of these arguments.
+pub(crate) fn request(
+    t: &TableArgs,
+    model: &ModelArgs,
+    test: &TestArgs,
+    seed: Option<u64>,
+) -> Result<Request> {
+    Ok(Request {
+        read: t.read_options(&t.files)?,
+        roles: t.roles(),
+        one_hot: t.one_hot(),
+        scale: t.scale(),
+        pca: t.pca,
+        missing: t.missing(),
+        positive: t.positive.clone(),
+        family: model.model.into(),
+        l2: model.l2,
+        intercept: !model.no_intercept,
+        coefficients: None,
+        noise: Noise::Default,
+        releases: 1,
+        label_secret: test.label == LabelArg::Secret,
+        test: if test.test.is_empty() { None } else { Some(t.read_options(&test.test)?) },
+        holdout: test.holdout,
+        seed,
+        score: None,
+        prior_sd: vec![],
+        units: vec![],
+        limits: vec![],
+    })
+}

@@ -1,0 +1,300 @@
+//! Balance, attack and release as a user runs them: files, JSON, exit codes, and what bad input is answered with.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+struct Place {
+    dir: tempfile::TempDir,
+}
+
+impl Place {
+    /// A folder with a table of 400 synthetic patients.
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("patients.csv"), leakscope::patients::table(3, 400)).unwrap();
+        Self { dir }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.path(name), text).unwrap();
+    }
+
+    fn run(&self, line: &str) -> Output {
+        let binary = env!("CARGO_BIN_EXE_leakscope");
+        Command::new(binary).args(line.split(' ')).current_dir(self.dir.path()).output().unwrap()
+    }
+
+    /// Runs a line that must succeed and reads its JSON from stdout.
+    fn json(&self, line: &str) -> Value {
+        let output = self.run(&format!("{line} --json"));
+        assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// Runs a line that must fail with a code, and gives what it said.
+    fn refused(&self, line: &str, code: i32) -> String {
+        let output = self.run(line);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{line}: {said}");
+        assert!(!said.contains("panicked"), "{line}: {said}");
+        said
+    }
+}
+
+const MODEL: &str = "patients.csv --target dose --id patient --l2 0.01";
+
+fn numbers(value: &Value, key: &str) -> Vec<f64> {
+    value.as_array().unwrap().iter().map(|v| v[key].as_f64().unwrap()).collect()
+}
+
+fn is_private(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::metadata(path).unwrap().permissions().mode() & 0o077 == 0
+}
+
+#[test]
+fn balance_equalises_and_writes_weights_model_and_page() {
+    let place = Place::new();
+    let found = place.json(&format!("balance {MODEL} --holdout 0.2 --seed 4 --out out --format csv"));
+    let steps = &found["iterations"];
+    for key in ["eta_mean", "eta_std", "eta_max", "train_score", "test_score"] {
+        assert_eq!(numbers(steps, key).len(), 11, "{key}");
+    }
+    let (mean, std) = (numbers(steps, "eta_mean"), numbers(steps, "eta_std"));
+    assert!(std[0] / mean[0] > 0.2 && std[10] / mean[10] < 0.02, "{std:?}");
+    assert_eq!(found["comparisons"][0]["variant"], "unweighted");
+    let weights = std::fs::read_to_string(place.path("out/weights.csv")).unwrap();
+    assert!(weights.starts_with("patient,weight,eta_before,eta,eta_unweighted\n"), "{}", &weights[..80]);
+    let column: Vec<f64> =
+        weights.lines().skip(1).map(|l| l.split(',').nth(1).unwrap().parse().unwrap()).collect();
+    assert!((column.iter().sum::<f64>() / column.len() as f64 - 1.0).abs() < 1e-9);
+    let page = std::fs::read_to_string(place.path("out/report.html")).unwrap();
+    assert!(page.contains("Equal for whom") && page.contains("AM207") && !page.contains("NaN"));
+    for file in ["weights.csv", "model.json", "balance.json", "report.html"] {
+        assert!(is_private(&place.path(&format!("out/{file}"))), "{file}");
+    }
+    // The model that was written is the minimiser under the weights that were written.
+    let dose = std::fs::read_to_string(place.path("patients.csv")).unwrap();
+    let mut lines = dose.lines();
+    let mut joined = format!("{},omega\n", lines.next().unwrap());
+    let of: std::collections::HashMap<&str, &str> = weights
+        .lines()
+        .skip(1)
+        .map(|l| (l.split(',').next().unwrap(), l.split(',').nth(1).unwrap()))
+        .collect();
+    for line in lines.filter(|l| of.contains_key(l.split(',').next().unwrap())) {
+        joined.push_str(&format!("{line},{}\n", of[line.split(',').next().unwrap()]));
+    }
+    place.write("joined.csv", &joined);
+    let audit = place.json("audit joined.csv --target dose --id patient --l2 0.01 --weights omega");
+    let model: Value =
+        serde_json::from_str(&std::fs::read_to_string(place.path("out/model.json")).unwrap()).unwrap();
+    for (name, value) in model["coefficients"].as_object().unwrap() {
+        let refit = audit["model"]["coefficients"][name].as_f64().unwrap();
+        assert!((refit - value.as_f64().unwrap()).abs() < 1e-9, "{name}");
+    }
+}
+
+#[test]
+fn balance_of_an_attribute_accelerated_shows_the_published_one_beside_it() {
+    let place = Place::new();
+    let line = format!("balance {MODEL} --attribute race --update accelerated --iterations 14");
+    let found = place.json(&line);
+    let published =
+        found["comparisons"].as_array().unwrap().iter().find(|c| c["variant"] == "weighted").unwrap();
+    let spread = |steps: &Value| {
+        let (mean, std) = (numbers(steps, "eta_mean"), numbers(steps, "eta_std"));
+        std.last().unwrap() / mean.last().unwrap()
+    };
+    assert!(spread(&found["iterations"]) < 0.3 * spread(&published["iterations"]));
+    assert_eq!(published["update"], "published");
+}
+
+#[test]
+fn an_unweighted_balance_says_that_it_does_not_converge_and_keeps_the_best() {
+    let place = Place::new();
+    let found = place.json(&format!("balance {MODEL} --variant unweighted --iterations 200"));
+    assert_eq!(found["stopped"], "vanished");
+    assert!(found["warnings"][0].as_str().unwrap().contains("--min-weight"));
+    let (mean, std) = (
+        numbers(&found["iterations"], "eta_unweighted_mean"),
+        numbers(&found["iterations"], "eta_unweighted_std"),
+    );
+    let spreads: Vec<f64> = std.iter().zip(&mean).map(|(s, m)| s / m).collect();
+    let best = found["best"].as_u64().unwrap() as usize;
+    assert!(spreads.iter().all(|s| *s >= spreads[best]));
+}
+
+#[test]
+fn attacks_report_what_the_issue_names_and_repeat_with_their_seed() {
+    let place = Place::new();
+    let line = format!(
+        "attack {MODEL} --secret race --sigmas 1e-6,0.01,100 --trials 20 --seed 9 --balance 5 --holdout 0.2"
+    );
+    let found = place.json(&format!("{line} --out out"));
+    let results = found["results"].as_array().unwrap();
+    assert_eq!(results.len(), 12);
+    let at = |attack: &str, sigma: f64| {
+        results.iter().find(|r| r["attack"] == attack && r["sigma"].as_f64() == Some(sigma)).unwrap()
+    };
+    for r in results {
+        let of = |key: &str| r[key].as_f64().unwrap();
+        assert!(of("ci_low") <= of("accuracy") && of("accuracy") <= of("ci_high"));
+        assert!(of("advantage") <= 1.0 && (0.0..=1.0).contains(&of("ci_low")) && of("ci_high") <= 1.0);
+    }
+    let baseline = found["baseline"]["accuracy"].as_f64().unwrap();
+    assert!(at("white-box", 1e-6)["accuracy"].as_f64().unwrap() > 0.99);
+    assert!((at("white-box-prior", 100.0)["accuracy"].as_f64().unwrap() - baseline).abs() < 0.01);
+    assert_eq!(found["results_balanced"].as_array().unwrap().len(), 12);
+    assert_eq!(found["deciles"].as_array().unwrap().len(), 3 * 10 * 2);
+    let again = place.json(&line);
+    assert_eq!(found["results"], again["results"]);
+    let page = std::fs::read_to_string(place.path("out/report.html")).unwrap();
+    assert!(page.contains("kind observed") && page.contains("no guarantee") && !page.contains("NaN"));
+    assert!(!page.contains("kind proved"));
+}
+
+#[test]
+fn numbers_are_secrets_in_bins_and_logistic_models_are_attacked_too() {
+    let place = Place::new();
+    let found =
+        place.json(&format!("attack {MODEL} --secret age --bins 3 --sigmas 1e-5 --trials 3 --seed 1"));
+    assert_eq!(found["secret"]["candidates"].as_array().unwrap().len(), 3);
+    let mut table = "x,colour,y\n".to_owned();
+    for i in 0..150_u64 {
+        let noise = i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+        let colour = ["red", "green", "blue"][(noise % 3) as usize];
+        let y = if (noise % 7 + i % 5) > 4 { "yes" } else { "no" };
+        table.push_str(&format!("{},{colour},{y}\n", (noise % 1000) as f64 / 500.0 - 1.0));
+    }
+    place.write("colours.csv", &table);
+    let line = "attack colours.csv --target y --model logistic --l2 0.05 --secret colour --sigmas 1e-7 --trials 2 --seed 1";
+    let found = place.json(line);
+    for r in found["results"].as_array().unwrap().iter().filter(|r| r["attack"] != "black-box") {
+        assert!(r["accuracy"].as_f64().unwrap() > 0.9, "{r}");
+    }
+    let found = place.json(&format!("{line} --candidates red,blue"));
+    assert!(found["left_out"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn bad_input_is_answered_in_words() {
+    let place = Place::new();
+    let table = "a,one,level,y\n1,5,x,1\n2,5,x,0\n3,5,x,1\n4,5,x,2\n5,5,x,1\n7,5,x,3\n";
+    place.write("flat.csv", table);
+    for (line, part) in [
+        ("attack flat.csv --target y --l2 0.1 --secret one", "one value"),
+        ("attack flat.csv --target y --l2 0.1 --secret level", "one value"),
+        ("attack flat.csv --target y --l2 0.1 --secret y", "is the target"),
+        ("attack flat.csv --target y --l2 0.1 --secret nobody", "not an attribute"),
+        ("attack flat.csv --target y --l2 0.1 --secret a --sigmas 0", "--sigmas"),
+        ("attack flat.csv --target y --l2 0.1 --secret a --sigmas 0.1,-1", "--sigmas"),
+        ("attack flat.csv --target y --l2 0.1 --secret a --trials 0", "--trials"),
+        ("attack flat.csv --target y --l2 0.1 --secret a --bins 1", "--bins"),
+        ("attack flat.csv --target y --l2 0.1 --secret a --bins 9 --candidates 1,99", "`99` is no value"),
+        ("attack flat.csv --target y --l2 0.1 --secret a --bins 9 --candidates 1", "at least two"),
+        ("attack flat.csv --target y --l2 0.1 --secret a --pca 1", "--pca"),
+        ("balance flat.csv --target y --l2 0.1 --attribute level", "one value"),
+        ("balance flat.csv --target y --l2 0.1 --attribute y", "is the target"),
+        ("balance flat.csv --target y --l2 0.1 --sigma 0", "--sigma"),
+        ("balance flat.csv --target y --l2 0.1 --weights-per class", "two classes"),
+        ("balance flat.csv --target y --l2 0.1 --min-weight 2 --max-weight 1", "--min-weight"),
+        ("balance flat.csv --target y --l2 0.1 --update accelerated --variant unweighted", "--update"),
+        ("balance flat.csv --target y", "l2"),
+        ("release flat.csv --target y --l2 0.1 --sigma 0 --out o", "--sigma"),
+        ("release flat.csv --target y --l2 0.1 --sigma -1 --out o", "--sigma"),
+        ("release flat.csv --target y --l2 0.1 --sigma 1 --budget-eta 0 --out o", "--budget-eta"),
+    ] {
+        let said = place.refused(line, 2);
+        assert!(said.contains(part), "{line}: {said}");
+    }
+    assert!(!place.path("o/model.json").exists() && !place.path("o/ledger.json").exists());
+}
+
+#[test]
+fn releases_add_up_in_the_ledger_and_stop_at_the_budget() {
+    let place = Place::new();
+    let line = format!("release {MODEL} --target-eta 0.1 --budget-eta 0.15 --out out");
+    let first = place.json(&line);
+    assert!((first["eta"]["max"].as_f64().unwrap() / 0.1 - 1.0).abs() < 1e-5);
+    let second = place.json(&line);
+    assert_eq!(second["composed"]["releases"], 2);
+    let total = second["composed"]["eta_max"].as_f64().unwrap();
+    assert!((total / (0.1 * 2_f64.sqrt()) - 1.0).abs() < 1e-5);
+    // Fresh noise every time, on the grid, of the right size.
+    let noise: Vec<f64> = first["coefficients"]
+        .as_object()
+        .unwrap()
+        .iter()
+        .map(|(name, v)| v.as_f64().unwrap() - second["coefficients"][name].as_f64().unwrap())
+        .collect();
+    let sigma = first["mechanism"]["sigma"].as_f64().unwrap();
+    let grid = first["mechanism"]["grid"].as_f64().unwrap();
+    let rms = (noise.iter().map(|v| v * v).sum::<f64>() / noise.len() as f64).sqrt();
+    assert!(rms > 0.2 * sigma && rms < 5.0 * sigma, "{rms} {sigma}");
+    assert!(noise.iter().all(|v| (v / grid).fract() == 0.0));
+    let before = std::fs::read(place.path("out/model.json")).unwrap();
+    let said = place.refused(&line, 1);
+    assert!(said.contains("budget") && said.contains("Nothing"), "{said}");
+    assert_eq!(std::fs::read(place.path("out/model.json")).unwrap(), before);
+    let ledger: Value =
+        serde_json::from_str(&std::fs::read_to_string(place.path("out/ledger.json")).unwrap()).unwrap();
+    assert_eq!(ledger["releases"].as_array().unwrap().len(), 2);
+    assert!(is_private(&place.path("out/ledger.json")) && !place.path("out/ledger.lock").exists());
+    let page = std::fs::read_to_string(place.path("out/report.html")).unwrap();
+    assert!(page.contains("discrete Gaussian"));
+}
+
+#[test]
+fn a_balanced_model_is_released_with_less_noise_for_the_same_loss() {
+    let place = Place::new();
+    let plain = place.json(&format!("release {MODEL} --target-eta 0.1 --out plain"));
+    let balanced = place.json(&format!("release {MODEL} --target-eta 0.1 --balance 10 --out balanced"));
+    let sigma = |r: &Value| r["mechanism"]["sigma"].as_f64().unwrap();
+    assert!(sigma(&balanced) < 0.5 * sigma(&plain), "{} {}", sigma(&balanced), sigma(&plain));
+    let (mean, max) = (balanced["eta"]["mean"].as_f64().unwrap(), balanced["eta"]["max"].as_f64().unwrap());
+    assert!(mean > 0.9 * max, "{mean} {max}");
+}
+
+#[test]
+fn a_ledger_of_other_data_a_damaged_one_and_a_locked_one_are_refused_and_kept() {
+    let place = Place::new();
+    place.json(&format!("release {MODEL} --sigma 1 --out out"));
+    std::fs::write(place.path("other.csv"), leakscope::patients::table(5, 200)).unwrap();
+    let ledger = std::fs::read(place.path("out/ledger.json")).unwrap();
+    let said = place.refused("release other.csv --target dose --id patient --sigma 1 --out out", 2);
+    assert!(said.contains("other data"), "{said}");
+    place.write("out/ledger.lock", "4711\n");
+    let said = place.refused(&format!("release {MODEL} --sigma 1 --out out"), 2);
+    assert!(said.contains("4711") && said.contains("ledger.lock"), "{said}");
+    assert!(place.path("out/ledger.lock").exists());
+    std::fs::remove_file(place.path("out/ledger.lock")).unwrap();
+    assert_eq!(std::fs::read(place.path("out/ledger.json")).unwrap(), ledger);
+    place.write("out/ledger.json", "{");
+    let said = place.refused(&format!("release {MODEL} --sigma 1 --out out"), 2);
+    assert!(said.contains("damaged"), "{said}");
+    assert!(!place.path("out/ledger.lock").exists());
+}
+
+#[test]
+fn releases_at_the_same_time_lose_no_line_of_the_ledger() {
+    let place = Place::new();
+    let line = format!("release {MODEL} --sigma 1 --out out --json");
+    std::thread::scope(|scope| {
+        let runs: Vec<_> = (0..6).map(|_| scope.spawn(|| place.run(&line))).collect();
+        for run in runs {
+            let output = run.join().unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        }
+    });
+    let ledger: Value =
+        serde_json::from_str(&std::fs::read_to_string(place.path("out/ledger.json")).unwrap()).unwrap();
+    assert_eq!(ledger["releases"].as_array().unwrap().len(), 6);
+}

@@ -1,0 +1,384 @@
+//! The attacks themselves, on all records of a block at once: products with the noise, then guesses.
+
+use super::tally::Tally;
+use super::whitebox::{Deltas, Models, collected};
+use super::{Attack, Options, Secret};
+use crate::Result;
+use crate::glm::{Family, Fit};
+use crate::linalg::{axpy, dot, matmul, matmul_transposed};
+use crate::rows::{Block, Rows};
+
+/// Records of a block that are worked on together: their products with the noise stay in the cache.
+const TOGETHER: usize = 64;
+/// Parts that an index of `parts` may name.
+const PARTS: usize = 10;
+
+/// Everything the attackers know that is not about one record.
+pub(super) struct Game<'a> {
+    models: Models<'a>,
+    fit: &'a Fit,
+    secret: &'a Secret,
+    options: &'a Options,
+    parts: &'a [u8],
+    /// b, p × trials.
+    noise: Vec<f64>,
+    /// `c_m · b` over the secret's columns, M × trials.
+    candidate_noise: Vec<f64>,
+    /// What each released model is known to get wrong: sigmas × trials.
+    known: Vec<Known>,
+    /// ∇ of the objective over all records at each released model: sigmas × (p × trials).
+    gradients: Vec<Vec<f64>>,
+    log_prior: Vec<f64>,
+}
+
+/// How well a released model predicts on the training rows: what a black box publishes.
+#[derive(Debug, Clone, Copy, Default)]
+struct Errors {
+    squares: f64,
+    rows: f64,
+    /// [true class high][predicted high].
+    confusion: [[f64; 2]; 2],
+}
+
+impl Errors {
+    fn add(&mut self, other: &Self) {
+        self.squares += other.squares;
+        self.rows += other.rows;
+        for (a, b) in self.confusion.iter_mut().flatten().zip(other.confusion.iter().flatten()) {
+            *a += b;
+        }
+    }
+
+    fn known(&self) -> Known {
+        let variance = (self.squares / self.rows.max(1.0)).max(f64::MIN_POSITIVE);
+        let share = |row: [f64; 2]| row.map(|count| (count / (row[0] + row[1]).max(1.0)).ln());
+        Known { half_precision: 0.5 / variance, log_confusion: self.confusion.map(share) }
+    }
+}
+
+/// What follows from them for a guess.
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    /// `1/2s²`, s² the mean squared error.
+    half_precision: f64,
+    /// Logarithm of how often the model answers one class when another is true (Fredrikson's confusion matrix).
+    log_confusion: [[f64; 2]; 2],
+}
+
+/// Space for one thread, reused.
+#[derive(Default)]
+struct Space {
+    deltas: Deltas,
+    /// Δ·B, (records · M) × trials.
+    moved: Vec<f64>,
+    /// X·B, records × trials.
+    projected: Vec<f64>,
+    best: Vec<f64>,
+    guess: Vec<u32>,
+}
+
+impl<'a> Game<'a> {
+    pub(super) fn new<R: Rows>(
+        rows: &R,
+        fit: &'a Fit,
+        secret: &'a Secret,
+        options: &'a Options,
+        noise: Vec<f64>,
+        parts: &'a [u8],
+    ) -> Result<Self> {
+        let (m, t) = (secret.len(), options.trials);
+        let mut candidate_noise = vec![0.0; m * t];
+        for (k, out) in candidate_noise.chunks_exact_mut(t).enumerate() {
+            for (j, c) in secret.columns().zip(secret.candidate(k)) {
+                axpy(*c, &noise[j * t..(j + 1) * t], out);
+            }
+        }
+        let mut game = Self {
+            models: Models::new(fit, secret)?,
+            fit,
+            secret,
+            options,
+            parts,
+            noise,
+            candidate_noise,
+            known: vec![],
+            gradients: vec![],
+            log_prior: secret.prior().iter().map(|p| p.ln()).collect(),
+        };
+        game.publish(rows)?;
+        Ok(game)
+    }
+
+    fn plays(&self, attack: Attack) -> bool {
+        self.options.attacks.contains(&attack)
+    }
+
+    /// The white box needs models with candidates in place.
+    fn white_box(&self) -> bool {
+        self.plays(Attack::WhiteBox) || self.plays(Attack::WhiteBoxPrior)
+    }
+
+    /// One pass for what is known of every released model: its errors and the gradient over all records.
+    fn publish<R: Rows>(&mut self, rows: &R) -> Result<()> {
+        let (p, t, s) = (self.fit.w.len(), self.options.trials, self.options.sigmas.len());
+        let black_box = self.plays(Attack::BlackBox);
+        let informed = self.plays(Attack::Informed);
+        // The gradient of a linear regression is linear: ∇(w* + σb) = σHb.
+        let linear = self.fit.family == Family::Linear;
+        let with_gradient = informed && !linear;
+        let none = || {
+            let gradients = vec![vec![0.0; p * t]; if with_gradient { s } else { 0 }];
+            (vec![Errors::default(); s * t], gradients)
+        };
+        let (mut errors, mut gradients) = none();
+        if black_box || with_gradient {
+            rows.fold(
+                || (none(), (vec![], vec![], vec![0.0; p * t])),
+                |((errors, gradients), (q, r, part)), block| {
+                    q.resize(block.len() * t, 0.0);
+                    matmul(&block.x, &self.noise, (block.len(), p, t), q);
+                    for (k, &sigma) in self.options.sigmas.iter().enumerate() {
+                        r.clear();
+                        self.errors_of(block, sigma, q, &mut errors[k * t..(k + 1) * t], r, with_gradient);
+                        if with_gradient {
+                            matmul_transposed(&block.x, r, (p, block.len(), t), part);
+                            axpy(1.0, part, &mut gradients[k]);
+                        }
+                    }
+                    Ok(())
+                },
+                |((e, g), _)| {
+                    errors.iter_mut().zip(&e).for_each(|(a, b)| a.add(b));
+                    gradients.iter_mut().zip(&g).for_each(|(a, b)| axpy(1.0, b, a));
+                    Ok(())
+                },
+            )?;
+        }
+        if informed && linear {
+            let mut hb = vec![0.0; p * t];
+            matmul(&self.fit.hessian, &self.noise, (p, p, t), &mut hb);
+            gradients = self.options.sigmas.iter().map(|s| hb.iter().map(|v| s * v).collect()).collect();
+        } else if with_gradient {
+            let d = self.fit.penalty.data_width(p);
+            let strength = self.fit.n as f64 * self.fit.penalty.l2;
+            for (gradient, &sigma) in gradients.iter_mut().zip(&self.options.sigmas) {
+                for (jt, g) in gradient.iter_mut().enumerate().take(d * t) {
+                    *g += strength * (self.fit.w[jt / t] + sigma * self.noise[jt]);
+                }
+            }
+        }
+        (self.known, self.gradients) = (errors.iter().map(Errors::known).collect(), gradients);
+        Ok(())
+    }
+
+    /// Adds the errors of a block at one noise scale, and lists `ω r` (rows × trials) where asked to.
+    fn errors_of(
+        &self,
+        block: &Block,
+        sigma: f64,
+        q: &[f64],
+        errors: &mut [Errors],
+        residuals: &mut Vec<f64>,
+        list: bool,
+    ) {
+        let t = self.options.trials;
+        for i in 0..block.len() {
+            let (z, y, omega) = (dot(block.row(i), &self.fit.w), block.y[i], block.weight_of(i));
+            for (e, q) in errors.iter_mut().zip(&q[i * t..(i + 1) * t]) {
+                let noisy = z + sigma * q;
+                e.squares += (noisy - y).powi(2);
+                e.rows += 1.0;
+                e.confusion[usize::from(y > 0.0)][usize::from(noisy >= 0.0)] += 1.0;
+                if list {
+                    residuals.push(omega * self.fit.family.terms(noisy, y).r);
+                }
+            }
+        }
+    }
+
+    /// All attacks on all records.
+    pub(super) fn play<R: Rows>(&self, rows: &R) -> Result<Tally> {
+        let parts = if self.parts.is_empty() { 0 } else { PARTS };
+        let start = || Tally::new(self.options, parts);
+        let mut total = start();
+        if self.fit.family == Family::Linear || !self.white_box() {
+            rows.fold(
+                || (start(), Space::default()),
+                |(tally, space), block| {
+                    for first in (0..block.len()).step_by(TOGETHER) {
+                        let range = first..(first + TOGETHER).min(block.len());
+                        if self.white_box() {
+                            self.models.first_steps(block, range.clone(), &mut space.deltas)?;
+                        }
+                        self.guess(block, range, tally, space);
+                    }
+                    Ok(())
+                },
+                |(tally, _)| {
+                    total.merge(&tally);
+                    Ok(())
+                },
+            )?;
+            return Ok(total);
+        }
+        // Every candidate needs passes of its own over all rows: one block of records after the other.
+        let mut space = Space::default();
+        for block in collected(rows)? {
+            self.models.by_newton(rows, &block, &mut space.deltas)?;
+            let all = std::mem::take(&mut space.deltas);
+            let per_record = self.secret.len() * self.fit.w.len();
+            for first in (0..block.len()).step_by(TOGETHER) {
+                let range = first..(first + TOGETHER).min(block.len());
+                space.deltas.delta.clear();
+                space
+                    .deltas
+                    .delta
+                    .extend_from_slice(&all.delta[range.start * per_record..range.end * per_record]);
+                self.guess(&block, range, &mut total, &mut space);
+            }
+        }
+        Ok(total)
+    }
+
+    fn guess(&self, block: &Block, range: std::ops::Range<usize>, tally: &mut Tally, space: &mut Space) {
+        let (p, t, m) = (self.fit.w.len(), self.options.trials, self.secret.len());
+        let n = range.len();
+        if self.white_box() {
+            space.moved.resize(n * m * t, 0.0);
+            matmul(&space.deltas.delta, &self.noise, (n * m, p, t), &mut space.moved);
+        }
+        space.projected.resize(n * t, 0.0);
+        matmul(&block.x[range.start * p..range.end * p], &self.noise, (n, p, t), &mut space.projected);
+        space.best.resize(t, 0.0);
+        space.guess.resize(t, 0);
+        for (k, i) in range.enumerate() {
+            let Some(truth) = self.secret.truth(block.row(i)) else {
+                tally.left_out += 1;
+                continue;
+            };
+            tally.records += 1;
+            tally.baseline_hits += u64::from(truth == self.secret.most_probable());
+            let part =
+                self.parts.get(block.first_row as usize + i).map(|&part| usize::from(part).min(PARTS - 1));
+            if let Some(part) = part {
+                tally.part_records[part] += 1;
+            }
+            for (a, &attack) in self.options.attacks.iter().enumerate() {
+                for s in 0..self.options.sigmas.len() {
+                    self.record(attack, s, (block, i, k), space);
+                    let hits = &mut tally.hits[(a * self.options.sigmas.len() + s) * t..][..t];
+                    count(hits, &space.guess, truth);
+                    if let Some(part) = part.filter(|_| attack == Attack::WhiteBox) {
+                        count(&mut tally.part_hits[(s * PARTS + part) * t..][..t], &space.guess, truth);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The guesses of one attacker about row `i` of a block (`k` of those in `space`) in every trial.
+    fn record(&self, attack: Attack, s: usize, (block, i, k): (&Block, usize, usize), space: &mut Space) {
+        match attack {
+            Attack::WhiteBox => self.nearest_model(s, k, false, space),
+            Attack::WhiteBoxPrior => self.nearest_model(s, k, true, space),
+            Attack::BlackBox => self.by_prediction(s, block, i, k, space),
+            Attack::Informed => self.by_stationarity(s, block, i, k, space),
+        }
+    }
+
+    /// `argmin_m ‖Δ‖² − 2σ b·Δ (− 2σ² log p_m)`.
+    fn nearest_model(&self, s: usize, k: usize, with_prior: bool, space: &mut Space) {
+        let (p, t, m_count, sigma) =
+            (self.fit.w.len(), self.options.trials, self.secret.len(), self.options.sigmas[s]);
+        let Space { deltas, moved, best, guess, .. } = space;
+        best.fill(f64::INFINITY);
+        guess.fill(0);
+        for m in 0..m_count {
+            let row = k * m_count + m;
+            let delta = &deltas.delta[row * p..(row + 1) * p];
+            let prior = if with_prior { 2.0 * sigma * sigma * self.log_prior[m] } else { 0.0 };
+            let length = dot(delta, delta) - prior;
+            for ((v, best), guess) in moved[row * t..(row + 1) * t].iter().zip(&mut *best).zip(&mut *guess) {
+                let distance = length - 2.0 * sigma * v;
+                let closer = distance < *best;
+                *best = if closer { distance } else { *best };
+                *guess = if closer { m as u32 } else { *guess };
+            }
+        }
+    }
+
+    /// `argmax_m p_m π(φ(w', x_m), y)`: normal errors for a regression, the confusion matrix for classes.
+    fn by_prediction(&self, s: usize, block: &Block, i: usize, k: usize, space: &mut Space) {
+        let (t, sigma) = (self.options.trials, self.options.sigmas[s]);
+        let (x, y) = (block.row(i), block.y[i]);
+        let classes = self.options.two_class || self.fit.family == Family::Logistic;
+        let columns = self.secret.columns();
+        let dot_w = |values: &[f64]| dot(values, &self.fit.w[columns.clone()]);
+        let rest = dot(x, &self.fit.w) - dot_w(&x[columns.clone()]);
+        let without_noise: Vec<f64> =
+            (0..self.secret.len()).map(|m| rest + dot_w(self.secret.candidate(m))).collect();
+        for trial in 0..t {
+            // x·b without the secret's columns.
+            let mut q = space.projected[k * t + trial];
+            for j in columns.clone() {
+                q -= x[j] * self.noise[j * t + trial];
+            }
+            let known = &self.known[s * t + trial];
+            let (mut best, mut guess) = (f64::NEG_INFINITY, self.secret.most_probable());
+            for (m, z) in without_noise.iter().enumerate() {
+                let noisy = z + sigma * (q + self.candidate_noise[m * t + trial]);
+                let score = self.log_prior[m] + self.log_likelihood(classes, noisy, y, known);
+                if score > best {
+                    (best, guess) = (score, m);
+                }
+            }
+            space.guess[trial] = guess as u32;
+        }
+    }
+
+    /// `log π(φ(w', x), y)`, but for what does not depend on the candidate.
+    fn log_likelihood(&self, classes: bool, z: f64, y: f64, known: &Known) -> f64 {
+        if classes {
+            return known.log_confusion[usize::from(y > 0.0)][usize::from(z >= 0.0)];
+        }
+        match self.fit.family {
+            Family::Poisson => y * z - z.exp(),
+            Family::Linear | Family::Logistic => -(z - y).powi(2) * known.half_precision,
+        }
+    }
+
+    /// Stationarity of w' leaves `ω r x = ω r' x − ∇(w')` for the missing record; the intercept's entry is ω r, which
+    /// scales it. Without an intercept (linear regression, label known) the scale solves
+    /// `s² + ωy s − ω w'ᵀ(sx) = 0`, and the root that comes nearest to a candidate is taken.
+    fn by_stationarity(&self, s: usize, block: &Block, i: usize, k: usize, space: &mut Space) {
+        let (p, t, sigma) = (self.fit.w.len(), self.options.trials, self.options.sigmas[s]);
+        let (x, y, omega) = (block.row(i), block.y[i], block.weight_of(i));
+        let z = dot(x, &self.fit.w);
+        let first = self.secret.columns().start;
+        let gradient = &self.gradients[s];
+        for trial in 0..t {
+            let noisy = z + sigma * space.projected[k * t + trial];
+            let scale = omega * self.fit.family.terms(noisy, y).r;
+            let g = |j: usize| scale * x[j] - gradient[j * t + trial];
+            let found = if self.fit.penalty.intercept {
+                let scale = g(p - 1);
+                self.secret.nearest(|j| g(first + j) / scale)
+            } else {
+                let wg: f64 =
+                    (0..p).map(|j| (self.fit.w[j] + sigma * self.noise[j * t + trial]) * g(j)).sum();
+                let root = (omega * omega * y * y + 4.0 * omega * wg).max(0.0).sqrt();
+                [(-omega * y + root) / 2.0, (-omega * y - root) / 2.0]
+                    .into_iter()
+                    .filter_map(|scale| self.secret.nearest(|j| g(first + j) / scale))
+                    .min_by(|a, b| a.1.total_cmp(&b.1))
+            };
+            space.guess[trial] = found.map_or(self.secret.most_probable(), |f| f.0) as u32;
+        }
+    }
+}
+
+fn count(hits: &mut [u32], guesses: &[u32], truth: usize) {
+    for (hit, guess) in hits.iter_mut().zip(guesses) {
+        *hit += u32::from(*guess == truth as u32);
+    }
+}

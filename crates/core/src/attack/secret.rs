@@ -1,0 +1,112 @@
+//! The secret: which columns it occupies, what values it may have, and how probable they are.
+
+use crate::{Error, Result};
+use std::ops::Range;
+
+/// A categorical attribute, or a numeric one in bins.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Secret {
+    columns: Range<usize>,
+    /// M × columns: what each candidate is encoded as.
+    candidates: Vec<f64>,
+    /// Between neighbouring bins of a number; empty for a category.
+    edges: Vec<f64>,
+    prior: Vec<f64>,
+}
+
+impl Secret {
+    /// A category: `candidates` is M × columns, `counts` how often each occurs (the attacker's prior).
+    pub fn category(columns: Range<usize>, candidates: Vec<f64>, counts: &[u64]) -> Result<Self> {
+        Self::new(columns, candidates, vec![], counts)
+    }
+
+    /// A number in bins: bin m lies between edges m − 1 and m and is tried at `centres[m]`.
+    pub fn bins(column: usize, centres: Vec<f64>, edges: Vec<f64>, counts: &[u64]) -> Result<Self> {
+        if edges.len() + 1 != centres.len() {
+            let (found, expected) = (edges.len(), centres.len().saturating_sub(1));
+            return Err(Error::Shape { what: "the edges of bins", found, expected });
+        }
+        Self::new(column..column + 1, centres, edges, counts)
+    }
+
+    fn new(columns: Range<usize>, candidates: Vec<f64>, edges: Vec<f64>, counts: &[u64]) -> Result<Self> {
+        let (m, k) = (counts.len(), columns.len());
+        if m < 2 {
+            let expected = "at least two values: there is nothing to guess";
+            return Err(Error::OutOfRange { what: "the number of candidates", value: m as f64, expected });
+        }
+        if candidates.len() != m * k {
+            return Err(Error::Shape { what: "the candidates", found: candidates.len(), expected: m * k });
+        }
+        if counts.contains(&0) {
+            let expected = "a candidate that some record has";
+            return Err(Error::OutOfRange { what: "the count of a candidate", value: 0.0, expected });
+        }
+        if let Some(&value) = candidates.iter().find(|v| !v.is_finite()) {
+            return Err(Error::OutOfRange { what: "a candidate", value, expected: "a finite number" });
+        }
+        let total: u64 = counts.iter().sum();
+        let prior = counts.iter().map(|&c| c as f64 / total as f64).collect();
+        Ok(Self { columns, candidates, edges, prior })
+    }
+
+    pub(super) fn check(&self, width: usize) -> Result<()> {
+        if self.columns.end > width {
+            let (found, expected) = (self.columns.end, width);
+            return Err(Error::Shape { what: "the columns of the secret", found, expected });
+        }
+        Ok(())
+    }
+
+    /// Number of candidates M.
+    pub fn len(&self) -> usize {
+        self.prior.len()
+    }
+
+    /// Never: there are at least two.
+    pub fn is_empty(&self) -> bool {
+        self.prior.is_empty()
+    }
+
+    /// What the attacker knows beforehand.
+    pub fn prior(&self) -> &[f64] {
+        &self.prior
+    }
+
+    /// Its columns.
+    pub fn columns(&self) -> Range<usize> {
+        self.columns.clone()
+    }
+
+    /// Values of candidate `m` in its columns.
+    pub fn candidate(&self, m: usize) -> &[f64] {
+        let k = self.columns.len();
+        &self.candidates[m * k..(m + 1) * k]
+    }
+
+    /// Index of the most probable candidate, of equals the first.
+    pub fn most_probable(&self) -> usize {
+        (0..self.len()).rev().max_by(|&a, &b| self.prior[a].total_cmp(&self.prior[b])).unwrap_or(0)
+    }
+
+    /// The candidate that an encoded row has, if it is one of them.
+    pub fn truth(&self, x: &[f64]) -> Option<usize> {
+        let value = &x[self.columns.clone()];
+        if self.edges.is_empty() {
+            (0..self.len()).find(|&m| self.candidate(m).iter().zip(value).all(|(c, v)| (c - v).abs() < 1e-9))
+        } else {
+            Some(self.edges.partition_point(|e| *e <= value[0]))
+        }
+    }
+
+    /// Index of the nearest candidate; `None` where no distance is a number.
+    pub(super) fn nearest(&self, value: impl Fn(usize) -> f64) -> Option<(usize, f64)> {
+        let distance = |m: usize| -> f64 {
+            self.candidate(m).iter().enumerate().map(|(j, c)| (value(j) - c).powi(2)).sum()
+        };
+        (0..self.len())
+            .map(|m| (m, distance(m)))
+            .filter(|(_, d)| d.is_finite())
+            .min_by(|a, b| a.1.total_cmp(&b.1))
+    }
+}

@@ -1,0 +1,351 @@
+//! Models with a candidate in place, `Δ = w_m − w*`: what the white box compares with.
+//!
+//! With record (x, y, ω) replaced by x' the gradient of the objective at w* is `−ωr x + ωr' x'` and its Hessian
+//! `H' = H + U C Uᵀ`, `U = [x, x']`, `C = diag(−ωa, ωa')`. One Newton step from w* is
+//!
+//! ```text
+//! Δ = −H'⁻¹ U (−ωr, ωr')ᵀ = −[h, h'] (I + C G)⁻¹ (−ωr, ωr')ᵀ,   h = H⁻¹x, h' = H⁻¹x', G = Uᵀ[h, h']
+//! ```
+//!
+//! which costs O(d) and *is* the answer for linear regression. For the other families it is where Newton starts:
+//! blocks of candidates share every pass over the data (two products, `X W` and `Xᵀ R`), steps use the rank-two
+//! update above of the Hessian at w*, and they go on until the exact gradient is at the solver's tolerance. The rare
+//! candidate for which that does not contract is fitted from scratch.
+
+use super::Secret;
+use crate::glm::{Family, Fit, TOLERANCE, fit as fit_model};
+use crate::linalg::{Cholesky, axpy, dot, matmul, matmul_transposed, norm};
+use crate::rows::{Block, Rows};
+use crate::{Error, Result};
+
+/// Candidates that share a pass over the data.
+const TOGETHER: usize = 192;
+const MAX_STEPS: usize = 40;
+
+/// What does not depend on the record.
+pub(super) struct Models<'a> {
+    pub(super) fit: &'a Fit,
+    pub(super) secret: &'a Secret,
+    pub(super) inverse: Vec<f64>,
+}
+
+/// `Δ` of every candidate of some records: (records · M) × p, row-major.
+#[derive(Debug, Default)]
+pub(super) struct Deltas {
+    pub(super) delta: Vec<f64>,
+    h: Vec<f64>,
+}
+
+/// One replacement: rank two in the Hessian.
+struct Replacement {
+    /// H⁻¹x and H⁻¹x'.
+    h: [Vec<f64>; 2],
+    x: [Vec<f64>; 2],
+    /// `C (I + G C)⁻¹`, 2 × 2, row-major: H'⁻¹ = H⁻¹ − [h, h'] K [h, h']ᵀ.
+    k: [f64; 4],
+}
+
+impl<'a> Models<'a> {
+    pub(super) fn new(fit: &'a Fit, secret: &'a Secret) -> Result<Self> {
+        let inverse = Cholesky::new(&fit.hessian, fit.w.len())?.inverse();
+        Ok(Self { fit, secret, inverse })
+    }
+
+    fn p(&self) -> usize {
+        self.fit.w.len()
+    }
+
+    fn with_candidate(&self, x: &[f64], m: usize) -> Vec<f64> {
+        let mut changed = x.to_vec();
+        changed[self.secret.columns()].copy_from_slice(self.secret.candidate(m));
+        changed
+    }
+
+    /// The first Newton step of every candidate of rows `range` of a block: for linear regression, the answer.
+    pub(super) fn first_steps(
+        &self,
+        block: &Block,
+        range: std::ops::Range<usize>,
+        out: &mut Deltas,
+    ) -> Result<()> {
+        let (p, m_count, n) = (self.p(), self.secret.len(), range.len());
+        let columns = self.secret.columns();
+        let x = &block.x[range.start * p..range.end * p];
+        out.h.resize(n * p, 0.0);
+        matmul(x, &self.inverse, (n, p, p), &mut out.h);
+        out.delta.clear();
+        out.delta.resize(n * m_count * p, 0.0);
+        let mut h2 = vec![0.0; p];
+        for i in 0..n {
+            let (x, h, omega) =
+                (&x[i * p..(i + 1) * p], &out.h[i * p..(i + 1) * p], block.weight_of(range.start + i));
+            let y = block.y[range.start + i];
+            let z = dot(x, &self.fit.w);
+            let t = self.fit.family.terms(z, y);
+            let g11 = dot(x, h);
+            for m in 0..m_count {
+                // x' differs from x in a few columns: h' = h + Σ (x'_j − x_j) H⁻¹e_j.
+                h2.copy_from_slice(h);
+                let (mut z2, mut changed) = (z, false);
+                for (j, c) in columns.clone().zip(self.secret.candidate(m)) {
+                    let shift = c - x[j];
+                    if shift != 0.0 {
+                        changed = true;
+                        axpy(shift, &self.inverse[j * p..(j + 1) * p], &mut h2);
+                        z2 += shift * self.fit.w[j];
+                    }
+                }
+                if !changed {
+                    continue;
+                }
+                let t2 = self.fit.family.terms(z2, y);
+                let g12 = dot(x, &h2);
+                let mut g22 = g12;
+                for (j, c) in columns.clone().zip(self.secret.candidate(m)) {
+                    g22 += (c - x[j]) * h2[j];
+                }
+                // (I + C G) (α, β)ᵀ = (ωr, −ωr')ᵀ
+                let (c1, c2) = (-omega * t.a, omega * t2.a);
+                let a = [1.0 + c1 * g11, c1 * g12, c2 * g12, 1.0 + c2 * g22];
+                let [alpha, beta] = solve2(a, [omega * t.r, -omega * t2.r]).ok_or_else(leverage)?;
+                let delta = &mut out.delta[(i * m_count + m) * p..][..p];
+                axpy(alpha, h, delta);
+                axpy(beta, &h2, delta);
+            }
+        }
+        Ok(())
+    }
+
+    fn replacement(&self, x: &[f64], y: f64, omega: f64, m: usize) -> Result<Replacement> {
+        let p = self.p();
+        let x2 = self.with_candidate(x, m);
+        let apply = |x: &[f64]| {
+            let mut h = vec![0.0; p];
+            matmul(x, &self.inverse, (1, p, p), &mut h);
+            h
+        };
+        let (h, h2) = (apply(x), apply(&x2));
+        let a = |x: &[f64]| self.fit.family.terms(dot(x, &self.fit.w), y).a;
+        let (c1, c2) = (-omega * a(x), omega * a(&x2));
+        let (g11, g12, g22) = (dot(x, &h), dot(x, &h2), dot(&x2, &h2));
+        // K = C (I + G C)⁻¹ = (I + C G)⁻¹ C, column by column.
+        let a = [1.0 + c1 * g11, c1 * g12, c2 * g12, 1.0 + c2 * g22];
+        let first = solve2(a, [c1, 0.0]).ok_or_else(leverage)?;
+        let second = solve2(a, [0.0, c2]).ok_or_else(leverage)?;
+        Ok(Replacement { h: [h, h2], x: [x.to_vec(), x2], k: [first[0], second[0], first[1], second[1]] })
+    }
+
+    /// `Δ` of every candidate of the rows of a block in memory, exact to the solver's tolerance.
+    pub(super) fn by_newton<R: Rows>(&self, rows: &R, block: &Block, out: &mut Deltas) -> Result<()> {
+        self.first_steps(block, 0..block.len(), out)?;
+        if self.fit.family == Family::Linear {
+            return Ok(());
+        }
+        let (p, m_count) = (self.p(), self.secret.len());
+        let moved = |c: &usize| out.delta[c * p..(c + 1) * p].iter().any(|v| *v != 0.0);
+        let changed: Vec<usize> = (0..block.len() * m_count).filter(moved).collect();
+        for together in changed.chunks(TOGETHER) {
+            self.newton(rows, block, together, &mut out.delta)?;
+        }
+        Ok(())
+    }
+
+    /// Newton steps for candidates `together` (record · M + m), which share every pass.
+    fn newton<R: Rows>(&self, rows: &R, block: &Block, together: &[usize], delta: &mut [f64]) -> Result<()> {
+        let (p, k, m_count) = (self.p(), together.len(), self.secret.len());
+        let d = self.fit.penalty.data_width(p);
+        let strength = self.fit.n as f64 * self.fit.penalty.l2;
+        let of = |c: usize| {
+            let i = together[c] / m_count;
+            (block.row(i), block.y[i], block.weight_of(i))
+        };
+        let replacements: Vec<Replacement> = (0..k)
+            .map(|c| {
+                let (x, y, omega) = of(c);
+                self.replacement(x, y, omega, together[c] % m_count)
+            })
+            .collect::<Result<_>>()?;
+        // p × k, one column per candidate.
+        let mut w = vec![0.0; p * k];
+        for c in 0..k {
+            for j in 0..p {
+                w[j * k + c] = self.fit.w[j] + delta[together[c] * p + j];
+            }
+        }
+        let mut last = vec![f64::INFINITY; k];
+        for _ in 0..MAX_STEPS {
+            let (mut gradient, size) = gradients(rows, self.fit.family, &w, k)?;
+            let mut going = false;
+            for c in 0..k {
+                let column = |a: &[f64]| -> Vec<f64> { (0..p).map(|j| a[j * k + c]).collect() };
+                let (wc, mut g) = (column(&w), column(&gradient));
+                axpy(strength, &wc[..d], &mut g[..d]);
+                let (replaced, (_, y, omega)) = (&replacements[c], of(c));
+                for (x, sign) in replaced.x.iter().zip([-omega, omega]) {
+                    axpy(sign * self.fit.family.terms(dot(x, &wc), y).r, x, &mut g);
+                }
+                let relative = norm(&g) / (size + strength * norm(&wc[..d])).max(f64::MIN_POSITIVE);
+                let improved = relative < 0.5 * last[c];
+                last[c] = if relative.is_finite() { relative.min(last[c]) } else { f64::INFINITY };
+                if improved {
+                    going |= relative > f64::EPSILON * f64::EPSILON;
+                    let step = self.solve(replaced, &g);
+                    for j in 0..p {
+                        w[j * k + c] -= step[j];
+                    }
+                }
+            }
+            gradient.clear();
+            if !going {
+                break;
+            }
+        }
+        for c in 0..k {
+            let out = &mut delta[together[c] * p..][..p];
+            if last[c] <= TOLERANCE {
+                (0..p).for_each(|j| out[j] = w[j * k + c] - self.fit.w[j]);
+            } else {
+                let row = block.first_row + (together[c] / m_count) as u64;
+                let replaced = Replaced { rows, row, x: &replacements[c].x[1] };
+                let best = fit_model(&replaced, self.fit.family, self.fit.penalty)?;
+                (0..p).for_each(|j| out[j] = best.w[j] - self.fit.w[j]);
+            }
+        }
+        Ok(())
+    }
+
+    /// `H'⁻¹ g = H⁻¹g − [h, h'] K [h, h']ᵀ g`.
+    fn solve(&self, replaced: &Replacement, g: &[f64]) -> Vec<f64> {
+        let p = self.p();
+        let mut step = vec![0.0; p];
+        matmul(g, &self.inverse, (1, p, p), &mut step);
+        let [h, h2] = &replaced.h;
+        let (u, v, k) = (dot(h, g), dot(h2, g), &replaced.k);
+        axpy(-(k[0] * u + k[1] * v), h, &mut step);
+        axpy(-(k[2] * u + k[3] * v), h2, &mut step);
+        step
+    }
+}
+
+/// `Xᵀ diag(ω) r(X W, y)`, p × k, and the size of one column if nothing cancelled (at the first).
+fn gradients<R: Rows>(rows: &R, family: Family, w: &[f64], k: usize) -> Result<(Vec<f64>, f64)> {
+    let p = rows.width();
+    let (mut total, mut size) = (vec![0.0; p * k], 0.0);
+    rows.fold(
+        || (vec![0.0; p * k], 0.0, vec![], vec![0.0; p * k]),
+        |(gradient, size, r, part), block| {
+            let n = block.len();
+            r.resize(n * k, 0.0);
+            matmul(&block.x, w, (n, p, k), r);
+            for i in 0..n {
+                let (y, omega) = (block.y[i], block.weight_of(i));
+                let mut prediction = 0.0;
+                for (c, z) in r[i * k..(i + 1) * k].iter_mut().enumerate() {
+                    let residual = family.terms(*z, y).r;
+                    if c == 0 {
+                        prediction = (residual + y).abs();
+                    }
+                    *z = omega * residual;
+                }
+                *size += omega * (prediction + y.abs()) * norm(block.row(i));
+            }
+            matmul_transposed(&block.x, r, (p, n, k), part);
+            axpy(1.0, part, gradient);
+            Ok(())
+        },
+        |(gradient, s, _, _)| {
+            axpy(1.0, &gradient, &mut total);
+            size += s;
+            Ok(())
+        },
+    )?;
+    Ok((total, size))
+}
+
+/// Rows with one of them replaced.
+struct Replaced<'a, R> {
+    rows: &'a R,
+    row: u64,
+    x: &'a [f64],
+}
+
+impl<R: Rows> Rows for Replaced<'_, R> {
+    fn width(&self) -> usize {
+        self.rows.width()
+    }
+
+    fn len(&self) -> u64 {
+        self.rows.len()
+    }
+
+    fn fold<S: Send>(
+        &self,
+        start: impl Fn() -> S + Sync,
+        step: impl Fn(&mut S, &Block) -> Result<()> + Sync,
+        merge: impl FnMut(S) -> Result<()>,
+    ) -> Result<()> {
+        self.rows.fold(
+            start,
+            |state, block| {
+                if !(block.first_row..block.first_row + block.len() as u64).contains(&self.row) {
+                    return step(state, block);
+                }
+                let mut copy = block.clone();
+                let at = (self.row - block.first_row) as usize * block.width;
+                copy.x[at..at + block.width].copy_from_slice(self.x);
+                step(state, &copy)
+            },
+            merge,
+        )
+    }
+}
+
+fn leverage() -> Error {
+    let expected = "less than one: without this record a coefficient is undetermined, so add a penalty (l2)";
+    Error::OutOfRange { what: "the leverage of a record", value: 1.0, expected }
+}
+
+/// `a⁻¹ b` for a 2 × 2 matrix.
+fn solve2(a: [f64; 4], b: [f64; 2]) -> Option<[f64; 2]> {
+    let det = a[0] * a[3] - a[1] * a[2];
+    let size = (a[0] * a[3]).abs() + (a[1] * a[2]).abs();
+    if det.is_nan() || det.abs() <= 1e-13 * size {
+        return None;
+    }
+    Some([(b[0] * a[3] - a[1] * b[1]) / det, (a[0] * b[1] - b[0] * a[2]) / det])
+}
+
+/// `w_m` of every candidate of every row: rows · M models of p coefficients, for those who want the models themselves.
+///
+/// # Errors
+/// As for [`attack`](super::attack).
+pub fn candidate_models<R: Rows>(rows: &R, fit: &Fit, secret: &Secret) -> Result<Vec<Vec<f64>>> {
+    secret.check(rows.width())?;
+    let models = Models::new(fit, secret)?;
+    let mut out = vec![];
+    for block in collected(rows)? {
+        let mut deltas = Deltas::default();
+        models.by_newton(rows, &block, &mut deltas)?;
+        for delta in deltas.delta.chunks_exact(fit.w.len()) {
+            out.push(fit.w.iter().zip(delta).map(|(w, d)| w + d).collect());
+        }
+    }
+    Ok(out)
+}
+
+/// All blocks, in order, in memory.
+pub(super) fn collected<R: Rows>(rows: &R) -> Result<Vec<Block>> {
+    let mut blocks = vec![];
+    rows.fold(
+        Vec::new,
+        |part, block| {
+            part.push(block.clone());
+            Ok(())
+        },
+        |part: Vec<Block>| {
+            blocks.extend(part);
+            Ok(())
+        },
+    )?;
+    Ok(blocks)
+}

@@ -1,0 +1,459 @@
+//! Iteratively reweighted Fisher information loss: weights under which every record leaks the same (Hannun alg. 1).
+//!
+//! ```text
+//! w* ← argmin Σ ωᵢ ℓ(wᵀxᵢ, yᵢ) + (nλ/2)‖w‖²      ηᵢ = ωᵢ eᵢ(ω)      ωᵢ ← n (ωᵢ/ηᵢ) / Σ (ω/η)
+//! ```
+//!
+//! `eᵢ`, the loss without the factor ωᵢ, depends on the weights through the model alone. The published update is then
+//! `ω ∝ 1/e(ω)`: a fixed-point iteration, which [`Update::Accelerated`] speeds up (Anderson's method on log ω). AM207
+//! §6.3 objects that an attacker who does not know the weights faces `e`, not η: [`Variant::Unweighted`] divides by `e`
+//! instead, which has no fixed point, and every [`Iteration`] carries both.
+//!
+//! Memory is O(n): one weight and one loss per record, times six with acceleration.
+
+use crate::fisher::{Directions, Geometry, Records, Release};
+use crate::glm::{Family, Fit, Penalty, fit};
+use crate::linalg::{Cholesky, axpy, dot};
+use crate::num::{Distribution, Summary};
+use crate::rows::{Reweighted, Rows};
+use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+/// What is balanced: the loss of whole records, or of one attribute of each.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Level {
+    /// η of the whole record.
+    Record,
+    /// η of the attribute with these directions.
+    Attribute(Directions),
+}
+
+/// Which records share a weight.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Sharing {
+    /// None: one weight per record.
+    #[default]
+    Sample,
+    /// Records of one class: the mean of what their own weights would be.
+    Class,
+    /// The product of both.
+    Hybrid,
+}
+
+/// Which loss the weights are divided by.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Variant {
+    /// η with the factor ω: the attacker knows the weights (Hannun).
+    #[default]
+    Weighted,
+    /// η without it: the attacker knows the model but not the weights (AM207 §6.3).
+    Unweighted,
+}
+
+/// How the next weights follow from the last.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Update {
+    /// Line 7 of Hannun's algorithm.
+    #[default]
+    Published,
+    /// The same fixed point by Anderson's method; for weights per sample and the weighted variant.
+    Accelerated,
+}
+
+/// What to balance and when to stop.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    /// What is balanced.
+    pub level: Level,
+    /// Which records share a weight.
+    pub sharing: Sharing,
+    /// Which loss the weights are divided by.
+    pub variant: Variant,
+    /// How weights are updated.
+    pub update: Update,
+    /// Smallest and largest weight.
+    pub clamp: Option<(f64, f64)>,
+    /// Reweightings at most.
+    pub iterations: usize,
+    /// Stop when the standard deviation of η is at most this share of its mean.
+    pub tolerance: f64,
+    /// Noise and secret of the release.
+    pub release: Release,
+}
+
+/// One model on the way; iteration 0 is before reweighting.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Iteration {
+    /// Reweightings so far.
+    pub number: usize,
+    /// η with the factor ω.
+    pub eta: Summary,
+    /// η without it.
+    pub eta_unweighted: Summary,
+    /// Standard deviation over mean of the η that is balanced.
+    pub spread: f64,
+    /// Smallest weight; their mean is one (without clamping and given weights).
+    pub weight_min: f64,
+    /// Largest weight.
+    pub weight_max: f64,
+}
+
+/// Why it stopped.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Stopped {
+    /// The spread is within the tolerance.
+    Converged,
+    /// All iterations were used.
+    Iterations,
+    /// A weight has vanished: the record hardly takes part in the model any more.
+    Vanished {
+        /// Its row, from 0.
+        row: usize,
+        /// Its weight over the mean weight.
+        weight: f64,
+    },
+    /// The reweighted model has no fit.
+    NoFit(Error),
+}
+
+/// The best weights found, with their model.
+#[derive(Debug, Clone)]
+pub struct Balanced {
+    /// The weights, one per row.
+    pub weights: Vec<f64>,
+    /// The model under them.
+    pub fit: Fit,
+    /// η per row before reweighting.
+    pub eta_before: Vec<f64>,
+    /// η per row under the weights.
+    pub eta: Vec<f64>,
+    /// η without the factor ω, per row.
+    pub eta_unweighted: Vec<f64>,
+    /// Every iteration, 0 first.
+    pub history: Vec<Iteration>,
+    /// Number of the best iteration: that of the weights.
+    pub best: usize,
+    /// Why it stopped.
+    pub stopped: Stopped,
+}
+
+/// A weight below this share of the mean has vanished.
+const VANISHED: f64 = 1e-9;
+/// A record whose loss is below this share of the mean leaks nothing, and gets the weight of one at that share.
+const NOTHING: f64 = 1e-9;
+/// Past steps that the accelerated update looks at.
+const MEMORY: usize = 5;
+
+/// Balances the leakage of `rows`; `watch` sees every iteration with its model and weights, and may stop it.
+///
+/// The weights of the rows themselves are where it starts. The best iteration is kept, whatever comes later.
+///
+/// # Errors
+/// Those of the first fit and [`Error::OutOfRange`] for options or weights that make no sense; later trouble ends the
+/// iteration with its reason in [`Balanced::stopped`].
+pub fn balance<R: Rows>(
+    rows: &R,
+    (family, penalty): (Family, Penalty),
+    options: &Options,
+    mut watch: impl FnMut(&Iteration, &Fit, &[f64]) -> Result<()>,
+) -> Result<Balanced> {
+    let start = Start::read(rows)?;
+    options.check(&start)?;
+    let mut own = start.weights.clone();
+    let mut weights = start.weights.clone();
+    let mut found: Option<Balanced> = None;
+    let mut accelerate = Anderson::default();
+    for number in 0..=options.iterations {
+        let (fit, e) = match measure(rows, (family, penalty), options, &weights) {
+            Ok(measured) => measured,
+            Err(error) => match found {
+                Some(mut best) if !matches!(error, Error::Interrupted) => {
+                    best.stopped = Stopped::NoFit(error);
+                    return Ok(best);
+                }
+                _ => return Err(error),
+            },
+        };
+        let eta: Vec<f64> = weights.iter().zip(&e).map(|(omega, e)| omega * e).collect();
+        let iteration = describe(number, options, &weights, &eta, &e);
+        watch(&iteration, &fit, &weights)?;
+        let better = found.as_ref().is_none_or(|b| iteration.spread < b.history[b.best].spread);
+        let history = found.as_mut().map_or_else(Vec::new, |b| std::mem::take(&mut b.history));
+        let eta_before = found.as_mut().map_or_else(|| eta.clone(), |b| std::mem::take(&mut b.eta_before));
+        let mut best = match found.take().filter(|_| !better) {
+            Some(best) => best,
+            None => Balanced {
+                weights: weights.clone(),
+                fit,
+                eta_before: vec![],
+                eta,
+                eta_unweighted: e.clone(),
+                history: vec![],
+                best: number,
+                stopped: Stopped::Iterations,
+            },
+        };
+        (best.history, best.eta_before) = (history, eta_before);
+        best.history.push(iteration);
+        if iteration.spread <= options.tolerance {
+            best.stopped = Stopped::Converged;
+            return Ok(best);
+        }
+        if let Some((row, weight)) = vanished(&weights) {
+            best.stopped = Stopped::Vanished { row, weight };
+            return Ok(best);
+        }
+        found = Some(best);
+        next(options, &start, &mut own, &weights, e, &mut accelerate);
+        weights = shared(options.sharing, &start, &own);
+    }
+    found.ok_or(Error::Empty)
+}
+
+/// What a first pass reads: the given weights and the classes.
+struct Start {
+    weights: Vec<f64>,
+    total: f64,
+    y: Vec<f64>,
+}
+
+impl Start {
+    fn read(rows: &impl Rows) -> Result<Self> {
+        let (mut weights, mut y) = (vec![], vec![]);
+        rows.fold(
+            || (vec![], vec![]),
+            |(weights, y), block| {
+                weights.extend((0..block.len()).map(|i| block.weight_of(i)));
+                y.extend_from_slice(&block.y);
+                Ok(())
+            },
+            |(w, part)| {
+                weights.extend(w);
+                y.extend(part);
+                Ok(())
+            },
+        )?;
+        if weights.is_empty() {
+            return Err(Error::Empty);
+        }
+        let total = weights.iter().sum();
+        Ok(Self { weights, total, y })
+    }
+
+    fn two_classes(&self) -> bool {
+        let first = self.y[0];
+        let second = self.y.iter().find(|&&y| y != first);
+        second.is_some_and(|&second| self.y.iter().all(|&y| y == first || y == second))
+    }
+}
+
+impl Options {
+    fn check(&self, start: &Start) -> Result<()> {
+        if let Some(&value) = start.weights.iter().find(|w| !(**w > 0.0 && w.is_finite())) {
+            let expected = "positive weights: leave rows of weight zero out before balancing";
+            return Err(Error::OutOfRange { what: "a weight", value, expected });
+        }
+        if let Some((low, high)) = self.clamp
+            && !(low >= 0.0 && high.is_finite() && low < high)
+        {
+            let expected = "0 ≤ smallest < largest";
+            return Err(Error::OutOfRange { what: "the smallest weight", value: low, expected });
+        }
+        if !(self.tolerance >= 0.0 && self.tolerance.is_finite()) {
+            let expected = "zero or a positive number";
+            return Err(Error::OutOfRange { what: "tolerance", value: self.tolerance, expected });
+        }
+        if self.sharing != Sharing::Sample && !start.two_classes() {
+            let expected = "a target of two classes, for weights per class";
+            return Err(Error::OutOfRange { what: "the target", value: start.y[0], expected });
+        }
+        if self.update == Update::Accelerated
+            && (self.variant == Variant::Unweighted || self.sharing != Sharing::Sample)
+        {
+            let expected =
+                "weights per sample and the weighted variant, where there is a fixed point to find";
+            return Err(Error::OutOfRange { what: "the accelerated update", value: 1.0, expected });
+        }
+        Ok(())
+    }
+}
+
+/// The model under the weights, and `e`: η without the factor ω.
+fn measure<R: Rows>(
+    rows: &R,
+    (family, penalty): (Family, Penalty),
+    options: &Options,
+    weights: &[f64],
+) -> Result<(Fit, Vec<f64>)> {
+    let fit = fit(&Reweighted::new(rows, weights)?, family, penalty)?;
+    let e = losses(rows, &fit, &options.level, options.release)?;
+    Ok((fit, e))
+}
+
+/// η of every row at σ and level of `release`, without the factor ω of its own weight.
+pub fn losses<R: Rows>(rows: &R, fit: &Fit, level: &Level, release: Release) -> Result<Vec<f64>> {
+    let attributes = match level {
+        Level::Record => vec![],
+        Level::Attribute(directions) => vec![directions.clone()],
+    };
+    let geometry = Geometry::new(fit, &attributes, release)?;
+    let mut e = Vec::with_capacity(rows.len() as usize);
+    Reweighted::ones(rows).fold(
+        || (vec![], Records::default()),
+        |(e, records), block| {
+            match level {
+                Level::Record => {
+                    geometry.eta(block, records);
+                    e.extend_from_slice(&records.eta);
+                }
+                Level::Attribute(_) => {
+                    geometry.records(block, records);
+                    e.extend_from_slice(&records.attribute_eta);
+                }
+            }
+            Ok(())
+        },
+        |(part, _)| {
+            e.extend(part);
+            Ok(())
+        },
+    )?;
+    match e.iter().find(|e| !e.is_finite()) {
+        Some(&value) => Err(Error::OutOfRange { what: "η of a record", value, expected: "a finite number" }),
+        None => Ok(e),
+    }
+}
+
+fn describe(number: usize, options: &Options, weights: &[f64], eta: &[f64], e: &[f64]) -> Iteration {
+    let summary = |xs: &[f64]| {
+        let mut d = Distribution::default();
+        d.extend(xs);
+        d.summary()
+    };
+    let (eta, eta_unweighted) = (summary(eta), summary(e));
+    let balanced = match options.variant {
+        Variant::Weighted => &eta,
+        Variant::Unweighted => &eta_unweighted,
+    };
+    let spread = if balanced.mean > 0.0 { balanced.std / balanced.mean } else { 0.0 };
+    let (weight_min, weight_max) =
+        weights.iter().fold((f64::INFINITY, 0.0_f64), |(lo, hi), &w| (lo.min(w), hi.max(w)));
+    Iteration { number, eta, eta_unweighted, spread, weight_min, weight_max }
+}
+
+fn vanished(weights: &[f64]) -> Option<(usize, f64)> {
+    let mean = weights.iter().sum::<f64>() / weights.len() as f64;
+    let (row, least) = weights.iter().enumerate().min_by(|a, b| a.1.total_cmp(b.1))?;
+    (*least < VANISHED * mean).then(|| (row, if mean > 0.0 { least / mean } else { 0.0 }))
+}
+
+/// Line 7: every record's own weight is divided by its loss; then normalised, then clamped.
+fn next(
+    options: &Options,
+    start: &Start,
+    own: &mut [f64],
+    weights: &[f64],
+    mut e: Vec<f64>,
+    accelerate: &mut Anderson,
+) {
+    let least = NOTHING * e.iter().sum::<f64>() / e.len() as f64;
+    // All losses zero: nothing leaks, and any weights are balanced.
+    e.iter_mut().for_each(|e| *e = e.max(least).max(f64::MIN_POSITIVE));
+    match options.update {
+        Update::Published => {
+            for ((own, &e), &omega) in own.iter_mut().zip(&e).zip(weights) {
+                *own /= match options.variant {
+                    Variant::Weighted => omega * e,
+                    Variant::Unweighted => e,
+                };
+            }
+        }
+        Update::Accelerated => {
+            // G(u) = −log e(exp u), made to have mean zero: the constant is the normalisation's.
+            let now: Vec<f64> = own.iter().map(|w| w.ln()).collect();
+            let target: Vec<f64> = e.iter().map(|e| -e.ln()).collect();
+            for (own, u) in own.iter_mut().zip(accelerate.step(centred(now), centred(target))) {
+                *own = u.exp();
+            }
+        }
+    }
+    let factor = start.total / own.iter().sum::<f64>();
+    for w in own.iter_mut() {
+        *w *= factor;
+        if let Some((low, high)) = options.clamp {
+            *w = w.clamp(low, high);
+        }
+    }
+}
+
+fn centred(mut u: Vec<f64>) -> Vec<f64> {
+    let mean = u.iter().sum::<f64>() / u.len() as f64;
+    u.iter_mut().for_each(|v| *v -= mean);
+    u
+}
+
+fn shared(sharing: Sharing, start: &Start, own: &[f64]) -> Vec<f64> {
+    if sharing == Sharing::Sample {
+        return own.to_vec();
+    }
+    let first = start.y[0];
+    let (mut sums, mut counts) = ([0.0; 2], [0.0_f64; 2]);
+    for (w, y) in own.iter().zip(&start.y) {
+        let class = usize::from(*y != first);
+        sums[class] += w;
+        counts[class] += 1.0;
+    }
+    let mean = [sums[0] / counts[0].max(1.0), sums[1] / counts[1].max(1.0)];
+    let of_class = start.y.iter().map(|y| mean[usize::from(*y != first)]);
+    match sharing {
+        Sharing::Hybrid => of_class.zip(own).map(|(class, own)| class * own).collect(),
+        Sharing::Sample | Sharing::Class => of_class.collect(),
+    }
+}
+
+/// Anderson's method for `u = G(u)`: the combination of past steps that would have left the smallest residual.
+#[derive(Debug, Default)]
+struct Anderson {
+    last: Option<(Vec<f64>, Vec<f64>)>,
+    /// Differences of residuals `f = G(u) − u`, and of `G`, newest last.
+    df: Vec<Vec<f64>>,
+    dg: Vec<Vec<f64>>,
+}
+
+impl Anderson {
+    fn step(&mut self, u: Vec<f64>, g: Vec<f64>) -> Vec<f64> {
+        let minus = |a: &[f64], b: &[f64]| -> Vec<f64> { a.iter().zip(b).map(|(a, b)| a - b).collect() };
+        let f = minus(&g, &u);
+        if let Some((last_f, last_g)) = &self.last {
+            self.df.push(minus(&f, last_f));
+            self.dg.push(minus(&g, last_g));
+            if self.df.len() > MEMORY {
+                self.df.remove(0);
+                self.dg.remove(0);
+            }
+        }
+        let mut next = g.clone();
+        let m = self.df.len();
+        if m > 0 {
+            let gram: Vec<f64> = (0..m * m).map(|ij| dot(&self.df[ij / m], &self.df[ij % m])).collect();
+            let right: Vec<f64> = self.df.iter().map(|d| dot(d, &f)).collect();
+            match Cholesky::new(&gram, m) {
+                Ok(factor) => {
+                    for (gamma, dg) in factor.solve(&right).iter().zip(&self.dg) {
+                        axpy(-gamma, dg, &mut next);
+                    }
+                }
+                // The past says nothing new: start again from the plain step.
+                Err(_) => {
+                    self.df.clear();
+                    self.dg.clear();
+                }
+            }
+        }
+        self.last = Some((f, g));
+        next
+    }
+}

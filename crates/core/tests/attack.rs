@@ -1,0 +1,267 @@
+//! Attacks against themselves played the slow way: one refit per candidate, one model per trial, definitions only.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+#[allow(dead_code, reason = "every test binary uses its part")]
+mod dense;
+
+use dense::{Dense, Draws};
+use leakscope_core::Error;
+use leakscope_core::attack::{Attack, Options, Secret, attack, candidate_models};
+use leakscope_core::glm::{Family, Fit, fit};
+use leakscope_core::random::Seeded;
+
+/// Two numbers, a category of three levels (last one dropped), an intercept if asked for.
+fn table(family: Family, n: usize, intercept: bool, weighted: bool) -> (Dense, Secret) {
+    let mut draws = Draws(family as u64 + 31);
+    let p = 4 + usize::from(intercept);
+    let (mut x, mut y, mut counts) = (vec![], vec![], [0; 3]);
+    for _ in 0..n {
+        let level = (draws.uniform() * draws.uniform() * 3.0) as usize;
+        counts[level] += 1;
+        let row = [draws.normal(), draws.normal(), f64::from(level == 0), f64::from(level == 1), 1.0];
+        let z = 0.6 * row[0] - 0.3 * row[1] + [0.9, -0.5, 0.2][level] + 0.5 * draws.normal();
+        y.push(match family {
+            Family::Linear => z,
+            Family::Logistic => f64::from(u8::from(z > 0.2)),
+            Family::Poisson => (0.6 * z).exp().round(),
+        });
+        x.extend_from_slice(&row[..p]);
+    }
+    let weight = if weighted { (0..n).map(|_| 0.3 + 2.0 * draws.uniform()).collect() } else { vec![] };
+    let data = Dense { family, intercept, l2: 0.01, p, x, y, weight, w: vec![] };
+    let secret = Secret::category(2..4, vec![1.0, 0.0, 0.0, 1.0, 0.0, 0.0], &counts).unwrap();
+    (data, secret)
+}
+
+fn model(data: &Dense) -> Fit {
+    fit(&data.rows(64), data.family, data.penalty()).unwrap()
+}
+
+fn with_candidate(data: &Dense, secret: &Secret, i: usize, m: usize) -> Dense {
+    let mut changed = data.clone();
+    changed.x[i * data.p + 2..i * data.p + 4].copy_from_slice(secret.candidate(m));
+    changed
+}
+
+#[test]
+fn models_with_a_candidate_in_place_are_those_of_refits() {
+    for family in [Family::Linear, Family::Logistic, Family::Poisson] {
+        for (intercept, weighted) in [(true, false), (false, true)] {
+            let (data, secret) = table(family, 90, intercept, weighted);
+            let best = model(&data);
+            let models = candidate_models(&data.rows(40), &best, &secret).unwrap();
+            assert_eq!(models.len(), 90 * 3);
+            for i in 0..90 {
+                for m in 0..3 {
+                    let refit = model(&with_candidate(&data, &secret, i, m));
+                    for (a, b) in models[i * 3 + m].iter().zip(&refit.w) {
+                        assert!(
+                            (a - b).abs() < 1e-9,
+                            "{family:?} {intercept} record {i} candidate {m}: {a} {b}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A handful of records, strong leverage: rank-two Newton need not contract there, and the answer must still be right.
+#[test]
+fn candidates_of_influential_records_are_exact_too() {
+    let x = [8.0, 1.0, 0.0, -6.0, 0.0, 1.0, 0.5, 0.0, 0.0, 7.0, 0.0, 1.0, -0.5, 1.0, 0.0, 0.1, 0.0, 0.0];
+    let y = [3.0, 0.0, 1.0, 9.0, 0.0, 2.0];
+    let data = Dense {
+        family: Family::Poisson,
+        intercept: false,
+        l2: 0.05,
+        p: 3,
+        x: x.to_vec(),
+        y: y.to_vec(),
+        weight: vec![],
+        w: vec![],
+    };
+    let secret = Secret::category(1..3, vec![1.0, 0.0, 0.0, 1.0, 0.0, 0.0], &[2, 2, 2]).unwrap();
+    let models = candidate_models(&data.rows(6), &model(&data), &secret).unwrap();
+    for i in 0..6 {
+        for m in 0..3 {
+            let mut changed = data.clone();
+            changed.x[i * 3 + 1..i * 3 + 3].copy_from_slice(secret.candidate(m));
+            let refit = model(&changed);
+            assert!(models[i * 3 + m].iter().zip(&refit.w).all(|(a, b)| (a - b).abs() < 1e-8), "{i} {m}");
+        }
+    }
+}
+
+/// Accuracy of every attacker by its definition.
+fn slowly(data: &Dense, secret: &Secret, options: &Options) -> Vec<f64> {
+    let (n, p, t) = (data.n(), data.p, options.trials);
+    let best = model(data);
+    let noise = Seeded::new(options.seed).normals(p * t);
+    let refits: Vec<Vec<f64>> =
+        (0..n * 3).map(|c| model(&with_candidate(data, secret, c / 3, c % 3)).w).collect();
+    let dot = |a: &[f64], b: &[f64]| -> f64 { a.iter().zip(b).map(|(a, b)| a * b).sum() };
+    let log_prior: Vec<f64> = secret.prior().iter().map(|p| p.ln()).collect();
+    let classes = data.family == Family::Logistic;
+    let mut accuracies = vec![];
+    for &attack in &options.attacks {
+        for &sigma in &options.sigmas {
+            let mut hits = 0;
+            for trial in 0..t {
+                let w: Vec<f64> = (0..p).map(|j| best.w[j] + sigma * noise[j * t + trial]).collect();
+                let released = Dense { w: w.clone(), ..data.clone() };
+                let squares: f64 = (0..n).map(|i| (dot(data.row(i), &w) - data.y[i]).powi(2)).sum();
+                let mut confusion = [[0.0_f64; 2]; 2];
+                for i in 0..n {
+                    confusion[usize::from(data.y[i] > 0.0)][usize::from(dot(data.row(i), &w) >= 0.0)] += 1.0;
+                }
+                for i in 0..n {
+                    let scores: Vec<f64> = (0..3)
+                        .map(|m| {
+                            let model = &refits[i * 3 + m];
+                            let distance: f64 = w.iter().zip(model).map(|(a, b)| (a - b).powi(2)).sum();
+                            match attack {
+                                Attack::WhiteBox => -distance,
+                                Attack::WhiteBoxPrior => log_prior[m] - distance / (2.0 * sigma * sigma),
+                                Attack::BlackBox => {
+                                    let z = dot(with_candidate(data, secret, i, m).row(i), &w);
+                                    log_prior[m]
+                                        + match data.family {
+                                            _ if classes => {
+                                                let row = confusion[usize::from(data.y[i] > 0.0)];
+                                                (row[usize::from(z >= 0.0)] / (row[0] + row[1])).ln()
+                                            }
+                                            Family::Poisson => data.y[i] * z - z.exp(),
+                                            _ => -(z - data.y[i]).powi(2) / (2.0 * squares / n as f64),
+                                        }
+                                }
+                                Attack::Informed => {
+                                    // The gradient of everybody else, and the record that cancels it.
+                                    let mut g = vec![0.0; p];
+                                    for j in (0..n).filter(|&j| j != i) {
+                                        let r = released.omega(j) * released.terms(j).0;
+                                        (0..p).for_each(|k| g[k] -= r * data.row(j)[k]);
+                                    }
+                                    (0..data.d()).for_each(|k| g[k] -= n as f64 * data.l2 * w[k]);
+                                    let distance = |scale: f64| -> f64 {
+                                        let c = secret.candidate(m);
+                                        (0..2).map(|k| (g[2 + k] / scale - c[k]).powi(2)).sum()
+                                    };
+                                    if data.intercept {
+                                        -distance(g[p - 1])
+                                    } else {
+                                        // (g/s) must have residual s/ω: both roots, the better for each candidate.
+                                        let (o, y) = (data.omega(i), data.y[i]);
+                                        let root = (o * o * y * y + 4.0 * o * dot(&w, &g)).max(0.0).sqrt();
+                                        let roots = [(-o * y + root) / 2.0, (-o * y - root) / 2.0];
+                                        -distance(roots[0]).min(distance(roots[1]))
+                                    }
+                                }
+                            }
+                        })
+                        .collect();
+                    let guess = (0..3).rev().max_by(|&a, &b| scores[a].total_cmp(&scores[b])).unwrap();
+                    hits += usize::from(Some(guess) == secret.truth(data.row(i)));
+                }
+            }
+            accuracies.push(hits as f64 / (n * t) as f64);
+        }
+    }
+    accuracies
+}
+
+#[test]
+fn every_attack_is_its_definition() {
+    for family in [Family::Linear, Family::Logistic, Family::Poisson] {
+        for intercept in [true, false] {
+            let (data, secret) = table(family, 60, intercept, true);
+            let mut attacks = Attack::ALL.to_vec();
+            if !intercept && family != Family::Linear {
+                attacks.pop();
+            }
+            let options =
+                Options { attacks, sigmas: vec![0.003, 0.05, 0.6], trials: 7, seed: 5, two_class: false };
+            let found = attack(&data.rows(25), &model(&data), &secret, &options, &[]).unwrap();
+            let expected = slowly(&data, &secret, &options);
+            for (outcome, expected) in found.results.iter().zip(&expected) {
+                // A guess that is decided by rounding may differ: one in 420.
+                assert!(
+                    (outcome.accuracy.value - expected).abs() < 0.003,
+                    "{family:?} {outcome:?} {expected}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn without_noise_the_white_box_wins_and_under_much_noise_the_prior_is_all_there_is() {
+    let (data, secret) = table(Family::Linear, 300, true, false);
+    let options = Options {
+        attacks: Attack::ALL.to_vec(),
+        sigmas: vec![1e-7, 1e5],
+        trials: 30,
+        seed: 1,
+        two_class: false,
+    };
+    let parts: Vec<u8> = (0..300).map(|i| (i / 30) as u8).collect();
+    let found = attack(&data.rows(100), &model(&data), &secret, &options, &parts).unwrap();
+    let at =
+        |a: Attack, sigma: f64| found.results.iter().find(|r| r.attack == a && r.sigma == sigma).unwrap();
+    for a in [Attack::WhiteBox, Attack::WhiteBoxPrior, Attack::Informed] {
+        assert!(at(a, 1e-7).accuracy.value > 0.99, "{a:?} {:?}", at(a, 1e-7));
+    }
+    assert!((at(Attack::WhiteBoxPrior, 1e5).accuracy.value - found.baseline).abs() < 1e-12);
+    let adv = &at(Attack::WhiteBoxPrior, 1e5).advantage;
+    assert!(adv.value.abs() < 1e-12 && at(Attack::WhiteBox, 1e5).advantage.value < 0.0);
+    let free = at(Attack::WhiteBox, 1e5);
+    assert!(free.accuracy.ci_low <= free.accuracy.value && free.accuracy.value <= free.accuracy.ci_high);
+    let p = found.prior_max;
+    assert!((free.advantage.value - (free.accuracy.value - p) / (1.0 - p)).abs() < 1e-12);
+    // Parts add up to the whole.
+    assert_eq!(found.by_part.len(), 20);
+    let of_parts: f64 =
+        found.by_part.iter().filter(|r| r.sigma == 1e5).map(|r| r.accuracy.value * r.records as f64).sum();
+    assert!((of_parts / 300.0 - free.accuracy.value).abs() < 1e-12);
+}
+
+#[test]
+fn a_number_in_bins_is_a_secret_too() {
+    let (data, _) = table(Family::Linear, 200, true, false);
+    let counts = (0..200).fold([0, 0], |mut c, i| {
+        c[usize::from(data.row(i)[0] >= 0.0)] += 1;
+        c
+    });
+    let secret = Secret::bins(0, vec![-0.8, 0.8], vec![0.0], &counts).unwrap();
+    let options =
+        Options { attacks: vec![Attack::WhiteBox], sigmas: vec![1e-9], trials: 2, seed: 1, two_class: false };
+    let found = attack(&data.rows(200), &model(&data), &secret, &options, &[]).unwrap();
+    assert_eq!((found.records, found.left_out), (200, 0));
+    assert!(found.results[0].accuracy.value > 0.9, "{:?}", found.results[0]);
+}
+
+#[test]
+fn nonsense_is_refused() {
+    let (data, secret) = table(Family::Logistic, 40, false, false);
+    let best = model(&data);
+    let options =
+        Options { attacks: vec![Attack::WhiteBox], sigmas: vec![0.1], trials: 2, seed: 1, two_class: true };
+    let run = |o: &Options, s: &Secret, parts: &[u8]| attack(&data.rows(9), &best, s, o, parts);
+    for sigma in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        let o = Options { sigmas: vec![sigma], ..options.clone() };
+        assert!(matches!(run(&o, &secret, &[]), Err(Error::OutOfRange { what: "sigma", .. })));
+    }
+    assert!(run(&Options { trials: 0, ..options.clone() }, &secret, &[]).is_err());
+    assert!(run(&Options { attacks: vec![Attack::Informed], ..options.clone() }, &secret, &[]).is_err());
+    assert!(run(&options, &secret, &[0; 3]).is_err());
+    assert!(Secret::category(2..4, vec![1.0, 0.0], &[40]).is_err());
+    assert!(Secret::category(2..4, vec![1.0, 0.0, 0.0, 1.0], &[40, 0]).is_err());
+    assert!(Secret::bins(0, vec![0.0, 1.0], vec![], &[1, 1]).is_err());
+    let beyond = Secret::category(3..5, vec![1.0, 0.0, 0.0, 1.0], &[20, 20]).unwrap();
+    assert!(matches!(run(&options, &beyond, &[]), Err(Error::Shape { .. })));
+    // Two of the three levels as candidates: the third's records are left out, not guessed wrong.
+    let two = Secret::category(2..4, vec![1.0, 0.0, 0.0, 1.0], &[20, 20]).unwrap();
+    let found = run(&options, &two, &[]).unwrap();
+    assert!(found.left_out > 0 && found.left_out + found.records == 40);
+}

@@ -1,0 +1,322 @@
+//! The page of the attacks: what was guessed, against a guess without the model, as observed and no more.
+
+use super::head::tile;
+use super::shell;
+use crate::attack::{Attack, AttackResult};
+use crate::chart::{Axis, Line, Lines, Point, patterns};
+use crate::format;
+use crate::html::{Cell, Kind, card, escape, list, numbers, table, words};
+
+const NAMES: [(&str, &str, usize); 4] = [
+    ("white-box", "white box", 0),
+    ("white-box-prior", "white box with prior", 1),
+    ("black-box", "black box", 4),
+    ("informed", "informed adversary", 3),
+];
+
+fn shown(attack: &str) -> (&str, usize) {
+    NAMES.iter().find(|n| n.0 == attack).map_or((attack, 6), |n| (n.1, n.2))
+}
+
+/// Attacks as one self-contained HTML page.
+pub fn attack_page(a: &Attack) -> String {
+    let warnings = match a.warnings.is_empty() {
+        true => String::new(),
+        false => format!(
+            "<section class=\"warnings\" aria-label=\"Warnings\"><h2>{}</h2>{}</section>\n",
+            format::counted(a.warnings.len() as u64, "warning"),
+            list(&a.warnings)
+        ),
+    };
+    let body = format!(
+        "{}<main>\n<header><div class=\"top\"><p class=\"eyebrow\">Leakscope attack</p></div><h1>Guessing {} from {}</h1>\
+         <p class=\"meta\">{} · {} · seed {}</p></header>\n{}{}{warnings}{}{}{}{}{}</main>\n",
+        patterns(),
+        escape(&a.secret.name),
+        escape(&a.subject.title()),
+        escape(&a.subject.facts()),
+        format::counted(a.trials, "trial"),
+        a.seed,
+        verdict(a),
+        tiles(a),
+        curves(a),
+        deciles(a),
+        utility(a),
+        numbers_table(a),
+        rests_on(a)
+    );
+    shell(&format!("Leakscope attack: {}", a.subject.title()), &body)
+}
+
+/// The strongest of some attackers at each σ, smallest σ first.
+fn strongest(a: &Attack, of: impl Fn(&AttackResult) -> bool) -> Vec<&AttackResult> {
+    let mut sigmas: Vec<f64> = a.results.iter().map(|r| r.sigma).collect();
+    sigmas.sort_by(f64::total_cmp);
+    sigmas.dedup();
+    let at = |sigma: f64| {
+        let results = a.results.iter().filter(|r| r.sigma == sigma && of(r));
+        results.max_by(|x, y| x.accuracy.value.total_cmp(&y.accuracy.value))
+    };
+    sigmas.into_iter().filter_map(at).collect()
+}
+
+/// Ahead of the guess by more than chance and by more than a hundredth.
+fn ahead(r: &AttackResult) -> bool {
+    r.advantage.ci_low > 0.01
+}
+
+/// What leaks about training records and what the model says about anybody are two things: the black box would do as
+/// well against people who are not in the table.
+fn verdict(a: &Attack) -> String {
+    let black_box = |r: &AttackResult| r.attack == "black-box";
+    let leaks = strongest(a, |r| !black_box(r));
+    let (mut said, mut class, mut level) = (String::new(), "good", "No attack beat the guess");
+    if let Some(worst) = leaks.first() {
+        said = format!(
+            "<p>At the smallest noise tried, σ = {}, the {} guessed {} of <b>{}</b> of {} right; guessing the most frequent \
+             value gets <b>{}</b>.</p>\n",
+            format::setting(worst.sigma),
+            escape(shown(&worst.attack).0),
+            escape(&a.secret.name),
+            format::share(worst.accuracy.value),
+            format::counted(a.records, "record"),
+            format::share(a.baseline.accuracy)
+        );
+        match leaks.iter().rev().take_while(|r| !ahead(r)).last() {
+            Some(r) if r.sigma == worst.sigma => {}
+            Some(r) => {
+                said.push_str(&format!(
+                    "<p>From σ = {} on (mean η {}) no attacker who goes for the training record is clearly ahead of that \
+                     guess.</p>\n",
+                    format::setting(r.sigma),
+                    format::number(r.eta_mean)
+                ));
+                (class, level) = ("care", "Attacks succeed at small noise");
+            }
+            None => {
+                said.push_str("<p>Every noise tried leaves an attack that is ahead of that guess.</p>\n");
+                (class, level) = ("bad", "Attacks succeed at every noise tried");
+            }
+        }
+    }
+    if let (Some(first), Some(last)) = (strongest(a, black_box).first(), strongest(a, black_box).last()) {
+        said.push_str(&format!(
+            "<p>The black box guessed {} at the smallest noise and {} at the largest. It uses what the model says about \
+             anybody, in the table or not, so noise that protects records need not stop it.</p>\n",
+            format::share(first.accuracy.value),
+            format::share(last.accuracy.value)
+        ));
+    }
+    said.push_str(
+        "<p>These are the results of particular attacks. A better attack may do better: this is no guarantee.</p>\n",
+    );
+    format!(
+        "<section class=\"verdict {class}\" aria-label=\"Verdict\"><p class=\"level\">{level}</p>\n{said}</section>\n"
+    )
+}
+
+fn tiles(a: &Attack) -> String {
+    let candidates = a
+        .secret
+        .candidates
+        .iter()
+        .map(|c| format!("{} {}", c.name, format::share(c.prior)))
+        .collect::<Vec<_>>();
+    let all = [
+        tile(&format::share(a.baseline.accuracy), "right by guessing the most frequent value"),
+        tile(&format::count(a.records), "records attacked, each with all values but this one known"),
+        tile(&format::count(a.secret.candidates.len() as u64), &format!("values: {}", candidates.join(", "))),
+        tile(&format::seconds(a.seconds), "for all records, candidates, trials and noise scales"),
+    ];
+    format!("<div class=\"tiles n4\">\n{}</div>\n", all.concat())
+}
+
+fn result_lines(a: &Attack, x: impl Fn(&AttackResult) -> f64, advantage: bool) -> Vec<Line> {
+    let mut lines = vec![];
+    for (key, name, slot) in NAMES {
+        let points: Vec<Point> = a
+            .results
+            .iter()
+            .filter(|r| r.attack == key)
+            .map(|r| {
+                let o = if advantage { &r.advantage } else { &r.accuracy };
+                Point { x: x(r), y: o.value, interval: Some((o.ci_low, o.ci_high)) }
+            })
+            .collect();
+        if !points.is_empty() {
+            lines.push(Line { name: name.into(), slot, points });
+        }
+    }
+    lines
+}
+
+/// Fig. 6: accuracy against σ and against mean η.
+fn curves(a: &Attack) -> String {
+    let chart = |title: &str, y: &str, lines: Vec<Line>, level: (f64, String)| {
+        Lines {
+            x: Axis { title, log: true },
+            y: Axis { title: y, log: false },
+            lines,
+            levels: vec![level],
+            y_domain: None,
+            described: format!(
+                "{y} against {title}, one curve for each attack, with 95% intervals over trials."
+            ),
+        }
+        .draw()
+    };
+    let guess = || (a.baseline.accuracy, "guess without the model".to_owned());
+    let sigma = "noise on every coefficient, σ";
+    let left = chart(sigma, "share guessed right", result_lines(a, |r| r.sigma, false), guess());
+    let eta = format!("mean η of {}", a.secret.name);
+    let right = chart(&eta, "share guessed right", result_lines(a, |r| r.eta_mean, false), guess());
+    let under = chart(sigma, "advantage", result_lines(a, |r| r.sigma, true), (0.0, "no advantage".into()));
+    let lead = "Shaded: 95% intervals over trials. All records of a trial share one noise vector, so trials and not records \
+                are what is independent. Advantage is (accuracy − p*)/(1 − p*), p* the largest prior probability (Guo \
+                2023, eq. 1); attackers without the prior can fall below zero.";
+    let body = format!(
+        "<div class=\"two\"><div>{left}</div><div>{right}</div></div><div class=\"narrow\">{under}</div>"
+    );
+    card("curves", "How often the guess is right", &[Kind::Observed], lead, &body)
+}
+
+/// Fig. 7b and 7d: the white box by decile, before and after balancing.
+fn deciles(a: &Attack) -> String {
+    let mut sigmas: Vec<f64> = a.deciles.iter().map(|d| d.sigma).collect();
+    sigmas.sort_by(f64::total_cmp);
+    sigmas.dedup();
+    // Where deciles differ most before balancing: the middle of the transition.
+    let spread = |sigma: f64| {
+        let values =
+            || a.deciles.iter().filter(move |d| d.sigma == sigma && !d.balanced).map(|d| d.accuracy.value);
+        values().fold(0.0, f64::max) - values().fold(1.0, f64::min)
+    };
+    let Some(sigma) = sigmas.into_iter().max_by(|x, y| spread(*x).total_cmp(&spread(*y))) else {
+        return String::new();
+    };
+    let line = |balanced: bool, name: &str, slot: usize| Line {
+        name: name.into(),
+        slot,
+        points: a
+            .deciles
+            .iter()
+            .filter(|d| d.sigma == sigma && d.balanced == balanced)
+            .map(|d| Point {
+                x: d.decile as f64,
+                y: d.accuracy.value,
+                interval: Some((d.accuracy.ci_low, d.accuracy.ci_high)),
+            })
+            .collect(),
+    };
+    let mut lines = vec![line(false, "before balancing", 0)];
+    let after = line(true, "after balancing", 1);
+    let lead = match &a.balance {
+        Some(b) => format!(
+            "Records in tenths by their η before balancing, at σ = {}. Balancing ({}) took the spread of η from {} to {} \
+             of its mean.",
+            format::setting(sigma),
+            format::counted(b.iterations as u64, "iteration"),
+            format::share(b.spread_before),
+            format::share(b.spread_after)
+        ),
+        None => format!(
+            "Records in tenths by their η, at σ = {}: the records that leak most are guessed most often. --balance shows \
+             what reweighting does about it.",
+            format::setting(sigma)
+        ),
+    };
+    if !after.points.is_empty() {
+        lines.push(after);
+    }
+    let chart = Lines {
+        x: Axis { title: "tenth of the records by η", log: false },
+        y: Axis { title: "share guessed right by the white box", log: false },
+        lines,
+        levels: vec![],
+        y_domain: None,
+        described: "Accuracy of the white box by decile of η.".into(),
+    };
+    let body = format!("<div class=\"narrow\">{}</div>", chart.draw());
+    card("deciles", "Who is guessed", &[Kind::Observed], &lead, &body)
+}
+
+fn utility(a: &Attack) -> String {
+    let Some(u) = &a.utility else { return String::new() };
+    let points = u.points.iter().map(|&(x, y)| Point { x, y, interval: None }).collect();
+    let gap = (u.without_noise - u.constant_model).abs();
+    let (lo, hi) = (u.without_noise.min(u.constant_model), u.without_noise.max(u.constant_model));
+    let chart = Lines {
+        x: Axis { title: "noise on every coefficient, σ", log: true },
+        y: Axis { title: &u.metric, log: false },
+        lines: vec![Line { name: u.metric.clone(), slot: 0, points }],
+        levels: vec![
+            (u.without_noise, "without noise".into()),
+            (u.constant_model, "a model without columns".into()),
+        ],
+        y_domain: Some([lo - 0.3 * gap, hi + 0.7 * gap]),
+        described: format!("{} on held-out rows against σ.", u.metric),
+    };
+    let lead = "Expected over the noise, exactly, on rows that the model was not fitted to. Where the curve leaves the frame \
+                it stays on its edge.";
+    card(
+        "utility",
+        "What the noise costs",
+        &[Kind::Measured],
+        lead,
+        &format!("<div class=\"narrow\">{}</div>", chart.draw()),
+    )
+}
+
+fn numbers_table(a: &Attack) -> String {
+    let heads = [
+        words("attack"),
+        words("model"),
+        numbers("σ"),
+        numbers("mean η"),
+        numbers("right"),
+        numbers("95% interval"),
+        numbers("advantage"),
+    ];
+    let rows: Vec<Vec<Cell>> = a
+        .results
+        .iter()
+        .chain(&a.results_balanced)
+        .map(|r| {
+            let o = &r.accuracy;
+            vec![
+                Cell::name(shown(&r.attack).0),
+                Cell::text(if r.balanced { "balanced" } else { "as fitted" }),
+                Cell::number(r.sigma),
+                Cell::number(r.eta_mean),
+                Cell::sorted(format::share(o.value), o.value),
+                Cell::sorted(format!("{} – {}", format::share(o.ci_low), format::share(o.ci_high)), o.ci_low),
+                Cell::sorted(format::number(r.advantage.value), r.advantage.value),
+            ]
+        })
+        .collect();
+    let body = table("sortable filterable tall", "All results", &heads, &rows);
+    card("results", "All results", &[Kind::Observed], "", &body)
+}
+
+fn rests_on(a: &Attack) -> String {
+    let items = [
+        "White box: knows every other value of the table, how the model was trained, the weights, and the released \
+         coefficients; picks the candidate whose refitted model is nearest (Hannun 2021, eq. 30). Refits are exact."
+            .to_owned(),
+        "White box with prior: weighs that by how frequent each value is (Guo 2023, A.3). No \
+         attacker does better on secrets that do not depend on the other values; what they do tell is left to the black box."
+            .to_owned(),
+        "Black box: sees the record’s other values, its label, predictions of the released model and how often or by how \
+         much it errs on the training rows (Fredrikson 2014)."
+            .to_owned(),
+        "Informed adversary: knows all other records but nothing of this one; solves the record that makes the released \
+         coefficients a minimum, then takes the nearest value (Balle 2022)."
+            .to_owned(),
+        format!(
+            "Noise: {} Gaussian vectors, the same for every σ, seed {}.",
+            format::count(a.trials),
+            a.seed
+        ),
+    ];
+    card("rests", "The attackers", &[], "", &list(&items))
+}
