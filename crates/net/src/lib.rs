@@ -4,21 +4,40 @@
 //! |---|---|---|
 //! | [`spec`], [`preset`] | a network as a file; the networks of the papers | |
 //! | [`network`] | layers, parameters, loss | |
+//! | [`data`] | records and labels, checked once | |
+//! | [`leak`] | what a record's gradient gives away: trace, η, PLIS | `JᵀJ/s²`, `J = ∂clip(g)/∂x` |
+//! | [`clip`] | hard and smooth clipping | `clip(g) = s(‖g‖) g` |
+//! | [`poisson`] | exact information under Poisson sampling | `s⁻²(A JᵀJ + (B−A) JᵀĝĝᵀJ)` |
+//! | [`renyi`] | the Rényi budget of one record | |
+//! | [`engine`] | batches: clipped gradients, evaluation | `Σ clip(gᵢ)` |
+//! | [`random`] | the generator: seeded, by purpose and step | |
 //! | [`device`] | buffers and kernels: the seam for a GPU | |
+//!
+//! A gradient is a pair (δ, a) of what came back and what went in, never an array of parameters per record
+//! (MATHS §5.1). Images are channels last.
 
-pub mod device;
-pub mod error;
+pub mod clip;
 #[cfg(test)]
 mod conformance;
+pub mod data;
+pub mod device;
+pub mod engine;
+pub mod error;
+mod lanczos;
 mod layer;
+pub mod leak;
 pub mod network;
 mod pass;
+pub mod poisson;
 pub mod preset;
 pub mod random;
 mod real;
+pub mod renyi;
 mod shape;
 pub mod spec;
 
+pub use clip::Clip;
+pub use data::Data;
 pub use error::{Error, Result};
 pub use network::Network;
 pub use real::Real;
