@@ -128,7 +128,8 @@ mod tests {
                 let nu = 0.0047 * f64::from(i);
                 for (j, &order) in ORDERS.iter().enumerate() {
                     let (found, exact) = (table.at(nu)[j], sampled_gaussian(q, nu, order).unwrap());
-                    assert!(found >= exact * (1.0 - 1e-9), "{q} {nu} {order}");
+                    // ln(1 + tiny) is only known to 1e-16 of 1
+                    assert!(found >= exact * (1.0 - 1e-9) - 1e-15, "{q} {nu} {order}: {found} {exact}");
                     assert!(found <= exact * 1.01 + 1e-12, "{q} {nu} {order}: {found} {exact}");
                 }
             }

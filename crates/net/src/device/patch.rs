@@ -2,7 +2,7 @@
 //! maximum is linear, so the same kernels carry values, tangents and what comes back.
 
 use super::{Buf, Device, Index, View};
-use crate::{Real, shape::Window};
+use crate::{Real, real::vectorised, shape::Window};
 
 impl<T: Real> Device<T> {
     /// Every patch as a row: images `(n, h, w, c)` → `(n·T, kh·kw·c)`.
@@ -43,8 +43,7 @@ impl<T: Real> Device<T> {
                     for ky in 0..kh {
                         if let Some(y) = win.row(oy, ky) {
                             let src = &patch[(ky * kw + from) * c..(ky * kw + to) * c];
-                            let dst = &mut image[(y * win.width + x0) * c..][..src.len()];
-                            dst.iter_mut().zip(src).for_each(|(d, &s)| *d += s);
+                            add_short(&mut image[(y * win.width + x0) * c..][..src.len()], src, T::ONE);
                         }
                     }
                 }
@@ -54,39 +53,26 @@ impl<T: Real> Device<T> {
 
     /// Mean under every window; padding counts as zeros.
     pub(crate) fn average_pool(&self, win: &Window, x: View<'_, T>, out: &mut Buf<T>) {
-        let c = win.channels;
         let scale = T::from_f64(1.0 / (win.kernel[0] * win.kernel[1]) as f64);
-        for (image, pooled) in x.0.chunks_exact(win.image()).zip(out.data.chunks_exact_mut(win.positions() * c)) {
-            for (t, cell) in pooled.chunks_exact_mut(c).enumerate() {
-                let (oy, ox) = (t / win.out[1], t % win.out[1]);
-                let (from, to, x0) = win.columns(ox);
-                cell.fill(T::ZERO);
-                for y in (0..win.kernel[0]).filter_map(|ky| win.row(oy, ky)) {
-                    for src in image[(y * win.width + x0) * c..][..(to - from) * c].chunks_exact(c) {
-                        cell.iter_mut().zip(src).for_each(|(d, &s)| *d += s);
-                    }
-                }
-                cell.iter_mut().for_each(|d| *d *= scale);
+        out.data.fill(T::ZERO);
+        let images = x.0.chunks_exact(win.image()).zip(out.data.chunks_exact_mut(win.positions() * win.channels));
+        vectorised(|| {
+            for (image, pooled) in images {
+                for_runs(win, |at, from, len| add_short(&mut pooled[at..at + len], &image[from..from + len], scale));
             }
-        }
+        });
     }
 
     /// The transpose of [`Device::average_pool`].
     pub(crate) fn average_unpool(&self, win: &Window, pooled: View<'_, T>, out: &mut Buf<T>) {
-        let c = win.channels;
         let scale = T::from_f64(1.0 / (win.kernel[0] * win.kernel[1]) as f64);
         out.data.fill(T::ZERO);
-        for (image, pooled) in out.data.chunks_exact_mut(win.image()).zip(pooled.0.chunks_exact(win.positions() * c)) {
-            for (t, cell) in pooled.chunks_exact(c).enumerate() {
-                let (oy, ox) = (t / win.out[1], t % win.out[1]);
-                let (from, to, x0) = win.columns(ox);
-                for y in (0..win.kernel[0]).filter_map(|ky| win.row(oy, ky)) {
-                    for dst in image[(y * win.width + x0) * c..][..(to - from) * c].chunks_exact_mut(c) {
-                        dst.iter_mut().zip(cell).for_each(|(d, &s)| *d += s * scale);
-                    }
-                }
+        let images = out.data.chunks_exact_mut(win.image());
+        vectorised(|| {
+            for (image, pooled) in images.zip(pooled.0.chunks_exact(win.positions() * win.channels)) {
+                for_runs(win, |at, from, len| add_short(&mut image[from..from + len], &pooled[at..at + len], scale));
             }
-        }
+        });
     }
 
     /// Position in the image of the largest value under every window (the first of equals; padding never wins).
@@ -136,8 +122,48 @@ impl<T: Real> Device<T> {
     }
 }
 
-/// A copy of a few values, without the call that `copy_from_slice` makes.
+/// Calls `f(output position, image position, length)` for every run of values that a kernel element touches side by
+/// side: whole lines where the window moves by one and there is no padding, the channels of a pixel otherwise.
+#[inline(always)]
+fn for_runs(win: &Window, mut f: impl FnMut(usize, usize, usize)) {
+    let c = win.channels;
+    for oy in 0..win.out[0] {
+        for y in (0..win.kernel[0]).filter_map(|ky| win.row(oy, ky)) {
+            let line = oy * win.out[1] * c;
+            if win.stride[1] == 1 && win.padding[1] == 0 {
+                for kx in 0..win.kernel[1] {
+                    f(line, (y * win.width + kx) * c, win.out[1] * c);
+                }
+            } else {
+                for ox in 0..win.out[1] {
+                    let (from, to, x0) = win.columns(ox);
+                    for x in x0..x0 + (to - from) {
+                        f(line + ox * c, (y * win.width + x) * c, c);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A copy of a few values: eights at a time, without the call that `copy_from_slice` makes.
 #[inline(always)]
 fn copy_short<T: Copy>(dst: &mut [T], src: &[T]) {
-    dst.iter_mut().zip(src).for_each(|(d, &s)| *d = s);
+    let (d8, d1) = dst.as_chunks_mut::<8>();
+    let (s8, s1) = src.as_chunks::<8>();
+    d8.iter_mut().zip(s8).for_each(|(d, s)| *d = *s);
+    d1.iter_mut().zip(s1).for_each(|(d, &s)| *d = s);
+}
+
+/// `d ← d + s·x`, a short row.
+#[inline(always)]
+fn add_short<T: Real>(dst: &mut [T], src: &[T], scale: T) {
+    let (d8, d1) = dst.as_chunks_mut::<8>();
+    let (s8, s1) = src.as_chunks::<8>();
+    for (d, s) in d8.iter_mut().zip(s8) {
+        for i in 0..8 {
+            d[i] += scale * s[i];
+        }
+    }
+    d1.iter_mut().zip(s1).for_each(|(d, &s)| *d += scale * s);
 }
