@@ -10,6 +10,8 @@
 //! | [`poisson`] | exact information under Poisson sampling | `s⁻²(A JᵀJ + (B−A) JᵀĝĝᵀJ)` |
 //! | [`renyi`] | the Rényi budget of one record | |
 //! | [`engine`] | batches: clipped gradients, evaluation | `Σ clip(gᵢ)` |
+//! | [`train`] | SGD, Adam, DP-SGD; what every record has given away so far | `Σ clip(gᵢ) + N(0, (σC)²I)` |
+//! | [`tensors`] | weights and checkpoints as safetensors | |
 //! | [`random`] | the generator: seeded, by purpose and step | |
 //! | [`device`] | buffers and kernels: the seam for a GPU | |
 //!
@@ -35,6 +37,8 @@ mod real;
 pub mod renyi;
 mod shape;
 pub mod spec;
+pub mod tensors;
+pub mod train;
 
 pub use clip::Clip;
 pub use data::Data;
