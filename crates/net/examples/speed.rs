@@ -36,7 +36,8 @@ fn main() -> Result<()> {
         Ok(best)
     };
     let n = batch as f64;
-    let gradient = time("clipped gradients", n, &|| clipped_gradient(&net, &data, &records, clip).map(|_| ()))?;
+    let gradient =
+        time("clipped gradients", n, &|| clipped_gradient(&net, &data, &records, clip).map(|_| ()))?;
     let run = |trace, plis: Plis, eta| {
         let what = Measure { trace, plis, eta, ..Measure::new(clip, 0.5, 1) };
         measure(&net, &data, &records, &what).map(|_| ())
@@ -49,7 +50,12 @@ fn main() -> Result<()> {
     println!("PLIS costs {:.2} clipped gradients", plis / gradient);
     let few: Vec<usize> = (0..batch.min(24)).collect();
     let t = Instant::now();
-    measure(&net, &data, &few, &Measure { trace: Trace::Exact, plis: Plis::Skip, ..Measure::new(clip, 0.5, 1) })?;
+    measure(
+        &net,
+        &data,
+        &few,
+        &Measure { trace: Trace::Exact, plis: Plis::Skip, ..Measure::new(clip, 0.5, 1) },
+    )?;
     println!("exact trace of 1,000     {:9.1} s", t.elapsed().as_secs_f64() * 1000.0 / few.len() as f64);
     let t = Instant::now();
     let what = Measure { trace: Trace::Skip, eta: Some(Spectral::default()), ..Measure::new(clip, 0.5, 1) };

@@ -103,7 +103,8 @@ mod tests {
     #[test]
     fn the_smooth_clip_stays_below_its_stated_norm_and_reaches_it() {
         let clip = Clip::Gelu { bound: 2.0 };
-        let longest = (1..100_000).map(|i| f64::from(i) * 1e-4).map(|n| n * clip.factor(n).0).fold(0.0, f64::max);
+        let longest =
+            (1..100_000).map(|i| f64::from(i) * 1e-4).map(|n| n * clip.factor(n).0).fold(0.0, f64::max);
         assert!(longest <= GELU_OVERSHOOT * 2.0 && longest > 1.115_218 * 2.0, "{longest}");
     }
 
@@ -124,6 +125,9 @@ mod tests {
             assert!(Clip::Hard { bound }.check().is_err());
             assert!(Clip::Gelu { bound }.check().is_err());
         }
-        assert_eq!(Clip::Gelu { bound: 1.0 }.factor(0.0).0, 1.0 / (1.0 - 0.5 * (1.0 - 0.682_689_492_137_086)));
+        assert_eq!(
+            Clip::Gelu { bound: 1.0 }.factor(0.0).0,
+            1.0 / (1.0 - 0.5 * (1.0 - 0.682_689_492_137_086))
+        );
     }
 }

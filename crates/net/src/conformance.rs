@@ -36,7 +36,9 @@ fn case(input: &[usize], layers: Vec<L>, loss: Loss, seed: u64) -> Case {
     let x = (0..RECORDS * net.input().len()).map(|_| rng.normal()).collect();
     let k = net.outputs();
     let y = match loss {
-        Loss::SoftmaxCrossEntropy => (0..RECORDS * k).map(|i| if i % k == i / k % k { 1.0 } else { 0.0 }).collect(),
+        Loss::SoftmaxCrossEntropy => {
+            (0..RECORDS * k).map(|i| if i % k == i / k % k { 1.0 } else { 0.0 }).collect()
+        }
         Loss::BinaryCrossEntropy => (0..RECORDS * k).map(|i| (i % 2) as f64).collect(),
         Loss::SquaredError => (0..RECORDS * k).map(|_| rng.normal()).collect(),
     };
@@ -92,7 +94,10 @@ fn conforms(name: &str, mut c: Case) {
             close(dot(&g[i], &v), fd, norm(&g[i]) * norm(&v), 1e-7, &format!("{name}: gradient"));
         }
         for gi in &g {
-            assert!(gi.iter().zip(&trained).all(|(g, t)| *t || *g == 0.0), "{name}: frozen parameters take no part");
+            assert!(
+                gi.iter().zip(&trained).all(|(g, t)| *t || *g == 0.0),
+                "{name}: frozen parameters take no part"
+            );
         }
     }
 
@@ -181,14 +186,8 @@ fn every_layer_conforms() {
         }
         other => other,
     };
-    let wide = L::Conv {
-        outputs: 7,
-        kernel: [3, 2],
-        stride: [2, 1],
-        padding: [1, 0],
-        bias: true,
-        frozen: false,
-    };
+    let wide =
+        L::Conv { outputs: 7, kernel: [3, 2], stride: [2, 1], padding: [1, 0], bias: true, frozen: false };
     let padded_pool = L::AveragePool { kernel: [3, 2], stride: [2, 1], padding: [1, 1] };
     let padded_max = L::MaxPool { kernel: [3, 2], stride: [2, 1], padding: [1, 1] };
     let cases: Vec<(&str, Vec<usize>, Vec<L>)> = vec![
@@ -230,7 +229,11 @@ fn every_layer_conforms() {
             ],
         ),
         ("residual first", vec![5], vec![L::Residual { layers: vec![L::dense(5), L::Tanh] }, L::dense(4)]),
-        ("pool and activation first", vec![6, 5, 2], vec![L::average_pool(2, 1), L::Tanh, L::Flatten, L::dense(4)]),
+        (
+            "pool and activation first",
+            vec![6, 5, 2],
+            vec![L::average_pool(2, 1), L::Tanh, L::Flatten, L::dense(4)],
+        ),
     ];
     for (seed, (name, input, layers)) in cases.into_iter().enumerate() {
         conforms(name, case(&input, layers, ce, seed as u64 + 1));
@@ -239,7 +242,8 @@ fn every_layer_conforms() {
 
 #[test]
 fn every_loss_conforms() {
-    for (seed, loss) in [Loss::SoftmaxCrossEntropy, Loss::BinaryCrossEntropy, Loss::SquaredError].into_iter().enumerate()
+    for (seed, loss) in
+        [Loss::SoftmaxCrossEntropy, Loss::BinaryCrossEntropy, Loss::SquaredError].into_iter().enumerate()
     {
         let layers = vec![L::dense(6), L::Tanh, L::dense(3)];
         conforms(&format!("{loss:?}"), case(&[4], layers, loss, 50 + seed as u64));

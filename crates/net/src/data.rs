@@ -79,7 +79,9 @@ impl<T: Real> Data<T> {
 
     /// Checks that a network takes these records and labels.
     pub fn check(&self, net: &Network<T>) -> Result<()> {
-        if self.input.len() != net.input().len() || (self.input != net.input() && self.input.dims().len() != 1) {
+        if self.input.len() != net.input().len()
+            || (self.input != net.input() && self.input.dims().len() != 1)
+        {
             return Err(Error::DoesNotChain {
                 layer: 0,
                 kind: "input",

@@ -80,7 +80,8 @@ pub(crate) fn clipped_gradient_with<T: Real>(
             let (x, y) = data.upload(dev, piece);
             let primal = net.primal(dev, x, y, piece.len());
             let n: Vec<f64> = primal.square.iter().map(|s| s.max(0.0).sqrt()).collect();
-            if let Some(i) = n.iter().zip(&primal.losses).position(|(n, l)| !n.is_finite() || !l.is_finite()) {
+            if let Some(i) = n.iter().zip(&primal.losses).position(|(n, l)| !n.is_finite() || !l.is_finite())
+            {
                 return Err(Error::NotFinite { what: "the gradient of a record", position: piece[i] });
             }
             let weights: Vec<f64> = n.iter().map(|&n| Clipped::new(clip, n).s).collect();

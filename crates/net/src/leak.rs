@@ -186,13 +186,23 @@ impl Measure {
             check(probes >= 2, "the number of probes", probes as f64, "at least 2, for a standard error")?;
         }
         if let Some(s) = self.eta {
-            check(s.tolerance > 0.0 && s.tolerance < 1.0, "the tolerance of eta", s.tolerance, "between 0 and 1")?;
+            check(
+                s.tolerance > 0.0 && s.tolerance < 1.0,
+                "the tolerance of eta",
+                s.tolerance,
+                "between 0 and 1",
+            )?;
             check(s.iterations >= 1, "the iterations of eta", s.iterations as f64, "at least 1")?;
         }
         if let Plis::Superpixels(groups) = &self.plis {
             check_len("the superpixels", groups.len(), net.input().len())?;
             let largest = groups.iter().max().copied().unwrap_or(0);
-            check((largest as usize) < groups.len(), "a superpixel number", f64::from(largest), "below the input size")?;
+            check(
+                (largest as usize) < groups.len(),
+                "a superpixel number",
+                f64::from(largest),
+                "below the input size",
+            )?;
         }
         Ok(())
     }
@@ -267,11 +277,18 @@ struct Piece<'a, T> {
 }
 
 impl<'a, T: Real> Piece<'a, T> {
-    fn new(net: &'a Network<T>, data: &Data<T>, dev: &mut Device<T>, ids: &[usize], what: &Measure) -> Result<Self> {
+    fn new(
+        net: &'a Network<T>,
+        data: &Data<T>,
+        dev: &mut Device<T>,
+        ids: &[usize],
+        what: &Measure,
+    ) -> Result<Self> {
         let (x, y) = data.upload(dev, ids);
         let primal = net.primal(dev, x, y, ids.len());
         let norms: Vec<f64> = primal.square.iter().map(|s| s.max(0.0).sqrt()).collect();
-        if let Some(i) = norms.iter().zip(&primal.losses).position(|(n, l)| !n.is_finite() || !l.is_finite()) {
+        if let Some(i) = norms.iter().zip(&primal.losses).position(|(n, l)| !n.is_finite() || !l.is_finite())
+        {
             return Err(Error::NotFinite { what: "the gradient of a record", position: ids[i] });
         }
         let clips = norms.iter().map(|&n| Clipped::new(what.clip, n)).collect();
@@ -282,7 +299,9 @@ impl<'a, T: Real> Piece<'a, T> {
     fn squares(&self, dev: &mut Device<T>, x: Option<Buf<T>>, y: Option<Buf<T>>) -> Vec<f64> {
         let pass = self.net.tangent(dev, &self.primal, x, y, false);
         let both = pass.cross.iter().zip(&pass.square).enumerate();
-        let out = both.map(|(i, (&c, &s))| self.precision * self.clips[i % self.norms.len()].square(c, s)).collect();
+        let out = both
+            .map(|(i, (&c, &s))| self.precision * self.clips[i % self.norms.len()].square(c, s))
+            .collect();
         pass.recycle(dev);
         out
     }
@@ -489,7 +508,13 @@ fn plis<T: Real>(p: &Piece<'_, T>, dev: &mut Device<T>, what: &Measure, out: &mu
     dev.put(y);
 }
 
-fn eta<T: Real>(p: &Piece<'_, T>, dev: &mut Device<T>, what: &Measure, spectral: Spectral, out: &mut [RecordLeak]) {
+fn eta<T: Real>(
+    p: &Piece<'_, T>,
+    dev: &mut Device<T>,
+    what: &Measure,
+    spectral: Spectral,
+    out: &mut [RecordLeak],
+) {
     let (n, d, k) = (out.len(), p.net.input().len(), p.net.outputs());
     let (secret, dim) = (what.label == Label::Secret, dimension(p.net, what.label));
     // streams apart from those of the probes

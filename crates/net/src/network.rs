@@ -92,7 +92,8 @@ impl<T: Real> Network<T> {
             return Err(Error::Version { what: "the network", found: spec.version, expected: SPEC_VERSION });
         }
         check(!spec.input.is_empty(), "the size of a record", 0.0, "at least 1")?;
-        let mut b = Builder { nodes: Vec::new(), parameters: 0, constants: 0, position: 0, statistics: Vec::new() };
+        let mut b =
+            Builder { nodes: Vec::new(), parameters: 0, constants: 0, position: 0, statistics: Vec::new() };
         let shape = b.layers(&spec.layers, spec.input)?;
         let Some(first) = b.nodes.iter().position(|n| n.trained) else {
             let reason = "no layer has parameters that are trained".to_owned();
@@ -136,7 +137,11 @@ impl<T: Real> Network<T> {
         check_len("the mean of a batch norm", mean.len(), s.mean.len())?;
         check_len("the variance of a batch norm", variance.len(), s.mean.len())?;
         if let Some(&v) = variance.iter().find(|v| **v < 0.0) {
-            return Err(Error::OutOfRange { what: "a variance of a batch norm", value: v, expected: "at least 0" });
+            return Err(Error::OutOfRange {
+                what: "a variance of a batch norm",
+                value: v,
+                expected: "at least 0",
+            });
         }
         (s.mean, s.variance) = (mean.to_vec(), variance.to_vec());
         self.write_constants();
@@ -310,9 +315,20 @@ impl<T: Real> Builder<T> {
             LayerSpec::Sigmoid => activation(Activation::Sigmoid),
             LayerSpec::BatchNorm { epsilon, frozen } => {
                 let affine = self.affine(shape);
-                check(epsilon >= 0.0 && epsilon.is_finite(), "epsilon of a batch norm", epsilon, "at least 0")?;
+                check(
+                    epsilon >= 0.0 && epsilon.is_finite(),
+                    "epsilon of a batch norm",
+                    epsilon,
+                    "at least 0",
+                )?;
                 let (mean, variance) = (vec![0.0; affine.channels], vec![1.0; affine.channels]);
-                self.statistics.push(Statistics { position: at, offset: self.constants, epsilon, mean, variance });
+                self.statistics.push(Statistics {
+                    position: at,
+                    offset: self.constants,
+                    epsilon,
+                    mean,
+                    variance,
+                });
                 self.push(at, BatchNorm { affine, constants: self.constants }, !frozen);
                 self.constants += 2 * affine.channels;
                 Ok(shape)

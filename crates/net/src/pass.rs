@@ -114,7 +114,13 @@ impl<T: Real> Network<T> {
     }
 
     /// `Σᵢ wᵢ gᵢ` added to `out`, an array of all parameters.
-    pub(crate) fn add_weighted(&self, dev: &mut Device<T>, primal: &Primal<T>, weights: &[f64], out: &mut Buf<T>) {
+    pub(crate) fn add_weighted(
+        &self,
+        dev: &mut Device<T>,
+        primal: &Primal<T>,
+        weights: &[f64],
+        out: &mut Buf<T>,
+    ) {
         let weights = dev.upload_f64(weights);
         let mut cx = self.context(dev, primal.records);
         for (node, tape) in self.nodes.iter().zip(&primal.tapes).filter(|(n, _)| n.trained) {
@@ -147,11 +153,12 @@ impl<T: Real> Network<T> {
         let delta = dev.loss_tangent(self.loss(), self.outputs(), prob, y, z.as_ref(), y_dot.as_ref());
         dev.put_some(z);
         dev.put_some(y_dot);
-        let back = self.tangent_backward(dev, primal, delta, None, &mut tangents, self.first, |cx, i, tangent| {
-            if let (true, Op::Layer(layer)) = (self.nodes[i].trained, &self.nodes[i].op) {
-                layer.add_products(cx, &primal.tapes[i], tangent, keep, &mut cross, &mut square);
-            }
-        });
+        let back =
+            self.tangent_backward(dev, primal, delta, None, &mut tangents, self.first, |cx, i, tangent| {
+                if let (true, Op::Layer(layer)) = (self.nodes[i].trained, &self.nodes[i].op) {
+                    layer.add_products(cx, &primal.tapes[i], tangent, keep, &mut cross, &mut square);
+                }
+            });
         dev.put_some(back);
         TangentPass { tangents, cross, square }
     }
@@ -177,7 +184,8 @@ impl<T: Real> Network<T> {
             None => dev.zeros(primal.records * self.outputs()),
         };
         dev.put_some(z);
-        let back = self.tangent_backward(dev, primal, delta, Some(&direction), &mut tangents, 0, |_, _, _| {});
+        let back =
+            self.tangent_backward(dev, primal, delta, Some(&direction), &mut tangents, 0, |_, _, _| {});
         tangents.into_iter().for_each(|t| t.recycle(dev));
         let input = back.unwrap_or_else(|| dev.zeros(primal.records * self.input().len()));
         (input, label)
@@ -243,7 +251,8 @@ impl<T: Real> Network<T> {
                     let dir = direction.and_then(|d| d(i));
                     let input = i > last || direction.is_some();
                     let tape = &primal.tapes[i];
-                    let back = layer.tangent_backward(&mut cx, tape, delta, dir.as_ref(), &mut tangents[i], input);
+                    let back =
+                        layer.tangent_backward(&mut cx, tape, delta, dir.as_ref(), &mut tangents[i], input);
                     visit(&mut cx, i, &mut tangents[i]);
                     match back {
                         Some(b) => delta = b,

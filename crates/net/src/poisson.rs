@@ -132,7 +132,9 @@ mod tests {
             }
             let n = f64::from(n);
             let (mean, error) = (m1 / n, ((m2 / n - (m1 / n).powi(2)) / n).sqrt());
-            let exact = coefficients(q, g / s).unwrap().trace((j[0] * j[0] + j[1] * j[1]) / (s * s), j[0] * j[0] / (s * s));
+            let exact = coefficients(q, g / s)
+                .unwrap()
+                .trace((j[0] * j[0] + j[1] * j[1]) / (s * s), j[0] * j[0] / (s * s));
             assert!((mean - exact).abs() < 4.5 * error, "q {q}: {mean} ± {error} against {exact}");
         }
     }

@@ -38,7 +38,13 @@ pub fn preset(name: &str, input: Shape, outputs: usize) -> Result<NetSpec> {
         "cnn-cifar" => {
             let mut layers = Vec::new();
             for width in [32, 64, 128] {
-                layers.extend([L::conv(width, 3, 1, 1), L::Tanh, L::conv(width, 3, 1, 1), L::Tanh, L::average_pool(2, 2)]);
+                layers.extend([
+                    L::conv(width, 3, 1, 1),
+                    L::Tanh,
+                    L::conv(width, 3, 1, 1),
+                    L::Tanh,
+                    L::average_pool(2, 2),
+                ]);
             }
             layers.extend([L::Flatten, L::dense(128), L::Tanh]);
             layers

@@ -313,7 +313,8 @@ mod tests {
 
     #[test]
     fn exp_tanh_erf_keep_their_stated_errors() {
-        let rows: Vec<Row> = serde_json::from_str(include_str!("../../../testdata/net/special.json")).unwrap();
+        let rows: Vec<Row> =
+            serde_json::from_str(include_str!("../../../testdata/net/special.json")).unwrap();
         let worst = |f: &dyn Fn(&Row) -> f64| rows.iter().map(f).fold(0.0, f64::max);
         let (single, double) = (f64::from(f32::EPSILON), f64::EPSILON);
         let found = [
@@ -324,7 +325,10 @@ mod tests {
             worst(&|r| ulps(f64::from(Real::erf(r.x as f32)), r.erf, single)),
             worst(&|r| ulps(Real::erf(r.x), r.erf, double)),
         ];
-        println!("exp {:.2} {:.2}, tanh {:.2} {:.2}, erf {:.2} {:.2}", found[0], found[1], found[2], found[3], found[4], found[5]);
+        println!(
+            "exp {:.2} {:.2}, tanh {:.2} {:.2}, erf {:.2} {:.2}",
+            found[0], found[1], found[2], found[3], found[4], found[5]
+        );
         for (found, stated) in found.iter().zip([1.5, 1.5, 2.5, 2.5, 0.6, 2.0]) {
             assert!(*found <= stated, "{found} against {stated}");
         }

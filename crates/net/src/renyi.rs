@@ -68,7 +68,9 @@ impl Table {
     pub fn at(&self, nu: f64) -> [f64; ORDERS.len()] {
         let x = nu / self.step;
         let i = x.floor() as usize;
-        let (Some(lo), Some(hi)) = (self.values.get(i), self.values.get(i + 1)) else { return at_all(self.q, nu * nu) };
+        let (Some(lo), Some(hi)) = (self.values.get(i), self.values.get(i + 1)) else {
+            return at_all(self.q, nu * nu);
+        };
         let edge = |j: usize| (j as f64 * self.step).powi(2);
         let t = (nu * nu - edge(i)) / (edge(i + 1) - edge(i));
         std::array::from_fn(|j| lo[j] + t * (hi[j] - lo[j]))

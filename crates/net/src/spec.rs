@@ -1,6 +1,9 @@
 //! A network as a small readable file (JSON): the shape of a record, the layers in order, the loss.
 
-use crate::{Shape, error::{Error, Result}};
+use crate::{
+    Shape,
+    error::{Error, Result},
+};
 use serde::{Deserialize, Serialize};
 
 /// Version of the file.

@@ -45,7 +45,8 @@ impl Tensors {
     pub fn insert<T: Real>(&mut self, name: &str, shape: &[usize], values: &[T]) {
         let mut bytes = Vec::with_capacity(values.len() * T::BYTES);
         values.iter().for_each(|v| v.write(&mut bytes));
-        self.arrays.insert(name.to_owned(), Array { dtype: T::DTYPE.to_owned(), shape: shape.to_vec(), bytes });
+        self.arrays
+            .insert(name.to_owned(), Array { dtype: T::DTYPE.to_owned(), shape: shape.to_vec(), bytes });
     }
 
     /// Names of the arrays.
@@ -90,7 +91,8 @@ impl Tensors {
 
     /// Reads a file's bytes.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        let (length, rest) = bytes.split_first_chunk::<8>().ok_or_else(|| bad("it is shorter than 8 bytes"))?;
+        let (length, rest) =
+            bytes.split_first_chunk::<8>().ok_or_else(|| bad("it is shorter than 8 bytes"))?;
         let length = usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX);
         if length > rest.len().min(LONGEST_HEADER) {
             return Err(bad("it is cut off, or no safetensors file"));
@@ -101,7 +103,8 @@ impl Tensors {
         let mut out = Self::default();
         for (name, value) in header {
             if name == "__metadata__" {
-                out.metadata = serde_json::from_value(value).map_err(|e| bad(format!("its metadata: {e}")))?;
+                out.metadata =
+                    serde_json::from_value(value).map_err(|e| bad(format!("its metadata: {e}")))?;
                 continue;
             }
             let entry: Entry = serde_json::from_value(value).map_err(|e| bad(format!("{name}: {e}")))?;

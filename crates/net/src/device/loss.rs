@@ -14,7 +14,13 @@ use crate::{Loss, Real};
 
 impl<T: Real> Device<T> {
     /// Losses of every record, δ, and what the tangents need again (p, or s). `z` and `y` are `(records, width)`.
-    pub(crate) fn loss(&mut self, kind: Loss, width: usize, z: View<'_, T>, y: View<'_, T>) -> (Vec<f64>, Buf<T>, Buf<T>) {
+    pub(crate) fn loss(
+        &mut self,
+        kind: Loss,
+        width: usize,
+        z: View<'_, T>,
+        y: View<'_, T>,
+    ) -> (Vec<f64>, Buf<T>, Buf<T>) {
         let (mut delta, mut prob) = (self.take(z.0.len()), self.take(z.0.len()));
         let rows = z.0.chunks_exact(width).zip(y.0.chunks_exact(width));
         let outs = delta.data.chunks_exact_mut(width).zip(prob.data.chunks_exact_mut(width));
@@ -25,7 +31,10 @@ impl<T: Real> Device<T> {
                 match kind {
                     Loss::SoftmaxCrossEntropy => {
                         // the maximum is taken out, so nothing overflows
-                        let top = z.iter().map(|z| z.to_f64()).fold(f64::NEG_INFINITY, |a, b| if b < a { a } else { b });
+                        let top = z
+                            .iter()
+                            .map(|z| z.to_f64())
+                            .fold(f64::NEG_INFINITY, |a, b| if b < a { a } else { b });
                         let total: f64 = zy.clone().map(|(z, _)| (z - top).exp()).sum();
                         let lse = top + total.ln();
                         let mass: f64 = zy.clone().map(|(_, y)| y).sum();
@@ -110,12 +119,20 @@ impl<T: Real> Device<T> {
     }
 
     /// The tangent of `∂ℓ/∂y` for a tangent of the output: `−(ż − p·ż)` for the softmax, `−ż` otherwise.
-    pub(crate) fn loss_label_tangent(&mut self, kind: Loss, width: usize, prob: View<'_, T>, z_dot: &Buf<T>) -> Buf<T> {
+    pub(crate) fn loss_label_tangent(
+        &mut self,
+        kind: Loss,
+        width: usize,
+        prob: View<'_, T>,
+        z_dot: &Buf<T>,
+    ) -> Buf<T> {
         let mut out = self.take(z_dot.data.len());
         let rows = z_dot.data.chunks_exact(width).zip(prob.0.chunks_exact(width).cycle());
         for (out, (z, p)) in out.data.chunks_exact_mut(width).zip(rows) {
             let mean = match kind {
-                Loss::SoftmaxCrossEntropy => T::from_f64(p.iter().zip(z).map(|(&p, &z)| (p * z).to_f64()).sum()),
+                Loss::SoftmaxCrossEntropy => {
+                    T::from_f64(p.iter().zip(z).map(|(&p, &z)| (p * z).to_f64()).sum())
+                }
                 Loss::BinaryCrossEntropy | Loss::SquaredError => T::ZERO,
             };
             out.iter_mut().zip(z).for_each(|(o, &z)| *o = mean - z);

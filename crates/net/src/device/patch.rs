@@ -9,7 +9,8 @@ impl<T: Real> Device<T> {
     pub(crate) fn im2col(&self, win: &Window, x: View<'_, T>, out: &mut Buf<T>) {
         let (c, [kh, kw], k) = (win.channels, win.kernel, win.patch());
         let whole = win.padding == [0, 0];
-        for (image, cols) in x.0.chunks_exact(win.image()).zip(out.data.chunks_exact_mut(win.positions() * k)) {
+        for (image, cols) in x.0.chunks_exact(win.image()).zip(out.data.chunks_exact_mut(win.positions() * k))
+        {
             for (oy, line) in cols.chunks_exact_mut(win.out[1] * k).enumerate() {
                 for (ox, patch) in line.chunks_exact_mut(k).enumerate() {
                     let (from, to, x0) = win.columns(ox);
@@ -36,7 +37,9 @@ impl<T: Real> Device<T> {
     pub(crate) fn col2im(&self, win: &Window, cols: View<'_, T>, out: &mut Buf<T>) {
         let (c, [kh, kw], k) = (win.channels, win.kernel, win.patch());
         out.data.fill(T::ZERO);
-        for (image, cols) in out.data.chunks_exact_mut(win.image()).zip(cols.0.chunks_exact(win.positions() * k)) {
+        for (image, cols) in
+            out.data.chunks_exact_mut(win.image()).zip(cols.0.chunks_exact(win.positions() * k))
+        {
             for (oy, line) in cols.chunks_exact(win.out[1] * k).enumerate() {
                 for (ox, patch) in line.chunks_exact(k).enumerate() {
                     let (from, to, x0) = win.columns(ox);
@@ -55,10 +58,13 @@ impl<T: Real> Device<T> {
     pub(crate) fn average_pool(&self, win: &Window, x: View<'_, T>, out: &mut Buf<T>) {
         let scale = T::from_f64(1.0 / (win.kernel[0] * win.kernel[1]) as f64);
         out.data.fill(T::ZERO);
-        let images = x.0.chunks_exact(win.image()).zip(out.data.chunks_exact_mut(win.positions() * win.channels));
+        let images =
+            x.0.chunks_exact(win.image()).zip(out.data.chunks_exact_mut(win.positions() * win.channels));
         vectorised(|| {
             for (image, pooled) in images {
-                for_runs(win, |at, from, len| add_short(&mut pooled[at..at + len], &image[from..from + len], scale));
+                for_runs(win, |at, from, len| {
+                    add_short(&mut pooled[at..at + len], &image[from..from + len], scale)
+                });
             }
         });
     }
@@ -70,7 +76,9 @@ impl<T: Real> Device<T> {
         let images = out.data.chunks_exact_mut(win.image());
         vectorised(|| {
             for (image, pooled) in images.zip(pooled.0.chunks_exact(win.positions() * win.channels)) {
-                for_runs(win, |at, from, len| add_short(&mut image[from..from + len], &pooled[at..at + len], scale));
+                for_runs(win, |at, from, len| {
+                    add_short(&mut image[from..from + len], &pooled[at..at + len], scale)
+                });
             }
         });
     }
@@ -105,7 +113,9 @@ impl<T: Real> Device<T> {
     pub(crate) fn gather(&self, win: &Window, index: &Index, x: View<'_, T>, out: &mut Buf<T>) {
         let cells = win.positions() * win.channels;
         let picks = index.data.chunks_exact(cells).cycle();
-        for ((image, out), pick) in x.0.chunks_exact(win.image()).zip(out.data.chunks_exact_mut(cells)).zip(picks) {
+        for ((image, out), pick) in
+            x.0.chunks_exact(win.image()).zip(out.data.chunks_exact_mut(cells)).zip(picks)
+        {
             out.iter_mut().zip(pick).for_each(|(o, &i)| *o = image[i as usize]);
         }
     }

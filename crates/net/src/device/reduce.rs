@@ -28,7 +28,14 @@ impl<T: Real> Device<T> {
     }
 
     /// As [`Device::sum_rows`] of the product `x ⊙ y`; the shorter operand repeats.
-    pub(crate) fn sum_rows_product(&self, rows: usize, width: usize, x: View<'_, T>, y: View<'_, T>, out: &mut Buf<T>) {
+    pub(crate) fn sum_rows_product(
+        &self,
+        rows: usize,
+        width: usize,
+        x: View<'_, T>,
+        y: View<'_, T>,
+        out: &mut Buf<T>,
+    ) {
         out.data.fill(T::ZERO);
         let len = (rows * width).max(1);
         let (xs, ys) = (x.0.chunks_exact(len).cycle(), y.0.chunks_exact(len).cycle());
@@ -40,7 +47,13 @@ impl<T: Real> Device<T> {
     }
 
     /// `out[offset..] += Σᵢ w[i]·x[i]` over equal blocks of `width`.
-    pub(crate) fn add_weighted_sum(&self, weights: View<'_, T>, x: View<'_, T>, out: &mut Buf<T>, offset: usize) {
+    pub(crate) fn add_weighted_sum(
+        &self,
+        weights: View<'_, T>,
+        x: View<'_, T>,
+        out: &mut Buf<T>,
+        offset: usize,
+    ) {
         let width = x.0.len() / weights.0.len().max(1);
         if width == 0 {
             return;

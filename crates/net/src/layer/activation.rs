@@ -22,7 +22,13 @@ impl<T: Real> Layer<T> for Nonlinear {
         x
     }
 
-    fn backward(&self, cx: &mut Context<'_, T>, tape: &mut Tape<T>, mut delta: Buf<T>, _: bool) -> Option<Buf<T>> {
+    fn backward(
+        &self,
+        cx: &mut Context<'_, T>,
+        tape: &mut Tape<T>,
+        mut delta: Buf<T>,
+        _: bool,
+    ) -> Option<Buf<T>> {
         if let (Some(d1), Some(d2)) = (&tape.first, &mut tape.second) {
             cx.dev.mul(d2, delta.all());
             cx.dev.mul(&mut delta, d1.all());

@@ -261,7 +261,13 @@ impl<T: Real> Layer<T> for Linear {
         z
     }
 
-    fn backward(&self, cx: &mut Context<'_, T>, tape: &mut Tape<T>, delta: Buf<T>, input: bool) -> Option<Buf<T>> {
+    fn backward(
+        &self,
+        cx: &mut Context<'_, T>,
+        tape: &mut Tape<T>,
+        delta: Buf<T>,
+        input: bool,
+    ) -> Option<Buf<T>> {
         let back = input.then(|| {
             let cols = self.back(cx, &delta);
             self.image(cx.dev, cols)
@@ -451,6 +457,7 @@ impl<T: Real> Layer<T> for Linear {
         cx.dev.put(scaled);
     }
 
+    #[cfg(test)]
     fn materialise(
         &self,
         dev: &Device<T>,

@@ -162,7 +162,13 @@ pub(crate) trait Layer<T: Real>: std::fmt::Debug + Send + Sync {
     fn forward(&self, cx: &mut Context<'_, T>, x: Buf<T>, tape: &mut Tape<T>) -> Buf<T>;
 
     /// Returns what comes back at the input where `input` asks for it.
-    fn backward(&self, cx: &mut Context<'_, T>, tape: &mut Tape<T>, delta: Buf<T>, input: bool) -> Option<Buf<T>>;
+    fn backward(
+        &self,
+        cx: &mut Context<'_, T>,
+        tape: &mut Tape<T>,
+        delta: Buf<T>,
+        input: bool,
+    ) -> Option<Buf<T>>;
 
     fn tangent_forward(
         &self,
@@ -202,6 +208,7 @@ pub(crate) trait Layer<T: Real>: std::fmt::Debug + Send + Sync {
     fn add_weighted(&self, _cx: &mut Context<'_, T>, _tape: &Tape<T>, _weights: &Buf<T>, _out: &mut Buf<T>) {}
 
     /// Writes one record's gradient, or one probe's tangent of it, into an array of all parameters: for tests.
+    #[cfg(test)]
     fn materialise(
         &self,
         _dev: &Device<T>,

@@ -90,7 +90,13 @@ impl Affine {
     }
 
     /// `ḣ = γ δ̇ + γ̇ δ`.
-    fn moved<T: Real>(&self, cx: &mut Context<'_, T>, tape: &Tape<T>, delta: &Buf<T>, tan: &Tangent<T>) -> Buf<T> {
+    fn moved<T: Real>(
+        &self,
+        cx: &mut Context<'_, T>,
+        tape: &Tape<T>,
+        delta: &Buf<T>,
+        tan: &Tangent<T>,
+    ) -> Buf<T> {
         let mut h = self.apply(cx, delta, false);
         if let (Gradient::Whole(gamma, _), Some(d)) = (&tan.direction, &tape.delta) {
             cx.dev.add_product(&mut h, gamma.all(), d.all());
@@ -139,13 +145,20 @@ impl Affine {
         if keep { tangent.gradient = kept } else { kept.recycle(cx.dev) }
     }
 
-    fn add_weighted<T: Real>(&self, cx: &mut Context<'_, T>, tape: &Tape<T>, weights: &Buf<T>, out: &mut Buf<T>) {
+    fn add_weighted<T: Real>(
+        &self,
+        cx: &mut Context<'_, T>,
+        tape: &Tape<T>,
+        weights: &Buf<T>,
+        out: &mut Buf<T>,
+    ) {
         if let Gradient::Whole(g, Some(gb)) = &tape.gradient {
             cx.dev.add_weighted_sum(weights.all(), g.all(), out, self.gamma);
             cx.dev.add_weighted_sum(weights.all(), gb.all(), out, self.beta);
         }
     }
 
+    #[cfg(test)]
     fn materialise<T: Real>(
         &self,
         dev: &Device<T>,
@@ -209,7 +222,13 @@ impl<T: Real> Layer<T> for BatchNorm {
         z
     }
 
-    fn backward(&self, cx: &mut Context<'_, T>, tape: &mut Tape<T>, delta: Buf<T>, input: bool) -> Option<Buf<T>> {
+    fn backward(
+        &self,
+        cx: &mut Context<'_, T>,
+        tape: &mut Tape<T>,
+        delta: Buf<T>,
+        input: bool,
+    ) -> Option<Buf<T>> {
         let back = input.then(|| {
             let mut h = self.affine.apply(cx, &delta, false);
             cx.dev.mul(&mut h, cx.constants.part(self.constants, self.affine.channels));
@@ -277,6 +296,7 @@ impl<T: Real> Layer<T> for BatchNorm {
         self.affine.add_weighted(cx, tape, weights, out);
     }
 
+    #[cfg(test)]
     fn materialise(
         &self,
         dev: &Device<T>,
@@ -315,7 +335,13 @@ impl<T: Real> Layer<T> for LayerNorm {
         z
     }
 
-    fn backward(&self, cx: &mut Context<'_, T>, tape: &mut Tape<T>, delta: Buf<T>, input: bool) -> Option<Buf<T>> {
+    fn backward(
+        &self,
+        cx: &mut Context<'_, T>,
+        tape: &mut Tape<T>,
+        delta: Buf<T>,
+        input: bool,
+    ) -> Option<Buf<T>> {
         let back = input.then(|| {
             let mut h = self.affine.apply(cx, &delta, false);
             if let (Some(x), Some(inverse)) = (&tape.input, &tape.first) {
@@ -371,7 +397,16 @@ impl<T: Real> Layer<T> for LayerNorm {
                 {
                     let h = self.affine.apply(cx, d, false);
                     let (x, inverse) = (x.all(), inverse.all());
-                    cx.dev.standardise_second(c, x, xd.all(), inverse, sd.all(), h.all(), din.all(), &mut out);
+                    cx.dev.standardise_second(
+                        c,
+                        x,
+                        xd.all(),
+                        inverse,
+                        sd.all(),
+                        h.all(),
+                        din.all(),
+                        &mut out,
+                    );
                     cx.dev.put(h);
                 }
             }
@@ -401,6 +436,7 @@ impl<T: Real> Layer<T> for LayerNorm {
         self.affine.add_weighted(cx, tape, weights, out);
     }
 
+    #[cfg(test)]
     fn materialise(
         &self,
         dev: &Device<T>,

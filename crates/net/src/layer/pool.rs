@@ -45,7 +45,13 @@ impl<T: Real> Layer<T> for Pool {
         self.down(cx, tape, x)
     }
 
-    fn backward(&self, cx: &mut Context<'_, T>, tape: &mut Tape<T>, delta: Buf<T>, _: bool) -> Option<Buf<T>> {
+    fn backward(
+        &self,
+        cx: &mut Context<'_, T>,
+        tape: &mut Tape<T>,
+        delta: Buf<T>,
+        _: bool,
+    ) -> Option<Buf<T>> {
         Some(self.up(cx, tape, delta))
     }
 

@@ -101,18 +101,29 @@ impl<'d, T: Real> Trainer<'d, T> {
         config.optimizer.check()?;
         config.sampling.check(data.len())?;
         let positive = |v: f64| v > 0.0 && v.is_finite();
-        check(positive(config.learning_rate), "the learning rate", config.learning_rate, "positive and finite")?;
+        check(
+            positive(config.learning_rate),
+            "the learning rate",
+            config.learning_rate,
+            "positive and finite",
+        )?;
         let decay = config.weight_decay;
         check(decay >= 0.0 && decay.is_finite(), "the weight decay", decay, "at least 0")?;
         if let Some(Privacy { clip, sigma }) = config.privacy {
             clip.check()?;
             check(positive(sigma), "sigma", sigma, "positive and finite")?;
-            check(clip != Clip::None, "the clipping bound C", 0.0, "a positive bound: without one there is no privacy")?;
+            check(
+                clip != Clip::None,
+                "the clipping bound C",
+                0.0,
+                "a positive bound: without one there is no privacy",
+            )?;
         }
         if let Some(probes) = config.tracking.probes() {
             check(probes >= 2, "the number of probes", probes as f64, "at least 2, for a standard error")?;
             if config.privacy.is_none() {
-                let reason = "what records give away is only finite under noise: give clip and sigma".to_owned();
+                let reason =
+                    "what records give away is only finite under noise: give clip and sigma".to_owned();
                 return Err(Error::Format { what: "tracking", reason });
             }
         }
@@ -140,7 +151,11 @@ impl<'d, T: Real> Trainer<'d, T> {
                     trace: Trace::Estimate { probes, probe: Probe::Rademacher },
                     plis: Plis::Record,
                     // other probes at every step
-                    ..Measure::new(privacy.clip, privacy.sigma, self.config.seed ^ step.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+                    ..Measure::new(
+                        privacy.clip,
+                        privacy.sigma,
+                        self.config.seed ^ step.wrapping_mul(0x9e37_79b9_7f4a_7c15),
+                    )
                 };
                 let wanted = tracker.wants(&drawn);
                 measure_with(&self.workers, &self.net, self.data, &wanted, &what).map_err(stopped)?
@@ -156,7 +171,8 @@ impl<'d, T: Real> Trainer<'d, T> {
                 *g += T::from_f64(s * rng.normal());
             }
         }
-        let (scale, decay) = (T::from_f64(1.0 / self.config.sampling.expected(n)), T::from_f64(self.config.weight_decay));
+        let (scale, decay) =
+            (T::from_f64(1.0 / self.config.sampling.expected(n)), T::from_f64(self.config.weight_decay));
         let mut theta = self.net.parameters().to_vec();
         gradient.iter_mut().zip(&theta).for_each(|(g, &t)| *g = *g * scale + decay * t);
         let mut moments = self.moments.clone();

@@ -25,7 +25,9 @@ pub enum Sampling {
 impl Sampling {
     pub(crate) fn check(self, records: usize) -> Result<()> {
         match self {
-            Self::Poisson { rate } => check(rate > 0.0 && rate <= 1.0, "the sampling rate", rate, "above 0, at most 1"),
+            Self::Poisson { rate } => {
+                check(rate > 0.0 && rate <= 1.0, "the sampling rate", rate, "above 0, at most 1")
+            }
             Self::Shuffle { batch } => {
                 let expected = "at least 1 and at most the number of records";
                 check((1..=records).contains(&batch), "the batch size", batch as f64, expected)
