@@ -104,8 +104,8 @@ fn conforms(name: &str, mut c: Case) {
     // 2. norms and weighted sums of pairs are those of the arrays
     let (xb, yb) = (dev.upload(&c.x), dev.upload(&c.y));
     let primal = c.net.primal(&mut dev, xb, yb, RECORDS);
-    for i in 0..RECORDS {
-        close(primal.square[i], dot(&g[i], &g[i]), dot(&g[i], &g[i]), 1e-12, &format!("{name}: norm"));
+    for (square, g) in primal.square.iter().zip(&g) {
+        close(*square, dot(g, g), dot(g, g), 1e-12, &format!("{name}: norm"));
     }
     let weights: Vec<f64> = (0..RECORDS).map(|_| c.rng.normal()).collect();
     let mut sum = dev.zeros(p);

@@ -45,7 +45,8 @@ impl Lanczos {
         self.off.push(beta);
         let scale = self.diagonal.iter().copied().fold(0.0, |a: f64, b| a.max(b.abs()));
         // rounding of f32 products leaves about 1e-7 of the scale behind
-        if !(beta > 1e-7 * scale) || self.basis.len() >= w.len() {
+        let empty = beta <= 1e-7 * scale || beta.is_nan();
+        if empty || self.basis.len() >= w.len() {
             self.done = true;
             return;
         }

@@ -79,7 +79,7 @@ impl Table {
     pub fn at(&self, nu: f64) -> Coefficients {
         let x = nu / self.step;
         let i = x.floor() as usize;
-        if !(nu >= 0.0) || i + 3 >= self.values.len() {
+        if nu.is_nan() || nu < 0.0 || i + 3 >= self.values.len() {
             return integrate(self.q, nu.max(0.0));
         }
         // both are even in ν, so the table continues to the left of zero as its mirror image

@@ -219,7 +219,7 @@ fn exp_parts_f64(x: f64) -> (f64, f64) {
 
 /// `erf(x)/x` on `|x| ≤ 1` as a polynomial in x²: Chebyshev fit of degree 13, error 2e-19.
 const ERF_SMALL: [f64; 14] = [
-    1.1283791670955126,
+    std::f64::consts::FRAC_2_SQRT_PI,
     -0.37612638903183754,
     0.1128379167095512,
     -0.026866170645129854,

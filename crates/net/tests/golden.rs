@@ -1,6 +1,8 @@
 //! Whole networks against JAX: loss, norms, `‖Ju‖²`, trace, η, PLIS of the clipped gradient. The script that made the
 //! numbers, by automatic differentiation of materialised gradients, is `testdata/net/golden.py`.
 
+#![allow(clippy::unwrap_used)] // a test that cannot go on should stop
+
 use leakscope_net::{
     Clip, Data, LayerSpec as L, Loss, NetSpec, Network, Real, Shape,
     leak::{Label, Measure, Plis, RecordLeak, Spectral, Trace, measure, tangent_squares},

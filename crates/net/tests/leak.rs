@@ -1,5 +1,7 @@
 //! Measures of a small network against one another and against finite differences of the released gradient.
 
+#![allow(clippy::unwrap_used)] // a test that cannot go on should stop
+
 use leakscope_net::{
     Clip, Data, Error, LayerSpec as L, Loss, NetSpec, Network, Shape,
     engine::clipped_gradient,

@@ -1,6 +1,8 @@
 //! One linear layer is a generalised linear model: its gradient's Jacobian is that of MATHS §1 without the Hessian,
 //! `J = [a x wᵀ + r I, c x]`, and everything measured on it has a dense formula.
 
+#![allow(clippy::unwrap_used)] // a test that cannot go on should stop
+
 use leakscope_net::{
     Clip, Data, LayerSpec, Loss, NetSpec, Network, Shape,
     leak::{Label, Measure, Plis, RecordLeak, Spectral, Trace, measure},
