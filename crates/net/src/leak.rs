@@ -61,6 +61,8 @@ pub enum Trace {
     Skip,
     /// All basis tangents.
     Exact,
+    /// All basis tangents, and what each element of the record adds: the diagonal of the information.
+    Elements,
     /// Hutchinson's estimate from independent probes, with its standard error.
     Estimate {
         /// At least 2.
@@ -134,6 +136,9 @@ pub struct RecordLeak {
     pub released_norm: f64,
     /// Trace of the information of one release without sampling.
     pub trace: Option<Measured>,
+    /// The diagonal of the information, `η²` of every input element on its own (and of the label's values where it is
+    /// secret); with [`Trace::Elements`].
+    pub information: Vec<f64>,
     /// The trace over the dimension of the record.
     pub dfil: Option<Measured>,
     /// `‖Jᵀĝ‖²/s²`; with PLIS.
@@ -345,6 +350,7 @@ fn piece<T: Real>(
             released_norm: p.norms[i] * p.clips[i].s,
             trace: None,
             dfil: None,
+            information: Vec::new(),
             along: None,
             eta: None,
             plis: None,
@@ -353,7 +359,7 @@ fn piece<T: Real>(
         .collect();
     match what.trace {
         Trace::Skip => {}
-        Trace::Exact => exact_trace(&p, dev, what, &mut out),
+        Trace::Exact | Trace::Elements => exact_trace(&p, dev, what, &mut out),
         Trace::Estimate { probes, probe } => estimated_trace(&p, dev, what, probes, probe, &mut out),
     }
     if what.plis != Plis::Skip {
@@ -397,7 +403,14 @@ fn together(records: usize) -> usize {
 fn exact_trace<T: Real>(p: &Piece<'_, T>, dev: &mut Device<T>, what: &Measure, out: &mut [RecordLeak]) {
     let (n, d, k) = (out.len(), p.net.input().len(), p.net.outputs());
     let mut sums = vec![0.0; n];
-    let mut add = |squares: Vec<f64>| squares.iter().enumerate().for_each(|(i, s)| sums[i % n] += s);
+    let mut add = |squares: Vec<f64>| {
+        for (i, s) in squares.into_iter().enumerate() {
+            sums[i % n] += s;
+            if what.trace == Trace::Elements {
+                out[i % n].information.push(s);
+            }
+        }
+    };
     let group = together(n);
     for from in (0..d).step_by(group) {
         let to = (from + group).min(d);

@@ -6,7 +6,7 @@ use crate::{
     error::{Error, Result, check, check_finite, check_len},
     layer::{Affine, BatchNorm, Layer, LayerNorm, Linear, Nonlinear, Pool, Start, Tensor},
     random::{Generator, Purpose},
-    shape::Window,
+    shape::{Window, product},
     spec::SPEC_VERSION,
 };
 
@@ -91,7 +91,13 @@ impl<T: Real> Network<T> {
         if spec.version != SPEC_VERSION {
             return Err(Error::Version { what: "the network", found: spec.version, expected: SPEC_VERSION });
         }
-        check(!spec.input.is_empty(), "the size of a record", 0.0, "at least 1")?;
+        let size = product(&spec.input.dims());
+        check(
+            size.is_some_and(|n| n > 0),
+            "the size of a record",
+            size.unwrap_or(usize::MAX) as f64,
+            "1 to 2^32",
+        )?;
         let mut b =
             Builder { nodes: Vec::new(), parameters: 0, constants: 0, position: 0, statistics: Vec::new() };
         let shape = b.layers(&spec.layers, spec.input)?;
@@ -280,8 +286,8 @@ impl<T: Real> Builder<T> {
                 let Shape::Vector([inputs]) = shape else {
                     return Err(bad("dense", "a vector is needed: put a flatten layer before it"));
                 };
-                if outputs == 0 {
-                    return Err(bad("dense", "outputs must be at least 1"));
+                if outputs == 0 || product(&[inputs, outputs]).is_none() {
+                    return Err(bad("dense", "outputs must be at least 1, and fit into memory"));
                 }
                 let weight = self.reserve(inputs * outputs);
                 let bias = bias.then(|| self.reserve(outputs));
@@ -290,10 +296,10 @@ impl<T: Real> Builder<T> {
             }
             LayerSpec::Conv { outputs, kernel, stride, padding, bias, frozen } => {
                 let window = Window::new(shape, kernel, stride, padding, at, "conv")?;
-                if outputs == 0 {
-                    return Err(bad("conv", "outputs must be at least 1"));
-                }
                 let inputs = window.patch();
+                if outputs == 0 || product(&[inputs.max(window.positions()), outputs]).is_none() {
+                    return Err(bad("conv", "outputs must be at least 1, and fit into memory"));
+                }
                 let weight = self.reserve(inputs * outputs);
                 let bias = bias.then(|| self.reserve(outputs));
                 self.push(at, Linear { window: Some(window), inputs, outputs, weight, bias }, !frozen);

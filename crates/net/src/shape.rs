@@ -44,6 +44,14 @@ impl Shape {
     }
 }
 
+/// The most values of one record's activation, and the most parameters: beyond, a file is a mistake.
+const LARGEST: usize = 1 << 32;
+
+/// A product of sizes, if it is no mistake.
+pub(crate) fn product(sizes: &[usize]) -> Option<usize> {
+    sizes.iter().try_fold(1usize, |n, &s| n.checked_mul(s)).filter(|&n| n <= LARGEST)
+}
+
 /// A window sliding over an image of `height × width × channels`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Window {
@@ -72,6 +80,9 @@ impl Window {
         };
         if kernel.contains(&0) || stride.contains(&0) {
             return Err(bad("kernel and stride must be at least 1"));
+        }
+        if kernel.iter().chain(&stride).any(|&v| v > 1 << 20) {
+            return Err(bad("kernel and stride must be below a million"));
         }
         if padding[0] >= kernel[0] || padding[1] >= kernel[1] {
             return Err(bad("padding must be smaller than the kernel"));

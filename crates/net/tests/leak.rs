@@ -6,6 +6,7 @@ use leakscope_net::{
     Clip, Data, Error, LayerSpec as L, Loss, NetSpec, Network, Shape,
     engine::clipped_gradient,
     leak::{Label, Measure, Plis, Probe, Spectral, Trace, grid, measure, tangent_squares},
+    preset::{PRESETS, preset},
     random::{Generator, Purpose},
 };
 
@@ -209,6 +210,16 @@ fn networks_that_do_not_chain_are_refused_with_the_layer() {
     assert!(matches!(build(Shape::Vector([4]), vec![grows]), Error::DoesNotChain { kind: "residual", .. }));
     assert!(matches!(build(Shape::Vector([4]), vec![L::Tanh]), Error::Format { .. }));
     assert!(matches!(build(Shape::Vector([0]), vec![L::dense(2)]), Error::OutOfRange { .. }));
+    // sizes that overflow
+    let much = usize::MAX / 2;
+    assert!(matches!(build(Shape::Vector([much]), vec![L::dense(2)]), Error::OutOfRange { .. }));
+    assert!(matches!(
+        build(Shape::Image([much, 4, 4]), vec![L::Flatten, L::dense(2)]),
+        Error::OutOfRange { .. }
+    ));
+    assert!(matches!(build(Shape::Vector([4]), vec![L::dense(much)]), Error::DoesNotChain { .. }));
+    assert!(matches!(build(image, vec![L::conv(much, 2, 1, 0)]), Error::DoesNotChain { .. }));
+    assert!(matches!(build(image, vec![L::conv(2, much, 1, much - 1)]), Error::DoesNotChain { .. }));
     let mut frozen = L::dense(2);
     frozen.set_frozen(true);
     assert!(matches!(build(Shape::Vector([4]), vec![frozen]), Error::Format { .. }));
@@ -230,4 +241,18 @@ fn the_network_file_comes_back_and_other_versions_are_refused() {
         Network::<f32>::new(NetSpec::from_json(short).unwrap(), 1).unwrap().parameter_count(),
         30 + 147
     );
+}
+
+#[test]
+fn the_networks_of_the_papers_have_their_parameters() {
+    let count = |name, input, outputs| {
+        Network::<f32>::new(preset(name, input, outputs).unwrap(), 1).unwrap().parameter_count()
+    };
+    let (mnist, cifar) = (Shape::Image([28, 28, 1]), Shape::Image([32, 32, 3]));
+    assert_eq!(count("linear", mnist, 10), 7_850);
+    assert_eq!(count("cnn-mnist", mnist, 10), 26_010);
+    assert_eq!(count("mlp", mnist, 10), 784 * 512 + 512 + 512 * 256 + 256 + 2570);
+    assert_eq!(count("cnn-cifar", cifar, 10), 550_570);
+    assert!(PRESETS.iter().all(|p| preset(p, cifar, 10).is_ok()));
+    assert!(matches!(preset("resnet", cifar, 10), Err(Error::Format { .. })));
 }

@@ -80,7 +80,7 @@ fn one_linear_layer_equals_the_dense_formulas() {
             let sigma = 0.7;
             let what = Measure {
                 label,
-                trace: Trace::Exact,
+                trace: Trace::Elements,
                 eta: Some(Spectral { tolerance: 1e-12, iterations: 50 }),
                 plis: Plis::Elements,
                 ..Measure::new(Clip::None, sigma, 1)
@@ -96,6 +96,12 @@ fn one_linear_layer_equals_the_dense_formulas() {
                 let trace: f64 = (0..D).flat_map(columns_of).map(|v| v * v).sum::<f64>() / (sigma * sigma);
                 assert!((f.trace.unwrap().value / trace - 1.0).abs() < 1e-11);
                 assert!((f.dfil.unwrap().value * columns as f64 / trace - 1.0).abs() < 1e-11);
+                for (k, found) in f.information.iter().enumerate() {
+                    let square: f64 =
+                        (0..D).map(|i| j[i * (D + 1) + k].powi(2)).sum::<f64>() / (sigma * sigma);
+                    assert!((found / square - 1.0).abs() < 1e-11, "element {k}");
+                }
+                assert_eq!(f.information.len(), columns);
                 let eta = spectral(&j, columns).sqrt() / sigma;
                 assert!((f.eta.unwrap().value / eta - 1.0).abs() < 1e-6, "{} {eta}", f.eta.unwrap().value);
                 // PLIS = 2 gᵀJ/σ², g = r x
@@ -106,5 +112,55 @@ fn one_linear_layer_equals_the_dense_formulas() {
                 }
             }
         }
+    }
+}
+
+/// Mueller fig. 1: in a private linear regression the informative features have high FIL and PLIS, the others nearly
+/// none. Fifteen features, three of them informative; (0.2, 1e-3).
+#[test]
+fn informative_features_of_a_private_regression_stand_out() {
+    use leakscope_net::train::{Optimizer, Privacy, Sampling, Tracking, TrainConfig, Trainer};
+    let (n, d) = (2000, 15);
+    let informative = [2, 6, 9];
+    let mut rng = Generator::new(9, Purpose::Other, 0);
+    let x: Vec<f64> = (0..n * d).map(|_| rng.normal()).collect();
+    let y: Vec<f64> = x
+        .chunks(d)
+        .map(|x| informative.iter().map(|&j| 2.0 * x[j]).sum::<f64>() + 0.1 * rng.normal())
+        .collect();
+    let layers = vec![LayerSpec::Dense { outputs: 1, bias: false, frozen: false }];
+    let spec = NetSpec { version: 1, input: Shape::Vector([d]), layers, loss: Loss::SquaredError };
+    let data = Data::new(Shape::Vector([d]), x, 1, y).unwrap();
+    let privacy = Privacy { clip: Clip::Gelu { bound: 5.0 }, sigma: 12.0 };
+    let config = TrainConfig {
+        optimizer: Optimizer::Sgd { momentum: 0.0 },
+        learning_rate: 0.3,
+        weight_decay: 0.0,
+        sampling: Sampling::Poisson { rate: 0.25 },
+        privacy: Some(privacy),
+        tracking: Tracking::Off,
+        delta: 1e-3,
+        seed: 2,
+    };
+    let mut run = Trainer::new(Network::<f64>::new(spec, 1).unwrap(), &data, config).unwrap();
+    while run.epsilon().unwrap().unwrap() < 0.19 {
+        run.step().unwrap();
+        assert!(run.epsilon().unwrap().unwrap() <= 0.2, "a step overshoots the budget");
+    }
+    assert!(run.steps() >= 10);
+    let what = Measure {
+        trace: Trace::Elements,
+        plis: Plis::Elements,
+        ..Measure::new(privacy.clip, privacy.sigma, 1)
+    };
+    let leaks = measure(run.network(), &data, &(0..n).collect::<Vec<_>>(), &what).unwrap();
+    let mean = |f: &dyn Fn(&RecordLeak, usize) -> f64| -> Vec<f64> {
+        (0..d).map(|j| leaks.iter().map(|l| f(l, j)).sum::<f64>() / n as f64).collect()
+    };
+    for values in [mean(&|l, j| l.information[j]), mean(&|l, j| l.plis_parts[j].abs())] {
+        let (yes, no): (Vec<_>, Vec<_>) = (0..d).partition(|j| informative.contains(j));
+        let least = yes.iter().map(|&j| values[j]).fold(f64::INFINITY, f64::min);
+        let most = no.iter().map(|&j| values[j]).fold(0.0, f64::max);
+        assert!(least > 1.5 * most, "least informative {least}, most uninformative {most}: {values:?}");
     }
 }
