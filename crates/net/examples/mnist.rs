@@ -9,7 +9,7 @@ use leakscope_core::num::Distribution;
 use leakscope_net::{
     Clip, Data, Error, Network, Result, Shape,
     engine::evaluate,
-    leak::{Measure, Spectral, Trace, measure},
+    leak::{Label, Measure, Spectral, Trace, measure},
     preset::preset,
     train::{Optimizer, Privacy, Sampling, Tracking, TrainConfig, Trainer},
 };
@@ -32,6 +32,7 @@ fn main() -> Result<()> {
         sampling: Sampling::Poisson { rate: 1024.0 / 60_000.0 },
         privacy: Some(Privacy { clip: Clip::Hard { bound: 1.0 }, sigma: 2.0 }),
         tracking: if probes >= 2 { Tracking::Drawn { probes } } else { Tracking::Off },
+        label: Label::Public,
         delta: 1e-5,
         seed: 1,
     };

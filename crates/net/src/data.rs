@@ -23,7 +23,7 @@ impl<T: Real> Data<T> {
             return Err(Error::Empty);
         }
         check_len("the labels", y.len(), n * outputs)?;
-        check_len("the records", x.len(), n * input.len())?;
+        check_len("the records", x.len(), n.saturating_mul(input.len()))?;
         check_finite("the records", &x)?;
         check_finite("the labels", &y)?;
         Ok(Self { input, outputs, x, y })

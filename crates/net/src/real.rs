@@ -274,7 +274,8 @@ fn erf(x: f64) -> f64 {
 }
 
 /// Runs a loop compiled for AVX2 where the processor has it, and for the baseline otherwise. Both give the same
-/// bits: the loops use no fused multiply-add.
+/// bits: the loops use no fused multiply-add. The closure must be `#[inline(always)]`, or it stays a function of its
+/// own, compiled for the baseline.
 #[inline(always)]
 pub(crate) fn vectorised<R>(f: impl FnOnce() -> R) -> R {
     #[cfg(target_arch = "x86_64")]

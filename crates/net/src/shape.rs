@@ -17,7 +17,7 @@ impl Shape {
     /// Number of values.
     pub fn len(self) -> usize {
         match self {
-            Self::Image([h, w, c]) => h * w * c,
+            Self::Image([h, w, c]) => h.saturating_mul(w).saturating_mul(c),
             Self::Vector([n]) => n,
         }
     }

@@ -57,11 +57,14 @@ impl Tensors {
     /// Shape and values of an array, converted between f32 and f64 where needed.
     pub fn get<T: Real>(&self, name: &str) -> Result<(&[usize], Vec<T>)> {
         let a = self.arrays.get(name).ok_or_else(|| bad(format!("there is no array called {name}")))?;
-        let values = match a.dtype.as_str() {
+        let values: Vec<T> = match a.dtype.as_str() {
             "F32" => a.bytes.chunks_exact(4).map(|b| T::from_f64(f64::from(f32::read(b)))).collect(),
             "F64" => a.bytes.chunks_exact(8).map(|b| T::from_f64(f64::read(b))).collect(),
             other => return Err(bad(format!("{name} has type {other}: convert it to F32 or F64"))),
         };
+        if crate::shape::product(&a.shape) != Some(values.len()) {
+            return Err(bad(format!("{name} has {} values and shape {:?}", values.len(), a.shape)));
+        }
         Ok((&a.shape, values))
     }
 

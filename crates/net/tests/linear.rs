@@ -139,6 +139,7 @@ fn informative_features_of_a_private_regression_stand_out() {
         sampling: Sampling::Poisson { rate: 0.25 },
         privacy: Some(privacy),
         tracking: Tracking::Off,
+        label: Label::Public,
         delta: 1e-3,
         seed: 2,
     };

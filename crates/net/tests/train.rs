@@ -5,7 +5,7 @@
 use leakscope_net::{
     Clip, Data, Error, LayerSpec as L, Loss, NetSpec, Network, Shape,
     engine::evaluate,
-    leak::{Measure, Plis, Trace, measure},
+    leak::{Label, Measure, Plis, Trace, measure},
     poisson,
     random::{Generator, Purpose},
     renyi,
@@ -37,6 +37,7 @@ fn private() -> TrainConfig {
         sampling: Sampling::Poisson { rate: 0.2 },
         privacy: Some(Privacy { clip: Clip::Gelu { bound: 1.0 }, sigma: 1.0 }),
         tracking: Tracking::Off,
+        label: Label::Public,
         delta: 1e-5,
         seed: 3,
     }
@@ -106,6 +107,7 @@ fn accounts_of_every_step_are_the_sum_of_exact_informations() {
         let z = (b.published.value - published[i]) / b.published.standard_error.unwrap();
         assert!(z.abs() < 4.5, "record {i}: {b:?} against {}", published[i]);
         assert!(b.trace.value < b.published.value, "the published factor is the looser");
+        assert_eq!(run.dfil()[i], b.dfil.value);
         assert!((b.dfil.value - b.trace.value / 2.0).abs() < 1e-12 * b.trace.value);
         // order 4; the table errs on the safe side
         assert!(

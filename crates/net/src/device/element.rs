@@ -39,14 +39,20 @@ impl<T: Real> Device<T> {
     /// `x ← x ⊙ y`.
     pub(crate) fn mul(&self, x: &mut Buf<T>, y: View<'_, T>) {
         chunks(&mut x.data, y.0.len(), |x| {
-            vectorised(|| x.iter_mut().zip(y.0).for_each(|(x, &y)| *x *= y));
+            vectorised(
+                #[inline(always)]
+                || x.iter_mut().zip(y.0).for_each(|(x, &y)| *x *= y),
+            );
         });
     }
 
     /// `x ← x + y`.
     pub(crate) fn add(&self, x: &mut Buf<T>, y: View<'_, T>) {
         chunks(&mut x.data, y.0.len(), |x| {
-            vectorised(|| x.iter_mut().zip(y.0).for_each(|(x, &y)| *x += y));
+            vectorised(
+                #[inline(always)]
+                || x.iter_mut().zip(y.0).for_each(|(x, &y)| *x += y),
+            );
         });
     }
 
@@ -58,11 +64,14 @@ impl<T: Real> Device<T> {
         }
         for (out, x) in out.data.chunks_exact_mut(len).zip(x.0.chunks_exact(len)) {
             let (d, e) = (&d.0[..len], &e.0[..len]);
-            vectorised(|| {
-                for i in 0..len {
-                    out[i] = out[i] * d[i] + e[i] * x[i];
-                }
-            });
+            vectorised(
+                #[inline(always)]
+                || {
+                    for i in 0..len {
+                        out[i] = out[i] * d[i] + e[i] * x[i];
+                    }
+                },
+            );
         }
     }
 
@@ -74,7 +83,10 @@ impl<T: Real> Device<T> {
         }
         let (xs, ys) = (x.0.chunks_exact(len).cycle(), y.0.chunks_exact(len).cycle());
         for ((out, x), y) in out.data.chunks_exact_mut(len).zip(xs).zip(ys) {
-            vectorised(|| out.iter_mut().zip(x).zip(y).for_each(|((o, &x), &y)| *o += x * y));
+            vectorised(
+                #[inline(always)]
+                || out.iter_mut().zip(x).zip(y).for_each(|((o, &x), &y)| *o += x * y),
+            );
         }
     }
 
@@ -134,9 +146,12 @@ fn chunks<T>(x: &mut [T], len: usize, f: impl FnMut(&mut [T])) {
 fn map3<T: Real>(z: &mut [T], d1: &mut [T], d2: &mut [T], f: impl Fn(T) -> (T, T, T)) {
     let n = z.len();
     let (d1, d2) = (&mut d1[..n], &mut d2[..n]);
-    vectorised(|| {
-        for i in 0..n {
-            (z[i], d1[i], d2[i]) = f(z[i]);
-        }
-    });
+    vectorised(
+        #[inline(always)]
+        || {
+            for i in 0..n {
+                (z[i], d1[i], d2[i]) = f(z[i]);
+            }
+        },
+    );
 }

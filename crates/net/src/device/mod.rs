@@ -3,11 +3,11 @@
 //!
 //! | file | kernels |
 //! |---|---|
-//! | [`product`](self::product) | matrix products, one or a batch |
-//! | [`patch`](self::patch) | image to columns and back, pooling |
-//! | [`element`](self::element) | activations, products, sums, element by element |
-//! | [`reduce`](self::reduce) | sums along rows and over records |
-//! | [`loss`](self::loss) | losses and their tangents |
+//! | `product` | matrix products, one or a batch |
+//! | `patch` | image to columns and back, pooling |
+//! | `element` | activations, products, sums, element by element |
+//! | `reduce` | sums along rows and over records |
+//! | `loss` | losses and their tangents |
 //!
 //! One rule of broadcasting serves all: *an operand shorter than the output repeats*. That is how many tangents
 //! (probe-major: `probes × records × features`) share one primal (`records × features`).

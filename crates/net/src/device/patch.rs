@@ -60,13 +60,16 @@ impl<T: Real> Device<T> {
         out.data.fill(T::ZERO);
         let images =
             x.0.chunks_exact(win.image()).zip(out.data.chunks_exact_mut(win.positions() * win.channels));
-        vectorised(|| {
-            for (image, pooled) in images {
-                for_runs(win, |at, from, len| {
-                    add_short(&mut pooled[at..at + len], &image[from..from + len], scale)
-                });
-            }
-        });
+        vectorised(
+            #[inline(always)]
+            || {
+                for (image, pooled) in images {
+                    for_runs(win, |at, from, len| {
+                        add_short(&mut pooled[at..at + len], &image[from..from + len], scale)
+                    });
+                }
+            },
+        );
     }
 
     /// The transpose of [`Device::average_pool`].
@@ -74,13 +77,16 @@ impl<T: Real> Device<T> {
         let scale = T::from_f64(1.0 / (win.kernel[0] * win.kernel[1]) as f64);
         out.data.fill(T::ZERO);
         let images = out.data.chunks_exact_mut(win.image());
-        vectorised(|| {
-            for (image, pooled) in images.zip(pooled.0.chunks_exact(win.positions() * win.channels)) {
-                for_runs(win, |at, from, len| {
-                    add_short(&mut image[from..from + len], &pooled[at..at + len], scale)
-                });
-            }
-        });
+        vectorised(
+            #[inline(always)]
+            || {
+                for (image, pooled) in images.zip(pooled.0.chunks_exact(win.positions() * win.channels)) {
+                    for_runs(win, |at, from, len| {
+                        add_short(&mut image[from..from + len], &pooled[at..at + len], scale)
+                    });
+                }
+            },
+        );
     }
 
     /// Position in the image of the largest value under every window (the first of equals; padding never wins).

@@ -60,7 +60,10 @@ impl<T: Real> Device<T> {
         }
         let out = &mut out.data[offset..offset + width];
         for (x, &w) in x.0.chunks_exact(width).zip(weights.0) {
-            vectorised(|| out.iter_mut().zip(x).for_each(|(o, &x)| *o += w * x));
+            vectorised(
+                #[inline(always)]
+                || out.iter_mut().zip(x).for_each(|(o, &x)| *o += w * x),
+            );
         }
     }
 
@@ -130,17 +133,20 @@ impl<T: Real> Device<T> {
 /// Dot product in sixteen lanes, joined in f64.
 #[inline]
 pub(super) fn dot<T: Real>(x: &[T], y: &[T]) -> f64 {
-    vectorised(|| {
-        let mut lanes = [T::ZERO; 16];
-        let (xs, ys) = (x.chunks_exact(16), y.chunks_exact(16));
-        let tail: f64 = xs.remainder().iter().zip(ys.remainder()).map(|(&a, &b)| (a * b).to_f64()).sum();
-        for (a, b) in xs.zip(ys) {
-            for i in 0..16 {
-                lanes[i] += a[i] * b[i];
+    vectorised(
+        #[inline(always)]
+        || {
+            let mut lanes = [T::ZERO; 16];
+            let (xs, ys) = (x.chunks_exact(16), y.chunks_exact(16));
+            let tail: f64 = xs.remainder().iter().zip(ys.remainder()).map(|(&a, &b)| (a * b).to_f64()).sum();
+            for (a, b) in xs.zip(ys) {
+                for i in 0..16 {
+                    lanes[i] += a[i] * b[i];
+                }
             }
-        }
-        tail + lanes.iter().map(|l| l.to_f64()).sum::<f64>()
-    })
+            tail + lanes.iter().map(|l| l.to_f64()).sum::<f64>()
+        },
+    )
 }
 
 #[inline]

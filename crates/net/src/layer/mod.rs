@@ -10,17 +10,24 @@
 //! | tangent forward | `ż = f_a ȧ + f_θ θ̇` |
 //! | tangent backward | `d/dε f_a(a + εȧ, θ + εθ̇)ᵀ(δ + εδ̇)` |
 //!
+//! To add a layer: a file here with the four rules (and, where it has parameters, the operations on its pair), a
+//! variant of [`crate::LayerSpec`], a branch of the builder in `network`, a line in `conformance`, which checks the
+//! rest.
+//!
 //! A direction θ̇ of the parameters is never an array of parameters: per record it is `α ġ + β g`, a combination
 //! of its own gradient and of the tangent of that gradient, and both are pairs.
 
 mod activation;
+mod affine;
+mod direction;
 mod linear;
 mod norm;
 mod pool;
 
 pub(crate) use activation::Nonlinear;
+pub(crate) use affine::Affine;
 pub(crate) use linear::Linear;
-pub(crate) use norm::{Affine, BatchNorm, LayerNorm};
+pub(crate) use norm::{BatchNorm, LayerNorm};
 pub(crate) use pool::Pool;
 
 use crate::{

@@ -3,6 +3,9 @@
 //! A private step releases `Σ clip(gᵢ) + N(0, (σC)²I)` over the drawn records, divides it by the *expected* batch and
 //! hands it to the optimiser. Every random number is a function of the seed and the step, so a run stopped anywhere
 //! and resumed from its checkpoint gives the same numbers.
+//!
+//! The noise is drawn in double precision (ChaCha20, Box–Muller) and rounded to the type of the parameters. Attacks on
+//! the last bits of floating-point noise (Mironov 2012) are outside the guarantee.
 
 mod checkpoint;
 mod optimizer;
@@ -17,7 +20,7 @@ use crate::{
     Clip, Data, Network, Real,
     engine::{Workers, clipped_gradient_with},
     error::{Error, Result, check},
-    leak::{Measure, Plis, Probe, Trace, measure_with},
+    leak::{Label, Measure, Plis, Probe, Trace, dimension, measure_with},
     random::{Generator, Purpose},
     renyi,
 };
@@ -43,6 +46,9 @@ pub struct TrainConfig {
     /// What is kept of every record; needs `privacy`.
     #[serde(default = "off")]
     pub tracking: Tracking,
+    /// Whether the label counts as part of the record in `tracking`.
+    #[serde(default = "public")]
+    pub label: Label,
     /// δ of the statements.
     #[serde(default = "usual_delta")]
     pub delta: f64,
@@ -52,6 +58,10 @@ pub struct TrainConfig {
 
 fn off() -> Tracking {
     Tracking::Off
+}
+
+fn public() -> Label {
+    Label::Public
 }
 
 fn usual_delta() -> f64 {
@@ -69,7 +79,7 @@ pub struct Privacy {
 }
 
 /// What one step did.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct StepReport {
     /// The step, counted from 0.
     pub step: u64,
@@ -150,6 +160,7 @@ impl<'d, T: Real> Trainer<'d, T> {
                 let what = Measure {
                     trace: Trace::Estimate { probes, probe: Probe::Rademacher },
                     plis: Plis::Record,
+                    label: self.config.label,
                     // other probes at every step
                     ..Measure::new(
                         privacy.clip,
@@ -216,9 +227,15 @@ impl<'d, T: Real> Trainer<'d, T> {
 
     /// Accounts of all records; empty without tracking.
     pub fn budgets(&self) -> Vec<RecordBudget> {
-        let d = self.data.input().len();
+        let d = dimension(&self.net, self.config.label);
         let all = self.tracker.iter().flat_map(|t| (0..self.data.len()).map(move |i| t.budget(i, d)));
         all.collect()
+    }
+
+    /// dFIL of every record so far: cheap enough for every step. Empty without tracking.
+    pub fn dfil(&self) -> Vec<f64> {
+        let d = dimension(&self.net, self.config.label) as f64;
+        self.tracker.iter().flat_map(|t| t.trace.iter().map(|v| v / d)).collect()
     }
 
     /// ε of the run so far for every record, at the run's δ; absent for training in the open.

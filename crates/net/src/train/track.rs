@@ -41,7 +41,7 @@ impl Tracking {
 }
 
 /// One record's account.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct RecordBudget {
     /// Trace of its Fisher information, exact under the sampling of the run.
     pub trace: Measured,
