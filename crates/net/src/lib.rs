@@ -15,6 +15,22 @@
 //! | [`random`] | the generator: seeded, by purpose and step | |
 //! | [`device`] | buffers and kernels: the seam for a GPU | |
 //!
+//! What two records give away through the CNN of Edmunds' table B.7, clipped at 8 under noise of σ = 0.5:
+//!
+//! ```
+//! use leakscope_net::{Clip, Data, Network, Shape, leak, preset::preset};
+//!
+//! let input = Shape::Image([28, 28, 1]);
+//! let net = Network::<f32>::new(preset("cnn-mnist", input, 10)?, 1)?;
+//! let data = Data::classes(input, vec![0.5; 2 * 784], 10, &[3, 7])?;
+//! let what = leak::Measure::new(Clip::Gelu { bound: 8.0 }, 0.5, 1);
+//! for record in leak::measure(&net, &data, &[0, 1], &what)? {
+//!     let dfil = record.dfil.expect("a trace was asked for");
+//!     assert!(dfil.value > 0.0 && dfil.standard_error.is_some());
+//! }
+//! # Ok::<(), leakscope_net::Error>(())
+//! ```
+//!
 //! A gradient is a pair (δ, a) of what came back and what went in, never an array of parameters per record
 //! (MATHS §5.1). Images are channels last.
 

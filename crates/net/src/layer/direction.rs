@@ -74,9 +74,8 @@ impl Linear {
                 }
                 cx.dev.gemm_batched(Gemm::nt(t, o, k).adding(), a.all(), v.all(), z);
                 if let Some(vb) = &vb {
-                    // b + (one row per position): a product with a column of ones
-                    let ones = cx.dev.zeros(t);
-                    let mut ones = ones;
+                    // the same bias at every position: a product with a column of ones
+                    let mut ones = cx.dev.zeros(t);
                     cx.dev.add_constant(&mut ones, T::ONE);
                     cx.dev.gemm_batched(Gemm::nn(t, o, 1).adding(), ones.all(), vb.all(), z);
                     cx.dev.put(ones);

@@ -98,7 +98,8 @@ impl Default for Spectral {
     }
 }
 
-/// What of PLIS to return.
+/// What of PLIS to return. Beyond a hard clip the released norm no longer moves, and PLIS is zero; the smooth clip
+/// leaves a little.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Plis {
     /// Nothing.
