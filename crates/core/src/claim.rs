@@ -50,7 +50,7 @@ impl Theorem {
         match self {
             Self::CramerRao => "Cramér–Rao; Hannun, Guo, van der Maaten 2021, eq. 11–12",
             Self::CramerRaoRecord => "Cramér–Rao; Edmunds 2024, eq. 1.2",
-            Self::VanTrees => "van Trees inequality; Edmunds 2024, eq. 1.3",
+            Self::VanTrees => "van Trees inequality, in each coordinate; Edmunds 2024, eq. 1.3",
         }
     }
 

@@ -14,6 +14,9 @@
 
 pub mod claim;
 pub mod error;
+pub mod fisher;
+pub mod glm;
+pub mod linalg;
 pub mod num;
 pub mod rows;
 

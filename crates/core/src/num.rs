@@ -1,12 +1,14 @@
 //! Numbers of a stream: moments, quantiles and histograms in bounded memory, mergeable.
 
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 /// Up to this many values a [`Distribution`] keeps them all and its quantiles are exact.
 pub const EXACT_UP_TO: usize = 1 << 18;
-/// Beyond, values fall into buckets of relative width 2⁻¹³, so quantiles are right to 1.3e-4.
-const MANTISSA_BITS: u32 = 13;
+/// Beyond, values fall into buckets of relative width 2⁻¹², so quantiles are right to 1.3e-4.
+const MANTISSA_BITS: u32 = 12;
+/// Sign and exponent of a float: buckets are kept by octave, and only octaves that occur take memory.
+const OCTAVES: usize = 1 << 12;
+const PER_OCTAVE: usize = 1 << MANTISSA_BITS;
 
 /// The distribution of the finite values of a stream: count, moments, extremes, quantiles, histogram.
 ///
@@ -20,7 +22,8 @@ pub struct Distribution {
     min: f64,
     max: f64,
     exact: Vec<f64>,
-    buckets: BTreeMap<u64, u64>,
+    /// Counts by octave and bucket; empty while all values are kept.
+    buckets: Vec<Option<Box<[u64]>>>,
 }
 
 /// Mean, spread and quantiles of a distribution.
@@ -47,25 +50,43 @@ pub struct Summary {
 impl Distribution {
     /// Adds one value; it must be finite.
     pub fn add(&mut self, x: f64) {
-        debug_assert!(x.is_finite(), "a distribution takes finite values");
-        if self.count == 0 {
-            (self.min, self.max) = (x, x);
-        } else {
-            self.min = self.min.min(x);
-            self.max = self.max.max(x);
+        self.extend(&[x]);
+    }
+
+    /// Adds values; they must be finite.
+    pub fn extend(&mut self, xs: &[f64]) {
+        if xs.is_empty() {
+            return;
         }
-        self.count += 1;
-        let delta = x - self.mean;
-        self.mean += delta / self.count as f64;
-        self.m2 += delta * (x - self.mean);
+        debug_assert!(xs.iter().all(|x| x.is_finite()), "a distribution takes finite values");
+        let n = xs.len() as f64;
+        let mean = xs.iter().sum::<f64>() / n;
+        let m2 = xs.iter().map(|x| (x - mean).powi(2)).sum();
+        let (min, max) = xs.iter().fold((xs[0], xs[0]), |(lo, hi), &x| (lo.min(x), hi.max(x)));
+        self.add_moments(xs.len() as u64, mean, m2, min, max);
         if self.buckets.is_empty() {
-            self.exact.push(x);
+            self.exact.extend_from_slice(xs);
             if self.exact.len() > EXACT_UP_TO {
                 self.spill();
             }
         } else {
-            *self.buckets.entry(bucket(x)).or_default() += 1;
+            xs.iter().for_each(|&x| self.count_in(bucket(x), 1));
         }
+    }
+
+    /// Chan's update of count, mean and squared deviations.
+    fn add_moments(&mut self, count: u64, mean: f64, m2: f64, min: f64, max: f64) {
+        if self.count == 0 {
+            (self.count, self.mean, self.m2, self.min, self.max) = (count, mean, m2, min, max);
+            return;
+        }
+        let (n, m) = (self.count as f64, count as f64);
+        let delta = mean - self.mean;
+        self.mean += delta * m / (n + m);
+        self.m2 += m2 + delta * delta * n * m / (n + m);
+        self.min = self.min.min(min);
+        self.max = self.max.max(max);
+        self.count += count;
     }
 
     /// Adds all values of another distribution.
@@ -77,13 +98,7 @@ impl Distribution {
             *self = other;
             return;
         }
-        let (n, m) = (self.count as f64, other.count as f64);
-        let delta = other.mean - self.mean;
-        self.mean += delta * m / (n + m);
-        self.m2 += other.m2 + delta * delta * n * m / (n + m);
-        self.min = self.min.min(other.min);
-        self.max = self.max.max(other.max);
-        self.count += other.count;
+        self.add_moments(other.count, other.mean, other.m2, other.min, other.max);
         if self.buckets.is_empty() && other.buckets.is_empty() {
             self.exact.extend(other.exact);
             if self.exact.len() > EXACT_UP_TO {
@@ -91,18 +106,33 @@ impl Distribution {
             }
         } else {
             self.spill();
-            for x in other.exact {
-                *self.buckets.entry(bucket(x)).or_default() += 1;
-            }
-            for (key, count) in other.buckets {
-                *self.buckets.entry(key).or_default() += count;
-            }
+            other.exact.iter().for_each(|&x| self.count_in(bucket(x), 1));
+            other.for_each_bucket(|key, count| self.count_in(key, count));
         }
     }
 
     fn spill(&mut self) {
+        if self.buckets.is_empty() {
+            self.buckets.resize(OCTAVES, None);
+        }
         for x in std::mem::take(&mut self.exact) {
-            *self.buckets.entry(bucket(x)).or_default() += 1;
+            self.count_in(bucket(x), 1);
+        }
+    }
+
+    fn count_in(&mut self, key: usize, count: u64) {
+        let octave = self.buckets[key / PER_OCTAVE].get_or_insert_with(|| vec![0; PER_OCTAVE].into());
+        octave[key % PER_OCTAVE] += count;
+    }
+
+    /// Every bucket that has values, in order.
+    fn for_each_bucket(&self, mut put: impl FnMut(usize, u64)) {
+        for (octave, counts) in self.buckets.iter().enumerate() {
+            for (i, &count) in counts.iter().flat_map(|c| c.iter()).enumerate() {
+                if count > 0 {
+                    put(octave * PER_OCTAVE + i, count);
+                }
+            }
         }
     }
 
@@ -162,14 +192,14 @@ impl Distribution {
         if self.buckets.is_empty() {
             return sorted[(k as usize).min(sorted.len() - 1)];
         }
-        let mut seen = 0;
-        for (&key, &count) in &self.buckets {
-            seen += count;
-            if seen > k {
-                return middle(key).clamp(self.min, self.max);
+        let (mut seen, mut value) = (0, self.max);
+        self.for_each_bucket(|key, count| {
+            if seen <= k && seen + count > k {
+                value = middle(key).clamp(self.min, self.max);
             }
-        }
-        self.max
+            seen += count;
+        });
+        value
     }
 
     /// Share of values that are at most `x`.
@@ -180,7 +210,9 @@ impl Distribution {
         let below = if self.buckets.is_empty() {
             self.exact.iter().filter(|&&v| v <= x).count() as u64
         } else {
-            self.buckets.range(..=bucket(x)).map(|(_, c)| c).sum()
+            let mut below = 0;
+            self.for_each_bucket(|key, count| below += if key <= bucket(x) { count } else { 0 });
+            below
         };
         below as f64 / self.count as f64
     }
@@ -195,7 +227,7 @@ impl Distribution {
             counts[(i.max(0.0) as usize).min(last)] += n;
         };
         self.exact.iter().for_each(|&x| put(x, 1));
-        self.buckets.iter().for_each(|(&key, &n)| put(middle(key), n));
+        self.for_each_bucket(|key, n| put(middle(key), n));
         counts
     }
 
@@ -215,17 +247,22 @@ impl Distribution {
     }
 }
 
+/// Standard normal distribution function, accurate in both tails.
+pub fn normal_cdf(x: f64) -> f64 {
+    0.5 * libm::erfc(-x * std::f64::consts::FRAC_1_SQRT_2)
+}
+
 /// Order-preserving bucket of a float: its ordered bit pattern without the low mantissa bits.
-fn bucket(x: f64) -> u64 {
+fn bucket(x: f64) -> usize {
     let bits = x.to_bits();
     let ordered = if bits >> 63 == 1 { !bits } else { bits | (1 << 63) };
-    ordered >> (52 - MANTISSA_BITS)
+    (ordered >> (52 - MANTISSA_BITS)) as usize
 }
 
 /// The middle of a bucket.
-fn middle(key: u64) -> f64 {
+fn middle(key: usize) -> f64 {
     let shift = 52 - MANTISSA_BITS;
-    let ordered = (key << shift) | (1 << (shift - 1));
+    let ordered = ((key as u64) << shift) | (1 << (shift - 1));
     f64::from_bits(if ordered >> 63 == 1 { ordered & !(1 << 63) } else { !ordered })
 }
 
@@ -262,7 +299,7 @@ mod tests {
                 assert!((d.quantile(q) / exact - 1.0).abs() < 2.0 * 1.3e-4, "{q}");
             }
         }
-        assert!(left.exact.is_empty() && left.buckets.len() < 150_000);
+        assert!(left.exact.is_empty() && left.buckets.iter().flatten().count() < 20);
         assert_eq!(left.count(), 600_000);
         assert!((left.mean() / whole.mean() - 1.0).abs() < 1e-12);
         assert_eq!(left.histogram(0.0, 150.0, 10).iter().sum::<u64>(), 600_000);

@@ -88,7 +88,7 @@ impl InMemory {
     /// One table from a row-major matrix and a target, cut into blocks of `block_rows`.
     pub fn from_matrix(x: &[f64], y: &[f64], weight: &[f64], block_rows: usize) -> Self {
         let (n, step) = (y.len(), block_rows.max(1));
-        let width = if n == 0 { 0 } else { x.len() / n };
+        let width = x.len().checked_div(n).unwrap_or(0);
         let blocks = (0..n)
             .step_by(step)
             .map(|i| {

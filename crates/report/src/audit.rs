@@ -151,6 +151,7 @@ pub struct Model {
     /// The tolerance it met.
     pub tolerance: f64,
     /// Condition number of the Hessian.
+    #[serde(with = "crate::unbounded::number")]
     pub condition: f64,
     /// Mean training loss.
     pub loss: f64,
@@ -190,14 +191,18 @@ pub struct Records {
     pub least: Vec<Record>,
     /// A sample of records for the scatter plots.
     pub sample: Vec<SamplePoint>,
+    /// How many records stand out: their η is above three times the median.
+    pub stand_out: u64,
     /// Of the records above the 99th percentile of η (at most the 100 most exposed), the share whose loss is
     /// below the 95th percentile: those that loss alone would have missed.
     pub missed_by_loss: f64,
     /// The same for the gradient norm.
     pub missed_by_gradient: f64,
     /// Mean squared error, per encoded column, of any unbiased estimate of the most exposed record.
+    #[serde(with = "crate::unbounded::claim")]
     pub min_mse: Bound,
     /// The same averaged over records for any estimate, under a normal prior with the population's spread.
+    #[serde(with = "crate::unbounded::claim")]
     pub min_mse_with_prior: Bound,
 }
 
@@ -208,6 +213,9 @@ pub struct Histogram {
     pub low: f64,
     /// Upper end of the last bin.
     pub high: f64,
+    /// Records above it, counted in the last bin.
+    #[serde(default)]
+    pub beyond: u64,
     /// What the series are: `class`, `group` or `all`.
     pub by: String,
     /// One series for each class or group.
@@ -289,10 +297,11 @@ pub struct Attribute {
     pub sum_to_one: Option<SumToOne>,
     /// Smallest standard deviation that an unbiased estimate can have, for the most exposed record, in the
     /// attribute's own units (a category: of an indicator, 0 to 1).
-    #[serde(with = "plain_cramer_rao")]
+    #[serde(with = "crate::unbounded::plain_cramer_rao")]
     pub min_sd: Bound,
-    /// The same at the median record.
-    pub min_sd_median: f64,
+    /// The same for a record whose η is the mean.
+    #[serde(with = "crate::unbounded::number")]
+    pub min_sd_typical: f64,
     /// Standard deviation of the attribute over the training records, in its own units: what an attacker is
     /// off by who knows the population alone. Absent for categories.
     pub population_sd: Option<f64>,
@@ -343,6 +352,7 @@ pub struct Utility {
     /// Without noise.
     pub without_noise: f64,
     /// At the chosen σ.
+    #[serde(with = "crate::unbounded::number")]
     pub at_sigma: f64,
     /// What a model without any columns gets (majority class, mean target).
     pub constant_model: f64,
@@ -356,6 +366,7 @@ pub struct UtilityPoint {
     /// Noise.
     pub sigma: f64,
     /// Expected metric.
+    #[serde(with = "crate::unbounded::number")]
     pub value: f64,
     /// Mean η of the records at this noise.
     pub eta_mean: f64,
@@ -406,19 +417,4 @@ pub struct Timings {
     pub leakage: f64,
     /// Drawing the page.
     pub report: f64,
-}
-
-/// `min_sd` is a plain number in the JSON; in Rust it stays a bound.
-mod plain_cramer_rao {
-    use leakscope_core::claim::{Bound, Direction, Theorem};
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(bound: &Bound, s: S) -> Result<S::Ok, S::Error> {
-        s.serialize_f64(bound.value)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Bound, D::Error> {
-        let value = f64::deserialize(d)?;
-        Ok(Bound { value, direction: Direction::AtLeast, theorem: Theorem::CramerRao })
-    }
 }

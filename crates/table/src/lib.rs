@@ -1,1 +1,55 @@
-//! CSV and Parquet to encoded blocks of rows.
+//! CSV and Parquet to encoded blocks of rows, and per-record results back to files.
+//!
+//! ```text
+//! files ─Table→ typed batches ─Encoding::fit→ Encoding (plain data)
+//!       ─Dataset→ blocks of encoded rows, in memory or streamed, in parallel, merged in row order
+//! results ─RecordsWriter→ one Parquet or CSV file, private, complete or absent
+//! ```
+//!
+//! | type | what it is |
+//! |---|---|
+//! | [`Table`] | one or several files with the same columns |
+//! | [`Roles`], [`EncodeOptions`] | what each column is for, and how it is to be encoded |
+//! | [`Encoding`] | levels, scales, components; directions of attributes; the way back to original units |
+//! | [`Dataset`] | the encoded rows of a [`Subset`], as `leakscope_core::rows::Rows` |
+//! | [`RecordsWriter`] | records from parallel parts, in order |
+//! | [`Hooks`] | a request to stop, and progress |
+//!
+//! Every cell that is used is checked in the first pass; an [`Error`] names file, column and row and says
+//! what to do. Splits and blocks depend on the data alone, so the same input gives the same bits with any
+//! number of threads. Rows are numbered from 1, the header not counted.
+//!
+//! Inside: `batch` ← `csv_file`, `parquet_file` ← `table` ← `layout` ← `profile`, `plan` ← `encoder` ← `fit`,
+//! `dataset`; `records` stands alone.
+
+mod batch;
+mod csv_file;
+mod dataset;
+mod directions;
+mod encoder;
+mod encoding;
+mod error;
+mod fit;
+mod holdout;
+mod hooks;
+mod layout;
+mod parquet_file;
+mod plan;
+mod profile;
+mod records;
+mod table;
+mod temporary;
+mod words;
+
+pub use dataset::{CACHE_BYTES, Dataset, DatasetOptions, Labels};
+pub use encoding::{
+    Attribute, Class, ColumnProfile, EncodeOptions, Encoding, Group, Missing, OneHot, Pca, Roles, Scale,
+    Target, TargetCoding, TargetKind,
+};
+pub use error::{Error, Place, Result};
+pub use holdout::Holdout;
+pub use hooks::{Hooks, OnProgress, Progress, Stage};
+pub use plan::Subset;
+pub use records::{CompleteRecords, PartMaker, RecordsFormat, RecordsPart, RecordsSchema, RecordsWriter};
+pub use table::{ColumnSchema, Kind, ReadOptions, Table};
+pub use temporary::{remove_temporary_files, temporary_file};

@@ -1,0 +1,83 @@
+//! Rows in memory, passed over by all cores, as the table crate does with a cached file.
+
+use leakscope_core::Result;
+use leakscope_core::rows::{Block, Rows};
+use rayon::prelude::*;
+
+/// Blocks of rows; every wave of them is folded in parallel and merged in order.
+pub(crate) struct Parallel {
+    pub(crate) blocks: Vec<Block>,
+}
+
+impl Parallel {
+    /// Correlated normal columns and a target that depends on them; no intercept.
+    pub(crate) fn synthetic(n: usize, d: usize, seed: u64) -> Self {
+        let block_rows = (131_072 / d).clamp(256, 8192);
+        let starts: Vec<usize> = (0..n).step_by(block_rows).collect();
+        let blocks = starts.par_iter().map(|&start| {
+            let mut random = Random(seed ^ (start as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            let rows = block_rows.min(n - start);
+            let mut block = Block { first_row: start as u64, width: d, ..Block::default() };
+            for _ in 0..rows {
+                let shared = random.normal();
+                let first = block.x.len();
+                for j in 0..d {
+                    // Decaying spread and a common factor: condition numbers as real tables have them.
+                    let spread = 1.0 / (1.0 + j as f64 / 8.0);
+                    block.x.push(spread * (0.8 * random.normal() + 0.6 * shared));
+                }
+                let z: f64 = block.x[first..].iter().take(10).sum();
+                block.y.push(if z + random.normal() > 0.0 { 1.0 } else { -1.0 });
+            }
+            block
+        });
+        Self { blocks: blocks.collect() }
+    }
+}
+
+impl Rows for Parallel {
+    fn width(&self) -> usize {
+        self.blocks.first().map_or(0, |b| b.width)
+    }
+
+    fn len(&self) -> u64 {
+        self.blocks.iter().map(|b| b.len() as u64).sum()
+    }
+
+    fn fold<S: Send>(
+        &self,
+        start: impl Fn() -> S + Sync,
+        step: impl Fn(&mut S, &Block) -> Result<()> + Sync,
+        mut merge: impl FnMut(S) -> Result<()>,
+    ) -> Result<()> {
+        let runs: Vec<&[Block]> = self.blocks.chunks(self.blocks.len().div_ceil(16).max(1)).collect();
+        for wave in runs.chunks(8) {
+            let states: Vec<Result<S>> = wave
+                .par_iter()
+                .map(|run| {
+                    let mut state = start();
+                    run.iter().try_for_each(|block| step(&mut state, block))?;
+                    Ok(state)
+                })
+                .collect();
+            states.into_iter().try_for_each(|state| merge(state?))?;
+        }
+        Ok(())
+    }
+}
+
+/// splitmix64.
+struct Random(u64);
+
+impl Random {
+    fn uniform(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let x = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (((x ^ (x >> 31)) >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
+    }
+
+    fn normal(&mut self) -> f64 {
+        (-2.0 * self.uniform().ln()).sqrt() * (std::f64::consts::TAU * self.uniform()).cos()
+    }
+}

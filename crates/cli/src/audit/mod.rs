@@ -1,0 +1,219 @@
+//! The audit: a table in, an [`Audit`] and a table of records out.
+//!
+//! ```text
+//! read ─ Encoding ─→ rows ─ glm::fit ─→ Geometry ─ one pass ─→ Measured ─→ Audit
+//! ```
+
+mod assemble;
+mod collect;
+mod measure;
+mod request;
+mod score;
+mod utility;
+
+pub use request::{Limit, Noise, Request, Statistic};
+
+use crate::failure::explain;
+use crate::output::{Folder, Pending};
+use crate::{Failure, Result};
+use leakscope_core::fisher::{Directions, Geometry, Release};
+use leakscope_core::glm::{self, Family, Fit, Penalty};
+use leakscope_report::Audit;
+use leakscope_report::audit::{SigmaSource, Timings};
+use leakscope_table::{
+    Dataset, EncodeOptions, Encoding, Holdout, Hooks, Kind, RecordsWriter, Subset, Table, TargetKind,
+};
+use measure::Measured;
+use std::time::Instant;
+
+/// An audit and the files that go with it, not yet published.
+pub struct Outcome {
+    /// What was found.
+    pub audit: Audit,
+    /// Files to publish.
+    pub pending: Pending,
+}
+
+/// The model under audit: fitted here, or given and compared with the fit.
+struct Model {
+    fit: Fit,
+    /// The minimiser, where the coefficients were given.
+    best: Option<Fit>,
+}
+
+/// One attribute as the passes see it: which of the geometry's attributes are its two variants.
+struct AttributeSlot {
+    /// Index into the encoding's attributes.
+    attribute: usize,
+    /// Index into the geometry's attributes.
+    free: usize,
+    /// The same under the constraint that indicators sum to one.
+    constrained: Option<usize>,
+}
+
+/// Runs the audit; tables of records go to `folder`, still under temporary names.
+pub fn run(request: &Request, folder: Option<&Folder>, hooks: &Hooks) -> Result<Outcome> {
+    request.check()?;
+    let mut timings = Timings::default();
+    let clock = Instant::now();
+    let table = Table::open(&request.read)?;
+    let seed = request.holdout.map(|_| request.seed.unwrap_or_else(random_seed));
+    let encoding = Encoding::fit(&table, &request.roles, &encode_options(request, seed), hooks)?;
+    request.check_names(&encoding)?;
+    let rows = Dataset::new(&table, &encoding, Subset::Training, hooks)?;
+    timings.read = clock.elapsed().as_secs_f64();
+
+    let clock = Instant::now();
+    let model = fit(request, &encoding, &rows)?;
+    timings.fit = clock.elapsed().as_secs_f64();
+
+    let clock = Instant::now();
+    let (slots, directions) = attribute_directions(&encoding);
+    let prepare = |sigma: f64| -> Result<Geometry> {
+        let release = Release { sigma, releases: request.releases, label_secret: request.label_secret };
+        Geometry::new(&model.fit, &directions, release).map_err(|e| explain(e, &encoding, request.l2))
+    };
+    let (sigma, source) = choose_sigma(request, &encoding, &slots, &rows, &prepare)?;
+    let geometry = prepare(sigma)?;
+    let mut pending = Pending::default();
+    let mut writer = match folder {
+        Some(folder) => Some(folder.table("records", measure::schema(&encoding, &slots))?),
+        None => None,
+    };
+    let measured = measure::measure(&rows, &geometry, &slots, writer.as_mut())?;
+    store(&mut pending, writer, "records");
+    let utility = utility::utility(request, &table, &encoding, &geometry, &measured, hooks)?;
+    let score = score::score(request, &encoding, &geometry, &measured, folder, &mut pending, hooks)?;
+    timings.leakage = clock.elapsed().as_secs_f64();
+
+    let found = assemble::Found {
+        request,
+        encoding: &encoding,
+        model: &model,
+        geometry: &geometry,
+        slots: &slots,
+        measured,
+        sigma_source: source,
+        seed,
+        utility,
+        score,
+        timings,
+    };
+    Ok(Outcome { audit: found.audit()?, pending })
+}
+
+fn store(pending: &mut Pending, writer: Option<RecordsWriter>, stem: &'static str) {
+    if let Some(writer) = writer {
+        pending.table(writer, stem);
+    }
+}
+
+fn encode_options(request: &Request, seed: Option<u64>) -> EncodeOptions {
+    EncodeOptions {
+        one_hot: request.one_hot,
+        scale: request.scale,
+        pca: request.pca,
+        missing: request.missing,
+        intercept: request.intercept,
+        target: match request.family {
+            Family::Linear => TargetKind::Number { two_class_as_plus_minus_one: true },
+            Family::Logistic => TargetKind::TwoClass01,
+            Family::Poisson => TargetKind::Count,
+        },
+        holdout: request.holdout.zip(seed).map(|(fraction, seed)| Holdout { fraction, seed }),
+        positive: request.positive.clone(),
+    }
+}
+
+/// A seed from the system: the standard library seeds its hash maps from there.
+fn random_seed() -> u64 {
+    use std::hash::{BuildHasher, Hasher};
+    // 53 bits survive a trip through JSON readers that know doubles alone.
+    std::hash::RandomState::new().build_hasher().finish() >> 11
+}
+
+fn fit(request: &Request, encoding: &Encoding, rows: &Dataset) -> Result<Model> {
+    let penalty = Penalty { l2: request.l2, intercept: request.intercept };
+    let best = glm::fit(rows, request.family, penalty).map_err(|e| explain(e, encoding, request.l2))?;
+    let Some(given) = &request.coefficients else { return Ok(Model { fit: best, best: None }) };
+    let w = request::match_coefficients(given, encoding)?;
+    let fit =
+        glm::evaluate(rows, request.family, penalty, &w).map_err(|e| explain(e, encoding, request.l2))?;
+    Ok(Model { fit, best: Some(best) })
+}
+
+/// Every attribute that has columns, with and (for categories) under the constraint that indicators sum to one.
+fn attribute_directions(encoding: &Encoding) -> (Vec<AttributeSlot>, Vec<Directions>) {
+    let (mut slots, mut directions) = (vec![], vec![]);
+    let mut add = |attribute: usize, sum_to_one: bool| -> Option<usize> {
+        let basis = encoding.directions(attribute, sum_to_one);
+        let count = basis.len() / encoding.width().max(1);
+        (count > 0).then(|| {
+            directions.push(Directions { basis, count });
+            directions.len() - 1
+        })
+    };
+    for (attribute, described) in encoding.attributes.iter().enumerate() {
+        if let Some(free) = add(attribute, false) {
+            let category = described.kind == Kind::Category;
+            let constrained = if category { add(attribute, true) } else { None };
+            slots.push(AttributeSlot { attribute, free, constrained });
+        }
+    }
+    (slots, directions)
+}
+
+/// A target on a statistic fixes σ in closed form, since every η is proportional to 1/σ: one pass at σ = 1.
+fn choose_sigma(
+    request: &Request,
+    encoding: &Encoding,
+    slots: &[AttributeSlot],
+    rows: &Dataset,
+    prepare: &impl Fn(f64) -> Result<Geometry>,
+) -> Result<(f64, SigmaSource)> {
+    // Rounding must leave the target met.
+    const SAFE: f64 = 1.0 + 1e-12;
+    match &request.noise {
+        Noise::Default => Ok((1.0, SigmaSource::Default)),
+        Noise::Given(sigma) => Ok((*sigma, SigmaSource::Given)),
+        Noise::TargetEta { eta, statistic } => {
+            let unit = measure::eta_distribution(rows, &prepare(1.0)?)?;
+            let sigma = solved(statistic.of(&unit) / eta * SAFE, "--target-eta")?;
+            Ok((sigma, SigmaSource::TargetEta { eta: *eta, statistic: statistic.name().into() }))
+        }
+        Noise::TargetSd { attribute, sd } => {
+            let unit = measure::measure(rows, &prepare(1.0)?, slots, None)?;
+            let slot = slots.iter().position(|s| encoding.attributes[s.attribute].name == *attribute);
+            let slot = slot.ok_or_else(|| Failure::flag("--target-sd", no_columns(attribute)))?;
+            let own_units = encoding.attributes[slots[slot].attribute].scale;
+            let sigma = solved(sd * unit.attributes[slots[slot].free].max / own_units * SAFE, "--target-sd")?;
+            Ok((sigma, SigmaSource::TargetSd { attribute: attribute.clone(), sd: *sd }))
+        }
+    }
+}
+
+fn no_columns(attribute: &str) -> String {
+    format!("`{attribute}` has one level only, so it has no encoded column to estimate")
+}
+
+fn solved(sigma: f64, flag: &str) -> Result<f64> {
+    if sigma > 0.0 && sigma.is_finite() {
+        return Ok(sigma);
+    }
+    Err(Failure::flag(
+        flag,
+        "nothing leaks at any noise here (every η is zero), so no σ can be solved for: use --sigma",
+    ))
+}
+
+/// Whether a target is two coded classes.
+fn two_class(encoding: &Encoding) -> bool {
+    matches!(encoding.target.coding, leakscope_table::TargetCoding::TwoClass { .. })
+}
+
+impl Measured {
+    /// Largest norm of a record's Jacobian: η at σ = 1.
+    fn largest_norm(&self, geometry: &Geometry) -> f64 {
+        self.eta.max() * geometry.release().sigma
+    }
+}

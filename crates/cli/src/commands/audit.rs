@@ -1,0 +1,243 @@
+//! `leakscope audit`: fit, measure, say what follows, leave a page.
+
+use super::table_args::{ModelArgs, TableArgs, name_and_number, name_and_text};
+use crate::audit::{self, Limit, Noise, Outcome, Request, Statistic};
+use crate::output::Folder;
+use crate::progress::Display;
+use crate::{Failure, Result};
+use clap::ValueEnum;
+use leakscope_report::Audit;
+use leakscope_table::RecordsFormat;
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+
+/// Fit a generalised linear model to a table and measure what its release gives away.
+#[derive(clap::Args, Debug, Clone)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) table: TableArgs,
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+    /// Audit a model that was trained elsewhere: JSON of column names and values, for the columns as encoded here
+    /// (with --scale none as in the file)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) coefficients: Option<PathBuf>,
+    /// Standard deviation of the noise on every coefficient
+    #[arg(long, value_name = "S", conflicts_with_all = ["target_eta", "target_sd"])]
+    pub(crate) sigma: Option<f64>,
+    /// Solve for the noise at which a statistic of η is this
+    #[arg(long, value_name = "E", conflicts_with = "target_sd")]
+    pub(crate) target_eta: Option<f64>,
+    /// The statistic of --target-eta
+    #[arg(long, value_enum, default_value_t = StatisticArg::Max, requires = "target_eta")]
+    pub(crate) statistic: StatisticArg,
+    /// Solve for the noise at which no unbiased estimate of an attribute is closer than this, in its own units
+    #[arg(long, value_name = "ATTRIBUTE=VALUE")]
+    pub(crate) target_sd: Option<String>,
+    /// How many times the model is released, each time with fresh noise
+    #[arg(long, value_name = "K", default_value_t = 1)]
+    pub(crate) releases: u32,
+    /// Whether the target is part of the record's secret
+    #[arg(long, value_enum, default_value_t = LabelArg::Secret)]
+    pub(crate) label: LabelArg,
+    /// Measure what noise costs on these rows
+    #[arg(long, value_name = "FILE")]
+    pub(crate) test: Vec<PathBuf>,
+    /// Measure what noise costs on this share of rows, which are not fitted to
+    #[arg(long, value_name = "SHARE")]
+    pub(crate) holdout: Option<f64>,
+    /// Seed of the split [default: drawn from the system, and printed]
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// Score points that were not in the training set
+    #[arg(long, value_name = "FILE")]
+    pub(crate) score: Vec<PathBuf>,
+    /// Spread of what an attacker knows beforehand of an attribute [default: the population's]
+    #[arg(long, value_name = "ATTRIBUTE=SD")]
+    pub(crate) prior_sd: Vec<String>,
+    /// Unit of an attribute, for display
+    #[arg(long, value_name = "ATTRIBUTE=UNIT")]
+    pub(crate) unit: Vec<String>,
+    /// Exit with code 1 if a statistic of η is above a value: eta (the largest), p99 or mean
+    #[arg(long, value_name = "STATISTIC=VALUE")]
+    pub(crate) fail_above: Vec<String>,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// Where results go.
+#[derive(clap::Args, Debug, Clone)]
+pub(crate) struct OutputArgs {
+    /// Folder for audit.json, records.parquet and report.html
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Format of the table of records
+    #[arg(long, value_enum, default_value_t = FormatArg::Parquet)]
+    pub(crate) format: FormatArg,
+    /// Print the audit as JSON to stdout, and nothing else there
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// No remarks and no progress on stderr
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+    /// Number of threads [default: all cores]
+    #[arg(long, value_name = "N")]
+    pub(crate) threads: Option<usize>,
+}
+
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StatisticArg {
+    Max,
+    Mean,
+    P99,
+}
+
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LabelArg {
+    Secret,
+    Public,
+}
+
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FormatArg {
+    Parquet,
+    Csv,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let request = request(args)?;
+    if let Some(threads) = args.output.threads {
+        if threads == 0 {
+            return Err(Failure::flag("--threads", "0: expected at least 1"));
+        }
+        rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build_global()
+            .map_err(|e| Failure::flag("--threads", e))?;
+    }
+    let format = match args.output.format {
+        FormatArg::Parquet => RecordsFormat::Parquet,
+        FormatArg::Csv => RecordsFormat::Csv,
+    };
+    let folder = args.output.out.as_deref().map(|dir| Folder::open(dir, format)).transpose()?;
+    let display = Display::start(args.output.quiet || args.output.json)?;
+    let Outcome { mut audit, mut pending } = audit::run(&request, folder.as_ref(), &display.hooks)?;
+    drop(display);
+    let mut written = vec![];
+    if let Some(folder) = &folder {
+        let clock = Instant::now();
+        let page = leakscope_report::page(&audit);
+        audit.timings.report = clock.elapsed().as_secs_f64();
+        folder.text(&mut pending, "report.html", &page)?;
+        folder.text(&mut pending, "audit.json", &leakscope_report::json(&audit))?;
+        written = folder.publish(pending)?;
+    }
+    show(args, &audit, &written)?;
+    let breached = audit.limits.iter().any(|l| !l.ok);
+    Ok(ExitCode::from(u8::from(breached)))
+}
+
+fn show(args: &Args, audit: &Audit, written: &[PathBuf]) -> Result<()> {
+    let stdout = std::io::stdout();
+    let text = if args.output.json {
+        leakscope_report::json(audit)
+    } else {
+        let colour = stdout.is_terminal() && std::env::var_os("NO_COLOR").is_none();
+        leakscope_report::summary(audit, 80, colour)
+    };
+    // Whoever reads may stop early (`| head`): that is no failure.
+    let _ = stdout.lock().write_all(text.as_bytes());
+    if !args.output.quiet && !args.output.json {
+        if let (None, Some(seed)) = (args.seed, audit.seed) {
+            eprintln!("seed {seed} (drawn; give it with --seed to repeat this split)");
+        }
+        for path in written {
+            eprintln!("wrote {}", path.display());
+        }
+    }
+    Ok(())
+}
+
+fn request(args: &Args) -> Result<Request> {
+    let t = &args.table;
+    let noise = match (args.sigma, args.target_eta, &args.target_sd) {
+        (Some(sigma), _, _) => Noise::Given(sigma),
+        (_, Some(eta), _) => Noise::TargetEta {
+            eta,
+            statistic: match args.statistic {
+                StatisticArg::Max => Statistic::Max,
+                StatisticArg::Mean => Statistic::Mean,
+                StatisticArg::P99 => Statistic::P99,
+            },
+        },
+        (_, _, Some(text)) => {
+            let (attribute, sd) = name_and_number("--target-sd", text)?;
+            Noise::TargetSd { attribute, sd }
+        }
+        (None, None, None) => Noise::Default,
+    };
+    let others = |files: &[PathBuf]| -> Result<_> {
+        if files.is_empty() { Ok(None) } else { t.read_options(files).map(Some) }
+    };
+    Ok(Request {
+        read: t.read_options(&t.files)?,
+        roles: t.roles(),
+        one_hot: t.one_hot(),
+        scale: t.scale(),
+        pca: t.pca,
+        missing: t.missing(),
+        positive: t.positive.clone(),
+        family: args.model.model.into(),
+        l2: args.model.l2,
+        intercept: !args.model.no_intercept,
+        coefficients: args.coefficients.as_deref().map(read_coefficients).transpose()?,
+        noise,
+        releases: args.releases,
+        label_secret: args.label == LabelArg::Secret,
+        test: others(&args.test)?,
+        holdout: args.holdout,
+        seed: args.seed,
+        score: others(&args.score)?,
+        prior_sd: args.prior_sd.iter().map(|t| name_and_number("--prior-sd", t)).collect::<Result<_>>()?,
+        units: args.unit.iter().map(|t| name_and_text("--unit", t)).collect::<Result<_>>()?,
+        limits: args.fail_above.iter().map(|t| limit(t)).collect::<Result<_>>()?,
+    })
+}
+
+fn limit(text: &str) -> Result<Limit> {
+    let (name, limit) = name_and_number("--fail-above", text)?;
+    let statistic = match name.as_str() {
+        "eta" | "max" => Statistic::Max,
+        "p99" => Statistic::P99,
+        "mean" => Statistic::Mean,
+        other => {
+            let message = format!("`{other}`: expected eta (the largest), p99 or mean, such as eta=0.1");
+            return Err(Failure::flag("--fail-above", message));
+        }
+    };
+    Ok(Limit { statistic, limit })
+}
+
+/// Names and values from JSON: either the object itself, or what stands under `coefficients` (or
+/// `model.coefficients`, as in an audit.json) in it.
+fn read_coefficients(path: &Path) -> Result<Vec<(String, f64)>> {
+    let shown = path.display();
+    let wrong = |what: String| Failure::flag("--coefficients", format!("{shown}: {what}"));
+    let text = std::fs::read_to_string(path).map_err(|e| wrong(format!("cannot read it: {e}")))?;
+    let json: serde_json::Value = serde_json::from_str(&text)
+        .map_err(|e| wrong(format!("not JSON ({e}): expected {{\"age\": 0.3, …}}")))?;
+    let inner = json.get("coefficients").or_else(|| json.pointer("/model/coefficients")).unwrap_or(&json);
+    let Some(object) = inner.as_object() else {
+        return Err(wrong("expected an object of column names and values, such as {\"age\": 0.3, …}".into()));
+    };
+    object
+        .iter()
+        .map(|(name, value)| match value.as_f64() {
+            Some(number) if number.is_finite() => Ok((name.clone(), number)),
+            _ => Err(wrong(format!("`{name}` is {value}: expected a finite number"))),
+        })
+        .collect()
+}

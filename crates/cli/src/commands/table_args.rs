@@ -1,0 +1,191 @@
+//! The options that say how a table is read and encoded: the same for every command that takes one.
+
+use crate::{Failure, Result};
+use clap::ValueEnum;
+use leakscope_core::glm::Family;
+use leakscope_table::{Missing, OneHot, ReadOptions, Roles, Scale};
+use std::path::PathBuf;
+
+/// How the table is read and which column is what.
+#[derive(clap::Args, Debug, Clone)]
+pub(crate) struct TableArgs {
+    /// CSV (also gzipped) or Parquet files; several are read as one table
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Column to predict
+    #[arg(long, value_name = "COLUMN")]
+    pub(crate) target: String,
+    /// Column that names a record; without it records are named by row number
+    #[arg(long, value_name = "COLUMN")]
+    pub(crate) id: Option<String>,
+    /// Columns to leave out
+    #[arg(long, value_name = "COLUMN,…", value_delimiter = ',')]
+    pub(crate) drop: Vec<String>,
+    /// Columns that are categories although they look like numbers
+    #[arg(long, value_name = "COLUMN,…", value_delimiter = ',')]
+    pub(crate) categorical: Vec<String>,
+    /// Column of sample weights
+    #[arg(long, value_name = "COLUMN")]
+    pub(crate) weights: Option<String>,
+    /// Column whose groups are compared; it stays a feature unless dropped
+    #[arg(long, value_name = "COLUMN")]
+    pub(crate) group: Option<String>,
+    /// Field delimiter of CSV files: a character or `tab` [default: guessed]
+    #[arg(long, value_name = "CHAR")]
+    pub(crate) delimiter: Option<String>,
+    /// Further markers of missing values, besides empty, NA, NaN, null, ? and the like
+    #[arg(long, value_name = "TEXT,…", value_delimiter = ',')]
+    pub(crate) na: Vec<String>,
+    /// Which levels of a category get a column
+    #[arg(long, value_enum, default_value_t = OneHotArg::DropLast)]
+    pub(crate) one_hot: OneHotArg,
+    /// How numbers are scaled
+    #[arg(long, value_enum, default_value_t = ScaleArg::Standard)]
+    pub(crate) scale: ScaleArg,
+    /// Keep this many principal components instead of the columns
+    #[arg(long, value_name = "K")]
+    pub(crate) pca: Option<usize>,
+    /// What to do where a value is missing
+    #[arg(long, value_enum, default_value_t = MissingArg::Fail)]
+    pub(crate) missing: MissingArg,
+    /// The class that is coded high [default: the second in sorted order]
+    #[arg(long, value_name = "CLASS")]
+    pub(crate) positive: Option<String>,
+}
+
+/// The model to fit.
+#[derive(clap::Args, Debug, Clone)]
+pub(crate) struct ModelArgs {
+    /// The model
+    #[arg(long, value_enum, default_value_t = ModelArg::Linear)]
+    pub(crate) model: ModelArg,
+    /// Penalty λ in Σ loss + (nλ/2)‖w‖²; the intercept is not penalised
+    #[arg(long, value_name = "L2", default_value_t = 0.0)]
+    pub(crate) l2: f64,
+    /// Fit without an intercept
+    #[arg(long)]
+    pub(crate) no_intercept: bool,
+}
+
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OneHotArg {
+    /// All but the last in sorted order
+    DropLast,
+    /// All
+    Full,
+}
+
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ScaleArg {
+    /// (x − mean) / standard deviation
+    Standard,
+    /// All columns divided by the largest row norm
+    UnitBall,
+    /// As they are
+    None,
+}
+
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MissingArg {
+    /// Stop and name them
+    Fail,
+    /// Leave such rows out
+    Drop,
+    /// Fill in the mean, or the most frequent level
+    Mean,
+}
+
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ModelArg {
+    /// Least squares; a target with two values is coded −1 and +1
+    Linear,
+    /// Two classes
+    Logistic,
+    /// Counts
+    Poisson,
+}
+
+impl From<ModelArg> for Family {
+    fn from(model: ModelArg) -> Self {
+        match model {
+            ModelArg::Linear => Self::Linear,
+            ModelArg::Logistic => Self::Logistic,
+            ModelArg::Poisson => Self::Poisson,
+        }
+    }
+}
+
+impl TableArgs {
+    /// How to read the files, or others of the same layout.
+    pub(crate) fn read_options(&self, files: &[PathBuf]) -> Result<ReadOptions> {
+        Ok(ReadOptions { paths: files.to_vec(), delimiter: self.delimiter_byte()?, na: self.na.clone() })
+    }
+
+    fn delimiter_byte(&self) -> Result<Option<u8>> {
+        match self.delimiter.as_deref() {
+            None => Ok(None),
+            Some("tab" | "\\t" | "\t") => Ok(Some(b'\t')),
+            Some(text) => match text.as_bytes() {
+                [byte] if byte.is_ascii() && !matches!(byte, b'"' | b'\n' | b'\r') => Ok(Some(*byte)),
+                _ => Err(Failure::flag(
+                    "--delimiter",
+                    format!("`{text}`: expected one ASCII character, or `tab`"),
+                )),
+            },
+        }
+    }
+
+    pub(crate) fn roles(&self) -> Roles {
+        Roles {
+            target: self.target.clone(),
+            id: self.id.clone(),
+            group: self.group.clone(),
+            weights: self.weights.clone(),
+            drop: self.drop.clone(),
+            categorical: self.categorical.clone(),
+        }
+    }
+
+    pub(crate) fn one_hot(&self) -> OneHot {
+        match self.one_hot {
+            OneHotArg::DropLast => OneHot::DropLast,
+            OneHotArg::Full => OneHot::Full,
+        }
+    }
+
+    pub(crate) fn scale(&self) -> Scale {
+        match self.scale {
+            ScaleArg::Standard => Scale::Standard,
+            ScaleArg::UnitBall => Scale::UnitBall,
+            ScaleArg::None => Scale::None,
+        }
+    }
+
+    pub(crate) fn missing(&self) -> Missing {
+        match self.missing {
+            MissingArg::Fail => Missing::Fail,
+            MissingArg::Drop => Missing::Drop,
+            MissingArg::Mean => Missing::Mean,
+        }
+    }
+}
+
+/// `NAME=VALUE` with a number.
+pub(crate) fn name_and_number(flag: &str, text: &str) -> Result<(String, f64)> {
+    let (name, value) = name_and_text(flag, text)?;
+    match value.parse::<f64>() {
+        Ok(number) if number.is_finite() => Ok((name, number)),
+        _ => Err(Failure::flag(
+            flag,
+            format!("`{text}`: expected NAME=VALUE with a finite number, such as age=5"),
+        )),
+    }
+}
+
+/// `NAME=TEXT`.
+pub(crate) fn name_and_text(flag: &str, text: &str) -> Result<(String, String)> {
+    match text.rsplit_once('=') {
+        Some((name, value)) if !name.is_empty() && !value.is_empty() => Ok((name.into(), value.into())),
+        _ => Err(Failure::flag(flag, format!("`{text}`: expected NAME=VALUE"))),
+    }
+}

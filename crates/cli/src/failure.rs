@@ -1,0 +1,115 @@
+//! What a user is told when there is no answer: where, what was expected, what to do.
+
+use leakscope_core::Error as CoreError;
+use leakscope_table::{Encoding, Error as TableError};
+
+/// The result of a command.
+pub type Result<T> = std::result::Result<T, Failure>;
+
+/// Why a command has no answer.
+#[derive(Debug)]
+pub enum Failure {
+    /// The message, complete: exit code 2.
+    Message(String),
+    /// The user asked to stop: exit code 130.
+    Interrupted,
+}
+
+impl Failure {
+    /// A message about a flag.
+    pub fn flag(flag: &str, message: impl std::fmt::Display) -> Self {
+        Self::Message(format!("{flag}: {message}"))
+    }
+
+    /// The exit code.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Message(_) => 2,
+            Self::Interrupted => 130,
+        }
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Message(text) => f.write_str(text),
+            Self::Interrupted => f.write_str("stopped; nothing was written"),
+        }
+    }
+}
+
+impl From<TableError> for Failure {
+    fn from(error: TableError) -> Self {
+        match error {
+            TableError::Interrupted | TableError::Core(CoreError::Interrupted) => Self::Interrupted,
+            other => Self::Message(other.to_string()),
+        }
+    }
+}
+
+impl From<CoreError> for Failure {
+    fn from(error: CoreError) -> Self {
+        match error {
+            CoreError::Interrupted => Self::Interrupted,
+            other => Self::Message(other.to_string()),
+        }
+    }
+}
+
+/// A failure of the fit in words: core speaks of column numbers, users of names and flags.
+pub fn explain(error: CoreError, encoding: &Encoding, l2: f64) -> Failure {
+    let names = encoding.columns();
+    let name = |j: usize| format!("`{}`", names[j]);
+    let intercept = encoding.intercept.then(|| names.len() - 1);
+    let remedy = if l2 > 0.0 { "or raise --l2" } else { "or add a penalty, for example --l2 1e-3" };
+    let rows = encoding.rows_training;
+    if let CoreError::Singular { .. } = &error
+        && rows <= names.len() as u64
+    {
+        return Failure::Message(format!(
+            "there are {rows} rows for {} coefficients, so the minimiser is not unique: add a penalty (for example \
+             --l2 1e-3), use fewer columns (--drop), or keep some components (--pca 10)",
+            names.len()
+        ));
+    }
+    let text = match error {
+        CoreError::Singular { column, of } => {
+            let others: Vec<usize> = of.iter().copied().filter(|&j| Some(j) != intercept).collect();
+            let list = others.iter().map(|&j| name(j)).collect::<Vec<_>>().join(", ");
+            let full = encoding.one_hot == leakscope_table::OneHot::Full && encoding.intercept;
+            let hint = if full { ", use --one-hot drop-last" } else { "" };
+            let what = if Some(column) == intercept && others.len() == 1 {
+                format!("column {list} is constant in the training rows, like the intercept")
+            } else if Some(column) == intercept {
+                format!("columns {list} add up to a constant, like the intercept")
+            } else if others.is_empty() {
+                format!("column {} is constant in the training rows", name(column))
+            } else {
+                format!("column {} is a linear combination of {list}", name(column))
+            };
+            format!(
+                "{what}, so the coefficients are not unique: remove one of them with --drop{hint}, {remedy}"
+            )
+        }
+        CoreError::Separable => format!(
+            "the classes of `{}` can be told apart exactly by these columns, so without a penalty the coefficients \
+             are infinite: add one, for example --l2 1e-3",
+            encoding.target.name
+        ),
+        CoreError::NoConvergence { iterations, gradient, tolerance } => {
+            let why = if l2 > 0.0 {
+                "the problem is badly scaled: use --scale standard, or raise --l2"
+            } else {
+                "the classes (or counts) may be separable in some direction, so that coefficients grow without \
+                 end: add a penalty, for example --l2 1e-3"
+            };
+            format!(
+                "the fit did not converge in {iterations} iterations (relative gradient {gradient:.1e}, tolerance \
+                 {tolerance:.0e}): {why}"
+            )
+        }
+        other => return other.into(),
+    };
+    Failure::Message(text)
+}

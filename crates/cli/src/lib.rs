@@ -1,0 +1,18 @@
+//! The programme: what the commands do, one module each, over the libraries.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`commands`] | one file per command; arguments are checked once, there |
+//! | [`audit`] | a table in, an [`leakscope_report::Audit`] out |
+//! | [`patients`] | the synthetic patients of the demo |
+//! | [`failure`] | what a user is told when there is no answer |
+//! | [`output`] | results written whole or not at all |
+
+pub mod audit;
+pub mod commands;
+pub mod failure;
+pub mod output;
+pub mod patients;
+mod progress;
+
+pub use failure::{Failure, Result};

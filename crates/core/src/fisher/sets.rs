@@ -1,0 +1,297 @@
+//! Fisher information loss of sets: groups of records, the whole data set, an attribute over all records.
+//!
+//! For a set G of records `J_G J_Gᵀ = Σ_{i∈G} JᵢJᵢᵀ` is only p × p, so one weighted Gram matrix a set is enough:
+//!
+//! ```text
+//! H⁻¹ [ (Σω²r²)P + s w_Sᵀ + w_S sᵀ + Σω²(a²‖w_S‖² + c²) xxᵀ ] H⁻¹,   s = Σω²ar x
+//! ```
+
+use super::secular::{Problem, top_eigenvalues};
+use super::{Geometry, Prepared, Records};
+use crate::Result;
+use crate::linalg::{axpy, dot, gram_add_lower, largest_eigenvalue, matmul, matmul_transposed, mirror_lower};
+use crate::linalg::{symmetric_eigen, times};
+use crate::rows::Block;
+
+/// How many times the penalty may exceed the largest sum of squares of a column before the difference of the
+/// two has lost too many digits: it is then known to 1e3·ε = 2e-13.
+const DROWNED: f64 = 1e3;
+
+/// Sums over a set of records from which its leakage follows; mergeable, O(p²) numbers.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SetSums {
+    p: usize,
+    records: u64,
+    r2: f64,
+    s: Vec<f64>,
+    /// `Σω²(a²‖w_S‖² + c²) xxᵀ`, lower triangle.
+    whole: Vec<f64>,
+    /// `Σω²a² xxᵀ`, lower triangle; empty where it is not asked for.
+    curved: Vec<f64>,
+    scratch: Vec<f64>,
+    weights: Vec<f64>,
+    gathered: Vec<f64>,
+}
+
+impl SetSums {
+    /// Sums for the leakage of a set of records; `attributes` keeps also what attributes over the set need.
+    pub fn new(p: usize, attributes: bool) -> Self {
+        Self {
+            p,
+            s: vec![0.0; p],
+            whole: vec![0.0; p * p],
+            curved: vec![0.0; if attributes { p * p } else { 0 }],
+            ..Self::default()
+        }
+    }
+
+    /// Records added.
+    pub fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// Adds another set.
+    pub fn merge(&mut self, other: &Self) {
+        self.records += other.records;
+        self.r2 += other.r2;
+        axpy(1.0, &other.s, &mut self.s);
+        axpy(1.0, &other.whole, &mut self.whole);
+        axpy(1.0, &other.curved, &mut self.curved);
+    }
+}
+
+impl Geometry {
+    /// Adds records of a block to a set; `records` holds their terms from [`Geometry::records`]. `rows` picks some
+    /// of them, `None` takes all.
+    pub fn add_to_set(&self, block: &Block, records: &Records, rows: Option<&[usize]>, set: &mut SetSums) {
+        let p = set.p;
+        let count = rows.map_or(block.len(), <[usize]>::len);
+        let nth = |k: usize| rows.map_or(k, |rows| rows[k]);
+        set.records += count as u64;
+        let (mut whole_weights, mut s) = (std::mem::take(&mut set.weights), std::mem::take(&mut set.s));
+        whole_weights.clear();
+        for k in 0..count {
+            let i = nth(k);
+            let (r, a, omega2) = (records.r[i], records.a[i], records.omega[i].powi(2));
+            set.r2 += omega2 * r * r;
+            axpy(omega2 * a * r, block.row(i), &mut s);
+            whole_weights.push(omega2 * (a * a * self.w_data_squared + self.c2()));
+        }
+        let mut gathered = std::mem::take(&mut set.gathered);
+        let x = match rows {
+            None => block.x.as_slice(),
+            Some(rows) => {
+                gathered.clear();
+                rows.iter().for_each(|&i| gathered.extend_from_slice(block.row(i)));
+                gathered.as_slice()
+            }
+        };
+        gram_add_lower(x, Some(&whole_weights), p, &mut set.scratch, &mut set.whole);
+        if !set.curved.is_empty() {
+            let curved = (0..count).map(|k| (records.omega[nth(k)] * records.a[nth(k)]).powi(2));
+            whole_weights.clear();
+            whole_weights.extend(curved);
+            gram_add_lower(x, Some(&whole_weights), p, &mut set.scratch, &mut set.curved);
+        }
+        set.gathered = gathered;
+        set.weights = whole_weights;
+        set.s = s;
+    }
+
+    /// Adds only what is not a Gram matrix: where the Hessian already holds it (see
+    /// [`Geometry::gram_is_in_hessian`]).
+    pub fn add_to_set_without_gram(&self, block: &Block, records: &Records, set: &mut SetSums) {
+        set.records += block.len() as u64;
+        for i in 0..block.len() {
+            let (r, a) = (records.r[i], records.a[i]);
+            set.r2 += r * r;
+            axpy(a * r, block.row(i), &mut set.s);
+        }
+    }
+
+    /// Whether `Σω²a² xxᵀ` of the training set can be had as `H − nλI`: unit weights, constant curvature, and
+    /// data that do not drown in the penalty.
+    pub fn gram_is_in_hessian(&self) -> bool {
+        let (p, d, strength) = (self.fit.w.len(), self.data_width(), self.fit.n as f64 * self.fit.penalty.l2);
+        let diagonal = |j: usize| self.fit.hessian[j * p + j] - if j < d { strength } else { 0.0 };
+        let largest = (0..p).map(diagonal).fold(0.0, f64::max);
+        self.fit.unit_weights && self.fit.family.constant_curvature() && strength <= DROWNED * largest
+    }
+
+    /// Fills the Gram matrices of the whole training set from the Hessian.
+    pub fn take_gram_from_hessian(&self, set: &mut SetSums) {
+        let (p, d) = (set.p, self.data_width());
+        let mut gram = self.fit.hessian.clone();
+        (0..d).for_each(|j| gram[j * p + j] -= self.fit.n as f64 * self.fit.penalty.l2);
+        let factor = self.w_data_squared + self.c2();
+        set.whole = gram.iter().map(|v| factor * v).collect();
+        set.curved = gram;
+    }
+
+    /// η of a set of records as a whole.
+    pub fn set_eta(&self, set: &SetSums) -> Result<f64> {
+        let (p, d) = (set.p, self.data_width());
+        let mut m = set.whole.clone();
+        mirror_lower(&mut m, p);
+        for i in 0..p {
+            for j in 0..p {
+                m[i * p + j] += set.s[i] * self.w_data[j] + self.w_data[i] * set.s[j];
+            }
+        }
+        (0..d).for_each(|j| m[j * p + j] += set.r2);
+        let top = largest_eigenvalue(&self.sandwiched(&m, p), p)?;
+        Ok(self.release.gain() * top.sqrt())
+    }
+
+    /// Mean over the records of a set of the Fisher information about each data column, and (where the label is
+    /// secret) about the label last: the diagonal `E[I_jj]`. The set must have been made with `attributes`.
+    ///
+    /// `I_jj = ω²(a²w_j²‖H⁻¹x‖² + 2ar w_j(H⁻²x)_j + r²(H⁻²)_jj)/σ²` needs the sums of the set alone, since
+    /// `Σω²a²‖H⁻¹x‖² = tr H⁻¹(Σω²a²xxᵀ)H⁻¹`; for the label it is `ω²c²‖H⁻¹x‖²/σ²`.
+    pub fn mean_information(&self, set: &SetSums) -> Vec<f64> {
+        let (p, d) = (set.p, self.data_width());
+        if set.records == 0 {
+            return vec![0.0; d + usize::from(self.release.label_secret)];
+        }
+        // tr H⁻¹MH⁻¹ = Σ M ∘ H⁻²
+        let square = {
+            let mut out = vec![0.0; p * p];
+            matmul(&self.inverse, &self.inverse, (p, p, p), &mut out);
+            out
+        };
+        let trace = |lower: &[f64]| -> f64 {
+            (0..p)
+                .map(|i| {
+                    2.0 * dot(&lower[i * p..i * p + i], &square[i * p..i * p + i])
+                        + lower[i * p + i] * square[i * p + i]
+                })
+                .sum()
+        };
+        let curved = trace(&set.curved);
+        let hs = times(&square, &set.s);
+        let factor = self.release.gain().powi(2) / set.records as f64;
+        let mut means: Vec<f64> = (0..d)
+            .map(|j| {
+                let w = self.w_data[j];
+                let sum = w * w * curved + 2.0 * w * hs[j] + set.r2 * square[j * p + j];
+                factor * sum.max(0.0)
+            })
+            .collect();
+        if self.release.label_secret {
+            // Σω²(a²‖w‖² + c²)xxᵀ less its first part.
+            means.push(factor * (trace(&set.whole) - self.w_data_squared * curved).max(0.0));
+        }
+        means
+    }
+
+    /// η of every attribute over all records of a set (which must have been made with `attributes`).
+    pub fn attributes_over_set(&self, set: &SetSums) -> Result<Vec<f64>> {
+        let p = set.p;
+        let mut curved = set.curved.clone();
+        mirror_lower(&mut curved, p);
+        let curved = self.sandwiched(&curved, p);
+        let (mut lambda, q) = symmetric_eigen(&curved, p)?;
+        lambda.iter_mut().for_each(|v| *v = v.max(0.0));
+        let hs = times(&self.inverse, &set.s);
+        let rotate = |x: &[f64]| -> Vec<f64> {
+            let mut out = vec![0.0; p];
+            matmul_transposed(&q, x, (p, p, 1), &mut out);
+            out
+        };
+        let u = rotate(&hs);
+        let mut etas = Vec::with_capacity(self.attributes.len());
+        for attribute in &self.attributes {
+            let top = if attribute.gamma.len() == 1 {
+                // (b·w)² Λ + Σω²r² vvᵀ + (b·w)(vuᵀ + uvᵀ) in the eigenbasis of H⁻¹(Σω²a²xxᵀ)H⁻¹
+                let v = rotate(&attribute.hb);
+                let w = attribute.w[0];
+                let problem = Problem { r2: w * w, alpha: set.r2, beta: w, v: &v, u: &u };
+                let mut top = 0.0;
+                top_eigenvalues(&lambda, 1, |_| problem, |_, value| top = value);
+                top.max(0.0)
+            } else {
+                largest_eigenvalue(&self.block_over_set(attribute, set, &curved, &hs), p)?
+            };
+            etas.push(self.release.gain() * top.sqrt());
+        }
+        Ok(etas)
+    }
+
+    /// `‖Bᵀw‖²A + (Σω²r²) H⁻¹BBᵀH⁻¹ + H⁻¹(s (BBᵀw)ᵀ + BBᵀw sᵀ)H⁻¹`, `A = H⁻¹(Σω²a²xxᵀ)H⁻¹`.
+    fn block_over_set(&self, attribute: &Prepared, set: &SetSums, curved: &[f64], hs: &[f64]) -> Vec<f64> {
+        let (p, m) = (set.p, attribute.gamma.len());
+        let hb = &attribute.hb;
+        let w2 = dot(&attribute.w, &attribute.w);
+        // H⁻¹BBᵀw = (H⁻¹BQ)(QᵀBᵀw)
+        let hbw: Vec<f64> = hb.chunks_exact(m).map(|row| dot(row, &attribute.w)).collect();
+        let mut out = vec![0.0; p * p];
+        let transposed: Vec<f64> = (0..m).flat_map(|k| (0..p).map(move |j| hb[j * m + k])).collect();
+        matmul(hb, &transposed, (p, m, p), &mut out);
+        for i in 0..p {
+            for j in 0..p {
+                let ij = i * p + j;
+                out[ij] = set.r2 * out[ij] + w2 * curved[ij] + hs[i] * hbw[j] + hbw[i] * hs[j];
+            }
+        }
+        out
+    }
+
+    /// `H⁻¹ m H⁻¹`.
+    fn sandwiched(&self, m: &[f64], p: usize) -> Vec<f64> {
+        let (mut half, mut out) = (vec![0.0; p * p], vec![0.0; p * p]);
+        matmul(&self.inverse, m, (p, p, p), &mut half);
+        matmul(&half, &self.inverse, (p, p, p), &mut out);
+        // Rounding leaves the two triangles apart by an ulp; decompositions read one of them.
+        mirror_lower(&mut out, p);
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fisher::{Directions, Release};
+    use crate::glm::{self, Family, Penalty};
+    use crate::rows::{InMemory, Rows};
+
+    /// The diagonal from sums alone against the mean over records of each column's η², and its trace against dFIL.
+    #[test]
+    fn mean_information_is_the_mean_over_records() {
+        let hash = |i: u64| {
+            let mut h = (i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            h = (h ^ (h >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            (h ^ (h >> 31)) as f64 / u64::MAX as f64 - 0.5
+        };
+        let (n, p) = (60_u64, 4_usize);
+        let x: Vec<f64> = (0..n * p as u64).map(|i| if i % p as u64 == 3 { 1.0 } else { hash(i) }).collect();
+        let y: Vec<f64> = (0..n).map(|i| f64::from(u8::from(hash(1000 + i) > 0.0))).collect();
+        let weight: Vec<f64> = (0..n).map(|i| 1.5 + hash(2000 + i)).collect();
+        let rows = InMemory::from_matrix(&x, &y, &weight, 13);
+        for family in [Family::Linear, Family::Logistic, Family::Poisson] {
+            for label_secret in [true, false] {
+                let fit = glm::fit(&rows, family, Penalty { l2: 0.02, intercept: true }).unwrap();
+                let directions: Vec<_> = (0..3).map(|j| Directions::columns(j..j + 1, p)).collect();
+                let release = Release { sigma: 0.3, releases: 2, label_secret };
+                let geometry = Geometry::new(&fit, &directions, release).unwrap();
+                let mut set = SetSums::new(p, true);
+                let mut records = Records::default();
+                let (mut squares, mut dfil) = (vec![0.0; 3], 0.0);
+                for block in rows.blocks() {
+                    geometry.records(block, &mut records);
+                    geometry.add_to_set(block, &records, None, &mut set);
+                    dfil += records.dfil.iter().sum::<f64>();
+                    for etas in records.attribute_eta.chunks_exact(3) {
+                        squares.iter_mut().zip(etas).for_each(|(s, eta)| *s += eta * eta);
+                    }
+                }
+                let means = geometry.mean_information(&set);
+                assert_eq!(means.len(), 3 + usize::from(label_secret));
+                for (mean, square) in means.iter().zip(&squares) {
+                    assert!((mean / (square / rows.len() as f64) - 1.0).abs() < 1e-10, "{family:?}");
+                }
+                let trace = dfil / rows.len() as f64 * means.len() as f64;
+                assert!((means.iter().sum::<f64>() / trace - 1.0).abs() < 1e-10, "{family:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,479 @@
+//! The minimiser of `Σ ωℓ(wᵀx, y) + (nλ/2)‖w‖²` by Newton's method with a line search, in streaming passes.
+
+use super::Family;
+use crate::linalg::{Cholesky, axpy, dot, gram_add_lower, mirror_lower, norm, times};
+use crate::rows::{Block, Rows};
+use crate::{Error, Result};
+
+/// Relative norm of the gradient, `‖∇‖ / (Σ ω(|μ| + |y|)‖x‖ + nλ‖w‖)`, that counts as converged: the gradient is
+/// `Σ ω(μ − y)x + nλw`, and the denominator is its size if nothing cancelled.
+///
+/// Newton goes on below it for as long as a step still halves the gradient, so that what is left is rounding.
+pub const TOLERANCE: f64 = 1e-10;
+const MAX_ITERATIONS: usize = 100;
+const MAX_HALVINGS: usize = 40;
+/// Where there is no penalty, a Newton step that still moves predictions by this much (root mean square) shows
+/// that the minimiser is at infinity, however small the gradient has become.
+const STILL_MOVING: f64 = 1e-3;
+/// Sufficient decrease of the line search (Armijo).
+const ARMIJO: f64 = 1e-4;
+
+/// The quadratic penalty `(nλ/2)‖w‖²`, which leaves the intercept alone.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Penalty {
+    /// λ.
+    pub l2: f64,
+    /// Whether the last column is an intercept, which is not penalised.
+    pub intercept: bool,
+}
+
+impl Penalty {
+    /// Number of penalised columns out of `width`.
+    pub fn data_width(self, width: usize) -> usize {
+        width - usize::from(self.intercept)
+    }
+}
+
+/// A model at given coefficients, with everything that leakage needs of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fit {
+    /// The family.
+    pub family: Family,
+    /// The penalty.
+    pub penalty: Penalty,
+    /// Number of rows n.
+    pub n: u64,
+    /// Coefficients; an intercept comes last.
+    pub w: Vec<f64>,
+    /// `H = Σ ωa xxᵀ + nλI` at `w`, p × p, both triangles.
+    pub hessian: Vec<f64>,
+    /// Gradient of the objective at `w`.
+    pub gradient: Vec<f64>,
+    /// Its relative norm (see [`TOLERANCE`]).
+    pub relative_gradient: f64,
+    /// The objective at `w`.
+    pub objective: f64,
+    /// Mean loss over the rows, weighted, without the penalty.
+    pub mean_loss: f64,
+    /// Newton steps taken; 0 for given coefficients.
+    pub iterations: usize,
+    /// Passes over the data.
+    pub passes: usize,
+    /// Whether all weights are one.
+    pub unit_weights: bool,
+}
+
+/// Sums of one pass.
+struct Sums {
+    loss: f64,
+    weight: f64,
+    /// `Σ ω(|μ| + |y|)‖x‖`: the size of the gradient if nothing cancelled.
+    scale: f64,
+    gradient: Vec<f64>,
+    hessian: Vec<f64>,
+    /// Smallest margin (2y − 1)z of a two-class problem over rows with positive weight.
+    margin: f64,
+    curvature_total: f64,
+    unit_weights: bool,
+    rows: u64,
+    scratch: Vec<f64>,
+    curvature: Vec<f64>,
+}
+
+impl Sums {
+    fn new(p: usize, with_hessian: bool) -> Self {
+        Self {
+            loss: 0.0,
+            weight: 0.0,
+            scale: 0.0,
+            gradient: vec![0.0; p],
+            hessian: vec![0.0; if with_hessian { p * p } else { 0 }],
+            margin: f64::INFINITY,
+            curvature_total: 0.0,
+            unit_weights: true,
+            rows: 0,
+            scratch: vec![],
+            curvature: vec![],
+        }
+    }
+
+    fn add(&mut self, family: Family, w: &[f64], block: &Block) {
+        self.curvature.clear();
+        for i in 0..block.len() {
+            let (x, y, omega) = (block.row(i), block.y[i], block.weight_of(i));
+            let z = dot(x, w);
+            let t = family.terms(z, y);
+            self.loss += omega * t.loss;
+            self.weight += omega;
+            self.scale += omega * ((t.r + y).abs() + y.abs()) * norm(x);
+            self.unit_weights &= omega == 1.0;
+            if omega > 0.0 {
+                self.margin = self.margin.min((2.0 * y - 1.0) * z);
+            }
+            axpy(omega * t.r, x, &mut self.gradient);
+            self.curvature.push(omega * t.a);
+            self.curvature_total += omega * t.a;
+        }
+        self.rows += block.len() as u64;
+        self.add_hessian(family, block);
+    }
+
+    fn add_hessian(&mut self, family: Family, block: &Block) {
+        if self.hessian.is_empty() {
+            return;
+        }
+        let unweighted = family.constant_curvature() && block.weight.is_empty();
+        let weights = if unweighted { None } else { Some(self.curvature.as_slice()) };
+        gram_add_lower(&block.x, weights, block.width, &mut self.scratch, &mut self.hessian);
+    }
+
+    /// The working least-squares problem that starts a Poisson fit: `μ₀ = y + ½`, `z₀ = log μ₀`.
+    fn add_poisson_start(&mut self, block: &Block) {
+        self.curvature.clear();
+        for i in 0..block.len() {
+            let (y, omega) = (block.y[i], block.weight_of(i));
+            let mu = y + 0.5;
+            axpy(omega * mu * mu.ln(), block.row(i), &mut self.gradient);
+            self.curvature.push(omega * mu);
+        }
+        self.rows += block.len() as u64;
+        self.add_hessian(Family::Poisson, block);
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.loss += other.loss;
+        self.weight += other.weight;
+        self.scale += other.scale;
+        axpy(1.0, &other.gradient, &mut self.gradient);
+        axpy(1.0, &other.hessian, &mut self.hessian);
+        self.margin = self.margin.min(other.margin);
+        self.curvature_total += other.curvature_total;
+        self.unit_weights &= other.unit_weights;
+        self.rows += other.rows;
+    }
+}
+
+fn pass(rows: &impl Rows, with_hessian: bool, step: impl Fn(&mut Sums, &Block) + Sync) -> Result<Sums> {
+    let p = rows.width();
+    let mut total = Sums::new(p, with_hessian);
+    rows.fold(
+        || Sums::new(p, with_hessian),
+        |sums, block| {
+            step(sums, block);
+            Ok(())
+        },
+        |sums| {
+            total.merge(sums);
+            Ok(())
+        },
+    )?;
+    if total.rows == 0 {
+        return Err(Error::Empty);
+    }
+    Ok(total)
+}
+
+/// Signs that a minimiser is at infinity.
+struct Signs {
+    /// Smallest margin of a two-class problem.
+    margin: f64,
+    /// `Σ ωa`.
+    curvature: f64,
+}
+
+/// Objective, gradient and Hessian at `w`; the Hessian of an earlier pass is taken over where it is constant.
+fn state_at(
+    rows: &impl Rows,
+    family: Family,
+    penalty: Penalty,
+    w: &[f64],
+    known_hessian: Option<&[f64]>,
+) -> Result<(Fit, Signs)> {
+    let p = rows.width();
+    let mut sums = pass(rows, known_hessian.is_none(), |s, b| s.add(family, w, b))?;
+    if sums.weight <= 0.0 {
+        return Err(Error::OutOfRange {
+            what: "the sum of the weights",
+            value: sums.weight,
+            expected: "a positive number",
+        });
+    }
+    let strength = sums.rows as f64 * penalty.l2;
+    let d = penalty.data_width(p);
+    let hessian = match known_hessian {
+        Some(h) => h.to_vec(),
+        None => {
+            mirror_lower(&mut sums.hessian, p);
+            (0..d).for_each(|j| sums.hessian[j * p + j] += strength);
+            std::mem::take(&mut sums.hessian)
+        }
+    };
+    axpy(strength, &w[..d], &mut sums.gradient[..d]);
+    let size = sums.scale + strength * norm(&w[..d]);
+    let relative_gradient = if size > 0.0 { norm(&sums.gradient) / size } else { 0.0 };
+    let fit = Fit {
+        family,
+        penalty,
+        n: sums.rows,
+        w: w.to_vec(),
+        hessian,
+        relative_gradient,
+        objective: sums.loss + 0.5 * strength * dot(&w[..d], &w[..d]),
+        mean_loss: sums.loss / sums.weight,
+        gradient: sums.gradient,
+        iterations: 0,
+        passes: 1,
+        unit_weights: sums.unit_weights,
+    };
+    Ok((fit, Signs { margin: sums.margin, curvature: sums.curvature_total }))
+}
+
+/// The model at given coefficients, which need not be the minimiser.
+pub fn evaluate(rows: &impl Rows, family: Family, penalty: Penalty, w: &[f64]) -> Result<Fit> {
+    check(rows, penalty)?;
+    if w.len() != rows.width() {
+        return Err(Error::Shape { what: "the coefficients", found: w.len(), expected: rows.width() });
+    }
+    if let Some(&value) = w.iter().find(|v| !v.is_finite()) {
+        return Err(Error::OutOfRange { what: "a coefficient", value, expected: "a finite number" });
+    }
+    let (fit, _) = state_at(rows, family, penalty, w, None)?;
+    if !fit.objective.is_finite() {
+        return Err(Error::OutOfRange {
+            what: "the loss at the given coefficients",
+            value: fit.objective,
+            expected: "a finite number: are they for these columns, scaled as these are?",
+        });
+    }
+    Ok(fit)
+}
+
+fn check(rows: &impl Rows, penalty: Penalty) -> Result<()> {
+    if !(penalty.l2 >= 0.0 && penalty.l2.is_finite()) {
+        return Err(Error::OutOfRange {
+            what: "l2",
+            value: penalty.l2,
+            expected: "a finite number that is not negative",
+        });
+    }
+    if rows.is_empty() {
+        return Err(Error::Empty);
+    }
+    Ok(())
+}
+
+/// Fits the model.
+///
+/// # Errors
+/// [`Error::Singular`] names a column that is a combination of others, [`Error::Separable`] says that two classes
+/// can be told apart exactly and there is no penalty, [`Error::NoConvergence`] that the tolerance was not met.
+pub fn fit(rows: &impl Rows, family: Family, penalty: Penalty) -> Result<Fit> {
+    check(rows, penalty)?;
+    let p = rows.width();
+    let mut w = vec![0.0; p];
+    let mut passes = 0;
+    if family == Family::Poisson {
+        w = poisson_start(rows, penalty)?;
+        passes += 1;
+    }
+    let (mut current, first) = state_at(rows, family, penalty, &w, None)?;
+    passes += 1;
+    refuse_separable(family, penalty, first.margin)?;
+    let start = (penalty.l2 == 0.0 && !family.constant_curvature()).then(|| current.hessian.clone());
+    let first_curvature = first.curvature;
+    for iteration in 0..MAX_ITERATIONS {
+        let factor = match Cholesky::new(&current.hessian, p) {
+            Ok(factor) => factor,
+            // The first Hessian of these data is singular only if columns are dependent; a later one because the
+            // curvature vanished on the way to infinity.
+            Err(Error::Singular { .. }) if iteration > 0 && family != Family::Linear => {
+                return Err(no_convergence(iteration, current.relative_gradient));
+            }
+            Err(error) => return Err(error),
+        };
+        let step = factor.solve(&current.gradient);
+        let decrease = dot(&step, &current.gradient);
+        let Some((next, margin, tried)) = line_search(rows, &current, &step, decrease)? else {
+            // No decrease can be seen any more: either rounding is all that is left, or we are stuck.
+            return finish(current, iteration, passes + MAX_HALVINGS);
+        };
+        passes += tried;
+        refuse_separable(family, penalty, margin)?;
+        let improved = next.relative_gradient < 0.5 * current.relative_gradient;
+        let better = next.relative_gradient <= current.relative_gradient;
+        let settled = current.relative_gradient <= TOLERANCE
+            && start.as_ref().is_none_or(|h| !still_moving(h, first_curvature, &step));
+        if better || !settled {
+            current = next;
+        }
+        if settled && (!improved || current.relative_gradient == 0.0) {
+            return finish(current, iteration + 1, passes);
+        }
+    }
+    Err(no_convergence(MAX_ITERATIONS, current.relative_gradient))
+}
+
+/// Whether a step moves predictions in the mean square `Σ ωa₀(xᵀstep)² / Σ ωa₀`, weighted by the curvature where the
+/// fit began (at later points it may have vanished).
+fn still_moving(first_hessian: &[f64], first_curvature: f64, step: &[f64]) -> bool {
+    dot(&times(first_hessian, step), step) > STILL_MOVING.powi(2) * first_curvature
+}
+
+fn no_convergence(iterations: usize, gradient: f64) -> Error {
+    Error::NoConvergence { iterations, gradient, tolerance: TOLERANCE }
+}
+
+fn finish(current: Fit, iterations: usize, passes: usize) -> Result<Fit> {
+    if current.relative_gradient <= TOLERANCE {
+        Ok(Fit { iterations, passes, ..current })
+    } else {
+        Err(no_convergence(iterations, current.relative_gradient))
+    }
+}
+
+fn refuse_separable(family: Family, penalty: Penalty, margin: f64) -> Result<()> {
+    if family == Family::Logistic && penalty.l2 == 0.0 && margin > 0.0 {
+        return Err(Error::Separable);
+    }
+    Ok(())
+}
+
+/// The full Newton step, halved until the objective decreases enough; `None` if it never does.
+fn line_search(
+    rows: &impl Rows,
+    current: &Fit,
+    step: &[f64],
+    decrease: f64,
+) -> Result<Option<(Fit, f64, usize)>> {
+    let known = current.family.constant_curvature().then_some(current.hessian.as_slice());
+    let mut length = 1.0;
+    for tried in 1..=MAX_HALVINGS {
+        let mut w = current.w.clone();
+        axpy(-length, step, &mut w);
+        let (next, signs) = state_at(rows, current.family, current.penalty, &w, known)?;
+        // Near the minimum the decrease drowns in the rounding of the objective; the gradient then decides.
+        let rounding = 1e-13 * current.objective.abs().max(current.mean_loss.abs() * current.n as f64);
+        let enough = next.objective <= current.objective - ARMIJO * length * decrease + rounding;
+        if next.objective.is_finite() && next.relative_gradient.is_finite() && enough {
+            return Ok(Some((next, signs.margin, tried)));
+        }
+        length *= 0.5;
+    }
+    Ok(None)
+}
+
+fn poisson_start(rows: &impl Rows, penalty: Penalty) -> Result<Vec<f64>> {
+    let p = rows.width();
+    let mut sums = pass(rows, true, |s, b| s.add_poisson_start(b))?;
+    mirror_lower(&mut sums.hessian, p);
+    for j in 0..penalty.data_width(p) {
+        sums.hessian[j * p + j] += sums.rows as f64 * penalty.l2;
+    }
+    Ok(Cholesky::new(&sums.hessian, p)?.solve(&sums.gradient))
+}
+
+/// How far `given` is from the minimiser `best`: `‖w − w*‖/‖w*‖`, and the relative excess of the objective.
+pub fn distance(given: &Fit, best: &Fit) -> (f64, f64) {
+    let difference: Vec<f64> = given.w.iter().zip(&best.w).map(|(a, b)| a - b).collect();
+    let size = norm(&best.w);
+    let relative = if size > 0.0 { norm(&difference) / size } else { norm(&difference) };
+    let excess = (given.objective - best.objective).max(0.0) / best.objective.abs().max(f64::MIN_POSITIVE);
+    (relative, if best.objective == 0.0 && given.objective == 0.0 { 0.0 } else { excess })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rows::InMemory;
+
+    fn table(n: usize, p: usize, family: Family) -> (Vec<f64>, Vec<f64>) {
+        // A hash rather than a lattice: lattices make accidental dependencies between columns.
+        let noise = |i: usize| {
+            let mut h = (i as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            h = (h ^ (h >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            (h ^ (h >> 31)) as f64 / u64::MAX as f64 * 2.0 - 1.0
+        };
+        let x: Vec<f64> = (0..n * p).map(|i| if i % p == p - 1 { 1.0 } else { noise(i) }).collect();
+        let y = (0..n)
+            .map(|i| {
+                let z = 0.8 * x[i * p] - 0.3 + 0.9 * noise(i + 1_000_000);
+                match family {
+                    Family::Linear => z,
+                    Family::Logistic => f64::from(u8::from(z > 0.0)),
+                    Family::Poisson => (z + 2.0).exp().floor(),
+                }
+            })
+            .collect();
+        (x, y)
+    }
+
+    #[test]
+    fn every_family_reaches_a_stationary_point_whatever_the_blocks() {
+        for family in [Family::Linear, Family::Logistic, Family::Poisson] {
+            for intercept in [true, false] {
+                let (x, y) = table(200, 4, family);
+                let weight: Vec<f64> = (0..200).map(|i| 0.5 + (i % 3) as f64).collect();
+                let penalty = Penalty { l2: 0.01, intercept };
+                let free = Penalty { l2: 0.0, intercept };
+                fit(&InMemory::from_matrix(&x, &y, &weight, 50), family, free).unwrap();
+                let a = fit(&InMemory::from_matrix(&x, &y, &weight, 200), family, penalty).unwrap();
+                let b = fit(&InMemory::from_matrix(&x, &y, &weight, 17), family, penalty).unwrap();
+                assert!(a.relative_gradient < 1e-13, "{family:?} {}", a.relative_gradient);
+                assert!(a.w.iter().zip(&b.w).all(|(u, v)| (u - v).abs() < 1e-12));
+                // The objective from its definition, at the minimiser and around it.
+                let objective = |w: &[f64]| -> f64 {
+                    let d = penalty.data_width(4);
+                    let loss: f64 = (0..200)
+                        .map(|i| weight[i] * family.terms(dot(&x[i * 4..i * 4 + 4], w), y[i]).loss)
+                        .sum();
+                    loss + 200.0 * 0.01 / 2.0 * w[..d].iter().map(|v| v * v).sum::<f64>()
+                };
+                assert!((objective(&a.w) - a.objective).abs() < 1e-10 * a.objective.abs());
+                for j in 0..4 {
+                    for h in [-1e-3, 1e-3] {
+                        let mut w = a.w.clone();
+                        w[j] += h;
+                        assert!(objective(&w) > a.objective);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn separable_classes_and_dependent_columns_are_refused_without_a_penalty() {
+        let x = [-2.0, 1.0, -1.0, 1.0, 1.0, 1.0, 2.0, 1.0];
+        let y = [0.0, 0.0, 1.0, 1.0];
+        let rows = InMemory::from_matrix(&x, &y, &[], 2);
+        let free = Penalty { l2: 0.0, intercept: true };
+        assert_eq!(fit(&rows, Family::Logistic, free).unwrap_err(), Error::Separable);
+        assert!(fit(&rows, Family::Logistic, Penalty { l2: 0.1, intercept: true }).is_ok());
+
+        let x: Vec<f64> = (0..10).flat_map(|i| [f64::from(i), 3.0, 1.0]).collect();
+        let y: Vec<f64> = (0..10).map(f64::from).collect();
+        let rows = InMemory::from_matrix(&x, &y, &[], 4);
+        let error = fit(&rows, Family::Linear, free).unwrap_err();
+        assert_eq!(error, Error::Singular { column: 2, of: vec![1] });
+    }
+
+    #[test]
+    fn quasi_separable_classes_do_not_pass_for_a_fit() {
+        // x = 0 holds both classes, all others are separated: the minimiser is at infinity all the same.
+        let x = [-1.0, 1.0, 0.0, 1.0, 0.0, 1.0, 1.0, 1.0];
+        let y = [0.0, 0.0, 1.0, 1.0];
+        for intercept in [true, false] {
+            let rows = InMemory::from_matrix(&x, &y, &[], 4);
+            let error = fit(&rows, Family::Logistic, Penalty { l2: 0.0, intercept }).unwrap_err();
+            assert!(matches!(error, Error::NoConvergence { .. }), "{error:?}");
+        }
+    }
+
+    #[test]
+    fn a_poisson_fit_survives_large_counts() {
+        let x: Vec<f64> = (0..50).flat_map(|i| [f64::from(i) / 10.0, 1.0]).collect();
+        let y: Vec<f64> = (0..50).map(|i| (f64::from(i) / 5.0 + 3.0).exp().round()).collect();
+        let rows = InMemory::from_matrix(&x, &y, &[], 50);
+        let fit = fit(&rows, Family::Poisson, Penalty { l2: 0.0, intercept: true }).unwrap();
+        assert!((fit.w[0] - 2.0).abs() < 1e-3 && (fit.w[1] - 3.0).abs() < 1e-2);
+    }
+}

@@ -1,0 +1,259 @@
+//! Numbers as people read them: three significant digits, thousands separated, plain decimals from 0.001 to 99,999 and
+//! powers of ten outside. Bounds are rounded to the safe side. Nothing here ever prints a NaN or an infinity.
+
+use leakscope_core::claim::{Bound, Direction};
+
+/// What is printed for a number without bound.
+pub const UNBOUNDED: &str = "unbounded";
+
+/// Which way the digits that are not shown go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rounding {
+    Nearest,
+    Down,
+    Up,
+}
+
+/// A number to three significant digits.
+pub fn number(x: f64) -> String {
+    written(x, Rounding::Nearest)
+}
+
+/// A bound to three significant digits, rounded to the side on which it still holds.
+pub fn bound(bound: &Bound) -> String {
+    match bound.direction {
+        Direction::AtLeast => at_least(bound.value),
+        Direction::AtMost => written(bound.value, Rounding::Up),
+    }
+}
+
+/// A lower bound to three significant digits, rounded down.
+pub fn at_least(x: f64) -> String {
+    written(x, Rounding::Down)
+}
+
+/// A number that somebody chose (σ, λ, a limit), without the zeros that say nothing.
+pub fn setting(x: f64) -> String {
+    let text = number(x);
+    let (mantissa, power) = match text.find('×') {
+        Some(i) => text.split_at(i),
+        None => (text.as_str(), ""),
+    };
+    match mantissa.contains('.') {
+        true => format!("{}{power}", mantissa.trim_end_matches('0').trim_end_matches('.')),
+        false => text,
+    }
+}
+
+/// A count in full, thousands separated.
+pub fn count(n: u64) -> String {
+    separated(&n.to_string())
+}
+
+/// `n` things, in the singular for one: `counted(3198, "record")` is `3,198 records`.
+pub fn counted(n: u64, thing: &str) -> String {
+    format!("{} {thing}{}", count(n), if n == 1 { "" } else { "s" })
+}
+
+/// A share of one as a percentage.
+pub fn share(x: f64) -> String {
+    let p = 100.0 * x;
+    if !p.is_finite() {
+        number(p)
+    } else if p > 0.0 && p < 0.1 {
+        "<0.1%".into()
+    } else if p > 99.9 && p < 100.0 {
+        ">99.9%".into()
+    } else {
+        let text = format!("{p:.1}");
+        format!("{}%", text.strip_suffix(".0").unwrap_or(&text))
+    }
+}
+
+/// A factor: `×1.29`.
+pub fn times(x: f64) -> String {
+    let text = number(x);
+    if x.is_finite() { format!("×{text}") } else { text }
+}
+
+/// Seconds of wall time.
+pub fn seconds(x: f64) -> String {
+    match x {
+        x if x < 0.001 => "<0.001 s".into(),
+        x => format!("{} s", number(x)),
+    }
+}
+
+/// `±81 years`, or `unbounded`; `value` is already written.
+pub fn plus_minus(value: &str, unit: Option<&str>) -> String {
+    if value == UNBOUNDED {
+        return value.into();
+    }
+    match unit.map(str::trim).filter(|u| !u.is_empty()) {
+        Some(unit) => format!("±{value} {unit}"),
+        None => format!("±{value}"),
+    }
+}
+
+fn written(x: f64, rounding: Rounding) -> String {
+    if x.is_nan() {
+        return "unknown".into();
+    }
+    if x.is_infinite() {
+        return UNBOUNDED.into();
+    }
+    if x == 0.0 {
+        return "0".into();
+    }
+    if x < 0.0 {
+        let flipped = match rounding {
+            Rounding::Nearest => Rounding::Nearest,
+            Rounding::Down => Rounding::Up,
+            Rounding::Up => Rounding::Down,
+        };
+        return format!("−{}", written(-x, flipped));
+    }
+    if (999.5..1e5).contains(&x) && !(x < 1e3 && rounding == Rounding::Down) {
+        // All digits before the point are shown, so that neighbouring values stay apart.
+        return count(match rounding {
+            Rounding::Nearest => x.round(),
+            Rounding::Down => (x * (1.0 + 1e-10)).floor(),
+            Rounding::Up => (x * (1.0 - 1e-10)).ceil(),
+        } as u64);
+    }
+    let (digits, exponent) = significant(x, rounding);
+    match exponent {
+        -3..=-1 => format!("0.{}{digits}", "0".repeat((-exponent - 1) as usize)),
+        0..=2 => {
+            let scale = 10_u64.pow(2 - exponent as u32);
+            match scale {
+                1 => digits.to_string(),
+                _ => format!("{}.{:0w$}", digits / scale, digits % scale, w = (2 - exponent) as usize),
+            }
+        }
+        _ => format!("{}.{:02}×10{}", digits / 100, digits % 100, superscript(exponent)),
+    }
+}
+
+/// The three leading digits of `x > 0` (100 to 999) and the power of ten of the first. Rounding down or up looks at
+/// ten digits: what lies beyond is noise of the computation (a bound of 80.999999999 is shown as 81.0).
+fn significant(x: f64, rounding: Rounding) -> (u64, i32) {
+    let text = if rounding == Rounding::Nearest { format!("{x:.2e}") } else { format!("{x:.9e}") };
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let mut head: u64 = digits[..3].parse().unwrap_or(0);
+    if rounding == Rounding::Up && digits[3..].bytes().any(|b| b != b'0') {
+        head += 1;
+    }
+    if head == 1000 { (100, exponent + 1) } else { (head, exponent) }
+}
+
+fn separated(digits: &str) -> String {
+    let mut out = String::new();
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// An integer in superscript.
+pub(crate) fn superscript(n: i32) -> String {
+    n.to_string()
+        .chars()
+        .map(|c| match c {
+            '-' => '⁻',
+            '1' => '¹',
+            '2' => '²',
+            '3' => '³',
+            '4' => '⁴',
+            '5' => '⁵',
+            '6' => '⁶',
+            '7' => '⁷',
+            '8' => '⁸',
+            '9' => '⁹',
+            _ => '⁰',
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use leakscope_core::claim::Theorem;
+
+    #[test]
+    fn three_significant_digits_in_every_range() {
+        for (x, text) in [
+            (0.0, "0"),
+            (-0.0, "0"),
+            (1.0, "1.00"),
+            (0.3, "0.300"),
+            (0.001, "0.00100"),
+            (0.000_999_9, "0.00100"),
+            (0.000_99, "9.90×10⁻⁴"),
+            (1.2e-5, "1.20×10⁻⁵"),
+            (13.96, "14.0"),
+            (99.96, "100"),
+            (999.6, "1,000"),
+            (9_999.6, "10,000"),
+            (12_345.6, "12,346"),
+            (99_999.0, "99,999"),
+            (123_456.0, "1.23×10⁵"),
+            (-2.5, "−2.50"),
+            (f64::INFINITY, "unbounded"),
+            (f64::NEG_INFINITY, "unbounded"),
+            (f64::NAN, "unknown"),
+            (f64::MAX, "1.80×10³⁰⁸"),
+            (f64::MIN_POSITIVE, "2.23×10⁻³⁰⁸"),
+        ] {
+            assert_eq!(number(x), text, "{x}");
+        }
+    }
+
+    #[test]
+    fn bounds_are_rounded_to_the_safe_side_but_not_by_the_noise_of_their_computation() {
+        assert_eq!(at_least(13.99), "13.9");
+        assert_eq!(at_least(0.099_99), "0.0999");
+        assert_eq!(at_least(2_999.9), "2,999");
+        assert_eq!(bound(&Bound::at_least(81.0, Theorem::CramerRao)), "81.0");
+        assert_eq!(bound(&Bound::at_least(4_000.0, Theorem::CramerRao)), "4,000");
+        assert_eq!(bound(&Bound::at_most(0.4001, Theorem::CramerRao)), "0.401");
+        assert_eq!(bound(&Bound::at_most(0.999_9, Theorem::CramerRao)), "1.00");
+        for i in 1..2_000 {
+            let x = (f64::from(i) * 0.37).exp2() * 1e-9 * f64::from(i % 7 + 1);
+            if (0.001..1e5).contains(&x) {
+                let shown: f64 = at_least(x).replace(',', "").parse().unwrap();
+                assert!(shown <= x * (1.0 + 1e-9) && shown >= x * 0.99 - 1.0, "{x} {shown}");
+            }
+        }
+    }
+
+    #[test]
+    fn settings_counts_shares_and_units() {
+        assert_eq!(setting(0.02), "0.02");
+        assert_eq!(setting(1.0), "1");
+        assert_eq!(setting(100.0), "100");
+        assert_eq!(setting(1e-6), "1×10⁻⁶");
+        assert_eq!(setting(8e-4), "8×10⁻⁴");
+        assert_eq!(count(0), "0");
+        assert_eq!(count(1_234_567), "1,234,567");
+        assert_eq!(counted(1, "record"), "1 record");
+        assert_eq!(counted(3_198, "record"), "3,198 records");
+        assert_eq!(share(0.0), "0%");
+        assert_eq!(share(0.123_4), "12.3%");
+        assert_eq!(share(0.000_1), "<0.1%");
+        assert_eq!(share(0.999_99), ">99.9%");
+        assert_eq!(share(1.0), "100%");
+        assert_eq!(plus_minus("81.0", Some("years")), "±81.0 years");
+        assert_eq!(plus_minus("81.0", Some(" ")), "±81.0");
+        assert_eq!(plus_minus(UNBOUNDED, Some("years")), "unbounded");
+        assert_eq!(times(1.286), "×1.29");
+        assert_eq!(times(f64::INFINITY), "unbounded");
+        assert_eq!(seconds(0.0), "<0.001 s");
+        assert_eq!(seconds(2.5), "2.50 s");
+    }
+}

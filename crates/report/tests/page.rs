@@ -1,0 +1,228 @@
+//! The page: well formed, self-contained, escaped, and free of numbers that are none.
+
+mod common;
+
+use common::{clinic, hostile, situations};
+use leakscope_report::page;
+
+/// Elements that have no end.
+const VOID: [&str; 4] = ["meta", "link", "br", "input"];
+
+/// Checks that every tag is closed in order; returns the names of all elements. Style and script are opaque.
+fn well_formed(html: &str) -> Result<Vec<String>, String> {
+    let (mut open, mut seen) = (Vec::<String>::new(), Vec::new());
+    let mut rest = html.strip_prefix("<!doctype html>").ok_or("no doctype")?;
+    while let Some(at) = rest.find('<') {
+        let text = &rest[..at];
+        if text.contains('>') {
+            return Err(format!("stray > in {text:?}"));
+        }
+        rest = &rest[at + 1..];
+        // Quoted attributes may hold anything but their quote.
+        let mut quoted = false;
+        let end = rest
+            .char_indices()
+            .find(|&(_, c)| {
+                quoted ^= c == '"';
+                c == '>' && !quoted
+            })
+            .ok_or("unclosed tag")?
+            .0;
+        let tag = &rest[..end];
+        rest = &rest[end + 1..];
+        if let Some(name) = tag.strip_prefix('/') {
+            let last = open.pop().ok_or(format!("</{name}> closes nothing"))?;
+            if last != name {
+                return Err(format!("</{name}> closes <{last}>"));
+            }
+            continue;
+        }
+        let name: String = tag.chars().take_while(|c| c.is_ascii_alphanumeric()).collect();
+        if name.is_empty() {
+            return Err(format!("no tag: <{tag}>"));
+        }
+        seen.push(name.clone());
+        if name == "style" || name == "script" {
+            let close = format!("</{name}>");
+            rest = rest.split_once(&close).ok_or("unclosed style or script")?.1;
+        } else if !tag.ends_with('/') && !VOID.contains(&name.as_str()) {
+            open.push(name);
+        }
+    }
+    if rest.contains('>') {
+        return Err(format!("stray > in {rest:?}"));
+    }
+    if open.is_empty() { Ok(seen) } else { Err(format!("left open: {open:?}")) }
+}
+
+/// What a reader sees: the text outside tags, styles and scripts.
+fn visible(html: &str) -> String {
+    let body = html.split_once("<body>").map_or(html, |b| b.1);
+    let body = body.split_once("<script>").map_or(body, |b| b.0);
+    let mut out = String::new();
+    let mut inside = false;
+    for c in body.chars() {
+        match c {
+            '<' => inside = true,
+            '>' => {
+                inside = false;
+                out.push(' ');
+            }
+            c if !inside => out.push(c),
+            _ => {}
+        }
+    }
+    out
+}
+
+#[test]
+fn the_checker_itself_finds_faults() {
+    assert!(well_formed("<!doctype html><p>a<b>c</b></p><br>").is_ok());
+    for bad in [
+        "<!doctype html><p>",
+        "<!doctype html><p></b>",
+        "<!doctype html></p>",
+        "<!doctype html>1 > 0",
+        "<p></p>",
+    ] {
+        assert!(well_formed(bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn every_page_is_well_formed_self_contained_and_of_a_size_to_mail() {
+    for (name, audit) in situations() {
+        let html = page(&audit);
+        let seen = well_formed(&html).unwrap_or_else(|e| panic!("{name}: {e}"));
+        assert_eq!(seen.iter().filter(|s| *s == "script").count(), 1, "{name}");
+        for request in ["http:", "https:", "//cdn", "@import", "src=", "<img", "<iframe", "url(h"] {
+            assert!(!html.contains(request), "{name}: {request}");
+        }
+        assert!(html.len() < 300_000, "{name}: {} bytes", html.len());
+    }
+}
+
+#[test]
+fn no_number_that_is_none_is_shown_or_drawn() {
+    for (name, audit) in situations() {
+        let html = page(&audit);
+        let body = html.split_once("<body>").unwrap().1.split_once("<script>").unwrap().0;
+        assert!(!body.contains("NaN"), "{name}");
+        let words = body.split(|c: char| !c.is_alphanumeric());
+        for word in words {
+            assert!(!["inf", "Infinity", "nan", "null"].contains(&word), "{name}: {word}");
+        }
+        assert!(!body.contains("±unbounded") && !body.contains("×unbounded"), "{name}");
+    }
+}
+
+#[test]
+fn names_from_the_data_are_escaped_everywhere() {
+    let html = page(&hostile());
+    well_formed(&html).unwrap();
+    assert!(!html.contains("<script>alert"));
+    assert!(!html.contains("alert('x')"));
+    assert!(html.matches("&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;&quot;&amp;").count() > 50);
+}
+
+#[test]
+fn ranges_and_values_of_the_data_are_not_shown() {
+    let html = page(&clinic(600, 3));
+    for end in ["18.1", "97.8"] {
+        assert!(!visible(&html).contains(end), "{end}");
+    }
+}
+
+#[test]
+fn panels_come_in_order_and_absent_ones_are_left_out() {
+    let all = &situations()[1];
+    assert_eq!(all.0, "everything");
+    let html = page(&all.1);
+    let at = |id: &str| html.find(&format!("id=\"{id}\"")).unwrap_or_else(|| panic!("{id}"));
+    let order = [
+        "who",
+        "most",
+        "least",
+        "loss",
+        "attributes",
+        "whole",
+        "noise",
+        "score",
+        "assumptions",
+        "glossary",
+        "model",
+        "data",
+        "again",
+    ];
+    assert!(order.windows(2).all(|w| at(w[0]) < at(w[1])));
+    let html = page(&clinic(600, 3));
+    assert!(!html.contains("id=\"score\"") && !html.contains("class=\"warnings\""));
+    let (_, empty) = situations().into_iter().find(|s| s.0 == "nothing to list").unwrap();
+    let html = page(&empty);
+    for id in ["most", "least", "loss"] {
+        assert!(!html.contains(&format!("id=\"{id}\"")), "{id}");
+    }
+}
+
+#[test]
+fn the_histogram_draws_every_record_and_tables_name_every_group() {
+    let audit = clinic(5_000, 23);
+    let html = page(&audit);
+    let chart = html
+        .split_once("id=\"who\"")
+        .unwrap()
+        .1
+        .split_once("class=\"chart\"")
+        .unwrap()
+        .1
+        .split_once("</svg>")
+        .unwrap()
+        .0;
+    let drawn: u64 = chart
+        .split("<title>")
+        .skip(1)
+        .map(|t| {
+            let text = t.split_once(": ").unwrap().1;
+            text.split_once(" record").unwrap().0.replace(',', "").parse::<u64>().unwrap()
+        })
+        .sum();
+    assert_eq!(drawn, 5_000);
+    assert!(html.contains("other (16 groups)"));
+    for g in &audit.groups {
+        assert!(html.contains(&format!("{}</th>", g.name)), "{}", g.name);
+    }
+}
+
+#[test]
+fn every_theorem_in_use_is_named_with_its_assumptions() {
+    use leakscope_core::claim::Theorem;
+    let text = page(&clinic(600, 3));
+    for theorem in [Theorem::CramerRao, Theorem::CramerRaoRecord, Theorem::VanTrees] {
+        assert!(text.contains(theorem.source()));
+    }
+    assert!(text.contains("The estimate is unbiased."));
+}
+
+#[test]
+fn attributes_say_what_they_mean_in_their_own_units() {
+    let text = visible(&page(&clinic(600, 3)));
+    assert!(text.contains(
+        "An unbiased estimate is off by at least ±81.6 years for the most exposed record (records differ by ±14.2); \
+         ±364 for a typical one."
+    ));
+    assert!(
+        text.contains("Someone who already knows the population (±14.2) cannot get below ±14.1, on average")
+    );
+    assert!(text.contains("To someone who uses that exactly one level applies: mean η 0.0840, largest 0.36"));
+}
+
+/// Writes the pages where a person can look at them: `cargo test -p leakscope-report -- --ignored`.
+#[test]
+#[ignore = "writes files to look at"]
+fn write_pages() {
+    for (name, audit) in situations() {
+        let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"))
+            .join(format!("{}.html", name.replace(' ', "-")));
+        std::fs::write(&path, page(&audit)).unwrap();
+    }
+}

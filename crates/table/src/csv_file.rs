@@ -1,0 +1,457 @@
+//! CSV: header, delimiter, record boundaries, and decoding of a byte range into batches.
+
+use crate::batch::{Batch, Cells, MISSING, Want};
+use crate::error::Place;
+use crate::hooks::Watch;
+use crate::table::Kind;
+use crate::words::truncated;
+use crate::{Error, Result};
+use csv::ByteRecord;
+use flate2::read::MultiGzDecoder;
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+/// What counts as missing in every CSV file, besides an empty cell.
+const MARKERS: [&str; 9] = ["NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?", ""];
+/// Rows from which the kinds of columns are inferred.
+const INFERENCE_ROWS: usize = 10_000;
+/// A column of text that has this many numbers for every other cell was probably meant to hold numbers.
+const NEARLY_ALL: usize = 9;
+/// Rows of a split: large enough to amortise a seek, small enough to share among cores.
+pub(crate) const SPLIT_ROWS: u64 = 65_536;
+const BUFFER: usize = 1 << 18;
+const BOM: [u8; 3] = [0xEF, 0xBB, 0xBF];
+
+/// What counts as missing: the usual markers and the caller's.
+#[derive(Debug, Clone)]
+pub(crate) struct Markers {
+    all: HashSet<Vec<u8>>,
+    longest: usize,
+    /// The caller's own, which may look like numbers (`-999`).
+    pub(crate) own: Vec<String>,
+    /// The caller's own that are numbers.
+    pub(crate) own_numbers: Vec<f64>,
+}
+
+impl Markers {
+    pub(crate) fn new(own: &[String]) -> Self {
+        let own: Vec<String> = own.iter().map(|m| m.trim().to_string()).collect();
+        let all: HashSet<Vec<u8>> = MARKERS
+            .iter()
+            .map(|m| m.as_bytes().to_vec())
+            .chain(own.iter().map(|m| m.clone().into_bytes()))
+            .collect();
+        let longest = all.iter().map(Vec::len).max().unwrap_or(0);
+        let own_numbers = own.iter().filter_map(|m| m.parse().ok()).filter(|x: &f64| !x.is_nan()).collect();
+        Self { all, longest, own, own_numbers }
+    }
+
+    fn contains(&self, cell: &[u8]) -> bool {
+        cell.len() <= self.longest && self.all.contains(cell)
+    }
+}
+
+/// A CSV file whose header was read.
+#[derive(Debug)]
+pub(crate) struct CsvFile {
+    pub(crate) path: PathBuf,
+    gzip: bool,
+    delimiter: u8,
+    pub(crate) header: Vec<String>,
+    /// Kind of each column in the first rows; `None` where all are missing.
+    pub(crate) kinds: Vec<Option<Kind>>,
+    /// For a column of text that is nearly all numbers, its first cell that is none: row from 0, and the cell.
+    pub(crate) odd: Vec<Option<(u64, String)>>,
+    pub(crate) bytes: u64,
+}
+
+/// Consecutive records of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CsvRange {
+    /// First byte of the first record; for gzip, of the uncompressed stream.
+    pub(crate) start: u64,
+    /// One past the last byte.
+    pub(crate) end: u64,
+    /// First row, in the file.
+    pub(crate) first_row: u64,
+    /// Number of rows.
+    pub(crate) rows: u64,
+}
+
+impl CsvFile {
+    pub(crate) fn open(path: &Path, gzip: bool, delimiter: Option<u8>, markers: &Markers) -> Result<Self> {
+        let read_error = |source| Error::Read { path: path.into(), source };
+        let bytes = std::fs::metadata(path).map_err(read_error)?.len();
+        let mut file = Self {
+            path: path.into(),
+            gzip,
+            delimiter: b',',
+            header: vec![],
+            kinds: vec![],
+            odd: vec![],
+            bytes,
+        };
+        file.delimiter = match delimiter {
+            Some(d) => d,
+            None => file.guess_delimiter()?,
+        };
+        let mut reader = file.parser(file.stream(0)?);
+        let mut record = ByteRecord::new();
+        let more = reader.read_byte_record(&mut record).map_err(|e| file.csv_error(e, 0))?;
+        if !more || record.iter().all(|name| name.trim_ascii().is_empty()) {
+            return Err(Error::EmptyFile { path: path.into() });
+        }
+        for (i, name) in record.iter().enumerate() {
+            let name = std::str::from_utf8(name)
+                .map_err(|_| Error::NotUtf8 {
+                    path: path.into(),
+                    row: 0,
+                    column: format!("number {}", i + 1),
+                })?
+                .trim();
+            // pandas leaves the index without a name: give it one that --drop can take.
+            file.header.push(if name.is_empty() { format!("unnamed_{}", i + 1) } else { name.to_string() });
+        }
+        file.infer_kinds(&mut reader, markers)?;
+        Ok(file)
+    }
+
+    /// The (uncompressed) bytes from `start`, without a byte order mark.
+    fn stream(&self, start: u64) -> Result<Box<dyn BufRead>> {
+        let failed = |source| Error::Read { path: self.path.clone(), source };
+        let mut file = File::open(&self.path).map_err(failed)?;
+        let mut reader: Box<dyn BufRead> = if self.gzip {
+            let mut stream = BufReader::with_capacity(BUFFER, MultiGzDecoder::new(file));
+            std::io::copy(&mut (&mut stream).take(start), &mut std::io::sink()).map_err(failed)?;
+            Box::new(stream)
+        } else {
+            file.seek(SeekFrom::Start(start)).map_err(failed)?;
+            Box::new(BufReader::with_capacity(BUFFER, file))
+        };
+        if start == 0 && reader.fill_buf().map_err(failed)?.starts_with(&BOM) {
+            reader.consume(BOM.len());
+        }
+        Ok(reader)
+    }
+
+    fn parser<R: Read>(&self, stream: R) -> csv::Reader<R> {
+        csv::ReaderBuilder::new()
+            .has_headers(false)
+            .flexible(true) // the number of fields is checked here, with a better message
+            .delimiter(self.delimiter)
+            .buffer_capacity(BUFFER)
+            .from_reader(stream)
+    }
+
+    /// The most frequent of `, ; tab |` outside quotes in the first line that is not blank.
+    fn guess_delimiter(&self) -> Result<u8> {
+        let mut stream = self.stream(0)?;
+        let failed = |source| Error::Read { path: self.path.clone(), source };
+        let mut line = Vec::new();
+        while line.trim_ascii().is_empty() {
+            line.clear();
+            // A header line beyond a megabyte is no header.
+            if (&mut stream).take(1 << 20).read_until(b'\n', &mut line).map_err(failed)? == 0 {
+                break;
+            }
+        }
+        let candidates = [b',', b';', b'\t', b'|'];
+        let mut counts = [0_usize; 4];
+        let mut quoted = false;
+        for byte in line {
+            quoted ^= byte == b'"';
+            if let Some(i) = candidates.iter().position(|c| *c == byte && !quoted) {
+                counts[i] += 1;
+            }
+        }
+        let most = counts.into_iter().max().unwrap_or(0);
+        Ok(counts.iter().position(|c| *c == most).map_or(b',', |i| candidates[i]))
+    }
+
+    fn infer_kinds<R: Read>(&mut self, reader: &mut csv::Reader<R>, markers: &Markers) -> Result<()> {
+        let mut numbers = vec![0_usize; self.header.len()];
+        let mut texts = vec![0_usize; self.header.len()];
+        self.odd = vec![None; self.header.len()];
+        let mut record = ByteRecord::new();
+        for row in 0..INFERENCE_ROWS {
+            if !reader.read_byte_record(&mut record).map_err(|e| self.csv_error(e, row as u64 + 1))? {
+                break;
+            }
+            self.check_fields(&record, row as u64)?;
+            for (j, cell) in record.iter().enumerate() {
+                let cell = cell.trim_ascii();
+                if markers.contains(cell) {
+                    continue;
+                }
+                if parse(cell).is_some() {
+                    numbers[j] += 1;
+                } else {
+                    texts[j] += 1;
+                    self.odd[j].get_or_insert_with(|| (row as u64, truncated(&String::from_utf8_lossy(cell))));
+                }
+            }
+        }
+        let kind = |(numbers, texts): (&usize, &usize)| match (numbers, texts) {
+            (0, 0) => None,
+            (_, 0) => Some(Kind::Number),
+            _ => Some(Kind::Category),
+        };
+        self.kinds = numbers.iter().zip(&texts).map(kind).collect();
+        for ((odd, numbers), texts) in self.odd.iter_mut().zip(&numbers).zip(&texts) {
+            if *numbers < NEARLY_ALL * texts {
+                *odd = None;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_fields(&self, record: &ByteRecord, row: u64) -> Result<()> {
+        if record.len() == self.header.len() {
+            return Ok(());
+        }
+        Err(Error::Fields { place: self.place(row), found: record.len(), expected: self.header.len() })
+    }
+
+    /// `row` counted from 0 in the file.
+    pub(crate) fn place(&self, row: u64) -> Place {
+        Place { path: self.path.clone(), row: row + 1 }
+    }
+
+    fn csv_error(&self, error: csv::Error, row: u64) -> Error {
+        match error.into_kind() {
+            csv::ErrorKind::Io(source) => Error::Read { path: self.path.clone(), source },
+            other => Error::Csv { place: self.place(row), message: format!("{other:?}") },
+        }
+    }
+
+    /// Finds the records: ranges of [`SPLIT_ROWS`] rows (gzip cannot be entered in the middle: one range).
+    pub(crate) fn index(&self, watch: &Watch<'_>) -> Result<Vec<CsvRange>> {
+        let mut stream = self.stream(0)?;
+        let bom = if self.starts_with_bom()? { BOM.len() as u64 } else { 0 };
+        let mut scanner = Scanner::new(self.delimiter);
+        let (mut offset, mut records) = (bom, 0_u64);
+        let mut ranges: Vec<CsvRange> = Vec::new();
+        loop {
+            let buffer = match stream.fill_buf() {
+                Ok(buffer) => buffer,
+                Err(source) => return Err(Error::Read { path: self.path.clone(), source }),
+            };
+            if buffer.is_empty() {
+                break;
+            }
+            for (i, byte) in buffer.iter().enumerate() {
+                if !scanner.starts_record(*byte) {
+                    continue;
+                }
+                records += 1;
+                let start = offset + i as u64;
+                if records == 1 {
+                    continue; // the header
+                }
+                let row = records - 2;
+                if row == 0 || (!self.gzip && row % SPLIT_ROWS == 0) {
+                    ranges.push(CsvRange { start, end: start, first_row: row, rows: 0 });
+                }
+            }
+            let len = buffer.len();
+            offset += len as u64;
+            stream.consume(len);
+            // Progress in bytes of the file is known only without compression.
+            watch.advance(if self.gzip { 0 } else { len as u64 })?;
+        }
+        let rows = records.saturating_sub(1);
+        for i in 0..ranges.len() {
+            let (end, last) = ranges.get(i + 1).map_or((offset, rows), |next| (next.start, next.first_row));
+            ranges[i].end = end;
+            ranges[i].rows = last - ranges[i].first_row;
+        }
+        Ok(ranges)
+    }
+
+    fn starts_with_bom(&self) -> Result<bool> {
+        let failed = |source| Error::Read { path: self.path.clone(), source };
+        let file = File::open(&self.path).map_err(failed)?;
+        let mut head = Vec::new();
+        if self.gzip {
+            MultiGzDecoder::new(file).take(3).read_to_end(&mut head).map_err(failed)?;
+        } else {
+            file.take(3).read_to_end(&mut head).map_err(failed)?;
+        }
+        Ok(head == BOM)
+    }
+
+    /// Decodes a range into batches of `batch_rows`. `fields` maps columns of the table to fields of this
+    /// file.
+    pub(crate) fn read(
+        &self,
+        range: &CsvRange,
+        (wants, fields): (&[Want], &[usize]),
+        markers: &Markers,
+        batch: &mut Batch,
+        batch_rows: usize,
+        each: &mut dyn FnMut(&Batch) -> Result<()>,
+    ) -> Result<()> {
+        let table_row = batch.first_row;
+        let mut reader = self.parser(self.stream(range.start)?.take(range.end - range.start));
+        let mut record = ByteRecord::new();
+        let mut done = 0;
+        while done < range.rows {
+            batch.cells.iter_mut().for_each(Cells::clear);
+            batch.len = 0;
+            batch.first_row = table_row + done;
+            batch.row_in_file = range.first_row + done;
+            let rows = (range.rows - done).min(batch_rows as u64);
+            for i in 0..rows {
+                let row = batch.row_in_file + i;
+                if !reader.read_byte_record(&mut record).map_err(|e| self.csv_error(e, row))? {
+                    return Err(Error::Changed { path: self.path.clone() });
+                }
+                self.check_fields(&record, row)?;
+                for (want, cells) in wants.iter().zip(&mut batch.cells) {
+                    let field = fields[want.column];
+                    self.push(cells, record[field].trim_ascii(), field, row, markers)?;
+                }
+            }
+            batch.len = rows as usize;
+            for (want, cells) in wants.iter().zip(&mut batch.cells) {
+                if let Cells::Number(numbers) = cells
+                    && let Err(i) = numbers.check()
+                {
+                    let place = self.place(batch.row_in_file + i as u64);
+                    return Err(Error::Infinite { place, column: self.header[fields[want.column]].clone() });
+                }
+            }
+            each(batch)?;
+            done += rows;
+        }
+        Ok(())
+    }
+
+    fn push(&self, cells: &mut Cells, cell: &[u8], field: usize, row: u64, markers: &Markers) -> Result<()> {
+        let text = |cell| {
+            std::str::from_utf8(cell).map_err(|_| Error::NotUtf8 {
+                path: self.path.clone(),
+                row: row + 1,
+                column: self.header[field].clone(),
+            })
+        };
+        match cells {
+            Cells::Number(numbers) => {
+                // Numbers are the common case: ask for markers first only where one may look like a number.
+                let missing_first = !markers.own_numbers.is_empty() && markers.contains(cell);
+                let value = if missing_first { Some(f64::NAN) } else { parse(cell) };
+                match value {
+                    Some(x) => numbers.own.push(x),
+                    None if markers.contains(cell) => numbers.own.push(f64::NAN),
+                    None => {
+                        return Err(Error::TextInNumber {
+                            place: self.place(row),
+                            column: self.header[field].clone(),
+                            value: truncated(&String::from_utf8_lossy(cell)),
+                        });
+                    }
+                }
+            }
+            Cells::Level(levels) => {
+                let code = if markers.contains(cell) { MISSING } else { levels.names.code(text(cell)?) };
+                levels.codes.push(code);
+            }
+            Cells::Text(texts) => texts.push(if markers.contains(cell) { None } else { Some(text(cell)?) }),
+        }
+        Ok(())
+    }
+}
+
+/// A number as Rust and C write it (`1e-3`, `+.5`, `inf`).
+fn parse(cell: &[u8]) -> Option<f64> {
+    std::str::from_utf8(cell).ok()?.parse().ok()
+}
+
+/// Finds record starts with the quoting rules of the `csv` crate: a quote opens a quoted field only at the
+/// start of a field, `""` inside is a quote, blank lines are no records.
+#[derive(Debug)]
+struct Scanner {
+    delimiter: u8,
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    RecordStart,
+    FieldStart,
+    Field,
+    Quoted,
+    QuoteInQuoted,
+}
+
+impl Scanner {
+    fn new(delimiter: u8) -> Self {
+        Self { delimiter, state: State::RecordStart }
+    }
+
+    /// Takes the next byte; true where it is the first of a record.
+    fn starts_record(&mut self, byte: u8) -> bool {
+        let line_end = byte == b'\n' || byte == b'\r';
+        let first = self.state == State::RecordStart && !line_end;
+        self.state = match self.state {
+            State::Quoted if byte == b'"' => State::QuoteInQuoted,
+            State::Quoted => State::Quoted,
+            State::QuoteInQuoted if byte == b'"' => State::Quoted,
+            _ if line_end => State::RecordStart,
+            _ if byte == self.delimiter => State::FieldStart,
+            State::RecordStart | State::FieldStart if byte == b'"' => State::Quoted,
+            _ => State::Field,
+        };
+        first
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Oracle: the `csv` crate's own count and positions of records.
+    #[test]
+    fn record_starts_agree_with_the_csv_crate() {
+        let texts: [&[u8]; 6] = [
+            b"a,b\n1,2\n3,4",
+            b"a,b\r\n\"x\ny\",2\r\n\r\n\"say \"\"hi\"\"\",4\r\n",
+            b"a\n5\" pipe\n\"q\"tail\n",
+            b"\n\n\na,b\n\n1,2\n",
+            b"a,b\n,\n\"\",\"\"\n \"x\",1\n",
+            b"a;b\n\"1;\n2\";3\n\"un\nclosed",
+        ];
+        for text in texts {
+            for delimiter in *b",;" {
+                let mut scanner = Scanner::new(delimiter);
+                let ours = text.iter().filter(|b| scanner.starts_record(**b)).count();
+                let mut reader = csv::ReaderBuilder::new()
+                    .has_headers(false)
+                    .flexible(true)
+                    .delimiter(delimiter)
+                    .from_reader(text);
+                assert_eq!(ours, reader.byte_records().count(), "{}", String::from_utf8_lossy(text));
+            }
+        }
+    }
+
+    #[test]
+    fn random_soup_is_cut_where_the_csv_crate_cuts_it() {
+        let alphabet = b"ab,\"\"\n\r;1";
+        let mut state = 7_u64;
+        for _ in 0..2000 {
+            let mut next = || {
+                state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                (state >> 33) as usize
+            };
+            let text: Vec<u8> = (0..40).map(|_| alphabet[next() % alphabet.len()]).collect();
+            let mut scanner = Scanner::new(b',');
+            let ours = text.iter().filter(|b| scanner.starts_record(**b)).count();
+            let mut reader =
+                csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(&text[..]);
+            assert_eq!(ours, reader.byte_records().count(), "{}", String::from_utf8_lossy(&text));
+        }
+    }
+}

@@ -1,0 +1,404 @@
+//! The encoded rows of a table, as the mathematics consumes them: from memory where they fit, from the
+//! files where not.
+
+use crate::batch::{Batch, Texts};
+use crate::encoder::Encoder;
+use crate::encoding::Encoding;
+use crate::hooks::{Hooks, Stage};
+use crate::layout::block_rows;
+use crate::plan::{Plan, Subset};
+use crate::table::{Table, in_order};
+use crate::{Error, Result};
+use leakscope_core::rows::{Block, Rows};
+use std::collections::VecDeque;
+
+/// Encoded rows up to this size stay in memory after they were first encoded.
+pub const CACHE_BYTES: u64 = 256 << 20;
+/// Rows in memory are cut into this many runs, if each still has [`RUN_ROWS`].
+const RUNS: usize = 16;
+const RUN_ROWS: usize = 256;
+
+/// How to make a [`Dataset`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DatasetOptions {
+    /// Whether the table may lack the target; `y` is then 0 everywhere and [`Dataset::has_target`] false.
+    pub allow_missing_target: bool,
+    /// Encoded rows up to this many bytes are kept in memory; 0 reads the files in every pass.
+    pub cache_bytes: u64,
+}
+
+impl Default for DatasetOptions {
+    fn default() -> Self {
+        Self { allow_missing_target: false, cache_bytes: CACHE_BYTES }
+    }
+}
+
+/// Who the rows of a block are.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Labels {
+    /// The id of each row; without an id column its row number, from 1 over the whole table.
+    pub ids: Vec<String>,
+    /// Row number of the first row of the block, from 1 over the whole table.
+    pub row: u64,
+}
+
+/// The encoded rows of a subset of a table.
+#[derive(Debug)]
+pub struct Dataset {
+    table: Table,
+    encoding: Encoding,
+    hooks: Hooks,
+    /// Without the id column, for passes that do not ask for labels.
+    plan: Plan,
+    /// With it.
+    labelled: Plan,
+    /// Rows of this subset before each split.
+    first_rows: Vec<u64>,
+    rows: u64,
+    dropped: u64,
+    unseen: u64,
+    runs: Option<Vec<Vec<Kept>>>,
+}
+
+/// A block in memory, and its labels in compact form.
+#[derive(Debug)]
+struct Kept {
+    block: Block,
+    names: Names,
+}
+
+/// Row numbers, and ids where there is an id column.
+#[derive(Debug, Default)]
+struct Names {
+    rows: Vec<u64>,
+    ids: Option<Texts>,
+}
+
+impl Names {
+    fn new(with_ids: bool) -> Self {
+        Self { rows: vec![], ids: with_ids.then(Texts::default) }
+    }
+
+    fn clear(&mut self) {
+        self.rows.clear();
+        self.ids.iter_mut().for_each(Texts::clear);
+    }
+
+    fn of_batch(&mut self, plan: &Plan, batch: &Batch, selected: &[u32]) {
+        self.clear();
+        self.rows.extend(selected.iter().map(|r| batch.first_row + u64::from(*r)));
+        if let (Some(ids), Some(cell)) = (&mut self.ids, plan.layout.id) {
+            let texts = batch.texts(cell);
+            selected.iter().for_each(|r| ids.push(Some(texts.get(*r as usize))));
+        }
+    }
+
+    fn extend(&mut self, other: &Self, range: std::ops::Range<usize>) {
+        self.rows.extend_from_slice(&other.rows[range.clone()]);
+        if let (Some(ids), Some(others)) = (&mut self.ids, &other.ids) {
+            range.for_each(|i| ids.push(Some(others.get(i))));
+        }
+    }
+
+    fn labels(&self) -> Labels {
+        let ids = match &self.ids {
+            Some(ids) => (0..self.rows.len()).map(|i| ids.get(i).to_string()).collect(),
+            None => self.rows.iter().map(|r| (r + 1).to_string()).collect(),
+        };
+        Labels { ids, row: self.rows.first().map_or(0, |r| r + 1) }
+    }
+}
+
+impl Dataset {
+    /// The encoded rows of `subset`, encoded once now if they fit in memory ([`CACHE_BYTES`]).
+    pub fn new(table: &Table, encoding: &Encoding, subset: Subset, hooks: &Hooks) -> Result<Self> {
+        Self::with_options(table, encoding, subset, DatasetOptions::default(), hooks)
+    }
+
+    /// As [`Dataset::new`], with options.
+    pub fn with_options(
+        table: &Table,
+        encoding: &Encoding,
+        subset: Subset,
+        options: DatasetOptions,
+        hooks: &Hooks,
+    ) -> Result<Self> {
+        let target_optional = options.allow_missing_target;
+        let plan = Plan::new(table, encoding, subset, target_optional, false)?;
+        let labelled = Plan::new(table, encoding, subset, target_optional, true)?;
+        table.check(&labelled.layout.wants)?;
+        let mut dataset = Self {
+            table: table.clone(),
+            encoding: encoding.clone(),
+            hooks: hooks.clone(),
+            plan,
+            labelled,
+            first_rows: vec![],
+            rows: 0,
+            dropped: 0,
+            unseen: 0,
+            runs: None,
+        };
+        let taken: Vec<u64> = table
+            .splits(hooks)?
+            .iter()
+            .map(|s| (s.first_row..s.first_row + s.rows).filter(|r| dataset.plan.takes(*r)).count() as u64)
+            .collect();
+        // x, y, weight, group, row number, id.
+        let row_bytes = 8 * dataset.plan.width as u64 + 8 + 8 + 4 + 8 + 32;
+        if taken.iter().sum::<u64>().saturating_mul(row_bytes) <= options.cache_bytes {
+            dataset.load()?;
+        } else if dataset.plan.countable() {
+            dataset.set_counts(&taken);
+        } else {
+            dataset.count()?;
+        }
+        Ok(dataset)
+    }
+
+    /// The encoding.
+    pub fn encoding(&self) -> &Encoding {
+        &self.encoding
+    }
+
+    /// Whether the table has the target; otherwise `y` is 0 everywhere.
+    pub fn has_target(&self) -> bool {
+        self.plan.has_target()
+    }
+
+    /// Whether blocks carry groups.
+    pub fn has_groups(&self) -> bool {
+        self.plan.layout.group.is_some()
+    }
+
+    /// Whether the encoded rows are in memory.
+    pub fn is_in_memory(&self) -> bool {
+        self.runs.is_some()
+    }
+
+    /// Rows of the subset that were left out because a value is missing. Known once rows were read: 0 for a
+    /// data set that is streamed and cannot have any.
+    pub fn rows_dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// Held-out rows that were left out because of a level that training did not have.
+    pub fn rows_unseen(&self) -> u64 {
+        self.unseen
+    }
+
+    fn set_counts(&mut self, counts: &[u64]) {
+        self.first_rows.clear();
+        self.rows = 0;
+        for count in counts {
+            self.first_rows.push(self.rows);
+            self.rows += count;
+        }
+    }
+
+    /// Counts the rows of the subset by reading them.
+    fn count(&mut self) -> Result<()> {
+        let (table, plan) = (&self.table, &self.plan);
+        let (mut counts, mut dropped, mut unseen) = (vec![], 0, 0);
+        table.fold(
+            (&plan.layout.wants, plan.batch_rows),
+            (&self.hooks, Stage::Encode),
+            |_| (Encoder::new(table, plan), 0_u64),
+            |(encoder, count), batch| {
+                encoder.select(batch)?;
+                *count += encoder.selected.len() as u64;
+                Ok(())
+            },
+            |(encoder, count)| {
+                counts.push(count);
+                dropped += encoder.dropped;
+                unseen += encoder.unseen;
+                Ok(())
+            },
+        )?;
+        (self.dropped, self.unseen) = (dropped, unseen);
+        self.set_counts(&counts);
+        Ok(())
+    }
+
+    /// Encodes all rows and keeps them.
+    fn load(&mut self) -> Result<()> {
+        let (table, plan) = (&self.table, &self.labelled);
+        let with_ids = plan.layout.id.is_some();
+        let mut pieces: VecDeque<Kept> = VecDeque::new();
+        let (mut dropped, mut unseen) = (0, 0);
+        table.fold(
+            (&plan.layout.wants, plan.batch_rows),
+            (&self.hooks, Stage::Encode),
+            |_| (Encoder::new(table, plan), Vec::new()),
+            |(encoder, kept), batch| {
+                encoder.encode(batch)?;
+                if !encoder.block.is_empty() {
+                    let mut names = Names::new(with_ids);
+                    names.of_batch(plan, batch, &encoder.selected);
+                    let width = plan.width;
+                    let block = std::mem::replace(&mut encoder.block, Block { width, ..Block::default() });
+                    kept.push(Kept { block, names });
+                }
+                Ok(())
+            },
+            |(encoder, kept)| {
+                pieces.extend(kept);
+                dropped += encoder.dropped;
+                unseen += encoder.unseen;
+                Ok(())
+            },
+        )?;
+        (self.dropped, self.unseen) = (dropped, unseen);
+        self.rows = pieces.iter().map(|k| k.block.len() as u64).sum();
+        let runs = cut(pieces, self.rows as usize, plan.width, with_ids);
+        self.runs = Some(runs);
+        Ok(())
+    }
+
+    /// A pass whose step also gets the ids of the rows; otherwise as [`Rows::fold`].
+    pub fn fold_labelled<S: Send>(
+        &self,
+        start: impl Fn() -> S + Sync,
+        step: impl Fn(&mut S, &Block, &Labels) -> leakscope_core::Result<()> + Sync,
+        merge: impl FnMut(S) -> leakscope_core::Result<()>,
+    ) -> leakscope_core::Result<()> {
+        let step = |state: &mut S, block: &Block, names: Option<&Names>| {
+            let labels = names.map(Names::labels).unwrap_or_default();
+            step(state, block, &labels)
+        };
+        self.pass(true, start, step, merge).map_err(Into::into)
+    }
+
+    fn pass<S: Send>(
+        &self,
+        with_labels: bool,
+        start: impl Fn() -> S + Sync,
+        step: impl Fn(&mut S, &Block, Option<&Names>) -> leakscope_core::Result<()> + Sync,
+        mut merge: impl FnMut(S) -> leakscope_core::Result<()>,
+    ) -> Result<()> {
+        let Some(runs) = &self.runs else { return self.stream(with_labels, start, step, merge) };
+        let watch = self.hooks.watch(Stage::Pass, self.rows);
+        let work = |run: &Vec<Kept>| {
+            let mut state = start();
+            for Kept { block, names } in run {
+                watch.advance(block.len() as u64)?;
+                step(&mut state, block, Some(names).filter(|_| with_labels))?;
+            }
+            Ok(state)
+        };
+        in_order(runs, work, |state| merge(state).map_err(Error::Core))
+    }
+
+    fn stream<S: Send>(
+        &self,
+        with_labels: bool,
+        start: impl Fn() -> S + Sync,
+        step: impl Fn(&mut S, &Block, Option<&Names>) -> leakscope_core::Result<()> + Sync,
+        mut merge: impl FnMut(S) -> leakscope_core::Result<()>,
+    ) -> Result<()> {
+        let table = &self.table;
+        let plan = if with_labels { &self.labelled } else { &self.plan };
+        let mut seen = 0;
+        table.fold(
+            (&plan.layout.wants, plan.batch_rows),
+            (&self.hooks, Stage::Pass),
+            |split| {
+                let names = Names::new(plan.layout.id.is_some());
+                (Encoder::new(table, plan), start(), self.first_rows[split], names, 0_u64)
+            },
+            |(encoder, state, next_row, names, rows), batch| {
+                encoder.encode(batch)?;
+                if encoder.block.is_empty() {
+                    return Ok(());
+                }
+                encoder.block.first_row = *next_row;
+                *next_row += encoder.block.len() as u64;
+                *rows += encoder.block.len() as u64;
+                if with_labels {
+                    names.of_batch(plan, batch, &encoder.selected);
+                }
+                step(state, &encoder.block, Some(&*names).filter(|_| with_labels))?;
+                Ok(())
+            },
+            |(_, state, _, _, rows)| {
+                seen += rows;
+                merge(state).map_err(Error::Core)
+            },
+        )?;
+        if seen == self.rows { Ok(()) } else { Err(Error::Changed { path: table.first_path() }) }
+    }
+}
+
+/// Cuts encoded rows into runs of blocks that depend on their number and width alone; takes the pieces
+/// apart as it goes, so that memory does not double.
+fn cut(mut pieces: VecDeque<Kept>, rows: usize, width: usize, with_ids: bool) -> Vec<Vec<Kept>> {
+    let run_count = (rows / RUN_ROWS).clamp(1, RUNS);
+    let mut runs = Vec::with_capacity(run_count);
+    let mut used = 0; // rows of the first piece that are already taken
+    for run in 0..run_count {
+        let (first, last) = (rows * run / run_count, rows * (run + 1) / run_count);
+        let block_count = (last - first).div_ceil(block_rows(width)).max(1);
+        let mut blocks = Vec::with_capacity(block_count);
+        for b in 0..block_count {
+            let (lo, hi) =
+                (first + (last - first) * b / block_count, first + (last - first) * (b + 1) / block_count);
+            let mut kept = Kept {
+                block: Block {
+                    first_row: lo as u64,
+                    width,
+                    x: Vec::with_capacity((hi - lo) * width),
+                    ..Block::default()
+                },
+                names: Names::new(with_ids),
+            };
+            while kept.block.len() < hi - lo {
+                let Some(piece) = pieces.front() else { break };
+                let take = (hi - lo - kept.block.len()).min(piece.block.len() - used);
+                append(&mut kept, piece, used..used + take);
+                used += take;
+                if used == piece.block.len() {
+                    pieces.pop_front();
+                    used = 0;
+                }
+            }
+            if !kept.block.is_empty() {
+                blocks.push(kept);
+            }
+        }
+        runs.push(blocks);
+    }
+    runs
+}
+
+fn append(kept: &mut Kept, piece: &Kept, range: std::ops::Range<usize>) {
+    let (to, from) = (&mut kept.block, &piece.block);
+    to.x.extend_from_slice(&from.x[range.start * from.width..range.end * from.width]);
+    to.y.extend_from_slice(&from.y[range.clone()]);
+    if !from.weight.is_empty() {
+        to.weight.extend_from_slice(&from.weight[range.clone()]);
+    }
+    if !from.group.is_empty() {
+        to.group.extend_from_slice(&from.group[range.clone()]);
+    }
+    kept.names.extend(&piece.names, range);
+}
+
+impl Rows for Dataset {
+    fn width(&self) -> usize {
+        self.plan.width
+    }
+
+    fn len(&self) -> u64 {
+        self.rows
+    }
+
+    fn fold<S: Send>(
+        &self,
+        start: impl Fn() -> S + Sync,
+        step: impl Fn(&mut S, &Block) -> leakscope_core::Result<()> + Sync,
+        merge: impl FnMut(S) -> leakscope_core::Result<()>,
+    ) -> leakscope_core::Result<()> {
+        self.pass(false, start, |state, block, _| step(state, block), merge).map_err(Into::into)
+    }
+}

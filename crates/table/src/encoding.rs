@@ -1,0 +1,312 @@
+//! How the columns of a table become the columns of a model: plain data, made by
+//! [`Encoding::fit`](crate::Encoding::fit).
+
+use crate::holdout::Holdout;
+use crate::table::Kind;
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+
+/// What each column is for. Columns without a role are features.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Roles {
+    /// The column to predict.
+    pub target: String,
+    /// The column that names a row; it must be unique.
+    pub id: Option<String>,
+    /// The column whose groups are compared; it stays a feature unless it is dropped too.
+    pub group: Option<String>,
+    /// The column of sample weights.
+    pub weights: Option<String>,
+    /// Columns that are not used.
+    pub drop: Vec<String>,
+    /// Columns that are categories although they look like numbers.
+    pub categorical: Vec<String>,
+}
+
+/// Which levels of a category get a column.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OneHot {
+    /// All but the last in sorted order: no collinearity with an intercept. A category with one level has
+    /// no column.
+    #[default]
+    DropLast,
+    /// All.
+    Full,
+}
+
+/// How encoded columns are scaled.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scale {
+    /// Numbers become (x − mean)/sd with the population sd; indicators stay 0 and 1; constants become 0.
+    #[default]
+    Standard,
+    /// All columns are divided by the largest row norm of the training rows; no centring (Hannun §5).
+    UnitBall,
+    /// Numbers stay as they are.
+    None,
+}
+
+/// What to do where a value is missing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Missing {
+    /// Stop, naming columns and counts.
+    #[default]
+    Fail,
+    /// Leave out rows with a missing value in any used column.
+    Drop,
+    /// Fill in the training mean, or the most frequent level (of equally frequent ones the first). A missing
+    /// target, weight, id or group remains an error.
+    Mean,
+}
+
+/// What the model takes as its target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TargetKind {
+    /// A number.
+    Number {
+        /// Whether a target with exactly two distinct values, numbers or text, is coded −1 and +1.
+        two_class_as_plus_minus_one: bool,
+    },
+    /// Exactly two distinct values, numbers or text, coded 0 and 1.
+    TwoClass01,
+    /// A number that is zero or more. It need not be whole: rates are fine for a Poisson model.
+    Count,
+}
+
+/// How to encode.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EncodeOptions {
+    /// Levels that get a column.
+    pub one_hot: OneHot,
+    /// Scaling; it comes before the principal components.
+    pub scale: Scale,
+    /// Number of principal components to keep instead of the columns.
+    pub pca: Option<usize>,
+    /// What to do where a value is missing.
+    pub missing: Missing,
+    /// Whether a column of ones is appended.
+    pub intercept: bool,
+    /// What the model takes as its target.
+    pub target: TargetKind,
+    /// Rows to hold out from fitting.
+    pub holdout: Option<Holdout>,
+    /// The class that is coded high; by default the second in sorted order.
+    pub positive: Option<String>,
+}
+
+impl Default for EncodeOptions {
+    fn default() -> Self {
+        Self {
+            one_hot: OneHot::default(),
+            scale: Scale::default(),
+            pca: None,
+            missing: Missing::default(),
+            intercept: true,
+            target: TargetKind::Number { two_class_as_plus_minus_one: true },
+            holdout: None,
+            positive: None,
+        }
+    }
+}
+
+/// A feature column of the table and the encoded columns it became.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Attribute {
+    /// Name of the column.
+    pub name: String,
+    /// What it holds.
+    pub kind: Kind,
+    /// Levels of a category, sorted as text; empty for a number.
+    pub levels: Vec<String>,
+    /// Its encoded columns, before principal components.
+    pub columns: Range<usize>,
+    /// `x_own = centre + scale · x_encoded`; 0 for categories.
+    pub centre: f64,
+    /// Own units per encoded unit: the sd under standard scaling, R under unit-ball, 1 otherwise.
+    pub scale: f64,
+    /// Population standard deviation of a number in its own units, over the training values that are there; 0
+    /// for categories.
+    pub population_sd: f64,
+    /// Mean of a number over the training values that are there; 0 for categories.
+    pub mean: f64,
+    /// Index of the level that stands in for a missing one: the most frequent, of equals the first.
+    pub most_frequent: usize,
+}
+
+/// The grouping column.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Group {
+    /// Name of the column.
+    pub name: String,
+    /// Names of the groups in sorted order; a block's `group` is an index into them.
+    pub levels: Vec<String>,
+    /// Training rows of each group.
+    pub counts: Vec<u64>,
+}
+
+/// One of two classes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Class {
+    /// The class as it is in the table.
+    pub name: String,
+    /// The class as a number, where the target is one.
+    pub value: Option<f64>,
+    /// What stands for it in a block's `y`.
+    pub code: f64,
+    /// Training rows of it.
+    pub count: u64,
+}
+
+/// How the target becomes a number.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TargetCoding {
+    /// As it is.
+    Number,
+    /// As it is, zero or more.
+    Count,
+    /// Two classes, each with a code.
+    TwoClass {
+        /// The class with the low code.
+        low: Class,
+        /// The class with the high code.
+        high: Class,
+    },
+}
+
+/// The target column and its coding.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Target {
+    /// Name of the column.
+    pub name: String,
+    /// What it holds.
+    pub kind: Kind,
+    /// How it becomes a number.
+    pub coding: TargetCoding,
+}
+
+/// Principal components of the scaled columns, of the training rows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Pca {
+    /// Mean of the scaled columns (p).
+    pub mean: Vec<f64>,
+    /// Orthonormal rows, K × p row-major; in each the entry of largest magnitude is positive.
+    pub components: Vec<f64>,
+    /// Share of the variance along each component.
+    pub explained: Vec<f64>,
+}
+
+/// What a column was found to hold.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ColumnProfile {
+    /// Name of the column.
+    pub name: String,
+    /// What it was read as.
+    pub kind: Kind,
+    /// What it is for: `feature`, `target`, `id`, `weights` or `group`.
+    pub role: String,
+    /// Training values that are there.
+    pub count: u64,
+    /// Missing values in all rows read, held-out ones included.
+    pub missing: u64,
+    /// Mean of the training values.
+    pub mean: Option<f64>,
+    /// Population standard deviation of the training values.
+    pub sd: Option<f64>,
+    /// Smallest training value.
+    pub min: Option<f64>,
+    /// Largest training value.
+    pub max: Option<f64>,
+    /// Levels, sorted, with the number of training rows that have them.
+    pub levels: Vec<(String, u64)>,
+}
+
+/// How the columns of a table become the columns of a model, fitted on the training rows.
+///
+/// Plain data: it can be kept, sent and used on another table with the same columns.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Encoding {
+    /// The features, in the order of the table.
+    pub attributes: Vec<Attribute>,
+    /// The target.
+    pub target: Target,
+    /// The id column.
+    pub id: Option<String>,
+    /// The weights column.
+    pub weights: Option<String>,
+    /// The grouping column.
+    pub group: Option<Group>,
+    /// Levels that got a column.
+    pub one_hot: OneHot,
+    /// How columns were scaled.
+    pub scale: Scale,
+    /// What happens where a value is missing.
+    pub missing: Missing,
+    /// Whether the last model column is one of ones.
+    pub intercept: bool,
+    /// The largest row norm R, under unit-ball scaling.
+    pub unit_ball: Option<f64>,
+    /// Principal components.
+    pub pca: Option<Pca>,
+    /// The rows held out.
+    pub holdout: Option<Holdout>,
+    /// What every used column was found to hold.
+    pub profile: Vec<ColumnProfile>,
+    /// Rows of the table.
+    pub rows_read: u64,
+    /// Rows left out because of a missing value.
+    pub rows_dropped: u64,
+    /// Rows to fit on.
+    pub rows_training: u64,
+    /// Rows held out (before those with unseen levels are left out).
+    pub rows_held_out: u64,
+}
+
+impl Attribute {
+    /// Level names that have a column of their own, in order.
+    pub(crate) fn encoded_levels(&self) -> &[String] {
+        &self.levels[..self.columns.len()]
+    }
+}
+
+impl Encoding {
+    /// Number of encoded columns before principal components, without the intercept.
+    pub(crate) fn raw_width(&self) -> usize {
+        self.attributes.last().map_or(0, |a| a.columns.end)
+    }
+
+    /// Number of model columns that are data: components, or encoded columns.
+    pub fn data_width(&self) -> usize {
+        self.pca.as_ref().map_or(self.raw_width(), |pca| pca.explained.len())
+    }
+
+    /// Number of model columns, intercept included.
+    pub fn width(&self) -> usize {
+        self.data_width() + usize::from(self.intercept)
+    }
+
+    /// Names of the model columns: `age`, `race=white`, with principal components `pc1`…, last `(intercept)`.
+    pub fn columns(&self) -> Vec<String> {
+        let mut names = match &self.pca {
+            Some(pca) => (1..=pca.explained.len()).map(|k| format!("pc{k}")).collect(),
+            None => self.raw_columns(),
+        };
+        if self.intercept {
+            names.push("(intercept)".into());
+        }
+        names
+    }
+
+    /// Names of the encoded columns before principal components.
+    pub(crate) fn raw_columns(&self) -> Vec<String> {
+        let of = |a: &Attribute| match a.kind {
+            Kind::Number => vec![a.name.clone()],
+            Kind::Category => a.encoded_levels().iter().map(|l| format!("{}={l}", a.name)).collect(),
+        };
+        self.attributes.iter().flat_map(of).collect()
+    }
+}

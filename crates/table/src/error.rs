@@ -1,0 +1,502 @@
+//! What can be wrong with a table, as data. Every message says where, what was expected and what to do.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// The result of reading, encoding or writing a table.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// A row of a file: rows of data counted from 1, the header not counted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The file.
+    pub path: PathBuf,
+    /// Data row, from 1.
+    pub row: u64,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, data row {} (the header is not counted)", self.path.display(), self.row)
+    }
+}
+
+/// Why a table cannot be read, encoded or written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The delimiter cannot separate fields.
+    #[error("a delimiter must not be a quote or a line break: choose one such as , ; tab or |")]
+    Delimiter,
+    /// No file was named.
+    #[error("no file was given: name at least one CSV or Parquet file")]
+    NoFiles,
+    /// The file cannot be opened or read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A folder was named where a file is needed.
+    #[error(
+        "{} is a folder: name the files in it (a shell pattern such as {}/*.parquet does)",
+        path.display(),
+        path.display()
+    )]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The file has no bytes, or only blank lines.
+    #[error("{} is empty: expected a header line with column names, then rows", path.display())]
+    EmptyFile {
+        /// The file.
+        path: PathBuf,
+    },
+    /// There is a header but not one row.
+    #[error("{} has column names but no rows of data", path.display())]
+    NoRows {
+        /// The first file of the table.
+        path: PathBuf,
+    },
+    /// The bytes are neither Parquet, gzip nor text.
+    #[error(
+        "{} is neither CSV in UTF-8 nor Parquet (nor CSV compressed with gzip): convert it to one of \
+         them",
+        path.display()
+    )]
+    UnknownFormat {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The Parquet file is damaged, truncated or uses something unsupported.
+    #[error("{} cannot be read as Parquet (truncated or damaged? write it again): {message}", path.display())]
+    Parquet {
+        /// The file.
+        path: PathBuf,
+        /// What the decoder said.
+        message: String,
+    },
+    /// The CSV parser failed.
+    #[error("{place}: cannot be read as CSV: {message}")]
+    Csv {
+        /// Where.
+        place: Place,
+        /// What the parser said.
+        message: String,
+    },
+    /// A row has more or fewer fields than the header.
+    #[error("{place}: {found} fields, but the header has {expected}: check the delimiter and the quoting")]
+    Fields {
+        /// Where.
+        place: Place,
+        /// Fields of the row.
+        found: usize,
+        /// Columns of the header.
+        expected: usize,
+    },
+    /// A cell, or the header, is not UTF-8.
+    #[error(
+        "{}, {}: column `{column}` is not UTF-8: save the file as UTF-8", path.display(), row_or_header(*row)
+    )]
+    NotUtf8 {
+        /// The file.
+        path: PathBuf,
+        /// Data row from 1; 0 for the header.
+        row: u64,
+        /// The column.
+        column: String,
+    },
+    /// Two columns have one name.
+    #[error("{}: column `{column}` occurs twice in the header: rename one of them", path.display())]
+    DuplicateColumn {
+        /// The file.
+        path: PathBuf,
+        /// The column.
+        column: String,
+    },
+    /// The files of one table have different columns.
+    #[error(
+        "{}: column `{column}` {}: files of one table need the same columns",
+        path.display(),
+        missing_or_extra(*missing, first)
+    )]
+    ColumnsDiffer {
+        /// The file that differs.
+        path: PathBuf,
+        /// The file it is compared with.
+        first: PathBuf,
+        /// The column.
+        column: String,
+        /// Whether `path` lacks the column (otherwise it has one too many).
+        missing: bool,
+    },
+    /// A column holds numbers in one file and text in another.
+    #[error(
+        "{}: column `{column}` is {found}, but numbers are expected there: convert it, \
+         or name it with --categorical {column}",
+        path.display()
+    )]
+    KindsDiffer {
+        /// The file that differs.
+        path: PathBuf,
+        /// The column.
+        column: String,
+        /// Its type in this file.
+        found: String,
+    },
+    /// A flag names a column that is not there.
+    #[error("{flag}: there is no column `{column}`{}", closest_names(closest))]
+    UnknownColumn {
+        /// The flag.
+        flag: &'static str,
+        /// The name that was given.
+        column: String,
+        /// The names that are closest to it.
+        closest: Vec<String>,
+    },
+    /// One column has two roles that exclude each other.
+    #[error("column `{column}` is given both as {first} and as {second}: it can be only one of them")]
+    RoleConflict {
+        /// The column.
+        column: String,
+        /// A flag.
+        first: &'static str,
+        /// Another flag.
+        second: &'static str,
+    },
+    /// No column is left to be a feature.
+    #[error("no feature columns are left besides the target, the id, the weights and what --drop removes")]
+    NoFeatures,
+    /// The features have no encoded column: each is a category with a single level.
+    #[error(
+        "every feature has one level only, so drop-last coding leaves no column: use --one-hot full, \
+         or other features"
+    )]
+    NoColumns,
+    /// A used column has a type that has no encoding.
+    #[error(
+        "column `{column}` of {} has type {type_name}, which has no encoding as number or category: \
+         remove it with --drop {column}, or convert it to numbers or text",
+        path.display()
+    )]
+    UnsupportedType {
+        /// The file.
+        path: PathBuf,
+        /// The column.
+        column: String,
+        /// Its type, as Arrow names it.
+        type_name: String,
+    },
+    /// There are missing values and no rule for them.
+    #[error(
+        "missing values: {}. Choose --missing drop (leave such rows out) or --missing mean (fill in \
+         the mean or the most frequent level), or --drop the columns",
+        missing_columns(columns)
+    )]
+    Missing {
+        /// Columns with their number of missing values.
+        columns: Vec<(String, u64)>,
+    },
+    /// The target, a weight, an id or a group is missing, which no mean can fill.
+    #[error(
+        "column `{column}` ({role}) has {count} missing {}, which --missing mean cannot fill in: \
+         use --missing drop, or complete the column",
+        if *count == 1 { "value" } else { "values" }
+    )]
+    MissingRole {
+        /// The column.
+        column: String,
+        /// What it is for.
+        role: &'static str,
+        /// How many values are missing.
+        count: u64,
+    },
+    /// A value is missing in a table that is encoded with a fitted encoding.
+    #[error(
+        "{place}: column `{column}` has no value: complete it, or choose --missing drop (or, for a \
+         feature, --missing mean)"
+    )]
+    MissingAt {
+        /// Where.
+        place: Place,
+        /// The column.
+        column: String,
+    },
+    /// A column has no value in any training row.
+    #[error("column `{column}` has no value in any training row: remove it with --drop {column}")]
+    NoValues {
+        /// The column.
+        column: String,
+    },
+    /// A numeric column has a cell that is no number.
+    #[error(
+        "{place}: column `{column}` holds numbers, but here `{value}`: correct it, declare it missing \
+         with --na, or treat the column as categories with --categorical {column}"
+    )]
+    TextInNumber {
+        /// Where.
+        place: Place,
+        /// The column.
+        column: String,
+        /// The cell, truncated.
+        value: String,
+    },
+    /// A cell is ±infinity.
+    #[error("{place}: column `{column}` is infinite: expected a finite number; correct it or remove the row")]
+    Infinite {
+        /// Where.
+        place: Place,
+        /// The column.
+        column: String,
+    },
+    /// The values are finite but their spread is not.
+    #[error(
+        "column `{column}`: the values reach {value:e}, and their squares overflow: express it in \
+         larger units"
+    )]
+    TooLarge {
+        /// The column.
+        column: String,
+        /// The value of largest magnitude.
+        value: f64,
+    },
+    /// A categorical column has too many levels.
+    #[error(
+        "column `{column}` has more than {limit} distinct values, like an identifier: remove it with \
+         --drop {column}, or make it the id with --id {column}"
+    )]
+    TooManyLevels {
+        /// The column.
+        column: String,
+        /// The most that is allowed.
+        limit: usize,
+    },
+    /// A category that training did not have.
+    #[error(
+        "{place}: column `{column}` is `{value}`, which the training rows do not have: correct it or \
+         remove the row"
+    )]
+    UnseenLevel {
+        /// Where.
+        place: Place,
+        /// The column.
+        column: String,
+        /// The level, truncated.
+        value: String,
+    },
+    /// Two rows have one id.
+    #[error(
+        "column `{column}`: id `{id}` occurs twice, in {first} and in {second}: ids must be unique; \
+         correct them, or leave --id away to use row numbers"
+    )]
+    DuplicateId {
+        /// The id column.
+        column: String,
+        /// The id.
+        id: String,
+        /// Its first row.
+        first: Place,
+        /// Its second row.
+        second: Place,
+    },
+    /// The weights are text.
+    #[error("--weights: column `{column}` holds text, expected numbers that are zero or more")]
+    TextWeights {
+        /// The weights column.
+        column: String,
+    },
+    /// A weight is negative.
+    #[error("{place}: weight `{column}` is {value}: weights must be zero or more")]
+    Weight {
+        /// Where.
+        place: Place,
+        /// The weights column.
+        column: String,
+        /// The weight.
+        value: f64,
+    },
+    /// No training row has a positive weight.
+    #[error("all weights in column `{column}` are zero: at least one row needs a positive weight")]
+    ZeroWeights {
+        /// The weights column.
+        column: String,
+    },
+    /// The target has one class only.
+    #[error("target `{column}` has one class only, `{class}`, in the training rows: a model needs two; \
+             choose another --target, or rows with both")]
+    OneClass {
+        /// The target.
+        column: String,
+        /// The one class.
+        class: String,
+    },
+    /// The target has more than two classes.
+    #[error(
+        "target `{column}` has {}, expected two classes: keep the rows of two of them, or join them \
+         into two", more_classes(found, *more)
+    )]
+    ManyClasses {
+        /// The target.
+        column: String,
+        /// The first few classes, sorted.
+        found: Vec<String>,
+        /// Whether there are more than the ones listed.
+        more: bool,
+    },
+    /// The target is text where numbers are needed.
+    #[error("target `{column}` is text ({}), expected {expected}: choose another --target, or recode it", found.join(", "))]
+    TextTarget {
+        /// The target.
+        column: String,
+        /// The first few values.
+        found: Vec<String>,
+        /// What the model takes.
+        expected: &'static str,
+    },
+    /// The positive class is not one of the two classes.
+    #[error("--positive {value}: target `{column}` has the classes `{low}` and `{high}`")]
+    Positive {
+        /// What was asked for.
+        value: String,
+        /// The target.
+        column: String,
+        /// One class.
+        low: String,
+        /// The other class.
+        high: String,
+    },
+    /// A positive class was named for a target that has no classes.
+    #[error(
+        "--positive {value}: target `{column}` is not coded as two classes, so no class can be the \
+         positive one"
+    )]
+    PositiveUnused {
+        /// What was asked for.
+        value: String,
+        /// The target.
+        column: String,
+    },
+    /// A count is negative.
+    #[error("{place}: target `{column}` is {value}: counts must be zero or more (they need not be whole)")]
+    NegativeCount {
+        /// Where.
+        place: Place,
+        /// The target.
+        column: String,
+        /// The value.
+        value: f64,
+    },
+    /// The share of rows to hold out makes no sense.
+    #[error("--holdout {fraction}: expected a share between 0 and 1, such as 0.2")]
+    Holdout {
+        /// The share.
+        fraction: f64,
+    },
+    /// The split leaves one side without rows.
+    #[error("--holdout {fraction} leaves no rows {side} of {rows}: choose another share or seed")]
+    HoldoutEmpty {
+        /// The share.
+        fraction: f64,
+        /// Which side is empty.
+        side: &'static str,
+        /// Rows that were there to be split.
+        rows: u64,
+    },
+    /// Every row was dropped.
+    #[error(
+        "all {rows} rows have a missing value and were dropped: use --missing mean, or --drop the \
+         emptiest columns"
+    )]
+    AllDropped {
+        /// Rows read.
+        rows: u64,
+    },
+    /// The number of principal components is out of range.
+    #[error("--pca {components}: expected between 1 and {columns}, the number of encoded columns")]
+    Components {
+        /// What was asked for.
+        components: usize,
+        /// Encoded columns.
+        columns: usize,
+    },
+    /// A table that is encoded with a fitted encoding lacks a column.
+    #[error("{}: column `{column}` is missing, but the model was trained with it", path.display())]
+    AbsentColumn {
+        /// The first file of the table.
+        path: PathBuf,
+        /// The column.
+        column: String,
+    },
+    /// The file changed between two passes.
+    #[error("{} changed while it was read: run again when nothing writes to it", path.display())]
+    Changed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A result file cannot be written.
+    #[error("cannot write {}: {message}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What went wrong.
+        message: String,
+    },
+    /// A record has another number of values than the file has columns.
+    #[error("a record has {found} {what}, the file has {expected} such columns")]
+    RecordShape {
+        /// Which columns.
+        what: &'static str,
+        /// Values of the record.
+        found: usize,
+        /// Columns of the file.
+        expected: usize,
+    },
+    /// The caller asked to stop.
+    #[error("stopped on request")]
+    Interrupted,
+    /// The mathematics failed.
+    #[error(transparent)]
+    Core(#[from] leakscope_core::Error),
+}
+
+impl From<Error> for leakscope_core::Error {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Core(inner) => inner,
+            Error::Interrupted => Self::Interrupted,
+            other => Self::Source(other.to_string()),
+        }
+    }
+}
+
+fn missing_or_extra(missing: bool, first: &Path) -> String {
+    if missing {
+        format!("is missing, but {} has it", first.display())
+    } else {
+        format!("is not in {}", first.display())
+    }
+}
+
+fn row_or_header(row: u64) -> String {
+    if row == 0 { "header".into() } else { format!("data row {row} (the header is not counted)") }
+}
+
+fn closest_names(names: &[String]) -> String {
+    if names.is_empty() { String::new() } else { format!("; the closest names are {}", quoted(names)) }
+}
+
+fn missing_columns(columns: &[(String, u64)]) -> String {
+    columns.iter().map(|(name, count)| format!("`{name}` {count}")).collect::<Vec<_>>().join(", ")
+}
+
+fn more_classes(found: &[String], more: bool) -> String {
+    let list = quoted(found);
+    if more { format!("the classes {list} and more") } else { format!("the classes {list}") }
+}
+
+fn quoted(names: &[String]) -> String {
+    names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,408 @@
+//! Fitting an encoding: the profile of the table, then, where asked for, the largest norm and the components.
+
+use crate::batch::Reading;
+use crate::encoder::Encoder;
+use crate::encoding::{
+    Attribute, Class, ColumnProfile, EncodeOptions, Encoding, Group, Missing, OneHot, Pca, Roles, Scale,
+    Target, TargetCoding, TargetKind,
+};
+use crate::hooks::{Hooks, Stage};
+use crate::layout::{Layout, Role};
+use crate::plan::{Plan, Subset};
+use crate::profile::{Column, Profile};
+use crate::table::{Kind, Table};
+use crate::{Error, Result};
+use leakscope_core::linalg;
+
+/// Classes or values that a message names.
+const NAMED: usize = 5;
+
+impl Encoding {
+    /// Fits an encoding on the training rows of a table, in one to three passes.
+    ///
+    /// The first pass checks every used cell: what it finds wrong is an error that names column and row.
+    /// Levels, means, norms and components are those of the training rows alone.
+    pub fn fit(table: &Table, roles: &Roles, options: &EncodeOptions, hooks: &Hooks) -> Result<Self> {
+        if let Some(h) = options.holdout
+            && !(h.fraction > 0.0 && h.fraction < 1.0)
+        {
+            return Err(Error::Holdout { fraction: h.fraction });
+        }
+        let layout = Layout::from_roles(table, roles)?;
+        let profile = Profile::of(table, &layout, options, hooks)?;
+        check_missing(&layout, &profile, options)?;
+        check_sizes(&profile, options)?;
+        let mut encoding = assemble(&layout, &profile, options)?;
+        if encoding.raw_width() == 0 {
+            return Err(Error::NoColumns);
+        }
+        if options.scale == Scale::UnitBall {
+            let radius = largest_norm(table, &encoding, hooks)?;
+            encoding.unit_ball = Some(radius);
+            encoding.attributes.iter_mut().for_each(|a| a.scale = radius);
+        }
+        if let Some(k) = options.pca {
+            let columns = encoding.raw_width();
+            if k == 0 || k > columns {
+                return Err(Error::Components { components: k, columns });
+            }
+            encoding.pca = Some(components(table, &encoding, k, hooks)?);
+        }
+        Ok(encoding)
+    }
+}
+
+fn check_missing(layout: &Layout, profile: &Profile, options: &EncodeOptions) -> Result<()> {
+    let with_missing = || profile.columns.iter().enumerate().filter(|(_, c)| c.missing > 0);
+    match options.missing {
+        Missing::Drop => {}
+        Missing::Fail => {
+            // A group that is a feature too is read twice, and named once.
+            let mut columns: Vec<(String, u64)> = Vec::new();
+            for (i, c) in with_missing() {
+                if !columns.iter().any(|(name, _)| *name == layout.names[i]) {
+                    columns.push((layout.names[i].clone(), c.missing));
+                }
+            }
+            if !columns.is_empty() {
+                return Err(Error::Missing { columns });
+            }
+        }
+        Missing::Mean => {
+            if let Some((i, c)) = with_missing().find(|(i, _)| layout.roles[*i] != Role::Feature) {
+                let (column, role) = (layout.names[i].clone(), layout.roles[i].name());
+                return Err(Error::MissingRole { column, role, count: c.missing });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_sizes(profile: &Profile, options: &EncodeOptions) -> Result<()> {
+    let rows = profile.training + profile.held_out;
+    if rows == 0 {
+        return Err(Error::AllDropped { rows: profile.rows });
+    }
+    if let Some(h) = options.holdout {
+        let fraction = h.fraction;
+        if profile.training == 0 {
+            return Err(Error::HoldoutEmpty { fraction, side: "to train on", rows });
+        }
+        if profile.held_out == 0 {
+            return Err(Error::HoldoutEmpty { fraction, side: "to test on", rows });
+        }
+    }
+    Ok(())
+}
+
+fn kind(layout: &Layout, i: usize) -> Kind {
+    match layout.wants[i].reading {
+        Reading::Number => Kind::Number,
+        Reading::Level | Reading::Text => Kind::Category,
+    }
+}
+
+/// Everything that the profile determines.
+fn assemble(layout: &Layout, profile: &Profile, options: &EncodeOptions) -> Result<Encoding> {
+    let mut attributes = Vec::with_capacity(layout.features);
+    let mut next = 0;
+    for i in 0..layout.features {
+        let attribute = attribute(layout, i, &profile.columns[i], options, next)?;
+        next = attribute.columns.end;
+        attributes.push(attribute);
+    }
+    let group = layout.group.map(|i| Group {
+        name: layout.names[i].clone(),
+        levels: profile.columns[i].levels.keys().map(|n| n.to_string()).collect(),
+        counts: profile.columns[i].levels.values().copied().collect(),
+    });
+    let target = match layout.target {
+        Some(i) => target(&layout.names[i], kind(layout, i), &profile.columns[i], options)?,
+        None => unreachable!("roles always have a target"),
+    };
+    let columns = layout.names.iter().zip(&layout.roles).zip(&profile.columns).enumerate();
+    let column_profiles =
+        columns.map(|(i, ((name, role), c))| column_profile(name, *role, kind(layout, i), c));
+    Ok(Encoding {
+        attributes,
+        target,
+        id: layout.id.map(|i| layout.names[i].clone()),
+        weights: layout.weights.map(|i| layout.names[i].clone()),
+        group,
+        one_hot: options.one_hot,
+        scale: options.scale,
+        missing: options.missing,
+        intercept: options.intercept,
+        unit_ball: None,
+        pca: None,
+        holdout: options.holdout,
+        profile: column_profiles.collect(),
+        rows_read: profile.rows,
+        rows_dropped: profile.dropped,
+        rows_training: profile.training,
+        rows_held_out: profile.held_out,
+    })
+}
+
+fn attribute(
+    layout: &Layout,
+    i: usize,
+    c: &Column,
+    options: &EncodeOptions,
+    start: usize,
+) -> Result<Attribute> {
+    let name = layout.names[i].clone();
+    let kind = kind(layout, i);
+    let mut a = Attribute {
+        name,
+        kind,
+        levels: vec![],
+        columns: start..start + 1,
+        centre: 0.0,
+        scale: 1.0,
+        population_sd: 0.0,
+        mean: 0.0,
+        most_frequent: 0,
+    };
+    match kind {
+        Kind::Number => {
+            if c.numbers.count == 0 {
+                return Err(Error::NoValues { column: a.name });
+            }
+            (a.mean, a.population_sd) = (c.numbers.mean(), c.numbers.sd());
+            if !(a.mean.is_finite() && a.population_sd.is_finite()) {
+                let value = if c.numbers.max > -c.numbers.min { c.numbers.max } else { c.numbers.min };
+                return Err(Error::TooLarge { column: a.name, value });
+            }
+            if options.scale == Scale::Standard {
+                a.centre = a.mean;
+                // A constant is centred and keeps its unit. So does a spread that is lost in rounding to 0.
+                a.scale = if a.population_sd > 0.0 { a.population_sd } else { 1.0 };
+            }
+        }
+        Kind::Category => {
+            if c.levels.is_empty() {
+                return Err(Error::NoValues { column: a.name });
+            }
+            let most = c.levels.values().copied().max().unwrap_or(0);
+            a.most_frequent = c.levels.values().position(|n| *n == most).unwrap_or(0);
+            a.levels = c.levels.keys().map(|l| l.to_string()).collect();
+            a.columns.end = start
+                + match options.one_hot {
+                    OneHot::Full => a.levels.len(),
+                    OneHot::DropLast => a.levels.len() - 1,
+                };
+        }
+    }
+    Ok(a)
+}
+
+fn column_profile(name: &str, role: Role, kind: Kind, c: &Column) -> ColumnProfile {
+    let some = |x: f64| if c.numbers.count > 0 && x.is_finite() { Some(x) } else { None };
+    ColumnProfile {
+        name: name.into(),
+        kind,
+        role: role.name().into(),
+        count: c.numbers.count + c.levels.values().sum::<u64>(),
+        missing: c.missing,
+        mean: some(c.numbers.mean()),
+        sd: some(c.numbers.sd()),
+        min: some(c.numbers.min),
+        max: some(c.numbers.max),
+        levels: c.levels.iter().map(|(l, n)| (l.to_string(), *n)).collect(),
+    }
+}
+
+/// The classes of the target in sorted order (numbers by value), with their counts; `true` if there are more.
+fn classes(kind: Kind, c: &Column) -> (Vec<Class>, bool) {
+    let class = |name: String, value, count| Class { name, value, code: 0.0, count };
+    match kind {
+        Kind::Number => {
+            let mut values = c.distinct.values.clone();
+            values.sort_by(|a, b| a.0.total_cmp(&b.0));
+            (values.into_iter().map(|(v, n)| class(v.to_string(), Some(v), n)).collect(), c.distinct.more)
+        }
+        Kind::Category => (c.levels.iter().map(|(l, n)| class(l.to_string(), None, *n)).collect(), false),
+    }
+}
+
+fn target(name: &str, kind: Kind, c: &Column, options: &EncodeOptions) -> Result<Target> {
+    let column = || name.to_string();
+    let (mut found, more) = classes(kind, c);
+    let names = || found.iter().take(NAMED).map(|c| crate::words::truncated(&c.name)).collect::<Vec<_>>();
+    let text = |expected| Err(Error::TextTarget { column: column(), found: names(), expected });
+    let two = found.len() == 2 && !more;
+    let codes = match options.target {
+        TargetKind::TwoClass01 if two => Some((0.0, 1.0)),
+        TargetKind::TwoClass01 => {
+            return Err(match found.as_slice() {
+                [only] => Error::OneClass { column: column(), class: only.name.clone() },
+                _ => {
+                    Error::ManyClasses { column: column(), found: names(), more: more || found.len() > NAMED }
+                }
+            });
+        }
+        TargetKind::Number { two_class_as_plus_minus_one: true } if two => Some((-1.0, 1.0)),
+        TargetKind::Number { two_class_as_plus_minus_one } if kind == Kind::Category => {
+            return match found.as_slice() {
+                [only] => Err(Error::OneClass { column: column(), class: only.name.clone() }),
+                _ if two_class_as_plus_minus_one => text("numbers or exactly two classes"),
+                _ => text("numbers"),
+            };
+        }
+        TargetKind::Count if kind == Kind::Category => return text("counts: numbers that are zero or more"),
+        TargetKind::Number { .. } | TargetKind::Count => None,
+    };
+    let coding = match (codes, options.target) {
+        (Some((low_code, high_code)), _) => {
+            if let Some(positive) = &options.positive {
+                let same = |c: &Class| {
+                    let by_value = c.value.is_some_and(|v| positive.trim().parse() == Ok(v));
+                    c.name == positive.trim() || by_value
+                };
+                match found.iter().position(same) {
+                    Some(0) => found.swap(0, 1),
+                    Some(_) => {}
+                    None => {
+                        let (low, high) = (found[0].name.clone(), found[1].name.clone());
+                        return Err(Error::Positive { value: positive.clone(), column: column(), low, high });
+                    }
+                }
+            }
+            let mut classes = found.into_iter();
+            match (classes.next(), classes.next()) {
+                (Some(low), Some(high)) => TargetCoding::TwoClass {
+                    low: Class { code: low_code, ..low },
+                    high: Class { code: high_code, ..high },
+                },
+                _ => unreachable!("there are two classes"),
+            }
+        }
+        (None, TargetKind::Count) => TargetCoding::Count,
+        (None, _) => TargetCoding::Number,
+    };
+    if let (Some(value), TargetCoding::Number | TargetCoding::Count) = (&options.positive, &coding) {
+        return Err(Error::PositiveUnused { value: value.clone(), column: column() });
+    }
+    Ok(Target { name: column(), kind, coding })
+}
+
+/// Runs `step` over the encoded training rows before components, without their intercept.
+fn over_training_rows<S: Send>(
+    table: &Table,
+    encoding: &Encoding,
+    (hooks, stage): (&Hooks, Stage),
+    start: impl Fn() -> S + Sync,
+    step: impl Fn(&mut S, &[f64]) + Sync,
+    mut merge: impl FnMut(S),
+) -> Result<()> {
+    let bare = Encoding { intercept: false, pca: None, ..encoding.clone() };
+    let plan = Plan::new(table, &bare, Subset::Training, false, false)?;
+    table.fold(
+        (&plan.layout.wants, plan.batch_rows),
+        (hooks, stage),
+        |_| (Encoder::new(table, &plan), start()),
+        |(encoder, state), batch| {
+            encoder.encode(batch)?;
+            step(state, &encoder.block.x);
+            Ok(())
+        },
+        |(_, state)| {
+            merge(state);
+            Ok(())
+        },
+    )
+}
+
+/// The largest norm of an encoded training row; 1 where all are zero, so that it can divide.
+fn largest_norm(table: &Table, encoding: &Encoding, hooks: &Hooks) -> Result<f64> {
+    let p = encoding.raw_width();
+    let mut largest = 0.0_f64;
+    let step = |state: &mut f64, x: &[f64]| {
+        *state = x.chunks_exact(p).fold(*state, |m, row| m.max(linalg::norm(row)));
+    };
+    over_training_rows(
+        table,
+        encoding,
+        (hooks, Stage::Norm),
+        || 0.0_f64,
+        step,
+        |r| largest = largest.max(r),
+    )?;
+    if !largest.is_finite() {
+        let span = |a: &&Attribute| a.mean.abs() + a.population_sd;
+        let widest = encoding.attributes.iter().max_by(|a, b| span(a).total_cmp(&span(b)));
+        return Err(Error::TooLarge {
+            column: widest.map(|a| a.name.clone()).unwrap_or_default(),
+            value: widest.map_or(0.0, |a| span(&a)),
+        });
+    }
+    Ok(if largest > 0.0 { largest } else { 1.0 })
+}
+
+/// The first `k` principal components of the encoded training rows.
+fn components(table: &Table, encoding: &Encoding, k: usize, hooks: &Hooks) -> Result<Pca> {
+    let p = encoding.raw_width();
+    // The profile already knows the means up to rounding: around them one pass gives the covariance exactly,
+    // C = Σ(x−m)(x−m)ᵀ/n − δδᵀ with δ = Σ(x−m)/n.
+    let mut m = vec![0.0; p];
+    let rows = encoding.rows_training as f64;
+    for (a, c) in encoding.attributes.iter().zip(&encoding.profile) {
+        match a.kind {
+            Kind::Number => m[a.columns.start] = (a.mean - a.centre) / a.scale,
+            Kind::Category => {
+                for (j, (_, count)) in a.columns.clone().zip(&c.levels) {
+                    m[j] = *count as f64 / rows / a.scale;
+                }
+            }
+        }
+    }
+    #[derive(Default)]
+    struct Sums {
+        gram: Vec<f64>,
+        delta: Vec<f64>,
+        centred: Vec<f64>,
+        scratch: Vec<f64>,
+        rows: u64,
+    }
+    let new = || Sums { gram: vec![0.0; p * p], delta: vec![0.0; p], ..Sums::default() };
+    let mut total = new();
+    over_training_rows(
+        table,
+        encoding,
+        (hooks, Stage::Components),
+        new,
+        |s, x| {
+            s.centred.clear();
+            s.centred.extend(x.chunks_exact(p).flat_map(|row| row.iter().zip(&m).map(|(x, m)| x - m)));
+            s.centred.chunks_exact(p).for_each(|row| linalg::axpy(1.0, row, &mut s.delta));
+            linalg::gram_add_lower(&s.centred, None, p, &mut s.scratch, &mut s.gram);
+            s.rows += (x.len() / p) as u64;
+        },
+        |s| {
+            linalg::axpy(1.0, &s.gram, &mut total.gram);
+            linalg::axpy(1.0, &s.delta, &mut total.delta);
+            total.rows += s.rows;
+        },
+    )?;
+    let Sums { mut gram, delta, rows, .. } = total;
+    linalg::mirror_lower(&mut gram, p);
+    let n = rows as f64;
+    for i in 0..p {
+        for j in 0..p {
+            gram[i * p + j] = gram[i * p + j] / n - delta[i] / n * (delta[j] / n);
+        }
+    }
+    let (values, vectors) = linalg::symmetric_eigen(&gram, p)?;
+    let mean = m.iter().zip(&delta).map(|(m, d)| m + d / n).collect();
+    let mut components = Vec::with_capacity(k * p);
+    for i in 0..k {
+        let column: Vec<f64> = (0..p).map(|j| vectors[j * p + i]).collect();
+        let largest = column.iter().copied().fold(0.0_f64, |a, v| if v.abs() > a.abs() { v } else { a });
+        // The sign of an eigenvector is arbitrary: fix it.
+        components.extend(column.iter().map(|v| if largest < 0.0 { -v } else { *v }));
+    }
+    let variance: f64 = values.iter().map(|v| v.max(0.0)).sum();
+    let share = |v: &f64| if variance > 0.0 { v.max(0.0) / variance } else { 0.0 };
+    Ok(Pca { mean, components, explained: values.iter().take(k).map(share).collect() })
+}

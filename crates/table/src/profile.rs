@@ -1,0 +1,358 @@
+//! The first pass: ranges, means, levels, missing values and duplicate ids of every used column.
+
+use crate::batch::{Batch, Cells, MISSING, Reading};
+use crate::encoding::{EncodeOptions, Missing, TargetKind};
+use crate::hooks::{Hooks, Stage};
+use crate::layout::{Layout, Role, block_rows};
+use crate::table::Table;
+use crate::{Error, Result};
+use rayon::prelude::*;
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// More levels than this look like an identifier.
+pub(crate) const MAX_LEVELS: usize = 10_000;
+/// Distinct numbers of the target that are remembered: enough to tell two classes, and to name a few.
+const FEW: usize = 6;
+
+/// What one pass over the table found. Statistics are those of the training rows.
+#[derive(Debug, Default)]
+pub(crate) struct Profile {
+    pub(crate) columns: Vec<Column>,
+    pub(crate) rows: u64,
+    pub(crate) dropped: u64,
+    pub(crate) training: u64,
+    pub(crate) held_out: u64,
+    weight_sum: f64,
+    id_hashes: Vec<u64>,
+    scratch: Scratch,
+}
+
+#[derive(Debug, Default)]
+struct Scratch {
+    training: Vec<u32>,
+    incomplete: Vec<bool>,
+    values: Vec<f64>,
+}
+
+/// What was found in one cell column.
+#[derive(Debug, Default)]
+pub(crate) struct Column {
+    pub(crate) missing: u64,
+    pub(crate) numbers: Moments,
+    pub(crate) levels: BTreeMap<Box<str>, u64>,
+    pub(crate) distinct: Distinct,
+    /// Counts by code of this split, before they are merged by name.
+    names: Vec<Box<str>>,
+    counts: Vec<u64>,
+}
+
+/// Count, mean, squared deviations and range, by the pairwise formulas of Chan, Golub and LeVeque. The mean
+/// is kept as a value of the data and an offset from it, so that a large common offset costs no digits.
+#[derive(Debug, Default, Clone, Copy, PartialEq)]
+pub(crate) struct Moments {
+    pub(crate) count: u64,
+    base: f64,
+    offset: f64,
+    m2: f64,
+    pub(crate) min: f64,
+    pub(crate) max: f64,
+}
+
+impl Moments {
+    fn of(values: &[f64]) -> Self {
+        let Some(&x0) = values.first() else { return Self::default() };
+        let n = values.len() as f64;
+        let offset = sum(values, |x| x - x0) / n;
+        let deviation = |x: f64| (x - x0) - offset;
+        let drift = sum(values, deviation);
+        let m2 = sum(values, |x| deviation(x) * deviation(x)) - drift * drift / n;
+        // ∞ − ∞: squares that overflow are a spread without bound, not none.
+        let m2 = if m2.is_nan() { f64::INFINITY } else { m2.max(0.0) };
+        let (min, max) = values.iter().fold((x0, x0), |(lo, hi), x| (lo.min(*x), hi.max(*x)));
+        Self { count: values.len() as u64, base: x0, offset, m2, min, max }
+    }
+
+    fn merge(&mut self, other: Self) {
+        if self.count == 0 || other.count == 0 {
+            if self.count == 0 {
+                *self = other;
+            }
+            return;
+        }
+        let (n, m) = (self.count as f64, other.count as f64);
+        let delta = (other.base - self.base) + (other.offset - self.offset);
+        self.offset += delta * m / (n + m);
+        self.m2 += other.m2 + delta * delta * n * m / (n + m);
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+        self.count += other.count;
+    }
+
+    pub(crate) fn is_constant(&self) -> bool {
+        self.min == self.max
+    }
+
+    /// A constant has exactly its value as its mean.
+    pub(crate) fn mean(&self) -> f64 {
+        if self.is_constant() { self.min } else { self.base + self.offset }
+    }
+
+    /// Population standard deviation; exactly 0 for a constant.
+    pub(crate) fn sd(&self) -> f64 {
+        if self.is_constant() || self.count == 0 { 0.0 } else { (self.m2 / self.count as f64).sqrt() }
+    }
+}
+
+/// Sum of `f(x)` in eight lanes, so that it vectorises and its order is fixed.
+fn sum(values: &[f64], f: impl Fn(f64) -> f64) -> f64 {
+    let mut lanes = [0.0; 8];
+    let chunks = values.chunks_exact(8);
+    let rest: f64 = chunks.remainder().iter().map(|x| f(*x)).sum();
+    for chunk in chunks {
+        lanes.iter_mut().zip(chunk).for_each(|(lane, x)| *lane += f(*x));
+    }
+    lanes.iter().sum::<f64>() + rest
+}
+
+/// The first few distinct numbers with their counts.
+#[derive(Debug, Default)]
+pub(crate) struct Distinct {
+    pub(crate) values: Vec<(f64, u64)>,
+    /// Whether there are more.
+    pub(crate) more: bool,
+}
+
+impl Distinct {
+    fn add(&mut self, value: f64, count: u64) {
+        if self.more {
+            return;
+        }
+        match self.values.iter().position(|(v, _)| *v == value) {
+            Some(i) => self.values[i].1 += count,
+            None if self.values.len() < FEW => self.values.push((value, count)),
+            None => self.more = true,
+        }
+    }
+}
+
+impl Profile {
+    fn new(layout: &Layout) -> Self {
+        Self { columns: layout.wants.iter().map(|_| Column::default()).collect(), ..Self::default() }
+    }
+
+    /// Reads the whole table once.
+    pub(crate) fn of(table: &Table, layout: &Layout, options: &EncodeOptions, hooks: &Hooks) -> Result<Self> {
+        let mut all = Self::new(layout);
+        table.fold(
+            (&layout.wants, block_rows(layout.wants.len())),
+            (hooks, Stage::Profile),
+            |_| Self::new(layout),
+            |profile, batch| profile.add(batch, table, layout, options),
+            |profile| all.merge(profile, layout),
+        )?;
+        if layout.id.is_some() {
+            all.check_ids(table, layout, hooks)?;
+        }
+        if let Some(w) = layout.weights
+            && all.training > 0
+            && all.weight_sum == 0.0
+            && all.columns[w].numbers.count > 0
+        {
+            return Err(Error::ZeroWeights { column: layout.names[w].clone() });
+        }
+        Ok(all)
+    }
+
+    fn add(&mut self, batch: &Batch, table: &Table, layout: &Layout, options: &EncodeOptions) -> Result<()> {
+        self.count_rows(batch, options);
+        let training = std::mem::take(&mut self.scratch.training);
+        let mut values = std::mem::take(&mut self.scratch.values);
+        for (i, (cells, column)) in batch.cells.iter().zip(&mut self.columns).enumerate() {
+            if cells.any_missing() {
+                column.missing += (0..batch.len).filter(|r| cells.is_missing(*r)).count() as u64;
+            }
+            match cells {
+                Cells::Number(numbers) => {
+                    let all = numbers.values();
+                    let selected: &[f64] = if training.len() == batch.len && !cells.any_missing() {
+                        all
+                    } else {
+                        values.clear();
+                        values.extend(training.iter().map(|r| all[*r as usize]).filter(|x| !x.is_nan()));
+                        &values
+                    };
+                    column.numbers.merge(Moments::of(selected));
+                    match layout.roles[i] {
+                        Role::Target => {
+                            selected.iter().for_each(|x| column.distinct.add(*x, 1));
+                            if options.target == TargetKind::Count
+                                && let Some(r) = all.iter().position(|x| *x < 0.0)
+                            {
+                                let (place, value) = (table.place(batch, r), all[r]);
+                                return Err(Error::NegativeCount {
+                                    place,
+                                    column: layout.names[i].clone(),
+                                    value,
+                                });
+                            }
+                        }
+                        Role::Weights => {
+                            self.weight_sum += selected.iter().sum::<f64>();
+                            if let Some(r) = all.iter().position(|x| *x < 0.0) {
+                                let (place, value) = (table.place(batch, r), all[r]);
+                                return Err(Error::Weight { place, column: layout.names[i].clone(), value });
+                            }
+                        }
+                        Role::Feature | Role::Id | Role::Group => {}
+                    }
+                }
+                Cells::Level(levels) => {
+                    let names = levels.names.names();
+                    if names.len() > MAX_LEVELS {
+                        return Err(too_many(layout, i, names));
+                    }
+                    column.names.extend_from_slice(&names[column.names.len()..]);
+                    column.counts.resize(names.len(), 0);
+                    for r in &training {
+                        let code = levels.codes[*r as usize];
+                        if code != MISSING {
+                            column.counts[code as usize] += 1;
+                        }
+                    }
+                }
+                Cells::Text(texts) => {
+                    let present = (0..batch.len).filter(|r| !cells.is_missing(*r));
+                    self.id_hashes.extend(present.map(|r| hash(texts.get(r))));
+                }
+            }
+        }
+        self.scratch.training = training;
+        self.scratch.values = values;
+        Ok(())
+    }
+
+    /// Counts the rows of a batch and collects its training rows.
+    fn count_rows(&mut self, batch: &Batch, options: &EncodeOptions) {
+        let Scratch { training, incomplete, .. } = &mut self.scratch;
+        incomplete.clear();
+        if options.missing == Missing::Drop && batch.cells.iter().any(Cells::any_missing) {
+            incomplete.extend((0..batch.len).map(|r| batch.cells.iter().any(|c| c.is_missing(r))));
+        }
+        training.clear();
+        self.rows += batch.len as u64;
+        for r in 0..batch.len {
+            if incomplete.get(r).is_some_and(|x| *x) {
+                self.dropped += 1;
+            } else if options.holdout.is_some_and(|h| h.holds(batch.first_row + r as u64)) {
+                self.held_out += 1;
+            } else {
+                training.push(r as u32);
+            }
+        }
+        self.training += training.len() as u64;
+    }
+
+    fn merge(&mut self, other: Self, layout: &Layout) -> Result<()> {
+        self.rows += other.rows;
+        self.dropped += other.dropped;
+        self.training += other.training;
+        self.held_out += other.held_out;
+        self.weight_sum += other.weight_sum;
+        self.id_hashes.extend(other.id_hashes);
+        for (i, (column, found)) in self.columns.iter_mut().zip(other.columns).enumerate() {
+            column.missing += found.missing;
+            column.numbers.merge(found.numbers);
+            found.distinct.values.iter().for_each(|(value, count)| column.distinct.add(*value, *count));
+            column.distinct.more |= found.distinct.more;
+            for (name, count) in found.names.into_iter().zip(found.counts).filter(|(_, count)| *count > 0) {
+                *column.levels.entry(name).or_default() += count;
+            }
+            if column.levels.len() > MAX_LEVELS {
+                let names: Vec<Box<str>> = column.levels.keys().cloned().collect();
+                return Err(too_many(layout, i, &names));
+            }
+        }
+        Ok(())
+    }
+
+    /// Eight bytes a row find the candidates; a pass over the id column confirms them.
+    fn check_ids(&mut self, table: &Table, layout: &Layout, hooks: &Hooks) -> Result<()> {
+        let mut hashes = std::mem::take(&mut self.id_hashes);
+        hashes.par_sort_unstable();
+        let mut twice: Vec<u64> = hashes.windows(2).filter(|w| w[0] == w[1]).map(|w| w[0]).collect();
+        twice.dedup();
+        drop(hashes);
+        if twice.is_empty() {
+            return Ok(());
+        }
+        let wants: Vec<_> = layout.wants.iter().filter(|w| w.reading == Reading::Text).copied().collect();
+        let mut seen: HashMap<String, crate::Place> = HashMap::new();
+        table.fold_in_sequence((&wants, 8192), (hooks, Stage::Profile), |batch| {
+            let texts = batch.texts(0);
+            for r in (0..batch.len).filter(|r| !batch.cells[0].is_missing(*r)) {
+                let id = texts.get(r);
+                if twice.binary_search(&hash(id)).is_err() {
+                    continue;
+                }
+                let second = table.place(batch, r);
+                if let Some(first) = seen.insert(id.to_string(), second.clone()) {
+                    let column = layout.id.map(|i| layout.names[i].clone()).unwrap_or_default();
+                    return Err(Error::DuplicateId {
+                        column,
+                        id: crate::words::truncated(id),
+                        first,
+                        second,
+                    });
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+fn too_many(layout: &Layout, i: usize, names: &[Box<str>]) -> Error {
+    let column = layout.names[i].clone();
+    if layout.roles[i] == Role::Target {
+        let mut found: Vec<String> = names.iter().take(FEW).map(|n| crate::words::truncated(n)).collect();
+        found.sort();
+        return Error::ManyClasses { column, found, more: true };
+    }
+    Error::TooManyLevels { column, limit: MAX_LEVELS }
+}
+
+/// The same on every run: collisions are confirmed, so no secret key is needed.
+fn hash(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_keep_their_digits_under_a_large_offset() {
+        let values: Vec<f64> = (0..1000).map(|i| 1e9 + f64::from(i % 10)).collect();
+        let mut m = Moments::default();
+        values.chunks(37).for_each(|c| m.merge(Moments::of(c)));
+        // 0..9 have the population variance (10² − 1)/12.
+        assert!((m.sd() - (99.0_f64 / 12.0).sqrt()).abs() < 1e-9);
+        assert_eq!((m.min, m.max, m.count), (1e9, 1e9 + 9.0, 1000));
+        assert!((m.mean() - (1e9 + 4.5)).abs() < 1e-6);
+    }
+
+    #[test]
+    fn squares_that_overflow_are_no_constant() {
+        let m = Moments::of(&[1e200, -3e200, 2e200]);
+        assert!(m.sd().is_infinite() && m.mean().is_finite(), "{m:?}");
+    }
+
+    #[test]
+    fn a_constant_has_no_spread_at_all() {
+        let mut m = Moments::of(&[0.1; 7]);
+        m.merge(Moments::of(&[0.1; 1000]));
+        assert_eq!((m.sd(), m.mean()), (0.0, 0.1));
+    }
+}

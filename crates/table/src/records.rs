@@ -1,0 +1,401 @@
+//! Per-record results to one file, in row order, from parts that are filled in parallel.
+//!
+//! A part keeps its rows in memory up to [`GROUP_ROWS`] and spills beyond into a file without a name, which
+//! the system removes whatever happens. Parts are appended in order; Parquet row groups are spliced as they
+//! are, without encoding them again. The result is written under a temporary name, readable by its owner
+//! alone, and renamed when it is complete: until then an earlier file stays as it was.
+
+use crate::{Error, Result};
+use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use parquet::arrow::{ArrowSchemaConverter, ArrowWriter, add_encoded_arrow_schema_to_metadata};
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::column::writer::ColumnCloseResult;
+use parquet::file::metadata::{PageIndexPolicy, ParquetMetaDataReader};
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesPtr};
+use parquet::file::reader::ChunkReader;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::ColumnPath;
+use std::fs::File;
+use std::io::{BufWriter, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tempfile::NamedTempFile;
+
+/// Rows of a full row group, and of what a part keeps in memory.
+const GROUP_ROWS: usize = 1 << 16;
+
+/// The format of a file of records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RecordsFormat {
+    /// Parquet with zstd.
+    Parquet,
+    /// CSV with a header line.
+    Csv,
+}
+
+/// The columns of a file of records, in this order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordsSchema {
+    /// Name of the id column (text).
+    pub id: String,
+    /// Names of further text columns: group, class.
+    pub texts: Vec<String>,
+    /// Names of the number columns.
+    pub numbers: Vec<String>,
+}
+
+#[derive(Debug)]
+struct Shape {
+    path: PathBuf,
+    folder: PathBuf,
+    format: RecordsFormat,
+    columns: RecordsSchema,
+    schema: SchemaRef,
+    properties: WriterPropertiesPtr,
+}
+
+impl Shape {
+    fn failed(&self, error: impl std::fmt::Display) -> Error {
+        Error::Write { path: self.path.clone(), message: error.to_string() }
+    }
+}
+
+/// Writes one file of records; made complete by [`RecordsWriter::finish`], removed if dropped before.
+#[derive(Debug)]
+pub struct RecordsWriter {
+    shape: Arc<Shape>,
+    output: Output,
+    pending: Columns,
+    rows: u64,
+}
+
+#[derive(Debug)]
+enum Output {
+    Parquet(SerializedFileWriter<NamedTempFile>),
+    Csv(BufWriter<NamedTempFile>),
+}
+
+/// Makes parts, from any thread.
+#[derive(Debug, Clone)]
+pub struct PartMaker {
+    shape: Arc<Shape>,
+}
+
+/// Consecutive records on their way into a file.
+#[derive(Debug)]
+pub struct RecordsPart {
+    shape: Arc<Shape>,
+    rows: Columns,
+    spill: Option<Spill>,
+    spilled: u64,
+}
+
+#[derive(Debug)]
+enum Spill {
+    Parquet(Box<ArrowWriter<File>>),
+    Csv(BufWriter<File>),
+}
+
+/// Rows as columns.
+#[derive(Debug, Default)]
+struct Columns {
+    ids: Vec<String>,
+    texts: Vec<Vec<String>>,
+    numbers: Vec<Vec<f64>>,
+}
+
+impl PartMaker {
+    /// An empty part.
+    pub fn part(&self) -> RecordsPart {
+        let rows = Columns::new(&self.shape.columns);
+        RecordsPart { shape: Arc::clone(&self.shape), rows, spill: None, spilled: 0 }
+    }
+}
+
+impl RecordsPart {
+    /// Adds a record. A number that is NaN is written as missing.
+    pub fn push(&mut self, id: &str, texts: &[&str], numbers: &[f64]) -> Result<()> {
+        let check = |what, found, expected| {
+            if found == expected { Ok(()) } else { Err(Error::RecordShape { what, found, expected }) }
+        };
+        check("texts", texts.len(), self.rows.texts.len())?;
+        check("numbers", numbers.len(), self.rows.numbers.len())?;
+        self.rows.ids.push(id.into());
+        self.rows.texts.iter_mut().zip(texts).for_each(|(column, text)| column.push((*text).into()));
+        self.rows.numbers.iter_mut().zip(numbers).for_each(|(column, x)| column.push(*x));
+        if self.rows.ids.len() >= GROUP_ROWS { self.spill() } else { Ok(()) }
+    }
+
+    /// Number of records.
+    pub fn len(&self) -> u64 {
+        self.spilled + self.rows.ids.len() as u64
+    }
+
+    /// Whether there are no records.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn spill(&mut self) -> Result<()> {
+        let shape = Arc::clone(&self.shape);
+        let spill = match &mut self.spill {
+            Some(spill) => spill,
+            none => {
+                let file = tempfile::tempfile_in(&shape.folder).map_err(|e| shape.failed(e))?;
+                none.insert(match shape.format {
+                    RecordsFormat::Parquet => {
+                        let properties = Some(WriterProperties::clone(&shape.properties));
+                        let writer = ArrowWriter::try_new(file, Arc::clone(&shape.schema), properties);
+                        Spill::Parquet(Box::new(writer.map_err(|e| shape.failed(e))?))
+                    }
+                    RecordsFormat::Csv => Spill::Csv(BufWriter::new(file)),
+                })
+            }
+        };
+        self.spilled += self.rows.ids.len() as u64;
+        match spill {
+            Spill::Parquet(writer) => {
+                let batch = self.rows.take_batch(&shape)?;
+                writer.write(&batch).and_then(|()| writer.flush()).map_err(|e| shape.failed(e))
+            }
+            Spill::Csv(writer) => self.rows.drain_csv(writer).map_err(|e| shape.failed(e)),
+        }
+    }
+}
+
+impl Columns {
+    fn new(columns: &RecordsSchema) -> Self {
+        Self {
+            ids: vec![],
+            texts: vec![vec![]; columns.texts.len()],
+            numbers: vec![vec![]; columns.numbers.len()],
+        }
+    }
+
+    fn append(&mut self, mut other: Self) {
+        self.ids.append(&mut other.ids);
+        self.texts.iter_mut().zip(&mut other.texts).for_each(|(a, b)| a.append(b));
+        self.numbers.iter_mut().zip(&mut other.numbers).for_each(|(a, b)| a.append(b));
+    }
+
+    fn take_batch(&mut self, shape: &Shape) -> Result<RecordBatch> {
+        let mut arrays: Vec<ArrayRef> = vec![Arc::new(StringArray::from(std::mem::take(&mut self.ids)))];
+        for texts in &mut self.texts {
+            arrays.push(Arc::new(StringArray::from(std::mem::take(texts))));
+        }
+        for numbers in &mut self.numbers {
+            let values = std::mem::take(numbers);
+            let array: Float64Array = if values.iter().any(|x| x.is_nan()) {
+                values.into_iter().map(|x| Some(x).filter(|x| !x.is_nan())).collect()
+            } else {
+                values.into()
+            };
+            arrays.push(Arc::new(array));
+        }
+        RecordBatch::try_new(Arc::clone(&shape.schema), arrays).map_err(|e| shape.failed(e))
+    }
+
+    fn drain_csv(&mut self, out: &mut impl Write) -> std::io::Result<()> {
+        let mut writer = csv::Writer::from_writer(out);
+        for i in 0..self.ids.len() {
+            writer.write_field(&self.ids[i])?;
+            for texts in &self.texts {
+                writer.write_field(&texts[i])?;
+            }
+            for numbers in &self.numbers {
+                // The shortest digits that read back as the same number.
+                let x = numbers[i];
+                writer.write_field(if x.is_nan() { String::new() } else { format!("{x:?}") })?;
+            }
+            writer.write_record(None::<&[u8]>)?;
+        }
+        writer.flush()?;
+        drop(writer);
+        self.ids.clear();
+        self.texts.iter_mut().for_each(Vec::clear);
+        self.numbers.iter_mut().for_each(Vec::clear);
+        Ok(())
+    }
+}
+
+impl RecordsWriter {
+    /// Starts a file. Nothing is at `path`, or what was there stays there, until [`RecordsWriter::finish`].
+    pub fn create(path: &Path, format: RecordsFormat, columns: RecordsSchema) -> Result<Self> {
+        let folder = match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
+            _ => PathBuf::from("."),
+        };
+        let text = |name: &String| Field::new(name, DataType::Utf8, false);
+        let mut fields = vec![text(&columns.id)];
+        fields.extend(columns.texts.iter().map(text));
+        fields.extend(columns.numbers.iter().map(|name| Field::new(name, DataType::Float64, true)));
+        let schema = Arc::new(Schema::new(fields));
+        // Ids and measurements hardly repeat: a dictionary would only cost time.
+        let mut properties = WriterProperties::builder()
+            .set_compression(Compression::ZSTD(ZstdLevel::try_new(1).unwrap_or_default()))
+            .set_dictionary_enabled(false)
+            .set_statistics_enabled(EnabledStatistics::Chunk)
+            .set_max_row_group_row_count(Some(GROUP_ROWS));
+        for name in &columns.texts {
+            properties = properties.set_column_dictionary_enabled(ColumnPath::new(vec![name.clone()]), true);
+        }
+        let mut properties = properties.build();
+        add_encoded_arrow_schema_to_metadata(&schema, &mut properties);
+        let shape =
+            Shape { path: path.into(), folder, format, columns, schema, properties: Arc::new(properties) };
+        let file = temporary_file(&shape.folder).map_err(|e| shape.failed(e))?;
+        let output = match format {
+            RecordsFormat::Parquet => {
+                let descriptor =
+                    ArrowSchemaConverter::new().convert(&shape.schema).map_err(|e| shape.failed(e))?;
+                let root = descriptor.root_schema_ptr();
+                let properties = Arc::clone(&shape.properties);
+                Output::Parquet(
+                    SerializedFileWriter::new(file, root, properties).map_err(|e| shape.failed(e))?,
+                )
+            }
+            RecordsFormat::Csv => {
+                let mut out = BufWriter::new(file);
+                let names = shape.schema.fields().iter().map(|f| f.name().as_bytes().to_vec());
+                let mut header = csv::Writer::from_writer(&mut out);
+                header.write_record(names).map_err(|e| shape.failed(e))?;
+                header.flush().map_err(|e| shape.failed(e))?;
+                drop(header);
+                Output::Csv(out)
+            }
+        };
+        let pending = Columns::new(&shape.columns);
+        Ok(Self { shape: Arc::new(shape), output, pending, rows: 0 })
+    }
+
+    /// A maker of parts that borrows nothing from the writer, so that parts can be filled while others are
+    /// appended.
+    pub fn parts(&self) -> PartMaker {
+        PartMaker { shape: Arc::clone(&self.shape) }
+    }
+
+    /// Appends the records of a part after all that were appended before.
+    pub fn append(&mut self, part: RecordsPart) -> Result<()> {
+        self.rows += part.len();
+        if let Some(spill) = part.spill {
+            self.flush()?;
+            self.splice(spill)?;
+        }
+        self.pending.append(part.rows);
+        if self.pending.ids.len() >= GROUP_ROWS { self.flush() } else { Ok(()) }
+    }
+
+    /// Writes what small parts left behind.
+    fn flush(&mut self) -> Result<()> {
+        if self.pending.ids.is_empty() {
+            return Ok(());
+        }
+        let shape = &self.shape;
+        match &mut self.output {
+            Output::Csv(out) => self.pending.drain_csv(out).map_err(|e| shape.failed(e)),
+            Output::Parquet(out) => {
+                let batch = self.pending.take_batch(shape)?;
+                let properties = Some(WriterProperties::clone(&shape.properties));
+                let mut bytes = Vec::new();
+                let encode = |bytes: &mut Vec<u8>| {
+                    let mut writer = ArrowWriter::try_new(bytes, Arc::clone(&shape.schema), properties)?;
+                    writer.write(&batch)?;
+                    writer.close()
+                };
+                encode(&mut bytes)
+                    .and_then(|_| append_groups(out, &bytes::Bytes::from(bytes)))
+                    .map_err(|e| shape.failed(e))
+            }
+        }
+    }
+
+    fn splice(&mut self, spill: Spill) -> Result<()> {
+        let shape = &self.shape;
+        match (&mut self.output, spill) {
+            (Output::Parquet(out), Spill::Parquet(writer)) => {
+                let file = writer.into_inner().map_err(|e| shape.failed(e))?;
+                append_groups(out, &file).map_err(|e| shape.failed(e))
+            }
+            (Output::Csv(out), Spill::Csv(writer)) => {
+                let mut file = writer.into_inner().map_err(|e| shape.failed(e))?;
+                file.seek(SeekFrom::Start(0)).map_err(|e| shape.failed(e))?;
+                std::io::copy(&mut file, out).map_err(|e| shape.failed(e))?;
+                Ok(())
+            }
+            _ => unreachable!("a part has the format of its writer"),
+        }
+    }
+
+    /// Completes the file, makes it durable and gives it its name. Returns the number of records.
+    pub fn finish(self) -> Result<u64> {
+        self.complete()?.persist()
+    }
+
+    /// Completes the file and makes it durable, still under its temporary name: what is left to do can hardly fail.
+    pub fn complete(mut self) -> Result<CompleteRecords> {
+        self.flush()?;
+        let Self { shape, output, rows, .. } = self;
+        let file = match output {
+            Output::Parquet(writer) => writer.into_inner().map_err(|e| shape.failed(e))?,
+            Output::Csv(out) => out.into_inner().map_err(|e| shape.failed(e))?,
+        };
+        file.as_file().sync_all().map_err(|e| shape.failed(e))?;
+        Ok(CompleteRecords { shape, file, rows })
+    }
+}
+
+/// A complete file that does not have its name yet; dropped, it is gone.
+#[derive(Debug)]
+pub struct CompleteRecords {
+    shape: Arc<Shape>,
+    file: NamedTempFile,
+    rows: u64,
+}
+
+impl CompleteRecords {
+    /// The name it is to have.
+    pub fn path(&self) -> &Path {
+        &self.shape.path
+    }
+
+    /// Gives the file its name, in the place of an earlier one. Returns the number of records.
+    pub fn persist(self) -> Result<u64> {
+        let Self { shape, file, rows } = self;
+        file.persist(&shape.path).map_err(|e| shape.failed(e.error))?;
+        // The name is durable once its folder is; not every system lets a folder be opened.
+        if let Ok(folder) = File::open(&shape.folder) {
+            let _ = folder.sync_all();
+        }
+        Ok(rows)
+    }
+}
+
+/// Copies the row groups of a Parquet file, bytes as they are.
+fn append_groups<W: Write + Send, R: ChunkReader>(
+    out: &mut SerializedFileWriter<W>,
+    file: &R,
+) -> parquet::errors::Result<()> {
+    let metadata = ParquetMetaDataReader::new()
+        .with_page_index_policy(PageIndexPolicy::Optional)
+        .parse_and_finish(file)?;
+    for (g, group) in metadata.row_groups().iter().enumerate() {
+        let mut copy = out.next_row_group()?;
+        for (c, column) in group.columns().iter().enumerate() {
+            let index = metadata.page_index();
+            copy.append_column(
+                file,
+                ColumnCloseResult {
+                    bytes_written: column.compressed_size().max(0) as u64,
+                    rows_written: group.num_rows().max(0) as u64,
+                    metadata: column.clone(),
+                    bloom_filter: None,
+                    column_index: index.and_then(|i| i.column_index(g, c)).cloned(),
+                    offset_index: index.and_then(|i| i.offset_index(g, c)).cloned(),
+                },
+            )?;
+        }
+        copy.close()?;
+    }
+    Ok(())
+}

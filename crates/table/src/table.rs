@@ -1,0 +1,401 @@
+//! One or several files as one table: opening, columns, splits, and the pass over raw batches.
+
+use crate::batch::{Batch, Want};
+use crate::csv_file::{CsvFile, CsvRange, Markers};
+use crate::hooks::{Hooks, Stage, Watch};
+use crate::parquet_file::ParquetFile;
+use crate::{Error, Result, error, words};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+/// Which files to read, and how.
+#[derive(Debug, Clone, Default)]
+pub struct ReadOptions {
+    /// The files; several form one table, in this order.
+    pub paths: Vec<PathBuf>,
+    /// Delimiter of CSV files; `None` guesses it from the header line among `, ; tab |`.
+    pub delimiter: Option<u8>,
+    /// What means "missing" besides an empty cell, `NA`, `N/A`, `NaN`, `nan`, `null`, `NULL`, `None` and `?`.
+    pub na: Vec<String>,
+}
+
+/// What a column holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Numbers.
+    Number,
+    /// One of a limited number of texts.
+    Category,
+}
+
+/// Name and kind of a column.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ColumnSchema {
+    /// Name, trimmed.
+    pub name: String,
+    /// What it holds: in CSV inferred from the first 10,000 rows, in Parquet from its type.
+    pub kind: Kind,
+    /// The Parquet type, where it has no encoding: such a column must be dropped.
+    pub unsupported: Option<String>,
+}
+
+/// An opened table. Cheap to clone; reading starts with a pass.
+#[derive(Debug, Clone)]
+pub struct Table {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    files: Vec<TableFile>,
+    columns: Vec<ColumnSchema>,
+    markers: Markers,
+    index: OnceLock<Index>,
+}
+
+#[derive(Debug)]
+struct TableFile {
+    source: Source,
+    /// Field of this file for each column of the table.
+    fields: Vec<usize>,
+}
+
+#[derive(Debug)]
+enum Source {
+    Csv(CsvFile),
+    Parquet(ParquetFile),
+}
+
+#[derive(Debug)]
+struct Index {
+    splits: Vec<Split>,
+    rows: u64,
+}
+
+/// A part of the table that is read on its own.
+#[derive(Debug, Clone)]
+pub(crate) struct Split {
+    file: usize,
+    /// First row, counted from 0 over the whole table.
+    pub(crate) first_row: u64,
+    pub(crate) rows: u64,
+    part: Part,
+}
+
+#[derive(Debug, Clone)]
+enum Part {
+    Range(CsvRange),
+    Group { group: usize, row_in_file: u64 },
+}
+
+/// States of at least this many splits are made before they are merged.
+const WAVE: usize = 8;
+
+/// Runs `work` over `items` in parallel and `merge` over the results in order. The first error in order
+/// wins, so messages do not depend on scheduling.
+pub(crate) fn in_order<T: Sync, S: Send>(
+    items: &[T],
+    work: impl Fn(&T) -> Result<S> + Sync,
+    mut merge: impl FnMut(S) -> Result<()>,
+) -> Result<()> {
+    for wave in items.chunks(WAVE.max(rayon::current_num_threads())) {
+        let states: Vec<Result<S>> = wave.par_iter().with_max_len(1).map(&work).collect();
+        for state in states {
+            merge(state?)?;
+        }
+    }
+    Ok(())
+}
+
+impl Table {
+    /// Opens the files and reads their headers; the rows are read later, in passes.
+    pub fn open(options: &ReadOptions) -> Result<Self> {
+        if options.delimiter.is_some_and(|d| matches!(d, b'"' | b'\n' | b'\r')) {
+            return Err(Error::Delimiter);
+        }
+        let markers = Markers::new(&options.na);
+        let mut sources = Vec::with_capacity(options.paths.len());
+        for path in &options.paths {
+            sources.push(Source::open(path, options.delimiter, &markers)?);
+        }
+        let Some(first) = sources.first() else { return Err(Error::NoFiles) };
+        let names = first.names().to_vec();
+        let first_path = first.path().to_path_buf();
+        let mut columns = Vec::with_capacity(names.len());
+        for (i, name) in names.iter().enumerate() {
+            // A column that is empty at the start of one file may show its kind in the next.
+            let known = sources.iter().find_map(|s| {
+                let field = s.names().iter().position(|n| n == name)?;
+                s.kind(field)
+            });
+            let (kind, unsupported) = match known {
+                Some(Ok(kind)) => (kind, None),
+                Some(Err(type_name)) => (Kind::Category, Some(type_name)),
+                None => (Kind::Number, None),
+            };
+            if names[..i].contains(name) {
+                return Err(Error::DuplicateColumn { path: first_path, column: name.clone() });
+            }
+            columns.push(ColumnSchema { name: name.clone(), kind, unsupported });
+        }
+        let files =
+            sources.into_iter().map(|s| TableFile::matched(s, &names, &first_path)).collect::<Result<_>>()?;
+        Ok(Self { inner: Arc::new(Inner { files, columns, markers, index: OnceLock::new() }) })
+    }
+
+    /// The columns, in the order of the first file.
+    pub fn columns(&self) -> &[ColumnSchema] {
+        &self.inner.columns
+    }
+
+    /// The files.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.inner.files.iter().map(|f| f.source.path())
+    }
+
+    /// Index of the column with this name.
+    pub fn position(&self, name: &str) -> Option<usize> {
+        self.columns().iter().position(|c| c.name == name)
+    }
+
+    /// Number of rows of all files. Reads CSV files through once, to find where records start; Parquet knows.
+    pub fn rows(&self, hooks: &Hooks) -> Result<u64> {
+        Ok(self.index(hooks)?.rows)
+    }
+
+    pub(crate) fn column(&self, flag: &'static str, name: &str) -> Result<usize> {
+        self.position(name.trim()).ok_or_else(|| Error::UnknownColumn {
+            flag,
+            column: name.into(),
+            closest: words::closest(name, self.columns().iter().map(|c| c.name.as_str())),
+        })
+    }
+
+    /// Where a column of text is nearly all numbers: its first cell that is none.
+    pub(crate) fn odd_cell(&self, column: usize) -> Option<(error::Place, &str)> {
+        self.inner.files.iter().find_map(|file| match &file.source {
+            Source::Csv(csv) => {
+                let (row, cell) = csv.odd[file.fields[column]].as_ref()?;
+                Some((csv.place(*row), cell.as_str()))
+            }
+            Source::Parquet(_) => None,
+        })
+    }
+
+    pub(crate) fn first_path(&self) -> PathBuf {
+        self.paths().next().map(PathBuf::from).unwrap_or_default()
+    }
+
+    pub(crate) fn splits(&self, hooks: &Hooks) -> Result<&[Split]> {
+        Ok(&self.index(hooks)?.splits)
+    }
+
+    fn index(&self, hooks: &Hooks) -> Result<&Index> {
+        if let Some(index) = self.inner.index.get() {
+            return Ok(index);
+        }
+        let bytes = self.inner.files.iter().map(|f| f.source.bytes_to_index()).sum();
+        let watch = hooks.watch(Stage::Index, bytes);
+        let mut splits = Vec::new();
+        let mut first_row = 0;
+        for (file, TableFile { source, .. }) in self.inner.files.iter().enumerate() {
+            match source {
+                Source::Csv(csv) => {
+                    for range in csv.index(&watch)? {
+                        splits.push(Split { file, first_row, rows: range.rows, part: Part::Range(range) });
+                        first_row += range.rows;
+                    }
+                }
+                Source::Parquet(parquet) => {
+                    let mut row_in_file = 0;
+                    for (group, rows) in parquet.group_rows().into_iter().enumerate() {
+                        if rows > 0 {
+                            splits.push(Split {
+                                file,
+                                first_row,
+                                rows,
+                                part: Part::Group { group, row_in_file },
+                            });
+                        }
+                        first_row += rows;
+                        row_in_file += rows;
+                    }
+                }
+            }
+        }
+        if first_row == 0 {
+            return Err(Error::NoRows { path: self.first_path() });
+        }
+        Ok(self.inner.index.get_or_init(|| Index { splits, rows: first_row }))
+    }
+
+    /// Whether every wanted column can be read as wanted.
+    pub(crate) fn check(&self, wants: &[Want]) -> Result<()> {
+        for file in &self.inner.files {
+            if let Source::Parquet(parquet) = &file.source {
+                parquet.check(wants, &file.fields)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// One pass over raw batches: a state per split, merged in row order.
+    pub(crate) fn fold<S: Send>(
+        &self,
+        (wants, batch_rows): (&[Want], usize),
+        (hooks, stage): (&Hooks, Stage),
+        start: impl Fn(usize) -> S + Sync,
+        step: impl Fn(&mut S, &Batch) -> Result<()> + Sync,
+        merge: impl FnMut(S) -> Result<()>,
+    ) -> Result<()> {
+        self.check(wants)?;
+        let splits = self.splits(hooks)?;
+        let watch = hooks.watch(stage, self.rows(hooks)?);
+        let numbered: Vec<(usize, &Split)> = splits.iter().enumerate().collect();
+        let work = |(number, split): &(usize, &Split)| {
+            let mut state = start(*number);
+            self.read_split(split, wants, batch_rows, &watch, &mut |batch| step(&mut state, batch))?;
+            Ok(state)
+        };
+        in_order(&numbered, work, merge)
+    }
+
+    /// Reads one split after the other on this thread, for passes whose order matters.
+    pub(crate) fn fold_in_sequence(
+        &self,
+        (wants, batch_rows): (&[Want], usize),
+        (hooks, stage): (&Hooks, Stage),
+        mut step: impl FnMut(&Batch) -> Result<()>,
+    ) -> Result<()> {
+        let watch = hooks.watch(stage, self.rows(hooks)?);
+        for split in self.splits(hooks)? {
+            self.read_split(split, wants, batch_rows, &watch, &mut step)?;
+        }
+        Ok(())
+    }
+
+    fn read_split(
+        &self,
+        split: &Split,
+        wants: &[Want],
+        batch_rows: usize,
+        watch: &Watch<'_>,
+        step: &mut dyn FnMut(&Batch) -> Result<()>,
+    ) -> Result<()> {
+        let file = &self.inner.files[split.file];
+        let mut batch = Batch::new(wants);
+        (batch.file, batch.first_row) = (split.file, split.first_row);
+        let markers = &self.inner.markers;
+        let mut each = |batch: &Batch| {
+            watch.advance(batch.len as u64)?;
+            step(batch)
+        };
+        match (&file.source, &split.part) {
+            (Source::Csv(csv), Part::Range(range)) => {
+                csv.read(range, (wants, &file.fields), markers, &mut batch, batch_rows, &mut each)
+            }
+            (Source::Parquet(parquet), Part::Group { group, row_in_file }) => {
+                batch.row_in_file = *row_in_file;
+                let group = (*group, split.rows);
+                parquet.read(group, (wants, &file.fields), markers, &mut batch, batch_rows, &mut each)
+            }
+            _ => unreachable!("a split belongs to the format of its file"),
+        }
+    }
+
+    /// Where row `i` of a batch is.
+    pub(crate) fn place(&self, batch: &Batch, i: usize) -> error::Place {
+        let path = self.inner.files[batch.file].source.path().into();
+        error::Place { path, row: batch.row_in_file + i as u64 + 1 }
+    }
+}
+
+impl TableFile {
+    /// Matches the columns of a file with those of the table by name.
+    fn matched(source: Source, names: &[String], first: &Path) -> Result<Self> {
+        let path = || source.path().to_path_buf();
+        let own = source.names();
+        for (i, name) in own.iter().enumerate() {
+            if own[..i].contains(name) {
+                return Err(Error::DuplicateColumn { path: path(), column: name.clone() });
+            }
+            if !names.contains(name) {
+                let column = name.clone();
+                return Err(Error::ColumnsDiffer {
+                    path: path(),
+                    first: first.into(),
+                    column,
+                    missing: false,
+                });
+            }
+        }
+        let mut fields = Vec::with_capacity(names.len());
+        for name in names {
+            fields.push(own.iter().position(|n| n == name).ok_or_else(|| Error::ColumnsDiffer {
+                path: path(),
+                first: first.into(),
+                column: name.clone(),
+                missing: true,
+            })?);
+        }
+        Ok(Self { source, fields })
+    }
+}
+
+impl Source {
+    fn open(path: &Path, delimiter: Option<u8>, markers: &Markers) -> Result<Self> {
+        let failed = |source| Error::Read { path: path.into(), source };
+        if path.is_dir() {
+            return Err(Error::Folder { path: path.into() });
+        }
+        let mut head = Vec::new();
+        File::open(path).and_then(|f| f.take(1024).read_to_end(&mut head)).map_err(failed)?;
+        if head.is_empty() {
+            return Err(Error::EmptyFile { path: path.into() });
+        }
+        let extension = path.extension().map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default();
+        // The first bytes decide; the extension only says what a damaged file was meant to be.
+        if head.starts_with(b"PAR1") || matches!(extension.as_str(), "parquet" | "pq") {
+            return ParquetFile::open(path).map(Self::Parquet);
+        }
+        let gzip = head.starts_with(&[0x1F, 0x8B]);
+        if !gzip && (extension == "gz" || head.contains(&0)) {
+            return Err(Error::UnknownFormat { path: path.into() });
+        }
+        CsvFile::open(path, gzip, delimiter, markers).map(Self::Csv)
+    }
+
+    fn path(&self) -> &Path {
+        match self {
+            Self::Csv(csv) => &csv.path,
+            Self::Parquet(parquet) => &parquet.path,
+        }
+    }
+
+    fn names(&self) -> &[String] {
+        match self {
+            Self::Csv(csv) => &csv.header,
+            Self::Parquet(parquet) => &parquet.names,
+        }
+    }
+
+    /// Kind of a field; `None` where it cannot be told yet.
+    fn kind(&self, field: usize) -> Option<std::result::Result<Kind, String>> {
+        match self {
+            Self::Csv(csv) => csv.kinds[field].map(Ok),
+            Self::Parquet(parquet) => Some(parquet.kinds[field].clone()),
+        }
+    }
+
+    fn bytes_to_index(&self) -> u64 {
+        match self {
+            Self::Csv(csv) => csv.bytes,
+            Self::Parquet(_) => 0,
+        }
+    }
+}

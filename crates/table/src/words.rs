@@ -1,0 +1,61 @@
+//! Words for messages: cells cut to length, and the names that a mistyped one may have meant.
+
+/// A cell for a message: at most 40 characters.
+pub(crate) fn truncated(cell: &str) -> String {
+    let mut out: String = cell.chars().take(40).collect();
+    if out.len() < cell.len() {
+        out.push('…');
+    }
+    out
+}
+
+/// The names closest to `name` by edit distance, at most three, ignoring case; far ones are left out.
+pub(crate) fn closest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let wanted = name.to_lowercase();
+    let limit = 2 + wanted.chars().count() / 3;
+    let mut ranked: Vec<(usize, &str)> =
+        names.map(|n| (edit_distance(&wanted, &n.to_lowercase()), n)).filter(|(d, _)| *d <= limit).collect();
+    ranked.sort();
+    ranked.into_iter().take(3).map(|(_, n)| n.to_string()).collect()
+}
+
+/// Levenshtein distance in characters.
+fn edit_distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, ca) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, cb) in b.iter().enumerate() {
+            let substituted = diagonal + usize::from(ca != *cb);
+            diagonal = row[j + 1];
+            row[j + 1] = substituted.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edit_distance_counts_edits() {
+        assert_eq!(edit_distance("kitten", "sitting"), 3);
+        assert_eq!(edit_distance("", "abc"), 3);
+        assert_eq!(edit_distance("same", "same"), 0);
+    }
+
+    #[test]
+    fn closest_names_come_nearest_first_and_far_ones_not_at_all() {
+        let names = ["age", "wage", "height", "completely_different"];
+        assert_eq!(closest("Aeg", names.into_iter()), ["age", "wage"]);
+        assert!(closest("zzzzzzzz", names.into_iter()).is_empty());
+    }
+
+    #[test]
+    fn long_cells_are_cut() {
+        assert_eq!(truncated("short"), "short");
+        assert_eq!(truncated(&"é".repeat(50)).chars().count(), 41);
+    }
+}
