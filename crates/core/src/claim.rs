@@ -40,6 +40,8 @@ pub enum Theorem {
     CramerRao,
     /// Mean squared error over a whole record of an unbiased estimate.
     CramerRaoRecord,
+    /// Mean squared error over a whole record of an unbiased estimate from one noisy sum of gradients.
+    CramerRaoGradient,
     /// Error of any estimate, biased or not, averaged over a prior.
     VanTrees,
 }
@@ -50,6 +52,7 @@ impl Theorem {
         match self {
             Self::CramerRao => "Cramér–Rao; Hannun, Guo, van der Maaten 2021, eq. 11–12",
             Self::CramerRaoRecord => "Cramér–Rao; Edmunds 2024, eq. 1.2",
+            Self::CramerRaoGradient => "Cramér–Rao; Guo, Karrer, Chaudhuri, van der Maaten 2022, theorem 1",
             Self::VanTrees => "van Trees inequality, in each coordinate; Edmunds 2024, eq. 1.3",
         }
     }
@@ -68,6 +71,12 @@ impl Theorem {
                 "the estimate of the record is unbiased",
                 "the noise is Gaussian, independent in every coefficient, and the model is at its minimiser",
                 "the encoding (levels, scaling, components) is public",
+            ],
+            Self::CramerRaoGradient => &[
+                "the attacker sees the noisy sum of clipped gradients of one step, knows the parameters it was taken at \
+                 and that the record took part, and may know every other record",
+                "the estimate of the record is unbiased",
+                "the noise is Gaussian with standard deviation σC, independent in every trained parameter",
             ],
             Self::VanTrees => &[
                 "the attacker sees the released coefficients and may know every other value of the table",

@@ -40,6 +40,11 @@ fn bad(reason: impl Into<String>) -> Error {
     Error::Format { what: "the weights file", reason: reason.into() }
 }
 
+/// Little-endian whole numbers of N bytes.
+fn whole<T: Real, const N: usize>(bytes: &[u8], read: impl Fn([u8; N]) -> f64) -> Vec<T> {
+    bytes.as_chunks::<N>().0.iter().map(|b| T::from_f64(read(*b))).collect()
+}
+
 impl Tensors {
     /// Adds an array.
     pub fn insert<T: Real>(&mut self, name: &str, shape: &[usize], values: &[T]) {
@@ -54,13 +59,19 @@ impl Tensors {
         self.arrays.keys().map(String::as_str)
     }
 
-    /// Shape and values of an array, converted between f32 and f64 where needed.
+    /// Shape and values of an array, converted from other types where needed (whole numbers too: labels are often
+    /// stored as such; beyond 2⁵³ they would be rounded).
     pub fn get<T: Real>(&self, name: &str) -> Result<(&[usize], Vec<T>)> {
         let a = self.arrays.get(name).ok_or_else(|| bad(format!("there is no array called {name}")))?;
         let values: Vec<T> = match a.dtype.as_str() {
             "F32" => a.bytes.chunks_exact(4).map(|b| T::from_f64(f64::from(f32::read(b)))).collect(),
             "F64" => a.bytes.chunks_exact(8).map(|b| T::from_f64(f64::read(b))).collect(),
-            other => return Err(bad(format!("{name} has type {other}: convert it to F32 or F64"))),
+            "U8" => a.bytes.iter().map(|&b| T::from_f64(f64::from(b))).collect(),
+            "I32" => whole(&a.bytes, |b| f64::from(i32::from_le_bytes(b))),
+            "I64" => whole(&a.bytes, |b| i64::from_le_bytes(b) as f64),
+            other => {
+                return Err(bad(format!("{name} has type {other}: convert it to F32, F64, U8, I32 or I64")));
+            }
         };
         if crate::shape::product(&a.shape) != Some(values.len()) {
             return Err(bad(format!("{name} has {} values and shape {:?}", values.len(), a.shape)));

@@ -5,11 +5,13 @@
 //! | [`page`] | one HTML file that opens offline | a privacy officer |
 //! | [`summary`] | a screenful of text | the person at the terminal |
 //! | [`json`] | `audit.json`, versioned | a pipeline |
+//! | [`net`] | the same for networks and their training | |
 //!
 //! Page and terminal say the same verdict, [`verdict::verdict`], in the same numbers, [`mod@format`].
 
 pub mod audit;
 pub mod format;
+pub mod net;
 pub mod verdict;
 
 mod chart;

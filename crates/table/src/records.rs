@@ -5,6 +5,7 @@
 //! are, without encoding them again. The result is written under a temporary name, readable by its owner
 //! alone, and renamed when it is complete: until then an earlier file stays as it was.
 
+use crate::temporary::temporary_file;
 use crate::{Error, Result};
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
