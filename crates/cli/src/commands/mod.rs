@@ -2,6 +2,7 @@
 
 mod audit;
 mod demo;
+mod net;
 mod table_args;
 
 use clap::{Parser, Subcommand};
@@ -27,6 +28,8 @@ enum Command {
     Audit(Box<audit::Args>),
     /// Run the audit on synthetic patients that ship with Leakscope, and leave a report to open
     Demo(demo::Args),
+    /// Train networks in private, and measure what their gradients give away
+    Net(net::Args),
 }
 
 /// Parses the command line and runs the command.
@@ -34,6 +37,7 @@ pub fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Audit(args) => audit::run(&args),
         Command::Demo(args) => demo::run(&args),
+        Command::Net(args) => net::run(&args),
     };
     match outcome {
         Ok(code) => code,

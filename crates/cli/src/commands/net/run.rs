@@ -1,0 +1,205 @@
+//! The loop: steps, checkpoints, divergence, Ctrl-C.
+
+use super::watch::Watch;
+use super::write;
+use crate::{Failure, Result};
+use leakscope_core::num::Distribution;
+use leakscope_net::{
+    Data, Error, Network,
+    engine::evaluate,
+    leak::{Measure, Plis, Trace, measure},
+    tensors::Tensors,
+    train::{TrainConfig, Trainer},
+};
+use leakscope_report::format;
+use leakscope_report::net::{Point, Stopped};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// The checkpoint of a run's folder.
+pub(super) const CHECKPOINT: &str = "checkpoint.safetensors";
+/// Where in its metadata the history stands.
+const PROGRESS: &str = "progress";
+/// Accuracy on training records is measured on at most so many.
+const ENOUGH: usize = 10_000;
+
+/// How long a run goes on and where it leaves things.
+pub(super) struct Plan {
+    pub(super) steps: u64,
+    pub(super) report_every: u64,
+    pub(super) checkpoint_every: u64,
+    pub(super) folder: PathBuf,
+    pub(super) quiet: bool,
+}
+
+/// What a checkpoint keeps beside the trainer's state.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+struct Progress {
+    history: Vec<Point>,
+    /// Sum of the mean losses since the last point, and how many there were.
+    losses: (f64, u64),
+}
+
+/// A checkpoint to go on from.
+pub(super) struct Resumed {
+    bytes: Vec<u8>,
+    progress: Progress,
+    /// Seed of the run.
+    pub(super) seed: u64,
+}
+
+/// A run that has ended, one way or another.
+pub(super) struct Ended<'d> {
+    pub(super) run: Trainer<'d, f32>,
+    pub(super) history: Vec<Point>,
+    pub(super) stopped: Stopped,
+    pub(super) failure: Option<Error>,
+    pub(super) seconds: f64,
+}
+
+/// Reading checkpoints.
+pub(super) struct Run;
+
+impl Run {
+    /// Reads the checkpoint of a folder.
+    pub(super) fn read_checkpoint(folder: &Path) -> Result<Resumed> {
+        let path = folder.join(CHECKPOINT);
+        let bad = |reason: String| Failure::flag("--resume", format!("{}: {reason}", path.display()));
+        let bytes = std::fs::read(&path).map_err(|e| bad(format!("cannot read it: {e}")))?;
+        let file = Tensors::from_bytes(&bytes).map_err(|e| bad(e.to_string()))?;
+        let field = |name: &str| {
+            file.metadata.get(name).ok_or_else(|| bad(format!("it has no {name}: no checkpoint")))
+        };
+        let config: TrainConfig = serde_json::from_str(field("config")?).map_err(|e| bad(e.to_string()))?;
+        let progress = serde_json::from_str(field(PROGRESS)?).map_err(|e| bad(e.to_string()))?;
+        Ok(Resumed { bytes, progress, seed: config.seed })
+    }
+}
+
+/// Trains until the plan is done, the user stops it, or numbers are no longer finite.
+pub(super) fn train<'d>(
+    net: Network<f32>,
+    data: &'d Data<f32>,
+    test: Option<&Data<f32>>,
+    config: TrainConfig,
+    plan: &Plan,
+    resumed: Option<Resumed>,
+) -> Result<Ended<'d>> {
+    let clock = Instant::now();
+    let per_epoch = data.len() as f64 / config.sampling.expected(data.len());
+    let (mut run, mut progress) = match resumed {
+        Some(r) => {
+            let spec = net.spec().clone();
+            let run = Trainer::resume(&r.bytes, data, config).map_err(|e| Failure::flag("--resume", e))?;
+            if *run.network().spec() != spec {
+                return Err(Failure::flag(
+                    "--resume",
+                    "the checkpoint is of another network: give the original one",
+                ));
+            }
+            (run, r.progress)
+        }
+        None => (Trainer::new(net, data, config)?, Progress::default()),
+    };
+    if run.steps() > plan.steps {
+        let message =
+            format!("the checkpoint is at step {}, beyond the {} asked for", run.steps(), plan.steps);
+        return Err(Failure::flag("--resume", message));
+    }
+    let watch = Watch::start(plan.quiet, plan.steps, "steps")?;
+    let (mut stopped, mut failure) = (Stopped::Finished, None);
+    while run.steps() < plan.steps {
+        if watch.stopped() {
+            stopped = Stopped::Interrupted;
+            break;
+        }
+        match run.step() {
+            Ok(report) => {
+                if let Some(loss) = report.loss {
+                    progress.losses.0 += loss;
+                    progress.losses.1 += 1;
+                }
+            }
+            // the run stands where it stood before the step
+            Err(e @ Error::Diverged { .. }) => {
+                (stopped, failure) = (Stopped::Diverged, Some(e));
+                break;
+            }
+            Err(e) => return Err(e.into()),
+        }
+        let step = run.steps();
+        if step.is_multiple_of(plan.report_every) || step == plan.steps {
+            progress.history.push(point(&run, data, test, std::mem::take(&mut progress.losses), per_epoch)?);
+        }
+        if step.is_multiple_of(plan.checkpoint_every) && step < plan.steps {
+            checkpoint(&run, &progress, &plan.folder)?;
+        }
+        watch.at(step, || progress.history.last().map_or_else(String::new, line));
+    }
+    checkpoint(&run, &progress, &plan.folder)?;
+    let seconds = clock.elapsed().as_secs_f64();
+    Ok(Ended { run, history: progress.history, stopped, failure, seconds })
+}
+
+fn checkpoint(run: &Trainer<'_, f32>, progress: &Progress, folder: &Path) -> Result<()> {
+    let mut file = Tensors::from_bytes(&run.checkpoint()?)?;
+    let text =
+        serde_json::to_string(progress).map_err(|e| Failure::Message(format!("the checkpoint: {e}")))?;
+    file.metadata.insert(PROGRESS.to_owned(), text);
+    write(&folder.join(CHECKPOINT), &file.to_bytes()?)
+}
+
+fn point(
+    run: &Trainer<'_, f32>,
+    data: &Data<f32>,
+    test: Option<&Data<f32>>,
+    (sum, count): (f64, u64),
+    per_epoch: f64,
+) -> Result<Point> {
+    let accuracy = match test {
+        // a network that is about to diverge may have no finite loss
+        Some(test) => evaluate(run.network(), test).ok().and_then(|e| e.accuracy),
+        None => training_accuracy(run.network(), data),
+    };
+    let dfil = run.dfil();
+    let mut spread = Distribution::default();
+    spread.extend(&dfil);
+    let spread = (!dfil.is_empty()).then(|| spread.summary());
+    Ok(Point {
+        step: run.steps(),
+        epoch: run.steps() as f64 / per_epoch,
+        loss: (count > 0).then(|| sum / count as f64),
+        accuracy,
+        epsilon: run.epsilon()?,
+        dfil_median: spread.map(|s| s.p50),
+        dfil_max: spread.map(|s| s.max),
+    })
+}
+
+fn training_accuracy(net: &Network<f32>, data: &Data<f32>) -> Option<f64> {
+    if data.len() <= ENOUGH {
+        return evaluate(net, data).ok().and_then(|e| e.accuracy);
+    }
+    if matches!(net.loss(), leakscope_net::Loss::SquaredError) {
+        return None;
+    }
+    let first: Vec<usize> = (0..ENOUGH).collect();
+    let what =
+        Measure { trace: Trace::Skip, plis: Plis::Skip, ..Measure::new(leakscope_net::Clip::None, 1.0, 0) };
+    let leaks = measure(net, data, &first, &what).ok()?;
+    Some(leaks.iter().filter(|l| l.right).count() as f64 / ENOUGH as f64)
+}
+
+/// Where the run stands, in one line.
+fn line(p: &Point) -> String {
+    let each = [
+        ("loss", p.loss.map(format::number)),
+        ("accuracy", p.accuracy.map(format::share)),
+        ("ε", p.epsilon.map(format::number)),
+        ("dFIL median", p.dfil_median.map(format::number)),
+        ("largest", p.dfil_max.map(format::number)),
+    ];
+    let shown = each.into_iter().filter_map(|(name, v)| v.map(|v| format!("{name} {v}")));
+    shown.collect::<Vec<_>>().join("  ")
+}
