@@ -231,16 +231,27 @@ pub struct Score {
     pub n: u64,
     /// Whether they have labels; otherwise the network's own answer stands in.
     pub labelled: bool,
-    /// Which measure they are compared by: `dfil`, or `gradient_norm` where no traces were found.
-    pub measure: String,
-    /// The measure.
-    pub summary: Summary,
-    /// Share above the 99th percentile of the training records.
-    pub above_training_p99: f64,
-    /// Counts in the bars of the training records' histogram.
+    /// Measure by measure, how they compare with the training records.
+    pub by: Vec<ScoredBy>,
+    /// Histogram of the training records' gradient norms.
+    pub histogram: Option<Histogram>,
+    /// Gradient norms of the points in the same bars.
     pub counts: Vec<u64>,
-    /// The points with most, most first.
+    /// The points with the longest gradients, longest first.
     pub most: Vec<Record>,
+}
+
+/// One measure of points that were not trained on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ScoredBy {
+    /// `gradient_norm`, `dfil`, `eta` or `plis`.
+    pub measure: String,
+    /// Of the training records.
+    pub training: Summary,
+    /// Of the points.
+    pub points: Summary,
+    /// Share of points above the 99th percentile of the training records.
+    pub above_training_p99: f64,
 }
 
 /// A training run.

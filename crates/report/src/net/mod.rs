@@ -18,7 +18,7 @@ mod training;
 
 pub use data::{
     AUDIT_SCHEMA, Accounts, Compared, DataFacts, Histogram, NetAudit, NetworkFacts, Point, PrivacyFacts,
-    Record, Release, Score, Stopped, TRAINING_SCHEMA, TraceKind, Tracking, Training,
+    Record, Release, Score, ScoredBy, Stopped, TRAINING_SCHEMA, TraceKind, Tracking, Training,
 };
 pub use page::page;
 pub use picture::{Picture, Pictures, Shown};

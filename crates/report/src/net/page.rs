@@ -38,7 +38,7 @@ pub fn page(audit: &NetAudit, pictures: &Pictures) -> String {
         body.push_str(&over_training(t));
     }
     if let Some(s) = &audit.score {
-        body.push_str(&score(audit, s, pictures));
+        body.push_str(&score(s, pictures));
     }
     body.push_str("<h2 class=\"part\">Appendix</h2>\n");
     body.push_str(&rests_on(audit));
@@ -131,7 +131,7 @@ fn verdict(a: &NetAudit) -> String {
     if let Some(p) = a.training.as_ref().and_then(|t| t.privacy.as_ref()) {
         text.push_str(&format!(
             "<p>The run that made the model is ({}, {})-differentially private.</p>\n",
-            format::number(p.epsilon),
+            format::at_most(p.epsilon),
             format::setting(p.delta)
         ));
     }
@@ -304,7 +304,7 @@ fn maps(a: &NetAudit, pictures: &Pictures) -> String {
     }
     let versus = other.map_or(String::new(), |c| {
         let how = match (c.private, c.epsilon) {
-            (Some(true), Some(e)) => format!("trained with ε = {}", format::number(e)),
+            (Some(true), Some(e)) => format!("trained with ε = {}", format::at_most(e)),
             (Some(true), None) => "trained with noise".to_owned(),
             (Some(false), _) => "trained in the open".to_owned(),
             (None, _) => "whose training is not known".to_owned(),
@@ -325,27 +325,52 @@ fn maps(a: &NetAudit, pictures: &Pictures) -> String {
     )
 }
 
-fn score(a: &NetAudit, s: &Score, pictures: &Pictures) -> String {
-    let name = if s.measure == "dfil" { "dFIL" } else { "gradient norm" };
+fn score(s: &Score, pictures: &Pictures) -> String {
     let label =
         if s.labelled { "" } else { " They have no labels, so the network’s own answer stands in." };
     let lead = format!(
-        "What {} from {} would give away, had they been trained on: a large {name} says that a point is unlike the \
-         training records. {} of them lie above the training records’ 99th percentile, where 1% would if they were \
-         alike. Median {}, largest {}.{label}",
+        "What {} from {} would give away, had they been trained on. Where more than 1% lie above the training records’ \
+         99th percentile, points are unlike them. The clip hides how long a gradient is, so gradient norms tell most.\
+         {label}",
         format::counted(s.n, "point"),
-        escape(&s.files.join(", ")),
-        format::share(s.above_training_p99),
-        format::number(s.summary.p50),
-        format::number(s.summary.max)
+        escape(&s.files.join(", "))
     );
-    let chart = a.dfil_histogram.as_ref().filter(|_| s.measure == "dfil").map_or(String::new(), |h| {
-        format!(
-            "<div class=\"narrow\">{}</div>",
-            histogram(h, "dFIL: points as bars, training records as a line", Some(&s.counts))
-        )
+    let rows: Vec<Vec<Cell>> =
+        s.by.iter()
+            .map(|by| {
+                let name = match by.measure.as_str() {
+                    "gradient_norm" => "gradient norm",
+                    "dfil" => "dFIL",
+                    "eta" => "η",
+                    "plis" => "norm of PLIS",
+                    other => other,
+                };
+                vec![
+                    Cell::name(name),
+                    Cell::number(by.training.p50),
+                    Cell::number(by.training.p99),
+                    Cell::number(by.points.p50),
+                    Cell::number(by.points.max),
+                    Cell::sorted(format::share(by.above_training_p99), by.above_training_p99),
+                ]
+            })
+            .collect();
+    let heads = [
+        words("measure"),
+        numbers("training median"),
+        numbers("training 99%"),
+        numbers("points median"),
+        numbers("points largest"),
+        numbers("above"),
+    ];
+    let chart = s.histogram.as_ref().map_or(String::new(), |h| {
+        histogram(h, "gradient norm: points as bars, training records as a line", Some(&s.counts))
     });
-    let body = format!("{chart}{}", gallery("Most unlike the training records", &s.most, &pictures.scored));
+    let body = format!(
+        "<div class=\"split\"><div>{chart}</div><div>{}</div></div>{}",
+        table("", "Points against training records", &heads, &rows),
+        gallery("Most unlike the training records", &s.most, &pictures.scored)
+    );
     card("score", "Points outside the training set", &[Kind::Measured], &lead, &body)
 }
 

@@ -65,15 +65,13 @@ pub fn summary(audit: &NetAudit) -> String {
         );
     }
     if let Some(s) = &a.score {
-        line(
-            &mut out,
-            "scored",
-            &format!(
-                "{}: {} above the training records’ 99%",
-                format::counted(s.n, "point"),
-                format::share(s.above_training_p99)
-            ),
+        let above = s.by.first().map_or(0.0, |by| by.above_training_p99);
+        let text = format!(
+            "{}: {} have longer gradients than 99% of the training records",
+            format::counted(s.n, "point"),
+            format::share(above)
         );
+        line(&mut out, "scored", &text);
     }
     a.warnings.iter().for_each(|w| line(&mut out, "note", w));
     out
@@ -100,7 +98,7 @@ pub fn training_summary(training: &Training) -> String {
     match &t.privacy {
         Some(p) => {
             let text =
-                format!("({}, {})-DP; {}", format::number(p.epsilon), format::setting(p.delta), p.statement);
+                format!("({}, {})-DP; {}", format::at_most(p.epsilon), format::setting(p.delta), p.statement);
             line(&mut out, "private", &text);
         }
         None => line(&mut out, "private", "no: no noise was added, nothing is promised"),

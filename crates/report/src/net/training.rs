@@ -44,7 +44,7 @@ fn verdict(t: &Training) -> String {
     match &t.privacy {
         Some(p) => text.push_str(&format!(
             "<p>The run is <b>({}, {})-differentially private</b> for every record: {}.</p>\n",
-            format::number(p.epsilon),
+            format::at_most(p.epsilon),
             format::setting(p.delta),
             escape(&p.statement)
         )),
@@ -89,7 +89,7 @@ fn run_tiles(t: &Training) -> String {
         all.push(tile(&format::share(a), &format!("of {on} right")));
     }
     if let Some(p) = &t.privacy {
-        all.push(tile(&format::number(p.epsilon), &format!("ε at δ = {}", format::setting(p.delta))));
+        all.push(tile(&format::at_most(p.epsilon), &format!("ε at δ = {}", format::setting(p.delta))));
         all.push(tile(
             &format::setting(p.sigma),
             &format!("σ, noise over the clip C = {}", format::setting(p.clip)),

@@ -149,11 +149,18 @@ fn notes(ended: &Ended<'_>, f: &Facts) -> Vec<String> {
                 .to_owned(),
         );
     }
+    if let (Tracking::Drawn { .. }, Sampling::Poisson { rate: q }) = (config.tracking, config.sampling) {
+        let draws = q * ended.run.steps() as f64;
+        out.push(format!(
+            "Accounts are kept of drawn records, weighted by 1/q: unbiased, but a record was drawn {draws:.1} times on \
+             average, and one that never was shows 0. --track every has no such error."
+        ));
+    }
     if f.pretrained {
         out.push("The run started from given weights, which are taken to be public.".to_owned());
     }
-    if let Some(e) = &ended.failure {
-        out.push(e.to_string());
+    if let Some(why) = &ended.failure {
+        out.push(format!("{why}; the parameters are those of the last good checkpoint."));
     }
     out
 }

@@ -14,8 +14,8 @@ use leakscope_net::{
     leak::{Label, Measure, Plis, Trace, measure},
 };
 use leakscope_report::net::{
-    AUDIT_SCHEMA, Compared, DataFacts, Histogram, NetAudit, Picture, Pictures, Record, Release, Score, Shown,
-    TraceKind,
+    AUDIT_SCHEMA, Compared, DataFacts, Histogram, NetAudit, Picture, Pictures, Record, Release, Score,
+    ScoredBy, Shown, TraceKind,
 };
 use leakscope_table::{RecordsFormat, RecordsSchema, RecordsWriter};
 use std::collections::BTreeMap;
@@ -133,7 +133,6 @@ pub(super) fn audit(f: &Found<'_>) -> NetAudit {
     let most = dfils.iter().copied().fold(0.0, f64::max);
     let jacobians: Vec<f64> = f.leaks.iter().filter_map(|l| jacobian_sensitivity(l, m.noise())).collect();
     let ends = |of: Number, most: bool| ranked(f, &f.leaks, f.data, of, most);
-    let dfil_histogram = Histogram::of(&dfils);
     NetAudit {
         schema: AUDIT_SCHEMA.to_owned(),
         network: f.model.facts(),
@@ -166,8 +165,8 @@ pub(super) fn audit(f: &Found<'_>) -> NetAudit {
         jacobian_sensitivity: (!jacobians.is_empty()).then(|| summary(&jacobians)),
         plis: summarised(&f.leaks, plis),
         min_mse: (exact && most > 0.0).then(|| Bound::at_least(1.0 / most, Theorem::CramerRaoGradient)),
-        score: f.scored.as_ref().map(|s| score(f, s, &dfils, dfil_histogram.as_ref())),
-        dfil_histogram,
+        score: f.scored.as_ref().map(|s| score(f, s)),
+        dfil_histogram: Histogram::of(&dfils),
         eta_histogram: Histogram::of(&values(&f.leaks, eta)),
         most_dfil: ends(dfil, true),
         least_dfil: ends(dfil, false),
@@ -191,23 +190,24 @@ fn compared(o: &Other) -> Compared {
     }
 }
 
-fn score(f: &Found<'_>, s: &Scored, dfils: &[f64], histogram: Option<&Histogram>) -> Score {
-    let (measure, of): (&str, Number) = match dfils.is_empty() {
-        true => ("gradient_norm", gradient_norm),
-        false => ("dfil", dfil),
-    };
-    let (mine, points) = (values(&f.leaks, of), values(&s.leaks, of));
-    let p99 = summary(&mine).p99;
-    let above = points.iter().filter(|v| **v > p99).count();
+fn score(f: &Found<'_>, s: &Scored) -> Score {
+    let each: [(&str, Number); 4] =
+        [("gradient_norm", gradient_norm), ("dfil", dfil), ("eta", eta), ("plis", plis)];
+    let by = each.into_iter().filter_map(|(name, of)| {
+        let (training, points) = (summarised(&f.leaks, of)?, summarised(&s.leaks, of)?);
+        let above = s.leaks.iter().filter_map(of).filter(|v| *v > training.p99).count();
+        let above_training_p99 = above as f64 / s.leaks.len().max(1) as f64;
+        Some(ScoredBy { measure: name.to_owned(), training, points, above_training_p99 })
+    });
+    let histogram = Histogram::of(&values(&f.leaks, gradient_norm));
     Score {
         files: s.files.clone(),
-        n: points.len() as u64,
+        n: s.leaks.len() as u64,
         labelled: s.labelled,
-        measure: measure.to_owned(),
-        summary: summary(&points),
-        above_training_p99: above as f64 / points.len().max(1) as f64,
-        counts: histogram.filter(|_| measure == "dfil").map(|h| h.count(&points)).unwrap_or_default(),
-        most: ranked(f, &s.leaks, &s.data, of, true),
+        by: by.collect(),
+        counts: histogram.as_ref().map(|h| h.count(&values(&s.leaks, gradient_norm))).unwrap_or_default(),
+        histogram,
+        most: ranked(f, &s.leaks, &s.data, gradient_norm, true),
     }
 }
 

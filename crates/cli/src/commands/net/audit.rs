@@ -108,10 +108,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let other = args.compare.as_deref().map(|dir| Model::open(dir, "--compare")).transpose()?;
     let seed = args.seed.unwrap_or_else(random_seed);
     let what = what(args, &model, seed)?;
+    let groups = map_groups(args, &model.net)?;
     let folder = args.out.as_deref().map(|dir| Folder::open(dir, records_format(args.format))).transpose()?;
-    if args.seed.is_none() && !args.quiet && !args.json {
-        eprintln!("seed {seed} (drawn; give it with --seed to repeat this audit)");
-    }
     let trained_on = model.training.as_ref().map(|t| t.data.normalize);
     let scale = normalize(args.normalize.as_deref())?.or(trained_on).unwrap_or([0.0, 1.0]);
     if args.limit == Some(0) {
@@ -127,6 +125,9 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     };
     let point_ids = points.as_ref().map_or(Ok(Vec::new()), |p| choose(&args.records, p.data.len(), seed))?;
 
+    if args.seed.is_none() && !args.quiet && !args.json {
+        eprintln!("seed {seed} (drawn; give it with --seed to repeat this audit)");
+    }
     let passes = ids.len() * (1 + usize::from(other.is_some())) + point_ids.len();
     let watch = Watch::start(args.quiet || args.json, passes as u64, "records")?;
     let mut done = 0;
@@ -143,8 +144,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     };
     let scored = match points {
         Some(p) => {
-            let only = What { released: what.released.clone(), plain: None, chosen: what.chosen };
-            let leaks = self::leaks(&model.net, &p.data, &point_ids, &only, &watch, &mut done)?;
+            let leaks = self::leaks(&model.net, &p.data, &point_ids, &what, &watch, &mut done)?;
             Some(Scored { leaks, ..p })
         }
         None => None,
@@ -158,7 +158,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     if let Some(folder) = &folder {
         let pictures = match args.no_pictures {
             true => page::Pictures::default(),
-            false => assemble::pictures(&found, &audit, map_groups(args, &model.net)?.as_deref())?,
+            false => assemble::pictures(&found, &audit, groups.as_deref())?,
         };
         written = assemble::tables(&found, folder, records_format(args.format))?;
         for (name, text) in
@@ -231,7 +231,10 @@ fn choose(records: &str, n: usize, seed: u64) -> Result<Vec<usize>> {
         text => match text.parse::<usize>() {
             Ok(k) if k > 0 => k.min(n),
             _ => {
-                return Err(Failure::flag("--records", format!("`{text}`: expected a number from 1, or all")));
+                return Err(Failure::flag(
+                    "--records",
+                    format!("`{text}`: expected a number from 1, or all"),
+                ));
             }
         },
     };

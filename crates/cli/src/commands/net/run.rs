@@ -35,6 +35,7 @@ pub(super) struct Plan {
 
 /// What a checkpoint keeps beside the trainer's state.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
 struct Progress {
     history: Vec<Point>,
     /// Sum of the mean losses since the last point, and how many there were.
@@ -54,7 +55,8 @@ pub(super) struct Ended<'d> {
     pub(super) run: Trainer<'d, f32>,
     pub(super) history: Vec<Point>,
     pub(super) stopped: Stopped,
-    pub(super) failure: Option<Error>,
+    /// Why it diverged.
+    pub(super) failure: Option<String>,
     pub(super) seconds: f64,
 }
 
@@ -72,8 +74,13 @@ impl Run {
             file.metadata.get(name).ok_or_else(|| bad(format!("it has no {name}: no checkpoint")))
         };
         let config: TrainConfig = serde_json::from_str(field("config")?).map_err(|e| bad(e.to_string()))?;
-        let progress = serde_json::from_str(field(PROGRESS)?).map_err(|e| bad(e.to_string()))?;
-        Ok(Resumed { bytes, progress, seed: config.seed })
+        Ok(Resumed { progress: Self::progress(&file)?, bytes, seed: config.seed })
+    }
+
+    fn progress(file: &Tensors) -> Result<Progress> {
+        let text = file.metadata.get(PROGRESS).map_or("{}", String::as_str);
+        serde_json::from_str(text)
+            .map_err(|e| Failure::flag("--resume", format!("the checkpoint has no history: {e}")))
     }
 }
 
@@ -102,6 +109,8 @@ pub(super) fn train<'d>(
         }
         None => (Trainer::new(net, data, config)?, Progress::default()),
     };
+    // A checkpoint is good once a step from it has succeeded: its own update may have been the one that went too far.
+    let (mut good, mut candidate) = (bytes(&run, &progress)?, None);
     if run.steps() > plan.steps {
         let message =
             format!("the checkpoint is at step {}, beyond the {} asked for", run.steps(), plan.steps);
@@ -116,14 +125,21 @@ pub(super) fn train<'d>(
         }
         match run.step() {
             Ok(report) => {
+                if let Some(proven) = candidate.take() {
+                    good = proven;
+                }
                 if let Some(loss) = report.loss {
                     progress.losses.0 += loss;
                     progress.losses.1 += 1;
                 }
             }
-            // the run stands where it stood before the step
-            Err(e @ Error::Diverged { .. }) => {
-                (stopped, failure) = (Stopped::Diverged, Some(e));
+            Err(Error::Diverged { step, what }) => {
+                failure = Some(format!("training diverged at step {step}: {what} is not finite"));
+                stopped = Stopped::Diverged;
+                (run, progress) = (
+                    Trainer::resume(&good, data, run.config().clone())?,
+                    Run::progress(&Tensors::from_bytes(&good)?)?,
+                );
                 break;
             }
             Err(e) => return Err(e.into()),
@@ -133,21 +149,24 @@ pub(super) fn train<'d>(
             progress.history.push(point(&run, data, test, std::mem::take(&mut progress.losses), per_epoch)?);
         }
         if step.is_multiple_of(plan.checkpoint_every) && step < plan.steps {
-            checkpoint(&run, &progress, &plan.folder)?;
+            let state = bytes(&run, &progress)?;
+            write(&plan.folder.join(CHECKPOINT), &state)?;
+            candidate = Some(state);
         }
         watch.at(step, || progress.history.last().map_or_else(String::new, line));
     }
-    checkpoint(&run, &progress, &plan.folder)?;
+    write(&plan.folder.join(CHECKPOINT), &bytes(&run, &progress)?)?;
     let seconds = clock.elapsed().as_secs_f64();
     Ok(Ended { run, history: progress.history, stopped, failure, seconds })
 }
 
-fn checkpoint(run: &Trainer<'_, f32>, progress: &Progress, folder: &Path) -> Result<()> {
+/// A checkpoint: the trainer's, with the history beside it.
+fn bytes(run: &Trainer<'_, f32>, progress: &Progress) -> Result<Vec<u8>> {
     let mut file = Tensors::from_bytes(&run.checkpoint()?)?;
     let text =
         serde_json::to_string(progress).map_err(|e| Failure::Message(format!("the checkpoint: {e}")))?;
     file.metadata.insert(PROGRESS.to_owned(), text);
-    write(&folder.join(CHECKPOINT), &file.to_bytes()?)
+    Ok(file.to_bytes()?)
 }
 
 fn point(
@@ -196,7 +215,7 @@ fn line(p: &Point) -> String {
     let each = [
         ("loss", p.loss.map(format::number)),
         ("accuracy", p.accuracy.map(format::share)),
-        ("ε", p.epsilon.map(format::number)),
+        ("ε", p.epsilon.map(format::at_most)),
         ("dFIL median", p.dfil_median.map(format::number)),
         ("largest", p.dfil_max.map(format::number)),
     ];

@@ -134,9 +134,6 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let resumed = if args.resume { Some(Run::read_checkpoint(folder.path())?) } else { None };
     let stored = resumed.as_ref().map(|r| r.seed);
     let seed = args.seed.or(stored).unwrap_or_else(random_seed);
-    if args.seed.is_none() && stored.is_none() && !args.quiet && !args.json {
-        eprintln!("seed {seed} (drawn; give it with --seed to repeat this run)");
-    }
 
     let reading = Reading { flag: "--data", part: Part::Train, normalize: scale, limit: args.limit };
     let mut source = Source::read(&args.data, reading)?;
@@ -163,6 +160,9 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 
     let config = config(args, privacy, data.len(), seed)?;
     let plan = plan(args, data.len(), folder.path().to_path_buf())?;
+    if args.seed.is_none() && stored.is_none() && !args.quiet && !args.json {
+        eprintln!("seed {seed} (drawn; give it with --seed to repeat this run)");
+    }
     let ended = train(net, &data, test.as_ref(), config, &plan, resumed)?;
     let facts = account::Facts {
         name: model::name_of(&args.network),
@@ -189,9 +189,11 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
             Ok(ExitCode::from(130))
         }
         (Stopped::Diverged, failure) => {
-            let why = failure.map_or_else(String::new, |e| e.to_string());
-            let kept = folder.path().display();
-            Err(Failure::Message(format!("{why}; the last good checkpoint and model are in {kept}")))
+            let (why, at, kept) = (failure.unwrap_or_default(), ended.run.steps(), folder.path().display());
+            let advice = "lower --lr, or clip gradients";
+            Err(Failure::Message(format!(
+                "{why}; the last good checkpoint and model, of step {at}, are in {kept}: {advice}"
+            )))
         }
     }
 }
