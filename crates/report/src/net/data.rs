@@ -57,6 +57,10 @@ pub struct NetAudit {
     pub most_eta: Vec<Record>,
     /// Records with least η, least first.
     pub least_eta: Vec<Record>,
+    /// Records with most PLIS, most first.
+    pub most_plis: Vec<Record>,
+    /// Records with least PLIS, least first.
+    pub least_plis: Vec<Record>,
     /// Another model over the same records.
     pub compared: Option<Compared>,
     /// Points that were not trained on.

@@ -237,7 +237,7 @@ fn figure(r: &Record, shown: Option<&Shown>) -> String {
     if let Some(e) = r.eta {
         numbers.push(format!("η {}", format::number(e)));
     }
-    numbers.push(format!("‖g‖ {}", format::number(r.gradient_norm)));
+    numbers.push(format!("norm {}", format::number(r.gradient_norm)));
     format!(
         "<figure>{picture}<figcaption><b>{}</b> · {}{wrong}<br>{}</figcaption></figure>\n",
         r.record,
@@ -267,37 +267,40 @@ fn extremes(a: &NetAudit, pictures: &Pictures) -> String {
     if body.is_empty() {
         return String::new();
     }
-    let lead = "Records by number and label. What is rare or hard to tell moves the gradient most.";
+    let lead = "Records by number and label, with the norm of their gradient before clipping. What is rare or hard to tell moves the \
+                gradient most.";
     card("extremes", "The most and the least exposed records", &[Kind::Measured], lead, &body)
 }
 
+/// A record beside its map, and its map under the other model; nothing where there is no map.
+fn map(r: &Record, pictures: &Pictures, other: Option<&str>) -> String {
+    let Some(s) = pictures.records.get(&r.record).filter(|s| s.plis.is_some()) else { return String::new() };
+    let cell = |p: &Option<super::Picture>, what: &str, norm: Option<f64>| {
+        p.as_ref().map_or(String::new(), |p| {
+            let norm = norm.map(|v| format!("<br>norm {}", format::number(v))).unwrap_or_default();
+            format!("<figure>{}<figcaption>{}{norm}</figcaption></figure>", p.html(what), escape(what))
+        })
+    };
+    format!(
+        "<div class=\"triple\">{}{}{}</div>\n",
+        cell(&s.input, &format!("record {}, label {}", r.record, r.label), None),
+        cell(&s.plis, if other.is_some() { "PLIS, this model" } else { "PLIS" }, r.plis),
+        cell(&s.compared_plis, &other.map_or(String::new(), |name| format!("PLIS, {name}")), r.compared_plis)
+    )
+}
+
+/// Maps shown of either end.
+const MAPS: usize = 6;
+
 fn maps(a: &NetAudit, pictures: &Pictures) -> String {
-    let mut seen = Vec::new();
     let mut rows = String::new();
     let other = a.compared.as_ref();
-    for r in a.most_dfil.iter().chain(&a.most_eta).chain(&a.least_dfil).chain(&a.least_eta) {
-        let Some(s) = pictures.records.get(&r.record).filter(|s| s.plis.is_some()) else { continue };
-        if seen.contains(&r.record) {
-            continue;
+    for (heading, records) in [("Most PLIS", &a.most_plis), ("Least PLIS", &a.least_plis)] {
+        let each: String =
+            records.iter().take(MAPS).map(|r| map(r, pictures, other.map(|c| c.name.as_str()))).collect();
+        if !each.is_empty() {
+            rows.push_str(&format!("<h3>{heading}</h3><div class=\"maps\">{each}</div>"));
         }
-        seen.push(r.record);
-        let cell = |p: &Option<super::Picture>, what: &str, norm: Option<f64>| {
-            p.as_ref().map_or(String::new(), |p| {
-                let norm = norm.map(|v| format!("<br>norm {}", format::number(v))).unwrap_or_default();
-                format!("<figure>{}<figcaption>{}{norm}</figcaption></figure>", p.html(what), escape(what))
-            })
-        };
-        let name = other.map_or("PLIS", |_| "PLIS, this model");
-        rows.push_str(&format!(
-            "<div class=\"triple\">{}{}{}</div>\n",
-            cell(&s.input, &format!("record {}, label {}", r.record, r.label), None),
-            cell(&s.plis, name, r.plis),
-            cell(
-                &s.compared_plis,
-                &other.map_or(String::new(), |c| format!("PLIS, {}", c.name)),
-                r.compared_plis
-            )
-        ));
     }
     if rows.is_empty() {
         return String::new();

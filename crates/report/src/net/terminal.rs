@@ -2,10 +2,11 @@
 
 use super::data::{NetAudit, TraceKind, Training};
 use crate::format;
+use crate::terminal::clean;
 use leakscope_core::num::Summary;
 
 fn line(out: &mut String, name: &str, text: &str) {
-    out.push_str(&format!("{name:>16}  {text}\n"));
+    out.push_str(&format!("{name:>16}  {}\n", clean(text)));
 }
 
 fn spread(s: &Summary) -> String {

@@ -172,6 +172,8 @@ pub(super) fn audit(f: &Found<'_>) -> NetAudit {
         least_dfil: ends(dfil, false),
         most_eta: ends(eta, true),
         least_eta: ends(eta, false),
+        most_plis: ends(plis, true),
+        least_plis: ends(plis, false),
         compared: f.other.as_ref().map(compared),
         training: f.model.training.clone().map(Box::new),
         warnings: warnings(f),
@@ -246,7 +248,8 @@ fn warnings(f: &Found<'_>) -> Vec<String> {
 pub(super) fn pictures(f: &Found<'_>, audit: &NetAudit, groups: Option<&[u32]>) -> Result<Pictures> {
     let Shape::Image(shape) = f.model.net.input() else { return Ok(Pictures::default()) };
     let mut out = Pictures::default();
-    let shown = [&audit.most_dfil, &audit.least_dfil, &audit.most_eta, &audit.least_eta];
+    let a = audit;
+    let shown = [&a.most_dfil, &a.least_dfil, &a.most_eta, &a.least_eta, &a.most_plis, &a.least_plis];
     for r in shown.into_iter().flatten() {
         out.records.entry(r.record).or_insert_with(|| input(f.data, r.record, shape, f.source.range));
     }
