@@ -295,8 +295,8 @@ fn gradient(w: &[f64], b: &[f64], x: &[f64], class: usize) -> Vec<f64> {
     let top = z.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let total: f64 = z.iter().map(|v| (v - top).exp()).sum();
     let mut g = Vec::new();
-    for k in 0..CLASSES {
-        let r = (z[k] - top).exp() / total - f64::from(u8::from(k == class));
+    for (k, z) in z.iter().enumerate() {
+        let r = (z - top).exp() / total - f64::from(u8::from(k == class));
         g.extend(x.iter().map(|v| r * v));
         g.push(r);
     }

@@ -78,7 +78,7 @@ fn record(number: u64) -> Record {
     Record {
         record: number,
         label: HOSTILE.into(),
-        right: number % 2 == 0,
+        right: number.is_multiple_of(2),
         loss: 0.3,
         gradient_norm: 2.0,
         dfil: Some(Measured::exact(0.25)),

@@ -319,13 +319,7 @@ fn maps(a: &NetAudit, pictures: &Pictures) -> String {
         "PLIS (Mueller eq. 6–7): how the squared norm of a record’s gradient, before clipping, over that of the noise \
          moves with each pixel. Dark is most; each map has its own scale, the norm tells maps apart.{versus}"
     );
-    card(
-        "plis",
-        "Where in the record",
-        &[Kind::Measured],
-        &lead,
-        &format!("<div class=\"maps\">{rows}</div>"),
-    )
+    card("plis", "Where in the record", &[Kind::Measured], &lead, &rows)
 }
 
 fn score(s: &Score, pictures: &Pictures) -> String {
@@ -371,7 +365,7 @@ fn score(s: &Score, pictures: &Pictures) -> String {
     });
     let body = format!(
         "<div class=\"split\"><div>{chart}</div><div>{}</div></div>{}",
-        table("", "Points against training records", &heads, &rows),
+        table("wrap", "Points against training records", &heads, &rows),
         gallery("Most unlike the training records", &s.most, &pictures.scored)
     );
     card("score", "Points outside the training set", &[Kind::Measured], &lead, &body)

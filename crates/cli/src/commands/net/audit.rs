@@ -129,7 +129,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         eprintln!("seed {seed} (drawn; give it with --seed to repeat this audit)");
     }
     let passes = ids.len() * (1 + usize::from(other.is_some())) + point_ids.len();
-    let watch = Watch::start(args.quiet || args.json, passes as u64, "records")?;
+    let watch = Watch::start(args.quiet || args.json, passes as u64, " records")?;
     let mut done = 0;
     let leaks = leaks(&model.net, &data, &ids, &what, &watch, &mut done)?;
     let other = match other {

@@ -116,7 +116,7 @@ pub(super) fn train<'d>(
             format!("the checkpoint is at step {}, beyond the {} asked for", run.steps(), plan.steps);
         return Err(Failure::flag("--resume", message));
     }
-    let watch = Watch::start(plan.quiet, plan.steps, "steps")?;
+    let watch = Watch::start(plan.quiet, plan.steps, "")?;
     let (mut stopped, mut failure) = (Stopped::Finished, None);
     while run.steps() < plan.steps {
         if watch.stopped() {
@@ -210,15 +210,14 @@ fn training_accuracy(net: &Network<f32>, data: &Data<f32>) -> Option<f64> {
     Some(leaks.iter().filter(|l| l.right).count() as f64 / ENOUGH as f64)
 }
 
-/// Where the run stands, in one line.
+/// Where the run stands, in one line: dFIL is the median record's, then the largest.
 fn line(p: &Point) -> String {
+    let dfil = p.dfil_median.zip(p.dfil_max);
     let each = [
-        ("loss", p.loss.map(format::number)),
-        ("accuracy", p.accuracy.map(format::share)),
-        ("ε", p.epsilon.map(format::at_most)),
-        ("dFIL median", p.dfil_median.map(format::number)),
-        ("largest", p.dfil_max.map(format::number)),
+        p.loss.map(|v| format!("loss {}", format::number(v))),
+        p.accuracy.map(|v| format!("accuracy {}", format::share(v))),
+        p.epsilon.map(|v| format!("ε {}", format::at_most(v))),
+        dfil.map(|(median, most)| format!("dFIL {} (max {})", format::number(median), format::number(most))),
     ];
-    let shown = each.into_iter().filter_map(|(name, v)| v.map(|v| format!("{name} {v}")));
-    shown.collect::<Vec<_>>().join("  ")
+    each.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }

@@ -26,7 +26,7 @@ impl Watch {
         .map_err(|e| Failure::Message(format!("cannot listen for Ctrl-C: {e}")))?;
         let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
             let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(5));
-            let template = format!("{{bar:24}} {{pos}}/{{len}} {unit} {{eta}}  {{wide_msg}}");
+            let template = format!("{{bar:8}} {{pos}}/{{len}}{unit} {{eta}} {{wide_msg}}");
             bar.set_style(
                 ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar()),
             );
