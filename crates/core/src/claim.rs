@@ -40,6 +40,8 @@ pub enum Theorem {
     CramerRao,
     /// Mean squared error over a whole record of an unbiased estimate.
     CramerRaoRecord,
+    /// Mean squared error over a whole record of an unbiased estimate from one noisy sum of gradients.
+    CramerRaoGradient,
     /// Error of any estimate, biased or not, averaged over a prior.
     VanTrees,
     /// Fano's inequality with the exact mutual information.
@@ -74,6 +76,7 @@ impl Theorem {
         match self {
             Self::CramerRao => "Cramér–Rao; Hannun, Guo, van der Maaten 2021, eq. 11–12",
             Self::CramerRaoRecord => "Cramér–Rao; Edmunds 2024, eq. 1.2",
+            Self::CramerRaoGradient => "Cramér–Rao; Guo, Karrer, Chaudhuri, van der Maaten 2022, theorem 1",
             Self::VanTrees => "van Trees inequality, in each coordinate; Edmunds 2024, eq. 1.3",
             Self::FanoExact => "Guo et al. 2022, algorithm 1 with eq. 9",
             Self::FanoMonteCarlo => "Guo et al. 2022, algorithm 1 with §5.2; Maurer, Pontil 2009, thm. 4",
@@ -125,6 +128,12 @@ impl Theorem {
                 "the estimate of the record is unbiased",
                 "the noise is Gaussian, independent in every coefficient, and the model is at its minimiser",
                 "the encoding (levels, scaling, components) is public",
+            ],
+            Self::CramerRaoGradient => &[
+                "the attacker sees the noisy sum of clipped gradients of one step, knows the parameters it was taken at \
+                 and that the record took part, and may know every other record",
+                "the estimate of the record is unbiased",
+                "the noise is Gaussian with standard deviation σC, independent in every trained parameter",
             ],
             Self::VanTrees => &[
                 "the attacker sees the released coefficients and may know every other value of the table",

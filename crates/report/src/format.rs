@@ -23,8 +23,13 @@ pub fn number(x: f64) -> String {
 pub fn bound(bound: &Bound) -> String {
     match bound.direction {
         Direction::AtLeast => at_least(bound.value),
-        Direction::AtMost => written(bound.value, Rounding::Up),
+        Direction::AtMost => at_most(bound.value),
     }
+}
+
+/// An upper bound to three significant digits, rounded up.
+pub fn at_most(x: f64) -> String {
+    written(x, Rounding::Up)
 }
 
 /// A lower bound to three significant digits, rounded down.

@@ -6,6 +6,7 @@
 //! | [`summary`] | a screenful of text | the person at the terminal |
 //! | [`balance_page`], [`attack_page`], [`release_page`] | the pages of the other commands | |
 //! | [`json`] | `audit.json`, versioned | a pipeline |
+//! | [`net`] | the same for networks and their training | |
 //!
 //! Page and terminal say the same verdict, [`verdict::verdict`], in the same numbers, [`mod@format`].
 
@@ -13,6 +14,7 @@ pub mod attack;
 pub mod audit;
 pub mod balance;
 pub mod format;
+pub mod net;
 pub mod release;
 pub mod subject;
 pub mod verdict;

@@ -92,7 +92,7 @@ impl Pen {
 }
 
 /// Text without what could drive a terminal: control characters and the marks that turn the reading direction.
-fn clean(text: &str) -> String {
+pub(crate) fn clean(text: &str) -> String {
     let harmless =
         |c: char| !c.is_control() && !matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     text.chars().map(|c| if harmless(c) { c } else { '\u{fffd}' }).collect()

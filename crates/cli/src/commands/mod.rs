@@ -5,6 +5,7 @@ mod audit;
 mod balance;
 mod columns;
 mod demo;
+mod net;
 mod release;
 mod run_args;
 mod table_args;
@@ -39,6 +40,8 @@ enum Command {
     Release(Box<release::Args>),
     /// Run the audit on synthetic patients that ship with Leakscope, and leave a report to open
     Demo(demo::Args),
+    /// Train networks in private, and measure what their gradients give away
+    Net(net::Args),
 }
 
 /// Parses the command line and runs the command.
@@ -50,6 +53,7 @@ pub fn main() -> ExitCode {
         Command::Attack(args) => attack::run(&args),
         Command::Release(args) => release::run(&args),
         Command::Demo(args) => demo::run(&args),
+        Command::Net(args) => net::run(&args),
     });
     match outcome {
         Ok(code) => code,

@@ -1,0 +1,248 @@
+//! A run that has ended: its files and its page.
+
+use super::data::label;
+use super::model::{NETWORK, TRAINING, WEIGHTS, facts};
+use super::run::{Ended, Plan};
+use super::{clip_facts, print, write};
+use crate::Result;
+use crate::output::Folder;
+use leakscope_core::num::{Distribution, Summary};
+use leakscope_net::{
+    Data,
+    leak::Label,
+    renyi,
+    train::{Optimizer, RecordBudget, Sampling, Tracking},
+};
+use leakscope_report::net::{
+    self as page, Accounts, DataFacts, Histogram, PrivacyFacts, TRAINING_SCHEMA, Training,
+};
+use leakscope_table::{RecordsFormat, RecordsSchema, RecordsWriter};
+
+/// What the run does not know of itself.
+pub(super) struct Facts {
+    pub(super) name: String,
+    pub(super) files: Vec<String>,
+    pub(super) normalize: [f64; 2],
+    pub(super) test_records: Option<u64>,
+    pub(super) pretrained: bool,
+}
+
+/// Records shown by name.
+const MOST: usize = 20;
+
+/// Writes model, run, records and page, and says so.
+#[allow(clippy::too_many_arguments)] // one call, from the command
+pub(super) fn finish(
+    ended: &Ended<'_>,
+    data: &Data<f32>,
+    facts: &Facts,
+    plan: &Plan,
+    folder: &Folder,
+    format: RecordsFormat,
+    json: bool,
+    quiet: bool,
+) -> Result<()> {
+    let budgets = ended.run.budgets();
+    let training = training(ended, data, facts, plan, &budgets)?;
+    let net = ended.run.network();
+    let at = |name: &str| folder.path().join(name);
+    let mut written = vec![at("report.html"), at(TRAINING), at(WEIGHTS), at(NETWORK)];
+    // the table of an earlier run must not stand beside this one's model
+    for stale in ["records.parquet", "records.csv"] {
+        let _ = std::fs::remove_file(at(stale));
+    }
+    if !budgets.is_empty() {
+        let path = folder.table_path("records");
+        records(&path, format, data, &budgets, ended)?;
+        written.push(path);
+    }
+    write(&at(NETWORK), net.spec().to_json().as_bytes())?;
+    write(&at(WEIGHTS), &net.to_tensors().to_bytes()?)?;
+    write(&at(TRAINING), page::to_json(&training).as_bytes())?;
+    write(&at("report.html"), page::training_page(&training).as_bytes())?;
+    if json && ended.failure.is_none() {
+        print(&page::to_json(&training));
+    } else if !json {
+        print(&page::training_summary(&training));
+    }
+    if !json && !quiet {
+        written.iter().for_each(|p| eprintln!("wrote {}", p.display()));
+    }
+    Ok(())
+}
+
+fn training(
+    ended: &Ended<'_>,
+    data: &Data<f32>,
+    f: &Facts,
+    plan: &Plan,
+    budgets: &[RecordBudget],
+) -> Result<Training> {
+    let (run, config) = (&ended.run, ended.run.config());
+    let privacy = match (config.privacy, run.epsilon()?) {
+        (Some(p), Some(epsilon)) => {
+            let (kind, bound) = clip_facts(p.clip);
+            Some(PrivacyFacts {
+                clip_kind: kind.to_owned(),
+                clip: bound.unwrap_or(1.0),
+                sigma: p.sigma,
+                delta: config.delta,
+                epsilon,
+                statement: config.sampling.statement().to_owned(),
+            })
+        }
+        _ => None,
+    };
+    let tracking = match config.tracking {
+        Tracking::Off => None,
+        Tracking::Drawn { probes } => Some(("drawn", probes)),
+        Tracking::Every { probes } => Some(("every", probes)),
+    };
+    Ok(Training {
+        schema: TRAINING_SCHEMA.to_owned(),
+        network: facts(run.network(), &f.name),
+        data: DataFacts {
+            files: f.files.clone(),
+            records: data.len() as u64,
+            test_records: f.test_records,
+            normalize: f.normalize,
+        },
+        optimizer: match config.optimizer {
+            Optimizer::Sgd { momentum } => format!("SGD with momentum {momentum}"),
+            Optimizer::Adam { .. } => "Adam".to_owned(),
+        },
+        learning_rate: config.learning_rate,
+        weight_decay: config.weight_decay,
+        sampling: match config.sampling {
+            Sampling::Poisson { .. } => "poisson",
+            Sampling::Shuffle { .. } => "shuffle",
+        }
+        .to_owned(),
+        batch: config.sampling.expected(data.len()),
+        seed: config.seed,
+        notes: notes(ended, f),
+        privacy,
+        label_secret: config.label == Label::Secret,
+        tracking: tracking
+            .map(|(records, probes)| page::Tracking { records: records.to_owned(), probes: probes as u64 }),
+        planned_steps: plan.steps,
+        steps: run.steps(),
+        stopped: ended.stopped,
+        accuracy_on: if f.test_records.is_some() { "test" } else { "training" }.to_owned(),
+        history: ended.history.clone(),
+        accounts: if budgets.is_empty() { None } else { Some(accounts(ended, data, budgets)?) },
+        seconds: ended.seconds,
+    })
+}
+
+fn notes(ended: &Ended<'_>, f: &Facts) -> Vec<String> {
+    let config = ended.run.config();
+    let mut out = Vec::new();
+    if config.privacy.is_some() {
+        out.push(
+            "The noise follows from the seed: whoever knows it can take the noise off. Keep it secret."
+                .to_owned(),
+        );
+        out.push(
+            "Losses and dFIL (and accuracies on training records) are computed without noise: the statement covers the \
+             model, not these numbers."
+                .to_owned(),
+        );
+    }
+    if let (Tracking::Drawn { .. }, Sampling::Poisson { rate: q }) = (config.tracking, config.sampling) {
+        let draws = q * ended.run.steps() as f64;
+        out.push(format!(
+            "Accounts are kept of drawn records, weighted by 1/q: unbiased, but a record was drawn {draws:.1} times on \
+             average, and one that never was shows 0. --track every has no such error."
+        ));
+    }
+    if f.pretrained {
+        out.push("The run started from given weights, which are taken to be public.".to_owned());
+    }
+    if let Some(why) = &ended.failure {
+        out.push(format!("{why}; the parameters are those of the last good checkpoint."));
+    }
+    out
+}
+
+/// Dimension of the secret.
+fn dimension(ended: &Ended<'_>) -> f64 {
+    let net = ended.run.network();
+    let label = if ended.run.config().label == Label::Secret { net.outputs() } else { 0 };
+    (net.input().len() + label) as f64
+}
+
+/// Mean, spread and quantiles of values.
+pub(super) fn summary(values: &[f64]) -> Summary {
+    let mut all = Distribution::default();
+    all.extend(values);
+    all.summary()
+}
+
+/// Each record's own ε at the run's δ.
+fn own_epsilon(b: &RecordBudget, delta: f64) -> Result<f64> {
+    Ok(if b.renyi.iter().all(|r| *r == 0.0) { 0.0 } else { renyi::epsilon(&b.renyi, delta)?.0 })
+}
+
+fn accounts(ended: &Ended<'_>, data: &Data<f32>, budgets: &[RecordBudget]) -> Result<Accounts> {
+    let (d, delta) = (dimension(ended), ended.run.config().delta);
+    let dfil: Vec<f64> = budgets.iter().map(|b| b.dfil.value).collect();
+    let published: Vec<f64> = budgets.iter().map(|b| b.published.value / d).collect();
+    let epsilon: Vec<f64> = budgets.iter().map(|b| own_epsilon(b, delta)).collect::<Result<_>>()?;
+    let mut order: Vec<usize> = (0..budgets.len()).collect();
+    order.sort_by(|&a, &b| dfil[b].total_cmp(&dfil[a]).then(a.cmp(&b)));
+    let most = order
+        .into_iter()
+        .take(MOST)
+        .map(|i| (i as u64, label(data, i), budgets[i].dfil, epsilon[i]))
+        .collect();
+    Ok(Accounts {
+        dfil: summary(&dfil),
+        published_dfil: summary(&published),
+        epsilon: summary(&epsilon),
+        histogram: Histogram::of(&dfil),
+        most,
+    })
+}
+
+fn records(
+    path: &std::path::Path,
+    format: RecordsFormat,
+    data: &Data<f32>,
+    budgets: &[RecordBudget],
+    ended: &Ended<'_>,
+) -> Result<()> {
+    let mut numbers: Vec<String> = [
+        "trace",
+        "trace_standard_error",
+        "dfil",
+        "dfil_standard_error",
+        "published_trace",
+        "published_dfil",
+        "epsilon",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    numbers.extend(renyi::ORDERS.iter().map(|order| format!("renyi_{order}")));
+    let schema = RecordsSchema { id: "record".into(), texts: vec!["label".into()], numbers };
+    let mut writer = RecordsWriter::create(path, format, schema)?;
+    let mut part = writer.parts().part();
+    let (d, delta) = (dimension(ended), ended.run.config().delta);
+    for (i, b) in budgets.iter().enumerate() {
+        let error = |m: &leakscope_core::claim::Measured| m.standard_error.unwrap_or(f64::NAN);
+        let mut row = vec![
+            b.trace.value,
+            error(&b.trace),
+            b.dfil.value,
+            error(&b.dfil),
+            b.published.value,
+            b.published.value / d,
+            own_epsilon(b, delta)?,
+        ];
+        row.extend(b.renyi);
+        part.push(&i.to_string(), &[&label(data, i)], &row)?;
+    }
+    writer.append(part)?;
+    writer.finish()?;
+    Ok(())
+}

@@ -1,0 +1,367 @@
+//! Measures to what people read: the audit's data, its pictures, its tables.
+
+use super::account::summary;
+use super::audit::{Leak, What};
+use super::clip_facts;
+use super::data::{Source, label};
+use super::model::Model;
+use crate::Result;
+use crate::output::Folder;
+use leakscope_core::claim::{Bound, Theorem};
+use leakscope_core::num::Summary;
+use leakscope_net::{
+    Data, Loss, Network, Shape,
+    leak::{Label, Measure, Plis, Trace, measure},
+};
+use leakscope_report::net::{
+    AUDIT_SCHEMA, Compared, DataFacts, Histogram, NetAudit, Picture, Pictures, Record, Release, Score,
+    ScoredBy, Shown, TraceKind,
+};
+use leakscope_table::{RecordsFormat, RecordsSchema, RecordsWriter};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Everything that was found.
+pub(super) struct Found<'a> {
+    pub(super) model: &'a Model,
+    pub(super) source: &'a Source,
+    pub(super) data: &'a Data<f32>,
+    pub(super) what: &'a What,
+    pub(super) leaks: Vec<Leak>,
+    pub(super) other: Option<Other>,
+    pub(super) scored: Option<Scored>,
+    pub(super) scale: [f64; 2],
+    pub(super) seed: u64,
+}
+
+/// The other model over the same records.
+pub(super) struct Other {
+    pub(super) model: Model,
+    pub(super) leaks: Vec<Leak>,
+}
+
+/// Points that were not trained on.
+pub(super) struct Scored {
+    pub(super) files: Vec<String>,
+    pub(super) range: [f64; 2],
+    pub(super) labelled: bool,
+    pub(super) data: Data<f32>,
+    pub(super) leaks: Vec<Leak>,
+}
+
+/// Records shown at either end.
+const SHOWN: usize = 8;
+
+/// A number of a record, by which it is ranked or summarised.
+type Number = fn(&Leak) -> Option<f64>;
+
+fn dfil(l: &Leak) -> Option<f64> {
+    l.released.dfil.map(|d| d.value)
+}
+
+fn eta(l: &Leak) -> Option<f64> {
+    l.released.eta.map(|e| e.value)
+}
+
+fn gradient_norm(l: &Leak) -> Option<f64> {
+    Some(l.released.gradient_norm)
+}
+
+fn plis(l: &Leak) -> Option<f64> {
+    l.plain.as_ref().and_then(|p| p.plis)
+}
+
+fn values(leaks: &[Leak], of: Number) -> Vec<f64> {
+    leaks.iter().filter_map(of).collect()
+}
+
+fn summarised(leaks: &[Leak], of: Number) -> Option<Summary> {
+    let all = values(leaks, of);
+    (!all.is_empty()).then(|| summary(&all))
+}
+
+/// JacSens from the plain measure, whose noise is divided out.
+fn jacobian_sensitivity(l: &Leak, noise: f64) -> Option<f64> {
+    l.plain.as_ref().and_then(|p| p.eta).map(|e| e.value * noise)
+}
+
+/// The records at one end of a ranking.
+fn ranked(found: &Found<'_>, leaks: &[Leak], data: &Data<f32>, of: Number, most: bool) -> Vec<Record> {
+    let mut all: Vec<(f64, usize)> =
+        leaks.iter().enumerate().filter_map(|(i, l)| of(l).map(|v| (v, i))).collect();
+    all.sort_by(|a, b| if most { b.0.total_cmp(&a.0) } else { a.0.total_cmp(&b.0) }.then(a.1.cmp(&b.1)));
+    let noise = found.what.released.noise();
+    let trained_on = std::ptr::eq(data, found.data);
+    all.into_iter()
+        .take(SHOWN)
+        .map(|(_, i)| {
+            let l = &leaks[i];
+            let r = &l.released;
+            let other = found.other.as_ref().filter(|_| trained_on).and_then(|o| o.leaks.get(i));
+            Record {
+                record: r.record as u64,
+                label: label(data, r.record),
+                right: r.right,
+                loss: r.loss,
+                gradient_norm: r.gradient_norm,
+                dfil: r.dfil,
+                eta: eta(l),
+                jacobian_sensitivity: jacobian_sensitivity(l, noise),
+                plis: plis(l),
+                compared_plis: other.and_then(plis),
+            }
+        })
+        .collect()
+}
+
+fn accuracy(net: &Network<f32>, leaks: &[Leak]) -> Option<f64> {
+    let right = leaks.iter().filter(|l| l.released.right).count();
+    match net.loss() {
+        Loss::SquaredError => None,
+        Loss::SoftmaxCrossEntropy | Loss::BinaryCrossEntropy => {
+            Some(right as f64 / leaks.len().max(1) as f64)
+        }
+    }
+}
+
+/// The audit's data.
+pub(super) fn audit(f: &Found<'_>) -> NetAudit {
+    let m = &f.what.released;
+    let (clip_kind, clip) = clip_facts(m.clip);
+    let dfils = values(&f.leaks, dfil);
+    let exact = matches!(m.trace, Trace::Exact | Trace::Elements);
+    let most = dfils.iter().copied().fold(0.0, f64::max);
+    let jacobians: Vec<f64> = f.leaks.iter().filter_map(|l| jacobian_sensitivity(l, m.noise())).collect();
+    let ends = |of: Number, most: bool| ranked(f, &f.leaks, f.data, of, most);
+    NetAudit {
+        schema: AUDIT_SCHEMA.to_owned(),
+        network: f.model.facts(),
+        data: DataFacts {
+            files: f.source.files.clone(),
+            records: f.data.len() as u64,
+            test_records: None,
+            normalize: f.scale,
+        },
+        release: Release {
+            clip_kind: clip_kind.to_owned(),
+            clip,
+            sigma: m.sigma,
+            noise: m.noise(),
+            chosen: f.what.chosen,
+        },
+        label_secret: m.label == Label::Secret,
+        trace: match m.trace {
+            Trace::Skip => TraceKind::Skip,
+            Trace::Exact | Trace::Elements => TraceKind::Exact,
+            Trace::Estimate { probes, .. } => TraceKind::Estimate { probes: probes as u64 },
+        },
+        seed: f.seed,
+        measured: f.leaks.len() as u64,
+        loss: f.leaks.iter().map(|l| l.released.loss).sum::<f64>() / f.leaks.len().max(1) as f64,
+        accuracy: accuracy(&f.model.net, &f.leaks),
+        gradient_norm: summary(&values(&f.leaks, gradient_norm)),
+        dfil: summarised(&f.leaks, dfil),
+        eta: summarised(&f.leaks, eta),
+        jacobian_sensitivity: (!jacobians.is_empty()).then(|| summary(&jacobians)),
+        plis: summarised(&f.leaks, plis),
+        min_mse: (exact && most > 0.0).then(|| Bound::at_least(1.0 / most, Theorem::CramerRaoGradient)),
+        score: f.scored.as_ref().map(|s| score(f, s)),
+        dfil_histogram: Histogram::of(&dfils),
+        eta_histogram: Histogram::of(&values(&f.leaks, eta)),
+        most_dfil: ends(dfil, true),
+        least_dfil: ends(dfil, false),
+        most_eta: ends(eta, true),
+        least_eta: ends(eta, false),
+        most_plis: ends(plis, true),
+        least_plis: ends(plis, false),
+        compared: f.other.as_ref().map(compared),
+        training: f.model.training.clone().map(Box::new),
+        warnings: warnings(f),
+    }
+}
+
+fn compared(o: &Other) -> Compared {
+    let training = o.model.training.as_ref();
+    Compared {
+        name: o.model.name.clone(),
+        private: training.map(|t| t.privacy.is_some()),
+        epsilon: training.and_then(|t| t.privacy.as_ref()).map(|p| p.epsilon),
+        accuracy: accuracy(&o.model.net, &o.leaks),
+        gradient_norm: summary(&values(&o.leaks, gradient_norm)),
+        plis: summary(&values(&o.leaks, plis)),
+    }
+}
+
+fn score(f: &Found<'_>, s: &Scored) -> Score {
+    let each: [(&str, Number); 4] =
+        [("gradient_norm", gradient_norm), ("dfil", dfil), ("eta", eta), ("plis", plis)];
+    let by = each.into_iter().filter_map(|(name, of)| {
+        let (training, points) = (summarised(&f.leaks, of)?, summarised(&s.leaks, of)?);
+        let above = s.leaks.iter().filter_map(of).filter(|v| *v > training.p99).count();
+        let above_training_p99 = above as f64 / s.leaks.len().max(1) as f64;
+        Some(ScoredBy { measure: name.to_owned(), training, points, above_training_p99 })
+    });
+    let histogram = Histogram::of(&values(&f.leaks, gradient_norm));
+    Score {
+        files: s.files.clone(),
+        n: s.leaks.len() as u64,
+        labelled: s.labelled,
+        by: by.collect(),
+        counts: histogram.as_ref().map(|h| h.count(&values(&s.leaks, gradient_norm))).unwrap_or_default(),
+        histogram,
+        most: ranked(f, &s.leaks, &s.data, gradient_norm, true),
+    }
+}
+
+fn warnings(f: &Found<'_>) -> Vec<String> {
+    let mut out = Vec::new();
+    if let Some(t) = &f.model.training {
+        if t.data.records != f.data.len() as u64 {
+            out.push(format!(
+                "The model was trained on {} records, these are {}: the audit speaks of these records at the model’s \
+                 parameters.",
+                t.data.records,
+                f.data.len()
+            ));
+        }
+        if t.data.normalize != f.scale {
+            out.push("The model was trained on values of another scale (--normalize).".to_owned());
+        }
+    }
+    let clipped =
+        f.leaks.iter().filter(|l| l.released.released_norm < l.released.gradient_norm * (1.0 - 1e-9)).count();
+    if f.what.released.plis != Plis::Skip && clipped > 0 {
+        out.push(format!(
+            "{clipped} of {} gradients are clipped. PLIS is that of the gradient before clipping, as published; of the \
+             released one (plis_released in the table) it is zero beyond a hard clip.",
+            f.leaks.len()
+        ));
+    }
+    let slow = f.leaks.iter().filter(|l| l.released.eta.is_some_and(|e| e.residual > 1e-3)).count();
+    if slow > 0 {
+        out.push(format!("For {slow} records η had not settled to 1e-3: it may be slightly too small."));
+    }
+    out
+}
+
+/// Pictures of the records that the page shows, with PLIS maps where `groups` are given.
+pub(super) fn pictures(f: &Found<'_>, audit: &NetAudit, groups: Option<&[u32]>) -> Result<Pictures> {
+    let Shape::Image(shape) = f.model.net.input() else { return Ok(Pictures::default()) };
+    let mut out = Pictures::default();
+    let a = audit;
+    let shown = [&a.most_dfil, &a.least_dfil, &a.most_eta, &a.least_eta, &a.most_plis, &a.least_plis];
+    for r in shown.into_iter().flatten() {
+        out.records.entry(r.record).or_insert_with(|| input(f.data, r.record, shape, f.source.range));
+    }
+    if let (Some(scored), Some(s)) = (&f.scored, &audit.score) {
+        for r in &s.most {
+            out.scored.entry(r.record).or_insert_with(|| input(&scored.data, r.record, shape, scored.range));
+        }
+    }
+    if let (Some(groups), Some(plain)) = (groups, &f.what.plain) {
+        let ids: Vec<usize> = out.records.keys().map(|&i| i as usize).collect();
+        let what = Measure { eta: None, plis: Plis::Superpixels(groups.to_vec()), ..plain.clone() };
+        let mut mine = maps(&f.model.net, f.data, &ids, &what, groups, shape)?;
+        let mut others = match &f.other {
+            Some(o) => maps(&o.model.net, f.data, &ids, &what, groups, shape)?,
+            None => BTreeMap::new(),
+        };
+        for (id, shown) in &mut out.records {
+            shown.plis = mine.remove(id);
+            shown.compared_plis = others.remove(id);
+        }
+    }
+    Ok(out)
+}
+
+fn input(data: &Data<f32>, record: u64, shape: [usize; 3], range: [f64; 2]) -> Shown {
+    let values: Vec<f64> = data.record(record as usize).iter().map(|&v| f64::from(v)).collect();
+    Shown { input: Picture::image(shape, &values, range), ..Shown::default() }
+}
+
+/// PLIS maps by record: a pixel shows the norm over its group, all channels together.
+fn maps(
+    net: &Network<f32>,
+    data: &Data<f32>,
+    ids: &[usize],
+    what: &Measure,
+    groups: &[u32],
+    [height, width, channels]: [usize; 3],
+) -> Result<BTreeMap<u64, Picture>> {
+    let mut out = BTreeMap::new();
+    for leak in measure(net, data, ids, what)? {
+        let pixels: Vec<f64> = groups
+            .chunks(channels.max(1))
+            .map(|g| g.first().and_then(|&g| leak.plis_parts.get(g as usize)).map_or(0.0, |v| v.abs()))
+            .collect();
+        let most = pixels.iter().copied().fold(0.0, f64::max);
+        out.extend(Picture::heat([height, width], &pixels, most).map(|p| (leak.record as u64, p)));
+    }
+    Ok(out)
+}
+
+/// The tables: every measured record, every scored point.
+pub(super) fn tables(f: &Found<'_>, folder: &Folder, format: RecordsFormat) -> Result<Vec<PathBuf>> {
+    // tables of an earlier audit must not stand beside this one's page
+    for stale in ["records.parquet", "records.csv", "scores.parquet", "scores.csv"] {
+        let _ = std::fs::remove_file(folder.path().join(stale));
+    }
+    let mut written = vec![folder.table_path("records")];
+    let others = f.other.as_ref().map_or(&[][..], |o| &o.leaks);
+    table(f, folder, format, "records", f.data, &f.leaks, others)?;
+    if let Some(s) = &f.scored {
+        table(f, folder, format, "scores", &s.data, &s.leaks, &[])?;
+        written.push(folder.table_path("scores"));
+    }
+    Ok(written)
+}
+
+fn table(
+    f: &Found<'_>,
+    folder: &Folder,
+    format: RecordsFormat,
+    stem: &str,
+    data: &Data<f32>,
+    leaks: &[Leak],
+    others: &[Leak],
+) -> Result<()> {
+    let noise = f.what.released.noise();
+    let rows: Vec<Vec<(&str, Option<f64>)>> = leaks
+        .iter()
+        .enumerate()
+        .map(|(i, l)| {
+            let r = &l.released;
+            vec![
+                ("right", Some(f64::from(u8::from(r.right)))),
+                ("loss", Some(r.loss)),
+                ("gradient_norm", Some(r.gradient_norm)),
+                ("released_norm", Some(r.released_norm)),
+                ("trace", r.trace.map(|t| t.value)),
+                ("trace_standard_error", r.trace.and_then(|t| t.standard_error)),
+                ("dfil", dfil(l)),
+                ("dfil_standard_error", r.dfil.and_then(|t| t.standard_error)),
+                ("eta", eta(l)),
+                ("eta_residual", r.eta.map(|e| e.residual)),
+                ("jacobian_sensitivity", jacobian_sensitivity(l, noise)),
+                ("plis", plis(l)),
+                ("plis_released", r.plis),
+                ("compared_plis", others.get(i).and_then(plis)),
+            ]
+        })
+        .collect();
+    // columns of what was measured
+    let count = rows.first().map_or(0, Vec::len);
+    let kept: Vec<usize> = (0..count).filter(|&j| rows.iter().any(|row| row[j].1.is_some())).collect();
+    let numbers = kept.iter().map(|&j| rows[0][j].0.to_owned()).collect();
+    let schema = RecordsSchema { id: "record".into(), texts: vec!["label".into()], numbers };
+    let mut writer = RecordsWriter::create(&folder.table_path(stem), format, schema)?;
+    let mut part = writer.parts().part();
+    for (l, row) in leaks.iter().zip(&rows) {
+        let id = l.released.record;
+        let row: Vec<f64> = kept.iter().map(|&j| row[j].1.unwrap_or(f64::NAN)).collect();
+        part.push(&id.to_string(), &[&label(data, id)], &row)?;
+    }
+    writer.append(part)?;
+    writer.finish()?;
+    Ok(())
+}

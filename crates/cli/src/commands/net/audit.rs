@@ -1,0 +1,312 @@
+//! `leakscope net audit`: what one gradient step of a trained network gives away about every record.
+
+use super::assemble::{self, Found, Other, Scored};
+use super::data::{Part, Reading, Source};
+use super::model::Model;
+use super::watch::Watch;
+use super::{ReleaseArgs, normalize, print, random_seed, records_format, use_threads, write};
+use crate::commands::audit::{FormatArg, LabelArg};
+use crate::output::Folder;
+use crate::{Failure, Result};
+use leakscope_net::{
+    Clip, Data, Loss, Network, Shape,
+    leak::{Label, Measure, Plis, Probe, RecordLeak, Spectral, Trace, grid, measure},
+    random::{Generator, Purpose},
+};
+use leakscope_report::net::{self as page, PrivacyFacts};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Measure what one gradient step of a trained network gives away about every record.
+#[derive(clap::Args, Debug, Clone)]
+pub(crate) struct Args {
+    /// A folder that `net train` left: network.json, model.safetensors and, where there is one, training.json
+    #[arg(long, value_name = "DIR")]
+    model: PathBuf,
+    /// The training records: a folder, two idx files (images, labels), or a safetensors file with x and y
+    #[arg(long, required = true, num_args = 1.., value_name = "PATH")]
+    data: Vec<PathBuf>,
+    /// Use only the first records of --data
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+    /// How many records to measure, drawn by the seed, or `all`
+    #[arg(long, value_name = "N|all", default_value = "1000")]
+    records: String,
+    /// The trace of the information: `exact`, a number of random probes, or `skip`
+    #[arg(long, value_name = "exact|PROBES|skip", default_value = "10")]
+    trace: String,
+    /// Measure η and JacSens too (Lanczos: the most costly part)
+    #[arg(long)]
+    eta: bool,
+    /// Measure PLIS too, and draw its maps
+    #[arg(long)]
+    plis: bool,
+    /// Draw PLIS over squares of so many pixels instead of every pixel
+    #[arg(long, value_name = "PIXELS", requires = "plis")]
+    grid: Option<usize>,
+    /// Whether the label is part of the secret [default: as in training, else public]
+    #[arg(long, value_enum)]
+    label: Option<LabelArg>,
+    #[command(flatten)]
+    release: ReleaseArgs,
+    /// Another model (for example one trained in the open): its PLIS maps beside this one's
+    #[arg(long, value_name = "DIR", requires = "plis")]
+    compare: Option<PathBuf>,
+    /// Points that were not trained on: are they out of distribution?
+    #[arg(long, num_args = 1.., value_name = "PATH")]
+    score: Vec<PathBuf>,
+    /// Scale values to (x − mean)/sd [default: as in training, else not]
+    #[arg(long, value_name = "MEAN,SD", allow_hyphen_values = true)]
+    normalize: Option<String>,
+    /// No pictures of records on the page
+    #[arg(long)]
+    no_pictures: bool,
+    /// Seed of probes and of the choice of records [default: drawn from the system, and printed]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Folder for audit.json, records.parquet and report.html
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Format of the table of records
+    #[arg(long, value_enum, default_value_t = FormatArg::Parquet)]
+    format: FormatArg,
+    /// Print audit.json to stdout, and nothing else there
+    #[arg(long)]
+    json: bool,
+    /// No remarks and no progress on stderr
+    #[arg(long, short)]
+    quiet: bool,
+    /// Number of threads [default: all cores]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+}
+
+/// Records measured between two looks at Ctrl-C.
+const CHUNK: usize = 128;
+
+/// What is measured, of every record.
+pub(super) struct What {
+    /// Under the clip and the noise of the release.
+    pub(super) released: Measure,
+    /// Nothing clipped, under the same noise: PLIS and JacSens as the papers define them.
+    pub(super) plain: Option<Measure>,
+    /// Whether clip and noise were chosen.
+    pub(super) chosen: bool,
+}
+
+/// One record's measures.
+#[derive(Debug, Clone)]
+pub(super) struct Leak {
+    pub(super) released: RecordLeak,
+    pub(super) plain: Option<RecordLeak>,
+}
+
+/// Runs the command.
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    use_threads(args.threads)?;
+    let model = Model::open(&args.model, "--model")?;
+    let other = args.compare.as_deref().map(|dir| Model::open(dir, "--compare")).transpose()?;
+    let seed = args.seed.unwrap_or_else(random_seed);
+    let what = what(args, &model, seed)?;
+    let groups = map_groups(args, &model.net)?;
+    let folder = args.out.as_deref().map(|dir| Folder::open(dir, records_format(args.format))).transpose()?;
+    let trained_on = model.training.as_ref().map(|t| t.data.normalize);
+    let scale = normalize(args.normalize.as_deref())?.or(trained_on).unwrap_or([0.0, 1.0]);
+    if args.limit == Some(0) {
+        return Err(Failure::flag("--limit", "0: expected at least 1"));
+    }
+    let reading = Reading { flag: "--data", part: Part::Train, normalize: scale, limit: args.limit };
+    let mut source = Source::read(&args.data, reading)?;
+    let data = source.take_data(&model.net)?;
+    let ids = choose(&args.records, data.len(), seed)?;
+    let points = match args.score.is_empty() {
+        true => None,
+        false => Some(points(args, &model.net, scale)?),
+    };
+    let point_ids = points.as_ref().map_or(Ok(Vec::new()), |p| choose(&args.records, p.data.len(), seed))?;
+
+    if args.seed.is_none() && !args.quiet && !args.json {
+        eprintln!("seed {seed} (drawn; give it with --seed to repeat this audit)");
+    }
+    let passes = ids.len() * (1 + usize::from(other.is_some())) + point_ids.len();
+    let watch = Watch::start(args.quiet || args.json, passes as u64, " records")?;
+    let mut done = 0;
+    let leaks = leaks(&model.net, &data, &ids, &what, &watch, &mut done)?;
+    let other = match other {
+        Some(other) => {
+            data.check(&other.net).map_err(|e| Failure::flag("--compare", e))?;
+            // the same noise for both; only what nobody clipped is compared
+            let plain = What { released: skip(&what.released), ..self::what(args, &model, seed)? };
+            let leaks = self::leaks(&other.net, &data, &ids, &plain, &watch, &mut done)?;
+            Some(Other { model: other, leaks })
+        }
+        None => None,
+    };
+    let scored = match points {
+        Some(p) => {
+            let leaks = self::leaks(&model.net, &p.data, &point_ids, &what, &watch, &mut done)?;
+            Some(Scored { leaks, ..p })
+        }
+        None => None,
+    };
+    drop(watch);
+
+    let found =
+        Found { model: &model, source: &source, data: &data, what: &what, leaks, other, scored, scale, seed };
+    let audit = assemble::audit(&found);
+    let mut written = Vec::new();
+    if let Some(folder) = &folder {
+        let pictures = match args.no_pictures {
+            true => page::Pictures::default(),
+            false => assemble::pictures(&found, &audit, groups.as_deref())?,
+        };
+        written = assemble::tables(&found, folder, records_format(args.format))?;
+        for (name, text) in
+            [("audit.json", page::to_json(&audit)), ("report.html", page::page(&audit, &pictures))]
+        {
+            write(&folder.path().join(name), text.as_bytes())?;
+            written.insert(0, folder.path().join(name));
+        }
+    }
+    print(&if args.json { page::to_json(&audit) } else { page::summary(&audit) });
+    if !args.quiet && !args.json {
+        written.iter().for_each(|p| eprintln!("wrote {}", p.display()));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The measure without its costly parts.
+fn skip(m: &Measure) -> Measure {
+    Measure { trace: Trace::Skip, eta: None, plis: Plis::Skip, ..m.clone() }
+}
+
+fn what(args: &Args, model: &Model, seed: u64) -> Result<What> {
+    let trained = model.training.as_ref().and_then(|t| t.privacy.as_ref());
+    let (clip, sigma) = (args.release.clip()?, args.release.sigma()?);
+    let chosen = sigma.is_some() || trained.is_some();
+    let clip = clip.or_else(|| trained.map(trained_clip)).unwrap_or(Clip::None);
+    let sigma = sigma.or(trained.map(|p| p.sigma)).unwrap_or(1.0);
+    let trace = match args.trace.as_str() {
+        "exact" => Trace::Exact,
+        "skip" => Trace::Skip,
+        text => match text.parse::<usize>() {
+            Ok(probes) if probes >= 2 => Trace::Estimate { probes, probe: Probe::Rademacher },
+            _ => {
+                let message = format!("`{text}`: expected exact, skip, or a number of probes from 2");
+                return Err(Failure::flag("--trace", message));
+            }
+        },
+    };
+    let label = match (args.label, &model.training) {
+        (Some(LabelArg::Secret), _) => Label::Secret,
+        (Some(LabelArg::Public), _) => Label::Public,
+        (None, Some(t)) if t.label_secret => Label::Secret,
+        (None, _) => Label::Public,
+    };
+    let eta = args.eta.then(Spectral::default);
+    let plis = if args.plis { Plis::Record } else { Plis::Skip };
+    let released = Measure { label, trace, eta, plis: plis.clone(), ..Measure::new(clip, sigma, seed) };
+    let plain = (args.eta || args.plis).then(|| Measure {
+        clip: Clip::None,
+        sigma: released.noise(),
+        trace: Trace::Skip,
+        plis,
+        ..released.clone()
+    });
+    Ok(What { released, plain, chosen })
+}
+
+fn trained_clip(p: &PrivacyFacts) -> Clip {
+    match p.clip_kind.as_str() {
+        "gelu" => Clip::Gelu { bound: p.clip },
+        "none" => Clip::None,
+        _ => Clip::Hard { bound: p.clip },
+    }
+}
+
+/// The records to measure, ascending.
+fn choose(records: &str, n: usize, seed: u64) -> Result<Vec<usize>> {
+    let wanted = match records {
+        "all" => n,
+        text => match text.parse::<usize>() {
+            Ok(k) if k > 0 => k.min(n),
+            _ => {
+                return Err(Failure::flag(
+                    "--records",
+                    format!("`{text}`: expected a number from 1, or all"),
+                ));
+            }
+        },
+    };
+    let mut ids = match wanted == n {
+        true => (0..n).collect(),
+        false => Generator::new(seed, Purpose::Sampling, 0).permutation(n),
+    };
+    ids.truncate(wanted);
+    ids.sort_unstable();
+    Ok(ids)
+}
+
+fn leaks(
+    net: &Network<f32>,
+    data: &Data<f32>,
+    ids: &[usize],
+    what: &What,
+    watch: &Watch,
+    done: &mut u64,
+) -> Result<Vec<Leak>> {
+    let mut out = Vec::with_capacity(ids.len());
+    for chunk in ids.chunks(CHUNK) {
+        if watch.stopped() {
+            return Err(Failure::Interrupted);
+        }
+        let released = measure(net, data, chunk, &what.released)?;
+        let plain = what.plain.as_ref().map(|m| measure(net, data, chunk, m)).transpose()?;
+        let mut plain = plain.map(Vec::into_iter);
+        out.extend(released.into_iter().map(|released| {
+            let plain = plain.as_mut().and_then(Iterator::next);
+            Leak { released, plain }
+        }));
+        *done += chunk.len() as u64;
+        watch.at(*done, String::new);
+    }
+    Ok(out)
+}
+
+/// Groups of pixels of the maps; every pixel on its own without --grid, and none where records are no images.
+fn map_groups(args: &Args, net: &Network<f32>) -> Result<Option<Vec<u32>>> {
+    match (args.plis, net.input(), args.grid) {
+        (true, Shape::Image(_), size) => {
+            Ok(Some(grid(net.input(), size.unwrap_or(1)).map_err(|e| Failure::flag("--grid", e))?))
+        }
+        (true, Shape::Vector(_), Some(_)) => {
+            Err(Failure::flag("--grid", "records are no images: leave it out"))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Points to score; without labels the network's own answers stand in.
+fn points(args: &Args, net: &Network<f32>, scale: [f64; 2]) -> Result<Scored> {
+    let reading = Reading { flag: "--score", part: Part::Test, normalize: scale, limit: None };
+    let mut source = Source::read(&args.score, reading)?;
+    let labelled = source.labelled();
+    let data = match (labelled, net.loss()) {
+        (true, _) => source.take_data(net)?,
+        (false, Loss::SquaredError) => {
+            return Err(Failure::flag("--score", "the network predicts values: give their targets as y"));
+        }
+        (false, Loss::SoftmaxCrossEntropy | Loss::BinaryCrossEntropy) => {
+            let all: Vec<usize> = (0..source.len()).collect();
+            let cheap = skip(&Measure::new(Clip::None, 1.0, 0));
+            let mut answers = vec![0; source.len()];
+            for class in 0..net.outputs().max(2) as u32 {
+                let data = source.as_class(net, class)?;
+                let right = measure(net, &data, &all, &cheap)?;
+                right.iter().filter(|r| r.right).for_each(|r| answers[r.record] = class);
+            }
+            source.with_classes(net, &answers)?
+        }
+    };
+    Ok(Scored { files: source.files, range: source.range, labelled, data, leaks: Vec::new() })
+}

@@ -1,0 +1,130 @@
+//! Networks by name or file, and models in the folders that `net train` leaves.
+
+use crate::{Failure, Result};
+use leakscope_net::{NetSpec, Network, Shape, preset, tensors::Tensors};
+use leakscope_report::net::{NetworkFacts, TRAINING_SCHEMA, Training};
+use std::path::Path;
+
+/// The weights of a model folder.
+pub(super) const WEIGHTS: &str = "model.safetensors";
+/// The network of a model folder.
+pub(super) const NETWORK: &str = "network.json";
+/// The run of a model folder.
+pub(super) const TRAINING: &str = "training.json";
+
+/// A trained model.
+#[derive(Debug)]
+pub(super) struct Model {
+    /// The network with its weights.
+    pub(super) net: Network<f32>,
+    /// What it is called.
+    pub(super) name: String,
+    /// The run that made it, where it is known.
+    pub(super) training: Option<Training>,
+}
+
+fn read_text(path: &Path) -> Result<String> {
+    std::fs::read_to_string(path)
+        .map_err(|e| Failure::Message(format!("cannot read {}: {e}", path.display())))
+}
+
+fn named<E: std::fmt::Display>(path: &Path) -> impl Fn(E) -> Failure + '_ {
+    move |e| Failure::Message(format!("{}: {e}", path.display()))
+}
+
+/// Loads weights into a network.
+pub(super) fn load_weights(net: &mut Network<f32>, path: &Path) -> Result<()> {
+    let bytes =
+        std::fs::read(path).map_err(|e| Failure::Message(format!("cannot read {}: {e}", path.display())))?;
+    let file = Tensors::from_bytes(&bytes).map_err(named(path))?;
+    net.load_tensors(&file).map_err(named(path))
+}
+
+impl Model {
+    /// Opens a model folder.
+    pub(super) fn open(folder: &Path, flag: &str) -> Result<Self> {
+        if !folder.is_dir() {
+            let message =
+                format!("{} is no folder: name one that `leakscope net train --out` left", folder.display());
+            return Err(Failure::flag(flag, message));
+        }
+        let network = folder.join(NETWORK);
+        let spec = NetSpec::from_json(&read_text(&network)?).map_err(named(&network))?;
+        let mut net = Network::new(spec, 0).map_err(named(&network))?;
+        load_weights(&mut net, &folder.join(WEIGHTS))?;
+        let training = folder.join(TRAINING);
+        let training = if training.is_file() { Some(read_training(&training)?) } else { None };
+        let name = folder.file_name().map_or_else(|| "model".into(), |n| n.to_string_lossy().into_owned());
+        Ok(Self { net, name, training })
+    }
+
+    /// The facts of the network, by the name it was trained under.
+    pub(super) fn facts(&self) -> NetworkFacts {
+        let name = self.training.as_ref().map_or(self.name.as_str(), |t| t.network.name.as_str());
+        facts(&self.net, name)
+    }
+}
+
+fn read_training(path: &Path) -> Result<Training> {
+    let json: serde_json::Value = serde_json::from_str(&read_text(path)?).map_err(named(path))?;
+    match json.get("schema").and_then(|s| s.as_str()) {
+        Some(TRAINING_SCHEMA) => serde_json::from_value(json).map_err(named(path)),
+        other => {
+            let found = other.unwrap_or("none");
+            Err(Failure::Message(format!(
+                "{}: its schema is {found}, expected {TRAINING_SCHEMA}",
+                path.display()
+            )))
+        }
+    }
+}
+
+/// The network that was asked for: a preset for records of a shape, or a file.
+pub(super) fn spec(network: &str, shape: Shape, outputs: usize) -> Result<NetSpec> {
+    if preset::PRESETS.contains(&network) {
+        return Ok(preset::preset(network, shape, outputs)?);
+    }
+    let path = Path::new(network);
+    if !path.is_file() {
+        let known = preset::PRESETS.join(", ");
+        let message = format!("`{network}` is neither a file nor one of {known}");
+        return Err(Failure::flag("--network", message));
+    }
+    NetSpec::from_json(&read_text(path)?).map_err(named(path))
+}
+
+/// Freezes layers by their positions.
+pub(super) fn freeze(spec: &mut NetSpec, layers: &[usize]) -> Result<()> {
+    let count = spec.layers.len();
+    for &at in layers {
+        match spec.layers.get_mut(at) {
+            Some(layer) => layer.set_frozen(true),
+            None => {
+                let message = format!(
+                    "there is no layer {at}: the network has layers 0 to {}",
+                    count.saturating_sub(1)
+                );
+                return Err(Failure::flag("--freeze", message));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What a network is called on pages: the preset, or the file without its folder.
+pub(super) fn name_of(network: &str) -> String {
+    Path::new(network).file_name().map_or_else(|| network.to_owned(), |n| n.to_string_lossy().into_owned())
+}
+
+/// A network as a page shows it.
+pub(super) fn facts(net: &Network<f32>, name: &str) -> NetworkFacts {
+    let loss = serde_json::to_value(net.loss()).ok().and_then(|v| v.as_str().map(str::to_owned));
+    NetworkFacts {
+        name: name.to_owned(),
+        parameters: net.parameter_count() as u64,
+        trained: net.trained().iter().filter(|t| **t).count() as u64,
+        input: net.input().dims().into_iter().map(|d| d as u64).collect(),
+        outputs: net.outputs() as u64,
+        loss: loss.unwrap_or_default(),
+    }
+}

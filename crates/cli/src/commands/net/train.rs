@@ -1,0 +1,290 @@
+//! `leakscope net train`: a network, in private where there is noise.
+
+use super::data::{Part, Reading, Source, test_beside};
+use super::run::{Plan, Run, train};
+use super::{ReleaseArgs, account, model, normalize, random_seed, records_format, use_threads};
+use crate::commands::audit::{FormatArg, LabelArg};
+use crate::output::Folder;
+use crate::{Failure, Result};
+use clap::ValueEnum;
+use leakscope_net::{
+    Clip, Network,
+    leak::Label,
+    train::{Optimizer, Privacy, Sampling, Tracking, TrainConfig},
+};
+use leakscope_report::net::Stopped;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Train a network, with DP-SGD where there is noise.
+#[derive(clap::Args, Debug, Clone)]
+pub(crate) struct Args {
+    /// A folder (MNIST's idx files, or train.safetensors), two idx files (images, labels), or a safetensors file with x
+    /// and y
+    #[arg(long, required = true, num_args = 1.., value_name = "PATH")]
+    data: Vec<PathBuf>,
+    /// Measure accuracy on these [default: the test files of the --data folder, else training records]
+    #[arg(long, num_args = 1.., value_name = "PATH")]
+    test: Vec<PathBuf>,
+    /// A preset (linear, mlp, mlp-attack, cnn-mnist, cnn-cifar) or a network file in JSON
+    #[arg(long, value_name = "NAME|FILE")]
+    network: String,
+    /// Outputs of a preset [default: one more than the largest class; 1 is one output for two classes]
+    #[arg(long, value_name = "K")]
+    outputs: Option<usize>,
+    /// Passes over the data
+    #[arg(long, value_name = "N", conflicts_with = "steps", allow_negative_numbers = true)]
+    epochs: Option<f64>,
+    /// Steps
+    #[arg(long, value_name = "N")]
+    steps: Option<u64>,
+    /// Records in a batch; with Poisson sampling the expected number
+    #[arg(long, value_name = "N", default_value_t = 256.0, allow_negative_numbers = true)]
+    batch: f64,
+    /// Learning rate
+    #[arg(long, value_name = "RATE", default_value_t = 0.1, allow_negative_numbers = true)]
+    lr: f64,
+    /// Momentum of SGD
+    #[arg(long, value_name = "MU", default_value_t = 0.9, allow_negative_numbers = true)]
+    momentum: f64,
+    /// Adam instead of SGD
+    #[arg(long)]
+    adam: bool,
+    #[command(flatten)]
+    release: ReleaseArgs,
+    /// δ of the privacy statement
+    #[arg(long, value_name = "D", default_value_t = 1e-5, allow_negative_numbers = true)]
+    delta: f64,
+    /// How batches are drawn
+    #[arg(long, value_enum, default_value_t = SamplingArg::Poisson)]
+    sampling: SamplingArg,
+    /// Weight decay
+    #[arg(long, value_name = "W", default_value_t = 0.0, allow_negative_numbers = true)]
+    weight_decay: f64,
+    /// Positions of layers (counted from 0) whose parameters stay as they are
+    #[arg(long, value_name = "LAYER,…", value_delimiter = ',')]
+    freeze: Vec<usize>,
+    /// Start from these weights, taken to be public (safetensors)
+    #[arg(long, value_name = "FILE")]
+    pretrain: Option<PathBuf>,
+    /// Keep what records give away at every step: of those drawn (unbiased) or of every one
+    #[arg(long, value_enum, value_name = "WHICH", num_args = 0..=1, default_missing_value = "drawn")]
+    track: Option<TrackArg>,
+    /// Random probes of each trace that --track keeps
+    #[arg(long, value_name = "N", default_value_t = 4, requires = "track")]
+    probes: usize,
+    /// Whether the label is part of the secret that --track keeps account of
+    #[arg(long, value_enum, default_value_t = LabelArg::Public)]
+    label: LabelArg,
+    /// Write a checkpoint after every so many steps [default: twenty times in a run, or once an epoch]
+    #[arg(long, value_name = "STEPS")]
+    checkpoint_every: Option<u64>,
+    /// Go on from the checkpoint in --out, with the same settings and any number of steps
+    #[arg(long)]
+    resume: bool,
+    /// Seed of everything random [default: drawn from the system, and printed]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Use only the first records
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+    /// Scale values to (x − mean)/sd; bytes are divided by 255 first. MNIST: 0.1307,0.3081
+    #[arg(long, value_name = "MEAN,SD", allow_hyphen_values = true)]
+    normalize: Option<String>,
+    /// Folder for model.safetensors, network.json, training.json, records.parquet, report.html and the checkpoint
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Format of the table of records
+    #[arg(long, value_enum, default_value_t = FormatArg::Parquet)]
+    format: FormatArg,
+    /// Print training.json to stdout, and nothing else there
+    #[arg(long)]
+    json: bool,
+    /// No remarks and no progress on stderr
+    #[arg(long, short)]
+    quiet: bool,
+    /// Number of threads [default: all cores]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+}
+
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+enum SamplingArg {
+    /// Every record with the same probability, independently: what accountants assume
+    Poisson,
+    /// Fixed batches from a shuffled order; no amplification is claimed
+    Shuffle,
+}
+
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+enum TrackArg {
+    /// Those drawn, weighted by 1/q
+    Drawn,
+    /// All of them, at the cost of a pass over the data a step
+    Every,
+}
+
+/// Runs the command.
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    use_threads(args.threads)?;
+    check(args)?;
+    let privacy = privacy(args)?;
+    let scale = normalize(args.normalize.as_deref())?.unwrap_or([0.0, 1.0]);
+    let folder = Folder::open(&args.out, records_format(args.format))?;
+    let resumed = if args.resume { Some(Run::read_checkpoint(folder.path())?) } else { None };
+    let stored = resumed.as_ref().map(|r| r.seed);
+    let seed = args.seed.or(stored).unwrap_or_else(random_seed);
+
+    let reading = Reading { flag: "--data", part: Part::Train, normalize: scale, limit: args.limit };
+    let mut source = Source::read(&args.data, reading)?;
+    let outputs = match args.outputs {
+        Some(0) => return Err(Failure::flag("--outputs", "0: expected at least 1")),
+        Some(k) => k,
+        None => source.outputs().unwrap_or(1),
+    };
+    let mut spec = model::spec(&args.network, source.shape, outputs)?;
+    model::freeze(&mut spec, &args.freeze)?;
+    let mut net = Network::<f32>::new(spec, seed)?;
+    if let Some(weights) = &args.pretrain {
+        model::load_weights(&mut net, weights)?;
+    }
+    let data = source.take_data(&net)?;
+    let test_files = if args.test.is_empty() { test_beside(&args.data) } else { Some(args.test.clone()) };
+    let test = match &test_files {
+        Some(files) => {
+            let reading = Reading { flag: "--test", part: Part::Test, normalize: scale, limit: None };
+            Some(Source::read(files, reading)?.take_data(&net)?)
+        }
+        None => None,
+    };
+
+    let config = config(args, privacy, data.len(), seed)?;
+    let plan = plan(args, data.len(), folder.path().to_path_buf())?;
+    if args.seed.is_none() && stored.is_none() && !args.quiet && !args.json {
+        eprintln!("seed {seed} (drawn; give it with --seed to repeat this run)");
+    }
+    let ended = train(net, &data, test.as_ref(), config, &plan, resumed)?;
+    let facts = account::Facts {
+        name: model::name_of(&args.network),
+        files: source.files.clone(),
+        normalize: scale,
+        test_records: test.as_ref().map(|t| t.len() as u64),
+        pretrained: args.pretrain.is_some(),
+    };
+    account::finish(
+        &ended,
+        &data,
+        &facts,
+        &plan,
+        &folder,
+        records_format(args.format),
+        args.json,
+        args.quiet,
+    )?;
+    match (ended.stopped, ended.failure) {
+        (Stopped::Finished, _) => Ok(ExitCode::SUCCESS),
+        (Stopped::Interrupted, _) => {
+            let (at, of) = (ended.run.steps(), plan.steps);
+            eprintln!("stopped after step {at} of {of}; go on with --resume");
+            Ok(ExitCode::from(130))
+        }
+        (Stopped::Diverged, failure) => {
+            let (why, at, kept) = (failure.unwrap_or_default(), ended.run.steps(), folder.path().display());
+            let advice = "lower --lr, or clip gradients";
+            Err(Failure::Message(format!(
+                "{why}; the last good checkpoint and model, of step {at}, are in {kept}: {advice}"
+            )))
+        }
+    }
+}
+
+fn check(args: &Args) -> Result<()> {
+    let positive = |flag: &str, v: f64| match v > 0.0 && v.is_finite() {
+        true => Ok(()),
+        false => Err(Failure::flag(flag, format!("{v}: expected a positive number"))),
+    };
+    positive("--batch", args.batch)?;
+    positive("--lr", args.lr)?;
+    if let Some(epochs) = args.epochs {
+        positive("--epochs", epochs)?;
+    }
+    if !(0.0..1.0).contains(&args.momentum) {
+        return Err(Failure::flag("--momentum", format!("{}: expected at least 0, below 1", args.momentum)));
+    }
+    if !(args.delta > 0.0 && args.delta < 1.0) {
+        return Err(Failure::flag("--delta", format!("{}: expected between 0 and 1", args.delta)));
+    }
+    for (flag, value) in [("--checkpoint-every", args.checkpoint_every), ("--steps", args.steps)] {
+        if value == Some(0) {
+            return Err(Failure::flag(flag, "0: expected at least 1"));
+        }
+    }
+    if args.limit == Some(0) {
+        return Err(Failure::flag("--limit", "0: expected at least 1"));
+    }
+    Ok(())
+}
+
+/// Clipping and noise, or neither.
+fn privacy(args: &Args) -> Result<Option<Privacy>> {
+    match (args.release.sigma()?, args.release.clip()?) {
+        (Some(_), Some(Clip::None)) => Err(Failure::flag(
+            "--clip-kind",
+            "none: without a clip there is no privacy; give --clip, or no --sigma",
+        )),
+        (Some(sigma), clip) => Ok(Some(Privacy { clip: clip.unwrap_or(Clip::Hard { bound: 1.0 }), sigma })),
+        (None, None | Some(Clip::None)) if args.track.is_some() => {
+            Err(Failure::flag("--track", "what records give away is only finite under noise: give --sigma"))
+        }
+        (None, None | Some(Clip::None)) => Ok(None),
+        (None, Some(_)) => Err(Failure::flag("--clip", "give the noise too, for example --sigma 1")),
+    }
+}
+
+fn config(args: &Args, privacy: Option<Privacy>, records: usize, seed: u64) -> Result<TrainConfig> {
+    let n = records as f64;
+    if args.batch > n {
+        return Err(Failure::flag("--batch", format!("{}: there are only {records} records", args.batch)));
+    }
+    let sampling = match args.sampling {
+        SamplingArg::Poisson => Sampling::Poisson { rate: args.batch / n },
+        SamplingArg::Shuffle if args.batch.fract() != 0.0 => {
+            return Err(Failure::flag(
+                "--batch",
+                format!("{}: shuffled batches hold whole records", args.batch),
+            ));
+        }
+        SamplingArg::Shuffle => Sampling::Shuffle { batch: args.batch as usize },
+    };
+    let probes = args.probes;
+    Ok(TrainConfig {
+        optimizer: if args.adam { Optimizer::adam() } else { Optimizer::Sgd { momentum: args.momentum } },
+        learning_rate: args.lr,
+        weight_decay: args.weight_decay,
+        sampling,
+        privacy,
+        tracking: match args.track {
+            None => Tracking::Off,
+            Some(TrackArg::Drawn) => Tracking::Drawn { probes },
+            Some(TrackArg::Every) => Tracking::Every { probes },
+        },
+        label: match args.label {
+            LabelArg::Secret => Label::Secret,
+            LabelArg::Public => Label::Public,
+        },
+        delta: args.delta,
+        seed,
+    })
+}
+
+fn plan(args: &Args, records: usize, folder: PathBuf) -> Result<Plan> {
+    let epoch = (records as f64 / args.batch).round().max(1.0) as u64;
+    let steps = match (args.steps, args.epochs) {
+        (Some(steps), _) => steps,
+        // `as` saturates
+        (None, epochs) => ((epochs.unwrap_or(1.0) * records as f64 / args.batch).round() as u64).max(1),
+    };
+    let report_every = epoch.min(steps.div_ceil(20)).max(1);
+    let checkpoint_every = args.checkpoint_every.unwrap_or(report_every);
+    Ok(Plan { steps, report_every, checkpoint_every, folder, quiet: args.quiet || args.json })
+}

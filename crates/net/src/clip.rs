@@ -1,0 +1,133 @@
+//! How a gradient is made short before it is released: `clip(g) = s(n) g`, `n = ‖g‖`.
+//!
+//! Its Jacobian is `D = s I + (s'/n) g gᵀ`, symmetric, so everything about the clipped gradient follows from three
+//! numbers of the unclipped one, `n`, `g·ġ`, `‖ġ‖²` (MATHS §5.1).
+
+use crate::error::{Result, check};
+use serde::{Deserialize, Serialize};
+
+/// The way gradients are clipped.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Clip {
+    /// Not at all: `s = 1`.
+    None,
+    /// `s = min(1, C/n)`. Not differentiable at n = C, where the derivative from below is taken.
+    Hard {
+        /// C.
+        bound: f64,
+    },
+    /// `s = 1/(GELU(n/C − 1) + 1)`: differentiable, norm at most [`GELU_OVERSHOOT`] C (Edmunds §2.2, Guo 2022).
+    Gelu {
+        /// C.
+        bound: f64,
+    },
+}
+
+/// The largest value of `r/(GELU(r − 1) + 1)`, 1.1152189… at r = 1.5487, rounded up. The papers round it *down*, to
+/// 1.115, which is no bound.
+pub const GELU_OVERSHOOT: f64 = 1.115_219;
+
+impl Clip {
+    /// Checks the bound.
+    pub fn check(self) -> Result<()> {
+        match self {
+            Self::None => Ok(()),
+            Self::Hard { bound } | Self::Gelu { bound } => {
+                check(bound > 0.0 && bound.is_finite(), "the clipping bound C", bound, "positive and finite")
+            }
+        }
+    }
+
+    /// C, the unit of the noise: noise of multiplier σ has standard deviation σC. 1 where nothing is clipped.
+    pub fn unit(self) -> f64 {
+        match self {
+            Self::None => 1.0,
+            Self::Hard { bound } | Self::Gelu { bound } => bound,
+        }
+    }
+
+    /// The longest gradient that can come out; absent where nothing is clipped. This, not C, is the sensitivity.
+    pub fn longest(self) -> Option<f64> {
+        match self {
+            Self::None => None,
+            Self::Hard { bound } => Some(bound),
+            Self::Gelu { bound } => Some(GELU_OVERSHOOT * bound),
+        }
+    }
+
+    /// `s(n)` and `s'(n)`.
+    pub fn factor(self, norm: f64) -> (f64, f64) {
+        match self {
+            Self::None => (1.0, 0.0),
+            Self::Hard { bound } if norm <= bound => (1.0, 0.0),
+            Self::Hard { bound } => (bound / norm, -bound / (norm * norm)),
+            Self::Gelu { bound } => {
+                let h = norm / bound - 1.0;
+                let cdf = 0.5 * (1.0 + crate::Real::erf(h * std::f64::consts::FRAC_1_SQRT_2));
+                let pdf = (-0.5 * h * h).exp() * 0.398_942_280_401_432_7;
+                let s = 1.0 / (h * cdf + 1.0);
+                (s, -s * s * (cdf + h * pdf) / bound)
+            }
+        }
+    }
+}
+
+/// The clip of one record: `s`, and the two numbers that its Jacobian needs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Clipped {
+    pub(crate) s: f64,
+    /// `2 s s'/n + s'²`, so that `D² = s² I + this · g gᵀ`.
+    pub(crate) bend: f64,
+    /// `s + n s'`: the derivative of the clipped norm.
+    pub(crate) slope: f64,
+}
+
+impl Clipped {
+    pub(crate) fn new(clip: Clip, norm: f64) -> Self {
+        let (s, s1) = clip.factor(norm);
+        let bend = if norm > 0.0 { 2.0 * s * s1 / norm + s1 * s1 } else { 0.0 };
+        Self { s, bend, slope: s + norm * s1 }
+    }
+
+    /// `‖D ġ‖²` from `g·ġ` and `‖ġ‖²`.
+    pub(crate) fn square(&self, cross: f64, square: f64) -> f64 {
+        (self.s * self.s * square + self.bend * cross * cross).max(0.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_smooth_clip_stays_below_its_stated_norm_and_reaches_it() {
+        let clip = Clip::Gelu { bound: 2.0 };
+        let longest =
+            (1..100_000).map(|i| f64::from(i) * 1e-4).map(|n| n * clip.factor(n).0).fold(0.0, f64::max);
+        assert!(longest <= GELU_OVERSHOOT * 2.0 && longest > 1.115_218 * 2.0, "{longest}");
+    }
+
+    #[test]
+    fn the_derivative_is_that_of_the_factor() {
+        for clip in [Clip::Hard { bound: 1.3 }, Clip::Gelu { bound: 1.3 }, Clip::None] {
+            for n in [0.2, 1.0, 1.7, 5.0, 30.0] {
+                let h = 1e-5;
+                let fd = (clip.factor(n + h).0 - clip.factor(n - h).0) / (2.0 * h);
+                assert!((clip.factor(n).1 - fd).abs() < 1e-9, "{clip:?} {n}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_bound_that_is_no_bound_is_refused() {
+        for bound in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert!(Clip::Hard { bound }.check().is_err());
+            assert!(Clip::Gelu { bound }.check().is_err());
+        }
+        assert_eq!(
+            Clip::Gelu { bound: 1.0 }.factor(0.0).0,
+            1.0 / (1.0 - 0.5 * (1.0 - 0.682_689_492_137_086))
+        );
+    }
+}

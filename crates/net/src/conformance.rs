@@ -1,0 +1,277 @@
+//! One suite that every layer and every loss passes, in f64. Oracles: central differences of the loss (gradients)
+//! and of materialised gradients (tangents); everything written on pairs against the arrays it stands for.
+
+use crate::{
+    LayerSpec as L, Loss, NetSpec, Network, Shape,
+    device::Device,
+    random::{Generator, Purpose},
+};
+
+const RECORDS: usize = 3;
+
+struct Case {
+    net: Network<f64>,
+    x: Vec<f64>,
+    y: Vec<f64>,
+    rng: Generator,
+}
+
+fn case(input: &[usize], layers: Vec<L>, loss: Loss, seed: u64) -> Case {
+    let input = match *input {
+        [n] => Shape::Vector([n]),
+        [h, w, c] => Shape::Image([h, w, c]),
+        _ => unreachable!(),
+    };
+    let mut net = Network::<f64>::new(NetSpec { version: 1, input, layers, loss }, seed).unwrap();
+    let mut rng = Generator::new(seed, Purpose::Other, 0);
+    // biases, γ and β away from their starting values
+    let theta: Vec<f64> = net.parameters().iter().map(|t| t + 0.2 * rng.normal()).collect();
+    net.set_parameters(&theta).unwrap();
+    let stats: Vec<(usize, usize)> = net.statistics().map(|(p, m, _)| (p, m.len())).collect();
+    for (p, c) in stats {
+        let mean: Vec<f64> = (0..c).map(|_| 0.3 * rng.normal()).collect();
+        let variance: Vec<f64> = (0..c).map(|_| 0.5 + rng.uniform()).collect();
+        net.set_statistics(p, &mean, &variance).unwrap();
+    }
+    let x = (0..RECORDS * net.input().len()).map(|_| rng.normal()).collect();
+    let k = net.outputs();
+    let y = match loss {
+        Loss::SoftmaxCrossEntropy => {
+            (0..RECORDS * k).map(|i| if i % k == i / k % k { 1.0 } else { 0.0 }).collect()
+        }
+        Loss::BinaryCrossEntropy => (0..RECORDS * k).map(|i| (i % 2) as f64).collect(),
+        Loss::SquaredError => (0..RECORDS * k).map(|_| rng.normal()).collect(),
+    };
+    Case { net, x, y, rng }
+}
+
+/// Losses, all gradients (records × parameters), at given data.
+fn gradients(net: &Network<f64>, x: &[f64], y: &[f64]) -> (Vec<f64>, Vec<Vec<f64>>) {
+    let mut dev = Device::new();
+    let (xb, yb) = (dev.upload(x), dev.upload(y));
+    let primal = net.primal(&mut dev, xb, yb, RECORDS);
+    let g = (0..RECORDS).map(|i| net.materialise(&dev, &primal, None, i)).collect();
+    (primal.losses, g)
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(x, y)| x * y).sum()
+}
+
+fn close(found: f64, expected: f64, scale: f64, tolerance: f64, what: &str) {
+    assert!((found - expected).abs() <= tolerance * scale.max(1e-12), "{what}: {found} against {expected}");
+}
+
+fn norm(a: &[f64]) -> f64 {
+    dot(a, a).sqrt()
+}
+
+/// The derivative from values at −2h, −h, h, 2h: error O(h⁴).
+fn difference(h: f64, f: impl Fn(usize) -> f64) -> f64 {
+    (8.0 * (f(2) - f(1)) - (f(3) - f(0))) / (12.0 * h)
+}
+
+fn conforms(name: &str, mut c: Case) {
+    let mut dev = Device::new();
+    let (d, k, p) = (c.net.input().len(), c.net.outputs(), c.net.parameter_count());
+    let (_, g) = gradients(&c.net, &c.x, &c.y);
+    let trained = c.net.trained();
+
+    // 1. the gradient is the derivative of the loss: along random directions of the trained parameters
+    let theta = c.net.parameters().to_vec();
+    let h = 1e-4;
+    for _ in 0..4 {
+        let v: Vec<f64> = (0..p).map(|i| if trained[i] { c.rng.normal() } else { 0.0 }).collect();
+        let mut at = |s: f64| {
+            let moved: Vec<f64> = theta.iter().zip(&v).map(|(t, v)| t + s * v).collect();
+            c.net.set_parameters(&moved).unwrap();
+            gradients(&c.net, &c.x, &c.y).0
+        };
+        let f = [at(-2.0 * h), at(-h), at(h), at(2.0 * h)];
+        c.net.set_parameters(&theta).unwrap();
+        for i in 0..RECORDS {
+            let fd = difference(h, |j| f[j][i]);
+            close(dot(&g[i], &v), fd, norm(&g[i]) * norm(&v), 1e-7, &format!("{name}: gradient"));
+        }
+        for gi in &g {
+            assert!(
+                gi.iter().zip(&trained).all(|(g, t)| *t || *g == 0.0),
+                "{name}: frozen parameters take no part"
+            );
+        }
+    }
+
+    // 2. norms and weighted sums of pairs are those of the arrays
+    let (xb, yb) = (dev.upload(&c.x), dev.upload(&c.y));
+    let primal = c.net.primal(&mut dev, xb, yb, RECORDS);
+    for (square, g) in primal.square.iter().zip(&g) {
+        close(*square, dot(g, g), dot(g, g), 1e-12, &format!("{name}: norm"));
+    }
+    let weights: Vec<f64> = (0..RECORDS).map(|_| c.rng.normal()).collect();
+    let mut sum = dev.zeros(p);
+    c.net.add_weighted(&mut dev, &primal, &weights, &mut sum);
+    for (j, &s) in dev.download(&sum).iter().enumerate() {
+        let expected: f64 = (0..RECORDS).map(|i| weights[i] * g[i][j]).sum();
+        close(s, expected, 1.0, 1e-11, &format!("{name}: weighted sum"));
+    }
+
+    // 3. tangents with respect to the record and its label, two probes at once
+    let u: Vec<f64> = (0..2 * RECORDS * d).map(|_| c.rng.normal()).collect();
+    let uy: Vec<f64> = (0..2 * RECORDS * k).map(|_| c.rng.normal()).collect();
+    let (ub, uyb) = (dev.upload(&u), dev.upload(&uy));
+    let pass = c.net.tangent(&mut dev, &primal, Some(ub), Some(uyb), true);
+    let mut g_dot = Vec::new();
+    for probe in 0..2 {
+        let at = |s: f64| {
+            let (u, uy) = (&u[probe * RECORDS * d..], &uy[probe * RECORDS * k..]);
+            let x: Vec<f64> = c.x.iter().zip(u).map(|(x, u)| x + s * u).collect();
+            let y: Vec<f64> = c.y.iter().zip(uy).map(|(y, u)| y + s * u).collect();
+            gradients(&c.net, &x, &y).1
+        };
+        let f = [at(-2.0 * h), at(-h), at(h), at(2.0 * h)];
+        for i in 0..RECORDS {
+            let fd: Vec<f64> = (0..p).map(|q| difference(h, |j| f[j][i][q])).collect();
+            let gd = c.net.materialise(&dev, &primal, Some((&pass, probe)), i);
+            let err: Vec<f64> = gd.iter().zip(&fd).map(|(a, b)| a - b).collect();
+            close(norm(&err), 0.0, norm(&gd), 2e-7, &format!("{name}: tangent of the gradient"));
+            let row = probe * RECORDS + i;
+            let scale = norm(&g[i]) * norm(&gd);
+            close(pass.cross[row], dot(&g[i], &gd), scale, 1e-12, &format!("{name}: g·ġ"));
+            close(pass.square[row], dot(&gd, &gd), dot(&gd, &gd), 1e-12, &format!("{name}: ‖ġ‖²"));
+            g_dot.push(gd);
+        }
+    }
+
+    // 4. the adjoint: Jᵀ(αġ + βg)·w = (αġ + βg)·(Jw), ġ of probe 0 alone and w probe 1
+    let ub = dev.upload(&u[..RECORDS * d]);
+    let uyb = dev.upload(&uy[..RECORDS * k]);
+    let one = c.net.tangent(&mut dev, &primal, Some(ub), Some(uyb), true);
+    let alpha: Vec<f64> = (0..RECORDS).map(|_| c.rng.normal()).collect();
+    let beta: Vec<f64> = (0..RECORDS).map(|_| c.rng.normal()).collect();
+    for with_tangent in [true, false] {
+        let alpha = if with_tangent { alpha.clone() } else { vec![0.0; RECORDS] };
+        let (back, label) = c.net.adjoint(&mut dev, &primal, with_tangent.then_some(&one), &alpha, &beta);
+        let (back, label) = (dev.download(&back).to_vec(), dev.download(&label).to_vec());
+        for i in 0..RECORDS {
+            let w = &u[(RECORDS + i) * d..][..d];
+            let wy = &uy[(RECORDS + i) * k..][..k];
+            let found = dot(&back[i * d..][..d], w) + dot(&label[i * k..][..k], wy);
+            let gd = &g_dot[RECORDS + i];
+            let expected = alpha[i] * dot(&g_dot[i], gd) + beta[i] * dot(&g[i], gd);
+            let scale = norm(gd) * (norm(&g_dot[i]) + norm(&g[i]));
+            close(found, expected, scale, 1e-11, &format!("{name}: adjoint"));
+        }
+    }
+}
+
+#[test]
+fn every_layer_conforms() {
+    let ce = Loss::SoftmaxCrossEntropy;
+    let image = |layer: Vec<L>| {
+        let mut all = vec![L::conv(3, 3, 1, 1), L::Tanh];
+        all.extend(layer);
+        all.extend([L::Flatten, L::dense(4)]);
+        all
+    };
+    let vector = |layer: Vec<L>| {
+        let mut all = vec![L::dense(6)];
+        all.extend(layer);
+        all.extend([L::dense(5), L::Tanh, L::dense(4)]);
+        all
+    };
+    let no_bias = |spec: L| match spec {
+        L::Dense { outputs, frozen, .. } => L::Dense { outputs, bias: false, frozen },
+        L::Conv { outputs, kernel, stride, padding, frozen, .. } => {
+            L::Conv { outputs, kernel, stride, padding, bias: false, frozen }
+        }
+        other => other,
+    };
+    let wide =
+        L::Conv { outputs: 7, kernel: [3, 2], stride: [2, 1], padding: [1, 0], bias: true, frozen: false };
+    let padded_pool = L::AveragePool { kernel: [3, 2], stride: [2, 1], padding: [1, 1] };
+    let padded_max = L::MaxPool { kernel: [3, 2], stride: [2, 1], padding: [1, 1] };
+    let cases: Vec<(&str, Vec<usize>, Vec<L>)> = vec![
+        ("dense", vec![5], vec![L::dense(4)]),
+        ("dense without bias", vec![5], vec![no_bias(L::dense(3)), L::Tanh, no_bias(L::dense(4))]),
+        ("tanh", vec![5], vector(vec![L::Tanh])),
+        ("relu", vec![5], vector(vec![L::Relu])),
+        ("gelu", vec![5], vector(vec![L::Gelu])),
+        ("sigmoid", vec![5], vector(vec![L::Sigmoid])),
+        ("layer norm", vec![5], vector(vec![L::layer_norm(), L::Tanh])),
+        ("layer norm first", vec![5], vec![L::layer_norm(), L::dense(4)]),
+        ("batch norm", vec![5], vector(vec![L::batch_norm(), L::Tanh])),
+        ("batch norm first", vec![5], vec![L::batch_norm(), L::dense(4)]),
+        // whole form: many positions, few weights
+        ("conv, whole", vec![6, 5, 2], image(vec![])),
+        ("conv without bias", vec![6, 5, 2], vec![no_bias(L::conv(3, 3, 1, 1)), L::Flatten, L::dense(4)]),
+        // Gram form: few positions, many weights
+        ("conv, Gram", vec![6, 5, 2], image(vec![L::conv(8, 4, 2, 1), L::Tanh])),
+        ("conv, Gram, no bias", vec![6, 5, 2], image(vec![no_bias(L::conv(8, 4, 2, 1)), L::Tanh])),
+        ("conv, uneven", vec![6, 5, 2], image(vec![wide, L::Gelu])),
+        ("average pool", vec![6, 5, 2], image(vec![L::average_pool(2, 1)])),
+        ("average pool, padded", vec![6, 5, 2], image(vec![padded_pool])),
+        ("max pool", vec![6, 5, 2], image(vec![L::max_pool(2, 2)])),
+        ("max pool, padded", vec![6, 5, 2], image(vec![padded_max])),
+        ("layer norm of an image", vec![6, 5, 2], image(vec![L::layer_norm(), L::Tanh])),
+        ("batch norm of an image", vec![6, 5, 2], image(vec![L::batch_norm(), L::Tanh])),
+        ("residual", vec![5], vector(vec![L::Residual { layers: vec![L::dense(6), L::Tanh, L::dense(6)] }])),
+        (
+            "residual of an image, nested",
+            vec![6, 5, 2],
+            // layer norm over few channels is sharply curved where they nearly agree: eight of them
+            vec![
+                L::conv(8, 3, 1, 1),
+                L::Residual {
+                    layers: vec![L::conv(8, 3, 1, 1), L::Residual { layers: vec![L::layer_norm(), L::Gelu] }],
+                },
+                L::Flatten,
+                L::dense(4),
+            ],
+        ),
+        ("residual first", vec![5], vec![L::Residual { layers: vec![L::dense(5), L::Tanh] }, L::dense(4)]),
+        (
+            "pool and activation first",
+            vec![6, 5, 2],
+            vec![L::average_pool(2, 1), L::Tanh, L::Flatten, L::dense(4)],
+        ),
+    ];
+    for (seed, (name, input, layers)) in cases.into_iter().enumerate() {
+        conforms(name, case(&input, layers, ce, seed as u64 + 1));
+    }
+}
+
+#[test]
+fn every_loss_conforms() {
+    for (seed, loss) in
+        [Loss::SoftmaxCrossEntropy, Loss::BinaryCrossEntropy, Loss::SquaredError].into_iter().enumerate()
+    {
+        let layers = vec![L::dense(6), L::Tanh, L::dense(3)];
+        conforms(&format!("{loss:?}"), case(&[4], layers, loss, 50 + seed as u64));
+    }
+}
+
+#[test]
+fn frozen_layers_take_no_part() {
+    let mut layers = vec![
+        L::conv(3, 3, 1, 1),
+        L::layer_norm(),
+        L::Tanh,
+        L::Residual { layers: vec![L::conv(3, 3, 1, 1), L::Tanh, L::conv(3, 3, 1, 1)] },
+        L::Flatten,
+        L::dense(6),
+        L::Gelu,
+        L::dense(4),
+    ];
+    layers[0].set_frozen(true);
+    layers[1].set_frozen(true);
+    if let L::Residual { layers } = &mut layers[3] {
+        layers[0].set_frozen(true);
+    }
+    conforms("frozen below", case(&[5, 5, 1], layers.clone(), Loss::SoftmaxCrossEntropy, 60));
+    layers[3].set_frozen(true);
+    layers[5].set_frozen(true);
+    conforms("all but the last frozen", case(&[5, 5, 1], layers.clone(), Loss::SoftmaxCrossEntropy, 61));
+    layers[7].set_frozen(true);
+    layers[5].set_frozen(false);
+    conforms("the last frozen", case(&[5, 5, 1], layers, Loss::SoftmaxCrossEntropy, 62));
+}

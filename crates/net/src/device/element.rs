@@ -1,0 +1,157 @@
+//! Element by element. Operands shorter than the output repeat.
+
+use super::{Buf, Device, View};
+use crate::{Activation, Real, real::vectorised};
+
+impl<T: Real> Device<T> {
+    /// `z ← φ(z)`, `first ← φ'(z)`, `second ← φ''(z)`.
+    pub(crate) fn activate(&self, kind: Activation, z: &mut Buf<T>, first: &mut Buf<T>, second: &mut Buf<T>) {
+        let (z, d1, d2) = (&mut z.data[..], &mut first.data[..], &mut second.data[..]);
+        match kind {
+            Activation::Tanh => map3(z, d1, d2, |x| {
+                let y = x.tanh();
+                let d = T::ONE - y * y;
+                (y, d, -(y + y) * d)
+            }),
+            Activation::Sigmoid => map3(z, d1, d2, |x| {
+                // s(x) = (1 + tanh(x/2))/2 loses digits far left; e^{−|x|} does not
+                let e = (-x.abs()).exp();
+                let big = T::ONE / (T::ONE + e);
+                let y = if x < T::ZERO { e * big } else { big };
+                let d = e * big * big;
+                let sign = if x < T::ZERO { T::ONE } else { -T::ONE };
+                (y, d, sign * d * (T::ONE - e) * big)
+            }),
+            Activation::Relu => map3(z, d1, d2, |x| {
+                let d = if x > T::ZERO { T::ONE } else { T::ZERO };
+                // NaN must not turn into 0
+                (if x <= T::ZERO { T::ZERO } else { x }, d, T::ZERO)
+            }),
+            Activation::Gelu => map3(z, d1, d2, |x| {
+                let half = T::from_f64(0.5);
+                let cdf = half * (T::ONE + (x * T::from_f64(std::f64::consts::FRAC_1_SQRT_2)).erf());
+                let pdf = T::from_f64(0.398_942_280_401_432_7) * (-half * x * x).exp();
+                (x * cdf, cdf + x * pdf, pdf * (T::ONE + T::ONE - x * x))
+            }),
+        }
+    }
+
+    /// `x ← x ⊙ y`.
+    pub(crate) fn mul(&self, x: &mut Buf<T>, y: View<'_, T>) {
+        chunks(&mut x.data, y.0.len(), |x| {
+            vectorised(
+                #[inline(always)]
+                || x.iter_mut().zip(y.0).for_each(|(x, &y)| *x *= y),
+            );
+        });
+    }
+
+    /// `x ← x + y`.
+    pub(crate) fn add(&self, x: &mut Buf<T>, y: View<'_, T>) {
+        chunks(&mut x.data, y.0.len(), |x| {
+            vectorised(
+                #[inline(always)]
+                || x.iter_mut().zip(y.0).for_each(|(x, &y)| *x += y),
+            );
+        });
+    }
+
+    /// `out ← out ⊙ d + e ⊙ x`, with `d` and `e` of one length: the tangent of an activation's backward pass.
+    pub(crate) fn mul_add(&self, out: &mut Buf<T>, d: View<'_, T>, e: View<'_, T>, x: View<'_, T>) {
+        let len = d.0.len();
+        if len == 0 {
+            return;
+        }
+        for (out, x) in out.data.chunks_exact_mut(len).zip(x.0.chunks_exact(len)) {
+            let (d, e) = (&d.0[..len], &e.0[..len]);
+            vectorised(
+                #[inline(always)]
+                || {
+                    for i in 0..len {
+                        out[i] = out[i] * d[i] + e[i] * x[i];
+                    }
+                },
+            );
+        }
+    }
+
+    /// `out ← out + x ⊙ y`; both operands repeat.
+    pub(crate) fn add_product(&self, out: &mut Buf<T>, x: View<'_, T>, y: View<'_, T>) {
+        let len = x.0.len().min(y.0.len());
+        if len == 0 {
+            return;
+        }
+        let (xs, ys) = (x.0.chunks_exact(len).cycle(), y.0.chunks_exact(len).cycle());
+        for ((out, x), y) in out.data.chunks_exact_mut(len).zip(xs).zip(ys) {
+            vectorised(
+                #[inline(always)]
+                || out.iter_mut().zip(x).zip(y).for_each(|((o, &x), &y)| *o += x * y),
+            );
+        }
+    }
+
+    /// Every row of `x` becomes the vector `v`.
+    pub(crate) fn set_rows(&self, x: &mut Buf<T>, v: View<'_, T>) {
+        for row in x.data.chunks_exact_mut(v.0.len().max(1)) {
+            row.iter_mut().zip(v.0).for_each(|(r, &v)| *r = v);
+        }
+    }
+
+    /// `out ← scale[i]·x` where each of the `scale.len()` equal blocks of `out` has its own factor; `x` repeats.
+    pub(crate) fn scale_blocks(&self, scale: View<'_, T>, x: View<'_, T>, out: &mut Buf<T>) {
+        let block = out.data.len() / scale.0.len().max(1);
+        if block == 0 {
+            return;
+        }
+        let xs = x.0.chunks_exact(block).cycle();
+        for ((out, x), &s) in out.data.chunks_exact_mut(block).zip(xs).zip(scale.0) {
+            out.iter_mut().zip(x).for_each(|(o, &x)| *o = s * x);
+        }
+    }
+
+    /// `out ← out + scale[i]·x`, block by block as in [`Device::scale_blocks`].
+    pub(crate) fn add_scaled_blocks(&self, scale: View<'_, T>, x: View<'_, T>, out: &mut Buf<T>) {
+        let block = out.data.len() / scale.0.len().max(1);
+        if block == 0 {
+            return;
+        }
+        let xs = x.0.chunks_exact(block).cycle();
+        for ((out, x), &s) in out.data.chunks_exact_mut(block).zip(xs).zip(scale.0) {
+            out.iter_mut().zip(x).for_each(|(o, &x)| *o += s * x);
+        }
+    }
+
+    /// Every row of `width` values `times` over: `(n, width)` → `(n·times, width)`.
+    pub(crate) fn repeat_rows(&self, width: usize, times: usize, x: View<'_, T>, out: &mut Buf<T>) {
+        let groups = out.data.chunks_exact_mut((width * times).max(1));
+        for (group, row) in groups.zip(x.0.chunks_exact(width.max(1))) {
+            group.chunks_exact_mut(width).for_each(|o| o.copy_from_slice(row));
+        }
+    }
+
+    /// `x ← x + c`, the same number everywhere.
+    pub(crate) fn add_constant(&self, x: &mut Buf<T>, c: T) {
+        x.data.iter_mut().for_each(|x| *x += c);
+    }
+}
+
+/// Applies `f` to pieces of `len`.
+fn chunks<T>(x: &mut [T], len: usize, f: impl FnMut(&mut [T])) {
+    if len > 0 {
+        x.chunks_exact_mut(len).for_each(f);
+    }
+}
+
+#[inline(always)]
+fn map3<T: Real>(z: &mut [T], d1: &mut [T], d2: &mut [T], f: impl Fn(T) -> (T, T, T)) {
+    let n = z.len();
+    let (d1, d2) = (&mut d1[..n], &mut d2[..n]);
+    vectorised(
+        #[inline(always)]
+        || {
+            for i in 0..n {
+                (z[i], d1[i], d2[i]) = f(z[i]);
+            }
+        },
+    );
+}

@@ -1,0 +1,149 @@
+//! The device: it owns buffers and the handful of kernels that networks are made of. Layers see buffers as
+//! opaque and compute through these kernels alone, so that a GPU can stand behind the same type.
+//!
+//! | file | kernels |
+//! |---|---|
+//! | `product` | matrix products, one or a batch |
+//! | `patch` | image to columns and back, pooling |
+//! | `element` | activations, products, sums, element by element |
+//! | `reduce` | sums along rows and over records |
+//! | `loss` | losses and their tangents |
+//!
+//! One rule of broadcasting serves all: *an operand shorter than the output repeats*. That is how many tangents
+//! (probe-major: `probes × records × features`) share one primal (`records × features`).
+
+mod element;
+mod loss;
+mod patch;
+mod product;
+mod reduce;
+
+pub(crate) use product::Gemm;
+
+use crate::Real;
+
+/// Values resident on the device.
+#[derive(Debug, Clone, Default)]
+pub struct Buf<T> {
+    data: Vec<T>,
+}
+
+impl<T: Real> Buf<T> {
+    /// Number of values.
+    pub fn len(&self) -> usize {
+        self.data.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.data.is_empty()
+    }
+
+    /// Everything.
+    pub(crate) fn all(&self) -> View<'_, T> {
+        View(&self.data)
+    }
+
+    /// `len` values from `offset`.
+    pub(crate) fn part(&self, offset: usize, len: usize) -> View<'_, T> {
+        View(&self.data[offset..offset + len])
+    }
+}
+
+/// A part of a buffer, for a kernel to read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct View<'a, T>(&'a [T]);
+
+impl<T> View<'_, T> {
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// Positions of the largest elements under the windows of a max pool.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Index {
+    data: Vec<u32>,
+}
+
+/// One worker's device: its kernels and a pool of buffers that are used again. On the processor every worker
+/// thread has its own.
+#[derive(Debug, Default)]
+pub struct Device<T> {
+    free: Vec<Vec<T>>,
+}
+
+/// Buffers beyond this many are given back to the system.
+const POOL: usize = 64;
+
+impl<T: Real> Device<T> {
+    /// A device with an empty pool.
+    pub fn new() -> Self {
+        Self { free: Vec::new() }
+    }
+
+    /// A buffer with unspecified contents.
+    pub(crate) fn take(&mut self, len: usize) -> Buf<T> {
+        // The smallest buffer that is large enough, so that small requests do not eat the large ones.
+        let best = (0..self.free.len())
+            .filter(|&i| self.free[i].capacity() >= len)
+            .min_by_key(|&i| self.free[i].capacity())
+            .filter(|&i| self.free[i].capacity() <= 4 * len.max(256));
+        let mut data = match best {
+            Some(i) => self.free.swap_remove(i),
+            None => Vec::with_capacity(len),
+        };
+        data.resize(len, T::ZERO);
+        Buf { data }
+    }
+
+    /// A buffer of zeros.
+    pub(crate) fn zeros(&mut self, len: usize) -> Buf<T> {
+        let mut b = self.take(len);
+        b.data.fill(T::ZERO);
+        b
+    }
+
+    /// Returns a buffer to the pool.
+    pub(crate) fn put(&mut self, buf: Buf<T>) {
+        if self.free.len() < POOL && buf.data.capacity() > 0 {
+            self.free.push(buf.data);
+        }
+    }
+
+    /// Returns a buffer to the pool, if there is one.
+    pub(crate) fn put_some(&mut self, buf: Option<Buf<T>>) {
+        if let Some(b) = buf {
+            self.put(b);
+        }
+    }
+
+    /// Copies values to the device.
+    pub(crate) fn upload(&mut self, values: &[T]) -> Buf<T> {
+        let mut b = self.take(values.len());
+        b.data.copy_from_slice(values);
+        b
+    }
+
+    /// Copies numbers to the device, rounding them to its type.
+    pub(crate) fn upload_f64(&mut self, values: &[f64]) -> Buf<T> {
+        let mut b = self.take(values.len());
+        b.data.iter_mut().zip(values).for_each(|(o, &v)| *o = T::from_f64(v));
+        b
+    }
+
+    /// A copy on the device.
+    pub(crate) fn copy(&mut self, x: View<'_, T>) -> Buf<T> {
+        self.upload(x.0)
+    }
+
+    /// Reads values back.
+    pub(crate) fn download<'a>(&self, buf: &'a Buf<T>) -> &'a [T] {
+        &buf.data
+    }
+
+    /// Replaces the values of a buffer.
+    pub(crate) fn write(&self, buf: &mut Buf<T>, values: &[T]) {
+        buf.data.copy_from_slice(values);
+    }
+}

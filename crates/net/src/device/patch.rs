@@ -1,0 +1,185 @@
+//! Windows over images: image to columns and back, pooling. Images are channels-last; all but the choice of the
+//! maximum is linear, so the same kernels carry values, tangents and what comes back.
+
+use super::{Buf, Device, Index, View};
+use crate::{Real, real::vectorised, shape::Window};
+
+impl<T: Real> Device<T> {
+    /// Every patch as a row: images `(n, h, w, c)` → `(n·T, kh·kw·c)`.
+    pub(crate) fn im2col(&self, win: &Window, x: View<'_, T>, out: &mut Buf<T>) {
+        let (c, [kh, kw], k) = (win.channels, win.kernel, win.patch());
+        let whole = win.padding == [0, 0];
+        for (image, cols) in x.0.chunks_exact(win.image()).zip(out.data.chunks_exact_mut(win.positions() * k))
+        {
+            for (oy, line) in cols.chunks_exact_mut(win.out[1] * k).enumerate() {
+                for (ox, patch) in line.chunks_exact_mut(k).enumerate() {
+                    let (from, to, x0) = win.columns(ox);
+                    if !whole && (from > 0 || to < kw) {
+                        patch.fill(T::ZERO);
+                    }
+                    let len = (to - from) * c;
+                    for ky in 0..kh {
+                        let dst = &mut patch[ky * kw * c..(ky + 1) * kw * c];
+                        match win.row(oy, ky) {
+                            Some(y) => {
+                                let src = &image[(y * win.width + x0) * c..][..len];
+                                copy_short(&mut dst[from * c..to * c], src);
+                            }
+                            None => dst.fill(T::ZERO),
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The transpose of [`Device::im2col`]: adds every patch where it came from.
+    pub(crate) fn col2im(&self, win: &Window, cols: View<'_, T>, out: &mut Buf<T>) {
+        let (c, [kh, kw], k) = (win.channels, win.kernel, win.patch());
+        out.data.fill(T::ZERO);
+        for (image, cols) in
+            out.data.chunks_exact_mut(win.image()).zip(cols.0.chunks_exact(win.positions() * k))
+        {
+            for (oy, line) in cols.chunks_exact(win.out[1] * k).enumerate() {
+                for (ox, patch) in line.chunks_exact(k).enumerate() {
+                    let (from, to, x0) = win.columns(ox);
+                    for ky in 0..kh {
+                        if let Some(y) = win.row(oy, ky) {
+                            let src = &patch[(ky * kw + from) * c..(ky * kw + to) * c];
+                            add_short(&mut image[(y * win.width + x0) * c..][..src.len()], src, T::ONE);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Mean under every window; padding counts as zeros.
+    pub(crate) fn average_pool(&self, win: &Window, x: View<'_, T>, out: &mut Buf<T>) {
+        let scale = T::from_f64(1.0 / (win.kernel[0] * win.kernel[1]) as f64);
+        out.data.fill(T::ZERO);
+        let images =
+            x.0.chunks_exact(win.image()).zip(out.data.chunks_exact_mut(win.positions() * win.channels));
+        vectorised(
+            #[inline(always)]
+            || {
+                for (image, pooled) in images {
+                    for_runs(win, |at, from, len| {
+                        add_short(&mut pooled[at..at + len], &image[from..from + len], scale)
+                    });
+                }
+            },
+        );
+    }
+
+    /// The transpose of [`Device::average_pool`].
+    pub(crate) fn average_unpool(&self, win: &Window, pooled: View<'_, T>, out: &mut Buf<T>) {
+        let scale = T::from_f64(1.0 / (win.kernel[0] * win.kernel[1]) as f64);
+        out.data.fill(T::ZERO);
+        let images = out.data.chunks_exact_mut(win.image());
+        vectorised(
+            #[inline(always)]
+            || {
+                for (image, pooled) in images.zip(pooled.0.chunks_exact(win.positions() * win.channels)) {
+                    for_runs(win, |at, from, len| {
+                        add_short(&mut image[from..from + len], &pooled[at..at + len], scale)
+                    });
+                }
+            },
+        );
+    }
+
+    /// Position in the image of the largest value under every window (the first of equals; padding never wins).
+    pub(crate) fn max_index(&self, win: &Window, x: View<'_, T>) -> Index {
+        let c = win.channels;
+        let mut data = vec![0; x.0.len() / win.image() * win.positions() * c];
+        for (image, index) in x.0.chunks_exact(win.image()).zip(data.chunks_exact_mut(win.positions() * c)) {
+            for (t, cell) in index.chunks_exact_mut(c).enumerate() {
+                let (oy, ox) = (t / win.out[1], t % win.out[1]);
+                let (from, to, x0) = win.columns(ox);
+                for (channel, best) in cell.iter_mut().enumerate() {
+                    let mut found: Option<usize> = None;
+                    for y in (0..win.kernel[0]).filter_map(|ky| win.row(oy, ky)) {
+                        for x in x0..x0 + (to - from) {
+                            let at = (y * win.width + x) * c + channel;
+                            // a NaN must win, or it would vanish here
+                            if found.is_none_or(|b| image[at] > image[b] || image[at].to_f64().is_nan()) {
+                                found = Some(at);
+                            }
+                        }
+                    }
+                    *best = found.unwrap_or(0) as u32;
+                }
+            }
+        }
+        Index { data }
+    }
+
+    /// Takes the chosen elements; the index repeats over probes.
+    pub(crate) fn gather(&self, win: &Window, index: &Index, x: View<'_, T>, out: &mut Buf<T>) {
+        let cells = win.positions() * win.channels;
+        let picks = index.data.chunks_exact(cells).cycle();
+        for ((image, out), pick) in
+            x.0.chunks_exact(win.image()).zip(out.data.chunks_exact_mut(cells)).zip(picks)
+        {
+            out.iter_mut().zip(pick).for_each(|(o, &i)| *o = image[i as usize]);
+        }
+    }
+
+    /// The transpose of [`Device::gather`].
+    pub(crate) fn scatter(&self, win: &Window, index: &Index, pooled: View<'_, T>, out: &mut Buf<T>) {
+        let cells = win.positions() * win.channels;
+        out.data.fill(T::ZERO);
+        let picks = index.data.chunks_exact(cells).cycle();
+        let images = out.data.chunks_exact_mut(win.image());
+        for ((image, pooled), pick) in images.zip(pooled.0.chunks_exact(cells)).zip(picks) {
+            pooled.iter().zip(pick).for_each(|(&v, &i)| image[i as usize] += v);
+        }
+    }
+}
+
+/// Calls `f(output position, image position, length)` for every run of values that a kernel element touches side by
+/// side: whole lines where the window moves by one and there is no padding, the channels of a pixel otherwise.
+#[inline(always)]
+fn for_runs(win: &Window, mut f: impl FnMut(usize, usize, usize)) {
+    let c = win.channels;
+    for oy in 0..win.out[0] {
+        for y in (0..win.kernel[0]).filter_map(|ky| win.row(oy, ky)) {
+            let line = oy * win.out[1] * c;
+            if win.stride[1] == 1 && win.padding[1] == 0 {
+                for kx in 0..win.kernel[1] {
+                    f(line, (y * win.width + kx) * c, win.out[1] * c);
+                }
+            } else {
+                for ox in 0..win.out[1] {
+                    let (from, to, x0) = win.columns(ox);
+                    for x in x0..x0 + (to - from) {
+                        f(line + ox * c, (y * win.width + x) * c, c);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A copy of a few values: eights at a time, without the call that `copy_from_slice` makes.
+#[inline(always)]
+fn copy_short<T: Copy>(dst: &mut [T], src: &[T]) {
+    let (d8, d1) = dst.as_chunks_mut::<8>();
+    let (s8, s1) = src.as_chunks::<8>();
+    d8.iter_mut().zip(s8).for_each(|(d, s)| *d = *s);
+    d1.iter_mut().zip(s1).for_each(|(d, &s)| *d = s);
+}
+
+/// `d ← d + s·x`, a short row.
+#[inline(always)]
+fn add_short<T: Real>(dst: &mut [T], src: &[T], scale: T) {
+    let (d8, d1) = dst.as_chunks_mut::<8>();
+    let (s8, s1) = src.as_chunks::<8>();
+    for (d, s) in d8.iter_mut().zip(s8) {
+        for i in 0..8 {
+            d[i] += scale * s[i];
+        }
+    }
+    d1.iter_mut().zip(s1).for_each(|(d, &s)| *d += scale * s);
+}

@@ -1,0 +1,92 @@
+//! Matrix products, row-major, over the `gemm` crate.
+
+use super::{Buf, Device, View};
+use crate::Real;
+
+/// A product `C (m × n) = op(A) (m × k) · op(B) (k × n)`, added to C where `add` says so.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Gemm {
+    pub(crate) m: usize,
+    pub(crate) n: usize,
+    pub(crate) k: usize,
+    /// A is stored as k × m.
+    pub(crate) a_transposed: bool,
+    /// B is stored as n × k.
+    pub(crate) b_transposed: bool,
+    pub(crate) add: bool,
+}
+
+impl Gemm {
+    /// `A B`.
+    pub(crate) fn nn(m: usize, n: usize, k: usize) -> Self {
+        Self { m, n, k, a_transposed: false, b_transposed: false, add: false }
+    }
+
+    /// `A Bᵀ`, B stored n × k.
+    pub(crate) fn nt(m: usize, n: usize, k: usize) -> Self {
+        Self { b_transposed: true, ..Self::nn(m, n, k) }
+    }
+
+    /// `Aᵀ B`, A stored k × m.
+    pub(crate) fn tn(m: usize, n: usize, k: usize) -> Self {
+        Self { a_transposed: true, ..Self::nn(m, n, k) }
+    }
+
+    /// Adds to the output instead of replacing it.
+    pub(crate) fn adding(self) -> Self {
+        Self { add: true, ..self }
+    }
+}
+
+impl<T: Real> Device<T> {
+    /// One product into `c[offset..]`.
+    pub(crate) fn gemm(&self, g: Gemm, a: View<'_, T>, b: View<'_, T>, c: &mut Buf<T>, offset: usize) {
+        gemm(g, a.0, b.0, &mut c.data[offset..]);
+    }
+
+    /// Products of consecutive matrices, as many as fill `c`; shorter operands repeat.
+    pub(crate) fn gemm_batched(&self, g: Gemm, a: View<'_, T>, b: View<'_, T>, c: &mut Buf<T>) {
+        let (sa, sb, sc) = (g.m * g.k, g.k * g.n, g.m * g.n);
+        if sc == 0 || sa == 0 || sb == 0 {
+            return;
+        }
+        let (na, nb) = (a.len() / sa, b.len() / sb);
+        for (i, c) in c.data.chunks_exact_mut(sc).enumerate() {
+            gemm(g, &a.0[(i % na) * sa..][..sa], &b.0[(i % nb) * sb..][..sb], c);
+        }
+    }
+}
+
+/// The lengths are checked here, so that the unsafe call below is sound whatever a layer asks.
+fn gemm<T: Real>(g: Gemm, a: &[T], b: &[T], c: &mut [T]) {
+    let Gemm { m, n, k, a_transposed, b_transposed, add } = g;
+    assert!(a.len() >= m * k && b.len() >= k * n && c.len() >= m * n, "operands of a product fit its sizes");
+    let (m, n, k) = (m as isize, n as isize, k as isize);
+    let (a_cs, a_rs) = if a_transposed { (m, 1) } else { (1, k) };
+    let (b_cs, b_rs) = if b_transposed { (k, 1) } else { (1, n) };
+    let alpha = if add { T::ONE } else { T::ZERO };
+    // SAFETY: the strides above stay inside the slices, whose lengths were just checked; T is f32 or f64.
+    unsafe {
+        gemm::gemm(
+            m as usize,
+            n as usize,
+            k as usize,
+            c.as_mut_ptr(),
+            1,
+            n,
+            add,
+            a.as_ptr(),
+            a_cs,
+            a_rs,
+            b.as_ptr(),
+            b_cs,
+            b_rs,
+            alpha,
+            T::ONE,
+            false,
+            false,
+            false,
+            gemm::Parallelism::None,
+        );
+    }
+}

@@ -1,0 +1,155 @@
+//! Sums: dot products of rows, sums over the positions of a record, weighted sums over records, and the two
+//! reductions of layer normalisation.
+
+use super::{Buf, Device, View};
+use crate::{Real, real::vectorised};
+
+impl<T: Real> Device<T> {
+    /// Dot products of consecutive blocks of `len` values, `max(x, y)/len` of them; the shorter operand repeats.
+    /// Sums are kept in sixteen lanes of the type itself and joined in `f64`.
+    pub(crate) fn dots(&self, len: usize, x: View<'_, T>, y: View<'_, T>) -> Vec<f64> {
+        if len == 0 {
+            return Vec::new();
+        }
+        let n = x.0.len().max(y.0.len()) / len;
+        let (xs, ys) = (x.0.chunks_exact(len).cycle(), y.0.chunks_exact(len).cycle());
+        xs.zip(ys).take(n).map(|(x, y)| dot(x, y)).collect()
+    }
+
+    /// Sums groups of `rows` rows of `width` values: `(n·rows, width)` → `(n, width)`.
+    pub(crate) fn sum_rows(&self, rows: usize, width: usize, x: View<'_, T>, out: &mut Buf<T>) {
+        out.data.fill(T::ZERO);
+        let groups = x.0.chunks_exact((rows * width).max(1));
+        for (out, group) in out.data.chunks_exact_mut(width.max(1)).zip(groups) {
+            for row in group.chunks_exact(width) {
+                out.iter_mut().zip(row).for_each(|(o, &v)| *o += v);
+            }
+        }
+    }
+
+    /// As [`Device::sum_rows`] of the product `x ⊙ y`; the shorter operand repeats.
+    pub(crate) fn sum_rows_product(
+        &self,
+        rows: usize,
+        width: usize,
+        x: View<'_, T>,
+        y: View<'_, T>,
+        out: &mut Buf<T>,
+    ) {
+        out.data.fill(T::ZERO);
+        let len = (rows * width).max(1);
+        let (xs, ys) = (x.0.chunks_exact(len).cycle(), y.0.chunks_exact(len).cycle());
+        for ((out, x), y) in out.data.chunks_exact_mut(width.max(1)).zip(xs).zip(ys) {
+            for (x, y) in x.chunks_exact(width).zip(y.chunks_exact(width)) {
+                out.iter_mut().zip(x).zip(y).for_each(|((o, &x), &y)| *o += x * y);
+            }
+        }
+    }
+
+    /// `out[offset..] += Σᵢ w[i]·x[i]` over equal blocks of `width`.
+    pub(crate) fn add_weighted_sum(
+        &self,
+        weights: View<'_, T>,
+        x: View<'_, T>,
+        out: &mut Buf<T>,
+        offset: usize,
+    ) {
+        let width = x.0.len() / weights.0.len().max(1);
+        if width == 0 {
+            return;
+        }
+        let out = &mut out.data[offset..offset + width];
+        for (x, &w) in x.0.chunks_exact(width).zip(weights.0) {
+            vectorised(
+                #[inline(always)]
+                || out.iter_mut().zip(x).for_each(|(o, &x)| *o += w * x),
+            );
+        }
+    }
+
+    /// `y ← (x − mean)/s` row by row, and `1/s`, `s = √(variance + ε)`.
+    pub(crate) fn standardise(&self, width: usize, epsilon: f64, x: &mut Buf<T>, inverse: &mut Buf<T>) {
+        let n = T::from_f64(width as f64);
+        for (row, inv) in x.data.chunks_exact_mut(width).zip(&mut inverse.data) {
+            let mean = sum(row) / n;
+            row.iter_mut().for_each(|v| *v -= mean);
+            let variance = T::from_f64(dot(row, row)) / n;
+            *inv = T::ONE / (variance + T::from_f64(epsilon)).sqrt();
+            row.iter_mut().for_each(|v| *v *= *inv);
+        }
+    }
+
+    /// The derivative of standardisation, which is its own transpose: `v ← (v − mean v − x̂·mean(x̂ v))/s`.
+    /// `scale`, where given, receives `mean(x̂ v)` of every row. `x̂` and `1/s` repeat over probes.
+    pub(crate) fn standardise_tangent(
+        &self,
+        width: usize,
+        normal: View<'_, T>,
+        inverse: View<'_, T>,
+        v: &mut Buf<T>,
+        mut scale: Option<&mut Buf<T>>,
+    ) {
+        let n = T::from_f64(width as f64);
+        let primal = normal.0.chunks_exact(width).zip(inverse.0).cycle();
+        for (i, (row, (x, &inv))) in v.data.chunks_exact_mut(width).zip(primal).enumerate() {
+            let (mean, along) = (sum(row) / n, T::from_f64(dot(row, x)) / n);
+            row.iter_mut().zip(x).for_each(|(v, &x)| *v = (*v - mean - x * along) * inv);
+            if let Some(s) = &mut scale {
+                s.data[i] = along;
+            }
+        }
+    }
+
+    /// The rest of the tangent of layer norm's backward pass: with `h = γδ`, its tangent's share already in `out`
+    /// through [`Device::standardise_tangent`], subtracts what comes from moving x̂ and s:
+    /// `(x̂̇·mean(x̂h) + x̂·mean(x̂̇h))/s + δ_in·ṡ/s`, `ṡ = mean(x̂ẋ)`.
+    #[allow(clippy::too_many_arguments)] // the eight arrays of one formula
+    pub(crate) fn standardise_second(
+        &self,
+        width: usize,
+        normal: View<'_, T>,
+        normal_dot: View<'_, T>,
+        inverse: View<'_, T>,
+        scale_dot: View<'_, T>,
+        h: View<'_, T>,
+        delta_in: View<'_, T>,
+        out: &mut Buf<T>,
+    ) {
+        let n = T::from_f64(width as f64);
+        let rows = inverse.0.len().max(1);
+        let each = out.data.chunks_exact_mut(width).zip(normal_dot.0.chunks_exact(width)).zip(scale_dot.0);
+        for (i, ((out, xd), &sd)) in each.enumerate() {
+            let r = i % rows;
+            let at = r * width..(r + 1) * width;
+            let (x, h, din, inv) = (&normal.0[at.clone()], &h.0[at.clone()], &delta_in.0[at], inverse.0[r]);
+            let (along, moved) = (T::from_f64(dot(x, h)) / n, T::from_f64(dot(xd, h)) / n);
+            for j in 0..width {
+                out[j] -= (xd[j] * along + x[j] * moved + din[j] * sd) * inv;
+            }
+        }
+    }
+}
+
+/// Dot product in sixteen lanes, joined in f64.
+#[inline]
+pub(super) fn dot<T: Real>(x: &[T], y: &[T]) -> f64 {
+    vectorised(
+        #[inline(always)]
+        || {
+            let mut lanes = [T::ZERO; 16];
+            let (xs, ys) = (x.chunks_exact(16), y.chunks_exact(16));
+            let tail: f64 = xs.remainder().iter().zip(ys.remainder()).map(|(&a, &b)| (a * b).to_f64()).sum();
+            for (a, b) in xs.zip(ys) {
+                for i in 0..16 {
+                    lanes[i] += a[i] * b[i];
+                }
+            }
+            tail + lanes.iter().map(|l| l.to_f64()).sum::<f64>()
+        },
+    )
+}
+
+#[inline]
+fn sum<T: Real>(x: &[T]) -> T {
+    T::from_f64(x.iter().map(|v| v.to_f64()).sum())
+}

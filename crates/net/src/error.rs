@@ -1,0 +1,109 @@
+//! What can go wrong with networks, as data: fields, not strings, and what to do about it.
+
+/// The result of a computation of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Two neighbouring layers do not fit.
+    #[error("layer {layer} ({kind}) cannot follow an output of shape {found:?}: {need}")]
+    DoesNotChain {
+        /// Position of the layer in the file, counted from 0.
+        layer: usize,
+        /// What kind of layer it is.
+        kind: &'static str,
+        /// Shape it would receive.
+        found: Vec<usize>,
+        /// What it needs, in words.
+        need: &'static str,
+    },
+    /// A number is outside its range.
+    #[error("{what} is {value}: expected {expected}")]
+    OutOfRange {
+        /// Name of the quantity, as the user knows it.
+        what: &'static str,
+        /// What it was.
+        value: f64,
+        /// What it should be, in words.
+        expected: &'static str,
+    },
+    /// An array has the wrong length.
+    #[error("{what} has length {found}, expected {expected}")]
+    Length {
+        /// Name of the array.
+        what: &'static str,
+        /// Its length.
+        found: usize,
+        /// The length it must have.
+        expected: usize,
+    },
+    /// An array holds a NaN or an infinity.
+    #[error("{what} is not finite at position {position}: repair or remove it")]
+    NotFinite {
+        /// Name of the array.
+        what: &'static str,
+        /// First offending position.
+        position: usize,
+    },
+    /// A file is of a version this programme does not read.
+    #[error("{what} is of version {found}; this programme reads version {expected}")]
+    Version {
+        /// Which file.
+        what: &'static str,
+        /// Version found.
+        found: u32,
+        /// Version understood.
+        expected: u32,
+    },
+    /// A file is not what it should be.
+    #[error("{what}: {reason}")]
+    Format {
+        /// Which file or part.
+        what: &'static str,
+        /// Why it cannot be read.
+        reason: String,
+    },
+    /// A checkpoint belongs to another run.
+    #[error("the checkpoint was written by a run with another {what}: resume with the original one")]
+    OtherRun {
+        /// What differs.
+        what: &'static str,
+    },
+    /// Training produced numbers that are not finite; the parameters of the last good step are kept.
+    #[error(
+        "training diverged at step {step}: {what} is not finite. The parameters of step {step} before the update are \
+         kept; lower the learning rate or clip gradients"
+    )]
+    Diverged {
+        /// The step that failed, counted from 0.
+        step: u64,
+        /// Which quantity.
+        what: &'static str,
+    },
+    /// There are no records.
+    #[error("there are no records")]
+    Empty,
+    /// The mathematics of core had no answer.
+    #[error(transparent)]
+    Core(#[from] leakscope_core::Error),
+}
+
+/// Checks that a number lies in a range.
+pub(crate) fn check(ok: bool, what: &'static str, value: f64, expected: &'static str) -> Result<()> {
+    if ok { Ok(()) } else { Err(Error::OutOfRange { what, value, expected }) }
+}
+
+/// Checks a length.
+pub(crate) fn check_len(what: &'static str, found: usize, expected: usize) -> Result<()> {
+    if found == expected { Ok(()) } else { Err(Error::Length { what, found, expected }) }
+}
+
+/// Checks that every value is finite.
+pub(crate) fn check_finite<T: crate::Real>(what: &'static str, values: &[T]) -> Result<()> {
+    match values.iter().position(|v| !v.to_f64().is_finite()) {
+        None => Ok(()),
+        Some(position) => Err(Error::NotFinite { what, position }),
+    }
+}

@@ -1,0 +1,366 @@
+//! Dense layers and convolutions: `z_t = W a_t + b` at T positions (T = 1 for a dense layer).
+//!
+//! The per-sample gradient is `g = Σ_t δ_t ⊗ (a_t, 1)`, kept as the pair (δ, a). Its tangent is
+//! `ġ = Σ_t δ̇_t ⊗ (a_t, 1) + δ_t ⊗ (ȧ_t, 0)`. Three forms, all the same numbers:
+//!
+//! | form | when | `‖g‖²` |
+//! |---|---|---|
+//! | dots | T = 1 | `‖δ‖²(‖a‖² + 1)` |
+//! | Gram | 2T² ≤ size of W | `Σ_ts (δ_t·δ_s)(a_t·a_s + 1)` |
+//! | whole | otherwise | of the array itself |
+
+use super::{Context, Direction, Gradient, Layer, Start, Tangent, Tape, Tensor, add_to};
+use crate::{
+    Real,
+    device::{Buf, Device, Gemm},
+    shape::Window,
+};
+
+/// A dense layer or a convolution.
+#[derive(Debug)]
+pub(crate) struct Linear {
+    /// The patches of a convolution; absent for a dense layer.
+    pub(crate) window: Option<Window>,
+    /// K: values under the window.
+    pub(crate) inputs: usize,
+    /// O.
+    pub(crate) outputs: usize,
+    /// Where W, `(O, K)` row-major, starts among the parameters.
+    pub(crate) weight: usize,
+    /// Where b starts, if there is one.
+    pub(crate) bias: Option<usize>,
+}
+
+enum Form {
+    Dots,
+    Gram,
+    Whole,
+}
+
+impl Linear {
+    pub(super) fn positions(&self) -> usize {
+        self.window.map_or(1, |w| w.positions())
+    }
+
+    fn form(&self) -> Form {
+        let t = self.positions();
+        match t {
+            1 => Form::Dots,
+            _ if 2 * t * t <= self.inputs * self.outputs => Form::Gram,
+            _ => Form::Whole,
+        }
+    }
+
+    /// What the bias adds to every product `a_t·a_s`.
+    fn one(&self) -> f64 {
+        if self.bias.is_some() { 1.0 } else { 0.0 }
+    }
+
+    fn columns<T: Real>(&self, dev: &mut Device<T>, x: Buf<T>) -> Buf<T> {
+        let Some(win) = &self.window else { return x };
+        let mut cols = dev.take(x.len() / win.image() * win.positions() * win.patch());
+        dev.im2col(win, x.all(), &mut cols);
+        dev.put(x);
+        cols
+    }
+
+    fn image<T: Real>(&self, dev: &mut Device<T>, cols: Buf<T>) -> Buf<T> {
+        let Some(win) = &self.window else { return cols };
+        let mut image = dev.take(cols.len() / (win.positions() * win.patch()) * win.image());
+        dev.col2im(win, cols.all(), &mut image);
+        dev.put(cols);
+        image
+    }
+
+    /// `δ W`, rows of patches.
+    fn back<T: Real>(&self, cx: &mut Context<'_, T>, delta: &Buf<T>) -> Buf<T> {
+        let (k, o) = (self.inputs, self.outputs);
+        let rows = delta.len() / o;
+        let mut cols = cx.dev.take(rows * k);
+        let w = cx.theta.part(self.weight, o * k);
+        cx.dev.gemm(Gemm::nn(rows, k, o), delta.all(), w, &mut cols, 0);
+        cols
+    }
+}
+
+impl<T: Real> Layer<T> for Linear {
+    fn tensors(&self) -> Vec<Tensor> {
+        let shape = match &self.window {
+            Some(w) => vec![self.outputs, w.kernel[0], w.kernel[1], w.channels],
+            None => vec![self.outputs, self.inputs],
+        };
+        let start = Start::Normal(self.inputs);
+        let weight = Tensor { name: "weight", shape, offset: self.weight, start };
+        let bias = self.bias.map(|offset| Tensor {
+            name: "bias",
+            shape: vec![self.outputs],
+            offset,
+            start: Start::Constant(0.0),
+        });
+        std::iter::once(weight).chain(bias).collect()
+    }
+
+    fn footprint(&self) -> usize {
+        let t = self.positions();
+        let gradient = match self.form() {
+            Form::Dots => 0,
+            Form::Gram => 2 * t * t,
+            Form::Whole => self.inputs * self.outputs,
+        };
+        2 * t * (self.inputs + self.outputs) + gradient
+    }
+
+    fn forward(&self, cx: &mut Context<'_, T>, x: Buf<T>, tape: &mut Tape<T>) -> Buf<T> {
+        let (k, o) = (self.inputs, self.outputs);
+        let cols = self.columns(cx.dev, x);
+        let rows = cols.len() / k;
+        let mut z = cx.dev.take(rows * o);
+        let mut g = Gemm::nt(rows, o, k);
+        if let Some(bias) = self.bias {
+            cx.dev.set_rows(&mut z, cx.theta.part(bias, o));
+            g = g.adding();
+        }
+        cx.dev.gemm(g, cols.all(), cx.theta.part(self.weight, o * k), &mut z, 0);
+        tape.input = Some(cols);
+        z
+    }
+
+    fn backward(
+        &self,
+        cx: &mut Context<'_, T>,
+        tape: &mut Tape<T>,
+        delta: Buf<T>,
+        input: bool,
+    ) -> Option<Buf<T>> {
+        let back = input.then(|| {
+            let cols = self.back(cx, &delta);
+            self.image(cx.dev, cols)
+        });
+        tape.delta = Some(delta);
+        back
+    }
+
+    fn tangent_forward(
+        &self,
+        cx: &mut Context<'_, T>,
+        tape: &Tape<T>,
+        x: Option<Buf<T>>,
+        direction: Option<&Direction<'_, T>>,
+        tangent: &mut Tangent<T>,
+    ) -> Option<Buf<T>> {
+        let (k, o) = (self.inputs, self.outputs);
+        let mut z = x.map(|x| {
+            let cols = self.columns(cx.dev, x);
+            let rows = cols.len() / k;
+            let mut z = cx.dev.take(rows * o);
+            cx.dev.gemm(Gemm::nt(rows, o, k), cols.all(), cx.theta.part(self.weight, o * k), &mut z, 0);
+            tangent.input = Some(cols);
+            z
+        });
+        if let Some(dir) = direction {
+            let mut sum = z.unwrap_or_else(|| cx.dev.zeros(cx.records * self.positions() * o));
+            self.direction_forward(cx, tape, dir, tangent, &mut sum);
+            z = Some(sum);
+        }
+        z
+    }
+
+    fn tangent_backward(
+        &self,
+        cx: &mut Context<'_, T>,
+        tape: &Tape<T>,
+        delta: Buf<T>,
+        direction: Option<&Direction<'_, T>>,
+        tangent: &mut Tangent<T>,
+        input: bool,
+    ) -> Option<Buf<T>> {
+        let back = input.then(|| {
+            let mut cols = self.back(cx, &delta);
+            if let Some(dir) = direction {
+                self.direction_backward(cx, tape, dir, tangent, &mut cols);
+            }
+            self.image(cx.dev, cols)
+        });
+        tangent.delta = Some(delta);
+        back
+    }
+
+    fn add_square(&self, cx: &mut Context<'_, T>, tape: &mut Tape<T>, square: &mut [f64]) {
+        let (t, k, o, b) = (self.positions(), self.inputs, self.outputs, cx.records);
+        let (Some(a), Some(d)) = (&tape.input, &tape.delta) else { return };
+        tape.gradient = match self.form() {
+            Form::Dots => {
+                let mut na = cx.dev.dots(k, a.all(), a.all());
+                na.iter_mut().for_each(|n| *n += self.one());
+                let nd = cx.dev.dots(o, d.all(), d.all());
+                add_to(square, na.iter().zip(&nd).map(|(x, y)| x * y));
+                Gradient::Dots(na, nd)
+            }
+            Form::Gram => {
+                let (mut ga, mut gd) = (cx.dev.take(b * t * t), cx.dev.take(b * t * t));
+                cx.dev.gemm_batched(Gemm::nt(t, t, k), a.all(), a.all(), &mut ga);
+                cx.dev.add_constant(&mut ga, T::from_f64(self.one()));
+                cx.dev.gemm_batched(Gemm::nt(t, t, o), d.all(), d.all(), &mut gd);
+                add_to(square, cx.dev.dots(t * t, ga.all(), gd.all()));
+                Gradient::Gram(ga, gd)
+            }
+            Form::Whole => {
+                let mut g = cx.dev.take(b * o * k);
+                cx.dev.gemm_batched(Gemm::tn(o, k, t), d.all(), a.all(), &mut g);
+                add_to(square, cx.dev.dots(o * k, g.all(), g.all()));
+                let gb = self.bias.map(|_| {
+                    let mut gb = cx.dev.take(b * o);
+                    cx.dev.sum_rows(t, o, d.all(), &mut gb);
+                    add_to(square, cx.dev.dots(o, gb.all(), gb.all()));
+                    gb
+                });
+                Gradient::Whole(g, gb)
+            }
+        };
+    }
+
+    fn add_products(
+        &self,
+        cx: &mut Context<'_, T>,
+        tape: &Tape<T>,
+        tangent: &mut Tangent<T>,
+        keep: bool,
+        cross: &mut [f64],
+        square: &mut [f64],
+    ) {
+        let (t, k, o, b) = (self.positions(), self.inputs, self.outputs, cx.records);
+        let (Some(a), Some(d), Some(dd)) = (&tape.input, &tape.delta, &tangent.delta) else { return };
+        let ad = tangent.input.as_ref();
+        let kept = match &tape.gradient {
+            Gradient::None => Gradient::None,
+            Gradient::Dots(na, nd) => {
+                let (dx, dy) = (cx.dev.dots(o, d.all(), dd.all()), cx.dev.dots(o, dd.all(), dd.all()));
+                let zero = || vec![0.0; dx.len()];
+                let (ax, ay) = match ad {
+                    Some(ad) => (cx.dev.dots(k, a.all(), ad.all()), cx.dev.dots(k, ad.all(), ad.all())),
+                    None => (zero(), zero()),
+                };
+                for i in 0..dx.len() {
+                    let (na, nd) = (na[i % b], nd[i % b]);
+                    cross[i] += dx[i] * na + nd * ax[i];
+                    square[i] += dy[i] * na + 2.0 * dx[i] * ax[i] + nd * ay[i];
+                }
+                Gradient::Dots(ax, dx)
+            }
+            Gradient::Gram(ga, gd) => {
+                let n = dd.len() / (t * o) * t * t;
+                let (mut m, mut xd) = (cx.dev.take(n), cx.dev.take(n));
+                // XD[t,s] = δ_t·δ̇_s, and YD[t,s] = δ̇_t·δ̇_s
+                cx.dev.gemm_batched(Gemm::nt(t, t, o), d.all(), dd.all(), &mut xd);
+                cx.dev.gemm_batched(Gemm::nt(t, t, o), dd.all(), dd.all(), &mut m);
+                add_to(cross, cx.dev.dots(t * t, xd.all(), ga.all()));
+                add_to(square, cx.dev.dots(t * t, m.all(), ga.all()));
+                let mut xa = cx.dev.zeros(n);
+                if let Some(ad) = ad {
+                    cx.dev.gemm_batched(Gemm::nt(t, t, k), ad.all(), ad.all(), &mut m);
+                    add_to(square, cx.dev.dots(t * t, m.all(), gd.all()));
+                    // XAᵀ first: ȧ_t·a_s meets δ_t·δ̇_s in 2 Σ (δ̇_s·δ_t)(a_s·ȧ_t)
+                    cx.dev.gemm_batched(Gemm::nt(t, t, k), ad.all(), a.all(), &mut m);
+                    add_to(square, cx.dev.dots(t * t, m.all(), xd.all()).into_iter().map(|v| 2.0 * v));
+                    add_to(cross, cx.dev.dots(t * t, m.all(), gd.all()));
+                    if keep {
+                        cx.dev.gemm_batched(Gemm::nt(t, t, k), a.all(), ad.all(), &mut xa);
+                    }
+                }
+                cx.dev.put(m);
+                Gradient::Gram(xa, xd)
+            }
+            Gradient::Whole(g, gb) => {
+                let rows = dd.len() / (t * o);
+                let mut gd = cx.dev.take(rows * o * k);
+                cx.dev.gemm_batched(Gemm::tn(o, k, t), dd.all(), a.all(), &mut gd);
+                if let Some(ad) = ad {
+                    cx.dev.gemm_batched(Gemm::tn(o, k, t).adding(), d.all(), ad.all(), &mut gd);
+                }
+                add_to(cross, cx.dev.dots(o * k, g.all(), gd.all()));
+                add_to(square, cx.dev.dots(o * k, gd.all(), gd.all()));
+                let gbd = gb.as_ref().map(|gb| {
+                    let mut gbd = cx.dev.take(rows * o);
+                    cx.dev.sum_rows(t, o, dd.all(), &mut gbd);
+                    add_to(cross, cx.dev.dots(o, gb.all(), gbd.all()));
+                    add_to(square, cx.dev.dots(o, gbd.all(), gbd.all()));
+                    gbd
+                });
+                Gradient::Whole(gd, gbd)
+            }
+        };
+        if keep {
+            tangent.gradient = kept;
+        } else {
+            kept.recycle(cx.dev);
+        }
+    }
+
+    fn add_weighted(&self, cx: &mut Context<'_, T>, tape: &Tape<T>, weights: &Buf<T>, out: &mut Buf<T>) {
+        let (k, o) = (self.inputs, self.outputs);
+        let (Some(a), Some(d)) = (&tape.input, &tape.delta) else { return };
+        if let Gradient::Whole(g, gb) = &tape.gradient {
+            cx.dev.add_weighted_sum(weights.all(), g.all(), out, self.weight);
+            if let (Some(gb), Some(bias)) = (gb, self.bias) {
+                cx.dev.add_weighted_sum(weights.all(), gb.all(), out, bias);
+            }
+            return;
+        }
+        let mut scaled = cx.dev.take(d.len());
+        cx.dev.scale_blocks(weights.all(), d.all(), &mut scaled);
+        let rows = d.len() / o;
+        cx.dev.gemm(Gemm::tn(o, k, rows).adding(), scaled.all(), a.all(), out, self.weight);
+        if let Some(bias) = self.bias {
+            let mut sum = cx.dev.take(o);
+            cx.dev.sum_rows(rows, o, scaled.all(), &mut sum);
+            let one = cx.dev.upload_f64(&[1.0]);
+            cx.dev.add_weighted_sum(one.all(), sum.all(), out, bias);
+            cx.dev.put(sum);
+            cx.dev.put(one);
+        }
+        cx.dev.put(scaled);
+    }
+
+    #[cfg(test)]
+    fn materialise(
+        &self,
+        dev: &Device<T>,
+        tape: &Tape<T>,
+        tangent: Option<&Tangent<T>>,
+        record: usize,
+        probe_row: usize,
+        out: &mut [f64],
+    ) {
+        let (t, k, o) = (self.positions(), self.inputs, self.outputs);
+        let rows = |b: &Buf<T>, record: usize, width: usize| -> Vec<f64> {
+            dev.download(b)[record * t * width..(record + 1) * t * width].iter().map(|v| v.to_f64()).collect()
+        };
+        let (Some(a), Some(d)) = (&tape.input, &tape.delta) else { return };
+        let (a, d) = (rows(a, record, k), rows(d, record, o));
+        // pairs (δ, a, whether the bias takes part) to add up
+        let mut pairs = Vec::new();
+        match tangent {
+            None => pairs.push((d, a, true)),
+            Some(tan) => {
+                if let Some(dd) = &tan.delta {
+                    pairs.push((rows(dd, probe_row, o), a, true));
+                }
+                if let Some(ad) = &tan.input {
+                    pairs.push((d, rows(ad, probe_row, k), false));
+                }
+            }
+        }
+        for (d, a, bias) in pairs {
+            for p in 0..t {
+                for i in 0..o {
+                    for j in 0..k {
+                        out[self.weight + i * k + j] += d[p * o + i] * a[p * k + j];
+                    }
+                    if let (true, Some(b)) = (bias, self.bias) {
+                        out[b + i] += d[p * o + i];
+                    }
+                }
+            }
+        }
+    }
+}

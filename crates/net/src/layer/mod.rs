@@ -1,0 +1,234 @@
+//! Layers: forward, backward, and the tangents of both with respect to the input and to the parameters, each
+//! written once for a batch.
+//!
+//! For a layer `z = f(a, θ)` with what comes back, `δ = ∂ℓ/∂z`:
+//!
+//! | rule | computes |
+//! |---|---|
+//! | forward | `z` |
+//! | backward | `∂ℓ/∂a = f_aᵀ δ`, and keeps the pair (δ, a): the per-sample gradient |
+//! | tangent forward | `ż = f_a ȧ + f_θ θ̇` |
+//! | tangent backward | `d/dε f_a(a + εȧ, θ + εθ̇)ᵀ(δ + εδ̇)` |
+//!
+//! To add a layer: a file here with the four rules (and, where it has parameters, the operations on its pair), a
+//! variant of [`crate::LayerSpec`], a branch of the builder in `network`, a line in `conformance`, which checks the
+//! rest.
+//!
+//! A direction θ̇ of the parameters is never an array of parameters: per record it is `α ġ + β g`, a combination
+//! of its own gradient and of the tangent of that gradient, and both are pairs.
+
+mod activation;
+mod affine;
+mod direction;
+mod linear;
+mod norm;
+mod pool;
+
+pub(crate) use activation::Nonlinear;
+pub(crate) use affine::Affine;
+pub(crate) use linear::Linear;
+pub(crate) use norm::{BatchNorm, LayerNorm};
+pub(crate) use pool::Pool;
+
+use crate::{
+    Real,
+    device::{Buf, Device, Index},
+};
+
+/// What a layer keeps of the primal pass.
+#[derive(Debug, Default)]
+pub(crate) struct Tape<T> {
+    /// Linear: what went in, patches as rows `(records·T, K)`. Norms: x̂.
+    pub(crate) input: Option<Buf<T>>,
+    /// What came back, `(records·T, O)`.
+    pub(crate) delta: Option<Buf<T>>,
+    /// Activations: φ'. Layer norm: 1/s.
+    pub(crate) first: Option<Buf<T>>,
+    /// Activations: φ''·δ (φ'' before the backward pass). Layer norm: ∂ℓ/∂a.
+    pub(crate) second: Option<Buf<T>>,
+    /// Max pool: the chosen elements.
+    pub(crate) index: Option<Index>,
+    /// The per-sample gradient in the form the layer chose: see [`Linear`].
+    pub(crate) gradient: Gradient<T>,
+}
+
+/// What a layer keeps of a tangent pass.
+#[derive(Debug, Default)]
+pub(crate) struct Tangent<T> {
+    /// Linear: ȧ. Activations: ż. Norms: the tangent of x̂.
+    pub(crate) input: Option<Buf<T>>,
+    /// δ̇.
+    pub(crate) delta: Option<Buf<T>>,
+    /// Layer norm: ṡ.
+    pub(crate) scale: Option<Buf<T>>,
+    /// Products of the gradient with its tangent that [`Direction`] needs again.
+    pub(crate) gradient: Gradient<T>,
+    /// A direction of the parameters, where it is an array.
+    pub(crate) direction: Gradient<T>,
+}
+
+/// Per-sample gradients of one layer, or what stands for them.
+#[derive(Debug, Default)]
+pub(crate) enum Gradient<T> {
+    /// Not computed.
+    #[default]
+    None,
+    /// Rank one per record: `‖a‖² + 1` and `‖δ‖²`; of a tangent, `a·ȧ` and `δ·δ̇`.
+    Dots(Vec<f64>, Vec<f64>),
+    /// T × T per record: the Gram matrices of a and of δ; of a tangent, `a_t·ȧ_s` and `δ_t·δ̇_s`.
+    Gram(Buf<T>, Buf<T>),
+    /// The arrays themselves: weights (or γ) and biases (or β).
+    Whole(Buf<T>, Option<Buf<T>>),
+}
+
+impl<T: Real> Gradient<T> {
+    fn recycle(self, dev: &mut Device<T>) {
+        match self {
+            Self::None | Self::Dots(..) => {}
+            Self::Gram(a, b) => {
+                dev.put(a);
+                dev.put(b);
+            }
+            Self::Whole(a, b) => {
+                dev.put(a);
+                dev.put_some(b);
+            }
+        }
+    }
+}
+
+impl<T: Real> Tape<T> {
+    /// Gives all buffers back.
+    pub(crate) fn recycle(self, dev: &mut Device<T>) {
+        for b in [self.input, self.delta, self.first, self.second] {
+            dev.put_some(b);
+        }
+        self.gradient.recycle(dev);
+    }
+}
+
+impl<T: Real> Tangent<T> {
+    /// Gives all buffers back.
+    pub(crate) fn recycle(self, dev: &mut Device<T>) {
+        for b in [self.input, self.delta, self.scale] {
+            dev.put_some(b);
+        }
+        self.gradient.recycle(dev);
+        self.direction.recycle(dev);
+    }
+}
+
+/// A direction of the parameters per record, `θ̇ = α ġ + β g`.
+#[derive(Debug)]
+pub(crate) struct Direction<'a, T> {
+    /// The tangent pass that ġ comes from, one probe per record; absent where α = 0.
+    pub(crate) tangent: Option<&'a Tangent<T>>,
+    /// α, per record.
+    pub(crate) alpha: &'a [f64],
+    /// β, per record.
+    pub(crate) beta: &'a [f64],
+}
+
+/// What every rule needs: the device, the parameters, the number of records.
+#[derive(Debug)]
+pub(crate) struct Context<'a, T> {
+    pub(crate) dev: &'a mut Device<T>,
+    pub(crate) theta: &'a Buf<T>,
+    /// Frozen statistics of batch norms.
+    pub(crate) constants: &'a Buf<T>,
+    pub(crate) records: usize,
+}
+
+/// How a tensor of parameters starts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Start {
+    /// Normal with variance 1/fan-in.
+    Normal(usize),
+    Constant(f64),
+}
+
+/// One tensor of a layer's parameters.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Tensor {
+    pub(crate) name: &'static str,
+    pub(crate) shape: Vec<usize>,
+    pub(crate) offset: usize,
+    pub(crate) start: Start,
+}
+
+/// One layer. See the table of the module.
+pub(crate) trait Layer<T: Real>: std::fmt::Debug + Send + Sync {
+    /// The tensors of its parameters; none by default.
+    fn tensors(&self) -> Vec<Tensor> {
+        Vec::new()
+    }
+
+    /// Values per record that a pass keeps: sizes the batch.
+    fn footprint(&self) -> usize;
+
+    fn forward(&self, cx: &mut Context<'_, T>, x: Buf<T>, tape: &mut Tape<T>) -> Buf<T>;
+
+    /// Returns what comes back at the input where `input` asks for it.
+    fn backward(
+        &self,
+        cx: &mut Context<'_, T>,
+        tape: &mut Tape<T>,
+        delta: Buf<T>,
+        input: bool,
+    ) -> Option<Buf<T>>;
+
+    fn tangent_forward(
+        &self,
+        cx: &mut Context<'_, T>,
+        tape: &Tape<T>,
+        x: Option<Buf<T>>,
+        direction: Option<&Direction<'_, T>>,
+        tangent: &mut Tangent<T>,
+    ) -> Option<Buf<T>>;
+
+    fn tangent_backward(
+        &self,
+        cx: &mut Context<'_, T>,
+        tape: &Tape<T>,
+        delta: Buf<T>,
+        direction: Option<&Direction<'_, T>>,
+        tangent: &mut Tangent<T>,
+        input: bool,
+    ) -> Option<Buf<T>>;
+
+    /// Adds `‖g‖²` of every record, and keeps the form of g that the other operations use.
+    fn add_square(&self, _cx: &mut Context<'_, T>, _tape: &mut Tape<T>, _square: &mut [f64]) {}
+
+    /// Adds `g·ġ` and `‖ġ‖²` for every probe and record; `keep`s the products for a [`Direction`].
+    fn add_products(
+        &self,
+        _cx: &mut Context<'_, T>,
+        _tape: &Tape<T>,
+        _tangent: &mut Tangent<T>,
+        _keep: bool,
+        _cross: &mut [f64],
+        _square: &mut [f64],
+    ) {
+    }
+
+    /// Adds `Σᵢ wᵢ gᵢ` to the gradient of the batch. After [`Layer::add_square`].
+    fn add_weighted(&self, _cx: &mut Context<'_, T>, _tape: &Tape<T>, _weights: &Buf<T>, _out: &mut Buf<T>) {}
+
+    /// Writes one record's gradient, or one probe's tangent of it, into an array of all parameters: for tests.
+    #[cfg(test)]
+    fn materialise(
+        &self,
+        _dev: &Device<T>,
+        _tape: &Tape<T>,
+        _tangent: Option<&Tangent<T>>,
+        _record: usize,
+        _probe_row: usize,
+        _out: &mut [f64],
+    ) {
+    }
+}
+
+/// Adds numbers element by element.
+pub(crate) fn add_to(out: &mut [f64], values: impl IntoIterator<Item = f64>) {
+    out.iter_mut().zip(values).for_each(|(o, v)| *o += v);
+}

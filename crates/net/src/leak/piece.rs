@@ -1,0 +1,210 @@
+//! The measures of one piece of a batch.
+
+use super::{Eta, Label, Measure, Plis, RecordLeak, Spectral, Trace, trace};
+use crate::{
+    Data, Network, Real,
+    clip::Clipped,
+    device::{Buf, Device},
+    engine::is_right,
+    error::{Error, Result},
+    lanczos::{Lanczos, largest},
+    pass::Primal,
+    random::{Generator, Purpose},
+};
+
+/// One piece of a batch: its primal pass and its clips.
+pub(super) struct Piece<'a, T> {
+    pub(super) net: &'a Network<T>,
+    pub(super) primal: Primal<T>,
+    norms: Vec<f64>,
+    clips: Vec<Clipped>,
+    /// `1/s²`.
+    precision: f64,
+}
+
+impl<'a, T: Real> Piece<'a, T> {
+    pub(super) fn new(
+        net: &'a Network<T>,
+        data: &Data<T>,
+        dev: &mut Device<T>,
+        ids: &[usize],
+        what: &Measure,
+    ) -> Result<Self> {
+        let (x, y) = data.upload(dev, ids);
+        let primal = net.primal(dev, x, y, ids.len());
+        let norms: Vec<f64> = primal.square.iter().map(|s| s.max(0.0).sqrt()).collect();
+        if let Some(i) = norms.iter().zip(&primal.losses).position(|(n, l)| !n.is_finite() || !l.is_finite())
+        {
+            return Err(Error::NotFinite { what: "the gradient of a record", position: ids[i] });
+        }
+        let clips = norms.iter().map(|&n| Clipped::new(what.clip, n)).collect();
+        Ok(Self { net, primal, norms, clips, precision: 1.0 / (what.noise() * what.noise()) })
+    }
+
+    /// `‖J u‖²/s²` for tangents, probe-major.
+    pub(super) fn squares(&self, dev: &mut Device<T>, x: Option<Buf<T>>, y: Option<Buf<T>>) -> Vec<f64> {
+        let pass = self.net.tangent(dev, &self.primal, x, y, false);
+        let both = pass.cross.iter().zip(&pass.square).enumerate();
+        let out = both
+            .map(|(i, (&c, &s))| self.precision * self.clips[i % self.norms.len()].square(c, s))
+            .collect();
+        pass.recycle(dev);
+        out
+    }
+
+    /// `JᵀJ u/s²` for one tangent per record.
+    fn information(&self, dev: &mut Device<T>, x: Buf<T>, y: Option<Buf<T>>) -> (Buf<T>, Buf<T>) {
+        let pass = self.net.tangent(dev, &self.primal, Some(x), y, true);
+        let alpha: Vec<f64> = self.clips.iter().map(|c| self.precision * c.s * c.s).collect();
+        let beta: Vec<f64> =
+            self.clips.iter().zip(&pass.cross).map(|(c, x)| self.precision * c.bend * x).collect();
+        let out = self.net.adjoint(dev, &self.primal, Some(&pass), &alpha, &beta);
+        pass.recycle(dev);
+        out
+    }
+
+    /// `J_gᵀ g` of the unclipped gradient.
+    fn pullback(&self, dev: &mut Device<T>) -> (Buf<T>, Buf<T>) {
+        let n = self.norms.len();
+        self.net.adjoint(dev, &self.primal, None, &vec![0.0; n], &vec![1.0; n])
+    }
+}
+
+/// Everything asked for, for the records of one piece.
+pub(super) fn measure<T: Real>(
+    net: &Network<T>,
+    data: &Data<T>,
+    dev: &mut Device<T>,
+    ids: &[usize],
+    what: &Measure,
+) -> Result<Vec<RecordLeak>> {
+    let p = Piece::new(net, data, dev, ids, what)?;
+    let k = net.outputs();
+    let z = dev.download(&p.primal.outputs);
+    let mut out: Vec<RecordLeak> = ids
+        .iter()
+        .enumerate()
+        .map(|(i, &record)| RecordLeak {
+            record,
+            loss: p.primal.losses[i],
+            right: is_right(&z[i * k..(i + 1) * k], data.label(record)),
+            gradient_norm: p.norms[i],
+            released_norm: p.norms[i] * p.clips[i].s,
+            trace: None,
+            dfil: None,
+            information: Vec::new(),
+            along: None,
+            eta: None,
+            plis: None,
+            plis_parts: Vec::new(),
+        })
+        .collect();
+    match what.trace {
+        Trace::Skip => {}
+        Trace::Exact | Trace::Elements => trace::exact(&p, dev, what, &mut out),
+        Trace::Estimate { probes, probe } => trace::estimated(&p, dev, what, probes, probe, &mut out),
+    }
+    if what.plis != Plis::Skip {
+        plis(&p, dev, what, &mut out);
+    }
+    if let Some(spectral) = what.eta {
+        eta(&p, dev, what, spectral, &mut out);
+    }
+    p.primal.recycle(dev);
+    let finite = |r: &RecordLeak| {
+        r.trace.is_none_or(|t| t.value.is_finite() && t.standard_error.is_none_or(f64::is_finite))
+            && r.eta.is_none_or(|e| e.value.is_finite() && e.residual.is_finite())
+            && [r.plis, r.along].into_iter().flatten().all(f64::is_finite)
+            && r.plis_parts.iter().chain(&r.information).all(|v| v.is_finite())
+    };
+    match out.iter().find(|r| !finite(r)) {
+        Some(r) => Err(Error::NotFinite { what: "the leakage of a record", position: r.record }),
+        None => Ok(out),
+    }
+}
+
+/// Dimension of the secret.
+pub(crate) fn dimension<T: Real>(net: &Network<T>, label: Label) -> usize {
+    let d = net.input().len();
+    match label {
+        Label::Public => d,
+        Label::Secret => d + net.outputs(),
+    }
+}
+
+fn plis<T: Real>(p: &Piece<'_, T>, dev: &mut Device<T>, what: &Measure, out: &mut [RecordLeak]) {
+    let (d, k) = (p.net.input().len(), p.net.outputs());
+    let (x, y) = p.pullback(dev);
+    let (xs, ys) = (dev.download(&x), dev.download(&y));
+    for (i, r) in out.iter_mut().enumerate() {
+        let c = &p.clips[i];
+        let row = xs[i * d..(i + 1) * d].iter().map(|v| v.to_f64());
+        let label = match what.label {
+            Label::Public => 0.0,
+            Label::Secret => ys[i * k..(i + 1) * k].iter().map(|v| v.to_f64().powi(2)).sum(),
+        };
+        let square = row.clone().map(|v| v * v).sum::<f64>() + label;
+        // Jᵀĝ = (s + n s') J_gᵀ g/n
+        let n = p.norms[i];
+        r.along = Some(if n > 0.0 { p.precision * c.slope * c.slope * square / (n * n) } else { 0.0 });
+        // ∇ₓ (s n)² = 2 s (s + n s') J_gᵀ g
+        let scale = 2.0 * p.precision * c.s * c.slope;
+        r.plis = Some(scale.abs() * square.sqrt());
+        r.plis_parts = match &what.plis {
+            Plis::Skip | Plis::Record => Vec::new(),
+            Plis::Elements => row.map(|v| scale * v).collect(),
+            Plis::Superpixels(groups) => {
+                let mut sums = vec![0.0; groups.iter().max().map_or(0, |m| *m as usize + 1)];
+                row.zip(groups).for_each(|(v, &g)| sums[g as usize] += v * v);
+                sums.into_iter().map(|s| scale.abs() * s.sqrt()).collect()
+            }
+        };
+    }
+    dev.put(x);
+    dev.put(y);
+}
+
+fn eta<T: Real>(
+    p: &Piece<'_, T>,
+    dev: &mut Device<T>,
+    what: &Measure,
+    spectral: Spectral,
+    out: &mut [RecordLeak],
+) {
+    let (n, d, k) = (out.len(), p.net.input().len(), p.net.outputs());
+    let (secret, dim) = (what.label == Label::Secret, dimension(p.net, what.label));
+    // streams apart from those of the probes
+    let mut states: Vec<Lanczos> = out
+        .iter()
+        .map(|r| {
+            let mut rng = Generator::new(what.seed ^ 0x6574_6100, Purpose::Probes, r.record as u64);
+            Lanczos::new((0..dim).map(|_| rng.normal()).collect())
+        })
+        .collect();
+    for _ in 0..spectral.iterations.min(dim) {
+        let mut x = Vec::with_capacity(n * d);
+        let mut y = Vec::with_capacity(n * k);
+        for s in &states {
+            x.extend(s.current()[..d].iter().map(|&v| T::from_f64(v)));
+            y.extend(s.current()[d..].iter().map(|&v| T::from_f64(v)));
+        }
+        let (x, y) = (dev.upload(&x), secret.then(|| dev.upload(&y)));
+        let (bx, by) = p.information(dev, x, y);
+        let (xs, ys) = (dev.download(&bx), dev.download(&by));
+        for (i, s) in states.iter_mut().enumerate() {
+            let label = if secret { &ys[i * k..(i + 1) * k] } else { &[] };
+            s.advance(xs[i * d..(i + 1) * d].iter().chain(label).map(|v| v.to_f64()).collect());
+        }
+        dev.put(bx);
+        dev.put(by);
+        if states.iter().all(|s| s.done() || largest(s).1 <= spectral.tolerance) {
+            break;
+        }
+    }
+    for (r, s) in out.iter_mut().zip(&states) {
+        let (value, residual) = largest(s);
+        // NaN is caught by the caller; `max` would hide it
+        let value = if value < 0.0 { 0.0 } else { value.sqrt() };
+        r.eta = Some(Eta { value, residual });
+    }
+}

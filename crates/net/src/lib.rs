@@ -1,0 +1,65 @@
+//! Networks: how much every record gives away through its gradient, exactly and without per-sample gradients.
+//!
+//! | module | what it holds | formula |
+//! |---|---|---|
+//! | [`spec`], [`preset`] | a network as a file; the networks of the papers | |
+//! | [`network`] | layers, parameters, loss | |
+//! | [`data`] | records and labels, checked once | |
+//! | [`leak`] | what a record's gradient gives away: trace, η, PLIS | `JᵀJ/s²`, `J = ∂clip(g)/∂x` |
+//! | [`clip`] | hard and smooth clipping | `clip(g) = s(‖g‖) g` |
+//! | [`poisson`] | exact information under Poisson sampling | `s⁻²(A JᵀJ + (B−A) JᵀĝĝᵀJ)` |
+//! | [`renyi`] | the Rényi budget of one record | |
+//! | [`engine`] | batches: clipped gradients, evaluation | `Σ clip(gᵢ)` |
+//! | [`train`] | SGD, Adam, DP-SGD; what every record has given away so far | `Σ clip(gᵢ) + N(0, (σC)²I)` |
+//! | [`tensors`] | weights and checkpoints as safetensors | |
+//! | [`random`] | the generator: seeded, by purpose and step | |
+//! | [`device`] | buffers and kernels: the seam for a GPU | |
+//!
+//! What two records give away through the CNN of Edmunds' table B.7, clipped at 8 under noise of σ = 0.5:
+//!
+//! ```
+//! use leakscope_net::{Clip, Data, Network, Shape, leak, preset::preset};
+//!
+//! let input = Shape::Image([28, 28, 1]);
+//! let net = Network::<f32>::new(preset("cnn-mnist", input, 10)?, 1)?;
+//! let data = Data::classes(input, vec![0.5; 2 * 784], 10, &[3, 7])?;
+//! let what = leak::Measure::new(Clip::Gelu { bound: 8.0 }, 0.5, 1);
+//! for record in leak::measure(&net, &data, &[0, 1], &what)? {
+//!     let dfil = record.dfil.expect("a trace was asked for");
+//!     assert!(dfil.value > 0.0 && dfil.standard_error.is_some());
+//! }
+//! # Ok::<(), leakscope_net::Error>(())
+//! ```
+//!
+//! A gradient is a pair (δ, a) of what came back and what went in, never an array of parameters per record
+//! (MATHS §5.1). Images are channels last.
+
+pub mod clip;
+#[cfg(test)]
+mod conformance;
+pub mod data;
+pub mod device;
+pub mod engine;
+pub mod error;
+mod lanczos;
+mod layer;
+pub mod leak;
+pub mod network;
+mod pass;
+pub mod poisson;
+pub mod preset;
+pub mod random;
+mod real;
+pub mod renyi;
+mod shape;
+pub mod spec;
+pub mod tensors;
+pub mod train;
+
+pub use clip::Clip;
+pub use data::Data;
+pub use error::{Error, Result};
+pub use network::Network;
+pub use real::Real;
+pub use shape::Shape;
+pub use spec::{Activation, LayerSpec, Loss, NetSpec};

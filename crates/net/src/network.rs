@@ -1,0 +1,367 @@
+//! A network: layers in order, their parameters in one array, the loss.
+
+use crate::{
+    Activation, LayerSpec, Loss, NetSpec, Real, Shape,
+    device::{Buf, Device},
+    error::{Error, Result, check, check_finite, check_len},
+    layer::{Affine, BatchNorm, Layer, LayerNorm, Linear, Nonlinear, Pool, Start, Tensor},
+    random::{Generator, Purpose},
+    shape::{Window, product},
+    spec::SPEC_VERSION,
+};
+
+/// A step of the network. A residual block is its layers between a save and an add.
+#[derive(Debug)]
+pub(crate) enum Op<T> {
+    Layer(Box<dyn Layer<T>>),
+    Save,
+    Add,
+}
+
+#[derive(Debug)]
+pub(crate) struct Node<T> {
+    pub(crate) op: Op<T>,
+    /// Whether it has parameters that are trained, and so released.
+    pub(crate) trained: bool,
+    /// Position of its layer in the file, counted through residual blocks.
+    position: usize,
+}
+
+/// Frozen statistics of one batch norm.
+#[derive(Debug, Clone)]
+struct Statistics {
+    position: usize,
+    offset: usize,
+    epsilon: f64,
+    mean: Vec<f64>,
+    variance: Vec<f64>,
+}
+
+/// One named tensor of the parameters or statistics.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NamedTensor {
+    /// `layers.3.weight`: position of the layer in the file (counted through residual blocks) and name.
+    pub name: String,
+    /// Its shape: dense weights are `[outputs, inputs]`, filters `[outputs, height, width, channels]`.
+    pub shape: Vec<usize>,
+    /// Where it starts among the parameters.
+    pub offset: usize,
+}
+
+/// A network with its parameters.
+#[derive(Debug)]
+pub struct Network<T> {
+    spec: NetSpec,
+    pub(crate) nodes: Vec<Node<T>>,
+    pub(crate) theta: Buf<T>,
+    pub(crate) constants: Buf<T>,
+    statistics: Vec<Statistics>,
+    outputs: usize,
+    /// First node that is trained: the backward pass ends there.
+    pub(crate) first: usize,
+}
+
+impl<T: Real> Network<T> {
+    /// Builds the network and draws its weights: normal with variance 1/fan-in, biases 0, γ = 1.
+    pub fn new(spec: NetSpec, seed: u64) -> Result<Self> {
+        let mut net = Self::build(spec)?;
+        let mut rng = Generator::new(seed, Purpose::Weights, 0);
+        let mut theta = vec![T::ZERO; net.theta.len()];
+        for tensor in net.nodes.iter().flat_map(tensors) {
+            let len: usize = tensor.shape.iter().product();
+            for v in &mut theta[tensor.offset..tensor.offset + len] {
+                *v = T::from_f64(match tensor.start {
+                    Start::Normal(fan_in) => rng.normal() / (fan_in as f64).sqrt(),
+                    Start::Constant(c) => c,
+                });
+            }
+        }
+        net.set_parameters(&theta)?;
+        Ok(net)
+    }
+
+    /// Builds the network with given parameters, in the order of [`Network::tensors`].
+    pub fn with_parameters(spec: NetSpec, theta: &[T]) -> Result<Self> {
+        let mut net = Self::build(spec)?;
+        net.set_parameters(theta)?;
+        Ok(net)
+    }
+
+    fn build(spec: NetSpec) -> Result<Self> {
+        if spec.version != SPEC_VERSION {
+            return Err(Error::Version { what: "the network", found: spec.version, expected: SPEC_VERSION });
+        }
+        let size = product(&spec.input.dims());
+        check(
+            size.is_some_and(|n| n > 0),
+            "the size of a record",
+            size.unwrap_or(usize::MAX) as f64,
+            "1 to 2^32",
+        )?;
+        let mut b =
+            Builder { nodes: Vec::new(), parameters: 0, constants: 0, position: 0, statistics: Vec::new() };
+        let shape = b.layers(&spec.layers, spec.input)?;
+        let Some(first) = b.nodes.iter().position(|n| n.trained) else {
+            let reason = "no layer has parameters that are trained".to_owned();
+            return Err(Error::Format { what: "the network", reason });
+        };
+        let mut dev = Device::new();
+        let mut net = Self {
+            outputs: shape.len(),
+            nodes: b.nodes,
+            theta: dev.zeros(b.parameters),
+            constants: dev.zeros(b.constants),
+            statistics: b.statistics,
+            spec,
+            first,
+        };
+        net.write_constants();
+        Ok(net)
+    }
+
+    fn write_constants(&mut self) {
+        let mut values = vec![T::ZERO; self.constants.len()];
+        for s in &self.statistics {
+            let c = s.mean.len();
+            for i in 0..c {
+                let inverse = 1.0 / (s.variance[i] + s.epsilon).sqrt();
+                values[s.offset + i] = T::from_f64(inverse);
+                values[s.offset + c + i] = T::from_f64(-s.mean[i] * inverse);
+            }
+        }
+        Device::new().write(&mut self.constants, &values);
+    }
+
+    /// Sets mean and variance of the batch norm at a position of the file.
+    pub fn set_statistics(&mut self, position: usize, mean: &[f64], variance: &[f64]) -> Result<()> {
+        check_finite("the mean of a batch norm", mean)?;
+        check_finite("the variance of a batch norm", variance)?;
+        let Some(s) = self.statistics.iter_mut().find(|s| s.position == position) else {
+            let reason = format!("layer {position} is no batch norm");
+            return Err(Error::Format { what: "the statistics", reason });
+        };
+        check_len("the mean of a batch norm", mean.len(), s.mean.len())?;
+        check_len("the variance of a batch norm", variance.len(), s.mean.len())?;
+        if let Some(&v) = variance.iter().find(|v| **v < 0.0) {
+            return Err(Error::OutOfRange {
+                what: "a variance of a batch norm",
+                value: v,
+                expected: "at least 0",
+            });
+        }
+        (s.mean, s.variance) = (mean.to_vec(), variance.to_vec());
+        self.write_constants();
+        Ok(())
+    }
+
+    /// Position, mean and variance of every batch norm.
+    pub fn statistics(&self) -> impl Iterator<Item = (usize, &[f64], &[f64])> {
+        self.statistics.iter().map(|s| (s.position, &s.mean[..], &s.variance[..]))
+    }
+
+    /// The file this network was built from.
+    pub fn spec(&self) -> &NetSpec {
+        &self.spec
+    }
+
+    /// Shape of one record.
+    pub fn input(&self) -> Shape {
+        self.spec.input
+    }
+
+    /// Number of outputs, and of label values.
+    pub fn outputs(&self) -> usize {
+        self.outputs
+    }
+
+    /// The loss.
+    pub fn loss(&self) -> Loss {
+        self.spec.loss
+    }
+
+    /// Number of parameters, frozen ones included.
+    pub fn parameter_count(&self) -> usize {
+        self.theta.len()
+    }
+
+    /// All parameters, in the order of [`Network::tensors`].
+    pub fn parameters(&self) -> &[T] {
+        Device::new().download(&self.theta)
+    }
+
+    /// Replaces all parameters; they must be finite.
+    pub fn set_parameters(&mut self, theta: &[T]) -> Result<()> {
+        check_len("the parameters", theta.len(), self.theta.len())?;
+        check_finite("the parameters", theta)?;
+        Device::new().write(&mut self.theta, theta);
+        Ok(())
+    }
+
+    /// The named tensors of the parameters.
+    pub fn tensors(&self) -> Vec<NamedTensor> {
+        let named = |node: &Node<T>| {
+            let position = node.position;
+            tensors(node).into_iter().map(move |t| NamedTensor {
+                name: format!("layers.{position}.{}", t.name),
+                shape: t.shape,
+                offset: t.offset,
+            })
+        };
+        self.nodes.iter().flat_map(named).collect()
+    }
+
+    /// Which parameters are trained.
+    pub fn trained(&self) -> Vec<bool> {
+        let mut trained = vec![false; self.theta.len()];
+        for node in self.nodes.iter().filter(|n| n.trained) {
+            for t in tensors(node) {
+                let len: usize = t.shape.iter().product();
+                trained[t.offset..t.offset + len].fill(true);
+            }
+        }
+        trained
+    }
+
+    /// How many records to carry through the network at a time: enough for the products to be large and the
+    /// weights to be read seldom, few enough for the activations to stay near the processor. It depends on the
+    /// network alone, never on the machine, so that results do not either.
+    pub(crate) fn records_at_a_time(&self) -> usize {
+        const NEAR: usize = 1 << 19;
+        let footprint: usize = self
+            .nodes
+            .iter()
+            .map(|n| match &n.op {
+                Op::Layer(l) => l.footprint(),
+                Op::Save | Op::Add => 0,
+            })
+            .sum::<usize>()
+            .max(1);
+        (NEAR / footprint).max(self.theta.len() / (4 * footprint)).clamp(4, 128)
+    }
+}
+
+fn tensors<T: Real>(node: &Node<T>) -> Vec<Tensor> {
+    match &node.op {
+        Op::Layer(l) => l.tensors(),
+        Op::Save | Op::Add => Vec::new(),
+    }
+}
+
+struct Builder<T> {
+    nodes: Vec<Node<T>>,
+    parameters: usize,
+    constants: usize,
+    position: usize,
+    statistics: Vec<Statistics>,
+}
+
+impl<T: Real> Builder<T> {
+    fn layers(&mut self, specs: &[LayerSpec], mut shape: Shape) -> Result<Shape> {
+        for spec in specs {
+            shape = self.layer(spec, shape)?;
+        }
+        Ok(shape)
+    }
+
+    fn push(&mut self, position: usize, layer: impl Layer<T> + 'static, trained: bool) {
+        self.nodes.push(Node { op: Op::Layer(Box::new(layer)), trained, position });
+    }
+
+    /// Reserves parameters and returns where they start.
+    fn reserve(&mut self, len: usize) -> usize {
+        self.parameters += len;
+        self.parameters - len
+    }
+
+    fn layer(&mut self, spec: &LayerSpec, shape: Shape) -> Result<Shape> {
+        let at = self.position;
+        self.position += 1;
+        let bad = |kind, need| Error::DoesNotChain { layer: at, kind, found: shape.dims(), need };
+        let mut activation = |kind| {
+            self.push(at, Nonlinear { kind, width: shape.len() }, false);
+            Ok(shape)
+        };
+        match *spec {
+            LayerSpec::Dense { outputs, bias, frozen } => {
+                let Shape::Vector([inputs]) = shape else {
+                    return Err(bad("dense", "a vector is needed: put a flatten layer before it"));
+                };
+                if outputs == 0 || product(&[inputs, outputs]).is_none() {
+                    return Err(bad("dense", "outputs must be at least 1, and fit into memory"));
+                }
+                let weight = self.reserve(inputs * outputs);
+                let bias = bias.then(|| self.reserve(outputs));
+                self.push(at, Linear { window: None, inputs, outputs, weight, bias }, !frozen);
+                Ok(Shape::Vector([outputs]))
+            }
+            LayerSpec::Conv { outputs, kernel, stride, padding, bias, frozen } => {
+                let window = Window::new(shape, kernel, stride, padding, at, "conv")?;
+                let inputs = window.patch();
+                if outputs == 0 || product(&[inputs.max(window.positions()), outputs]).is_none() {
+                    return Err(bad("conv", "outputs must be at least 1, and fit into memory"));
+                }
+                let weight = self.reserve(inputs * outputs);
+                let bias = bias.then(|| self.reserve(outputs));
+                self.push(at, Linear { window: Some(window), inputs, outputs, weight, bias }, !frozen);
+                Ok(Shape::Image([window.out[0], window.out[1], outputs]))
+            }
+            LayerSpec::AveragePool { kernel, stride, padding } => {
+                let window = Window::new(shape, kernel, stride, padding, at, "average-pool")?;
+                self.push(at, Pool { window, max: false }, false);
+                Ok(Shape::Image([window.out[0], window.out[1], window.channels]))
+            }
+            LayerSpec::MaxPool { kernel, stride, padding } => {
+                let window = Window::new(shape, kernel, stride, padding, at, "max-pool")?;
+                self.push(at, Pool { window, max: true }, false);
+                Ok(Shape::Image([window.out[0], window.out[1], window.channels]))
+            }
+            LayerSpec::Tanh => activation(Activation::Tanh),
+            LayerSpec::Relu => activation(Activation::Relu),
+            LayerSpec::Gelu => activation(Activation::Gelu),
+            LayerSpec::Sigmoid => activation(Activation::Sigmoid),
+            LayerSpec::BatchNorm { epsilon, frozen } => {
+                let affine = self.affine(shape);
+                check(
+                    epsilon >= 0.0 && epsilon.is_finite(),
+                    "epsilon of a batch norm",
+                    epsilon,
+                    "at least 0",
+                )?;
+                let (mean, variance) = (vec![0.0; affine.channels], vec![1.0; affine.channels]);
+                self.statistics.push(Statistics {
+                    position: at,
+                    offset: self.constants,
+                    epsilon,
+                    mean,
+                    variance,
+                });
+                self.push(at, BatchNorm { affine, constants: self.constants }, !frozen);
+                self.constants += 2 * affine.channels;
+                Ok(shape)
+            }
+            LayerSpec::LayerNorm { epsilon, frozen } => {
+                check(epsilon > 0.0 && epsilon.is_finite(), "epsilon of a layer norm", epsilon, "positive")?;
+                let affine = self.affine(shape);
+                self.push(at, LayerNorm { affine, epsilon }, !frozen);
+                Ok(shape)
+            }
+            LayerSpec::Flatten => Ok(Shape::Vector([shape.len()])),
+            LayerSpec::Residual { ref layers } => {
+                self.nodes.push(Node { op: Op::Save, trained: false, position: at });
+                let out = self.layers(layers, shape)?;
+                if out != shape {
+                    return Err(bad("residual", "the layers inside must return the shape they receive"));
+                }
+                self.nodes.push(Node { op: Op::Add, trained: false, position: at });
+                Ok(shape)
+            }
+        }
+    }
+
+    fn affine(&mut self, shape: Shape) -> Affine {
+        let channels = shape.channels();
+        let gamma = self.reserve(channels);
+        let beta = self.reserve(channels);
+        Affine { channels, positions: shape.len() / channels, gamma, beta }
+    }
+}

@@ -1,0 +1,105 @@
+//! Checkpoints: everything a run needs to go on as if it had not stopped.
+
+use super::{TrainConfig, Trainer};
+use crate::{
+    Data, NetSpec, Network, Real,
+    error::{Error, Result, check_finite, check_len},
+    tensors::{FILE_VERSION, Tensors},
+};
+
+const FORMAT: &str = "leakscope-net-checkpoint";
+
+fn bad(reason: impl Into<String>) -> Error {
+    Error::Format { what: "the checkpoint", reason: reason.into() }
+}
+
+impl<'d, T: Real> Trainer<'d, T> {
+    /// The state of the run as a file's bytes. Write them with [`crate::tensors::write_private`].
+    pub fn checkpoint(&self) -> Result<Vec<u8>> {
+        let mut file = self.network().to_tensors();
+        let json = |v: std::result::Result<String, serde_json::Error>| v.map_err(|e| bad(e.to_string()));
+        for (name, value) in [
+            ("format", FORMAT.to_owned()),
+            ("version", FILE_VERSION.to_string()),
+            ("step", self.step.to_string()),
+            ("config", json(serde_json::to_string(&self.config))?),
+            ("network", json(serde_json::to_string(self.network().spec()))?),
+            ("data", fingerprint(self.data).to_string()),
+        ] {
+            file.metadata.insert(name.to_owned(), value);
+        }
+        for (i, m) in self.moments.iter().enumerate() {
+            file.insert(&format!("moment.{i}"), &[m.len()], m);
+        }
+        if let Some(t) = &self.tracker {
+            for (name, values) in accounts(t) {
+                file.insert(name, &[values.len()], values);
+            }
+        }
+        file.to_bytes()
+    }
+
+    /// Goes on from a checkpoint, over the same data with the same settings; anything else is refused.
+    pub fn resume(bytes: &[u8], data: &'d Data<T>, config: TrainConfig) -> Result<Self> {
+        let file = Tensors::from_bytes(bytes)?;
+        let field = |name: &str| file.metadata.get(name).ok_or_else(|| bad(format!("it has no {name}")));
+        if field("format")? != FORMAT {
+            return Err(bad("it holds weights, not a run: load them into a network instead"));
+        }
+        field("version")?;
+        let stored: TrainConfig = serde_json::from_str(field("config")?).map_err(|e| bad(e.to_string()))?;
+        if stored != config {
+            return Err(Error::OtherRun { what: "configuration" });
+        }
+        if *field("data")? != fingerprint(data).to_string() {
+            return Err(Error::OtherRun { what: "data set" });
+        }
+        let mut net = Network::new(NetSpec::from_json(field("network")?)?, 0)?;
+        net.load_tensors(&file)?;
+        let mut run = Self::new(net, data, config)?;
+        run.step = field("step")?.parse().map_err(|_| bad("its step is no number"))?;
+        for (i, m) in run.moments.iter_mut().enumerate() {
+            let values = file.get::<T>(&format!("moment.{i}"))?.1;
+            check_len("a moment of the checkpoint", values.len(), m.len())?;
+            check_finite("a moment of the checkpoint", &values)?;
+            *m = values;
+        }
+        if let Some(t) = &mut run.tracker {
+            let all = [
+                ("account.trace", &mut t.trace),
+                ("account.variance", &mut t.variance),
+                ("account.published", &mut t.published),
+                ("account.published-variance", &mut t.published_variance),
+                ("account.renyi", &mut t.renyi),
+            ];
+            for (name, values) in all {
+                let stored = file.get::<f64>(name)?.1;
+                check_len("an account of the checkpoint", stored.len(), values.len())?;
+                check_finite("an account of the checkpoint", &stored)?;
+                *values = stored;
+            }
+        }
+        Ok(run)
+    }
+}
+
+fn accounts(t: &super::track::Tracker) -> [(&'static str, &[f64]); 5] {
+    [
+        ("account.trace", &t.trace),
+        ("account.variance", &t.variance),
+        ("account.published", &t.published),
+        ("account.published-variance", &t.published_variance),
+        ("account.renyi", &t.renyi),
+    ]
+}
+
+/// Tells data sets apart (FNV-1a over shape, records and labels); no secret and no defence.
+fn fingerprint<T: Real>(data: &Data<T>) -> u64 {
+    let mut h = 0xcbf2_9ce4_8422_2325u64;
+    let mut eat = |v: u64| h = (h ^ v).wrapping_mul(0x0000_0100_0000_01b3);
+    data.input().dims().into_iter().for_each(|d| eat(d as u64));
+    for i in 0..data.len() {
+        data.record(i).iter().chain(data.label(i)).for_each(|v| eat(v.to_f64().to_bits()));
+    }
+    h
+}

@@ -1,0 +1,262 @@
+//! Training: SGD and Adam, in private by DP-SGD, with what every record gives away kept as it runs.
+//!
+//! A private step releases `Σ clip(gᵢ) + N(0, (σC)²I)` over the drawn records, divides it by the *expected* batch and
+//! hands it to the optimiser. Every random number is a function of the seed and the step, so a run stopped anywhere
+//! and resumed from its checkpoint gives the same numbers.
+//!
+//! The noise is drawn in double precision (ChaCha20, Box–Muller) and rounded to the type of the parameters. Attacks on
+//! the last bits of floating-point noise (Mironov 2012) are outside the guarantee.
+
+mod checkpoint;
+mod optimizer;
+mod sample;
+mod track;
+
+pub use optimizer::Optimizer;
+pub use sample::Sampling;
+pub use track::{RecordBudget, Tracking};
+
+use crate::{
+    Clip, Data, Network, Real,
+    engine::{Workers, clipped_gradient_with},
+    error::{Error, Result, check},
+    leak::{Label, Measure, Plis, Probe, Trace, dimension, measure_with},
+    random::{Generator, Purpose},
+    renyi,
+};
+use serde::{Deserialize, Serialize};
+use track::Tracker;
+
+/// How to train.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrainConfig {
+    /// The rule of the updates.
+    pub optimizer: Optimizer,
+    /// Learning rate.
+    pub learning_rate: f64,
+    /// Added to the gradient times the parameters, after the noise.
+    #[serde(default)]
+    pub weight_decay: f64,
+    /// How batches are drawn.
+    pub sampling: Sampling,
+    /// Clipping and noise; absent for training in the open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub privacy: Option<Privacy>,
+    /// What is kept of every record; needs `privacy`.
+    #[serde(default = "off")]
+    pub tracking: Tracking,
+    /// Whether the label counts as part of the record in `tracking`.
+    #[serde(default = "public")]
+    pub label: Label,
+    /// δ of the statements.
+    #[serde(default = "usual_delta")]
+    pub delta: f64,
+    /// Seed of everything random.
+    pub seed: u64,
+}
+
+fn off() -> Tracking {
+    Tracking::Off
+}
+
+fn public() -> Label {
+    Label::Public
+}
+
+fn usual_delta() -> f64 {
+    1e-5
+}
+
+/// Clipping and noise of a private run.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Privacy {
+    /// How gradients are clipped; not at all is refused.
+    pub clip: Clip,
+    /// Noise multiplier: the noise has standard deviation σC.
+    pub sigma: f64,
+}
+
+/// What one step did.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct StepReport {
+    /// The step, counted from 0.
+    pub step: u64,
+    /// Records drawn; an empty batch happens, and still releases its noise.
+    pub drawn: usize,
+    /// Mean loss over the drawn records before the update; absent for an empty batch.
+    pub loss: Option<f64>,
+    /// Share of drawn records whose gradient was longer than C.
+    pub clipped: f64,
+}
+
+/// A training run over given data.
+#[derive(Debug)]
+pub struct Trainer<'d, T> {
+    net: Network<T>,
+    data: &'d Data<T>,
+    config: TrainConfig,
+    step: u64,
+    moments: Vec<Vec<T>>,
+    trained: Vec<bool>,
+    tracker: Option<Tracker>,
+    workers: Workers<T>,
+}
+
+impl<'d, T: Real> Trainer<'d, T> {
+    /// Starts a run with the network's parameters: drawn, or from public pre-training.
+    pub fn new(net: Network<T>, data: &'d Data<T>, config: TrainConfig) -> Result<Self> {
+        data.check(&net)?;
+        config.optimizer.check()?;
+        config.sampling.check(data.len())?;
+        let positive = |v: f64| v > 0.0 && v.is_finite();
+        check(
+            positive(config.learning_rate),
+            "the learning rate",
+            config.learning_rate,
+            "positive and finite",
+        )?;
+        let decay = config.weight_decay;
+        check(decay >= 0.0 && decay.is_finite(), "the weight decay", decay, "at least 0")?;
+        if let Some(Privacy { clip, sigma }) = config.privacy {
+            clip.check()?;
+            check(positive(sigma), "sigma", sigma, "positive and finite")?;
+            check(
+                clip != Clip::None,
+                "the clipping bound C",
+                0.0,
+                "a positive bound: without one there is no privacy",
+            )?;
+        }
+        if let Some(probes) = config.tracking.probes() {
+            check(probes >= 2, "the number of probes", probes as f64, "at least 2, for a standard error")?;
+            if config.privacy.is_none() {
+                let reason =
+                    "what records give away is only finite under noise: give clip and sigma".to_owned();
+                return Err(Error::Format { what: "tracking", reason });
+            }
+        }
+        let moments = vec![vec![T::ZERO; net.parameter_count()]; config.optimizer.moments()];
+        let tracker = Tracker::new(&config, data.len())?;
+        let trained = net.trained();
+        Ok(Self { net, data, config, step: 0, moments, trained, tracker, workers: Workers::new() })
+    }
+
+    /// Makes one step. After an error the run stands where it stood before the step.
+    pub fn step(&mut self) -> Result<StepReport> {
+        let (step, n) = (self.step, self.data.len());
+        let diverged = |what| Error::Diverged { step, what };
+        let stopped = |e| match e {
+            Error::NotFinite { .. } => diverged("the gradient of a record"),
+            other => other,
+        };
+        let drawn = self.config.sampling.draw(self.config.seed, step, n);
+        let clip = self.config.privacy.map_or(Clip::None, |p| p.clip);
+        let batch =
+            clipped_gradient_with(&self.workers, &self.net, self.data, &drawn, clip).map_err(stopped)?;
+        let leaks = match (&self.tracker, self.config.privacy, self.config.tracking.probes()) {
+            (Some(tracker), Some(privacy), Some(probes)) => {
+                let what = Measure {
+                    trace: Trace::Estimate { probes, probe: Probe::Rademacher },
+                    plis: Plis::Record,
+                    label: self.config.label,
+                    // other probes at every step
+                    ..Measure::new(
+                        privacy.clip,
+                        privacy.sigma,
+                        self.config.seed ^ step.wrapping_mul(0x9e37_79b9_7f4a_7c15),
+                    )
+                };
+                let wanted = tracker.wants(&drawn);
+                measure_with(&self.workers, &self.net, self.data, &wanted, &what).map_err(stopped)?
+            }
+            _ => Vec::new(),
+        };
+        let mut gradient = batch.sum;
+        if let Some(p) = self.config.privacy {
+            let mut rng = Generator::new(self.config.seed, Purpose::Noise, step);
+            let s = p.sigma * p.clip.unit();
+            // one normal per trained parameter
+            for (g, _) in gradient.iter_mut().zip(&self.trained).filter(|(_, t)| **t) {
+                *g += T::from_f64(s * rng.normal());
+            }
+        }
+        let (scale, decay) =
+            (T::from_f64(1.0 / self.config.sampling.expected(n)), T::from_f64(self.config.weight_decay));
+        let mut theta = self.net.parameters().to_vec();
+        gradient.iter_mut().zip(&theta).for_each(|(g, &t)| *g = *g * scale + decay * t);
+        let mut moments = self.moments.clone();
+        let rate = self.config.learning_rate;
+        self.config.optimizer.update(step, rate, &gradient, &self.trained, &mut moments, &mut theta);
+        if moments.iter().flatten().any(|m| !m.to_f64().is_finite()) {
+            return Err(diverged("the gradient"));
+        }
+        self.net.set_parameters(&theta).map_err(|_| diverged("the parameters"))?;
+        self.moments = moments;
+        if let Some(t) = &mut self.tracker {
+            t.add(&leaks);
+        }
+        self.step += 1;
+        let (m, c) = (drawn.len(), clip.unit());
+        let over = batch.norms.iter().filter(|n| clip != Clip::None && **n > c).count();
+        let share = |v: f64| if m == 0 { 0.0 } else { v / m as f64 };
+        let loss = (m > 0).then(|| share(batch.losses.iter().sum()));
+        Ok(StepReport { step, drawn: m, loss, clipped: share(over as f64) })
+    }
+
+    /// The network as it stands.
+    pub fn network(&self) -> &Network<T> {
+        &self.net
+    }
+
+    /// Ends the run.
+    pub fn into_network(self) -> Network<T> {
+        self.net
+    }
+
+    /// The run's settings.
+    pub fn config(&self) -> &TrainConfig {
+        &self.config
+    }
+
+    /// Steps made.
+    pub fn steps(&self) -> u64 {
+        self.step
+    }
+
+    /// Accounts of all records; empty without tracking.
+    pub fn budgets(&self) -> Vec<RecordBudget> {
+        let d = dimension(&self.net, self.config.label);
+        let all = self.tracker.iter().flat_map(|t| (0..self.data.len()).map(move |i| t.budget(i, d)));
+        all.collect()
+    }
+
+    /// dFIL of every record so far: cheap enough for every step. Empty without tracking.
+    pub fn dfil(&self) -> Vec<f64> {
+        let d = dimension(&self.net, self.config.label) as f64;
+        self.tracker.iter().flat_map(|t| t.trace.iter().map(|v| v / d)).collect()
+    }
+
+    /// ε of the run so far for every record, at the run's δ; absent for training in the open.
+    ///
+    /// # Guarantee
+    /// `(ε, δ)`-DP of the sequence of parameters, by Rényi accounting at integer orders with the longest gradient that
+    /// the clip lets through, under the sampling's [`Sampling::statement`]. Adjacency: a record added or removed
+    /// (Poisson), replaced by an empty one (shuffled). An upper bound; the accountants of core are tighter.
+    pub fn epsilon(&self) -> Result<Option<f64>> {
+        let Some(p) = self.config.privacy else { return Ok(None) };
+        let nu = p.clip.longest().unwrap_or(f64::INFINITY) / (p.sigma * p.clip.unit());
+        let mut budgets = [0.0; renyi::ORDERS.len()];
+        for (b, &order) in budgets.iter_mut().zip(&renyi::ORDERS) {
+            *b = match self.config.sampling {
+                Sampling::Poisson { rate } => self.step as f64 * renyi::sampled_gaussian(rate, nu, order)?,
+                Sampling::Shuffle { batch } => {
+                    let epochs = self.step.div_ceil((self.data.len() / batch).max(1) as u64);
+                    epochs as f64 * renyi::sampled_gaussian(1.0, nu, order)?
+                }
+            };
+        }
+        Ok(Some(if self.step == 0 { 0.0 } else { renyi::epsilon(&budgets, self.config.delta)?.0 }))
+    }
+}

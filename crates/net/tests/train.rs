@@ -1,0 +1,265 @@
+//! Training runs on small synthetic data: they learn, keep true accounts, resume exactly and fail cleanly.
+
+#![allow(clippy::unwrap_used)] // a test that cannot go on should stop
+
+use leakscope_net::{
+    Clip, Data, Error, LayerSpec as L, Loss, NetSpec, Network, Shape,
+    engine::evaluate,
+    leak::{Label, Measure, Plis, Trace, measure},
+    poisson,
+    random::{Generator, Purpose},
+    renyi,
+    train::{Optimizer, Privacy, Sampling, Tracking, TrainConfig, Trainer},
+};
+
+/// Three clouds in the plane, well apart.
+fn clouds(n: usize) -> Data<f32> {
+    let mut rng = Generator::new(8, Purpose::Other, 0);
+    let labels: Vec<u32> = (0..n as u32).map(|i| i % 3).collect();
+    let x = labels.iter().flat_map(|&c| {
+        let angle = f64::from(c) * 2.1;
+        [angle.cos() + 0.3 * rng.normal(), angle.sin() + 0.3 * rng.normal()].map(|v| v as f32)
+    });
+    Data::classes(Shape::Vector([2]), x.collect(), 3, &labels).unwrap()
+}
+
+fn net(seed: u64) -> Network<f32> {
+    let layers = vec![L::dense(8), L::Tanh, L::dense(3)];
+    let spec = NetSpec { version: 1, input: Shape::Vector([2]), layers, loss: Loss::SoftmaxCrossEntropy };
+    Network::new(spec, seed).unwrap()
+}
+
+fn private() -> TrainConfig {
+    TrainConfig {
+        optimizer: Optimizer::Sgd { momentum: 0.9 },
+        learning_rate: 0.2,
+        weight_decay: 1e-4,
+        sampling: Sampling::Poisson { rate: 0.2 },
+        privacy: Some(Privacy { clip: Clip::Gelu { bound: 1.0 }, sigma: 1.0 }),
+        tracking: Tracking::Off,
+        label: Label::Public,
+        delta: 1e-5,
+        seed: 3,
+    }
+}
+
+#[test]
+fn runs_learn_in_the_open_and_in_private() {
+    let data = clouds(600);
+    let open = TrainConfig { privacy: None, sampling: Sampling::Shuffle { batch: 60 }, ..private() };
+    let adam = TrainConfig { optimizer: Optimizer::adam(), learning_rate: 0.02, ..open.clone() };
+    for config in [open, adam, private()] {
+        let mut run = Trainer::new(net(1), &data, config.clone()).unwrap();
+        let before = evaluate(run.network(), &data).unwrap();
+        for _ in 0..60 {
+            run.step().unwrap();
+        }
+        let after = evaluate(run.network(), &data).unwrap();
+        assert!(after.loss < 0.6 * before.loss, "{config:?}: {} to {}", before.loss, after.loss);
+        assert!(after.accuracy.unwrap() > 0.93, "{config:?}: {:?}", after.accuracy);
+        assert_eq!(run.epsilon().unwrap().is_some(), config.privacy.is_some());
+    }
+}
+
+#[test]
+fn epsilon_grows_with_the_steps_and_starts_at_zero() {
+    let data = clouds(300);
+    let mut run = Trainer::new(net(1), &data, private()).unwrap();
+    assert_eq!(run.epsilon().unwrap(), Some(0.0));
+    let mut last = 0.0;
+    for _ in 0..5 {
+        run.step().unwrap();
+        let epsilon = run.epsilon().unwrap().unwrap();
+        assert!(epsilon > last);
+        last = epsilon;
+    }
+    let nu = 1.115_219;
+    let budgets = renyi::ORDERS.map(|a| 5.0 * renyi::sampled_gaussian(0.2, nu, a).unwrap());
+    assert_eq!(last, renyi::epsilon(&budgets, 1e-5).unwrap().0);
+}
+
+#[test]
+fn accounts_of_every_step_are_the_sum_of_exact_informations() {
+    let data = clouds(24);
+    let config = TrainConfig { tracking: Tracking::Every { probes: 400 }, ..private() };
+    let mut run = Trainer::new(net(1), &data, config.clone()).unwrap();
+    let all: Vec<usize> = (0..24).collect();
+    let (mut exact, mut published, mut rdp) = (vec![0.0; 24], vec![0.0; 24], vec![0.0; 24]);
+    let factor = poisson::published_factor(0.2, 1.0, 1e-5).unwrap();
+    for _ in 0..4 {
+        let what = Measure {
+            trace: Trace::Exact,
+            plis: Plis::Record,
+            ..Measure::new(Clip::Gelu { bound: 1.0 }, 1.0, 1)
+        };
+        for r in measure(run.network(), &data, &all, &what).unwrap() {
+            let c = poisson::coefficients(0.2, r.released_norm).unwrap();
+            exact[r.record] += c.trace(r.trace.unwrap().value, r.along.unwrap());
+            published[r.record] += factor * r.trace.unwrap().value;
+            rdp[r.record] += renyi::sampled_gaussian(0.2, r.released_norm, 4).unwrap();
+        }
+        run.step().unwrap();
+    }
+    for (i, b) in run.budgets().iter().enumerate() {
+        let z = (b.trace.value - exact[i]) / b.trace.standard_error.unwrap();
+        assert!(z.abs() < 4.5, "record {i}: {b:?} against {}", exact[i]);
+        assert!(b.trace.standard_error.unwrap() < 0.1 * exact[i]);
+        let z = (b.published.value - published[i]) / b.published.standard_error.unwrap();
+        assert!(z.abs() < 4.5, "record {i}: {b:?} against {}", published[i]);
+        assert!(b.trace.value < b.published.value, "the published factor is the looser");
+        assert_eq!(run.dfil()[i], b.dfil.value);
+        assert!((b.dfil.value - b.trace.value / 2.0).abs() < 1e-12 * b.trace.value);
+        // order 4; the table errs on the safe side
+        assert!(
+            b.renyi[2] >= rdp[i] * (1.0 - 1e-6) && b.renyi[2] <= rdp[i] * 1.01,
+            "{} {}",
+            b.renyi[2],
+            rdp[i]
+        );
+    }
+}
+
+#[test]
+fn accounts_of_the_drawn_alone_are_unbiased() {
+    let data = clouds(60);
+    // a learning rate of nearly zero: the parameters, and so every step's information, stay put
+    let still = TrainConfig { learning_rate: 1e-9, optimizer: Optimizer::Sgd { momentum: 0.0 }, ..private() };
+    let steps = 150;
+    let run = |tracking| {
+        let mut run = Trainer::new(net(1), &data, TrainConfig { tracking, ..still.clone() }).unwrap();
+        (0..steps).for_each(|_| assert!(run.step().is_ok()));
+        run.budgets()
+    };
+    let (drawn, every) = (run(Tracking::Drawn { probes: 2 }), run(Tracking::Every { probes: 2 }));
+    let z: Vec<f64> = drawn
+        .iter()
+        .zip(&every)
+        .map(|(d, e)| {
+            let (a, b) = (d.trace.standard_error.unwrap(), e.trace.standard_error.unwrap());
+            (d.trace.value - e.trace.value) / a.hypot(b)
+        })
+        .collect();
+    assert!(z.iter().all(|z| z.abs() < 4.5), "{z:?}");
+    let mean = z.iter().sum::<f64>() / 60.0;
+    // the records of a step are drawn independently: sixty scores of spread 1
+    assert!(mean.abs() < 4.5 / 60f64.sqrt(), "{mean}");
+}
+
+#[test]
+fn a_run_resumed_from_its_checkpoint_gives_the_same_numbers() {
+    let data = clouds(90);
+    for optimizer in [Optimizer::adam(), Optimizer::Sgd { momentum: 0.9 }] {
+        for sampling in [Sampling::Poisson { rate: 0.2 }, Sampling::Shuffle { batch: 20 }] {
+            let config =
+                TrainConfig { optimizer, sampling, tracking: Tracking::Drawn { probes: 2 }, ..private() };
+            let mut whole = Trainer::new(net(1), &data, config.clone()).unwrap();
+            let whole_reports: Vec<_> = (0..8).map(|_| whole.step().unwrap()).collect();
+            let mut first = Trainer::new(net(1), &data, config.clone()).unwrap();
+            (0..3).for_each(|_| assert!(first.step().is_ok()));
+            let bytes = first.checkpoint().unwrap();
+            let mut second = Trainer::resume(&bytes, &data, config.clone()).unwrap();
+            let reports: Vec<_> = (3..8).map(|_| second.step().unwrap()).collect();
+            assert_eq!(whole_reports[3..], reports);
+            assert_eq!(whole.network().parameters(), second.network().parameters());
+            assert_eq!(whole.budgets(), second.budgets());
+            assert_eq!(whole.checkpoint().unwrap(), second.checkpoint().unwrap());
+        }
+    }
+}
+
+#[test]
+fn checkpoints_of_other_runs_are_refused() {
+    let data = clouds(90);
+    let run = Trainer::new(net(1), &data, private()).unwrap();
+    let bytes = run.checkpoint().unwrap();
+    let other = TrainConfig { seed: 4, ..private() };
+    assert_eq!(Trainer::resume(&bytes, &data, other).unwrap_err(), Error::OtherRun { what: "configuration" });
+    let more = clouds(93);
+    assert_eq!(Trainer::resume(&bytes, &more, private()).unwrap_err(), Error::OtherRun { what: "data set" });
+    let weights = run.network().to_tensors().to_bytes().unwrap();
+    assert!(matches!(Trainer::resume(&weights, &data, private()), Err(Error::Format { .. })));
+    assert!(matches!(
+        Trainer::resume(&bytes[..bytes.len() / 2], &data, private()),
+        Err(Error::Format { .. })
+    ));
+}
+
+#[test]
+fn an_empty_batch_releases_its_noise_and_goes_on() {
+    let data = clouds(3);
+    let config = TrainConfig {
+        sampling: Sampling::Poisson { rate: 0.01 },
+        tracking: Tracking::Drawn { probes: 2 },
+        ..private()
+    };
+    for config in [config.clone(), TrainConfig { privacy: None, tracking: Tracking::Off, ..config }] {
+        let private = config.privacy.is_some();
+        let mut run = Trainer::new(net(1), &data, config).unwrap();
+        let before = run.network().parameters().to_vec();
+        let report = run.step().unwrap();
+        assert_eq!((report.drawn, report.loss), (0, None));
+        let moved = run.network().parameters().iter().zip(&before).any(|(a, b)| (a - b).abs() > 1e-3);
+        assert_eq!(moved, private, "noise moves the parameters, an empty sum does not");
+    }
+}
+
+#[test]
+fn a_run_that_diverges_stops_and_keeps_the_last_good_parameters() {
+    let data = clouds(90);
+    let layers = vec![L::dense(8), L::Relu, L::dense(3)];
+    let spec = NetSpec { version: 1, input: Shape::Vector([2]), layers, loss: Loss::SquaredError };
+    let config = TrainConfig { privacy: None, learning_rate: 1e6, ..private() };
+    let mut run = Trainer::new(Network::<f32>::new(spec, 1).unwrap(), &data, config.clone()).unwrap();
+    let mut last = (run.network().parameters().to_vec(), run.checkpoint().unwrap());
+    let error = loop {
+        match run.step() {
+            Ok(_) => last = (run.network().parameters().to_vec(), run.checkpoint().unwrap()),
+            Err(e) => break e,
+        }
+        assert!(run.steps() < 100, "a learning rate of a million diverges");
+    };
+    assert!(matches!(error, Error::Diverged { step, .. } if step == run.steps()), "{error}");
+    assert_eq!(run.network().parameters(), last.0);
+    assert_eq!(run.checkpoint().unwrap(), last.1);
+    assert!(run.network().parameters().iter().all(|v| v.is_finite()));
+}
+
+#[test]
+fn frozen_layers_stay_and_receive_no_noise() {
+    let data = clouds(90);
+    let mut layers = vec![L::dense(8), L::Tanh, L::dense(3)];
+    layers[0].set_frozen(true);
+    let spec = NetSpec { version: 1, input: Shape::Vector([2]), layers, loss: Loss::SoftmaxCrossEntropy };
+    let pretrained = net(1);
+    let frozen = Network::with_parameters(spec, pretrained.parameters()).unwrap();
+    let mut run = Trainer::new(frozen, &data, private()).unwrap();
+    (0..5).for_each(|_| assert!(run.step().is_ok()));
+    let (before, after) = (pretrained.parameters(), run.network().parameters());
+    assert_eq!(before[..24], after[..24]);
+    assert!(before[24..].iter().zip(&after[24..]).all(|(a, b)| a != b));
+}
+
+#[test]
+fn settings_that_make_no_sense_are_refused() {
+    let data = clouds(30);
+    let refused = |config: TrainConfig| Trainer::new(net(1), &data, config).unwrap_err();
+    let with = |clip, sigma| TrainConfig { privacy: Some(Privacy { clip, sigma }), ..private() };
+    for config in [
+        with(Clip::Hard { bound: 0.0 }, 1.0),
+        with(Clip::Gelu { bound: -2.0 }, 1.0),
+        with(Clip::None, 1.0),
+        with(Clip::Hard { bound: 1.0 }, 0.0),
+        with(Clip::Hard { bound: 1.0 }, f64::NAN),
+        TrainConfig { learning_rate: f64::NAN, ..private() },
+        TrainConfig { weight_decay: -1.0, ..private() },
+        TrainConfig { optimizer: Optimizer::Sgd { momentum: 1.0 }, ..private() },
+        TrainConfig { sampling: Sampling::Poisson { rate: 0.0 }, ..private() },
+        TrainConfig { sampling: Sampling::Shuffle { batch: 31 }, ..private() },
+        TrainConfig { tracking: Tracking::Drawn { probes: 1 }, ..private() },
+        TrainConfig { tracking: Tracking::Drawn { probes: 2 }, delta: 0.0, ..private() },
+    ] {
+        assert!(matches!(refused(config), Error::OutOfRange { .. }));
+    }
+    let untracked = TrainConfig { tracking: Tracking::Drawn { probes: 2 }, privacy: None, ..private() };
+    assert!(matches!(refused(untracked), Error::Format { .. }));
+}

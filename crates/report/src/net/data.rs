@@ -1,0 +1,376 @@
+//! The data of the two files: `audit.json` of `net audit`, `training.json` of `net train`.
+
+use leakscope_core::claim::{Bound, Measured};
+use leakscope_core::num::Summary;
+use serde::{Deserialize, Serialize};
+
+/// Schema of [`NetAudit`].
+pub const AUDIT_SCHEMA: &str = "leakscope.net-audit/1";
+/// Schema of [`Training`].
+pub const TRAINING_SCHEMA: &str = "leakscope.net-training/1";
+
+/// What an audit of a network found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NetAudit {
+    /// [`AUDIT_SCHEMA`].
+    pub schema: String,
+    /// The network.
+    pub network: NetworkFacts,
+    /// The records.
+    pub data: DataFacts,
+    /// The release whose leakage is measured: one noisy sum of clipped gradients.
+    pub release: Release,
+    /// Whether the label is part of the secret.
+    pub label_secret: bool,
+    /// How the traces were found.
+    pub trace: TraceKind,
+    /// Seed of probes, starting vectors and the choice of records.
+    pub seed: u64,
+    /// Records measured.
+    pub measured: u64,
+    /// Mean loss over the measured records.
+    pub loss: f64,
+    /// Share of measured records that the network gets right.
+    pub accuracy: Option<f64>,
+    /// Norms of the gradients before clipping.
+    pub gradient_norm: Summary,
+    /// dFIL: trace of the information over the dimension.
+    pub dfil: Option<Summary>,
+    /// η.
+    pub eta: Option<Summary>,
+    /// JacSens: the spectral norm of the Jacobian, nothing clipped, no noise.
+    pub jacobian_sensitivity: Option<Summary>,
+    /// Norm of PLIS of the gradient before clipping.
+    pub plis: Option<Summary>,
+    /// For the most exposed record: least mean squared error per value of an unbiased estimate. Only where traces are
+    /// exact; an estimate is no bound.
+    pub min_mse: Option<Bound>,
+    /// Histogram of dFIL.
+    pub dfil_histogram: Option<Histogram>,
+    /// Histogram of η.
+    pub eta_histogram: Option<Histogram>,
+    /// Records with most dFIL, most first.
+    pub most_dfil: Vec<Record>,
+    /// Records with least dFIL, least first.
+    pub least_dfil: Vec<Record>,
+    /// Records with most η, most first.
+    pub most_eta: Vec<Record>,
+    /// Records with least η, least first.
+    pub least_eta: Vec<Record>,
+    /// Records with most PLIS, most first.
+    pub most_plis: Vec<Record>,
+    /// Records with least PLIS, least first.
+    pub least_plis: Vec<Record>,
+    /// Another model over the same records.
+    pub compared: Option<Compared>,
+    /// Points that were not trained on.
+    pub score: Option<Score>,
+    /// The run that made the model, where it is known.
+    pub training: Option<Box<Training>>,
+    /// What the reader should know.
+    pub warnings: Vec<String>,
+}
+
+/// The network.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NetworkFacts {
+    /// Name of the preset, or of the file.
+    pub name: String,
+    /// Parameters in all.
+    pub parameters: u64,
+    /// Parameters that are trained (released).
+    pub trained: u64,
+    /// Extents of one record.
+    pub input: Vec<u64>,
+    /// Outputs.
+    pub outputs: u64,
+    /// The loss, by its name in the network file.
+    pub loss: String,
+}
+
+/// The records.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DataFacts {
+    /// Names of the files, without folders.
+    pub files: Vec<String>,
+    /// Number of records.
+    pub records: u64,
+    /// Number of test records, where there are any.
+    pub test_records: Option<u64>,
+    /// Values are `(x − mean)/sd` of those in the file (images in bytes: of those in [0, 1]).
+    pub normalize: [f64; 2],
+}
+
+/// The release under audit: `Σ clip(gᵢ) + N(0, noise²I)`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Release {
+    /// `hard`, `gelu` or `none`.
+    pub clip_kind: String,
+    /// C; absent where nothing is clipped.
+    pub clip: Option<f64>,
+    /// Noise multiplier σ.
+    pub sigma: f64,
+    /// Standard deviation of the noise, σC (σ where nothing is clipped).
+    pub noise: f64,
+    /// Whether it was chosen (by flags or by the training run); otherwise a unit of noise stands in.
+    pub chosen: bool,
+}
+
+/// How traces were found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum TraceKind {
+    /// Not at all.
+    Skip,
+    /// By all basis tangents.
+    Exact,
+    /// By random probes.
+    Estimate {
+        /// How many.
+        probes: u64,
+    },
+}
+
+/// One record.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// Its number in the data, counted from 0.
+    pub record: u64,
+    /// Its label.
+    pub label: String,
+    /// Whether the network gets it right.
+    pub right: bool,
+    /// Its loss.
+    pub loss: f64,
+    /// Norm of its gradient before clipping.
+    pub gradient_norm: f64,
+    /// dFIL.
+    pub dfil: Option<Measured>,
+    /// η.
+    pub eta: Option<f64>,
+    /// JacSens.
+    pub jacobian_sensitivity: Option<f64>,
+    /// Norm of PLIS before clipping.
+    pub plis: Option<f64>,
+    /// The same under the other model.
+    pub compared_plis: Option<f64>,
+}
+
+/// A histogram: `counts[i]` values from `edges[i]` to `edges[i + 1]`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Histogram {
+    /// Edges, ascending, one more than counts.
+    pub edges: Vec<f64>,
+    /// Whether the edges are evenly spaced by their logarithms.
+    pub logarithmic: bool,
+    /// Counts.
+    pub counts: Vec<u64>,
+}
+
+/// Most bars of a histogram.
+const BARS: usize = 40;
+
+impl Histogram {
+    /// The histogram of finite values that are at least 0: logarithmic where positive values span more than a factor of
+    /// twenty. A value of 0 on a logarithmic axis is counted in the first bar. Absent without values.
+    pub fn of(values: &[f64]) -> Option<Self> {
+        let positive = values.iter().copied().filter(|v| *v > 0.0);
+        let (low, high) = positive.fold((f64::INFINITY, 0.0_f64), |(a, b), v| (a.min(v), b.max(v)));
+        if values.is_empty() {
+            return None;
+        }
+        let logarithmic = high > 20.0 * low;
+        let bars = BARS.min(2 * (values.len() as f64).sqrt().ceil() as usize).max(1);
+        let at = |i: usize| i as f64 / bars as f64;
+        let edges: Vec<f64> = match logarithmic {
+            true => (0..=bars).map(|i| low * (high / low).powf(at(i))).collect(),
+            false => {
+                let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+                let most = if high > least { high } else { least + 1.0 };
+                (0..=bars).map(|i| least + (most - least) * at(i)).collect()
+            }
+        };
+        let mut out = Self { counts: vec![0; bars], edges, logarithmic };
+        out.counts = out.count(values);
+        Some(out)
+    }
+
+    /// Counts of other values in the same bars; what lies outside counts in the first or the last.
+    pub fn count(&self, values: &[f64]) -> Vec<u64> {
+        let mut counts = vec![0; self.counts.len()];
+        let last = counts.len().saturating_sub(1);
+        for v in values {
+            let i = self.edges.partition_point(|e| e <= v).saturating_sub(1).min(last);
+            if let Some(c) = counts.get_mut(i) {
+                *c += 1;
+            }
+        }
+        counts
+    }
+}
+
+/// Another model over the same records.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Compared {
+    /// What it is called.
+    pub name: String,
+    /// Whether it was trained with noise; absent where its run is not known.
+    pub private: Option<bool>,
+    /// ε of its run.
+    pub epsilon: Option<f64>,
+    /// Share of measured records that it gets right.
+    pub accuracy: Option<f64>,
+    /// Norms of its gradients.
+    pub gradient_norm: Summary,
+    /// Norm of PLIS, under the same noise.
+    pub plis: Summary,
+}
+
+/// Points that were not trained on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Score {
+    /// Names of the files, without folders.
+    pub files: Vec<String>,
+    /// Number of points.
+    pub n: u64,
+    /// Whether they have labels; otherwise the network's own answer stands in.
+    pub labelled: bool,
+    /// Measure by measure, how they compare with the training records.
+    pub by: Vec<ScoredBy>,
+    /// Histogram of the training records' gradient norms.
+    pub histogram: Option<Histogram>,
+    /// Gradient norms of the points in the same bars.
+    pub counts: Vec<u64>,
+    /// The points with the longest gradients, longest first.
+    pub most: Vec<Record>,
+}
+
+/// One measure of points that were not trained on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ScoredBy {
+    /// `gradient_norm`, `dfil`, `eta` or `plis`.
+    pub measure: String,
+    /// Of the training records.
+    pub training: Summary,
+    /// Of the points.
+    pub points: Summary,
+    /// Share of points above the 99th percentile of the training records.
+    pub above_training_p99: f64,
+}
+
+/// A training run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Training {
+    /// [`TRAINING_SCHEMA`].
+    pub schema: String,
+    /// The network.
+    pub network: NetworkFacts,
+    /// The records.
+    pub data: DataFacts,
+    /// The optimiser in words.
+    pub optimizer: String,
+    /// Learning rate.
+    pub learning_rate: f64,
+    /// Weight decay.
+    pub weight_decay: f64,
+    /// How batches are drawn: `poisson` or `shuffle`.
+    pub sampling: String,
+    /// Expected records in a batch.
+    pub batch: f64,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// Clipping, noise and what they promise; absent for training in the open.
+    pub privacy: Option<PrivacyFacts>,
+    /// Whether the label is part of the secret.
+    pub label_secret: bool,
+    /// What was kept of every record.
+    pub tracking: Option<Tracking>,
+    /// Steps asked for.
+    pub planned_steps: u64,
+    /// Steps made.
+    pub steps: u64,
+    /// How it ended.
+    pub stopped: Stopped,
+    /// What accuracies are measured on: `test` or `training`.
+    pub accuracy_on: String,
+    /// The run so far, oldest first.
+    pub history: Vec<Point>,
+    /// What every record has given away, where it was kept.
+    pub accounts: Option<Accounts>,
+    /// What the reader should know.
+    pub notes: Vec<String>,
+    /// Wall time of this process.
+    pub seconds: f64,
+}
+
+/// Clipping, noise and what they promise.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PrivacyFacts {
+    /// `hard` or `gelu`.
+    pub clip_kind: String,
+    /// C.
+    pub clip: f64,
+    /// Noise multiplier σ.
+    pub sigma: f64,
+    /// δ.
+    pub delta: f64,
+    /// ε of the run so far.
+    pub epsilon: f64,
+    /// What the statement rests on.
+    pub statement: String,
+}
+
+/// What was kept of every record.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Tracking {
+    /// `drawn` or `every`.
+    pub records: String,
+    /// Probes of each trace.
+    pub probes: u64,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stopped {
+    /// All steps were made.
+    Finished,
+    /// The user stopped it.
+    Interrupted,
+    /// Numbers were no longer finite.
+    Diverged,
+}
+
+/// Where a run stands after a step.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// Steps made.
+    pub step: u64,
+    /// Passes over the data made.
+    pub epoch: f64,
+    /// Mean loss of the drawn records since the last point.
+    pub loss: Option<f64>,
+    /// Share of records that the network gets right.
+    pub accuracy: Option<f64>,
+    /// ε so far.
+    pub epsilon: Option<f64>,
+    /// Median accumulated dFIL of a record.
+    pub dfil_median: Option<f64>,
+    /// Largest accumulated dFIL of a record.
+    pub dfil_max: Option<f64>,
+}
+
+/// What every record has given away over a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Accounts {
+    /// dFIL, exact under the sampling of the run (up to the probes' standard errors).
+    pub dfil: Summary,
+    /// dFIL with the published factor instead (Edmunds eq. 2.3).
+    pub published_dfil: Summary,
+    /// Each record's own ε at the run's δ, from its gradient norms: no guarantee to others.
+    pub epsilon: Summary,
+    /// Histogram of dFIL.
+    pub histogram: Option<Histogram>,
+    /// Records with most, most first: number, label, dFIL, own ε.
+    pub most: Vec<(u64, String, Measured, f64)>,
+}

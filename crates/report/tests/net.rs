@@ -1,0 +1,235 @@
+//! The pages of networks: whole, safe, without requests.
+
+#![allow(clippy::unwrap_used)]
+
+use leakscope_core::claim::{Bound, Measured, Theorem};
+use leakscope_core::num::Summary;
+use leakscope_report::net::*;
+
+const HOSTILE: &str = "<script>alert('x')</script>&\"";
+
+fn network() -> NetworkFacts {
+    NetworkFacts {
+        name: HOSTILE.into(),
+        parameters: 26_010,
+        trained: 26_010,
+        input: vec![2, 2, 1],
+        outputs: 10,
+        loss: "softmax-cross-entropy".into(),
+    }
+}
+
+fn data() -> DataFacts {
+    DataFacts { files: vec![HOSTILE.into()], records: 100, test_records: None, normalize: [0.0, 1.0] }
+}
+
+fn spread(top: f64) -> Summary {
+    Summary { mean: top / 2.0, std: 0.1, min: 0.0, max: top, p50: top / 3.0, p90: top, p95: top, p99: top }
+}
+
+fn training(epsilon: f64) -> Training {
+    let point = |step: u64| Point {
+        step,
+        epoch: step as f64 / 10.0,
+        loss: Some(1.0 / step as f64),
+        accuracy: Some(0.5),
+        epsilon: Some(epsilon * step as f64 / 4.0),
+        dfil_median: Some(1e-3 * step as f64),
+        dfil_max: Some(1e-2 * step as f64),
+    };
+    Training {
+        schema: TRAINING_SCHEMA.into(),
+        network: network(),
+        data: data(),
+        optimizer: "Adam".into(),
+        learning_rate: 0.1,
+        weight_decay: 0.0,
+        sampling: "poisson".into(),
+        batch: 10.0,
+        seed: 1,
+        privacy: Some(PrivacyFacts {
+            clip_kind: "hard".into(),
+            clip: 1.0,
+            sigma: 2.0,
+            delta: 1e-5,
+            epsilon,
+            statement: HOSTILE.into(),
+        }),
+        label_secret: true,
+        tracking: Some(Tracking { records: "drawn".into(), probes: 4 }),
+        planned_steps: 4,
+        steps: 4,
+        stopped: Stopped::Finished,
+        accuracy_on: "test".into(),
+        history: (1..=4).map(point).collect(),
+        accounts: Some(Accounts {
+            dfil: spread(0.04),
+            published_dfil: spread(0.4),
+            epsilon: spread(1.0),
+            histogram: Histogram::of(&[0.001, 0.01, 0.04]),
+            most: vec![(7, HOSTILE.into(), Measured { value: 0.04, standard_error: Some(0.01) }, 0.9)],
+        }),
+        notes: vec![HOSTILE.into()],
+        seconds: 1.0,
+    }
+}
+
+fn record(number: u64) -> Record {
+    Record {
+        record: number,
+        label: HOSTILE.into(),
+        right: number.is_multiple_of(2),
+        loss: 0.3,
+        gradient_norm: 2.0,
+        dfil: Some(Measured::exact(0.25)),
+        eta: Some(1.5),
+        jacobian_sensitivity: Some(3.0),
+        plis: Some(0.7),
+        compared_plis: Some(0.9),
+    }
+}
+
+fn audit() -> NetAudit {
+    let histogram = Histogram::of(&[0.1, 0.2, 0.25]);
+    NetAudit {
+        schema: AUDIT_SCHEMA.into(),
+        network: network(),
+        data: data(),
+        release: Release { clip_kind: "hard".into(), clip: Some(1.0), sigma: 2.0, noise: 2.0, chosen: true },
+        label_secret: false,
+        trace: TraceKind::Exact,
+        seed: 1,
+        measured: 3,
+        loss: 0.3,
+        accuracy: Some(0.9),
+        gradient_norm: spread(2.0),
+        dfil: Some(spread(0.25)),
+        eta: Some(spread(1.5)),
+        jacobian_sensitivity: Some(spread(3.0)),
+        plis: Some(spread(0.7)),
+        min_mse: Some(Bound::at_least(3.999_9, Theorem::CramerRaoGradient)),
+        dfil_histogram: histogram.clone(),
+        eta_histogram: histogram.clone(),
+        most_dfil: vec![record(2)],
+        least_dfil: vec![record(1)],
+        most_eta: vec![record(2)],
+        least_eta: vec![record(1)],
+        most_plis: vec![record(2)],
+        least_plis: vec![record(1)],
+        compared: Some(Compared {
+            name: HOSTILE.into(),
+            private: Some(false),
+            epsilon: None,
+            accuracy: Some(0.95),
+            gradient_norm: spread(3.0),
+            plis: spread(0.9),
+        }),
+        score: Some(Score {
+            files: vec![HOSTILE.into()],
+            n: 3,
+            labelled: false,
+            by: vec![ScoredBy {
+                measure: "gradient_norm".into(),
+                training: spread(2.0),
+                points: spread(4.0),
+                above_training_p99: 0.5,
+            }],
+            counts: histogram.as_ref().unwrap().count(&[0.1, 9.0, 0.0]),
+            histogram,
+            most: vec![record(2)],
+        }),
+        training: Some(Box::new(training(1.2345))),
+        warnings: vec![HOSTILE.into()],
+    }
+}
+
+fn pictures() -> Pictures {
+    let shown = Shown {
+        input: Picture::image([2, 2, 1], &[0.0, 0.5, 1.0, 0.2], [0.0, 1.0]),
+        plis: Picture::heat([2, 2], &[0.0, 1.0, 2.0, 3.0], 3.0),
+        compared_plis: Picture::heat([2, 2], &[1.0; 4], 3.0),
+    };
+    Pictures { records: [(2, shown.clone())].into(), scored: [(2, shown)].into() }
+}
+
+#[test]
+fn nothing_from_the_data_becomes_html_and_no_page_asks_for_anything() {
+    for page in [page(&audit(), &pictures()), training_page(&training(1.0))] {
+        assert!(!page.contains("<script>alert"));
+        assert!(page.contains("&lt;script&gt;"));
+        assert!(!page.contains("http://") && !page.contains("https://"));
+        assert!(page.contains("default-src 'none'"));
+        // every heading's section is closed
+        assert_eq!(page.matches("<section").count(), page.matches("</section>").count());
+        assert_eq!(page.matches("<figure").count(), page.matches("</figure>").count());
+        assert_eq!(page.matches("<div").count(), page.matches("</div>").count());
+    }
+}
+
+#[test]
+fn bounds_are_rounded_to_the_safe_side() {
+    let page = page(&audit(), &Pictures::default());
+    // no unbiased estimate is better than 3.9999: never shown as 4
+    assert!(page.contains("<b>3.99</b>"));
+    // (1.2345, 1e-5)-DP: never shown as 1.23
+    assert!(page.contains("(1.24, 1×10⁻⁵)"));
+    assert!(summary(&audit()).contains("3.99"));
+    assert!(training_summary(&training(1.2345)).contains("1.24"));
+}
+
+#[test]
+fn pictures_are_shown_where_they_are_given_and_only_there() {
+    let with = page(&audit(), &pictures());
+    // most dFIL, most η, a record with two maps, a scored point
+    assert_eq!(with.matches("data:image/png;base64,iVBORw0KGgo").count(), 6);
+    assert!(with.contains("as private as they are"));
+    let without = page(&audit(), &Pictures::default());
+    assert!(!without.contains("<img") && !without.contains("id=\"plis\""));
+}
+
+#[test]
+fn the_data_come_back_from_json() {
+    let a = audit();
+    assert_eq!(serde_json::from_str::<NetAudit>(&to_json(&a)).unwrap(), a);
+    let t = training(1.0);
+    assert_eq!(serde_json::from_str::<Training>(&to_json(&t)).unwrap(), t);
+}
+
+#[test]
+fn histograms_count_every_value_once() {
+    for values in [vec![1.0], vec![0.0; 7], vec![0.0, 1e-9, 1.0, 5.0], (1..300).map(f64::from).collect()] {
+        let h = Histogram::of(&values).unwrap();
+        assert_eq!(h.edges.len(), h.counts.len() + 1);
+        assert_eq!(h.counts.iter().sum::<u64>(), values.len() as u64);
+        assert!(h.edges.windows(2).all(|w| w[0] < w[1]), "{h:?}");
+        assert_eq!(h.count(&[-1.0, 1e300]).iter().sum::<u64>(), 2);
+    }
+    assert!(Histogram::of(&[]).is_none());
+    assert!(
+        Histogram::of(&[0.1, 10.0]).unwrap().logarithmic && !Histogram::of(&[1.0, 2.0]).unwrap().logarithmic
+    );
+}
+
+#[test]
+fn names_cannot_drive_the_terminal() {
+    let (mut a, mut t) = (audit(), training(1.0));
+    for text in [&mut a.network.name, &mut a.warnings[0], &mut t.network.name, &mut t.notes[0]] {
+        *text = "a\u{1b}[31mb\u{202e}c\nd".into();
+    }
+    for text in [summary(&a), training_summary(&t)] {
+        assert!(!text.contains('\u{1b}') && !text.contains('\u{202e}') && !text.contains("\nd"));
+    }
+}
+
+#[test]
+fn a_run_in_the_open_promises_nothing() {
+    let mut t = training(1.0);
+    t.privacy = None;
+    t.accounts = None;
+    t.history.iter_mut().for_each(|p| (p.epsilon, p.dfil_max, p.dfil_median) = (None, None, None));
+    let page = training_page(&t);
+    assert!(page.contains("nothing is promised") && !page.contains("id=\"over\""));
+    assert!(!page.contains("differentially private"));
+    t.stopped = Stopped::Diverged;
+    assert!(training_page(&t).contains("last good parameters"));
+}
