@@ -1,11 +1,15 @@
 //! The commands, one file each. Exit codes: 0 an answer (within the budget), 1 above the budget, 2 no answer.
 
+mod account;
 mod attack;
 mod audit;
 mod balance;
+mod bound;
+mod calibrate;
 mod columns;
 mod demo;
 mod net;
+mod privacy_args;
 mod release;
 mod run_args;
 mod table_args;
@@ -38,6 +42,12 @@ enum Command {
     Attack(Box<attack::Args>),
     /// Add the noise and write the private model with its statement and a ledger of releases
     Release(Box<release::Args>),
+    /// What a sequence of noisy releases costs: ε by each accountant, advantage, trade-off curve
+    Account(account::Args),
+    /// What any attacker can guess of a discrete secret at most, by each bound that applies
+    Bound(bound::Args),
+    /// The noise, sampling rate or number of steps of DP-SGD that meets a target
+    Calibrate(calibrate::Args),
     /// Run the audit on synthetic patients that ship with Leakscope, and leave a report to open
     Demo(demo::Args),
     /// Train networks in private, and measure what their gradients give away
@@ -52,6 +62,9 @@ pub fn main() -> ExitCode {
         Command::Balance(args) => balance::run(&args),
         Command::Attack(args) => attack::run(&args),
         Command::Release(args) => release::run(&args),
+        Command::Account(args) => account::run(&args),
+        Command::Bound(args) => bound::run(&args),
+        Command::Calibrate(args) => calibrate::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Net(args) => net::run(&args),
     });
