@@ -4,13 +4,16 @@ use serde_json::Value;
 use std::process::{Command, Output};
 
 fn leakscope(line: &str) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_leakscope")).args(line.split_whitespace()).output().unwrap()
+    Command::new(env!("CARGO_BIN_EXE_leakscope"))
+        .args(line.split_whitespace())
+        .output()
+        .expect("the binary runs")
 }
 
 fn json(line: &str) -> Value {
     let output = leakscope(&format!("{line} --json"));
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
+    serde_json::from_slice(&output.stdout).expect("JSON on stdout")
 }
 
 fn number(value: &Value) -> f64 {
