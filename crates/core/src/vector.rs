@@ -120,9 +120,10 @@ impl WithSimd for RowProducts<'_> {
     }
 }
 
-/// `‖a w h + r b‖² = a²w²‖h‖² + 2ar w t + r²γ` of many directions of many records.
-pub(crate) struct Squares<'a> {
-    /// `a`, `r` and `‖h‖²` of each record.
+/// `scale·√(a²w²‖h‖² + 2ar w t + r²γ)`, the norm of `a w h + r b`, of many directions of many records.
+pub(crate) struct Norms<'a> {
+    /// `scale`, `a`, `r` and `‖h‖²` of each record.
+    pub(crate) scale: &'a [f64],
     pub(crate) a: &'a [f64],
     pub(crate) r: &'a [f64],
     pub(crate) h2: &'a [f64],
@@ -140,7 +141,7 @@ pub(crate) struct Squares<'a> {
     pub(crate) check: &'a mut Vec<usize>,
 }
 
-impl WithSimd for Squares<'_> {
+impl WithSimd for Norms<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -157,20 +158,22 @@ impl WithSimd for Squares<'_> {
             let a = simd.splat_f64s(self.a[i]);
             let (h2, r2) = (simd.splat_f64s(self.h2[i]), simd.splat_f64s(self.r[i] * self.r[i]));
             let (twice_r, share) = (simd.splat_f64s(2.0 * self.r[i]), simd.splat_f64s(-self.cancelled));
-            let mut least = simd.splat_f64s(f64::INFINITY);
+            let scale = simd.splat_f64s(self.scale[i]);
+            let (mut least, zero) = (simd.splat_f64s(f64::INFINITY), simd.splat_f64s(0.0));
             for (((out, w), gamma), t) in out.iter_mut().zip(w).zip(gamma).zip(t) {
                 let aw = simd.mul_f64s(a, *w);
                 let parts = simd.mul_add_e_f64s(simd.mul_f64s(aw, aw), h2, simd.mul_f64s(r2, *gamma));
                 let square = simd.mul_add_e_f64s(simd.mul_f64s(aw, twice_r), *t, parts);
                 least = simd.min_f64s(least, simd.mul_add_e_f64s(share, parts, square));
-                *out = square;
+                *out = simd.mul_f64s(scale, simd.sqrt_f64s(simd.max_f64s(square, zero)));
             }
             let mut cancelled = simd.reduce_min_f64s(least) <= 0.0;
             for (((out, w), gamma), t) in out_rest.iter_mut().zip(w_rest).zip(gamma_rest).zip(t_rest) {
                 let aw = self.a[i] * w;
                 let parts = aw * aw * self.h2[i] + self.r[i] * self.r[i] * gamma;
-                *out = parts + 2.0 * aw * self.r[i] * t;
-                cancelled |= *out <= self.cancelled * parts;
+                let square = parts + 2.0 * aw * self.r[i] * t;
+                cancelled |= square <= self.cancelled * parts;
+                *out = self.scale[i] * square.max(0.0).sqrt();
             }
             if cancelled {
                 self.check.push(i);

@@ -16,7 +16,7 @@ use crate::linalg::{
 };
 use crate::linalg::{symmetric_eigen, times};
 use crate::rows::Block;
-use crate::vector::{RowProducts, Squares, dispatch};
+use crate::vector::{Norms, RowProducts, dispatch};
 use crate::{Error, Result};
 use secular::{Problem, top_eigenvalues};
 
@@ -130,7 +130,8 @@ pub struct Records {
     h2: Vec<f64>,
     vu: Vec<f64>,
     v: Vec<f64>,
-    squares: Vec<f64>,
+    norms: Vec<f64>,
+    norm_scale: Vec<f64>,
     check: Vec<usize>,
     projected: Vec<f64>,
 }
@@ -315,13 +316,19 @@ impl Geometry {
         let (n, p) = (block.len(), block.width);
         let (width, count) = (self.projections_width, self.attributes.len());
         let gain = self.release.gain();
-        let Records { r, a, omega, h2, v, projected, attribute_eta, squares, check, .. } = out;
-        attribute_eta.clear();
+        let Records { r, a, omega, h2, v, projected, attribute_eta, norms, norm_scale, check, .. } = out;
         attribute_eta.resize(n * count, 0.0);
         let singles = &self.singles;
-        squares.resize(n * singles.index.len(), 0.0);
+        let count_of_singles = singles.index.len();
+        norm_scale.clear();
+        norm_scale.extend(omega.iter().map(|omega| omega * gain));
+        // Where every attribute is a single direction, their norms are the result as they stand.
+        let only_singles = count_of_singles == count;
+        let mut found = std::mem::take(if only_singles { &mut *attribute_eta } else { &mut *norms });
+        found.resize(n * count_of_singles, 0.0);
         check.clear();
-        dispatch(Squares {
+        dispatch(Norms {
+            scale: norm_scale,
             a,
             r,
             h2,
@@ -330,26 +337,30 @@ impl Geometry {
             t: projected,
             stride: width,
             cancelled: CANCELLED,
-            out: squares,
+            out: &mut found,
             check,
         });
         for &i in check.iter() {
-            // ‖a w H⁻¹x + r H⁻¹b‖² as a norm, in the basis Q.
+            // ‖a w H⁻¹x + r H⁻¹b‖ as a norm, in the basis Q.
             let v = &v[i * p..(i + 1) * p];
             for (s, hb) in singles.in_basis.chunks_exact(p).enumerate() {
-                let square = &mut squares[i * singles.index.len() + s];
                 let (aw, ri) = (a[i] * singles.w[s], r[i]);
-                if *square <= CANCELLED * (aw * aw * h2[i] + ri * ri * singles.gamma[s]) {
-                    *square = v.iter().zip(hb).map(|(v, b)| (aw * v + ri * b).powi(2)).sum();
+                let parts = aw * aw * h2[i] + ri * ri * singles.gamma[s];
+                if parts + 2.0 * aw * ri * projected[i * width + s] <= CANCELLED * parts {
+                    let square: f64 = v.iter().zip(hb).map(|(v, b)| (aw * v + ri * b).powi(2)).sum();
+                    found[i * count_of_singles + s] = norm_scale[i] * square.sqrt();
                 }
             }
         }
-        for (i, of_record) in squares.chunks_exact(singles.index.len().max(1)).enumerate() {
-            let etas = &mut attribute_eta[i * count..(i + 1) * count];
-            for (&k, square) in singles.index.iter().zip(of_record) {
-                etas[k] = omega[i] * gain * square.sqrt();
-            }
+        if only_singles {
+            *attribute_eta = found;
+            return;
         }
+        for (i, of_record) in found.chunks_exact(count_of_singles.max(1)).enumerate() {
+            let etas = &mut attribute_eta[i * count..(i + 1) * count];
+            singles.index.iter().zip(of_record).for_each(|(&k, norm)| etas[k] = *norm);
+        }
+        *norms = found;
         for (k, attribute) in self.attributes.iter().enumerate().filter(|(_, a)| a.gamma.len() != 1) {
             let m = attribute.gamma.len();
             let problem = |i: usize| Problem {
