@@ -93,6 +93,17 @@ pub fn matmul_parallel(a: &[f64], b: &[f64], (n, k, m): (usize, usize, usize), o
     product_on(all, a, row_major(n, k), b, row_major(k, m), out, row_major(n, m), false);
 }
 
+/// `out = aᵀ b` on all threads, with `a` k × n, `b` k × m, `out` n × m.
+pub fn matmul_transposed_parallel(a: &[f64], b: &[f64], (n, k, m): (usize, usize, usize), out: &mut [f64]) {
+    let all = Parallelism::Rayon(0);
+    product_on(all, a, row_major(k, n).transposed(), b, row_major(k, m), out, row_major(n, m), false);
+}
+
+/// `out = a bᵀ` with `a` n × k, `b` m × k, `out` n × m.
+pub fn matmul_by_transposed(a: &[f64], b: &[f64], (n, k, m): (usize, usize, usize), out: &mut [f64]) {
+    product(a, row_major(n, k), b, row_major(m, k).transposed(), out, row_major(n, m), false);
+}
+
 /// `out += xᵀ c` for the rows of `x`, each of the length of `out`.
 pub fn add_transposed_times(x: &[f64], c: &[f64], out: &mut [f64]) {
     let (n, p) = (c.len(), out.len());

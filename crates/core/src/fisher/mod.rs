@@ -12,7 +12,8 @@ pub use sets::SetSums;
 
 use crate::glm::{C, Fit};
 use crate::linalg::{
-    Cholesky, condition, dot, largest_eigenvalue, matmul, matmul_parallel, matmul_transposed, mirror_lower,
+    Cholesky, condition, dot, largest_eigenvalue, matmul, matmul_by_transposed, matmul_parallel,
+    matmul_transposed, matmul_transposed_parallel, mirror_lower,
 };
 use crate::linalg::{symmetric_eigen, times};
 use crate::rows::Block;
@@ -71,7 +72,7 @@ struct Prepared {
     w: Vec<f64>,
     /// First of its m columns in the product `X · H⁻²BQ`.
     offset: usize,
-    /// `H⁻¹BQ`, p × m.
+    /// `QᵀBᵀH⁻¹`, m × p.
     hb: Vec<f64>,
 }
 
@@ -82,8 +83,6 @@ struct Singles {
     index: Vec<usize>,
     w: Vec<f64>,
     gamma: Vec<f64>,
-    /// `QᵀH⁻¹b` of each, one after the other: what a record's `v = QᵀH⁻¹x` is added to where parts cancel.
-    in_basis: Vec<f64>,
 }
 
 /// Everything about a fitted model that leakage needs, computed once: O(p²) numbers.
@@ -104,7 +103,7 @@ pub struct Geometry {
     g_sum: f64,
     attributes: Vec<Prepared>,
     singles: Singles,
-    /// `H⁻²BQ` of all attributes side by side, p × Σm.
+    /// `QᵀBᵀH⁻²` of all attributes one below the other, Σm × p.
     projections: Vec<f64>,
     projections_width: usize,
 }
@@ -155,21 +154,9 @@ impl Geometry {
         let p = fit.w.len();
         let d = fit.penalty.data_width(p);
         let inverse = Cholesky::new(&fit.hessian, p)?.inverse();
-        let (condition, weakest) = condition(&fit.hessian, &inverse, p)?;
         let mut w_data = fit.w.clone();
         w_data[d..].fill(0.0);
-
-        // H⁻¹PH⁻¹ = (PH⁻¹)ᵀ(PH⁻¹): H⁻¹ is symmetric, so PH⁻¹ is its first d rows.
-        let mut sandwich = vec![0.0; p * p];
-        let data_rows = &inverse[..d * p];
-        let data_columns: Vec<f64> =
-            (0..p * d).map(|ij| inverse[(ij % d.max(1)) * p + ij / d.max(1)]).collect();
-        matmul_parallel(&data_columns, data_rows, (p, d, p), &mut sandwich);
-        mirror_lower(&mut sandwich, p);
-        let (mut g, q) = symmetric_eigen(&sandwich, p)?;
-        g.iter_mut().for_each(|v| *v = v.max(0.0));
-        let mut t = vec![0.0; p * p];
-        matmul_parallel(&inverse, &q, (p, p, p), &mut t);
+        let Basis { g, t, condition, weakest } = Basis::new(&fit.hessian, &inverse, p, d)?;
         let mut u = vec![0.0; p];
         matmul_transposed(&t, &w_data, (p, p, 1), &mut u);
 
@@ -180,10 +167,6 @@ impl Geometry {
             singles.w.push(a.w[0]);
             singles.gamma.push(a.gamma[0]);
         }
-        let stacked: Vec<f64> =
-            singles.index.iter().flat_map(|&k| attributes[k].hb.iter().copied()).collect();
-        singles.in_basis = vec![0.0; stacked.len()];
-        matmul_parallel(&stacked, &q, (singles.index.len(), p, p), &mut singles.in_basis);
         Ok(Self {
             fit: fit.clone(),
             release,
@@ -242,7 +225,7 @@ impl Geometry {
         matmul(&block.x, &self.t, (n, p, p), &mut out.v);
         self.whole_records(block, out);
         out.projected.resize(n * self.projections_width, 0.0);
-        matmul(&block.x, &self.projections, (n, p, self.projections_width), &mut out.projected);
+        matmul_by_transposed(&block.x, &self.projections, (n, p, self.projections_width), &mut out.projected);
         self.attributes_of_records(block, out);
     }
 
@@ -301,10 +284,8 @@ impl Geometry {
             let mut trace = r2 * self.g_sum + 2.0 * beta * vu[i] + alpha * h2[i];
             // ‖u‖² ≤ g₁‖w_S‖², so these two bound the third part, 2β‖v‖‖u‖, as well.
             if eta[i] < CANCELLED * (r2 * self.g.first().copied().unwrap_or(0.0) + alpha * h2[i]) {
-                let data_columns: Vec<f64> =
-                    self.inverse.chunks_exact(p).flat_map(|row| &row[..d]).copied().collect();
                 let parts = (a[i], r[i], c2.sqrt());
-                let careful = self.carefully(parts, &self.w_data[..d], &data_columns, block.row(i));
+                let careful = self.carefully(parts, &self.w_data[..d], &self.inverse[..d * p], block.row(i));
                 (eta[i], trace) = careful.unwrap_or((eta[i], trace));
             }
             eta[i] = omega[i] * gain * eta[i].sqrt();
@@ -313,10 +294,10 @@ impl Geometry {
     }
 
     fn attributes_of_records(&self, block: &Block, out: &mut Records) {
-        let (n, p) = (block.len(), block.width);
+        let n = block.len();
         let (width, count) = (self.projections_width, self.attributes.len());
         let gain = self.release.gain();
-        let Records { r, a, omega, h2, v, projected, attribute_eta, norms, norm_scale, check, .. } = out;
+        let Records { r, a, omega, h2, projected, attribute_eta, norms, norm_scale, check, .. } = out;
         attribute_eta.resize(n * count, 0.0);
         let singles = &self.singles;
         let count_of_singles = singles.index.len();
@@ -341,13 +322,14 @@ impl Geometry {
             check,
         });
         for &i in check.iter() {
-            // ‖a w H⁻¹x + r H⁻¹b‖ as a norm, in the basis Q.
-            let v = &v[i * p..(i + 1) * p];
-            for (s, hb) in singles.in_basis.chunks_exact(p).enumerate() {
+            // ‖a w H⁻¹x + r H⁻¹b‖ as a norm.
+            let h = times(&self.inverse, block.row(i));
+            for (s, &k) in singles.index.iter().enumerate() {
                 let (aw, ri) = (a[i] * singles.w[s], r[i]);
                 let parts = aw * aw * h2[i] + ri * ri * singles.gamma[s];
                 if parts + 2.0 * aw * ri * projected[i * width + s] <= CANCELLED * parts {
-                    let square: f64 = v.iter().zip(hb).map(|(v, b)| (aw * v + ri * b).powi(2)).sum();
+                    let hb = &self.attributes[k].hb;
+                    let square: f64 = h.iter().zip(hb).map(|(h, b)| (aw * h + ri * b).powi(2)).sum();
                     found[i * count_of_singles + s] = norm_scale[i] * square.sqrt();
                 }
             }
@@ -386,19 +368,20 @@ impl Geometry {
     /// Square of the spectral and of the Frobenius norm of `J = [a H⁻¹x wᵀ + r H⁻¹B, c H⁻¹x]`, formed before
     /// it is squared: for the rare record where its parts cancel (one column and no intercept, `a x w ≈ −r`;
     /// or H far from a multiple of the identity), and the square of what is left drowns in the rounding of
-    /// theirs. `hb` is p × m.
+    /// theirs. `hb` is `BᵀH⁻¹`, m × p.
     fn carefully(&self, (a, r, c): (f64, f64, f64), w: &[f64], hb: &[f64], x: &[f64]) -> Option<(f64, f64)> {
         let (h, m) = (times(&self.inverse, x), w.len());
         if m == 0 {
             return None;
         }
+        // Jᵀ, row by row.
         let mut jacobian = Vec::with_capacity(x.len() * (m + 1));
-        for (h, hb) in h.iter().zip(hb.chunks_exact(m)) {
-            jacobian.extend(hb.iter().zip(w).map(|(b, w)| a * h * w + r * b));
-            jacobian.push(c * h);
+        for (w, hb) in w.iter().zip(hb.chunks_exact(x.len())) {
+            jacobian.extend(h.iter().zip(hb).map(|(h, b)| a * h * w + r * b));
         }
+        jacobian.extend(h.iter().map(|h| c * h));
         let mut gram = vec![0.0; (m + 1) * (m + 1)];
-        matmul_transposed(&jacobian, &jacobian, (m + 1, x.len(), m + 1), &mut gram);
+        matmul_by_transposed(&jacobian, &jacobian, (m + 1, x.len(), m + 1), &mut gram);
         Some((largest_eigenvalue(&gram, m + 1).ok()?, dot(&jacobian, &jacobian)))
     }
 }
@@ -407,6 +390,51 @@ impl Geometry {
 /// a rounding of the parts is then 2ε/1e-3 = 4e-13 of the square and half as much of η.
 const CANCELLED: f64 = 1e-3;
 
+/// The eigenbasis Q of `H⁻¹PH⁻¹`, as far as leakage needs it.
+struct Basis {
+    /// Eigenvalues, largest first.
+    g: Vec<f64>,
+    /// `T = H⁻¹Q`.
+    t: Vec<f64>,
+    condition: f64,
+    weakest: Vec<f64>,
+}
+
+/// Above this condition number the smallest eigenvalue of `H⁻¹` is too much rounding to give it.
+const CONDITION_FROM_INVERSE: f64 = 1e8;
+
+impl Basis {
+    fn new(hessian: &[f64], inverse: &[f64], p: usize, d: usize) -> Result<Self> {
+        if d == p {
+            // P is the identity: the basis is that of H⁻¹ itself, and T only scales its columns.
+            let (mut mu, mut t) = symmetric_eigen(inverse, p)?;
+            mu.iter_mut().for_each(|v| *v = v.max(0.0));
+            let (largest, smallest) = (mu.first().copied(), mu.last().copied());
+            let quotient = largest.unwrap_or(1.0) / smallest.unwrap_or(1.0);
+            let (condition, weakest) = if quotient <= CONDITION_FROM_INVERSE {
+                (quotient, t.chunks_exact(p.max(1)).map(|row| row[0]).collect())
+            } else {
+                condition(hessian, inverse, p)?
+            };
+            for row in t.chunks_exact_mut(p.max(1)) {
+                row.iter_mut().zip(&mu).for_each(|(q, mu)| *q *= mu);
+            }
+            return Ok(Self { g: mu.iter().map(|mu| mu * mu).collect(), t, condition, weakest });
+        }
+        // H⁻¹PH⁻¹ = (PH⁻¹)ᵀ(PH⁻¹): H⁻¹ is symmetric, so PH⁻¹ is its first d rows.
+        let mut sandwich = vec![0.0; p * p];
+        let data_rows = &inverse[..d * p];
+        matmul_transposed_parallel(data_rows, data_rows, (p, d, p), &mut sandwich);
+        mirror_lower(&mut sandwich, p);
+        let (mut g, q) = symmetric_eigen(&sandwich, p)?;
+        g.iter_mut().for_each(|v| *v = v.max(0.0));
+        let mut t = vec![0.0; p * p];
+        matmul_parallel(inverse, &q, (p, p, p), &mut t);
+        let (condition, weakest) = condition(hessian, inverse, p)?;
+        Ok(Self { g, t, condition, weakest })
+    }
+}
+
 fn prepare(
     inverse: &[f64],
     w: &[f64],
@@ -414,8 +442,6 @@ fn prepare(
     p: usize,
 ) -> Result<(Vec<Prepared>, Vec<f64>, usize)> {
     let width: usize = attributes.iter().map(|a| a.count).sum();
-    let mut projections = vec![0.0; p * width];
-    let mut prepared = Vec::with_capacity(attributes.len());
     // Single directions first, side by side, so that one loop over a record's projections serves them all.
     let mut offsets = vec![0; attributes.len()];
     let mut next = 0;
@@ -427,44 +453,50 @@ fn prepare(
             next += attribute.count;
         }
     }
-    // H⁻¹ and H⁻² times all directions at once; H⁻² itself is never needed.
-    let mut all = vec![0.0; p * width];
+    // Directions as rows, so that those of one attribute lie together; then H⁻¹ and H⁻² times all of them.
+    let mut all = vec![0.0; width * p];
     for (attribute, &offset) in attributes.iter().zip(&offsets) {
         let m = attribute.count;
         if attribute.basis.len() != p * m {
             let (found, expected) = (attribute.basis.len(), p * m);
             return Err(Error::Shape { what: "the directions of an attribute", found, expected });
         }
-        for j in 0..p {
-            all[j * width + offset..][..m].copy_from_slice(&attribute.basis[j * m..(j + 1) * m]);
+        for (ij, &value) in attribute.basis.iter().enumerate() {
+            all[(offset + ij % m) * p + ij / m] = value;
         }
     }
-    let mut h_all = vec![0.0; p * width];
-    matmul_parallel(inverse, &all, (p, p, width), &mut h_all);
-    let mut h2_all = vec![0.0; p * width];
-    matmul_parallel(inverse, &h_all, (p, p, width), &mut h2_all);
+    let mut h_all = vec![0.0; width * p];
+    if is_identity(&all, p) {
+        h_all.copy_from_slice(inverse);
+    } else {
+        matmul_parallel(&all, inverse, (width, p, p), &mut h_all);
+    }
+    let mut projections = vec![0.0; width * p];
+    matmul_parallel(&h_all, inverse, (width, p, p), &mut projections);
+    let mut prepared = Vec::with_capacity(attributes.len());
     for (attribute, &offset) in attributes.iter().zip(&offsets) {
         let m = attribute.count;
-        let cut = |from: &[f64]| -> Vec<f64> {
-            (0..p).flat_map(|j| from[j * width + offset..][..m].iter().copied()).collect()
-        };
-        let (hb, h2b) = (cut(&h_all), cut(&h2_all));
+        let rows = offset * p..(offset + m) * p;
+        let (b, hb, h2b) = (&all[rows.clone()], &h_all[rows.clone()], &mut projections[rows]);
+        if m == 1 {
+            prepared.push(Prepared { gamma: vec![dot(hb, hb)], w: vec![dot(b, w)], offset, hb: hb.to_vec() });
+            continue;
+        }
         let mut inner = vec![0.0; m * m];
-        matmul_transposed(&hb, &hb, (m, p, m), &mut inner);
+        matmul_by_transposed(hb, hb, (m, p, m), &mut inner);
         let (mut gamma, q) = symmetric_eigen(&inner, m)?;
         gamma.iter_mut().for_each(|v| *v = v.max(0.0));
-        let mut bw = vec![0.0; m];
-        matmul_transposed(&attribute.basis, w, (m, p, 1), &mut bw);
         let mut rotated_w = vec![0.0; m];
-        matmul_transposed(&q, &bw, (m, m, 1), &mut rotated_w);
-        let mut rotated = vec![0.0; p * m];
-        matmul(&h2b, &q, (p, m, m), &mut rotated);
-        for j in 0..p {
-            projections[j * width + offset..][..m].copy_from_slice(&rotated[j * m..(j + 1) * m]);
-        }
-        let mut rotated_hb = vec![0.0; p * m];
-        matmul(&hb, &q, (p, m, m), &mut rotated_hb);
+        matmul_transposed(&q, &times(b, w), (m, m, 1), &mut rotated_w);
+        let (mut rotated_hb, mut rotated_h2b) = (vec![0.0; m * p], vec![0.0; m * p]);
+        matmul_transposed(&q, hb, (m, m, p), &mut rotated_hb);
+        matmul_transposed(&q, h2b, (m, m, p), &mut rotated_h2b);
+        h2b.copy_from_slice(&rotated_h2b);
         prepared.push(Prepared { gamma, w: rotated_w, offset, hb: rotated_hb });
     }
     Ok((prepared, projections, width))
+}
+
+fn is_identity(a: &[f64], p: usize) -> bool {
+    a.len() == p * p && a.iter().enumerate().all(|(ij, v)| *v == f64::from(u8::from(ij % p == ij / p)))
 }

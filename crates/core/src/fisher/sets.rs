@@ -10,7 +10,9 @@ use super::secular::{Problem, top_eigenvalues};
 use super::{Geometry, Prepared, Records};
 use crate::Result;
 use crate::glm::C;
-use crate::linalg::{axpy, dot, gram_add_lower, largest_eigenvalue, matmul, matmul_parallel, mirror_lower};
+use crate::linalg::{
+    axpy, dot, gram_add_lower, largest_eigenvalue, matmul_parallel, matmul_transposed, mirror_lower, norm,
+};
 use crate::linalg::{symmetric_eigen, times};
 use crate::rows::Block;
 
@@ -31,6 +33,8 @@ pub struct SetSums {
     whole: Vec<f64>,
     /// `Σω²a² xxᵀ`, lower triangle; empty where it is not asked for.
     curved: Vec<f64>,
+    /// Whether both are those of the whole training set, had from the Hessian: its eigenvectors are theirs.
+    of_hessian: bool,
     scratch: Vec<f64>,
     weights: Vec<f64>,
     gathered: Vec<f64>,
@@ -57,6 +61,7 @@ impl SetSums {
     pub fn merge(&mut self, other: &Self) {
         self.records += other.records;
         self.r2 += other.r2;
+        self.of_hessian = false;
         self.h2 += other.h2;
         axpy(1.0, &other.s, &mut self.s);
         axpy(1.0, &other.whole, &mut self.whole);
@@ -132,11 +137,44 @@ impl Geometry {
         let factor = self.w_data_squared + self.c2();
         set.whole = gram.iter().map(|v| factor * v).collect();
         set.curved = gram;
+        set.of_hessian = d == p;
+    }
+
+    /// `H⁻¹(H − nλI)H⁻¹` where H penalises every column alike: it shares the eigenvectors Q of `H⁻¹`, and each
+    /// eigenvalue μ of that gives `μ(1 − nλμ)`. With Q, column by column in the order of [`Geometry::t`].
+    fn spectrum_of_hessian(&self) -> (Vec<f64>, Vec<f64>) {
+        let strength = self.fit.n as f64 * self.fit.penalty.l2;
+        let mu: Vec<f64> = self.g.iter().map(|g| g.sqrt()).collect();
+        let mut q = self.t.clone();
+        for row in q.chunks_exact_mut(mu.len().max(1)) {
+            row.iter_mut().zip(&mu).for_each(|(t, mu)| *t /= mu);
+        }
+        (mu.iter().map(|mu| (mu * (1.0 - strength * mu)).max(0.0)).collect(), q)
     }
 
     /// η of a set of records as a whole.
     pub fn set_eta(&self, set: &SetSums) -> Result<f64> {
         let (p, d) = (set.p, self.data_width());
+        if set.of_hessian {
+            let (lambda, q) = self.spectrum_of_hessian();
+            let factor = self.w_data_squared + self.c2();
+            let poles: Vec<f64> = lambda.iter().zip(&self.g).map(|(l, g)| factor * l + set.r2 * g).collect();
+            let in_basis = |x: &[f64]| {
+                let mut out = vec![0.0; p];
+                matmul_transposed(&q, &times(&self.inverse, x), (p, p, 1), &mut out);
+                out
+            };
+            let order = largest_first(&poles);
+            let pick = |x: &[f64]| order.iter().map(|&j| x[j]).collect::<Vec<_>>();
+            let (poles, v, w) = (pick(&poles), pick(&in_basis(&set.s)), pick(&in_basis(&self.w_data)));
+            // vwᵀ + wvᵀ = αvvᵀ + vuᵀ + uvᵀ with u = w − (α/2)v, for any α: one that keeps both parts of a size.
+            let alpha = if norm(&v) > 0.0 { 2.0 * norm(&w) / norm(&v) } else { 0.0 };
+            let u: Vec<f64> = w.iter().zip(&v).map(|(w, v)| w - 0.5 * alpha * v).collect();
+            let problem = Problem { r2: 1.0, alpha, beta: 1.0, v: &v, u: &u };
+            let mut top = 0.0_f64;
+            top_eigenvalues(&poles, 1, |_| problem, |_, value| top = value.max(0.0));
+            return Ok(self.release.gain() * top.sqrt());
+        }
         let mut m = set.whole.clone();
         mirror_lower(&mut m, p);
         for i in 0..p {
@@ -193,11 +231,20 @@ impl Geometry {
     /// η of every attribute over all records of a set (which must have been made with `attributes`).
     pub fn attributes_over_set(&self, set: &SetSums) -> Result<Vec<f64>> {
         let p = set.p;
-        let mut curved = set.curved.clone();
-        mirror_lower(&mut curved, p);
-        let curved = self.sandwiched(&curved, p);
-        let (mut lambda, q) = symmetric_eigen(&curved, p)?;
-        lambda.iter_mut().for_each(|v| *v = v.max(0.0));
+        let only_singles = self.singles.index.len() == self.attributes.len();
+        let (curved, lambda, q) = if set.of_hessian && only_singles {
+            let (lambda, q) = self.spectrum_of_hessian();
+            let order = largest_first(&lambda);
+            let q = q.chunks_exact(p.max(1)).flat_map(|row| order.iter().map(|&j| row[j])).collect();
+            (vec![], order.iter().map(|&j| lambda[j]).collect(), q)
+        } else {
+            let mut curved = set.curved.clone();
+            mirror_lower(&mut curved, p);
+            let curved = self.sandwiched(&curved, p);
+            let (mut lambda, q) = symmetric_eigen(&curved, p)?;
+            lambda.iter_mut().for_each(|v| *v = v.max(0.0));
+            (curved, lambda, q)
+        };
         let hs = times(&self.inverse, &set.s);
         // Rows H⁻¹b of all single directions, and H⁻¹s last, in the eigenbasis: one product.
         let mut stacked: Vec<f64> =
@@ -231,10 +278,10 @@ impl Geometry {
         let hb = &attribute.hb;
         let w2 = dot(&attribute.w, &attribute.w);
         // H⁻¹BBᵀw = (H⁻¹BQ)(QᵀBᵀw)
-        let hbw: Vec<f64> = hb.chunks_exact(m).map(|row| dot(row, &attribute.w)).collect();
+        let mut hbw = vec![0.0; p];
+        hb.chunks_exact(p).zip(&attribute.w).for_each(|(row, w)| axpy(*w, row, &mut hbw));
         let mut out = vec![0.0; p * p];
-        let transposed: Vec<f64> = (0..m).flat_map(|k| (0..p).map(move |j| hb[j * m + k])).collect();
-        matmul(hb, &transposed, (p, m, p), &mut out);
+        matmul_transposed(hb, hb, (p, m, p), &mut out);
         for i in 0..p {
             for j in 0..p {
                 let ij = i * p + j;
@@ -253,6 +300,13 @@ impl Geometry {
         mirror_lower(&mut out, p);
         out
     }
+}
+
+/// Places of `values`, the largest first.
+fn largest_first(values: &[f64]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_by(|&i, &j| values[j].total_cmp(&values[i]));
+    order
 }
 
 #[cfg(test)]

@@ -292,8 +292,10 @@ pub fn fit(rows: &impl Rows, family: Family, penalty: Penalty) -> Result<Fit> {
     refuse_separable(family, penalty, first.margin)?;
     let start = (penalty.l2 == 0.0 && !family.constant_curvature()).then(|| current.hessian.clone());
     let first_curvature = first.curvature;
+    let mut factor = None;
     for iteration in 0..MAX_ITERATIONS {
-        let factor = match Cholesky::new(&current.hessian, p) {
+        let known = factor.take().filter(|_| family.constant_curvature());
+        let now = match known.map_or_else(|| Cholesky::new(&current.hessian, p), Ok) {
             Ok(factor) => factor,
             // The first Hessian of these data is singular only if columns are dependent; a later one because the
             // curvature vanished on the way to infinity.
@@ -302,7 +304,8 @@ pub fn fit(rows: &impl Rows, family: Family, penalty: Penalty) -> Result<Fit> {
             }
             Err(error) => return Err(error),
         };
-        let step = factor.solve(&current.gradient);
+        let step = now.solve(&current.gradient);
+        factor = Some(now);
         let decrease = dot(&step, &current.gradient);
         let Some((next, margin, tried)) = line_search(rows, &current, &step, decrease)? else {
             // No decrease can be seen any more: either rounding is all that is left, or we are stuck.
