@@ -5,6 +5,7 @@
 //! | [`commands`] | one file per command; arguments are checked once, there |
 //! | [`audit`] | a table in, an [`leakscope_report::Audit`] out |
 //! | [`balance`], [`attack`], [`release`] | the same for the other commands, over [`model`] |
+//! | [`reproduce`] | tables and figures of the papers |
 //! | [`patients`] | the synthetic patients of the demo |
 //! | [`failure`] | what a user is told when there is no answer |
 //! | [`output`] | results written whole or not at all |
@@ -19,6 +20,7 @@ pub mod output;
 pub mod patients;
 mod progress;
 pub mod release;
+pub mod reproduce;
 mod unexpected;
 
 pub use failure::{Failure, Result};

@@ -5,6 +5,7 @@
 //! | [`page`] | one HTML file that opens offline | a privacy officer |
 //! | [`summary`] | a screenful of text | the person at the terminal |
 //! | [`balance_page`], [`attack_page`], [`release_page`] | the pages of the other commands | |
+//! | [`reproduction_page`], [`panel_svg`] | a figure of a paper beside ours, as a page and as files | a researcher |
 //! | [`json`] | `audit.json`, versioned | a pipeline |
 //! | [`net`] | the same for networks and their training | |
 //!
@@ -16,6 +17,7 @@ pub mod balance;
 pub mod format;
 pub mod net;
 pub mod release;
+pub mod reproduction;
 pub mod subject;
 pub mod verdict;
 
@@ -30,8 +32,9 @@ mod words;
 pub use attack::Attack;
 pub use audit::Audit;
 pub use balance::Balance;
-pub use page::{attack_page, balance_page, page, release_page};
+pub use page::{attack_page, balance_page, page, panel_svg, release_page, reproduction_page};
 pub use release::Release;
+pub use reproduction::Reproduction;
 pub use terminal::summary;
 
 /// The audit as pretty JSON in the order of its fields, with a newline at the end.

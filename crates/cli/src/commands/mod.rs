@@ -8,9 +8,10 @@ mod bound;
 mod calibrate;
 mod columns;
 mod demo;
-mod net;
+pub(crate) mod net;
 mod privacy_args;
 mod release;
+mod reproduce;
 mod run_args;
 mod table_args;
 
@@ -50,6 +51,8 @@ enum Command {
     Calibrate(calibrate::Args),
     /// Run the audit on synthetic patients that ship with Leakscope, and leave a report to open
     Demo(demo::Args),
+    /// Make a table or figure of a paper, beside the published one
+    Reproduce(reproduce::Args),
     /// Train networks in private, and measure what their gradients give away
     Net(net::Args),
 }
@@ -66,6 +69,7 @@ pub fn main() -> ExitCode {
         Command::Bound(args) => bound::run(&args),
         Command::Calibrate(args) => calibrate::run(&args),
         Command::Demo(args) => demo::run(&args),
+        Command::Reproduce(args) => reproduce::run(&args),
         Command::Net(args) => net::run(&args),
     });
     match outcome {

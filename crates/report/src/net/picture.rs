@@ -85,12 +85,17 @@ impl Picture {
     /// An image element with a description.
     pub(super) fn html(&self, described: &str) -> String {
         format!(
-            "<img alt=\"{}\" width=\"{}\" height=\"{}\" src=\"data:image/png;base64,{}\">",
+            "<img alt=\"{}\" width=\"{}\" height=\"{}\" src=\"{}\">",
             escape(described),
             self.width,
             self.height,
-            base64(&self.png())
+            self.data_uri()
         )
+    }
+
+    /// The picture as an address that holds it.
+    pub(crate) fn data_uri(&self) -> String {
+        format!("data:image/png;base64,{}", base64(&self.png()))
     }
 }
 

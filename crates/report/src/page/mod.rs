@@ -9,12 +9,14 @@ mod head;
 mod noise;
 mod records;
 mod release;
+mod reproduction;
 mod score;
 mod who;
 
 pub use attack::attack_page;
 pub use balance::balance_page;
 pub use release::release_page;
+pub use reproduction::{panel_svg, reproduction_page};
 
 use crate::audit::Audit;
 use crate::chart;

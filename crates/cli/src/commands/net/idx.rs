@@ -7,18 +7,18 @@ use std::path::Path;
 
 /// An idx file of bytes.
 #[derive(Debug)]
-pub(super) struct Idx {
+pub(crate) struct Idx {
     /// Extents, records first.
-    pub(super) shape: Vec<usize>,
+    pub(crate) shape: Vec<usize>,
     /// Values, row-major.
-    pub(super) bytes: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
 }
 
 /// More values than this are a mistake of the header.
 const MOST: usize = 1 << 34;
 
 /// Reads a file, gzipped or not; at most `limit` records of it.
-pub(super) fn read(path: &Path, limit: Option<usize>) -> Result<Idx> {
+pub(crate) fn read(path: &Path, limit: Option<usize>) -> Result<Idx> {
     let bad = |reason: String| Failure::Message(format!("{}: {reason}", path.display()));
     let gone = |e: std::io::Error| bad(format!("cannot read it: {e}"));
     let mut plain = BufReader::new(File::open(path).map_err(gone)?);

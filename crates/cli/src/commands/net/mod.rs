@@ -15,7 +15,7 @@ mod account;
 mod assemble;
 mod audit;
 mod data;
-mod idx;
+pub(crate) mod idx;
 mod model;
 mod run;
 mod train;

@@ -1,0 +1,117 @@
+//! `leakscope reproduce`: tables and figures of the papers.
+
+use super::run_args::RunArgs;
+use crate::audit::random_seed;
+use crate::output::Folder;
+use crate::progress::Display;
+use crate::reproduce::{self, Origin};
+use crate::{Failure, Result};
+use leakscope_table::RecordsFormat;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Make a table or figure of a paper, beside the published one.
+#[derive(clap::Args, Debug, Clone)]
+pub(crate) struct Args {
+    /// Its name, a paper (all of its tables and figures) or `all`
+    #[arg(required_unless_present = "list")]
+    name: Option<String>,
+    /// Name all there are, with the data they need
+    #[arg(long)]
+    list: bool,
+    /// Folder with the data as published (see `leakscope data list`)
+    #[arg(long, value_name = "DIR", required_unless_present_any = ["list", "synthetic"])]
+    data: Option<PathBuf>,
+    /// Run on small made-up data of the same shape
+    #[arg(long, conflicts_with = "data")]
+    synthetic: bool,
+    /// Folder for the page, the numbers and the figures; several names get a folder each in it
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Noise vectors for every point of an attack [default: 100, with --synthetic 10]
+    #[arg(long, value_name = "N")]
+    trials: Option<usize>,
+    /// Seed of splits, noise and toy data
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let Some(name) = &args.name else {
+        return list(args);
+    };
+    if args.trials == Some(0) {
+        return Err(Failure::flag("--trials", "0: expected at least 1"));
+    }
+    args.run.start()?;
+    let chosen = reproduce::chosen(name)?;
+    let origin = match &args.data {
+        Some(path) if !path.is_dir() => {
+            return Err(Failure::flag(
+                "--data",
+                format!("{} is no folder: name the one with the data", path.display()),
+            ));
+        }
+        Some(path) => Origin::Folder(path),
+        None => Origin::Synthetic,
+    };
+    let trials = args.trials.unwrap_or(if args.synthetic { 10 } else { 100 });
+    let open = |folder: PathBuf| Folder::open(&folder, RecordsFormat::Csv);
+    let folders: Vec<Option<Folder>> = chosen
+        .iter()
+        .map(|e| match &args.out {
+            None => Ok(None),
+            Some(out) if chosen.len() == 1 => open(out.clone()).map(Some),
+            Some(out) => open(out.join(e.name)).map(Some),
+        })
+        .collect::<Result<_>>()?;
+    let display = Display::start(args.run.quiet || args.run.json, args.out.clone())?;
+    let mut all = vec![];
+    for (experiment, folder) in chosen.iter().zip(&folders) {
+        if chosen.len() > 1 && !args.run.json {
+            display.remark(&format!("{} …", experiment.name));
+        }
+        let seed = if args.seed == 0 { random_seed() } else { args.seed };
+        let found = reproduce::run(experiment, &origin, (trials, seed), &display.hooks)?;
+        let written = folder.as_ref().map(|f| reproduce::write(&found, f)).transpose()?.unwrap_or_default();
+        all.push((found, written));
+    }
+    drop(display);
+    if args.run.json {
+        let text = match all.as_slice() {
+            [(one, _)] => leakscope_report::document(one),
+            several => leakscope_report::document(&several.iter().map(|a| &a.0).collect::<Vec<_>>()),
+        };
+        args.run.show(&text, "", &[]);
+        return Ok(ExitCode::SUCCESS);
+    }
+    for (found, written) in &all {
+        let pages: Vec<PathBuf> =
+            written.iter().filter(|p| p.extension().is_some_and(|e| e == "html")).cloned().collect();
+        args.run.show("", &format!("{}\n", reproduce::summary(found)), &pages);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(args: &Args) -> Result<ExitCode> {
+    let all = reproduce::experiments();
+    let width = all.iter().map(|e| e.name.len()).max().unwrap_or(0);
+    let line = |e: &reproduce::Experiment| {
+        let needs: Vec<&str> = e.needs.iter().map(|s| s.folder()).collect();
+        let needs = if needs.is_empty() { "no data".into() } else { needs.join(", ") };
+        format!("{:width$}  {} ({needs})\n", e.name, e.title)
+    };
+    let text: String = all.iter().map(line).collect();
+    let json: Vec<serde_json::Value> = all
+        .iter()
+        .map(|e| {
+            let needs: Vec<&str> = e.needs.iter().map(|s| s.folder()).collect();
+            serde_json::json!({ "name": e.name, "title": e.title, "source": e.source, "needs": needs })
+        })
+        .collect();
+    args.run.show(&leakscope_report::document(&json), &text, &[]);
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,235 @@
+//! The page of a reproduction: pictures first, then the numbers side by side, then how it was done.
+
+use super::head::tile;
+use super::shell;
+use crate::chart::{names, panel, patterns};
+use crate::format;
+use crate::html::{Cell, Kind, card, escape, list, numbers, table, words};
+use crate::reproduction::{Figure, Panel, Reproduction};
+
+/// A reproduction as one self-contained HTML page.
+pub fn reproduction_page(r: &Reproduction) -> String {
+    let (class, level, said) = verdict(r);
+    let said: String = said.iter().map(|s| format!("<p>{}</p>\n", escape(s))).collect();
+    let figures: String = r.figures.iter().map(figure).collect();
+    let body = format!(
+        "{}<main>\n<header><div class=\"top\"><p class=\"eyebrow\">Leakscope reproduce · {}</p></div><h1>{}</h1>\
+         <p class=\"meta\">{}</p></header>\n<section class=\"verdict {class}\" aria-label=\"Verdict\">\
+         <p class=\"level\">{level}</p>\n{said}</section>\n{}{figures}{}{}{}</main>\n",
+        patterns(),
+        escape(&r.name),
+        escape(&r.title),
+        escape(&r.source),
+        tiles(r),
+        side_by_side(r),
+        claims(r),
+        method(r),
+    );
+    shell(&format!("Leakscope reproduce: {}", r.title), &body)
+}
+
+fn verdict(r: &Reproduction) -> (&'static str, &'static str, Vec<String>) {
+    let (agree, of) = r.score();
+    let failed: Vec<&str> = r.claims.iter().filter(|c| !c.holds).map(|c| c.claim.as_str()).collect();
+    let mut said = vec![];
+    if !r.claims.is_empty() {
+        let held = r.claims.len() - failed.len();
+        said.push(match failed.as_slice() {
+            [] => format!("{} of the paper hold here.", counted_all(r.claims.len(), "statement")),
+            [one] => format!(
+                "{held} of {} statements of the paper hold here; this one does not: {one}",
+                r.claims.len()
+            ),
+            _ => format!(
+                "{held} of {} statements of the paper hold here; the others are below.",
+                r.claims.len()
+            ),
+        });
+    }
+    if r.synthetic {
+        said.insert(
+            0,
+            "The data are made up, of the shape that the paper's have: this shows that the computation runs, and says \
+             nothing about the published numbers."
+                .into(),
+        );
+        return ("care", "Made-up data", said);
+    }
+    if of > 0 {
+        said.insert(
+            0,
+            match of - agree {
+                0 => format!("{} with ours, to the digits they are printed with.", agreed(of)),
+                _ => format!(
+                    "{agree} of {of} published numbers agree with ours to the digits they are printed with; what \
+                     explains the others stands beside them."
+                ),
+            },
+        );
+    }
+    if said.is_empty() {
+        said.push("The paper prints no number to compare with; the figures are ours.".into());
+    }
+    match (agree == of, failed.is_empty()) {
+        (true, true) => ("good", "Reproduced", said),
+        (true, false) => ("care", "Reproduced, with a reservation", said),
+        _ => ("care", "Reproduced in part", said),
+    }
+}
+
+fn agreed(of: usize) -> String {
+    if of == 1 { "The published number agrees".into() } else { format!("All {of} published numbers agree") }
+}
+
+fn counted_all(n: usize, what: &str) -> String {
+    if n == 1 { format!("The one {what} checked") } else { format!("All {n} {what}s checked") }
+}
+
+fn tiles(r: &Reproduction) -> String {
+    let (agree, of) = r.score();
+    let mut all = vec![];
+    if of > 0 {
+        all.push(tile(&format!("{agree} of {of}"), "published numbers agree to their printed digits"));
+    }
+    if !r.claims.is_empty() {
+        let held = r.claims.iter().filter(|c| c.holds).count();
+        all.push(tile(&format!("{held} of {}", r.claims.len()), "statements of the paper hold here"));
+    }
+    all.push(tile(&format::seconds(r.seconds), "to compute, reading the data included"));
+    format!("<div class=\"tiles n3\">\n{}</div>\n", all.concat())
+}
+
+fn figure(f: &Figure) -> String {
+    let panels: Vec<String> = f.panels.iter().enumerate().map(|(k, p)| one(&f.stem(k), p)).collect();
+    let body = match panels.as_slice() {
+        [only] => format!("<div class=\"narrow\">{only}</div>"),
+        several => format!("<div class=\"two\">{}</div>", several.concat()),
+    };
+    card(&escape(&f.file), &escape(&f.title), &[], &escape(&f.caption), &body)
+}
+
+fn one(stem: &str, p: &Panel) -> String {
+    let drawn = panel(p);
+    let heading = if p.title.is_empty() { String::new() } else { format!("<h3>{}</h3>", escape(&p.title)) };
+    let stem = escape(stem);
+    format!(
+        "<div>{heading}{}{}<p class=\"say\">as files: <a href=\"{stem}.svg\">{stem}.svg</a>, \
+         <a href=\"{stem}.csv\">{stem}.csv</a></p></div>",
+        names(&drawn),
+        drawn.svg
+    )
+}
+
+fn side_by_side(r: &Reproduction) -> String {
+    if r.rows.is_empty() {
+        return String::new();
+    }
+    let rows: Vec<Vec<Cell>> = r
+        .rows
+        .iter()
+        .map(|row| {
+            let paper = row.paper.map_or_else(|| Cell::text("–"), Cell::number);
+            let difference = row.paper.map_or_else(|| Cell::text("–"), |p| Cell::number(row.ours - p));
+            let agrees = match row.agrees {
+                Some(true) => "agrees",
+                Some(false) => "differs",
+                None => "–",
+            };
+            vec![
+                Cell::name(&row.name),
+                paper,
+                Cell::number(row.ours),
+                difference,
+                Cell::text(agrees),
+                Cell::text(&row.why),
+            ]
+        })
+        .collect();
+    let heads = [
+        words("what"),
+        numbers("paper"),
+        numbers("ours"),
+        numbers("difference"),
+        words("to its printed digits"),
+        words("explanation"),
+    ];
+    let body = table("wrap", "Published numbers and ours", &heads, &rows);
+    card("numbers", "Side by side", &[Kind::Measured], "", &body)
+}
+
+fn claims(r: &Reproduction) -> String {
+    if r.claims.is_empty() {
+        return String::new();
+    }
+    let rows: Vec<Vec<Cell>> = r
+        .claims
+        .iter()
+        .map(|c| {
+            vec![
+                Cell::name(&c.claim),
+                Cell::text(if c.holds { "holds" } else { "does not hold" }),
+                Cell::text(&c.found),
+            ]
+        })
+        .collect();
+    let heads = [words("the paper says"), words("here"), words("what we find")];
+    card(
+        "claims",
+        "What the paper says, and what we find",
+        &[],
+        "",
+        &table("wrap", "Statements", &heads, &rows),
+    )
+}
+
+fn method(r: &Reproduction) -> String {
+    let mut said = r.method.clone();
+    said.extend(r.data.iter().map(|d| format!("Data: {d}")));
+    said.push(format!("Seed {}; Leakscope {}; {}", r.seed, r.leakscope, r.created));
+    card("method", "How it was done", &[], "", &list(said))
+}
+
+/// What a drawing needs to look the same outside of the page.
+const FILE_STYLE: &str = "svg{--card:#fff;--ink:#1d2327;--dim:#5d6770;--line:#e3e0d8;--acc:#0b6e6e;--warn:#b4451f;\
+--c0:#2f7f86;--c1:#d08a2e;--c2:#86aecb;--c3:#94609b;--c4:#7b9a45;--c5:#c0564a;--c6:#4d5f9e;--c7:#a39d93;background:#fff}\
+text{fill:var(--dim);font:13px sans-serif}.note{fill:var(--ink);paint-order:stroke;stroke:#fff;stroke-width:4px}\
+.grid{stroke:var(--line)}.axis{stroke:var(--dim)}.base{stroke:var(--dim);stroke-dasharray:2 4}\
+.mark{stroke:var(--ink);stroke-dasharray:4 3;fill:none}.line{fill:none;stroke-width:2}.line.util{stroke:var(--ink)}\
+.dots{fill:none;stroke-width:5;stroke-linecap:round;opacity:.6}.dot{stroke:#fff;stroke-width:1}.pixels{image-rendering:pixelated}\
+.c0{fill:var(--c0)}.c1{fill:var(--c1)}.c2{fill:var(--c2)}.c3{fill:var(--c3)}.c4{fill:var(--c4)}.c5{fill:var(--c5)}.c6{fill:var(--c6)}.c7{fill:var(--c7)}\
+.c0line{stroke:var(--c0)}.c1line{stroke:var(--c1)}.c2line{stroke:var(--c2)}.c3line{stroke:var(--c3)}.c4line{stroke:var(--c4)}.c5line{stroke:var(--c5)}.c6line{stroke:var(--c6)}.c7line{stroke:var(--c7)}";
+
+/// A panel as an SVG file of its own, with its legend inside.
+pub fn panel_svg(p: &Panel) -> String {
+    let drawn = panel(p);
+    let Some((view, rest)) = view_box(&drawn.svg) else { return drawn.svg };
+    let legend_height = if drawn.names.len() < 2 { 0.0 } else { 22.0 * drawn.names.len() as f64 };
+    let mut legend = String::new();
+    for (k, (slot, name)) in drawn.names.iter().enumerate().filter(|_| legend_height > 0.0) {
+        let y = view[3] + 8.0 + 22.0 * k as f64;
+        legend.push_str(&format!(
+            r#"<rect class="c{slot}" x="58" y="{:.1}" width="12" height="12" rx="3"/><text x="78" y="{:.1}">{}</text>"#,
+            y,
+            y + 11.0,
+            escape(name)
+        ));
+    }
+    format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"-8 -8 {} {}\" \
+         width=\"{}\"><style>{FILE_STYLE}</style>{}{legend}</svg>\n",
+        view[2] + 16.0,
+        view[3] + legend_height + 24.0,
+        2.0 * (view[2] + 16.0),
+        rest.trim_end().trim_end_matches("</svg>")
+    )
+}
+
+/// The view box of a drawing and what is inside its element.
+fn view_box(svg: &str) -> Option<([f64; 4], &str)> {
+    let (_, after) = svg.split_once("viewBox=\"")?;
+    let (view, _) = after.split_once('"')?;
+    let mut each = view.split(' ').map(str::parse::<f64>);
+    let mut next = || each.next()?.ok();
+    let view = [next()?, next()?, next()?, next()?];
+    Some((view, svg.split_once('>')?.1))
+}
