@@ -7,6 +7,7 @@ mod balance;
 mod bound;
 mod calibrate;
 mod columns;
+mod data;
 mod demo;
 pub(crate) mod net;
 mod privacy_args;
@@ -53,6 +54,8 @@ enum Command {
     Demo(demo::Args),
     /// Make a table or figure of a paper, beside the published one
     Reproduce(reproduce::Args),
+    /// Name and fetch the data sets of the papers
+    Data(data::Args),
     /// Train networks in private, and measure what their gradients give away
     Net(net::Args),
 }
@@ -70,6 +73,7 @@ pub fn main() -> ExitCode {
         Command::Calibrate(args) => calibrate::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Reproduce(args) => reproduce::run(&args),
+        Command::Data(args) => data::run(&args),
         Command::Net(args) => net::run(&args),
     });
     match outcome {

@@ -1,7 +1,6 @@
 //! `leakscope reproduce`: tables and figures of the papers.
 
 use super::run_args::RunArgs;
-use crate::audit::random_seed;
 use crate::output::Folder;
 use crate::progress::Display;
 use crate::reproduce::{self, Origin};
@@ -74,8 +73,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         if chosen.len() > 1 && !args.run.json {
             display.remark(&format!("{} …", experiment.name));
         }
-        let seed = if args.seed == 0 { random_seed() } else { args.seed };
-        let found = reproduce::run(experiment, &origin, (trials, seed), &display.hooks)?;
+        let found = reproduce::run(experiment, &origin, (trials, args.seed), &display.hooks)?;
         let written = folder.as_ref().map(|f| reproduce::write(&found, f)).transpose()?.unwrap_or_default();
         all.push((found, written));
     }

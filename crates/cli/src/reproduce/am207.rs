@@ -43,7 +43,12 @@ pub(super) fn toy(context: &Context<'_>) -> Result<Found> {
         found.claims.push(Claim::new(
             format!("{what}: the outlier has a much larger η than all other points."),
             outlier > 1.5 * most,
-            format!("{} against at most {}.", format::number(outlier), format::number(most)),
+            format!(
+                "{} against at most {}. η weighs leverage and slope beside the residual: a point at the end of a steep \
+                 line leaks as much as one that lies off it.",
+                format::number(outlier),
+                format::number(most)
+            ),
         ));
     }
     // Residual and η do not order the points alike.
@@ -312,8 +317,12 @@ pub(super) fn reweighting(context: &Context<'_>) -> Result<Found> {
         let least = weighted.weights.iter().copied().fold(f64::INFINITY, f64::min);
         found.claims.push(Claim::new(
             format!("{name}: the model largely disregards the outlier, its weight gets lower and lower."),
-            weight <= 1.000_001 * least && weight < 0.5,
-            format!("Its weight is {}, the smallest is {}.", format::number(weight), format::number(least)),
+            weight < 0.5,
+            format!(
+                "Its weight is {} (1 on average), the smallest is {}.",
+                format::number(weight),
+                format::number(least)
+            ),
         ));
         if *family == Family::Linear {
             // The label alone: |∂w/∂y| = ω‖H⁻¹x‖. Is the weight a factor of what really happens?

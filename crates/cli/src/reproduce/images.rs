@@ -184,23 +184,6 @@ pub(super) fn reweight(task: &Task, family: Family, l2: f64, iterations: usize) 
     Ok(balance(&task.rows(family, 0), (family, penalty(l2)), &options, |_, _, _| Ok(()))?)
 }
 
-/// Hannun §6.1: the largest penalty `m·10⁻ᵏ` (one digit m) at which the accuracy on the training images is that of
-/// linear regression to two digits.
-pub(super) fn largest_penalty(task: &Task, like: f64) -> Result<f64> {
-    let rows = task.rows(Family::Logistic, 0);
-    let digits = |a: f64| (100.0 * a).round();
-    for power in (-6..=0).rev() {
-        for m in (1..10).rev() {
-            let l2 = f64::from(m) * 10_f64.powi(power);
-            let fit = glm::fit(&rows, Family::Logistic, penalty(l2))?;
-            if digits(accuracy(&rows, &fit.w)?) >= digits(like) {
-                return Ok(l2);
-            }
-        }
-    }
-    Ok(1e-6)
-}
-
 /// Mean, standard deviation and quantiles.
 pub(super) fn summary(values: &[f64]) -> Summary {
     let mut all = Distribution::default();

@@ -6,10 +6,13 @@
 
 mod am207;
 mod data;
+pub mod fetch;
 mod hannun;
 mod images;
 mod synthetic;
 mod toy;
+
+pub use data::Set;
 
 use crate::audit;
 use crate::output::{Folder, Pending};

@@ -35,7 +35,7 @@ fn verdict(r: &Reproduction) -> (&'static str, &'static str, Vec<String>) {
     if !r.claims.is_empty() {
         let held = r.claims.len() - failed.len();
         said.push(match failed.as_slice() {
-            [] => format!("{} of the paper hold here.", counted_all(r.claims.len(), "statement")),
+            [] => all_hold(r.claims.len()),
             [one] => format!(
                 "{held} of {} statements of the paper hold here; this one does not: {one}",
                 r.claims.len()
@@ -81,8 +81,12 @@ fn agreed(of: usize) -> String {
     if of == 1 { "The published number agrees".into() } else { format!("All {of} published numbers agree") }
 }
 
-fn counted_all(n: usize, what: &str) -> String {
-    if n == 1 { format!("The one {what} checked") } else { format!("All {n} {what}s checked") }
+fn all_hold(n: usize) -> String {
+    match n {
+        1 => "The statement of the paper that was checked holds here.".into(),
+        2 => "Both statements of the paper that were checked hold here.".into(),
+        _ => format!("All {n} statements of the paper that were checked hold here."),
+    }
 }
 
 fn tiles(r: &Reproduction) -> String {
@@ -124,37 +128,50 @@ fn side_by_side(r: &Reproduction) -> String {
     if r.rows.is_empty() {
         return String::new();
     }
+    let published = r.rows.iter().any(|row| row.paper.is_some());
+    let explained = r.rows.iter().any(|row| !row.why.is_empty());
     let rows: Vec<Vec<Cell>> = r
         .rows
         .iter()
         .map(|row| {
-            let paper = row.paper.map_or_else(|| Cell::text("–"), Cell::number);
-            let difference = row.paper.map_or_else(|| Cell::text("–"), |p| Cell::number(row.ours - p));
-            let agrees = match row.agrees {
-                Some(true) => "agrees",
-                Some(false) => "differs",
-                None => "–",
-            };
-            vec![
-                Cell::name(&row.name),
-                paper,
-                Cell::number(row.ours),
-                difference,
-                Cell::text(agrees),
-                Cell::text(&row.why),
-            ]
+            let mut cells = vec![Cell::name(&row.name)];
+            if published {
+                cells.push(row.paper.map_or_else(|| Cell::text("–"), Cell::number));
+            }
+            cells.push(Cell::number(row.ours));
+            if published {
+                cells.push(row.paper.map_or_else(|| Cell::text("–"), |p| Cell::number(row.ours - p)));
+                cells.push(Cell::text(match row.agrees {
+                    Some(true) => "agrees",
+                    Some(false) => "differs",
+                    None => "–",
+                }));
+            }
+            if explained {
+                cells.push(Cell::text(&row.why));
+            }
+            cells
         })
         .collect();
-    let heads = [
-        words("what"),
-        numbers("paper"),
-        numbers("ours"),
-        numbers("difference"),
-        words("to its printed digits"),
-        words("explanation"),
-    ];
-    let body = table("wrap", "Published numbers and ours", &heads, &rows);
-    card("numbers", "Side by side", &[Kind::Measured], "", &body)
+    let mut heads = vec![words("what")];
+    if published {
+        heads.push(numbers("paper"));
+    }
+    heads.push(numbers("ours"));
+    if published {
+        heads.extend([numbers("difference"), words("as printed")]);
+    }
+    if explained {
+        heads.push(words("explanation"));
+    }
+    let body = table("wrap beside", "Published numbers and ours", &heads, &rows);
+    let heading = if published { "Side by side" } else { "In numbers" };
+    let lead = if published {
+        "A number agrees where ours lies within half a unit of its last printed digit, accuracies within 0.1 point."
+    } else {
+        "The paper shows a picture and prints no number."
+    };
+    card("numbers", heading, &[Kind::Measured], lead, &body)
 }
 
 fn claims(r: &Reproduction) -> String {
@@ -178,7 +195,7 @@ fn claims(r: &Reproduction) -> String {
         "What the paper says, and what we find",
         &[],
         "",
-        &table("wrap", "Statements", &heads, &rows),
+        &table("wrap beside", "Statements", &heads, &rows),
     )
 }
 
