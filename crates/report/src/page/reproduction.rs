@@ -5,7 +5,7 @@ use super::shell;
 use crate::chart::{names, panel, patterns};
 use crate::format;
 use crate::html::{Cell, Kind, card, escape, list, numbers, table, words};
-use crate::reproduction::{Figure, Panel, Reproduction};
+use crate::reproduction::{ClaimKind, Figure, Panel, Reproduction};
 
 /// A reproduction as one self-contained HTML page.
 pub fn reproduction_page(r: &Reproduction) -> String {
@@ -171,7 +171,16 @@ fn side_by_side(r: &Reproduction) -> String {
     } else {
         "The paper shows a picture and prints no number."
     };
-    card("numbers", heading, &[Kind::Measured], lead, &body)
+    let kinds: Vec<Kind> = [
+        (ClaimKind::Measured, Kind::Measured),
+        (ClaimKind::Bound, Kind::Bound),
+        (ClaimKind::Observed, Kind::Observed),
+    ]
+    .into_iter()
+    .filter(|(kind, _)| r.rows.iter().any(|row| row.kind == *kind))
+    .map(|(_, tag)| tag)
+    .collect();
+    card("numbers", heading, &kinds, lead, &body)
 }
 
 fn claims(r: &Reproduction) -> String {
