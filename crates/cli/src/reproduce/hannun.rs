@@ -554,7 +554,7 @@ pub(super) fn fig6(context: &Context<'_>) -> Result<Found> {
                 ),
             ),
             Claim::new(
-                "… with little degradation in MSE.",
+                "At a mean η of about 0.001 there is little degradation in MSE.",
                 error_there < 1.25 * best_error,
                 format!(
                     "The error is {} there and {} with next to no noise; at η = {}, where the attacks already gain \

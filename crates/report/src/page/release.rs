@@ -44,10 +44,10 @@ pub fn release_page(r: &Release) -> String {
     let coefficients =
         table("sortable", "Released coefficients", &[words("column"), numbers("coefficient")], &rows);
     let mechanism = format!(
-        "{} Coefficients lie on multiples of {:e}; randomness from {}. The noise is exact: no floating-point artefact \
+        "{} Coefficients lie on multiples of {}; randomness from {}. The noise is exact: no floating-point artefact \
          tells one coefficient from another (Mironov 2012).",
         sentence(&r.mechanism.name),
-        r.mechanism.grid,
+        power_of_two(r.mechanism.grid),
         r.mechanism.generator
     );
     let body = format!(
@@ -68,4 +68,13 @@ pub fn release_page(r: &Release) -> String {
         card("coefficients", "Released coefficients", &[Kind::Measured], "", &coefficients),
     );
     shell(&format!("Leakscope release: {}", r.subject.title()), &body)
+}
+
+/// The grid is a power of two, and reads best as one.
+fn power_of_two(x: f64) -> String {
+    let power = x.log2();
+    if power.fract() == 0.0 && power.abs() < 1100.0 {
+        return format!("2{} = {}", format::superscript(power as i32), format::setting(x));
+    }
+    format::setting(x)
 }
