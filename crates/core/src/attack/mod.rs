@@ -21,7 +21,7 @@ mod whitebox;
 
 pub use secret::Secret;
 pub use tally::student_975;
-pub use whitebox::candidate_models;
+pub use whitebox::{Refits, candidate_models, for_each_record, removal_distances};
 
 use crate::claim::Observed;
 use crate::glm::{Family, Fit};

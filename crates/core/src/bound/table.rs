@@ -91,10 +91,7 @@ struct Rows<'a> {
 
 impl Rows<'_> {
     fn push(&mut self, theorem: Theorem, success: f64) -> &mut SuccessBound {
-        let mut bound = Bound::at_most(success.clamp(self.prior.most_likely(), 1.0), theorem);
-        bound.value = bound.value.min(1.0);
-        let advantage = self.prior.advantage(bound.value);
-        self.rows.push(SuccessBound { success: bound, advantage, alpha: None, confidence: None });
+        self.rows.push(success_bound(self.prior, theorem, success));
         let last = self.rows.len() - 1;
         &mut self.rows[last]
     }
@@ -107,6 +104,13 @@ impl Rows<'_> {
         self.push(Theorem::Balle, success).alpha = Some(alpha);
         Ok(())
     }
+}
+
+/// A bound on success, held between a guess without looking and certainty.
+pub(super) fn success_bound(prior: &Prior, theorem: Theorem, success: f64) -> SuccessBound {
+    let mut bound = Bound::at_most(success.clamp(prior.most_likely(), 1.0), theorem);
+    bound.value = bound.value.min(1.0);
+    SuccessBound { success: bound, advantage: prior.advantage(bound.value), alpha: None, confidence: None }
 }
 
 /// Bounds the success of any attacker who guesses a secret with this prior.

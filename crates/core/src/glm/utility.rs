@@ -6,7 +6,7 @@
 
 use super::Family;
 use crate::linalg::dot;
-use crate::num::normal_cdf;
+use crate::special::normal_cdf;
 use crate::rows::Block;
 
 /// What is measured on held-out rows.
