@@ -236,7 +236,12 @@ fn tenths(outcomes: &Outcomes, balanced: bool) -> Vec<report::Decile> {
     outcomes.by_part.iter().map(of).collect()
 }
 
-pub(crate) fn utility(request: &Request, loaded: &Loaded, fit: &Fit, sigmas: &[f64]) -> Result<Option<report::Utility>> {
+pub(crate) fn utility(
+    request: &Request,
+    loaded: &Loaded,
+    fit: &Fit,
+    sigmas: &[f64],
+) -> Result<Option<report::Utility>> {
     let Some(test) = &loaded.test else { return Ok(None) };
     let metric = loaded.metric(request);
     let with_zero: Vec<f64> = std::iter::once(0.0).chain(sigmas.iter().copied()).collect();

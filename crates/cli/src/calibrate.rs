@@ -103,7 +103,12 @@ fn guessing(
     solve(at, success, scale).map_err(|e| match e {
         Failed::Core(e) => fail(e),
         Failed::Nothing => nothing_leaks(),
-        Failed::Unreachable => Failure::flag("--success", format!("{success}: no noise up to a million times the distance of the candidate models reaches it")),
+        Failed::Unreachable => Failure::flag(
+            "--success",
+            format!(
+                "{success}: no noise up to a million times the distance of the candidate models reaches it"
+            ),
+        ),
     })
 }
 

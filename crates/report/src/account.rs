@@ -29,7 +29,13 @@ impl Costs {
     /// An account with its curve.
     pub fn of(account: Account, adjacency_assumed: bool) -> Self {
         let figures = vec![trade_off(&account)];
-        Self { schema: SCHEMA.into(), leakscope: env!("CARGO_PKG_VERSION").into(), account, adjacency_assumed, figures }
+        Self {
+            schema: SCHEMA.into(),
+            leakscope: env!("CARGO_PKG_VERSION").into(),
+            account,
+            adjacency_assumed,
+            figures,
+        }
     }
 
     /// As JSON, ε of the Rényi accountant as a number with its order beside it.

@@ -21,6 +21,9 @@ pub struct Found {
     pub leakscope: String,
     /// What the attacker sees, in words.
     pub setting: String,
+    /// What curves say, in whole sentences, where there is no single answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub said: Vec<String>,
     /// Number of values of the secret; absent for a continuous one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub candidates: Option<u64>,

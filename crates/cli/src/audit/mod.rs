@@ -72,7 +72,8 @@ pub fn run(
     on_encoding(&encoding);
     request.check_names(&encoding)?;
     let rows = Dataset::new(&table, &encoding, Subset::Training, hooks)?;
-    let loaded = Loaded { encoding, rows, test: None, seed: seed.or(request.seed).unwrap_or_else(random_seed) };
+    let loaded =
+        Loaded { encoding, rows, test: None, seed: seed.or(request.seed).unwrap_or_else(random_seed) };
     let (encoding, rows) = (&loaded.encoding, &loaded.rows);
     timings.read = clock.elapsed().as_secs_f64();
 

@@ -21,9 +21,9 @@ const DRAWN: [Theorem; 11] = [
     Theorem::FanoRdp,
     Theorem::Salamatian,
     Theorem::Balle,
-    Theorem::OneCentre,
-    Theorem::FanoPairwise,
     Theorem::FanoReference,
+    Theorem::FanoPairwise,
+    Theorem::OneCentre,
 ];
 
 /// The numbers of candidates of Guo's figure 2.
@@ -56,8 +56,16 @@ pub fn against_epsilon(candidates: &[u64], epsilons: &[f64]) -> Result<Found> {
         levels: vec![],
         chosen: None,
     };
-    let setting = "any mechanism with Rényi DP at order 1".to_owned();
-    Ok(Found { figures: vec![figure], ..empty(setting) })
+    let half = |s: &Series| s.points.iter().rev().find(|p| p.y < 0.5).map_or(0.0, |p| p.x);
+    let said = figure.series.iter().map(|s| {
+        format!(
+            "{}: the advantage is below one half up to ε = {} (of those drawn).",
+            s.name,
+            format::setting(half(s))
+        )
+    });
+    let (said, setting) = (said.collect(), "any mechanism with Rényi DP at order 1".to_owned());
+    Ok(Found { said, figures: vec![figure], ..empty(setting) })
 }
 
 /// What varies along the horizontal axis.
@@ -169,12 +177,33 @@ pub fn against_noise(
         Varied::Noise => "randomised response",
     };
     Ok(Found {
+        said: said(prior, &points),
         candidates: Some(prior.candidates()),
         most_likely: Some(prior.most_likely()),
         figures,
         seed: simulation.map(|s| s.seed),
         ..empty(setting.to_owned())
     })
+}
+
+/// The middle of the curve in a sentence.
+fn said(prior: &Prior, points: &[(f64, Found)]) -> Vec<String> {
+    let Some((x, found)) = points.get(points.len() / 2) else { return vec![] };
+    let Some(best) = found.bounds.first() else { return vec![] };
+    let attack = match &found.optimal {
+        Some(Optimal::Exact(v)) => format!("; the best attack achieves {}", format::share(*v)),
+        Some(Optimal::Observed(o)) => format!("; the best attack was observed at {}", format::share(o.value)),
+        None => String::new(),
+    };
+    vec![format!(
+        "At a noise of {} no attacker guesses one of {} values with a probability above {} ({}){attack}; without looking \
+         it is {}.",
+        format::setting(*x),
+        format::count(prior.candidates()),
+        format::share_at_most(best.success),
+        best.title(),
+        format::share(prior.most_likely())
+    )]
 }
 
 /// The optimal attack: observed where it was simulated, measured where there is a closed form.

@@ -294,7 +294,9 @@ fn play(
 
 /// Cramér–Rao for the record that leaks most, and van Trees over records, at a noise.
 fn estimates(loaded: &Loaded, bounding: &Bounding, eta: &[f64], sigma: f64) -> Vec<Estimation> {
-    let Some(a) = loaded.encoding.attributes.iter().find(|a| a.name == bounding.secret) else { return vec![] };
+    let Some(a) = loaded.encoding.attributes.iter().find(|a| a.name == bounding.secret) else {
+        return vec![];
+    };
     let largest = eta.iter().copied().fold(0.0, f64::max) / sigma;
     let information =
         eta.iter().map(|e| (e / (sigma * a.scale)).powi(2)).sum::<f64>() / eta.len().max(1) as f64;
@@ -304,7 +306,8 @@ fn estimates(loaded: &Loaded, bounding: &Bounding, eta: &[f64], sigma: f64) -> V
     let mut all = vec![Estimation::of(what, estimation::deviation(largest, a.scale), unit)];
     if number {
         let spread = a.population_sd;
-        let what = format!("any estimate, over records, knowing the population (±{})", format::number(spread));
+        let what =
+            format!("any estimate, over records, knowing the population (±{})", format::number(spread));
         all.push(Estimation::of(&what, estimation::any_deviation(information, spread), unit));
     }
     all
@@ -365,7 +368,7 @@ fn figures(data: &FromData, chosen: Option<f64>) -> Vec<Figure> {
         x: sigma(),
         y: Axis::linear("advantage"),
         series,
-        levels: vec![Level { value: 0.0, name: "a guess without looking".into() }],
+        levels: vec![],
         chosen,
     }];
     if let Some(u) = &data.utility {

@@ -15,7 +15,7 @@ use leakscope_core::bound::{Channel, Encodings, Prior, bounds, estimation};
 use leakscope_core::dp::Accountant;
 use leakscope_report::account::{adjacency, release};
 use leakscope_report::bound::{Estimation, Found, Row, SCHEMA};
-use leakscope_report::format::{self, share};
+use leakscope_report::format::{self, share, share_at_most};
 use std::fmt::Write;
 
 /// What the attacker sees of the secret.
@@ -71,6 +71,7 @@ fn empty(setting: String) -> Found {
         schema: SCHEMA.into(),
         leakscope: env!("CARGO_PKG_VERSION").into(),
         setting,
+        said: vec![],
         candidates: None,
         most_likely: None,
         sigma: None,
@@ -140,11 +141,12 @@ pub fn summary(f: &Found) -> String {
         };
     }
     for b in &f.bounds {
-        let worst = b.worst.map_or_else(String::new, |w| format!("  easiest record {:>7}", up(w.success)));
+        let worst =
+            b.worst.map_or_else(String::new, |w| format!("  easiest record {:>7}", share_at_most(w.success)));
         let _ = writeln!(
             text,
             "  {:>7}  advantage {:>9}{worst}  {} ({})",
-            up(b.success),
+            share_at_most(b.success),
             format::at_most(b.advantage),
             b.title(),
             b.source
@@ -182,11 +184,15 @@ pub fn summary(f: &Found) -> String {
             );
         }
     }
+    for sentence in &f.said {
+        let _ = writeln!(text, "{sentence}");
+    }
     if !f.figures.is_empty() && f.bounds.is_empty() {
         for s in f.figures.iter().flat_map(|x| &x.series) {
             if let (Some(a), Some(b)) = (s.points.first(), s.points.last()) {
                 let n = |x: f64| format::number(x);
-                let _ = writeln!(text, "  {:<34} {} at {} … {} at {}", s.name, n(a.y), n(a.x), n(b.y), n(b.x));
+                let _ =
+                    writeln!(text, "  {:<34} {} at {} … {} at {}", s.name, n(a.y), n(a.x), n(b.y), n(b.x));
             }
         }
     }
@@ -194,9 +200,4 @@ pub fn summary(f: &Found) -> String {
         let _ = writeln!(text, "warning: {warning}");
     }
     text
-}
-
-/// An upper bound as a percentage, rounded up.
-fn up(x: f64) -> String {
-    share((x * 1e3).ceil() / 1e3)
 }

@@ -138,7 +138,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     };
     let folder = args.output.out.as_deref().map(|dir| Folder::open(dir, format)).transpose()?;
     let display = Display::start(args.output.quiet || args.output.json, args.output.out.clone())?;
-    let on_encoding = |encoding: &Encoding| display.remark(&(columns(encoding, &args.table.columns.drop) + "\n"));
+    let on_encoding =
+        |encoding: &Encoding| display.remark(&(columns(encoding, &args.table.columns.drop) + "\n"));
     let Outcome { mut audit, mut pending } =
         audit::run(&request, folder.as_ref(), &display.hooks, &on_encoding)?;
     let mut written = vec![];
@@ -188,10 +189,7 @@ fn request(args: &Args) -> Result<Request> {
     let t = &args.table;
     let noise = match (args.sigma, args.target_eta, &args.target_sd) {
         (Some(sigma), _, _) => Noise::Given(sigma),
-        (_, Some(eta), _) => Noise::TargetEta {
-            eta,
-            statistic: args.statistic.into(),
-        },
+        (_, Some(eta), _) => Noise::TargetEta { eta, statistic: args.statistic.into() },
         (_, _, Some(text)) => {
             let (attribute, sd) = name_and_number("--target-sd", text)?;
             Noise::TargetSd { attribute, sd }

@@ -55,7 +55,13 @@ pub(crate) struct Args {
     #[arg(long, value_enum)]
     curve: Option<CurveArg>,
     /// Values of the curve's horizontal axis [default: those of the paper's figures]
-    #[arg(long, value_name = "V,…", value_delimiter = ',', allow_negative_numbers = true, requires = "curve")]
+    #[arg(
+        long,
+        value_name = "V,…",
+        value_delimiter = ',',
+        allow_negative_numbers = true,
+        requires = "curve"
+    )]
     at: Vec<f64>,
     #[command(flatten)]
     data: DataArgs,
@@ -66,7 +72,13 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 4)]
     bins: usize,
     /// Noise scales of the curve over --data [default with --out: sixteen around what the secret leaks]
-    #[arg(long, value_name = "S,…", value_delimiter = ',', allow_negative_numbers = true, requires = "secret")]
+    #[arg(
+        long,
+        value_name = "S,…",
+        value_delimiter = ',',
+        allow_negative_numbers = true,
+        requires = "secret"
+    )]
     sigmas: Vec<f64>,
     /// Play attacks beside the bounds [default: white-box-prior, white-box, informed]
     #[arg(long, value_enum, value_name = "ATTACK,…", num_args = 0.., value_delimiter = ',', requires = "secret")]
@@ -129,7 +141,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 }
 
 fn found(args: &Args) -> Result<Found> {
-    let request = args.data.request(Some(args.seed))?;
+    let counted = counted(args)?;
+    let request = if counted.is_some() { None } else { args.data.request(Some(args.seed))? };
     let simulation = (args.trials > 0).then_some(Simulation {
         trials: args.trials,
         seed: args.seed,
@@ -137,7 +150,8 @@ fn found(args: &Args) -> Result<Found> {
     });
     if let Some(request) = request {
         let secret = args.secret.clone();
-        let secret = secret.ok_or_else(|| Failure::flag("--secret", "say which column of --data is the secret"))?;
+        let secret =
+            secret.ok_or_else(|| Failure::flag("--secret", "say which column of --data is the secret"))?;
         let misplaced = [
             ("--mechanism", args.mechanism.is_some()),
             ("--candidates", !args.candidates.is_empty()),
@@ -177,38 +191,82 @@ fn found(args: &Args) -> Result<Found> {
     }
     if args.curve == Some(CurveArg::Epsilon) {
         let candidates = if args.candidates.is_empty() { FIG_2.to_vec() } else { args.candidates.clone() };
-        let at = if args.at.is_empty() { (0..=50).map(|k| f64::from(k) / 2.0).collect() } else { args.at.clone() };
+        let at =
+            if args.at.is_empty() { (0..=50).map(|k| f64::from(k) / 2.0).collect() } else { args.at.clone() };
         return against_epsilon(&candidates, &at);
     }
-    let prior = match (args.candidates.as_slice(), args.prior.as_slice()) {
-        ([m], []) => Prior::uniform(*m)?,
-        ([], [_, ..]) => Prior::given(args.prior.clone())?,
-        ([], []) => {
-            return Err(Failure::flag("--candidates", "say how many values the secret has, or --prior P,… or --data FILE"));
+    let mut warnings = vec![];
+    let given = || match (args.candidates.as_slice(), args.prior.as_slice()) {
+        ([m], []) => Ok(Prior::uniform(*m)?),
+        ([], [_, ..]) => Ok(Prior::given(args.prior.clone())?),
+        ([], []) => Err(Failure::flag(
+            "--candidates",
+            "say how many values the secret has, or --prior P,… or --data FILE",
+        )),
+        _ => Err(Failure::flag("--candidates", "one number; several are for --curve epsilon")),
+    };
+    let prior = match counted {
+        Some((prior, warning)) => {
+            warnings.extend(warning);
+            prior
         }
-        _ => return Err(Failure::flag("--candidates", "one number; several are for --curve epsilon")),
+        None => given()?,
     };
     let kind = args.mechanism.ok_or_else(|| {
-        Failure::flag("--mechanism", "say what the attacker sees: gaussian, randomised-response, dp-sgd, laplace, composition")
+        Failure::flag(
+            "--mechanism",
+            "say what the attacker sees: gaussian, randomised-response, dp-sgd, laplace, composition",
+        )
     })?;
     if kind != MechanismArg::Gaussian && args.encoding.is_some() {
         return Err(Failure::flag("--encoding", "it belongs to --mechanism gaussian"));
     }
     if args.curve == Some(CurveArg::Noise) {
         let varied = match kind {
-            MechanismArg::Gaussian => Varied::Sigma(encodings(args.encoding.as_deref().unwrap_or("one-hot"), &prior)?),
+            MechanismArg::Gaussian => {
+                Varied::Sigma(encodings(args.encoding.as_deref().unwrap_or("one-hot"), &prior)?)
+            }
             MechanismArg::RandomisedResponse => Varied::Noise,
             _ => return Err(Failure::flag("--curve", "noise is drawn for gaussian and randomised-response")),
         };
         let at = if args.at.is_empty() { varied.grid() } else { args.at.clone() };
-        return against_noise(&prior, &varied, &at, args.delta, simulation);
+        let found = against_noise(&prior, &varied, &at, args.delta, simulation)?;
+        return Ok(Found { warnings, ..found });
     }
-    bound::run(&prior, &seen(args, kind, &prior)?, simulation)
+    Ok(Found { warnings, ..bound::run(&prior, &seen(args, kind, &prior)?, simulation)? })
+}
+
+/// The prior counted from a column, where a mechanism says what is released: no model is fitted.
+fn counted(args: &Args) -> Result<Option<(Prior, Option<String>)>> {
+    if args.mechanism.is_none() || args.data.data.is_empty() || args.data.target.is_some() {
+        return Ok(None);
+    }
+    if !args.candidates.is_empty() || !args.prior.is_empty() {
+        return Err(Failure::flag("--data", "the prior is counted from it, or given: say one of the two"));
+    }
+    let Some(column) = &args.secret else {
+        return Err(Failure::flag("--secret", "say which column of --data the prior is counted from"));
+    };
+    let table = leakscope_table::Table::open(&args.data.read_alone()?)?;
+    let counts = table.counts("--secret", column, &leakscope_table::Hooks::default())?;
+    if counts.values.len() < 2 {
+        return Err(Failure::flag(
+            "--secret",
+            format!("`{column}` has one value only: there is nothing to guess"),
+        ));
+    }
+    let prior = Prior::counted(&counts.values.iter().map(|v| v.1).collect::<Vec<u64>>())?;
+    let missing = (counts.missing > 0).then(|| {
+        let rows = leakscope_report::format::counted(counts.missing, "row");
+        format!("{rows} without a value of {column} are not counted in the prior.")
+    });
+    Ok(Some((prior, missing)))
 }
 
 /// What the attacker sees, from flags that belong to it and no others.
 fn seen(args: &Args, kind: MechanismArg, prior: &Prior) -> Result<Seen> {
-    let need = |flag: &str, value: Option<f64>| value.ok_or_else(|| Failure::flag(flag, "this mechanism needs it"));
+    let need =
+        |flag: &str, value: Option<f64>| value.ok_or_else(|| Failure::flag(flag, "this mechanism needs it"));
     let given = [
         ("--sigma", args.sigma.is_some()),
         ("--noise", args.noise.is_some()),
@@ -238,18 +296,23 @@ fn seen(args: &Args, kind: MechanismArg, prior: &Prior) -> Result<Seen> {
             let adjacency = said(args.adjacency)?;
             let steps = args.steps.ok_or_else(|| Failure::flag("--steps", "this mechanism needs it"))?;
             let (sigma, rate) = (need("--sigma", args.sigma)?, need("--rate", args.rate)?);
-            let step = mechanism(Some(sigma), None, None, None, Some(rate)).map_err(|(f, w)| Failure::flag(f, w))?;
+            let step =
+                mechanism(Some(sigma), None, None, None, Some(rate)).map_err(|(f, w)| Failure::flag(f, w))?;
             Seen::Private(composed(&[(step, steps)], adjacency)?)
         }
         MechanismArg::Laplace => {
             let adjacency = said(args.adjacency)?;
             let scale = need("--laplace", args.laplace)?;
-            let step = mechanism(None, Some(scale), None, None, None).map_err(|(f, w)| Failure::flag(f, w))?;
+            let step =
+                mechanism(None, Some(scale), None, None, None).map_err(|(f, w)| Failure::flag(f, w))?;
             Seen::Private(composed(&[(step, args.steps.unwrap_or(1))], adjacency)?)
         }
         MechanismArg::Composition => {
             if args.step.is_empty() {
-                return Err(Failure::flag("--step", "say the releases, such as --step sigma=1,rate=0.01,steps=1000"));
+                return Err(Failure::flag(
+                    "--step",
+                    "say the releases, such as --step sigma=1,rate=0.01,steps=1000",
+                ));
             }
             let steps = args.step.iter().map(|s| step(s)).collect::<Result<Vec<_>>>()?;
             Seen::Private(composed(&steps, said(args.adjacency)?)?)

@@ -43,7 +43,13 @@ pub(crate) struct Args {
     #[arg(long, value_name = "M", requires = "success", value_parser = whole, conflicts_with = "prior")]
     candidates: Option<u64>,
     /// Probabilities of the values instead
-    #[arg(long, value_name = "P,…", value_delimiter = ',', requires = "success", allow_negative_numbers = true)]
+    #[arg(
+        long,
+        value_name = "P,…",
+        value_delimiter = ',',
+        requires = "success",
+        allow_negative_numbers = true
+    )]
     prior: Vec<f64>,
     /// Noise on the secret itself instead of DP-SGD: one-hot, line, or a file with one vector per value
     #[arg(long, value_name = "one-hot|line|FILE", requires = "success", conflicts_with_all = ["sigma", "rate", "steps", "data"])]
@@ -248,10 +254,12 @@ fn with_data(args: &Args, mut request: Request) -> Result<(Value, String)> {
         let every_record = args.over == OverArg::EveryRecord;
         let over = if every_record { "of any record" } else { "on average over records" };
         let what = format!("the probability of guessing {secret} {over} is at most");
-        let target = json!({ "kind": "guessing", "secret": secret, "success": success, "every_record": every_record });
+        let target =
+            json!({ "kind": "guessing", "secret": secret, "success": success, "every_record": every_record });
         (Aim::Guessing { bounding, success, every_record }, what, target)
     } else {
-        let message = "with --data the targets are --eta E, --sd ATTRIBUTE=VALUE and --success P --secret COLUMN";
+        let message =
+            "with --data the targets are --eta E, --sd ATTRIBUTE=VALUE and --success P --secret COLUMN";
         return Err(Failure::Message(message.into()));
     };
     let display = Display::start(args.quiet || args.json, None)?;

@@ -86,7 +86,9 @@ pub(crate) fn whole(text: &str) -> std::result::Result<u64, String> {
         return Ok(n);
     }
     let value = match text.split_once('^') {
-        Some((base, power)) => base.parse::<f64>().ok().zip(power.parse().ok()).map(|(b, p): (f64, i32)| b.powi(p)),
+        Some((base, power)) => {
+            base.parse::<f64>().ok().zip(power.parse().ok()).map(|(b, p): (f64, i32)| b.powi(p))
+        }
         None => text.parse::<f64>().ok(),
     };
     match value {
@@ -106,10 +108,10 @@ pub(crate) fn step(text: &str) -> Result<(Mechanism, u64)> {
             ),
         )
     };
-    let (mut sigma, mut laplace, mut response, mut rate, mut noise, mut steps) = (None, None, None, None, None, None);
+    let (mut sigma, mut laplace, mut response, mut rate, mut noise, mut steps) =
+        (None, None, None, None, None, None);
     for part in text.split(',') {
-        let (name, value) =
-            part.split_once('=').ok_or_else(|| wrong(format!("`{part}` has no value")))?;
+        let (name, value) = part.split_once('=').ok_or_else(|| wrong(format!("`{part}` has no value")))?;
         let (name, value) = (name.trim(), value.trim());
         let number = || value.parse::<f64>().map_err(|_| wrong(format!("`{value}` is no number")));
         let twice = match name {
@@ -125,7 +127,8 @@ pub(crate) fn step(text: &str) -> Result<(Mechanism, u64)> {
             return Err(wrong(format!("`{name}` is said twice")));
         }
     }
-    let mechanism = mechanism(sigma, laplace, response, noise, rate).map_err(|(_, what)| wrong(what.into()))?;
+    let mechanism =
+        mechanism(sigma, laplace, response, noise, rate).map_err(|(_, what)| wrong(what.into()))?;
     Ok((mechanism, steps.unwrap_or(1)))
 }
 
@@ -151,7 +154,9 @@ pub(crate) fn mechanism(
         (Some(sigma), ..) => Ok(Mechanism::gaussian(sigma, rate.unwrap_or(1.0))),
         (_, Some(scale), ..) => Ok(Mechanism::Laplace { scale }),
         (_, _, Some(categories), Some(noise)) => Ok(Mechanism::RandomisedResponse { categories, noise }),
-        (_, _, Some(_), None) => Err(("--noise", "randomised response needs it: the probability of a uniform draw")),
+        (_, _, Some(_), None) => {
+            Err(("--noise", "randomised response needs it: the probability of a uniform draw"))
+        }
         (None, None, None, _) => {
             Err(("--sigma", "say what is released: --sigma S, --laplace B or --randomised-response M"))
         }
@@ -254,7 +259,9 @@ mod tests {
     fn whole_numbers_in_three_spellings() {
         assert_eq!(whole("10000000000"), Ok(10_000_000_000));
         assert_eq!((whole("1e10"), whole("10^10")), (Ok(10_000_000_000), Ok(10_000_000_000)));
-        assert!(whole("1.5").is_err() && whole("-3").is_err() && whole("ten").is_err() && whole("1e30").is_err());
+        assert!(
+            whole("1.5").is_err() && whole("-3").is_err() && whole("ten").is_err() && whole("1e30").is_err()
+        );
     }
 
     #[test]
@@ -263,9 +270,16 @@ mod tests {
         assert_eq!(step("laplace=2").unwrap(), (Mechanism::Laplace { scale: 2.0 }, 1));
         let rr = Mechanism::RandomisedResponse { categories: 4, noise: 0.5 };
         assert_eq!(step("randomised-response=4,noise=0.5,steps=2").unwrap(), (rr, 2));
-        for text in
-            ["sigma", "sigma=x", "sigma=1,sigma=2", "sigma=1,laplace=2", "rate=0.1", "q=1", "laplace=1,rate=0.1", ""]
-        {
+        for text in [
+            "sigma",
+            "sigma=x",
+            "sigma=1,sigma=2",
+            "sigma=1,laplace=2",
+            "rate=0.1",
+            "q=1",
+            "laplace=1,rate=0.1",
+            "",
+        ] {
             assert!(step(text).is_err(), "{text}");
         }
     }

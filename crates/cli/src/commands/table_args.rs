@@ -158,6 +158,24 @@ impl DataArgs {
         request(&table, &self.model, &self.test, seed).map(Some)
     }
 
+    /// How to read the files alone, without a model: nothing else may be said about them.
+    pub(crate) fn read_alone(&self) -> Result<ReadOptions> {
+        let c = &self.columns;
+        let alone = Self {
+            target: None,
+            columns: ColumnArgs { delimiter: None, na: vec![], ..c.clone() },
+            ..self.clone()
+        };
+        match alone.stray() {
+            Some(flag) => {
+                Err(Failure::flag(flag, "no model is fitted where --mechanism says what is released"))
+            }
+            None => {
+                Ok(ReadOptions { paths: self.data.clone(), delimiter: c.delimiter_byte()?, na: c.na.clone() })
+            }
+        }
+    }
+
     /// A flag that says something although there is no table.
     fn stray(&self) -> Option<&'static str> {
         let (c, m, t) = (&self.columns, &self.model, &self.test);

@@ -386,7 +386,9 @@ pub fn candidate_models<R: Rows>(rows: &R, fit: &Fit, secret: &Secret) -> Result
         Vec::new,
         |part: &mut Vec<Vec<f64>>, refits| {
             let models = refits.delta.chunks_exact(fit.w.len());
-            part.extend(models.map(|delta| fit.w.iter().zip(delta).map(|(w, d)| w + d).collect::<Vec<f64>>()));
+            part.extend(
+                models.map(|delta| fit.w.iter().zip(delta).map(|(w, d)| w + d).collect::<Vec<f64>>()),
+            );
             Ok(())
         },
         |part| {

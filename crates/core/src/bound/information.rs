@@ -147,7 +147,8 @@ impl Draws {
         let variance = self.m2 / (n - 1.0);
         let ln = (2.0 / (1.0 - confidence)).ln();
         let (mean, range) = (self.mean, self.high - self.low);
-        let upper = mean + (2.0 * variance * ln / n).sqrt() + 7.0 * range * ln / (3.0 * (n - 1.0)) + self.lost;
+        let upper =
+            mean + (2.0 * variance * ln / n).sqrt() + 7.0 * range * ln / (3.0 * (n - 1.0)) + self.lost;
         if !upper.is_finite() {
             let expected = "noise the encodings can be seen in";
             return Err(Error::OutOfRange { what: "the estimated information", value: upper, expected });

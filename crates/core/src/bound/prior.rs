@@ -143,7 +143,12 @@ impl Encodings {
     /// M values evenly spaced from 0 to 1: a number that is released in steps.
     pub fn line(candidates: u64) -> Result<Self> {
         let most = super::optimal::SIMULATED_UP_TO;
-        in_range("candidates", candidates as f64, (2..=most).contains(&candidates), "at least 2, at most 1e6")?;
+        in_range(
+            "candidates",
+            candidates as f64,
+            (2..=most).contains(&candidates),
+            "at least 2, at most 1e6",
+        )?;
         let last = (candidates - 1) as f64;
         Self::vectors(1, (0..candidates).map(|m| m as f64 / last).collect())
     }
@@ -350,10 +355,15 @@ mod tests {
                     assert!((full.between(i, j) - small.between(i, j)).abs() < 1e-14);
                 }
                 let (c, r) = small.ball(m);
-                assert!(small.distances(&c).iter().all(|&d| d <= r) && r <= full.diameter(m as u64) / 3_f64.sqrt() * 1.2);
+                assert!(
+                    small.distances(&c).iter().all(|&d| d <= r)
+                        && r <= full.diameter(m as u64) / 3_f64.sqrt() * 1.2
+                );
                 if m == 3 {
                     // No step away from the centre makes the largest distance smaller.
-                    for step in [[1e-3, 0.0], [-1e-3, 0.0], [0.0, 1e-3], [0.0, -1e-3], [1e-3, 1e-3], [-1e-3, 1e-3]] {
+                    for step in
+                        [[1e-3, 0.0], [-1e-3, 0.0], [0.0, 1e-3], [0.0, -1e-3], [1e-3, 1e-3], [-1e-3, 1e-3]]
+                    {
                         let moved: Vec<f64> = c.iter().zip(step).map(|(c, s)| c + s).collect();
                         assert!(small.distances(&moved).into_iter().fold(0.0, f64::max) >= r - 1e-12);
                     }

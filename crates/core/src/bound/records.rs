@@ -195,7 +195,12 @@ impl RecordBounds {
                 bounds.push(RecordBound { mean, worst: None, over_records: None, largest_distance: false });
             }
             bounds.sort_by(|a, b| a.mean.success.value.total_cmp(&b.mean.success.value));
-            Ok(AtSigma { sigma, bounds, information, optimal: simulated.map(|(s, draws)| draws.attack(s.seed)) })
+            Ok(AtSigma {
+                sigma,
+                bounds,
+                information,
+                optimal: simulated.map(|(s, draws)| draws.attack(s.seed)),
+            })
         };
         self.sigmas.iter().enumerate().map(at).collect()
     }
@@ -234,7 +239,8 @@ mod tests {
             }
             let found = &all.at_sigmas().unwrap()[k];
             for (theorem, each) in PER_RECORD.into_iter().zip(&each) {
-                let row = found.bounds.iter().find(|b| b.mean.success.theorem == theorem && !b.largest_distance);
+                let row =
+                    found.bounds.iter().find(|b| b.mean.success.theorem == theorem && !b.largest_distance);
                 let row = row.unwrap();
                 let mean = each.iter().sum::<f64>() / 40.0;
                 let max = each.iter().copied().fold(0.0, f64::max);

@@ -68,16 +68,19 @@ pub fn account_page(c: &Costs) -> String {
         "<section class=\"verdict {class}\" aria-label=\"Verdict\"><p class=\"level\">{level}</p>\n<p>Nobody who sees all \
          releases and knows everything else tells the two data sets apart with a true-positive rate more than <b>{}</b> \
          above the false-positive rate. ε is at most <b>{}</b> at δ = {delta}.</p><p>Adjacency: {}.{assumed}</p></section>\n",
-        format::share(a.advantage.upper),
+        format::share_at_most(a.advantage.upper),
         certain(pld.upper),
         adjacency(a.adjacency)
     );
     let releases = list(a.releases.iter().map(|&(mechanism, count)| release(mechanism, count)));
     let rests = list([
         "Every release may be chosen from the results of earlier ones.".to_owned(),
-        "Noise is in units of the sensitivity under add/remove adjacency (the clipping norm of DP-SGD).".to_owned(),
-        "Sampling, where there is any, is Poisson: each record takes part in a step independently.".to_owned(),
-        "Noise and sampling come from a good generator, in real numbers: rounding is not accounted for.".to_owned(),
+        "Noise is in units of the sensitivity under add/remove adjacency (the clipping norm of DP-SGD)."
+            .to_owned(),
+        "Sampling, where there is any, is Poisson: each record takes part in a step independently."
+            .to_owned(),
+        "Noise and sampling come from a good generator, in real numbers: rounding is not accounted for."
+            .to_owned(),
     ]);
     let body = format!(
         "{}<main>\n<header><div class=\"top\"><p class=\"eyebrow\">Leakscope account</p></div><h1>What {} cost</h1>\

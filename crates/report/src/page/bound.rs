@@ -46,12 +46,13 @@ pub fn bound_page(f: &Found) -> String {
     shell(&format!("Leakscope bound: {title}"), &body)
 }
 
-/// An upper bound as a percentage, rounded up.
-fn at_most(x: f64) -> String {
-    format::share((x * 1e3).ceil() / 1e3)
-}
-
 fn verdict(f: &Found) -> String {
+    if !f.said.is_empty() {
+        let said: String = f.said.iter().map(|s| format!("<p>{}</p>\n", escape(s))).collect();
+        return format!(
+            "<section class=\"verdict care\" aria-label=\"Verdict\"><p class=\"level\">In short</p>\n{said}</section>\n"
+        );
+    }
     let Some(best) = f.bounds.first() else { return String::new() };
     let prior = f.most_likely.unwrap_or(0.0);
     let (class, level) = match best.advantage {
@@ -66,15 +67,15 @@ fn verdict(f: &Found) -> String {
                 "<p>No attacker guesses {} of more than <b>{}</b> of {} right, in expectation; without looking it is {}. The \
                  record that is easiest to guess is guessed with probability <b>{}</b> at most.</p>\n",
                 escape(&d.secret.name),
-                at_most(best.success),
+                format::share_at_most(best.success),
                 format::counted(d.records, "record"),
                 format::share(prior),
-                at_most(worst)
+                format::share_at_most(worst)
             )
         }
         None => format!(
             "<p>No attacker guesses the secret with a probability above <b>{}</b>; without looking it is {}.</p>\n",
-            at_most(best.success),
+            format::share_at_most(best.success),
             format::share(prior)
         ),
     };
@@ -104,10 +105,17 @@ fn tiles(f: &Found, d: &FromData) -> String {
     let guo = at.and_then(|p| p.bounds.iter().find(|b| b.largest_distance));
     let all = [
         f.sigma.map(|s| tile(&format::setting(s), "σ, noise on every coefficient")),
-        f.bounds.first().map(|b| tile(&format::at_most(b.advantage), "advantage over a guess without looking, at most")),
-        guo.map(|b| tile(&format::at_most(b.advantage), "the same by Guo’s theorem 2, largest distance for all")),
+        f.bounds
+            .first()
+            .map(|b| tile(&format::at_most(b.advantage), "advantage over a guess without looking, at most")),
+        guo.map(|b| {
+            tile(&format::at_most(b.advantage), "the same by Guo’s theorem 2, largest distance for all")
+        }),
         at.map(|p| {
-            tile(&format::number(p.epsilon_secret), &format!("ε of this secret at δ = {}", format::setting(d.delta)))
+            tile(
+                &format::number(p.epsilon_secret),
+                &format!("ε of this secret at δ = {}", format::setting(d.delta)),
+            )
         }),
         Some(tile(&format::count(values.len() as u64), &format!("values: {}", values.join(", ")))),
         Some(tile(&format::number(d.distance.max), "largest distance of two candidate models of one record")),
@@ -136,12 +144,12 @@ fn row(b: &Row, with_worst: bool) -> Vec<Cell> {
     };
     let mut cells = vec![
         Cell::remarked_name(&b.title(), &remark),
-        Cell::sorted(at_most(b.success), b.success),
+        Cell::sorted(format::share_at_most(b.success), b.success),
         Cell::sorted(format::at_most(b.advantage), b.advantage),
     ];
     if with_worst {
         let quantile = |x: Option<f64>| match x {
-            Some(x) => Cell::sorted(at_most(x), x),
+            Some(x) => Cell::sorted(format::share_at_most(x), x),
             None => Cell::html("<span class=\"say\">–</span>".into()),
         };
         cells.push(quantile(b.over_records.map(|o| o.p50)));

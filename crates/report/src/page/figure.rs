@@ -24,7 +24,14 @@ pub(super) fn figures(id: &str, heading: &str, lead: &str, all: &[&Figure]) -> S
     }
     let each: String = all
         .iter()
-        .map(|f| format!("<div><h3>{}</h3>{}<p class=\"say\">{}</p></div>", escape(&f.title), drawn(f), escape(&f.caption)))
+        .map(|f| {
+            format!(
+                "<div><h3>{}</h3>{}<p class=\"say\">{}</p></div>",
+                escape(&f.title),
+                drawn(f),
+                escape(&f.caption)
+            )
+        })
         .collect();
     card(id, heading, &present, lead, &format!("<div class=\"two\">{each}</div>"))
 }

@@ -14,7 +14,7 @@ pub(super) fn secret(found: &Found) -> String {
             "At σ = {sigma} no attacker’s advantage over guessing the most frequent {name} is above <b>{}</b> (success {}), \
              averaged over records. ",
             format::at_most(best.advantage),
-            format::share((best.success * 1e3).ceil() / 1e3)
+            format::share_at_most(best.success)
         );
     }
     let at = data.attacks.iter().filter(|a| Some(a.sigma) == found.sigma);
