@@ -8,6 +8,7 @@
 
 pub mod curve;
 pub mod data;
+mod noise_figures;
 
 use crate::Result;
 use leakscope_core::bound::table::{Optimal, Simulation};
