@@ -3,10 +3,12 @@
 //! ```text
 //! cargo run --release -p leakscope-bench -- glm            per-record η against Jacobians and SVDs, and one product
 //! cargo run --release -p leakscope-bench -- wide           12,665 × 784 end to end against its three products
+//! cargo run --release -p leakscope-bench -- account        ε and calibration against dp-accounting and riskcal (Python)
 //! cargo run --release -p leakscope-bench -- stream [ROWS]  Parquet × 50 columns: memory, and passes against reading
 //! ```
 #![allow(clippy::print_stdout)]
 
+mod account;
 mod glm;
 mod parallel;
 mod stream;
@@ -19,11 +21,12 @@ fn main() -> ExitCode {
     let done = match arguments.first().map(String::as_str) {
         Some("glm") => glm::run(),
         Some("wide") => glm::wide(),
+        Some("account") => account::run(),
         Some("stream") => {
             let rows = arguments.get(1).map_or(Ok(10_000_000), |text| text.parse());
             rows.map_err(Into::into).and_then(stream::run)
         }
-        _ => Err("usage: leakscope-bench glm|wide|stream [ROWS]".into()),
+        _ => Err("usage: leakscope-bench glm|wide|account|stream [ROWS]".into()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

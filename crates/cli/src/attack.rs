@@ -39,7 +39,7 @@ const DEFAULT_SIGMAS: usize = 16;
 const MAX_BINS: usize = 100;
 
 impl Playing {
-    fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         for sigma in &self.sigmas {
             if !(*sigma > 0.0 && sigma.is_finite()) {
                 return Err(Failure::flag("--sigmas", format!("{sigma}: expected positive numbers")));
@@ -147,7 +147,7 @@ pub fn run(request: &Request, playing: &Playing, hooks: &Hooks) -> Result<Attack
 }
 
 /// The rows' own weights are a factor of η.
-fn weighted(loaded: &Loaded, mut eta: Vec<f64>) -> Result<Vec<f64>> {
+pub(crate) fn weighted(loaded: &Loaded, mut eta: Vec<f64>) -> Result<Vec<f64>> {
     let mut weights = vec![];
     loaded.rows.fold(
         Vec::new,
@@ -189,9 +189,13 @@ fn sigmas(playing: &Playing, eta_mean: f64) -> Result<Vec<f64>> {
         sigmas.dedup();
         return Ok(sigmas);
     }
+    default_sigmas(&playing.secret, eta_mean)
+}
+
+/// Sixteen noise scales, from mean η = 100 down to 0.01.
+pub(crate) fn default_sigmas(secret: &str, eta_mean: f64) -> Result<Vec<f64>> {
     if !(eta_mean > 0.0 && eta_mean.is_finite()) {
-        let message =
-            format!("nothing leaks about `{}` (every η is zero): give noise scales", playing.secret);
+        let message = format!("nothing leaks about `{secret}` (every η is zero): give noise scales");
         return Err(Failure::flag("--sigmas", message));
     }
     let at = |k: usize| eta_mean * 10_f64.powf(4.0 * k as f64 / (DEFAULT_SIGMAS - 1) as f64 - 2.0);
@@ -209,7 +213,7 @@ fn deciles(eta: &[f64]) -> Vec<u8> {
     parts
 }
 
-fn listed(outcomes: &Outcomes, eta_mean: f64, balanced: bool) -> Vec<report::AttackResult> {
+pub(crate) fn listed(outcomes: &Outcomes, eta_mean: f64, balanced: bool) -> Vec<report::AttackResult> {
     let of = |r: &leakscope_core::attack::Outcome| report::AttackResult {
         attack: r.attack.name().into(),
         sigma: r.sigma,
@@ -232,7 +236,12 @@ fn tenths(outcomes: &Outcomes, balanced: bool) -> Vec<report::Decile> {
     outcomes.by_part.iter().map(of).collect()
 }
 
-fn utility(request: &Request, loaded: &Loaded, fit: &Fit, sigmas: &[f64]) -> Result<Option<report::Utility>> {
+pub(crate) fn utility(
+    request: &Request,
+    loaded: &Loaded,
+    fit: &Fit,
+    sigmas: &[f64],
+) -> Result<Option<report::Utility>> {
     let Some(test) = &loaded.test else { return Ok(None) };
     let metric = loaded.metric(request);
     let with_zero: Vec<f64> = std::iter::once(0.0).chain(sigmas.iter().copied()).collect();
@@ -247,7 +256,7 @@ fn utility(request: &Request, loaded: &Loaded, fit: &Fit, sigmas: &[f64]) -> Res
 }
 
 /// The secret with its candidates: levels of a category, distinct values or bins of a number.
-fn secret(playing: &Playing, loaded: &Loaded) -> Result<(Secret, Vec<report::Candidate>)> {
+pub(crate) fn secret(playing: &Playing, loaded: &Loaded) -> Result<(Secret, Vec<report::Candidate>)> {
     let name = &playing.secret;
     let (_, attribute) = loaded.attribute("--secret", name)?;
     let columns = attribute.columns.clone();

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`commands`] | one file per command; arguments are checked once, there |
 //! | [`audit`] | a table in, an [`leakscope_report::Audit`] out |
-//! | [`balance`], [`attack`], [`release`] | the same for the other commands, over [`model`] |
+//! | [`balance`], [`attack`], [`release`], [`bound`], [`calibrate`] | the same for the other commands, over [`model`] |
 //! | [`reproduce`] | tables and figures of the papers |
 //! | [`patients`] | the synthetic patients of the demo |
 //! | [`failure`] | what a user is told when there is no answer |
@@ -13,6 +13,8 @@
 pub mod attack;
 pub mod audit;
 pub mod balance;
+pub mod bound;
+pub mod calibrate;
 pub mod commands;
 pub mod failure;
 pub mod model;

@@ -162,12 +162,20 @@ const SAFETY: f64 = 1e-12;
 impl Bound {
     /// A lower bound, moved down by the safety margin.
     pub fn at_least(value: f64, theorem: Theorem) -> Self {
-        Self { value: value - value.abs() * SAFETY, direction: Direction::AtLeast, theorem }
+        Self {
+            value: if value.is_finite() { value - value.abs() * SAFETY } else { value },
+            direction: Direction::AtLeast,
+            theorem,
+        }
     }
 
     /// An upper bound, moved up by the safety margin.
     pub fn at_most(value: f64, theorem: Theorem) -> Self {
-        Self { value: value + value.abs() * SAFETY, direction: Direction::AtMost, theorem }
+        Self {
+            value: if value.is_finite() { value + value.abs() * SAFETY } else { value },
+            direction: Direction::AtMost,
+            theorem,
+        }
     }
 }
 

@@ -247,11 +247,6 @@ impl Distribution {
     }
 }
 
-/// Standard normal distribution function, accurate in both tails.
-pub fn normal_cdf(x: f64) -> f64 {
-    0.5 * libm::erfc(-x * std::f64::consts::FRAC_1_SQRT_2)
-}
-
 /// Order-preserving bucket of a float: its ordered bit pattern without the low mantissa bits.
 fn bucket(x: f64) -> usize {
     let bits = x.to_bits();

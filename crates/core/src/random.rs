@@ -74,7 +74,7 @@ impl Bits for Seeded {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::num::normal_cdf;
+    use crate::special::normal_cdf;
 
     /// Kolmogorov–Smirnov against the normal distribution function, and the first moments.
     #[test]

@@ -242,7 +242,7 @@ mod tests {
         let mut counts = vec![0.0; cells];
         let mut low = vec![0.0; 16];
         for x in &draws {
-            let u = crate::num::normal_cdf(x / grid.sigma());
+            let u = crate::special::normal_cdf(x / grid.sigma());
             counts[((u * cells as f64) as usize).min(cells - 1)] += 1.0;
             low[((x / grid.step) as i64).rem_euclid(16) as usize] += 1.0;
         }

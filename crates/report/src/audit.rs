@@ -47,6 +47,9 @@ pub struct Audit {
     pub group_ratio: Option<f64>,
     /// What noise costs on held-out rows.
     pub utility: Option<Utility>,
+    /// What any attacker can guess of a chosen secret (`--secret`), and what attacks do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret: Option<crate::bound::Found>,
     /// Points that were not in the training set.
     pub score: Option<Score>,
     /// Result of `--fail-above`, one for each limit.

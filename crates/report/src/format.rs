@@ -75,6 +75,12 @@ pub fn share(x: f64) -> String {
     }
 }
 
+/// An upper bound on a share of one as a percentage, rounded up.
+pub fn share_at_most(x: f64) -> String {
+    // What lies beyond the tenth digit is noise of the computation.
+    share(((x * 1e3 * (1.0 - 1e-10)).ceil() / 1e3).min(1.0))
+}
+
 /// A factor: `×1.29`.
 pub fn times(x: f64) -> String {
     let text = number(x);
@@ -253,6 +259,10 @@ mod tests {
         assert_eq!(share(0.000_1), "<0.1%");
         assert_eq!(share(0.999_99), ">99.9%");
         assert_eq!(share(1.0), "100%");
+        assert_eq!(
+            (share_at_most(0.16106), share_at_most(0.161), share_at_most(1.0)),
+            ("16.2%".into(), "16.1%".into(), "100%".into())
+        );
         assert_eq!(plus_minus("81.0", Some("years")), "±81.0 years");
         assert_eq!(plus_minus("81.0", Some(" ")), "±81.0");
         assert_eq!(plus_minus(UNBOUNDED, Some("years")), "unbounded");

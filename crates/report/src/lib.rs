@@ -4,16 +4,19 @@
 //! |---|---|---|
 //! | [`page`] | one HTML file that opens offline | a privacy officer |
 //! | [`summary`] | a screenful of text | the person at the terminal |
-//! | [`balance_page`], [`attack_page`], [`release_page`] | the pages of the other commands | |
+//! | [`balance_page`], [`attack_page`], [`release_page`], [`account_page`], [`bound_page`] | the pages of the other commands | |
 //! | [`reproduction_page`], [`panel_svg`] | a figure of a paper beside ours, as a page and as files | a researcher |
 //! | [`json`] | `audit.json`, versioned | a pipeline |
 //! | [`net`] | the same for networks and their training | |
 //!
 //! Page and terminal say the same verdict, [`verdict::verdict`], in the same numbers, [`mod@format`].
 
+pub mod account;
 pub mod attack;
 pub mod audit;
 pub mod balance;
+pub mod bound;
+pub mod figure;
 pub mod format;
 pub mod net;
 pub mod release;
@@ -32,7 +35,9 @@ mod words;
 pub use attack::Attack;
 pub use audit::Audit;
 pub use balance::Balance;
-pub use page::{attack_page, balance_page, page, panel_svg, release_page, reproduction_page};
+pub use page::{
+    account_page, attack_page, balance_page, bound_page, page, panel_svg, release_page, reproduction_page,
+};
 pub use release::Release;
 pub use reproduction::Reproduction;
 pub use terminal::summary;

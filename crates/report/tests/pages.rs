@@ -1,12 +1,16 @@
 //! Pages of balance, attack and release: verdict first, observed stays observed, hostile names stay text.
 
 use leakscope_core::balance::{Sharing, Update, Variant};
-use leakscope_core::claim::Observed;
+use leakscope_core::claim::{Bound, Observed, Theorem};
+use leakscope_core::dp::{Accountant, Adjacency, account};
+use leakscope_report::account::Costs;
 use leakscope_report::attack::{self, Attack};
 use leakscope_report::balance::{self, Balance, Comparison, Step};
+use leakscope_report::bound::{self, Found};
+use leakscope_report::figure::{Axis, Claim, Figure, Series};
 use leakscope_report::release::{self, Release};
 use leakscope_report::subject::Subject;
-use leakscope_report::{attack_page, balance_page, document, release_page};
+use leakscope_report::{account_page, attack_page, balance_page, bound_page, document, release_page};
 
 const HOSTILE: &str = "<script>alert('x')</script>&\"";
 
@@ -203,4 +207,90 @@ fn a_release_states_mechanism_loss_and_composition() {
     }
     let back: Release = serde_json::from_str(&document(&r)).expect("what was written can be read");
     assert_eq!(back, r);
+}
+
+fn found() -> Found {
+    let figure = Figure {
+        id: "x".into(),
+        title: HOSTILE.into(),
+        caption: HOSTILE.into(),
+        x: Axis::log(HOSTILE),
+        y: Axis::linear("advantage").of_shares(),
+        series: vec![
+            Series::bound(
+                HOSTILE,
+                [
+                    (0.1, Bound::at_most(0.9, Theorem::OneCentre)),
+                    (1.0, Bound::at_most(0.2, Theorem::OneCentre)),
+                ],
+            ),
+            Series::observed(HOSTILE, [(0.1, observed(0.5)), (1.0, observed(0.1))]),
+            Series::measured("nothing", [(1.0, f64::INFINITY)]),
+        ],
+        levels: vec![],
+        chosen: Some(0.3),
+    };
+    let row = |theorem, success: f64| bound::Row {
+        name: theorem,
+        success,
+        advantage: success / 2.0,
+        alpha: None,
+        confidence: Some(0.99),
+        worst: None,
+        over_records: None,
+        largest_distance: false,
+        assumptions: vec![HOSTILE.into()],
+        source: HOSTILE.into(),
+    };
+    Found {
+        schema: bound::SCHEMA.into(),
+        leakscope: "0".into(),
+        setting: HOSTILE.into(),
+        said: vec![],
+        candidates: Some(3),
+        most_likely: Some(0.4),
+        sigma: Some(0.3),
+        bounds: vec![row(Theorem::OneCentre, 0.4501), row(Theorem::Balle, 0.6)],
+        optimal: None,
+        estimation: vec![],
+        data: None,
+        figures: vec![figure.clone(), figure],
+        seed: Some(1),
+        warnings: vec![HOSTILE.into()],
+    }
+}
+
+#[test]
+fn a_page_of_bounds_says_the_tightest_first_rounded_up_and_marks_what_was_observed() {
+    let found = found();
+    let page = bound_page(&found);
+    safe(&page);
+    assert!(page.contains("45.1%") && page.contains("chosen: 0.300") || page.contains("chosen: 0.3"));
+    assert!(page.find("45.1%").unwrap() < page.find("60%").unwrap());
+    assert!(
+        page.contains("(observed)")
+            && page.contains("class=\"kind proved\"")
+            && page.contains("kind observed")
+    );
+    assert_eq!(found.figures[0].series[0].claim, Claim::Bound);
+    // Numbers without bound survive the JSON.
+    let back: Found = serde_json::from_str(&document(&found)).unwrap();
+    assert_eq!(back, found);
+    let only_curves = Found { bounds: vec![], said: vec![HOSTILE.into()], ..found };
+    let page = bound_page(&only_curves);
+    safe(&page);
+    assert!(page.contains("In short"));
+}
+
+#[test]
+fn a_page_of_an_account_says_what_was_assumed() {
+    let accountant = Accountant::dp_sgd(2.0, 1.0, 3, Adjacency::AddRemove).unwrap();
+    let costs = |assumed| Costs::of(account(&accountant, 1e-6).unwrap(), assumed);
+    let page = account_page(&costs(true));
+    assert!(!page.contains("NaN") && !page.contains("http://") && !page.contains("https://"));
+    assert!(page.find("class=\"verdict").unwrap() < page.find("class=\"card").unwrap());
+    assert!(page.contains("was assumed") && page.contains("add/remove") && page.contains("analytically"));
+    assert!(!account_page(&costs(false)).contains("was assumed"));
+    let json: serde_json::Value = serde_json::from_str(&costs(true).json()).unwrap();
+    assert!(json["epsilon"]["rdp"].is_number() && json["epsilon"]["pld"]["upper"].is_number());
 }

@@ -50,6 +50,7 @@ pub use error::{Error, Place, Result};
 pub use holdout::Holdout;
 pub use hooks::{Hooks, OnProgress, Progress, Stage};
 pub use plan::Subset;
+pub use profile::Counts;
 pub use records::{CompleteRecords, PartMaker, RecordsFormat, RecordsPart, RecordsSchema, RecordsWriter};
 pub use table::{ColumnSchema, Kind, ReadOptions, Table};
 pub use temporary::{remove_temporary_files, temporary_file};

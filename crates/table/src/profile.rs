@@ -1,6 +1,6 @@
 //! The first pass: ranges, means, levels, missing values and duplicate ids of every used column.
 
-use crate::batch::{Batch, Cells, MISSING, Reading};
+use crate::batch::{Batch, Cells, MISSING, Reading, Want};
 use crate::encoding::{EncodeOptions, Missing, TargetKind};
 use crate::hooks::{Hooks, Stage};
 use crate::layout::{Layout, Role, block_rows};
@@ -133,6 +133,33 @@ impl Distinct {
             None if self.values.len() < FEW => self.values.push((value, count)),
             None => self.more = true,
         }
+    }
+}
+
+/// How often each value of a column occurs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Counts {
+    /// Values in sorted order, as they stand in the files, with their counts.
+    pub values: Vec<(String, u64)>,
+    /// Rows without a value.
+    pub missing: u64,
+}
+
+impl Table {
+    /// Counts the values of one column, read as a category; `flag` is what an error about its name speaks of.
+    pub fn counts(&self, flag: &'static str, column: &str, hooks: &Hooks) -> Result<Counts> {
+        let at = self.column(flag, column)?;
+        let layout = Layout {
+            wants: vec![Want { column: at, reading: Reading::Level }],
+            names: vec![self.columns()[at].name.clone()],
+            roles: vec![Role::Group],
+            ..Layout::default()
+        };
+        let profile = Profile::of(self, &layout, &EncodeOptions::default(), hooks)?;
+        let Some(found) = profile.columns.first() else { return Err(Error::NoFeatures) };
+        let values =
+            found.levels.iter().filter(|l| *l.1 > 0).map(|(name, n)| (name.to_string(), *n)).collect();
+        Ok(Counts { values, missing: found.missing })
     }
 }
 

@@ -6,7 +6,8 @@ use super::score::Scored;
 use super::utility::Cost;
 use super::{AttributeSlot, Limit, Model, Request, Statistic};
 use crate::Result;
-use leakscope_core::claim::{Bound, Theorem};
+use leakscope_core::bound::estimation;
+use leakscope_core::claim::Bound;
 use leakscope_core::fisher::Geometry;
 use leakscope_core::glm::{self, TOLERANCE};
 use leakscope_core::num::Distribution;
@@ -33,6 +34,7 @@ pub(super) struct Found<'a> {
     pub(super) seed: Option<u64>,
     pub(super) utility: Option<Cost>,
     pub(super) score: Option<Scored>,
+    pub(super) secret: Option<leakscope_report::bound::Found>,
     pub(super) timings: Timings,
 }
 
@@ -70,6 +72,7 @@ impl Found<'_> {
             group_ratio: (groups.len() > 1 && ratio.is_finite() && ratio > 0.0).then_some(ratio),
             groups,
             utility: self.utility.as_ref().map(|c| c.utility.clone()),
+            secret: self.secret.take(),
             score,
             limits: self.limits(),
             warnings,
@@ -153,7 +156,7 @@ impl Found<'_> {
             most: top.iter().take(LISTED).map(|k| self.record(k)).collect(),
             least: m.least.records().iter().take(LISTED).map(|k| self.record(k)).collect(),
             sample: m.sample.clone().into_points(),
-            min_mse: Bound::at_least(1.0 / dfil.max, Theorem::CramerRaoRecord),
+            min_mse: estimation::record_error(dfil.max),
             min_mse_with_prior: self.van_trees_of_records(),
             loss: m.loss.summary(),
             gradient_norm: m.gradient_norm.summary(),
@@ -163,20 +166,12 @@ impl Found<'_> {
         }
     }
 
-    /// Mean over the columns that vary of `1/(E[I_jj] + 1/variance_j)`: van Trees for each of them, which is never
-    /// weaker than Edmunds' form with the means of both.
+    /// Van Trees in every column that varies, under a normal prior with the population's spread.
     fn van_trees_of_records(&self) -> Bound {
         let d = self.geometry.data_width();
         let information = self.geometry.mean_information(&self.measured.whole);
         let variances = self.measured.spread.variances(d);
-        let errors: Vec<f64> = information
-            .iter()
-            .zip(&variances)
-            .filter(|(_, variance)| **variance > 0.0)
-            .map(|(information, variance)| 1.0 / (information + 1.0 / variance))
-            .collect();
-        let mean = errors.iter().sum::<f64>() / errors.len().max(1) as f64;
-        Bound::at_least(mean, Theorem::VanTrees)
+        estimation::any_error(&information, &variances)
     }
 
     fn record(&self, kept: &Kept) -> report::Record {
@@ -224,8 +219,6 @@ impl Found<'_> {
                 let spread = prior_sd.unwrap_or(a.population_sd);
                 // In own units: I = E[η²]/scale², J = 1/spread².
                 let information = t.squares / n / (a.scale * a.scale);
-                let rmse =
-                    if spread > 0.0 { (information + 1.0 / (spread * spread)).sqrt().recip() } else { 0.0 };
                 report::Attribute {
                     name: a.name.clone(),
                     kind: if number { "number" } else { "category" }.into(),
@@ -240,10 +233,10 @@ impl Found<'_> {
                         eta_max: totals[k].max,
                         eta_over_all_records: over_all[k],
                     }),
-                    min_sd: Bound::at_least(a.scale / t.max, Theorem::CramerRao),
+                    min_sd: estimation::deviation(t.max, a.scale),
                     min_sd_typical: a.scale * n / t.sum,
                     population_sd: number.then_some(a.population_sd),
-                    min_rmse_with_prior: number.then(|| Bound::at_least(rmse, Theorem::VanTrees)),
+                    min_rmse_with_prior: number.then(|| estimation::any_deviation(information, spread)),
                     prior_sd,
                 }
             })

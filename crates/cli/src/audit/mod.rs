@@ -16,13 +16,16 @@ pub(crate) use assemble::now;
 pub(crate) use measure::eta_distribution;
 pub use request::{Limit, Noise, Request, Statistic};
 
+use crate::bound::data::{Bounding, FIG_4, of_model};
 use crate::failure::explain;
+use crate::model::Loaded;
 use crate::output::{Folder, Pending};
 use crate::{Failure, Result};
 use leakscope_core::fisher::{Directions, Geometry, Release};
 use leakscope_core::glm::{self, Family, Fit, Penalty};
 use leakscope_report::Audit;
 use leakscope_report::audit::{SigmaSource, Timings};
+use leakscope_report::bound::Found;
 use leakscope_table::{Dataset, EncodeOptions, Encoding, Holdout, Hooks, Kind, Subset, Table, TargetKind};
 use measure::Measured;
 use std::time::Instant;
@@ -69,34 +72,41 @@ pub fn run(
     on_encoding(&encoding);
     request.check_names(&encoding)?;
     let rows = Dataset::new(&table, &encoding, Subset::Training, hooks)?;
+    let loaded =
+        Loaded { encoding, rows, test: None, seed: seed.or(request.seed).unwrap_or_else(random_seed) };
+    let (encoding, rows) = (&loaded.encoding, &loaded.rows);
     timings.read = clock.elapsed().as_secs_f64();
 
     let clock = Instant::now();
-    let model = fit(request, &encoding, &rows)?;
+    let model = fit(request, encoding, rows)?;
     timings.fit = clock.elapsed().as_secs_f64();
 
     let clock = Instant::now();
-    let (slots, directions) = attribute_directions(&encoding);
+    let (slots, directions) = attribute_directions(encoding);
     let prepare = |sigma: f64| -> Result<Geometry> {
         let release = Release { sigma, releases: request.releases, label_secret: request.label_secret };
-        Geometry::new(&model.fit, &directions, release).map_err(|e| explain(e, &encoding, request.l2))
+        Geometry::new(&model.fit, &directions, release).map_err(|e| explain(e, encoding, request.l2))
     };
-    let (sigma, source) = choose_sigma(request, &encoding, &slots, &rows, &prepare)?;
+    let (sigma, source) = choose_sigma(request, encoding, &slots, rows, &prepare)?;
     let geometry = prepare(sigma)?;
     let mut pending = Pending::default();
     let mut writer = match folder {
-        Some(folder) => Some(folder.table("records", measure::schema(&encoding, &slots)?)?),
+        Some(folder) => Some(folder.table("records", measure::schema(encoding, &slots)?)?),
         None => None,
     };
-    let measured = measure::measure(&rows, &geometry, &slots, writer.as_mut())?;
+    let measured = measure::measure(rows, &geometry, &slots, writer.as_mut())?;
     pending.tables(writer);
-    let utility = utility::utility(request, &table, &encoding, &geometry, &measured, hooks)?;
-    let score = score::score(request, &encoding, &geometry, &measured, folder, &mut pending, hooks)?;
+    let utility = utility::utility(request, &table, encoding, &geometry, &measured, hooks)?;
+    let score = score::score(request, encoding, &geometry, &measured, folder, &mut pending, hooks)?;
+    let secret = match &request.secret {
+        Some(name) => Some(guessed(request, &loaded, &model, name, sigma)?),
+        None => None,
+    };
     timings.leakage = clock.elapsed().as_secs_f64();
 
     let found = assemble::Found {
         request,
-        encoding: &encoding,
+        encoding,
         model: &model,
         geometry: &geometry,
         slots: &slots,
@@ -105,9 +115,35 @@ pub fn run(
         seed,
         utility,
         score,
+        secret,
         timings,
     };
     Ok(Outcome { audit: found.audit()?, pending })
+}
+
+/// Noise vectors and draws of the panel about a secret.
+const SECRET_TRIALS: (usize, u64) = (40, 20_000);
+
+/// What any attacker can guess of a chosen secret, and what attacks do: one panel of the page.
+fn guessed(request: &Request, loaded: &Loaded, model: &Model, name: &str, sigma: f64) -> Result<Found> {
+    if model.best.is_some() {
+        let message = "bounds on guesses compare minimisers: leave --coefficients out";
+        return Err(Failure::flag("--secret", message));
+    }
+    let bounding = Bounding {
+        secret: name.into(),
+        bins: 4,
+        prior: None,
+        sigma: Some(sigma),
+        sigmas: vec![],
+        curve: true,
+        attacks: FIG_4.to_vec(),
+        noise_vectors: SECRET_TRIALS.0,
+        draws: SECRET_TRIALS.1,
+        confidence: 0.99,
+        delta: 1e-5,
+    };
+    of_model(request, loaded, &model.fit, &bounding)
 }
 
 pub(crate) fn encode_options(request: &Request, seed: Option<u64>) -> EncodeOptions {
@@ -192,6 +228,30 @@ fn choose_sigma(
             Ok((sigma, SigmaSource::TargetSd { attribute: attribute.clone(), sd: *sd }))
         }
     }
+}
+
+/// The noise that meets the request's target on a fitted model, and what it achieves there: the statistic of η, or the
+/// standard deviation of the attribute in its own units.
+pub(crate) fn solve(request: &Request, loaded: &Loaded, fit: &Fit) -> Result<(f64, f64)> {
+    let (encoding, rows) = (&loaded.encoding, &loaded.rows);
+    let (slots, directions) = attribute_directions(encoding);
+    let prepare = |sigma: f64| -> Result<Geometry> {
+        let release = Release { sigma, releases: request.releases, label_secret: request.label_secret };
+        Geometry::new(fit, &directions, release).map_err(|e| explain(e, encoding, request.l2))
+    };
+    let (sigma, _) = choose_sigma(request, encoding, &slots, rows, &prepare)?;
+    let geometry = prepare(sigma)?;
+    let achieved = match &request.noise {
+        Noise::Default | Noise::Given(_) => sigma,
+        Noise::TargetEta { statistic, .. } => statistic.of(&measure::eta_distribution(rows, &geometry)?),
+        Noise::TargetSd { attribute, .. } => {
+            let measured = measure::measure(rows, &geometry, &slots, None)?;
+            let slot = slots.iter().find(|s| encoding.attributes[s.attribute].name == *attribute);
+            let slot = slot.ok_or_else(|| Failure::flag("--target-sd", no_columns(attribute)))?;
+            encoding.attributes[slot.attribute].scale / measured.attributes[slot.free].max
+        }
+    };
+    Ok((sigma, achieved))
 }
 
 fn no_columns(attribute: &str) -> String {

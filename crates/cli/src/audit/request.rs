@@ -50,6 +50,8 @@ pub struct Request {
     pub units: Vec<(String, String)>,
     /// Limits on η.
     pub limits: Vec<Limit>,
+    /// An attribute whose guessing is bounded and tried.
+    pub secret: Option<String>,
 }
 
 /// The noise, or what it must achieve.

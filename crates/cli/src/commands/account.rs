@@ -1,10 +1,10 @@
 //! `leakscope account`: what a sequence of noisy releases costs, by every accountant that applies.
 
-use super::privacy_args::{AdjacencyArg, five_digits, in_words, show};
+use super::privacy_args::{AdjacencyArg, ShowArgs, composed, five_digits, mechanism, step, whole};
 use crate::{Failure, Result};
-use leakscope_core::dp::{Accountant, Mechanism, account};
+use leakscope_core::dp::{Adjacency, Mechanism, account};
+use leakscope_report::account::{Costs, adjacency as in_words};
 use leakscope_report::format::number;
-use serde_json::json;
 use std::fmt::Write;
 use std::process::ExitCode;
 
@@ -12,54 +12,82 @@ use std::process::ExitCode;
 #[derive(clap::Args, Debug, Clone)]
 pub(crate) struct Args {
     /// Noise multiplier of the Gaussian mechanism: standard deviation over the clipping norm
-    #[arg(long, value_name = "S", conflicts_with_all = ["laplace", "randomised_response"], allow_negative_numbers = true)]
+    #[arg(long, value_name = "S", allow_negative_numbers = true)]
     sigma: Option<f64>,
-    /// Probability of each record to take part in a step (Poisson sampling)
-    #[arg(long, value_name = "Q", default_value_t = 1.0, allow_negative_numbers = true)]
-    rate: f64,
-    /// Number of steps
-    #[arg(long, value_name = "T", default_value_t = 1)]
-    steps: u64,
+    /// Probability of each record to take part in a step (Poisson sampling) [default: 1]
+    #[arg(long, value_name = "Q", allow_negative_numbers = true)]
+    rate: Option<f64>,
+    /// Number of steps [default: 1]
+    #[arg(long, value_name = "T", value_parser = whole)]
+    steps: Option<u64>,
     /// The δ at which ε is asked for
     #[arg(long, value_name = "D", allow_negative_numbers = true)]
     delta: f64,
     /// Scale of the Laplace mechanism, over the ℓ₁ sensitivity, instead of --sigma
-    #[arg(long, value_name = "B", conflicts_with = "randomised_response", allow_negative_numbers = true)]
+    #[arg(long, value_name = "B", allow_negative_numbers = true)]
     laplace: Option<f64>,
     /// Randomised response over this many categories, with --noise, instead of --sigma
-    #[arg(long, value_name = "M", requires = "noise")]
+    #[arg(long, value_name = "M", value_parser = whole)]
     randomised_response: Option<u64>,
     /// Probability of a uniform draw in randomised response
     #[arg(long, value_name = "P", allow_negative_numbers = true)]
     noise: Option<f64>,
-    /// Which neighbours must not be told apart; randomised response knows replace alone
+    /// One of several kinds of release: sigma=S,rate=Q,steps=T or laplace=B,steps=T or
+    /// randomised-response=M,noise=P,steps=T; may be given often
+    #[arg(long, value_name = "NAME=VALUE,…")]
+    step: Vec<String>,
+    /// Which neighbours must not be told apart [default: add-remove, by which σ is defined; randomised response knows
+    /// replace alone]
     #[arg(long, value_enum)]
     adjacency: Option<AdjacencyArg>,
-    /// Print JSON to stdout, and nothing else there
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    show: ShowArgs,
 }
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let mechanism = mechanism(args)?;
+    let steps = steps(args)?;
     // The noise multiplier of DP-SGD is defined by its clipping norm, the sensitivity under add/remove; randomised
     // response has no record to add.
-    let default = match mechanism {
-        Mechanism::RandomisedResponse { .. } => AdjacencyArg::Replace,
-        Mechanism::Gaussian { .. } | Mechanism::Laplace { .. } => AdjacencyArg::AddRemove,
+    let responses = steps.iter().filter(|s| matches!(s.0, Mechanism::RandomisedResponse { .. })).count();
+    let adjacency: Adjacency = match args.adjacency {
+        Some(said) => said.into(),
+        None if responses == 0 => Adjacency::AddRemove,
+        None if responses == steps.len() => Adjacency::Replace,
+        None => {
+            let why = "randomised response knows replace alone, and noise is given for add-remove: say --adjacency replace \
+                       (the noise then counts for twice the sensitivity)";
+            return Err(Failure::flag("--adjacency", why));
+        }
     };
-    let adjacency = args.adjacency.unwrap_or(default).into();
-    let found = account(&Accountant::new(adjacency).with(mechanism, args.steps)?, args.delta)?;
-    let mut document = serde_json::to_value(&found)
-        .map_err(|e| Failure::Message(format!("cannot write the account as JSON: {e}")))?;
-    document["schema"] = json!("leakscope.account/1");
-    document["epsilon"]["rdp"] = json!(found.epsilon.rdp.epsilon);
-    document["epsilon"]["rdp_order"] = json!(found.epsilon.rdp.alpha);
+    let folder = args.show.folder()?;
+    let costs = Costs::of(account(&composed(&steps, adjacency)?, args.delta)?, args.adjacency.is_none());
+    let page = || leakscope_report::account_page(&costs);
+    args.show.show(folder.as_ref(), ("account.json", &costs.json()), page, &text(&costs))?;
+    Ok(ExitCode::SUCCESS)
+}
 
-    let mut text = String::new();
-    let pld = found.epsilon.pld;
-    let _ = writeln!(text, "ε at δ = {:e}, {}\n", args.delta, in_words(adjacency));
+fn steps(args: &Args) -> Result<Vec<(Mechanism, u64)>> {
+    let mut steps = args.step.iter().map(|s| step(s)).collect::<Result<Vec<_>>>()?;
+    let alone = args.sigma.is_some()
+        || args.laplace.is_some()
+        || args.randomised_response.is_some()
+        || args.noise.is_some()
+        || args.rate.is_some()
+        || args.steps.is_some();
+    if alone || steps.is_empty() {
+        let one = mechanism(args.sigma, args.laplace, args.randomised_response, args.noise, args.rate)
+            .map_err(|(flag, why)| Failure::flag(flag, why))?;
+        steps.push((one, args.steps.unwrap_or(1)));
+    }
+    Ok(steps)
+}
+
+fn text(costs: &Costs) -> String {
+    let (mut text, a) = (String::new(), &costs.account);
+    let pld = a.epsilon.pld;
+    let assumed = if costs.adjacency_assumed { " (assumed: --adjacency says another)" } else { "" };
+    let _ = writeln!(text, "ε at δ = {:e}, {}{assumed}\n", a.delta, in_words(a.adjacency));
     let mut row = |name: &str, value: String, note: &str| {
         let _ = writeln!(text, "  {name:<28} {value:>12}   {note}");
     };
@@ -70,13 +98,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     );
     row(
         "Rényi DP",
-        five_digits(found.epsilon.rdp.epsilon, true),
-        &format!("order {}", number(found.epsilon.rdp.alpha)),
+        five_digits(a.epsilon.rdp.epsilon, true),
+        &format!("order {}", number(a.epsilon.rdp.alpha)),
     );
     let others = [
-        ("Gaussian, analytically", found.epsilon.analytic_gaussian, "exact"),
-        ("zCDP", found.epsilon.zcdp, ""),
-        ("pure DP", found.epsilon.pure, "at δ = 0"),
+        ("Gaussian, analytically", a.epsilon.analytic_gaussian, "exact"),
+        ("zCDP", a.epsilon.zcdp, ""),
+        ("pure DP", a.epsilon.pure, "at δ = 0"),
     ];
     for (name, value, note) in others {
         if let Some(value) = value {
@@ -85,27 +113,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
     row(
         "membership advantage",
-        five_digits(found.advantage.upper, true),
+        five_digits(a.advantage.upper, true),
         "true- less false-positive rate of any test",
     );
-    show(args.json, &document, &text);
-    Ok(ExitCode::SUCCESS)
-}
-
-fn mechanism(args: &Args) -> Result<Mechanism> {
-    match (args.sigma, args.laplace, args.randomised_response, args.noise) {
-        (Some(sigma), None, None, None) => Ok(Mechanism::gaussian(sigma, args.rate)),
-        (None, Some(scale), None, None) if args.rate == 1.0 => Ok(Mechanism::Laplace { scale }),
-        (None, None, Some(categories), Some(noise)) if args.rate == 1.0 => {
-            Ok(Mechanism::RandomisedResponse { categories, noise })
-        }
-        (None, None, None, _) => Err(Failure::flag(
-            "--sigma",
-            "say what is released: --sigma S, --laplace B or --randomised-response M",
-        )),
-        (Some(_), _, _, Some(_)) | (_, Some(_), _, Some(_)) => {
-            Err(Failure::flag("--noise", "it belongs to --randomised-response"))
-        }
-        _ => Err(Failure::flag("--rate", "sampling is accounted for with --sigma only")),
-    }
+    text
 }

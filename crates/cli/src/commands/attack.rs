@@ -48,7 +48,7 @@ pub(crate) struct Args {
 }
 
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
-enum AttackArg {
+pub(super) enum AttackArg {
     /// Nearest refitted model
     WhiteBox,
     /// The same, weighed by how frequent values are
@@ -59,6 +59,17 @@ enum AttackArg {
     Informed,
 }
 
+impl From<AttackArg> for Attack {
+    fn from(attack: AttackArg) -> Self {
+        match attack {
+            AttackArg::WhiteBox => Self::WhiteBox,
+            AttackArg::WhiteBoxPrior => Self::WhiteBoxPrior,
+            AttackArg::BlackBox => Self::BlackBox,
+            AttackArg::Informed => Self::Informed,
+        }
+    }
+}
+
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let base = request(&args.table, &args.model, &args.test, args.seed)?;
@@ -66,16 +77,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         secret: args.secret.clone(),
         candidates: args.candidates.clone(),
         bins: args.bins,
-        attacks: args
-            .attacks
-            .iter()
-            .map(|a| match a {
-                AttackArg::WhiteBox => Attack::WhiteBox,
-                AttackArg::WhiteBoxPrior => Attack::WhiteBoxPrior,
-                AttackArg::BlackBox => Attack::BlackBox,
-                AttackArg::Informed => Attack::Informed,
-            })
-            .collect(),
+        attacks: args.attacks.iter().map(|a| (*a).into()).collect(),
         sigmas: args.sigmas.clone(),
         trials: args.trials,
         balance: args.balance,

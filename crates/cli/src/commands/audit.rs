@@ -64,6 +64,9 @@ pub(crate) struct Args {
     /// Exit with code 1 if a statistic of η is above a value: eta (the largest), p99 or mean
     #[arg(long, value_name = "STATISTIC=VALUE")]
     pub(crate) fail_above: Vec<String>,
+    /// Show what any attacker can guess of this attribute, beside what attacks do
+    #[arg(long, value_name = "ATTRIBUTE")]
+    pub(crate) secret: Option<String>,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }
@@ -93,6 +96,16 @@ pub(crate) enum StatisticArg {
     Max,
     Mean,
     P99,
+}
+
+impl From<StatisticArg> for Statistic {
+    fn from(statistic: StatisticArg) -> Self {
+        match statistic {
+            StatisticArg::Max => Self::Max,
+            StatisticArg::Mean => Self::Mean,
+            StatisticArg::P99 => Self::P99,
+        }
+    }
 }
 
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,7 +138,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     };
     let folder = args.output.out.as_deref().map(|dir| Folder::open(dir, format)).transpose()?;
     let display = Display::start(args.output.quiet || args.output.json, args.output.out.clone())?;
-    let on_encoding = |encoding: &Encoding| display.remark(&(columns(encoding, &args.table.drop) + "\n"));
+    let on_encoding =
+        |encoding: &Encoding| display.remark(&(columns(encoding, &args.table.columns.drop) + "\n"));
     let Outcome { mut audit, mut pending } =
         audit::run(&request, folder.as_ref(), &display.hooks, &on_encoding)?;
     let mut written = vec![];
@@ -175,14 +189,7 @@ fn request(args: &Args) -> Result<Request> {
     let t = &args.table;
     let noise = match (args.sigma, args.target_eta, &args.target_sd) {
         (Some(sigma), _, _) => Noise::Given(sigma),
-        (_, Some(eta), _) => Noise::TargetEta {
-            eta,
-            statistic: match args.statistic {
-                StatisticArg::Max => Statistic::Max,
-                StatisticArg::Mean => Statistic::Mean,
-                StatisticArg::P99 => Statistic::P99,
-            },
-        },
+        (_, Some(eta), _) => Noise::TargetEta { eta, statistic: args.statistic.into() },
         (_, _, Some(text)) => {
             let (attribute, sd) = name_and_number("--target-sd", text)?;
             Noise::TargetSd { attribute, sd }
@@ -195,11 +202,11 @@ fn request(args: &Args) -> Result<Request> {
     Ok(Request {
         read: t.read_options(&t.files)?,
         roles: t.roles(),
-        one_hot: t.one_hot(),
-        scale: t.scale(),
-        pca: t.pca,
-        missing: t.missing(),
-        positive: t.positive.clone(),
+        one_hot: t.columns.one_hot(),
+        scale: t.columns.scale(),
+        pca: t.columns.pca,
+        missing: t.columns.missing(),
+        positive: t.columns.positive.clone(),
         family: args.model.model.into(),
         l2: args.model.l2,
         intercept: !args.model.no_intercept,
@@ -214,6 +221,7 @@ fn request(args: &Args) -> Result<Request> {
         prior_sd: args.prior_sd.iter().map(|t| name_and_number("--prior-sd", t)).collect::<Result<_>>()?,
         units: args.unit.iter().map(|t| name_and_text("--unit", t)).collect::<Result<_>>()?,
         limits: args.fail_above.iter().map(|t| limit(t)).collect::<Result<_>>()?,
+        secret: args.secret.clone(),
     })
 }
 

@@ -1,35 +1,68 @@
-//! `leakscope calibrate`: the noise, the sampling rate or the number of steps of DP-SGD that meets a target.
+//! `leakscope calibrate`: the noise, the sampling rate or the number of steps that meets a target.
 
-use super::privacy_args::{AdjacencyArg, five_digits, in_words, show};
+use super::audit::StatisticArg;
+use super::privacy_args::{AdjacencyArg, encodings, five_digits, said, whole};
+use super::table_args::{DataArgs, name_and_number};
+use crate::audit::{Noise, Request};
+use crate::bound::data::Bounding;
+use crate::calibrate::{Aim, Solved, on_data, on_encodings};
+use crate::progress::Display;
 use crate::{Failure, Result};
+use clap::ValueEnum;
+use leakscope_core::bound::Prior;
 use leakscope_core::dp::{Target, Unknown, calibrate};
-use serde_json::json;
+use leakscope_report::account::adjacency as in_words;
+use leakscope_report::format;
+use serde_json::{Value, json};
+use std::io::Write;
 use std::process::ExitCode;
 
-/// The noise, rate or number of steps that meets a target; the one of the three that is not given is solved for.
+/// The noise, rate or number of steps that meets a target. For DP-SGD the one of --sigma, --rate and --steps that is not
+/// given is solved for; with --data, or for a secret's --encoding, the noise.
 #[derive(clap::Args, Debug, Clone)]
 pub(crate) struct Args {
     /// Target: ε, at --delta
-    #[arg(long, value_name = "E", requires = "delta", group = "target", allow_negative_numbers = true)]
+    #[arg(long, value_name = "E", requires = "delta", group = "aim", allow_negative_numbers = true)]
     epsilon: Option<f64>,
     /// The δ of --epsilon
     #[arg(long, value_name = "D", requires = "epsilon", allow_negative_numbers = true)]
     delta: Option<f64>,
     /// Target: membership advantage
-    #[arg(long, value_name = "A", group = "target", allow_negative_numbers = true)]
+    #[arg(long, value_name = "A", group = "aim", allow_negative_numbers = true)]
     advantage: Option<f64>,
     /// Target: true-positive rate of a membership test, at --fpr
-    #[arg(long, value_name = "P", requires = "fpr", group = "target", allow_negative_numbers = true)]
+    #[arg(long, value_name = "P", requires = "fpr", group = "aim", allow_negative_numbers = true)]
     tpr: Option<f64>,
     /// The false-positive rate of --tpr
     #[arg(long, value_name = "P", requires = "tpr", allow_negative_numbers = true)]
     fpr: Option<f64>,
-    /// Target: probability of guessing a secret of --candidates equally likely values
-    #[arg(long, value_name = "P", requires = "candidates", group = "target", allow_negative_numbers = true)]
+    /// Target: probability of guessing a secret: of --candidates or a --prior, or the column --secret of --data
+    #[arg(long, value_name = "P", group = "aim", allow_negative_numbers = true)]
     success: Option<f64>,
-    /// Number of values of the secret
-    #[arg(long, value_name = "M", requires = "success")]
+    /// Number of values of the secret, all equally likely
+    #[arg(long, value_name = "M", requires = "success", value_parser = whole, conflicts_with = "prior")]
     candidates: Option<u64>,
+    /// Probabilities of the values instead
+    #[arg(
+        long,
+        value_name = "P,…",
+        value_delimiter = ',',
+        requires = "success",
+        allow_negative_numbers = true
+    )]
+    prior: Vec<f64>,
+    /// Noise on the secret itself instead of DP-SGD: one-hot, line, or a file with one vector per value
+    #[arg(long, value_name = "one-hot|line|FILE", requires = "success", conflicts_with_all = ["sigma", "rate", "steps", "data"])]
+    encoding: Option<String>,
+    /// Target on --data: a statistic of η over records
+    #[arg(long, value_name = "E", requires = "data", group = "aim", allow_negative_numbers = true)]
+    eta: Option<f64>,
+    /// The statistic of --eta
+    #[arg(long, value_enum, default_value_t = StatisticArg::Max, requires = "eta")]
+    statistic: StatisticArg,
+    /// Target on --data: least standard deviation of any unbiased estimate of an attribute, in its own units
+    #[arg(long, value_name = "ATTRIBUTE=VALUE", requires = "data", group = "aim")]
+    sd: Option<String>,
     /// Noise multiplier
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     sigma: Option<f64>,
@@ -37,18 +70,55 @@ pub(crate) struct Args {
     #[arg(long, value_name = "Q", allow_negative_numbers = true)]
     rate: Option<f64>,
     /// Number of steps
-    #[arg(long, value_name = "T")]
+    #[arg(long, value_name = "T", value_parser = whole)]
     steps: Option<u64>,
     /// Which neighbours must not be told apart
-    #[arg(long, value_enum, default_value_t = AdjacencyArg::AddRemove)]
-    adjacency: AdjacencyArg,
+    #[arg(long, value_enum)]
+    adjacency: Option<AdjacencyArg>,
+    #[command(flatten)]
+    data: DataArgs,
+    /// The column of --data that must not be guessed
+    #[arg(long, value_name = "COLUMN", requires_all = ["data", "success"])]
+    secret: Option<String>,
+    /// Bins of a numeric secret with more values than that
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    bins: usize,
+    /// Whether --success is for every record, or on average over them
+    #[arg(long, value_enum, default_value_t = OverArg::EveryRecord, requires = "secret")]
+    over: OverArg,
+    /// Seed of the split of --holdout
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
     /// Print JSON to stdout, and nothing else there
     #[arg(long)]
     json: bool,
+    /// No remarks and no progress on stderr
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+enum OverArg {
+    /// The record that is easiest to guess
+    EveryRecord,
+    /// The mean over records
+    Mean,
 }
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let (document, text) = match (args.data.request(Some(args.seed))?, &args.encoding) {
+        (Some(request), _) => with_data(args, request)?,
+        (None, Some(encoding)) => with_encoding(args, encoding)?,
+        (None, None) => dp_sgd(args)?,
+    };
+    let printed = if args.json { format!("{document:#}\n") } else { text };
+    // Whoever reads may stop early (`| head`): that is no failure.
+    let _ = std::io::stdout().lock().write_all(printed.as_bytes());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn dp_sgd(args: &Args) -> Result<(Value, String)> {
     let target = target(args)?;
     let unknown = match (args.sigma, args.rate, args.steps) {
         (None, Some(rate), Some(steps)) => Unknown::Sigma { rate, steps },
@@ -59,7 +129,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             return Err(Failure::Message(message.into()));
         }
     };
-    let found = calibrate(target, unknown, args.adjacency.into())?;
+    let found = calibrate(target, unknown, said(args.adjacency)?)?;
     let document = json!({
         "schema": "leakscope.calibrate/1",
         "target": target,
@@ -89,8 +159,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         five_digits(found.achieved, true),
         in_words(found.adjacency)
     );
-    show(args.json, &document, &text);
-    Ok(ExitCode::SUCCESS)
+    Ok((document, text))
 }
 
 fn target(args: &Args) -> Result<Target> {
@@ -103,12 +172,127 @@ fn target(args: &Args) -> Result<Target> {
     if let (Some(true_positive), Some(false_positive)) = (args.tpr, args.fpr) {
         return Ok(Target::TruePositiveRate { true_positive, false_positive });
     }
-    if let (Some(success), Some(candidates)) = (args.success, args.candidates) {
-        if candidates < 2 {
-            return Err(Failure::flag("--candidates", format!("{candidates}: expected at least 2")));
-        }
-        return Ok(Target::Reconstruction { success, most_likely: 1.0 / candidates as f64 });
+    if let Some(success) = args.success {
+        return Ok(Target::Reconstruction { success, most_likely: prior(args)?.most_likely() });
     }
-    let message = "say the target: --epsilon E --delta D, --advantage A, --tpr P --fpr P, or --success P --candidates M";
-    Err(Failure::Message(message.into()))
+    Err(Failure::Message(
+        "name a target: --epsilon E --delta D, --advantage A, --tpr P --fpr P or --success P --candidates M; with --data \
+         also --eta E, --sd ATTRIBUTE=VALUE or --success P --secret COLUMN"
+            .into(),
+    ))
+}
+
+fn prior(args: &Args) -> Result<Prior> {
+    match args.candidates {
+        Some(m) => Ok(Prior::uniform(m)?),
+        None if args.prior.is_empty() => {
+            Err(Failure::flag("--candidates", "say how many values the secret has, or --prior P,…"))
+        }
+        None => Ok(Prior::given(args.prior.clone())?),
+    }
+}
+
+fn with_encoding(args: &Args, encoding: &str) -> Result<(Value, String)> {
+    let success = args.success.ok_or_else(|| Failure::flag("--success", "--encoding is for this target"))?;
+    if args.adjacency.is_some() {
+        return Err(Failure::flag("--adjacency", "noise on an encoding tells values apart, no neighbours"));
+    }
+    let prior = prior(args)?;
+    let (sigma, achieved) = on_encodings(&prior, &encodings(encoding, &prior)?, success)?;
+    let document = json!({
+        "schema": "leakscope.calibrate/1",
+        "target": { "kind": "guessing", "success": success, "most_likely": prior.most_likely() },
+        "solved_for": "sigma",
+        "sigma": sigma,
+        "achieved": achieved,
+    });
+    let text = format!(
+        "sigma {}: no attacker guesses the secret with a probability above {} ({} without looking)\n",
+        five_digits(sigma, true),
+        five_digits(achieved, true),
+        format::share(prior.most_likely())
+    );
+    Ok((document, text))
+}
+
+fn with_data(args: &Args, mut request: Request) -> Result<(Value, String)> {
+    let dp = [
+        ("--sigma", args.sigma.is_some()),
+        ("--rate", args.rate.is_some()),
+        ("--steps", args.steps.is_some()),
+        ("--adjacency", args.adjacency.is_some()),
+        ("--candidates", args.candidates.is_some()),
+    ];
+    if let Some((flag, _)) = dp.iter().find(|d| d.1) {
+        return Err(Failure::flag(flag, "with --data the noise on the model's coefficients is solved for"));
+    }
+    let (aim, what, target) = if let Some(eta) = args.eta {
+        let statistic = args.statistic.into();
+        request.noise = Noise::TargetEta { eta, statistic };
+        let what = format!("{} of η over records is", statistic.name());
+        (Aim::Leakage, what, json!({ "kind": "eta", "eta": eta, "statistic": statistic.name() }))
+    } else if let Some(text) = &args.sd {
+        let (attribute, sd) = name_and_number("--sd", text)?;
+        let what = format!("every unbiased estimate of {attribute} is off by at least");
+        let target = json!({ "kind": "sd", "attribute": attribute, "sd": sd });
+        request.noise = Noise::TargetSd { attribute, sd };
+        (Aim::Leakage, what, target)
+    } else if let (Some(success), Some(secret)) = (args.success, &args.secret) {
+        let bounding = Bounding {
+            secret: secret.clone(),
+            bins: args.bins,
+            prior: (!args.prior.is_empty()).then(|| args.prior.clone()),
+            sigma: None,
+            sigmas: vec![],
+            curve: false,
+            attacks: vec![],
+            noise_vectors: 1,
+            draws: 0,
+            confidence: 0.99,
+            delta: 1e-5,
+        };
+        let every_record = args.over == OverArg::EveryRecord;
+        let over = if every_record { "of any record" } else { "on average over records" };
+        let what = format!("the probability of guessing {secret} {over} is at most");
+        let target =
+            json!({ "kind": "guessing", "secret": secret, "success": success, "every_record": every_record });
+        (Aim::Guessing { bounding, success, every_record }, what, target)
+    } else {
+        let message =
+            "with --data the targets are --eta E, --sd ATTRIBUTE=VALUE and --success P --secret COLUMN";
+        return Err(Failure::Message(message.into()));
+    };
+    let display = Display::start(args.quiet || args.json, None)?;
+    let solved = on_data(&request, &aim, &display.hooks)?;
+    drop(display);
+    let document = json!({
+        "schema": "leakscope.calibrate/1",
+        "target": target,
+        "solved_for": "sigma",
+        "sigma": solved.sigma,
+        "achieved": solved.achieved,
+        "subject": solved.subject,
+        "utility": solved.utility,
+        "seed": request.holdout.map(|_| args.seed),
+    });
+    Ok((document, in_text(&solved, &what, args.sd.is_some())))
+}
+
+fn in_text(solved: &Solved, what: &str, from_below: bool) -> String {
+    let mut text = format!(
+        "sigma {} on every coefficient: {what} {}\n",
+        five_digits(solved.sigma, true),
+        five_digits(solved.achieved, !from_below)
+    );
+    match &solved.utility {
+        Some(u) => text.push_str(&format!(
+            "expected {} on held-out rows {}, {} without noise, {} of a model without columns\n",
+            u.metric,
+            format::number(u.at_sigma),
+            format::number(u.without_noise),
+            format::number(u.constant_model)
+        )),
+        None => text.push_str("what it costs was not measured: that needs --holdout SHARE or --test FILE\n"),
+    }
+    text
 }

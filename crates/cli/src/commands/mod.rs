@@ -45,11 +45,11 @@ enum Command {
     /// Add the noise and write the private model with its statement and a ledger of releases
     Release(Box<release::Args>),
     /// What a sequence of noisy releases costs: ε by each accountant, advantage, trade-off curve
-    Account(account::Args),
+    Account(Box<account::Args>),
     /// What any attacker can guess of a discrete secret at most, by each bound that applies
-    Bound(bound::Args),
-    /// The noise, sampling rate or number of steps of DP-SGD that meets a target
-    Calibrate(calibrate::Args),
+    Bound(Box<bound::Args>),
+    /// The noise, sampling rate or number of steps that meets a target, and what it costs
+    Calibrate(Box<calibrate::Args>),
     /// Run the audit on synthetic patients that ship with Leakscope, and leave a report to open
     Demo(demo::Args),
     /// Make a table or figure of a paper, beside the published one

@@ -97,11 +97,11 @@ pub(crate) fn request(
     Ok(Request {
         read: t.read_options(&t.files)?,
         roles: t.roles(),
-        one_hot: t.one_hot(),
-        scale: t.scale(),
-        pca: t.pca,
-        missing: t.missing(),
-        positive: t.positive.clone(),
+        one_hot: t.columns.one_hot(),
+        scale: t.columns.scale(),
+        pca: t.columns.pca,
+        missing: t.columns.missing(),
+        positive: t.columns.positive.clone(),
         family: model.model.into(),
         l2: model.l2,
         intercept: !model.no_intercept,
@@ -116,5 +116,6 @@ pub(crate) fn request(
         prior_sd: vec![],
         units: vec![],
         limits: vec![],
+        secret: None,
     })
 }

@@ -1,5 +1,7 @@
 //! The options that say how a table is read and encoded: the same for every command that takes one.
 
+use super::run_args::{TestArgs, request};
+use crate::audit::Request;
 use crate::{Failure, Result};
 use clap::ValueEnum;
 use leakscope_core::glm::Family;
@@ -15,6 +17,30 @@ pub(crate) struct TableArgs {
     /// Column to predict
     #[arg(long, value_name = "COLUMN")]
     pub(crate) target: String,
+    #[command(flatten)]
+    pub(crate) columns: ColumnArgs,
+}
+
+/// The same where a table is optional: files come with `--data`.
+#[derive(clap::Args, Debug, Clone)]
+pub(crate) struct DataArgs {
+    /// Table to fit a model to: CSV (also gzipped) or Parquet files
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    pub(crate) data: Vec<PathBuf>,
+    /// Column to predict, with --data
+    #[arg(long, value_name = "COLUMN")]
+    pub(crate) target: Option<String>,
+    #[command(flatten)]
+    pub(crate) columns: ColumnArgs,
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+    #[command(flatten)]
+    pub(crate) test: TestArgs,
+}
+
+/// What the columns of a table are for and how they are encoded.
+#[derive(clap::Args, Debug, Clone)]
+pub(crate) struct ColumnArgs {
     /// Column that names a record; without it records are named by row number
     #[arg(long, value_name = "COLUMN")]
     pub(crate) id: Option<String>,
@@ -115,12 +141,89 @@ impl From<ModelArg> for Family {
     }
 }
 
+impl DataArgs {
+    /// The request for the model of these arguments; none without `--data`, where nothing else may be said either.
+    pub(crate) fn request(&self, seed: Option<u64>) -> Result<Option<Request>> {
+        if self.data.is_empty() {
+            return match self.stray() {
+                Some(flag) => Err(Failure::flag(flag, "it belongs to a table: name one with --data FILE")),
+                None => Ok(None),
+            };
+        }
+        let target = self
+            .target
+            .clone()
+            .ok_or_else(|| Failure::flag("--target", "say which column of --data the model predicts"))?;
+        let table = TableArgs { files: self.data.clone(), target, columns: self.columns.clone() };
+        request(&table, &self.model, &self.test, seed).map(Some)
+    }
+
+    /// How to read the files alone, without a model: nothing else may be said about them.
+    pub(crate) fn read_alone(&self) -> Result<ReadOptions> {
+        let c = &self.columns;
+        let alone = Self {
+            target: None,
+            columns: ColumnArgs { delimiter: None, na: vec![], ..c.clone() },
+            ..self.clone()
+        };
+        match alone.stray() {
+            Some(flag) => {
+                Err(Failure::flag(flag, "no model is fitted where --mechanism says what is released"))
+            }
+            None => {
+                Ok(ReadOptions { paths: self.data.clone(), delimiter: c.delimiter_byte()?, na: c.na.clone() })
+            }
+        }
+    }
+
+    /// A flag that says something although there is no table.
+    fn stray(&self) -> Option<&'static str> {
+        let (c, m, t) = (&self.columns, &self.model, &self.test);
+        let said = [
+            ("--target", self.target.is_some()),
+            ("--id", c.id.is_some()),
+            ("--drop", !c.drop.is_empty()),
+            ("--categorical", !c.categorical.is_empty()),
+            ("--weights", c.weights.is_some()),
+            ("--group", c.group.is_some()),
+            ("--delimiter", c.delimiter.is_some()),
+            ("--na", !c.na.is_empty()),
+            ("--one-hot", c.one_hot != OneHotArg::DropLast),
+            ("--scale", c.scale != ScaleArg::Standard),
+            ("--pca", c.pca.is_some()),
+            ("--missing", c.missing != MissingArg::Fail),
+            ("--positive", c.positive.is_some()),
+            ("--model", m.model != ModelArg::Linear),
+            ("--l2", m.l2 != 0.0),
+            ("--no-intercept", m.no_intercept),
+            ("--test", !t.test.is_empty()),
+            ("--holdout", t.holdout.is_some()),
+        ];
+        said.iter().find(|s| s.1).map(|s| s.0)
+    }
+}
+
 impl TableArgs {
     /// How to read the files, or others of the same layout.
     pub(crate) fn read_options(&self, files: &[PathBuf]) -> Result<ReadOptions> {
-        Ok(ReadOptions { paths: files.to_vec(), delimiter: self.delimiter_byte()?, na: self.na.clone() })
+        let c = &self.columns;
+        Ok(ReadOptions { paths: files.to_vec(), delimiter: c.delimiter_byte()?, na: c.na.clone() })
     }
 
+    pub(crate) fn roles(&self) -> Roles {
+        let c = &self.columns;
+        Roles {
+            target: self.target.clone(),
+            id: c.id.clone(),
+            group: c.group.clone(),
+            weights: c.weights.clone(),
+            drop: c.drop.clone(),
+            categorical: c.categorical.clone(),
+        }
+    }
+}
+
+impl ColumnArgs {
     fn delimiter_byte(&self) -> Result<Option<u8>> {
         match self.delimiter.as_deref() {
             None => Ok(None),
@@ -132,17 +235,6 @@ impl TableArgs {
                     format!("`{text}`: expected one ASCII character, or `tab`"),
                 )),
             },
-        }
-    }
-
-    pub(crate) fn roles(&self) -> Roles {
-        Roles {
-            target: self.target.clone(),
-            id: self.id.clone(),
-            group: self.group.clone(),
-            weights: self.weights.clone(),
-            drop: self.drop.clone(),
-            categorical: self.categorical.clone(),
         }
     }
 

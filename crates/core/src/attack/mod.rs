@@ -15,13 +15,14 @@
 //! independent and every confidence interval is over trials. Results are [`Observed`]: evidence, never a guarantee.
 
 mod game;
+mod refits;
 mod secret;
 mod tally;
 mod whitebox;
 
+pub use refits::{Refits, candidate_models, for_each_record, removal_distances};
 pub use secret::Secret;
 pub use tally::student_975;
-pub use whitebox::candidate_models;
 
 use crate::claim::Observed;
 use crate::glm::{Family, Fit};

@@ -300,7 +300,7 @@ impl<R: Rows> Rows for Replaced<'_, R> {
     }
 }
 
-fn leverage() -> Error {
+pub(super) fn leverage() -> Error {
     let expected = "less than one: without this record a coefficient is undetermined, so add a penalty (l2)";
     Error::OutOfRange { what: "the leverage of a record", value: 1.0, expected }
 }
@@ -313,24 +313,6 @@ fn solve2(a: [f64; 4], b: [f64; 2]) -> Option<[f64; 2]> {
         return None;
     }
     Some([(b[0] * a[3] - a[1] * b[1]) / det, (a[0] * b[1] - b[0] * a[2]) / det])
-}
-
-/// `w_m` of every candidate of every row: rows · M models of p coefficients, for those who want the models themselves.
-///
-/// # Errors
-/// As for [`attack`](super::attack).
-pub fn candidate_models<R: Rows>(rows: &R, fit: &Fit, secret: &Secret) -> Result<Vec<Vec<f64>>> {
-    secret.check(rows.width())?;
-    let models = Models::new(fit, secret)?;
-    let mut out = vec![];
-    for block in collected(rows)? {
-        let mut deltas = Deltas::default();
-        models.by_newton(rows, &block, &mut deltas)?;
-        for delta in deltas.delta.chunks_exact(fit.w.len()) {
-            out.push(fit.w.iter().zip(delta).map(|(w, d)| w + d).collect());
-        }
-    }
-    Ok(out)
 }
 
 /// All blocks, in order, in memory.

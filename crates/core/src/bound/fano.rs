@@ -38,6 +38,9 @@ fn solve(m: f64, level: f64, divergence: impl Fn(f64) -> f64) -> f64 {
     if divergence(1.0) <= level {
         return 1.0;
     }
+    if level <= 0.0 {
+        return lo;
+    }
     while hi > lo * (1.0 + 1e-14) {
         // Geometric while the bracket spans magnitudes: x may be 1e-10.
         let mid = if hi > 2.0 * lo { (lo * hi).sqrt() } else { 0.5 * (lo + hi) };

@@ -1,9 +1,10 @@
 //! Mutual information between a secret and what is released, in nats: exact, bounded, or estimated with a
 //! confidence limit that is itself a bound.
 
-use super::optimal::Sampler;
+use super::optimal::{Sampler, observed};
 use super::prior::PAIRWISE_UP_TO;
 use super::{Encodings, Prior};
+use crate::claim::Observed;
 use crate::dp::{Mechanism, in_range, positive};
 use crate::special::{entropy_term, ln_sum_exp};
 use crate::{Error, Result};
@@ -34,16 +35,19 @@ pub fn theorem_2(prior: &Prior, diameter: f64, sigma: f64) -> Result<f64> {
 pub fn pairwise(prior: &Prior, encodings: &Encodings, sigma: f64) -> Result<Option<f64>> {
     positive("sigma", sigma)?;
     encodings.check(prior)?;
-    let p = match prior {
-        Prior::Given(p) if p.len() <= PAIRWISE_UP_TO => p.clone(),
-        Prior::Uniform(m) if *m as usize <= PAIRWISE_UP_TO => vec![1.0 / *m as f64; *m as usize],
-        _ => return Ok(None),
-    };
+    if prior.candidates() as usize > PAIRWISE_UP_TO {
+        return Ok(None);
+    }
+    Ok(Some(pairwise_of(&prior.probabilities(), encodings, sigma)))
+}
+
+/// [`pairwise`] with everything checked.
+pub(crate) fn pairwise_of(p: &[f64], encodings: &Encodings, sigma: f64) -> f64 {
     let of = |m: usize| {
         let terms = (0..p.len()).filter(|&l| p[l] > 0.0);
         ln_sum_exp(terms.map(|l| p[l].ln() - 0.5 * (encodings.between(m, l) / sigma).powi(2)))
     };
-    Ok(Some((0..p.len()).filter(|&m| p[m] > 0.0).map(|m| -p[m] * of(m)).sum::<f64>().max(0.0)))
+    (0..p.len()).filter(|&m| p[m] > 0.0).map(|m| -p[m] * of(m)).sum::<f64>().max(0.0)
 }
 
 /// An estimate of the information and what it cannot exceed.
@@ -61,15 +65,100 @@ pub struct Estimate {
     pub draws: u64,
 }
 
-/// Draws are cut off here from below.
-const FLOOR: f64 = -8.0;
-
-/// Information of the Gaussian mechanism by Monte Carlo, `E[−ln Σ_l p_l e^{−(‖y−e_l‖²−‖y−e_k‖²)/2σ²}]`, `y = e_k + σz`.
+/// Draws of the information density and what follows from them; mergeable.
 ///
-/// # Guarantee
-/// `upper` is an empirical Bernstein limit (Maurer & Pontil 2009, thm. 4): each draw is at most `−ln p_k`, and is
-/// cut off from below at −8, which can only raise the mean, and by at most `e^{−8}` since `E[e^{−draw}] = 1`. It needs
-/// no normal approximation.
+/// A draw is `x = −ln Σ_l p_l e^{−(‖y−e_l‖²−‖y−e_k‖²)/2σ²}` with `y = e_k + σz`, whose mean over k and z is the information.
+/// Draws are cut off at both ends, chosen before any is made, with ρ the largest distance over σ:
+/// from below at `−min(8, 8ρ)`, which can only raise the mean; from above at `min(−ln p_min, ρ²/2 + 8ρ)`, which loses
+/// nothing or, by Jensen `x ≤ Σ_l p_l (d²/2 + d·z)` with `‖d‖ ≤ ρ`, at most `ρ E[(z−8)₊] < ρ·1e-16`, which is added.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Draws {
+    low: f64,
+    high: f64,
+    lost: f64,
+    count: u64,
+    mean: f64,
+    m2: f64,
+    /// Draws in which the likeliest candidate was the right one: the optimal attack.
+    hits: u64,
+}
+
+impl Draws {
+    /// None yet; `rho` bounds the distances over σ of every sampler that is drawn from.
+    pub(crate) fn new(prior: &Prior, rho: f64) -> Self {
+        let least = match prior {
+            Prior::Uniform(m) => -(*m as f64).ln(),
+            Prior::Given(p) => p.iter().filter(|x| **x > 0.0).fold(0.0, |a, x| x.ln().min(a)),
+        };
+        let (possible, likely) = (-least, 0.5 * rho * rho + 8.0 * rho);
+        let lost = if likely < possible { rho * 1e-16 } else { 0.0 };
+        Self { low: -(8.0 * rho).min(8.0), high: possible.min(likely), lost, ..Self::none() }
+    }
+
+    /// None yet, to merge others into.
+    pub(crate) fn none() -> Self {
+        Self { low: 0.0, high: 0.0, lost: 0.0, count: 0, mean: 0.0, m2: 0.0, hits: 0 }
+    }
+
+    /// One draw.
+    pub(crate) fn add(&mut self, sampler: &mut Sampler, rng: &mut impl Rng) {
+        let k = sampler.draw(rng);
+        let scores = sampler.scores();
+        let best = scores.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1)).map(|x| x.0);
+        self.hits += u64::from(best == Some(k));
+        let x = scores[k] - sampler.ln_prior(k) - ln_sum_exp(scores.iter().copied());
+        let x = x.clamp(self.low, self.high);
+        self.count += 1;
+        let d = x - self.mean;
+        self.mean += d / self.count as f64;
+        self.m2 += d * (x - self.mean);
+    }
+
+    /// Adds the draws of another state; the ends are those that hold all.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        if other.count == 0 {
+            return;
+        }
+        (self.low, self.high) = (self.low.min(other.low), self.high.max(other.high));
+        self.lost = self.lost.max(other.lost);
+        let (n, m) = (self.count as f64, other.count as f64);
+        let d = other.mean - self.mean;
+        self.mean += d * m / (n + m);
+        self.m2 += other.m2 + d * d * n * m / (n + m);
+        self.count += other.count;
+        self.hits += other.hits;
+    }
+
+    /// How often the likeliest candidate was right, with Wilson's interval.
+    pub(crate) fn attack(&self, seed: u64) -> Observed {
+        observed(self.hits, self.count, seed)
+    }
+
+    /// The mean and what the information, averaged over whatever was drawn from, cannot exceed.
+    ///
+    /// # Guarantee
+    /// `upper` is an empirical Bernstein limit (Maurer & Pontil 2009, thm. 4) and needs no normal approximation. Draws
+    /// must be independent; they need not be alike: the theorem's two parts, Bennett's inequality with the mean
+    /// variance and thm. 10 for the sample variance, which is at least that on average, hold for each on its own.
+    pub(crate) fn estimate(&self, confidence: f64) -> Result<Estimate> {
+        in_range("draws", self.count as f64, self.count >= 100, "at least 100")?;
+        in_range("confidence", confidence, confidence > 0.0 && confidence < 1.0, "above 0, below 1")?;
+        let n = self.count as f64;
+        let variance = self.m2 / (n - 1.0);
+        let ln = (2.0 / (1.0 - confidence)).ln();
+        let (mean, range) = (self.mean, self.high - self.low);
+        let upper =
+            mean + (2.0 * variance * ln / n).sqrt() + 7.0 * range * ln / (3.0 * (n - 1.0)) + self.lost;
+        if !upper.is_finite() {
+            let expected = "noise the encodings can be seen in";
+            return Err(Error::OutOfRange { what: "the estimated information", value: upper, expected });
+        }
+        let standard_error = (variance / n).sqrt();
+        Ok(Estimate { value: mean, standard_error, upper: upper.max(0.0), confidence, draws: self.count })
+    }
+}
+
+/// Information of the Gaussian mechanism by Monte Carlo, with a one-sided confidence limit.
 pub fn gaussian_by_monte_carlo(
     prior: &Prior,
     encodings: &Encodings,
@@ -78,32 +167,12 @@ pub fn gaussian_by_monte_carlo(
     confidence: f64,
     rng: &mut impl Rng,
 ) -> Result<Estimate> {
-    in_range("draws", draws as f64, draws >= 100, "at least 100")?;
-    in_range("confidence", confidence, confidence > 0.0 && confidence < 1.0, "above 0, below 1")?;
     let mut sampler = Sampler::new(prior, encodings, sigma)?;
-    let (mut mean, mut m2) = (0.0, 0.0);
-    let floor = FLOOR;
-    for i in 0..draws {
-        let k = sampler.draw(rng);
-        let scores = sampler.scores();
-        let x = (scores[k] - sampler.ln_prior(k) - ln_sum_exp(scores.iter().copied())).max(floor);
-        let d = x - mean;
-        mean += d / (i + 1) as f64;
-        m2 += d * (x - mean);
+    let mut sum = Draws::new(prior, encodings.diameter(prior.candidates()) / sigma);
+    for _ in 0..draws {
+        sum.add(&mut sampler, rng);
     }
-    let n = draws as f64;
-    let variance = m2 / (n - 1.0);
-    let ln = (2.0 / (1.0 - confidence)).ln();
-    let range = -sampler.least_ln_prior() - floor;
-    let upper = mean + (2.0 * variance * ln / n).sqrt() + 7.0 * range * ln / (3.0 * (n - 1.0));
-    if !upper.is_finite() {
-        return Err(Error::OutOfRange {
-            what: "sigma",
-            value: sigma,
-            expected: "noise the encodings can be seen in",
-        });
-    }
-    Ok(Estimate { value: mean, standard_error: (variance / n).sqrt(), upper, confidence, draws })
+    sum.estimate(confidence)
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@
 //! | [`baseline`] | Balle et al., Salamatian et al. | |
 //! | [`estimation`] | error of estimates: Cramér–Rao, van Trees | |
 //! | [`optimal`] | what the best attacker does achieve: exactly, or simulated | Bayes |
+//! | [`records`] | one bound for every record of a table, and their distribution | Guo §6.2 |
 //! | [`table`] | all bounds that apply, the tightest first | |
 
 pub mod baseline;
@@ -20,8 +21,10 @@ pub mod fano;
 pub mod information;
 pub mod optimal;
 pub mod prior;
+pub mod records;
 pub mod table;
 pub mod testing;
 
 pub use prior::{Encodings, Prior};
+pub use records::RecordBounds;
 pub use table::{Bounds, Channel, SuccessBound, bounds};

@@ -30,10 +30,7 @@ impl<'a> Sampler<'a> {
         encodings.check(prior)?;
         let m = prior.candidates();
         in_range("candidates", m as f64, m <= SIMULATED_UP_TO, "at most 1e6 to be simulated")?;
-        let p = match prior {
-            Prior::Uniform(_) => vec![1.0 / m as f64; m as usize],
-            Prior::Given(p) => p.clone(),
-        };
+        let p = prior.probabilities();
         let mut sum = 0.0;
         let below = p.iter().map(|x| (sum += x, sum).1).collect();
         let width = match encodings {
@@ -54,11 +51,6 @@ impl<'a> Sampler<'a> {
 
     pub(crate) fn ln_prior(&self, k: usize) -> f64 {
         self.ln_p[k]
-    }
-
-    /// The smallest finite `ln p`.
-    pub(crate) fn least_ln_prior(&self) -> f64 {
-        self.ln_p.iter().copied().filter(|x| x.is_finite()).fold(0.0, f64::min)
     }
 
     /// Draws a secret k and an output; afterwards [`Sampler::scores`] holds `ln p_l − (‖y−e_l‖² − ‖y−e_k‖²)/2σ²`.
@@ -141,12 +133,17 @@ pub fn gaussian_attack(
         let best = sampler.scores().iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1)).map(|x| x.0);
         hits += u64::from(best == Some(k));
     }
-    let (n, z) = (trials as f64, 1.959_963_984_540_054);
+    Ok(observed(hits, trials, seed))
+}
+
+/// A share of trials with Wilson's 95% interval.
+pub(crate) fn observed(hits: u64, trials: u64, seed: u64) -> Observed {
+    let (n, z) = (trials.max(1) as f64, 1.959_963_984_540_054);
     let value = hits as f64 / n;
     let centre = (value + z * z / (2.0 * n)) / (1.0 + z * z / n);
     let half = z / (1.0 + z * z / n) * (value * (1.0 - value) / n + z * z / (4.0 * n * n)).sqrt();
     let (ci_low, ci_high) = ((centre - half).max(0.0), (centre + half).min(1.0));
-    Ok(Observed { value, ci_low, ci_high, trials, seed })
+    Observed { value, ci_low, ci_high, trials, seed }
 }
 
 /// Success of the optimal attack on one-hot encodings under a uniform prior, `∫ φ(z − 1/σ) Φ(z)^{M−1} dz`: the

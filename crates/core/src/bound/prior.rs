@@ -1,6 +1,7 @@
 //! The secret: how likely each value is, and what the mechanism adds its noise to.
 
 use crate::dp::in_range;
+use crate::linalg::{axpy, dot, norm};
 use crate::{Error, Result};
 
 /// Probabilities of the M values of a secret. A uniform prior is kept as the number M alone, so M may be 10¹⁰.
@@ -91,6 +92,14 @@ impl Prior {
         self.possible().ln() + self.entropy_deficit(1.0)
     }
 
+    /// All probabilities, one by one; only for priors whose candidates can be held in memory.
+    pub(crate) fn probabilities(&self) -> Vec<f64> {
+        match self {
+            Self::Uniform(m) => vec![1.0 / *m as f64; *m as usize],
+            Self::Given(p) => p.clone(),
+        }
+    }
+
     /// Sum of a function of each probability; a uniform prior needs one evaluation.
     pub(crate) fn sum(&self, f: impl Fn(f64) -> f64) -> f64 {
         match self {
@@ -129,6 +138,55 @@ impl Encodings {
             Some(&value) => Err(Error::OutOfRange { what: "encoding", value, expected: "a finite number" }),
             None => Ok(Self::Vectors { width, values }),
         }
+    }
+
+    /// M values evenly spaced from 0 to 1: a number that is released in steps.
+    pub fn line(candidates: u64) -> Result<Self> {
+        let most = super::optimal::SIMULATED_UP_TO;
+        in_range(
+            "candidates",
+            candidates as f64,
+            (2..=most).contains(&candidates),
+            "at least 2, at most 1e6",
+        )?;
+        let last = (candidates - 1) as f64;
+        Self::vectors(1, (0..candidates).map(|m| m as f64 / last).collect())
+    }
+
+    /// The same candidates in at most M − 1 dimensions: coordinates in an orthonormal basis of their differences from
+    /// the first, by modified Gram–Schmidt. Distances, which are all that any bound looks at, stay as they are.
+    pub fn compact(width: usize, values: &[f64]) -> Result<Self> {
+        let full = Self::vectors(width, values.to_vec())?;
+        let Self::Vectors { values, .. } = &full else { return Ok(full) };
+        let Some(first) = values.get(..width) else { return Ok(full) };
+        let mut basis: Vec<Vec<f64>> = vec![];
+        let mut rows: Vec<Vec<f64>> = vec![];
+        for e in values.chunks_exact(width) {
+            let mut rest: Vec<f64> = e.iter().zip(first).map(|(e, f)| e - f).collect();
+            let size = norm(&rest);
+            let mut row = vec![0.0; basis.len()];
+            // Twice is enough (Kahan): the second round removes what rounding left of the first.
+            for _ in 0..2 {
+                for (b, x) in basis.iter().zip(&mut row) {
+                    let c = dot(b, &rest);
+                    *x += c;
+                    axpy(-c, b, &mut rest);
+                }
+            }
+            let left = norm(&rest);
+            if left > 1e-15 * size {
+                row.push(left);
+                basis.push(rest.iter().map(|v| v / left).collect());
+            }
+            rows.push(row);
+        }
+        let k = basis.len().max(1);
+        let mut out = Vec::with_capacity(rows.len() * k);
+        for mut row in rows {
+            row.resize(k, 0.0);
+            out.extend(row);
+        }
+        Self::vectors(k, out)
     }
 
     pub(crate) fn check(&self, prior: &Prior) -> Result<()> {
@@ -195,6 +253,11 @@ impl Encodings {
         if matches!(self, Self::OneHot) {
             return (best, radius);
         }
+        if candidates <= 3 {
+            let c = self.mean(&self.triangle(candidates));
+            let radius = far(&c).1;
+            return (c, radius);
+        }
         let rounds = (40_000_000 / (candidates * c.len()).max(1)).clamp(20, 2_000);
         for i in 1..rounds {
             let (m, r) = far(&c);
@@ -210,8 +273,27 @@ impl Encodings {
         (best, radius)
     }
 
+    /// Weights of up to three candidates whose mean is the centre of their smallest ball: the circumcentre's
+    /// barycentric weights `a²(b² + c² − a²)`, or the middle of the longest side where an angle is not acute.
+    fn triangle(&self, candidates: usize) -> Vec<f64> {
+        if candidates < 3 {
+            return vec![1.0; candidates];
+        }
+        let square = |m: usize| self.between((m + 1) % 3, (m + 2) % 3).powi(2);
+        let s = [square(0), square(1), square(2)];
+        let w: Vec<f64> = (0..3).map(|m| s[m] * (s[(m + 1) % 3] + s[(m + 2) % 3] - s[m])).collect();
+        match w.iter().position(|w| *w <= 0.0) {
+            None => w,
+            Some(_) if s == [0.0; 3] => vec![1.0; 3],
+            Some(_) => {
+                let longest = (0..3).max_by(|&a, &b| s[a].total_cmp(&s[b])).unwrap_or(0);
+                (0..3).map(|m| f64::from(u8::from(m != longest))).collect()
+            }
+        }
+    }
+
     /// The largest distance of two candidates, Δ; twice the radius of the ball where pairs are too many.
-    pub(crate) fn diameter(&self, candidates: u64) -> f64 {
+    pub fn diameter(&self, candidates: u64) -> f64 {
         match self {
             Self::OneHot => std::f64::consts::SQRT_2,
             Self::Vectors { .. } if candidates as usize > PAIRWISE_UP_TO => {
@@ -254,6 +336,42 @@ mod tests {
         assert!((p.entropy_deficit(2.0) + 3.0_f64.ln() + (0.375_f64).ln()).abs() < 1e-14);
         assert_eq!(Prior::uniform(10_000_000_000).unwrap().entropy_deficit(3.0), 0.0);
         assert!((p.advantage(0.75) - 0.5).abs() < 1e-15);
+    }
+
+    #[test]
+    fn few_dimensions_keep_every_distance_and_balls_of_three_are_the_smallest() {
+        let mut x = 1_u64;
+        let mut next = || {
+            x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (x >> 11) as f64 / (1_u64 << 53) as f64 - 0.5
+        };
+        for m in [2_usize, 3, 5] {
+            for _ in 0..200 {
+                let values: Vec<f64> = (0..m * 7).map(|_| next()).collect();
+                let (full, small) =
+                    (Encodings::vectors(7, values.clone()).unwrap(), Encodings::compact(7, &values).unwrap());
+                assert!(matches!(small, Encodings::Vectors { width, .. } if width <= m - 1));
+                for (i, j) in (0..m * m).map(|k| (k / m, k % m)) {
+                    assert!((full.between(i, j) - small.between(i, j)).abs() < 1e-14);
+                }
+                let (c, r) = small.ball(m);
+                assert!(
+                    small.distances(&c).iter().all(|&d| d <= r)
+                        && r <= full.diameter(m as u64) / 3_f64.sqrt() * 1.2
+                );
+                if m == 3 {
+                    // No step away from the centre makes the largest distance smaller.
+                    for step in
+                        [[1e-3, 0.0], [-1e-3, 0.0], [0.0, 1e-3], [0.0, -1e-3], [1e-3, 1e-3], [-1e-3, 1e-3]]
+                    {
+                        let moved: Vec<f64> = c.iter().zip(step).map(|(c, s)| c + s).collect();
+                        assert!(small.distances(&moved).into_iter().fold(0.0, f64::max) >= r - 1e-12);
+                    }
+                }
+            }
+        }
+        let same = Encodings::compact(3, &[1.0; 9]).unwrap();
+        assert_eq!((same.diameter(3), same.ball(3).1), (0.0, 0.0));
     }
 
     #[test]

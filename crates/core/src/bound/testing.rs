@@ -34,7 +34,7 @@ fn dual(p: &[f64], rho: &[f64]) -> (f64, Vec<f64>) {
         };
         p.iter().zip(rho).filter(|x| *x.0 > 0.0).map(|(&p, &rho)| of(p, rho)).sum()
     };
-    // Σ q falls with λ from M to 0.
+    // Σ q falls with λ from M to 0: Newton in ln λ, held inside a bracket.
     let (mut lo, mut hi) = (-1.0, 1.0);
     while share(lo) < 1.0 && lo > -1e6 {
         lo *= 2.0;
@@ -42,11 +42,28 @@ fn dual(p: &[f64], rho: &[f64]) -> (f64, Vec<f64>) {
     while share(hi) > 1.0 && hi < 1e6 {
         hi *= 2.0;
     }
+    let slope = |ln_l: f64| -> f64 {
+        let each = p.iter().zip(rho).filter(|x| *x.0 > 0.0 && !tiny(*x.1));
+        each.map(|(&p, &rho)| -normal_pdf(z(p, rho, ln_l)) / rho).sum()
+    };
+    let mut at = 0.5 * (lo + hi);
     for _ in 0..100 {
-        let mid = 0.5 * (lo + hi);
-        if share(mid) > 1.0 { lo = mid } else { hi = mid }
+        let over = share(at) - 1.0;
+        if over > 0.0 {
+            lo = at
+        } else {
+            hi = at
+        }
+        let newton = at - over / slope(at);
+        let next = if newton > lo && newton < hi { newton } else { 0.5 * (lo + hi) };
+        let step = (next - at).abs();
+        at = next;
+        if step <= 1e-13 * at.abs().max(1.0) {
+            break;
+        }
     }
-    let l = hi.exp();
+    // Whatever the multiplier, the dual value is an upper bound, so it need not be exact.
+    let l = at.exp();
     let mut weights = vec![0.0; p.len()];
     let mut value = l;
     for ((&p, &rho), w) in p.iter().zip(rho).zip(&mut weights) {
@@ -54,7 +71,7 @@ fn dual(p: &[f64], rho: &[f64]) -> (f64, Vec<f64>) {
         } else if tiny(rho) {
             value += (p - l).max(0.0);
         } else {
-            let z = z(p, rho, hi);
+            let z = z(p, rho, at);
             value += (p * normal_cdf(z + rho) - l * normal_cdf(z)).max(0.0);
             *w = p * normal_pdf(z + rho) / rho;
         }
@@ -62,8 +79,8 @@ fn dual(p: &[f64], rho: &[f64]) -> (f64, Vec<f64>) {
     (value, weights)
 }
 
-/// The tightest bound over centres that a descent finds: from the prior mean and from the ball around all
-/// encodings, moving to the mean weighted by each candidate's marginal gain (the gradient's zero). Any centre is
+/// The tightest bound over centres that a descent finds: from the prior mean or the centre of the ball around all
+/// encodings, whichever is better, moving to the mean weighted by each candidate's marginal gain (the gradient's zero). Any centre is
 /// valid. None where the candidates are too many to hold.
 pub fn best_centre(prior: &Prior, encodings: &Encodings, sigma: f64) -> Result<Option<f64>> {
     positive("sigma", sigma)?;
@@ -73,42 +90,42 @@ pub fn best_centre(prior: &Prior, encodings: &Encodings, sigma: f64) -> Result<O
         // By symmetry the centre is the mean, and all distances are √(1 − 1/M).
         return Ok(Some(one_centre(prior, (1.0 - 1.0 / *m as f64).sqrt(), sigma)?));
     }
-    let m = prior.candidates() as usize;
-    if m as u64 > super::optimal::SIMULATED_UP_TO {
+    if prior.candidates() > super::optimal::SIMULATED_UP_TO {
         return Ok(None);
     }
-    let p = match prior {
-        Prior::Uniform(_) => vec![1.0 / m as f64; m],
-        Prior::Given(p) => p.clone(),
-    };
+    let ball = encodings.ball(prior.candidates() as usize).0;
+    Ok(Some(best_centre_from(&prior.probabilities(), encodings, sigma, &ball).clamp(least, 1.0)))
+}
+
+/// [`best_centre`] with everything checked, and the centre of a ball around all encodings at hand.
+pub(crate) fn best_centre_from(p: &[f64], encodings: &Encodings, sigma: f64, ball: &[f64]) -> f64 {
     let at = |c: &[f64]| {
         let rho: Vec<f64> = encodings.distances(c).into_iter().map(|d| d / sigma).collect();
-        dual(&p, &rho)
+        dual(p, &rho)
     };
-    let mut best = 1.0_f64;
-    for mut c in [encodings.mean(&p), encodings.ball(m).0] {
-        let (mut value, mut weights) = at(&c);
-        let mut stride = 1.0;
-        for _ in 0..60 {
-            if weights.iter().sum::<f64>() <= 0.0 || stride < 1e-3 {
+    // The better of the prior mean and the ball's centre, then downhill.
+    let (mean, ball) = (encodings.mean(p), ball.to_vec());
+    let (first, second) = (at(&mean), at(&ball));
+    let (mut c, (mut value, mut weights)) = if first.0 <= second.0 { (mean, first) } else { (ball, second) };
+    let mut stride = 1.0;
+    for _ in 0..60 {
+        if weights.iter().sum::<f64>() <= 0.0 || stride < 1e-3 {
+            break;
+        }
+        let target = encodings.mean(&weights);
+        let next: Vec<f64> = c.iter().zip(&target).map(|(c, t)| c + stride * (t - c)).collect();
+        let (next_value, next_weights) = at(&next);
+        if next_value < value {
+            let gain = value - next_value;
+            (c, value, weights) = (next, next_value, next_weights);
+            if gain < 1e-8 * value {
                 break;
             }
-            let target = encodings.mean(&weights);
-            let next: Vec<f64> = c.iter().zip(&target).map(|(c, t)| c + stride * (t - c)).collect();
-            let (next_value, next_weights) = at(&next);
-            if next_value < value {
-                let gain = value - next_value;
-                (c, value, weights) = (next, next_value, next_weights);
-                if gain < 1e-9 * value {
-                    break;
-                }
-            } else {
-                stride *= 0.5;
-            }
+        } else {
+            stride *= 0.5;
         }
-        best = best.min(value);
     }
-    Ok(Some(best.clamp(least, 1.0)))
+    value.min(1.0)
 }
 
 /// `P(success) ≤ 1 − f(p*)` from the trade-off function f of a private mechanism: of the record's presence under

@@ -520,6 +520,18 @@ mod tests {
     }
 
     #[test]
+    fn a_delta_below_what_can_be_written_is_not_zero() {
+        let a = Accountant::dp_sgd(1.0, 0.01, 10, Adjacency::AddRemove).unwrap();
+        let d = a.delta(1e4).unwrap();
+        assert!(d.upper > 0.0 && d.upper <= f64::MIN_POSITIVE && d.lower == 0.0, "{d:?}");
+        let e = a.epsilon(1e-300).unwrap();
+        assert!(e.lower > 30.0 && e.relative_width() <= 1e-3, "{e:?}");
+        // And back: δ at that ε is the δ asked for.
+        let d = a.delta(e.upper).unwrap();
+        assert!(d.lower <= 1e-300 * 1.01, "{d:?}");
+    }
+
+    #[test]
     fn bad_input_is_an_error() {
         let a = Accountant::dp_sgd(1.0, 0.01, 10, Adjacency::AddRemove).unwrap();
         assert!(a.epsilon(0.0).is_err() && a.epsilon(1.0).is_err() && a.epsilon(f64::NAN).is_err());
@@ -528,8 +540,36 @@ mod tests {
         assert!(matches!(Accountant::new(Adjacency::Replace).epsilon(1e-5), Err(Error::Empty)));
     }
 
+    fn any_release() -> impl Strategy<Value = (Mechanism, u64)> {
+        prop_oneof![
+            ((-1.0_f64..2.0), (-5.0_f64..0.0), 1_u64..200)
+                .prop_map(|(s, q, n)| (Mechanism::gaussian(s.exp(), q.exp()), n)),
+            ((0.0_f64..3.0), 1_u64..5).prop_map(|(b, n)| (Mechanism::Laplace { scale: b.exp() }, n)),
+            ((0.05_f64..1.0), 2_u64..20, 1_u64..4)
+                .prop_map(|(noise, categories, n)| (Mechanism::RandomisedResponse { categories, noise }, n)),
+        ]
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(CASES))]
+
+        #[test]
+        fn composition_does_not_depend_on_the_order_and_more_costs_more(
+            releases in proptest::collection::vec(any_release(), 2..4),
+            ln_delta in -20.0_f64..-3.0,
+        ) {
+            let of = |list: &[(Mechanism, u64)]| {
+                let start = Accountant::new(Adjacency::Replace);
+                list.iter().try_fold(start, |a, &(m, n)| a.with(m, n)).unwrap().epsilon(ln_delta.exp()).unwrap()
+            };
+            let forwards = of(&releases);
+            let backwards: Vec<_> = releases.iter().rev().copied().collect();
+            let b = of(&backwards);
+            let close = |x: f64, y: f64| (x - y).abs() <= 1e-6 * x.abs().max(1e-6);
+            prop_assert!(close(forwards.lower, b.lower) && close(forwards.upper, b.upper), "{releases:?}: {forwards:?} {b:?}");
+            let fewer = of(&releases[1..]);
+            prop_assert!(fewer.lower <= forwards.upper, "{releases:?}: {fewer:?} {forwards:?}");
+        }
 
         /// Two grids give two intervals; both hold the truth, so they must meet. An error on the unsafe side of
         /// either discretisation, of the transforms or of the tilt would show as a gap.
@@ -554,6 +594,12 @@ mod tests {
             let alpha = delta.sqrt();
             let (u, v) = (a.power(alpha).unwrap(), fine.power(alpha).unwrap());
             prop_assert!(meet(u, v), "{a:?} power at {alpha}: {u:?} {v:?}");
+            // Less noise, more sampling, more steps never cost less.
+            let (s, q, t) = (ln_sigma.exp(), ln_rate.exp(), ln_steps.exp() as u64);
+            for (s, q, t) in [(0.9 * s, q, t), (s, (1.2 * q).min(1.0), t), (s, q, t + 1 + t / 5)] {
+                let more = Accountant::dp_sgd(s, q, t, adjacency).unwrap().epsilon(delta).unwrap();
+                prop_assert!(more.upper >= x.lower, "{a:?} against {s} {q} {t}: {more:?} {x:?}");
+            }
             // Any test obeys (ε, δ): power ≤ e^ε α + δ.
             prop_assert!(u.lower <= x.upper.exp() * alpha + delta, "{a:?} power at {alpha}: {u:?} {x:?}");
         }

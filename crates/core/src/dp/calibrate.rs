@@ -5,7 +5,7 @@ use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 /// Relative precision of the answer.
-const TIGHT: f64 = 2e-4;
+pub const TIGHT: f64 = 2e-4;
 /// Precision of each certified number on the way.
 const PRECISION: f64 = 2e-4;
 /// Range of noise multipliers searched.
@@ -210,7 +210,7 @@ pub fn calibrate(target: Target, unknown: Unknown, adjacency: Adjacency) -> Resu
 
 /// The smallest x (to within `tolerance`) with `f(x) ≤ most`, for a falling f; none where the upper end fails.
 /// Brackets by growing steps from `start`, then false position in `ln f` guarded by bisection.
-fn search(
+pub fn search(
     mut f: impl FnMut(f64) -> Result<f64>,
     most: f64,
     start: f64,

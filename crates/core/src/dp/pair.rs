@@ -12,8 +12,12 @@
 //! All normals have variance σ². Add and remove: Zhu, Dong, Wang 2022, thm. 11. Replace, with contributions
 //! g, g' of norm at most one: for `γ ≥ 1`, `H_γ = q E[1 − a e^{X₁−Var X₁/2} − b e^{X₂−Var X₂/2}]₊` under `N(g, σ²I)`
 //! with `a, b ≥ 0` and jointly normal X of covariance `(‖g‖², g·(g−g'); ·, ‖g−g'‖²)/σ²`. The function is convex in the
-//! positive combination, so by Kahane's convexity inequality (1985) it grows with every entry of the covariance,
-//! and all three are largest together at `g' = −g`, `‖g‖ = 1`. Below `γ = 1` exchange P and Q, which are mirror images.
+//! positive combination, so by Kahane's convexity inequality (Sur le chaos multiplicatif, 1985: for centred normal
+//! vectors with `E X_iX_j ≤ E Y_iY_j` for all i, j, weights p ≥ 0 and F convex,
+//! `E F(Σ p_i e^{X_i−Var X_i/2}) ≤ E F(Σ p_i e^{Y_i−Var Y_i/2})`) it grows with every entry of the covariance, and all
+//! three are largest together at `g' = −g`, `‖g‖ = 1`. Below `γ = 1`, `H_γ(P‖Q) = 1 − γ + γ H_{1/γ}(Q‖P)` exchanges g
+//! and g', and the same pair is the worst. The sum of all other sampled records is a mixture over what it is
+//! added to, and H is jointly convex. Google's dp-accounting uses the same pair; a test below looks for a worse one.
 
 use super::{Adjacency, Mechanism};
 use crate::special::{ln_1m_exp, ln_add_exp, normal_cdf, normal_ln_cdf};
@@ -198,6 +202,48 @@ mod tests {
             let b = pair.below(row[3]);
             assert!((t.p + b.p - 1.0).abs() < 1e-14);
             assert!(((t.r + b.r) / row[3].exp() - 1.0).abs() < 1e-14);
+        }
+    }
+
+    /// `∫ (P − γQ)₊` of the two mixtures with means g and g' in the plane, by the midpoint rule on the definition.
+    fn planar(g: [f64; 2], h: [f64; 2], (sigma, q, gamma): (f64, f64, f64)) -> f64 {
+        let (n, reach) = (240, 1.0 + 7.0 * sigma);
+        let step = 2.0 * reach / f64::from(n);
+        let density = |x: f64, y: f64, m: [f64; 2]| {
+            let r = ((x - m[0]).powi(2) + (y - m[1]).powi(2)) / (sigma * sigma);
+            (-0.5 * r).exp() / (2.0 * std::f64::consts::PI * sigma * sigma)
+        };
+        let mut sum = 0.0;
+        for i in 0..n {
+            for j in 0..n {
+                let (x, y) = (step * (f64::from(i) + 0.5) - reach, step * (f64::from(j) + 0.5) - reach);
+                let rest = (1.0 - q) * density(x, y, [0.0, 0.0]);
+                let (p, r) = (rest + q * density(x, y, g), rest + q * density(x, y, h));
+                sum += (p - gamma * r).max(0.0);
+            }
+        }
+        sum * step * step
+    }
+
+    #[test]
+    fn no_two_contributions_in_the_plane_are_easier_to_tell_apart_than_opposite_ones() {
+        let mut x = 5_u64;
+        let mut next = || {
+            x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (x >> 11) as f64 / (1_u64 << 53) as f64
+        };
+        for _ in 0..60 {
+            let point = |r: f64, angle: f64| [r * (6.283 * angle).cos(), r * (6.283 * angle).sin()];
+            // Norms near one, where the extremes are, and smaller ones.
+            let (g, h) = (point(next().powf(0.2), next()), point(next().powf(0.2), next()));
+            let (sigma, q) = (0.3 + 1.5 * next(), 0.02 + 0.9 * next());
+            let epsilon = 3.0 * next() - 1.5;
+            let found = planar(g, h, (sigma, q, epsilon.exp()));
+            let t = Pair::Mixture { sigma, q, p_mean: 1.0, q_mean: -1.0 }.above(epsilon);
+            assert!(found <= t.p - t.r + 1e-6, "{g:?} {h:?} {sigma} {q} {epsilon}: {found} {}", t.p - t.r);
+            // The rule itself, on the pair that is attained.
+            let own = planar([1.0, 0.0], [-1.0, 0.0], (sigma, q, epsilon.exp()));
+            assert!((own - (t.p - t.r)).abs() < 2e-4, "{own} {}", t.p - t.r);
         }
     }
 

@@ -6,8 +6,8 @@
 
 use super::Family;
 use crate::linalg::dot;
-use crate::num::normal_cdf;
 use crate::rows::Block;
+use crate::special::normal_cdf;
 
 /// What is measured on held-out rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

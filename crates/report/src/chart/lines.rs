@@ -49,6 +49,11 @@ pub(crate) struct Lines<'a> {
 impl Lines<'_> {
     /// The drawing with its legend; nothing where no point can be drawn.
     pub(crate) fn draw(&self) -> String {
+        self.draw_marked(None)
+    }
+
+    /// The same with a vertical line at a chosen value and what it says.
+    pub(crate) fn draw_marked(&self, mark: Option<(f64, String)>) -> String {
         let usable = |p: &&Point| {
             p.x.is_finite() && p.y.is_finite() && (!self.x.log || p.x > 0.0) && (!self.y.log || p.y > 0.0)
         };
@@ -59,7 +64,8 @@ impl Lines<'_> {
         let ends = |values: &mut dyn Iterator<Item = f64>| {
             values.fold([f64::INFINITY, f64::NEG_INFINITY], |[a, b], v| [a.min(v), b.max(v)])
         };
-        let xs = ends(&mut points().map(|p| p.x));
+        let chosen = mark.iter().map(|m| m.0).filter(|x| x.is_finite() && (!self.x.log || *x > 0.0));
+        let xs = ends(&mut points().map(|p| p.x).chain(chosen));
         let levels = self.levels.iter().map(|l| l.0).filter(|v| v.is_finite() && (!self.y.log || *v > 0.0));
         let within =
             points().flat_map(|p| [p.interval.map_or(p.y, |i| i.0), p.y, p.interval.map_or(p.y, |i| i.1)]);
@@ -109,6 +115,9 @@ impl Lines<'_> {
         for line in &self.lines {
             let points: Vec<Point> = line.points.iter().filter(usable).copied().collect();
             body.push_str(&self.curve(&frame, line, &points));
+        }
+        if let Some((x, note)) = &mark {
+            body.push_str(&frame.mark(*x, note));
         }
         format!("{}{}", self.legend(), drawing(HEIGHT, &self.described, &body))
     }

@@ -1,9 +1,12 @@
 //! The page: one HTML file that opens offline, reads from top to bottom, and prints.
 
+mod account;
 mod appendix;
 mod attack;
 mod attributes;
 mod balance;
+mod bound;
+mod figure;
 mod glossary;
 mod head;
 mod noise;
@@ -11,10 +14,13 @@ mod records;
 mod release;
 mod reproduction;
 mod score;
+mod secret;
 mod who;
 
+pub use account::account_page;
 pub use attack::attack_page;
 pub use balance::balance_page;
+pub use bound::bound_page;
 pub use release::release_page;
 pub use reproduction::{panel_svg, reproduction_page};
 
@@ -42,6 +48,9 @@ pub fn page(audit: &Audit) -> String {
     body.push_str(&attributes::attributes(audit));
     body.push_str(&attributes::whole(audit));
     body.push_str(&noise::noise(audit));
+    if let Some(s) = &audit.secret {
+        body.push_str(&secret::secret(s));
+    }
     if let Some(s) = &audit.score {
         body.push_str(&score::score(audit, s));
     }

@@ -275,6 +275,7 @@ pub(crate) fn clinic(n: usize, groups: usize) -> Audit {
             constant_model: 0.91,
             points,
         }),
+        secret: None,
         score: None,
         limits: vec![],
         warnings: vec![],

@@ -1,0 +1,110 @@
+//! What was found about a secret of a table, as curves against the noise (Guo fig. 4).
+
+use leakscope_core::claim::{Bound, Observed, Theorem};
+use leakscope_report::bound::{CurvePoint, FromData, Row};
+use leakscope_report::figure::{Axis, Figure, Level, Series};
+use leakscope_report::format;
+
+/// Guo's figure 4: bounds and attacks, what noise costs, and ε, all against σ.
+pub(super) fn figures(data: &FromData, chosen: Option<f64>) -> Vec<Figure> {
+    let sigma = || Axis::log("noise on every coefficient, σ");
+    let pick = |of: &dyn Fn(&Row) -> Option<f64>, theorem: Theorem, largest: bool| {
+        let of = move |p: &CurvePoint| {
+            let row = p.bounds.iter().find(|b| b.name == theorem && b.largest_distance == largest)?;
+            Some((p.sigma, Bound::at_most(of(row)?, theorem)))
+        };
+        data.curve.iter().filter_map(of).collect::<Vec<_>>()
+    };
+    let mean = |b: &Row| Some(b.advantage);
+    let worst = |b: &Row| b.worst.map(|w| w.advantage);
+    let mut series = vec![
+        Series::bound("theorem 2, largest distance", pick(&mean, Theorem::FanoTheorem2, true)),
+        Series::bound("best centre, easiest record", pick(&worst, Theorem::BestCentre, false)),
+        Series::bound("theorem 2, mean of records", pick(&mean, Theorem::FanoTheorem2, false)),
+        Series::bound("best centre, mean of records", pick(&mean, Theorem::BestCentre, false)),
+    ];
+    let mut names: Vec<&str> = vec![];
+    data.attacks.iter().for_each(|a| {
+        if !names.contains(&a.attack.as_str()) {
+            names.push(&a.attack);
+        }
+    });
+    for name in names {
+        let of = data.attacks.iter().filter(|a| a.attack == name);
+        series.push(Series::observed(name, of.map(|a| (a.sigma, a.advantage.clone()))));
+    }
+    let p = data.secret.candidates.iter().map(|c| c.prior).fold(0.0, f64::max);
+    let advantage = |v: f64| (v - p) / (1.0 - p);
+    let optimal: Vec<(f64, Observed)> = data
+        .curve
+        .iter()
+        .filter_map(|c| {
+            let o = c.optimal.clone()?;
+            let (value, ci_low, ci_high) = (advantage(o.value), advantage(o.ci_low), advantage(o.ci_high));
+            Some((c.sigma, Observed { value, ci_low, ci_high, ..o }))
+        })
+        .collect();
+    if !optimal.is_empty() {
+        series.push(Series::observed("optimal attack in simulation", optimal));
+    }
+    let simulated = pick(&mean, Theorem::FanoMonteCarlo, false);
+    if !simulated.is_empty() {
+        series.push(Series::bound("Fano, simulated information", simulated));
+    }
+    let mut all = vec![Figure {
+        id: "advantage".into(),
+        title: "What any attacker can do, and what attacks do".into(),
+        caption: "Advantage over guessing the most frequent value, against the noise (Guo et al. 2022, fig. 4a). Attackers \
+                  without the prior can fall below zero. Shaded: 95% intervals."
+            .into(),
+        x: sigma(),
+        y: Axis::linear("advantage"),
+        series,
+        levels: vec![],
+        chosen,
+    }];
+    if let Some(u) = &data.utility {
+        let metric = if u.metric == "mse" { "mean squared error" } else { u.metric.as_str() };
+        let gap = (u.without_noise - u.constant_model).abs();
+        let (low, high) = (u.without_noise.min(u.constant_model), u.without_noise.max(u.constant_model));
+        all.push(Figure {
+            id: "utility".into(),
+            title: "What the noise costs".into(),
+            caption: "Expected over the noise, exactly, on held-out rows (fig. 4b). Where the curve leaves the frame it stays \
+                      on its edge."
+                .into(),
+            x: sigma(),
+            y: Axis { title: metric.into(), log: false, ends: Some([low - 0.3 * gap, high + 0.7 * gap]) },
+            series: vec![Series::measured(metric, u.points.iter().copied())],
+            levels: vec![
+                Level { value: u.without_noise, name: "without noise".into() },
+                Level { value: u.constant_model, name: "a model without columns".into() },
+            ],
+            chosen,
+        });
+    }
+    let mut epsilons = vec![Series::measured(
+        "this secret of the most exposed record",
+        data.curve.iter().map(|c| (c.sigma, c.epsilon_secret)),
+    )];
+    let removal: Vec<(f64, f64)> =
+        data.curve.iter().filter_map(|c| Some((c.sigma, c.epsilon_removal?))).collect();
+    if !removal.is_empty() {
+        epsilons.push(Series::measured("with and without the most influential record", removal));
+    }
+    all.push(Figure {
+        id: "epsilon".into(),
+        title: "What ε says".into(),
+        caption: format!(
+            "ε at δ = {}, for neighbours of this table (fig. 4c). It is measured on these data and is no differential privacy: \
+             other tables may be more sensitive.",
+            format::setting(data.delta)
+        ),
+        x: sigma(),
+        y: Axis::log("ε"),
+        series: epsilons,
+        levels: vec![],
+        chosen,
+    });
+    all
+}

@@ -1,0 +1,122 @@
+//! The candidate models of every record, handed out one record at a time: what bounds on guessing are made from.
+
+use super::Secret;
+use super::whitebox::{Deltas, Models, collected, leverage};
+use crate::Result;
+use crate::glm::{Family, Fit};
+use crate::linalg::{Cholesky, dot, matmul, norm};
+use crate::rows::{Block, Rows};
+
+/// Records whose candidates of a linear regression are made together.
+const RECORDS: usize = 64;
+
+/// The candidates of one record, as [`for_each_record`] hands them out.
+#[derive(Debug, Clone, Copy)]
+pub struct Refits<'a> {
+    /// Its row, from 0.
+    pub row: u64,
+    /// Its encoded values.
+    pub x: &'a [f64],
+    /// `w_m − w*` of every candidate, M × p, row-major.
+    pub delta: &'a [f64],
+}
+
+/// Hands every record with its candidate models to `step`, in states that merge in row order: a few records at a time
+/// for linear regression, a block at a time for the other families.
+///
+/// # Errors
+/// As for [`attack`](super::attack).
+pub fn for_each_record<R: Rows, S: Send>(
+    rows: &R,
+    fit: &Fit,
+    secret: &Secret,
+    start: impl Fn() -> S + Sync,
+    step: impl Fn(&mut S, Refits) -> Result<()> + Sync,
+    mut merge: impl FnMut(S) -> Result<()>,
+) -> Result<()> {
+    secret.check(rows.width())?;
+    let models = Models::new(fit, secret)?;
+    let per_record = secret.len() * fit.w.len();
+    let each = |state: &mut S, block: &Block, first: usize, delta: &[f64]| -> Result<()> {
+        for (k, delta) in delta.chunks_exact(per_record).enumerate() {
+            let i = first + k;
+            step(state, Refits { row: block.first_row + i as u64, x: block.row(i), delta })?;
+        }
+        Ok(())
+    };
+    if fit.family == Family::Linear {
+        return rows.fold(
+            || (start(), Deltas::default()),
+            |(state, deltas), block| {
+                for first in (0..block.len()).step_by(RECORDS) {
+                    let last = (first + RECORDS).min(block.len());
+                    models.first_steps(block, first..last, deltas)?;
+                    each(state, block, first, &deltas.delta)?;
+                }
+                Ok(())
+            },
+            |(state, _)| merge(state),
+        );
+    }
+    let (mut state, mut deltas) = (start(), Deltas::default());
+    for block in collected(rows)? {
+        models.by_newton(rows, &block, &mut deltas)?;
+        each(&mut state, &block, 0, &deltas.delta)?;
+    }
+    merge(state)
+}
+
+/// `w_m` of every candidate of every row: rows · M models of p coefficients, for those who want the models themselves.
+///
+/// # Errors
+/// As for [`attack`](super::attack).
+pub fn candidate_models<R: Rows>(rows: &R, fit: &Fit, secret: &Secret) -> Result<Vec<Vec<f64>>> {
+    let mut out = vec![];
+    for_each_record(
+        rows,
+        fit,
+        secret,
+        Vec::new,
+        |part: &mut Vec<Vec<f64>>, refits| {
+            let models = refits.delta.chunks_exact(fit.w.len());
+            part.extend(
+                models.map(|delta| fit.w.iter().zip(delta).map(|(w, d)| w + d).collect::<Vec<f64>>()),
+            );
+            Ok(())
+        },
+        |part| {
+            out.extend(part);
+            Ok(())
+        },
+    )?;
+    Ok(out)
+}
+
+/// How far the model moves when a record is left out, for every row; linear regression only, where it is
+/// `ω r h/(1 − ω h·x)` exactly.
+pub fn removal_distances<R: Rows>(rows: &R, fit: &Fit) -> Result<Vec<f64>> {
+    let p = fit.w.len();
+    let inverse = Cholesky::new(&fit.hessian, p)?.inverse();
+    let mut out = vec![];
+    rows.fold(
+        || (vec![], vec![]),
+        |(part, h): &mut (Vec<f64>, Vec<f64>), block| {
+            h.resize(block.len() * p, 0.0);
+            matmul(&block.x, &inverse, (block.len(), p, p), h);
+            for i in 0..block.len() {
+                let (x, h, omega) = (block.row(i), &h[i * p..(i + 1) * p], block.weight_of(i));
+                let left = 1.0 - omega * dot(x, h);
+                if left <= 1e-13 {
+                    return Err(leverage());
+                }
+                part.push(omega * (dot(x, &fit.w) - block.y[i]).abs() * norm(h) / left);
+            }
+            Ok(())
+        },
+        |(part, _)| {
+            out.extend(part);
+            Ok(())
+        },
+    )?;
+    Ok(out)
+}
