@@ -297,6 +297,30 @@ impl Figure {
     }
 }
 
+impl From<&crate::figure::Figure> for Panel {
+    /// Curves of any document as a panel.
+    fn from(f: &crate::figure::Figure) -> Self {
+        let axis = |a: &crate::figure::Axis| AxisTitle { title: a.title.clone(), log: a.log };
+        let series = |s: &crate::figure::Series| PointSeries {
+            name: match s.claim {
+                crate::figure::Claim::Observed => format!("{} (observed)", s.name),
+                crate::figure::Claim::Bound | crate::figure::Claim::Measured => s.name.clone(),
+            },
+            points: s.points.iter().map(|p| [p.x, p.y]).collect(),
+            intervals: s.points.iter().filter_map(|p| p.interval).collect(),
+        };
+        Self {
+            title: f.title.clone(),
+            content: Content::Curves {
+                x: axis(&f.x),
+                y: axis(&f.y),
+                series: f.series.iter().take(8).map(series).collect(),
+                levels: f.levels.iter().map(|l| (l.value, l.name.clone())).collect(),
+            },
+        }
+    }
+}
+
 impl Panel {
     /// The numbers of the panel as CSV.
     pub fn csv(&self) -> String {

@@ -440,13 +440,14 @@ pub(super) fn table_model(
         test: test.map(read),
         seed: Some(seed),
         score: None,
+        secret: None,
         prior_sd: vec![],
         units: vec![],
         limits: vec![],
     }
 }
 
-pub(super) const WARFARIN: (&str, &[&str]) = ("dose", &["cyp2c9", "amiodarone", "decr"]);
+pub(super) const WARFARIN: (&str, &[&str]) = ("dose", &["cyp2c9"]);
 
 /// Figure 6.
 pub(super) fn fig6(context: &Context<'_>) -> Result<Found> {

@@ -7,6 +7,7 @@
 mod am207;
 mod data;
 pub mod fetch;
+mod guo;
 mod hannun;
 mod images;
 mod synthetic;
@@ -73,6 +74,8 @@ pub struct Experiment {
 
 const HANNUN: &str = "Hannun, Guo, van der Maaten, “Measuring data leakage in machine-learning models with Fisher \
                       information” (2021)";
+const GUO: &str = "Guo, Sablayrolles, Sanjabi, “Analyzing privacy leakage in machine learning via multiple hypothesis \
+                   testing: a lesson from Fano” (2023)";
 const AM207: &str = "Guo, Chen, Liu, Xiang, “AM207 final paper” (2021)";
 
 /// All experiments, in the order of the papers.
@@ -176,6 +179,27 @@ pub fn experiments() -> &'static [Experiment] {
             source: AM207,
             needs: &[Mnist],
             run: am207::whole_data_set,
+        },
+        Experiment {
+            name: "guo-fig2",
+            title: "Advantage against ε for several numbers of possible values",
+            source: GUO,
+            needs: &[],
+            run: guo::fig2,
+        },
+        Experiment {
+            name: "guo-fig3",
+            title: "Bounds and the optimal attack for randomised response and Gaussian noise",
+            source: GUO,
+            needs: &[],
+            run: guo::fig3,
+        },
+        Experiment {
+            name: "guo-fig4",
+            title: "Attribute inference on warfarin doses: bound, attacks, error and ε against the noise",
+            source: GUO,
+            needs: &[Warfarin],
+            run: guo::fig4,
         },
     ]
 }
