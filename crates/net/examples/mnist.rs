@@ -47,7 +47,7 @@ fn main() -> Result<()> {
                 report.loss.unwrap_or(0.0),
                 100.0 * report.clipped,
                 test.accuracy.unwrap_or(0.0),
-                run.epsilon()?.unwrap_or(0.0),
+                run.account()?.map_or(0.0, |a| a.epsilon()),
                 started.elapsed().as_secs_f64(),
             );
         }

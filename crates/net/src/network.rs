@@ -4,7 +4,7 @@ use crate::{
     Activation, LayerSpec, Loss, NetSpec, Real, Shape,
     device::{Buf, Device},
     error::{Error, Result, check, check_finite, check_len},
-    layer::{Affine, BatchNorm, Layer, LayerNorm, Linear, Nonlinear, Pool, Start, Tensor},
+    layer::{Affine, Frozen, Layer, Linear, Nonlinear, Norm, PerPosition, Pool, Start, Tensor},
     random::{Generator, Purpose},
     shape::{Window, product},
     spec::SPEC_VERSION,
@@ -335,14 +335,15 @@ impl<T: Real> Builder<T> {
                     mean,
                     variance,
                 });
-                self.push(at, BatchNorm { affine, constants: self.constants }, !frozen);
+                let standardise = Frozen { constants: self.constants };
+                self.push(at, Norm { affine, standardise }, !frozen);
                 self.constants += 2 * affine.channels;
                 Ok(shape)
             }
             LayerSpec::LayerNorm { epsilon, frozen } => {
                 check(epsilon > 0.0 && epsilon.is_finite(), "epsilon of a layer norm", epsilon, "positive")?;
                 let affine = self.affine(shape);
-                self.push(at, LayerNorm { affine, epsilon }, !frozen);
+                self.push(at, Norm { affine, standardise: PerPosition { epsilon } }, !frozen);
                 Ok(shape)
             }
             LayerSpec::Flatten => Ok(Shape::Vector([shape.len()])),

@@ -59,6 +59,11 @@ impl Tensors {
         self.arrays.keys().map(String::as_str)
     }
 
+    /// Type of an array as the format names it, for example `F32`; absent where there is no such array.
+    pub fn dtype(&self, name: &str) -> Option<&str> {
+        self.arrays.get(name).map(|a| a.dtype.as_str())
+    }
+
     /// Shape and values of an array, converted from other types where needed (whole numbers too: labels are often
     /// stored as such; beyond 2⁵³ they would be rounded).
     pub fn get<T: Real>(&self, name: &str) -> Result<(&[usize], Vec<T>)> {

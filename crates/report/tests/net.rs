@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use leakscope_core::claim::{Bound, Measured, Theorem};
+use leakscope_core::dp::{Adjacency, Interval};
 use leakscope_core::num::Summary;
 use leakscope_report::net::*;
 
@@ -40,6 +41,7 @@ fn training(epsilon: f64) -> Training {
     Training {
         schema: TRAINING_SCHEMA.into(),
         network: network(),
+        precision: "f32".into(),
         data: data(),
         optimizer: "Adam".into(),
         learning_rate: 0.1,
@@ -53,6 +55,10 @@ fn training(epsilon: f64) -> Training {
             sigma: 2.0,
             delta: 1e-5,
             epsilon,
+            epsilon_pld: Some(Interval { lower: 0.99 * epsilon, upper: epsilon }),
+            epsilon_rdp: 1.2 * epsilon,
+            rdp_order: 7.5,
+            adjacency: Adjacency::AddRemove,
             statement: HOSTILE.into(),
         }),
         label_secret: true,
@@ -110,6 +116,7 @@ fn audit() -> NetAudit {
         min_mse: Some(Bound::at_least(3.999_9, Theorem::CramerRaoGradient)),
         dfil_histogram: histogram.clone(),
         eta_histogram: histogram.clone(),
+        elements: Vec::new(),
         most_dfil: vec![record(2)],
         least_dfil: vec![record(1)],
         most_eta: vec![record(2)],

@@ -27,7 +27,7 @@ mod pool;
 pub(crate) use activation::Nonlinear;
 pub(crate) use affine::Affine;
 pub(crate) use linear::Linear;
-pub(crate) use norm::{BatchNorm, LayerNorm};
+pub(crate) use norm::{Frozen, Norm, PerPosition};
 pub(crate) use pool::Pool;
 
 use crate::{

@@ -22,6 +22,7 @@ impl<'d, T: Real> Trainer<'d, T> {
             ("format", FORMAT.to_owned()),
             ("version", FILE_VERSION.to_string()),
             ("step", self.step.to_string()),
+            ("precision", T::DTYPE.to_owned()),
             ("config", json(serde_json::to_string(&self.config))?),
             ("network", json(serde_json::to_string(self.network().spec()))?),
             ("data", fingerprint(self.data).to_string()),
@@ -53,6 +54,9 @@ impl<'d, T: Real> Trainer<'d, T> {
         }
         if *field("data")? != fingerprint(data).to_string() {
             return Err(Error::OtherRun { what: "data set" });
+        }
+        if field("precision")? != T::DTYPE {
+            return Err(Error::OtherRun { what: "precision" });
         }
         let mut net = Network::new(NetSpec::from_json(field("network")?)?, 0)?;
         net.load_tensors(&file)?;

@@ -1,6 +1,7 @@
 //! The data of the two files: `audit.json` of `net audit`, `training.json` of `net train`.
 
 use leakscope_core::claim::{Bound, Measured};
+use leakscope_core::dp::{Adjacency, Interval};
 use leakscope_core::num::Summary;
 use serde::{Deserialize, Serialize};
 
@@ -49,6 +50,9 @@ pub struct NetAudit {
     pub dfil_histogram: Option<Histogram>,
     /// Histogram of η.
     pub eta_histogram: Option<Histogram>,
+    /// What each value of a record gives away, on average; empty where it was not asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub elements: Vec<Element>,
     /// Records with most dFIL, most first.
     pub most_dfil: Vec<Record>,
     /// Records with least dFIL, least first.
@@ -154,6 +158,17 @@ pub struct Record {
     pub plis: Option<f64>,
     /// The same under the other model.
     pub compared_plis: Option<f64>,
+}
+
+/// What one value of a record gives away, on average over the measured records.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Element {
+    /// Its place in a record, counted from 0.
+    pub element: u64,
+    /// Mean of the information about it alone: the diagonal, `η²` of the value.
+    pub information: f64,
+    /// Mean size of PLIS before clipping.
+    pub plis: Option<f64>,
 }
 
 /// A histogram: `counts[i]` values from `edges[i]` to `edges[i + 1]`.
@@ -265,6 +280,8 @@ pub struct Training {
     pub schema: String,
     /// The network.
     pub network: NetworkFacts,
+    /// Numbers it computed with: `f32` or `f64`.
+    pub precision: String,
     /// The records.
     pub data: DataFacts,
     /// The optimiser in words.
@@ -314,9 +331,17 @@ pub struct PrivacyFacts {
     pub sigma: f64,
     /// δ.
     pub delta: f64,
-    /// ε of the run so far.
+    /// ε of the run so far: the smaller of the two below.
     pub epsilon: f64,
-    /// What the statement rests on.
+    /// By privacy loss distributions: the worst case lies inside. Absent where they do not fit into memory.
+    pub epsilon_pld: Option<Interval>,
+    /// By Rényi divergences.
+    pub epsilon_rdp: f64,
+    /// The order of the latter.
+    pub rdp_order: f64,
+    /// Which two data sets cannot be told apart.
+    pub adjacency: Adjacency,
+    /// What the statement rests on: sampling, and neighbours in words.
     pub statement: String,
 }
 

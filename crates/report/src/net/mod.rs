@@ -11,14 +11,15 @@
 
 mod chart;
 mod data;
+mod elements;
 mod page;
 mod picture;
 mod terminal;
 mod training;
 
 pub use data::{
-    AUDIT_SCHEMA, Accounts, Compared, DataFacts, Histogram, NetAudit, NetworkFacts, Point, PrivacyFacts,
-    Record, Release, Score, ScoredBy, Stopped, TRAINING_SCHEMA, TraceKind, Tracking, Training,
+    AUDIT_SCHEMA, Accounts, Compared, DataFacts, Element, Histogram, NetAudit, NetworkFacts, Point,
+    PrivacyFacts, Record, Release, Score, ScoredBy, Stopped, TRAINING_SCHEMA, TraceKind, Tracking, Training,
 };
 pub use page::page;
 pub use picture::{Picture, Pictures, Shown};

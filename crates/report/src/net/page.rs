@@ -2,6 +2,7 @@
 
 use super::chart::histogram;
 use super::data::{NetAudit, Record, Score, TraceKind};
+use super::elements::elements;
 use super::picture::{Pictures, Shown};
 use super::training::{normalised, over_training, settings};
 use crate::chart::patterns;
@@ -32,6 +33,7 @@ pub fn page(audit: &NetAudit, pictures: &Pictures) -> String {
     }
     body.push_str(&warnings(&notes));
     body.push_str(&who(audit));
+    body.push_str(&elements(audit));
     body.push_str(&extremes(audit, pictures));
     body.push_str(&maps(audit, pictures));
     if let Some(t) = &audit.training {

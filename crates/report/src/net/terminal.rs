@@ -1,6 +1,7 @@
 //! A few lines for the person at the terminal.
 
 use super::data::{NetAudit, TraceKind, Training};
+use super::training::accountants;
 use crate::format;
 use crate::terminal::clean;
 use leakscope_core::num::Summary;
@@ -58,6 +59,16 @@ pub fn summary(audit: &NetAudit) -> String {
     if let Some(r) = a.most_dfil.first() {
         line(&mut out, "most exposed", &format!("record {}, label {}", r.record, r.label));
     }
+    if !a.elements.is_empty() {
+        let mut order: Vec<_> = a.elements.iter().collect();
+        order.sort_by(|x, y| y.information.total_cmp(&x.information).then(x.element.cmp(&y.element)));
+        let top: Vec<String> = order
+            .iter()
+            .take(5)
+            .map(|e| format!("{} ({})", e.element, format::number(e.information)))
+            .collect();
+        line(&mut out, "exposed values", &format!("{}: number and mean information", top.join(", ")));
+    }
     if let Some(b) = &a.min_mse {
         line(
             &mut out,
@@ -101,6 +112,7 @@ pub fn training_summary(training: &Training) -> String {
             let text =
                 format!("({}, {})-DP; {}", format::at_most(p.epsilon), format::setting(p.delta), p.statement);
             line(&mut out, "private", &text);
+            line(&mut out, "ε by", &accountants(p));
         }
         None => line(&mut out, "private", "no: no noise was added, nothing is promised"),
     }

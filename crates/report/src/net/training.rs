@@ -1,7 +1,7 @@
 //! The page of a training run, and the parts of it that an audit's page shows too.
 
 use super::chart::{Axes, Line, histogram, lines};
-use super::data::{Accounts, Point, Stopped, Training};
+use super::data::{Accounts, Point, PrivacyFacts, Stopped, Training};
 use super::page::{facts, shell, tile, tiles, warnings};
 use crate::format;
 use crate::html::{Cell, Kind, card, escape, list, numbers, table, words};
@@ -43,9 +43,10 @@ fn verdict(t: &Training) -> String {
     let mut text = String::new();
     match &t.privacy {
         Some(p) => text.push_str(&format!(
-            "<p>The run is <b>({}, {})-differentially private</b> for every record: {}.</p>\n",
+            "<p>The run is <b>({}, {})-differentially private</b> for every record{}: {}.</p>\n",
             format::at_most(p.epsilon),
             format::setting(p.delta),
+            by(p),
             escape(&p.statement)
         )),
         None => {
@@ -184,11 +185,13 @@ pub(super) fn settings(t: &Training) -> String {
         ("sampling", format!("{}, {} records a step", t.sampling, format::setting(t.batch))),
         ("steps", format!("{} of {}", format::count(t.steps), format::count(t.planned_steps))),
         ("seed", t.seed.to_string()),
+        ("precision", t.precision.clone()),
         ("values", normalised(t.data.normalize)),
         ("label", if t.label_secret { "part of the secret" } else { "public" }.to_owned()),
     ];
     if let Some(p) = &t.privacy {
         rows.push(("clipping", format!("{} at C = {}", p.clip_kind, format::setting(p.clip))));
+        rows.push(("ε", accountants(p)));
         rows.push(("noise", format!("σ = {} (standard deviation σC)", format::setting(p.sigma))));
     }
     if let Some(k) = &t.tracking {
@@ -201,6 +204,30 @@ pub(super) fn settings(t: &Training) -> String {
     }
     let statement = t.privacy.as_ref().map(|p| list([&p.statement])).unwrap_or_default();
     card("settings", "How it was trained", &[], "", &format!("{}{statement}", facts(&rows)))
+}
+
+/// Which accountant the stated ε is of.
+pub(super) fn by(p: &PrivacyFacts) -> &'static str {
+    match p.epsilon_pld {
+        Some(pld) if pld.upper <= p.epsilon_rdp => " by privacy loss distributions",
+        _ => " by Rényi accounting",
+    }
+}
+
+/// ε by each accountant, in words.
+pub(super) fn accountants(p: &PrivacyFacts) -> String {
+    let pld = p.epsilon_pld.map_or("privacy loss distributions do not fit into memory".to_owned(), |i| {
+        format!(
+            "{} by privacy loss distributions (certified; the worst case is not below {})",
+            format::at_most(i.upper),
+            format::at_least(i.lower)
+        )
+    });
+    format!(
+        "{pld}; {} by Rényi accounting (order {})",
+        format::at_most(p.epsilon_rdp),
+        format::number(p.rdp_order)
+    )
 }
 
 /// How values were scaled, in words.
