@@ -59,6 +59,7 @@ fn training(epsilon: f64) -> Training {
             epsilon_rdp: 1.2 * epsilon,
             rdp_order: 7.5,
             adjacency: Adjacency::AddRemove,
+            advantage: Some(0.125),
             statement: HOSTILE.into(),
         }),
         label_secret: true,

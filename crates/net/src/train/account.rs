@@ -67,12 +67,16 @@ pub fn account(config: &TrainConfig, steps: u64, records: usize) -> Result<Optio
     if steps == 0 {
         return Ok(Some(RunAccount::nothing(delta)));
     }
-    let adjacency = Adjacency::AddRemove;
-    let (rate, releases) = config.sampling.releases(steps, records);
-    let accountant =
-        Accountant::new(adjacency).with(Mechanism::gaussian(privacy.multiplier(), rate), releases)?;
+    let accountant = accountant(config.sampling, privacy, steps, records)?;
+    let adjacency = accountant.adjacency();
     let rdp = rdp::epsilon(accountant.steps(), adjacency, delta)?;
     Ok(Some(RunAccount { adjacency, delta, pld: accountant.epsilon(delta).ok(), rdp }))
+}
+
+fn accountant(sampling: Sampling, privacy: Privacy, steps: u64, records: usize) -> Result<Accountant> {
+    let (rate, releases) = sampling.releases(steps, records);
+    let mechanism = Mechanism::gaussian(privacy.multiplier(), rate);
+    Ok(Accountant::new(Adjacency::AddRemove).with(mechanism, releases)?)
 }
 
 /// The smallest σ, to four digits, for which `steps` steps cost at most `epsilon` at δ.
@@ -103,6 +107,17 @@ impl<T: Real> Trainer<'_, T> {
     /// What the run so far costs every record; absent for training in the open. See [`account`].
     pub fn account(&self) -> Result<Option<RunAccount>> {
         account(&self.config, self.step, self.data.len())
+    }
+
+    /// Membership advantage of the run so far: the largest difference of true- and false-positive rate of any test
+    /// whether a record took part. Absent for training in the open, and where it is not known to be below 1.
+    pub fn advantage(&self) -> Result<Option<f64>> {
+        let Some(privacy) = self.config.privacy else { return Ok(None) };
+        if self.step == 0 {
+            return Ok(Some(0.0));
+        }
+        let accountant = accountant(self.config.sampling, privacy, self.step, self.data.len())?;
+        Ok(accountant.advantage().ok().map(|a| a.upper).filter(|a| *a < 1.0))
     }
 }
 

@@ -29,6 +29,8 @@ pub struct NetAudit {
     pub seed: u64,
     /// Records measured.
     pub measured: u64,
+    /// Mean squared distance of a value from its mean over the measured records: what guessing the mean achieves.
+    pub spread: f64,
     /// Mean loss over the measured records.
     pub loss: f64,
     /// Share of measured records that the network gets right.
@@ -341,6 +343,9 @@ pub struct PrivacyFacts {
     pub rdp_order: f64,
     /// Which two data sets cannot be told apart.
     pub adjacency: Adjacency,
+    /// At most so much larger is the true- than the false-positive rate of any test whether a record took part; absent
+    /// where nothing is known of it.
+    pub advantage: Option<f64>,
     /// What the statement rests on: sampling, and neighbours in words.
     pub statement: String,
 }

@@ -16,6 +16,7 @@ mod page;
 mod picture;
 mod terminal;
 mod training;
+mod verdict;
 
 pub use data::{
     AUDIT_SCHEMA, Accounts, Compared, DataFacts, Element, Histogram, NetAudit, NetworkFacts, Point,

@@ -4,7 +4,8 @@ use super::chart::histogram;
 use super::data::{NetAudit, Record, Score, TraceKind};
 use super::elements::elements;
 use super::picture::{Pictures, Shown};
-use super::training::{normalised, over_training, settings};
+use super::training::{clip_name, normalised, over_training, settings};
+use super::verdict::verdict;
 use crate::chart::patterns;
 use crate::format;
 use crate::html::{Cell, Kind, card, escape, list, numbers, table, words};
@@ -105,55 +106,6 @@ fn meta(a: &NetAudit) -> String {
     )
 }
 
-fn verdict(a: &NetAudit) -> String {
-    let mut text = String::new();
-    let (mut class, mut level) = ("good", "Measured");
-    if let (Some(d), Some(most)) = (&a.dfil, a.most_dfil.first()) {
-        let times = if d.p50 > 0.0 {
-            format!(", ×{} the median", format::number(d.max / d.p50))
-        } else {
-            String::new()
-        };
-        text.push_str(&format!(
-            "<p>One noisy step gives away a dFIL of <b>{}</b> about the most exposed record, number {}{times}.</p>\n",
-            format::number(d.max),
-            most.record
-        ));
-        text.push_str(&match &a.min_mse {
-            Some(bound) => format!(
-                "<p>No unbiased reconstruction of it from that step has a mean squared error per value below \
-                 <b>{}</b>.</p>\n",
-                format::bound(bound)
-            ),
-            None => "<p>Traces are estimates: for bounds on reconstruction, measure them with <b>--trace \
-                     exact</b>.</p>\n"
-                .to_owned(),
-        });
-    }
-    if let Some(p) = a.training.as_ref().and_then(|t| t.privacy.as_ref()) {
-        text.push_str(&format!(
-            "<p>The run that made the model is ({}, {})-differentially private.</p>\n",
-            format::at_most(p.epsilon),
-            format::setting(p.delta)
-        ));
-    }
-    if !a.release.chosen {
-        (class, level) = ("care", "A unit of noise");
-        text.push_str(
-            "<p>The model was trained without noise, so it gives away everything: the numbers are those of one step with \
-             noise of standard deviation 1, to compare records by.</p>\n",
-        );
-    }
-    if text.is_empty() {
-        text.push_str(
-            "<p>Gradients of the records were measured; ask for traces, η or PLIS to see leakage.</p>\n",
-        );
-    }
-    format!(
-        "<section class=\"verdict {class}\" aria-label=\"Verdict\"><p class=\"level\">{level}</p>\n{text}</section>\n"
-    )
-}
-
 fn head_tiles(a: &NetAudit) -> String {
     let mut all = Vec::new();
     let mut add = |s: &Option<Summary>, what: &str| {
@@ -170,7 +122,7 @@ fn head_tiles(a: &NetAudit) -> String {
     add(&a.plis, "norm of PLIS");
     let r = &a.release;
     let clip = r.clip.map_or("nothing is clipped".to_owned(), |c| {
-        format!("{} clip at {}", r.clip_kind, format::setting(c))
+        format!("{} clip at {}", clip_name(&r.clip_kind), format::setting(c))
     });
     all.push(tile(&format::setting(r.sigma), &format!("σ, noise; {clip}")));
     tiles(&all)

@@ -1,7 +1,7 @@
 //! A few lines for the person at the terminal.
 
 use super::data::{NetAudit, TraceKind, Training};
-use super::training::accountants;
+use super::training::{accountants, clip_name};
 use crate::format;
 use crate::terminal::clean;
 use leakscope_core::num::Summary;
@@ -35,7 +35,7 @@ pub fn summary(audit: &NetAudit) -> String {
         &format!("{} of {} measured", format::count(a.measured), format::count(a.data.records)),
     );
     let clip = a.release.clip.map_or("no clipping".to_owned(), |c| {
-        format!("{} clip at {}", a.release.clip_kind, format::setting(c))
+        format!("{} clip at {}", clip_name(&a.release.clip_kind), format::setting(c))
     });
     let unit = if a.release.chosen { "" } else { " (a unit: none was chosen)" };
     line(&mut out, "release", &format!("{clip}, σ = {}{unit}", format::setting(a.release.sigma)));
@@ -112,7 +112,7 @@ pub fn training_summary(training: &Training) -> String {
             let text =
                 format!("({}, {})-DP; {}", format::at_most(p.epsilon), format::setting(p.delta), p.statement);
             line(&mut out, "private", &text);
-            line(&mut out, "ε by", &accountants(p));
+            line(&mut out, "accounts", &accountants(p));
         }
         None => line(&mut out, "private", "no: no noise was added, nothing is promised"),
     }

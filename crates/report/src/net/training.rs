@@ -43,9 +43,10 @@ fn verdict(t: &Training) -> String {
     let mut text = String::new();
     match &t.privacy {
         Some(p) => text.push_str(&format!(
-            "<p>The run is <b>({}, {})-differentially private</b> for every record{}: {}.</p>\n",
+            "<p>The run is <b>({}, {})-differentially private</b> for every record{}.</p>\n<p>{}: {}.</p>\n",
             format::at_most(p.epsilon),
             format::setting(p.delta),
+            in_words(p),
             by(p),
             escape(&p.statement)
         )),
@@ -85,9 +86,15 @@ fn verdict(t: &Training) -> String {
 fn run_tiles(t: &Training) -> String {
     let last = t.history.last();
     let mut all = Vec::new();
-    if let Some(a) = last.and_then(|p| p.accuracy) {
-        let on = if t.accuracy_on == "test" { "test records" } else { "training records" };
-        all.push(tile(&format::share(a), &format!("of {on} right")));
+    match last.map(|p| (p.accuracy, p.loss)) {
+        Some((Some(a), _)) => {
+            let on = if t.accuracy_on == "test" { "test records" } else { "training records" };
+            all.push(tile(&format::share(a), &format!("of {on} right")));
+        }
+        Some((None, Some(loss))) => {
+            all.push(tile(&format::number(loss), "mean loss of the last records drawn"))
+        }
+        _ => {}
     }
     if let Some(p) = &t.privacy {
         all.push(tile(&format::at_most(p.epsilon), &format!("ε at δ = {}", format::setting(p.delta))));
@@ -190,8 +197,7 @@ pub(super) fn settings(t: &Training) -> String {
         ("label", if t.label_secret { "part of the secret" } else { "public" }.to_owned()),
     ];
     if let Some(p) = &t.privacy {
-        rows.push(("clipping", format!("{} at C = {}", p.clip_kind, format::setting(p.clip))));
-        rows.push(("ε", accountants(p)));
+        rows.push(("clipping", format!("{} at C = {}", clip_name(&p.clip_kind), format::setting(p.clip))));
         rows.push(("noise", format!("σ = {} (standard deviation σC)", format::setting(p.sigma))));
     }
     if let Some(k) = &t.tracking {
@@ -202,16 +208,27 @@ pub(super) fn settings(t: &Training) -> String {
         };
         rows.push(("accounts", format!("{which}, {} probes", k.probes)));
     }
-    let statement = t.privacy.as_ref().map(|p| list([&p.statement])).unwrap_or_default();
+    let statement = t.privacy.as_ref().map(|p| list([&accountants(p), &p.statement])).unwrap_or_default();
     card("settings", "How it was trained", &[], "", &format!("{}{statement}", facts(&rows)))
 }
 
 /// Which accountant the stated ε is of.
 pub(super) fn by(p: &PrivacyFacts) -> &'static str {
     match p.epsilon_pld {
-        Some(pld) if pld.upper <= p.epsilon_rdp => " by privacy loss distributions",
-        _ => " by Rényi accounting",
+        Some(pld) if pld.upper <= p.epsilon_rdp => "ε is certified by privacy loss distributions",
+        _ => "ε is by Rényi accounting",
     }
+}
+
+/// What the run promises, for somebody who does not think in ε.
+fn in_words(p: &PrivacyFacts) -> String {
+    p.advantage.map_or(String::new(), |a| {
+        format!(
+            ": whoever knows all else and must say whether a record took part, at even odds, is right at most <b>{}</b> of \
+             the time",
+            format::share(0.5 + 0.5 * a)
+        )
+    })
 }
 
 /// ε by each accountant, in words.
@@ -224,10 +241,18 @@ pub(super) fn accountants(p: &PrivacyFacts) -> String {
         )
     });
     format!(
-        "{pld}; {} by Rényi accounting (order {})",
+        "ε is {pld}; {} by Rényi accounting (order {})",
         format::at_most(p.epsilon_rdp),
         format::number(p.rdp_order)
     )
+}
+
+/// A clip in words.
+pub(super) fn clip_name(kind: &str) -> &str {
+    match kind {
+        "gelu" => "smooth (GELU)",
+        other => other,
+    }
 }
 
 /// How values were scaled, in words.

@@ -1,6 +1,6 @@
 //! A run that has ended: its files and its page.
 
-use super::data::label;
+use super::data::{label, short_label};
 use super::model::{NETWORK, TRAINING, WEIGHTS, facts};
 use super::run::{Ended, Plan};
 use super::{Precision, clip_facts, print};
@@ -85,6 +85,7 @@ fn training<T: Real>(
                 epsilon_rdp: account.rdp.epsilon,
                 rdp_order: account.rdp.alpha,
                 adjacency: account.adjacency,
+                advantage: run.advantage()?,
                 statement: config.sampling.statement().to_owned(),
             })
         }
@@ -196,7 +197,7 @@ fn accounts<T: Real>(ended: &Ended<'_, T>, data: &Data<T>, budgets: &[RecordBudg
     let most = order
         .into_iter()
         .take(MOST)
-        .map(|i| (i as u64, label(data, i), budgets[i].dfil, epsilon[i]))
+        .map(|i| (i as u64, short_label(data, i), budgets[i].dfil, epsilon[i]))
         .collect();
     Ok(Accounts {
         dfil: summary(&dfil),

@@ -3,7 +3,7 @@
 use super::account::summary;
 use super::audit::{Leak, What};
 use super::clip_facts;
-use super::data::{Source, label};
+use super::data::{Source, label, short_label};
 use super::elements::Elements;
 use super::model::Model;
 use crate::Result;
@@ -106,7 +106,7 @@ fn ranked<T: Real>(
             let other = found.other.as_ref().filter(|_| trained_on).and_then(|o| o.leaks.get(i));
             Record {
                 record: r.record as u64,
-                label: label(data, r.record),
+                label: short_label(data, r.record),
                 right: r.right,
                 loss: r.loss,
                 gradient_norm: r.gradient_norm,
@@ -128,6 +128,21 @@ fn accuracy<T: Real>(net: &Network<T>, leaks: &[Leak]) -> Option<f64> {
             Some(right as f64 / leaks.len().max(1) as f64)
         }
     }
+}
+
+/// Mean over values of their variance over the measured records.
+fn spread<T: Real>(data: &Data<T>, leaks: &[Leak]) -> f64 {
+    let (n, d) = (leaks.len().max(1) as f64, data.input().len());
+    let (mut sum, mut square) = (vec![0.0; d], 0.0);
+    for l in leaks {
+        for (s, v) in sum.iter_mut().zip(data.record(l.released.record)) {
+            let v = v.to_f64();
+            *s += v;
+            square += v * v;
+        }
+    }
+    let means: f64 = sum.iter().map(|s| (s / n).powi(2)).sum();
+    ((square / n - means) / d as f64).max(0.0)
 }
 
 /// The audit's data.
@@ -163,6 +178,7 @@ pub(super) fn audit<T: Real>(f: &Found<'_, T>, elements: &Elements) -> NetAudit 
         },
         seed: f.seed,
         measured: f.leaks.len() as u64,
+        spread: spread(f.data, &f.leaks),
         loss: f.leaks.iter().map(|l| l.released.loss).sum::<f64>() / f.leaks.len().max(1) as f64,
         accuracy: accuracy(&f.model.net, &f.leaks),
         gradient_norm: summary(&values(&f.leaks, gradient_norm)),

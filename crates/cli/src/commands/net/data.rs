@@ -313,6 +313,14 @@ fn from_npz<T: Real>(path: &Path, how: Reading<'_>) -> Result<Arrays<T>> {
     Ok((get(x)?, has(y).then(|| get(y)).transpose()?))
 }
 
+/// A label for people: the class, or the value to four digits.
+pub(super) fn short_label<T: Real>(data: &Data<T>, record: usize) -> String {
+    match data.label(record) {
+        [one] if one.to_f64().fract() != 0.0 => leakscope_report::format::number(one.to_f64()),
+        _ => label(data, record),
+    }
+}
+
 /// A label in words: the class, or the value.
 pub(super) fn label<T: Real>(data: &Data<T>, record: usize) -> String {
     match data.label(record) {
