@@ -213,6 +213,15 @@ fn the_page_shows_records_maps_and_points_from_elsewhere() {
     assert!(!fs::read_to_string(out.join("report.html")).unwrap().contains("<img "));
     assert!(!out.join("scores.parquet").is_file(), "a table of an earlier audit is left");
 
+    // two halves as regions: a map has two shades; a file of another size is refused
+    let halves = data.path().join("halves");
+    let regions: Vec<u8> = (0..SIDE * SIDE).map(|i| u8::from(i % SIDE >= SIDE / 2)).collect();
+    fs::write(&halves, idx(&[SIDE, SIDE], &regions)).unwrap();
+    answered(&[&base[..], &["--superpixels", text(&halves), "--out", text(&out)]].concat());
+    fs::write(&halves, idx(&[SIDE, 2], &regions[..2 * SIDE])).unwrap();
+    let said = refused(&[&base[..], &["--superpixels", text(&halves)]].concat());
+    assert!(said.contains("it has shape [8, 2], expected [8, 8]"), "{said}");
+
     let wrong = data.path().join("wrong-labels");
     fs::write(&wrong, idx(&[30], &(1..=30).map(|i| (i % 3) as u8).collect::<Vec<u8>>())).unwrap();
     let images = data.path().join("t10k-images-idx3-ubyte");

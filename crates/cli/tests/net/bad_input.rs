@@ -43,6 +43,7 @@ fn bad_input_is_explained() {
         (&["--momentum", "1"], "--momentum"),
         (&["--freeze", "9"], "there is no layer 9"),
         (&["--pretrain", "nowhere.safetensors"], "nowhere.safetensors"),
+        (&["--freeze-smallest", "0.5"], "--pretrain"),
         (&["--normalize", "1"], "MEAN,SD"),
         (&["--resume"], "--resume"),
         (&["--limit", "0"], "--limit"),

@@ -264,6 +264,22 @@ fn empty_batches_shuffling_adam_frozen_layers_and_given_weights() {
     assert!(t["privacy"]["statement"].as_str().unwrap().contains("no amplification"));
     assert!(t["network"]["trained"].as_u64() < t["network"]["parameters"].as_u64());
     let read = |dir: &Path| Tensors::from_bytes(&fs::read(dir.join("model.safetensors")).unwrap()).unwrap();
+    // nine tenths of the weights, the smallest, stay; an audit of the model knows it
+    let c = data.path().join("c");
+    let more =
+        [text(&c), "--pretrain", text(&weights), "--freeze-smallest", "0.9", "--sigma", "1", "--steps", "3"];
+    answered(&[&base[..], &more, &["--batch", "8"]].concat());
+    let audited = answered(&["audit", "--model", text(&c), "--data", shown, "--trace", "skip", "--json"]);
+    let audited: Value = serde_json::from_slice(&audited.stdout).unwrap();
+    let (all, trained) = (&audited["network"]["parameters"], &audited["network"]["trained"]);
+    assert_eq!(trained.as_f64().unwrap(), (0.1 * all.as_f64().unwrap()).round());
+    let (old, new) = (read(&a), read(&c));
+    let mut moved = 0;
+    for name in old.names() {
+        let (x, y) = (old.get::<f32>(name).unwrap().1, new.get::<f32>(name).unwrap().1);
+        moved += x.iter().zip(&y).filter(|(x, y)| x != y).count();
+    }
+    assert_eq!(moved as u64, trained.as_u64().unwrap());
     let (before, after) = (read(&a), read(&b));
     for name in before.names() {
         let same = before.get::<f32>(name).unwrap() == after.get::<f32>(name).unwrap();

@@ -273,6 +273,9 @@ pub struct ScoredBy {
     pub points: Summary,
     /// Share of points above the 99th percentile of the training records.
     pub above_training_p99: f64,
+    /// How often a point has more than a training record, over all pairs (ties count half): ½ where the two are alike, 1
+    /// where every point stands out.
+    pub exceeds_training: f64,
 }
 
 /// A training run.

@@ -14,6 +14,7 @@ mod data;
 mod elements;
 mod page;
 mod picture;
+mod score;
 mod terminal;
 mod training;
 mod verdict;

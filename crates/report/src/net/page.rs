@@ -1,9 +1,10 @@
 //! The page of an audit of a network.
 
 use super::chart::histogram;
-use super::data::{NetAudit, Record, Score, TraceKind};
+use super::data::{NetAudit, Record, TraceKind};
 use super::elements::elements;
 use super::picture::{Pictures, Shown};
+use super::score::score;
 use super::training::{clip_name, normalised, over_training, settings};
 use super::verdict::verdict;
 use crate::chart::patterns;
@@ -200,7 +201,7 @@ fn figure(r: &Record, shown: Option<&Shown>) -> String {
     )
 }
 
-fn gallery(heading: &str, records: &[Record], pictures: &BTreeMap<u64, Shown>) -> String {
+pub(super) fn gallery(heading: &str, records: &[Record], pictures: &BTreeMap<u64, Shown>) -> String {
     if records.is_empty() {
         return String::new();
     }
@@ -274,55 +275,6 @@ fn maps(a: &NetAudit, pictures: &Pictures) -> String {
          moves with each pixel. Dark is most; each map has its own scale, the norm tells maps apart.{versus}"
     );
     card("plis", "Where in the record", &[Kind::Measured], &lead, &rows)
-}
-
-fn score(s: &Score, pictures: &Pictures) -> String {
-    let label =
-        if s.labelled { "" } else { " They have no labels, so the network’s own answer stands in." };
-    let lead = format!(
-        "What {} from {} would give away, had they been trained on. Where more than 1% lie above the training records’ \
-         99th percentile, points are unlike them. The clip hides how long a gradient is, so gradient norms tell most.\
-         {label}",
-        format::counted(s.n, "point"),
-        escape(&s.files.join(", "))
-    );
-    let rows: Vec<Vec<Cell>> =
-        s.by.iter()
-            .map(|by| {
-                let name = match by.measure.as_str() {
-                    "gradient_norm" => "gradient norm",
-                    "dfil" => "dFIL",
-                    "eta" => "η",
-                    "plis" => "norm of PLIS",
-                    other => other,
-                };
-                vec![
-                    Cell::name(name),
-                    Cell::number(by.training.p50),
-                    Cell::number(by.training.p99),
-                    Cell::number(by.points.p50),
-                    Cell::number(by.points.max),
-                    Cell::sorted(format::share(by.above_training_p99), by.above_training_p99),
-                ]
-            })
-            .collect();
-    let heads = [
-        words("measure"),
-        numbers("training median"),
-        numbers("training 99%"),
-        numbers("points median"),
-        numbers("points largest"),
-        numbers("above"),
-    ];
-    let chart = s.histogram.as_ref().map_or(String::new(), |h| {
-        histogram(h, "gradient norm: points as bars, training records as a line", Some(&s.counts))
-    });
-    let body = format!(
-        "<div class=\"split\"><div>{chart}</div><div>{}</div></div>{}",
-        table("wrap", "Points against training records", &heads, &rows),
-        gallery("Most unlike the training records", &s.most, &pictures.scored)
-    );
-    card("score", "Points outside the training set", &[Kind::Measured], &lead, &body)
 }
 
 fn rests_on(a: &NetAudit) -> String {

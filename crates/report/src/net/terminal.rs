@@ -77,11 +77,14 @@ pub fn summary(audit: &NetAudit) -> String {
         );
     }
     if let Some(s) = &a.score {
-        let above = s.by.first().map_or(0.0, |by| by.above_training_p99);
+        let (above, pairs) =
+            s.by.first().map_or((0.0, 0.0), |by| (by.above_training_p99, by.exceeds_training));
         let text = format!(
-            "{}: {} have longer gradients than 99% of the training records",
+            "{}: {} have longer gradients than 99% of the training records, one has a longer than a training record in {} \
+             of pairs (alike: 50%)",
             format::counted(s.n, "point"),
-            format::share(above)
+            format::share(above),
+            format::share(pairs)
         );
         line(&mut out, "scored", &text);
     }

@@ -5,12 +5,20 @@ use crate::format;
 
 /// The verdict: how well the most exposed record is hidden by the noise of one step, against guessing the mean.
 pub(super) fn verdict(a: &NetAudit) -> String {
+    let open = a.training.as_ref().is_some_and(|t| t.privacy.is_none());
     let (class, level, text) = match hidden(a) {
         _ if !a.release.chosen => (
             "care",
             "A unit of noise",
             "<p>The model was trained without noise, so it gives away everything: the numbers are those of one step with \
              noise of standard deviation 1, to compare records by.</p>\n"
+                .to_owned(),
+        ),
+        _ if open => (
+            "care",
+            "Trained in the open",
+            "<p>The model was trained without noise, so nothing is promised to its records: the numbers are what one step \
+             with the chosen noise would tell.</p>\n"
                 .to_owned(),
         ),
         Some(h) if h >= 1.0 => ("good", "One step hides every record", String::new()),
@@ -21,7 +29,7 @@ pub(super) fn verdict(a: &NetAudit) -> String {
     let mut text = text;
     if let (Some(d), Some(most)) = (&a.dfil, a.most_dfil.first()) {
         let times = if d.p50 > 0.0 {
-            format!(", ×{} the median", format::number(d.max / d.p50))
+            format!(", {} times the median", format::number(d.max / d.p50))
         } else {
             String::new()
         };

@@ -215,6 +215,14 @@ fn compared<T: Real>(o: &Other<T>) -> Compared {
     }
 }
 
+/// The share of pairs in which the point has more than the training record; ties count half.
+fn exceeds(mut training: Vec<f64>, points: &[f64]) -> f64 {
+    training.sort_by(f64::total_cmp);
+    let below = |p: &f64| training.partition_point(|t| t < p) + training.partition_point(|t| t <= p);
+    let pairs = (2 * training.len() * points.len()).max(1);
+    points.iter().map(below).sum::<usize>() as f64 / pairs as f64
+}
+
 fn score<T: Real>(f: &Found<'_, T>, s: &Scored<T>) -> Score {
     let each: [(&str, Number); 4] =
         [("gradient_norm", gradient_norm), ("dfil", dfil), ("eta", eta), ("plis", plis)];
@@ -222,7 +230,8 @@ fn score<T: Real>(f: &Found<'_, T>, s: &Scored<T>) -> Score {
         let (training, points) = (summarised(&f.leaks, of)?, summarised(&s.leaks, of)?);
         let above = s.leaks.iter().filter_map(of).filter(|v| *v > training.p99).count();
         let above_training_p99 = above as f64 / s.leaks.len().max(1) as f64;
-        Some(ScoredBy { measure: name.to_owned(), training, points, above_training_p99 })
+        let exceeds_training = exceeds(values(&f.leaks, of), &values(&s.leaks, of));
+        Some(ScoredBy { measure: name.to_owned(), training, points, above_training_p99, exceeds_training })
     });
     let histogram = Histogram::of(&values(&f.leaks, gradient_norm));
     Score {

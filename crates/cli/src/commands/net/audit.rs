@@ -1,7 +1,7 @@
 //! `leakscope net audit`: what one gradient step of a trained network gives away about every record.
 
 use super::assemble::{self, Found, Other, Scored};
-use super::data::{Part, Reading, Source};
+use super::data::{Part, Reading, Source, one_array};
 use super::elements::Elements;
 use super::model::{Model, trained_precision};
 use super::watch::Watch;
@@ -15,7 +15,7 @@ use leakscope_net::{
     random::{Generator, Purpose},
 };
 use leakscope_report::net::{self as page, PrivacyFacts};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Measure what one gradient step of a trained network gives away about every record.
@@ -46,6 +46,9 @@ pub(crate) struct Args {
     /// Draw PLIS over squares of so many pixels instead of every pixel
     #[arg(long, value_name = "PIXELS", requires = "plis")]
     grid: Option<usize>,
+    /// Draw PLIS over regions: an idx file (or an npz file with one array) of height × width region numbers
+    #[arg(long, value_name = "FILE", requires = "plis", conflicts_with = "grid")]
+    superpixels: Option<PathBuf>,
     /// Whether the label is part of the secret [default: as in training, else public]
     #[arg(long, value_enum)]
     label: Option<LabelArg>,
@@ -295,15 +298,33 @@ fn leaks<T: Real>(
 
 /// Groups of pixels of the maps; every pixel on its own without --grid, and none where records are no images.
 fn map_groups<T: Real>(args: &Args, net: &Network<T>) -> Result<Option<Vec<u32>>> {
-    match (args.plis, net.input(), args.grid) {
-        (true, Shape::Image(_), size) => {
+    match (args.plis, net.input(), args.grid, &args.superpixels) {
+        (true, Shape::Image(shape), _, Some(file)) => Ok(Some(regions(file, shape)?)),
+        (true, Shape::Image(_), size, None) => {
             Ok(Some(grid(net.input(), size.unwrap_or(1)).map_err(|e| Failure::flag("--grid", e))?))
         }
-        (true, Shape::Vector(_), Some(_)) => {
+        (true, Shape::Vector(_), Some(_), _) => {
             Err(Failure::flag("--grid", "records are no images: leave it out"))
+        }
+        (true, Shape::Vector(_), _, Some(_)) => {
+            Err(Failure::flag("--superpixels", "records are no images: leave it out"))
         }
         _ => Ok(None),
     }
+}
+
+/// The region of every value of an image, all channels of a pixel together.
+fn regions(file: &Path, [height, width, channels]: [usize; 3]) -> Result<Vec<u32>> {
+    let bad = |reason: String| Failure::flag("--superpixels", format!("{}: {reason}", file.display()));
+    let array = one_array(file).map_err(|e| Failure::flag("--superpixels", e))?;
+    if array.shape != [height, width] {
+        return Err(bad(format!("it has shape {:?}, expected [{height}, {width}]", array.shape)));
+    }
+    let most = height * width * channels;
+    if let Some(v) = array.values.iter().find(|v| !(v.fract() == 0.0 && (0.0..most as f64).contains(*v))) {
+        return Err(bad(format!("a region is {v}: expected whole numbers from 0, below {most}")));
+    }
+    Ok(array.values.iter().flat_map(|&v| std::iter::repeat_n(v as u32, channels)).collect())
 }
 
 /// Points to score; without labels the network's own answers stand in.

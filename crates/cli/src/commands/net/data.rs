@@ -313,6 +313,23 @@ fn from_npz<T: Real>(path: &Path, how: Reading<'_>) -> Result<Arrays<T>> {
     Ok((get(x)?, has(y).then(|| get(y)).transpose()?))
 }
 
+/// The array of an idx file, or of an npz file that has one.
+pub(super) fn one_array(path: &Path) -> Result<Array<f64>> {
+    if !has_extension(path, "npz") {
+        return idx::read(path, None);
+    }
+    let file = Npz::open(path)?;
+    let names: Vec<&str> = file.names().collect();
+    match names[..] {
+        [name] => file.array(name, None).map_err(named(path)),
+        _ => Err(Failure::Message(format!(
+            "{} has the arrays {}: expected one",
+            path.display(),
+            names.join(", ")
+        ))),
+    }
+}
+
 /// A label for people: the class, or the value to four digits.
 pub(super) fn short_label<T: Real>(data: &Data<T>, record: usize) -> String {
     match data.label(record) {

@@ -123,6 +123,22 @@ pub(super) fn freeze(spec: &mut NetSpec, layers: &[usize]) -> Result<()> {
     Ok(())
 }
 
+/// Freezes the given share of the trained parameters, the smallest in size.
+pub(super) fn freeze_smallest<T: Real>(net: &mut Network<T>, share: f64) -> Result<()> {
+    if !(0.0..1.0).contains(&share) {
+        let message = format!("{share}: expected at least 0, below 1");
+        return Err(Failure::flag("--freeze-smallest", message));
+    }
+    let size = |i: &usize| net.parameters()[*i].to_f64().abs();
+    let trained = net.trained();
+    let mut order: Vec<usize> = (0..trained.len()).filter(|&i| trained[i]).collect();
+    order.sort_by(|a, b| size(a).total_cmp(&size(b)).then(a.cmp(b)));
+    let mut frozen = vec![false; net.parameter_count()];
+    let smallest = (share * order.len() as f64).round() as usize;
+    order.iter().take(smallest.min(order.len().saturating_sub(1))).for_each(|&i| frozen[i] = true);
+    Ok(net.freeze(&frozen)?)
+}
+
 /// What a network is called on pages: the preset, or the file without its folder.
 pub(super) fn name_of(network: &str) -> String {
     Path::new(network).file_name().map_or_else(|| network.to_owned(), |n| n.to_string_lossy().into_owned())

@@ -67,6 +67,9 @@ pub(crate) struct Args {
     /// Positions of layers (counted from 0) whose parameters stay as they are
     #[arg(long, value_name = "LAYER,…", value_delimiter = ',')]
     freeze: Vec<usize>,
+    /// Train only the largest of the given weights: this share of them, the smallest in size, stays as it is
+    #[arg(long, value_name = "SHARE", requires = "pretrain", allow_negative_numbers = true)]
+    freeze_smallest: Option<f64>,
     /// Start from these weights, taken to be public (safetensors)
     #[arg(long, value_name = "FILE")]
     pretrain: Option<PathBuf>,
@@ -160,6 +163,9 @@ fn run_in<T: Real>(args: &Args) -> Result<ExitCode> {
     let mut net = Network::<T>::new(spec, seed)?;
     if let Some(weights) = &args.pretrain {
         model::load_weights(&mut net, weights)?;
+    }
+    if let Some(share) = args.freeze_smallest {
+        model::freeze_smallest(&mut net, share)?;
     }
     let data = source.take_data(&net)?;
     let test_files = if args.test.is_empty() { test_beside(&args.data) } else { Some(args.test.clone()) };
