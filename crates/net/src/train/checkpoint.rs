@@ -48,15 +48,16 @@ impl<'d, T: Real> Trainer<'d, T> {
             return Err(bad("it holds weights, not a run: load them into a network instead"));
         }
         field("version")?;
+        // before the data, whose values differ in another precision
+        if field("precision")? != T::DTYPE {
+            return Err(Error::OtherRun { what: "precision" });
+        }
         let stored: TrainConfig = serde_json::from_str(field("config")?).map_err(|e| bad(e.to_string()))?;
         if stored != config {
             return Err(Error::OtherRun { what: "configuration" });
         }
         if *field("data")? != fingerprint(data).to_string() {
             return Err(Error::OtherRun { what: "data set" });
-        }
-        if field("precision")? != T::DTYPE {
-            return Err(Error::OtherRun { what: "precision" });
         }
         let mut net = Network::new(NetSpec::from_json(field("network")?)?, 0)?;
         net.load_tensors(&file)?;
