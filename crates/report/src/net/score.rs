@@ -73,8 +73,8 @@ pub(super) fn score(s: &Score, pictures: &Pictures) -> String {
         histogram(h, "gradient norm: points as bars, training records as a line", Some(&s.counts))
     });
     let body = format!(
-        "<div class=\"split\"><div>{chart}</div><div>{}</div></div>{}",
-        table("wrap", "Points against training records", &heads, &rows),
+        "<div class=\"narrow\">{chart}</div>{}{}",
+        table("", "Points against training records", &heads, &rows),
         gallery("Most unlike the training records", &s.most, &pictures.scored)
     );
     card("score", "Points outside the training set", &[Kind::Measured], &lead, &body)

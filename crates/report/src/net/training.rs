@@ -233,18 +233,19 @@ fn in_words(p: &PrivacyFacts) -> String {
 
 /// ε by each accountant, in words.
 pub(super) fn accountants(p: &PrivacyFacts) -> String {
-    let pld = p.epsilon_pld.map_or("privacy loss distributions do not fit into memory".to_owned(), |i| {
-        format!(
-            "{} by privacy loss distributions (certified; the worst case is not below {})",
-            format::at_most(i.upper),
-            format::at_least(i.lower)
-        )
-    });
-    format!(
-        "ε is {pld}; {} by Rényi accounting (order {})",
+    let rdp = format!(
+        "by Rényi accounting it is {} (order {})",
         format::at_most(p.epsilon_rdp),
         format::number(p.rdp_order)
-    )
+    );
+    match p.epsilon_pld {
+        Some(i) => format!(
+            "by privacy loss distributions ε is {} (certified; the worst case is not below {}), {rdp}",
+            format::at_most(i.upper),
+            format::at_least(i.lower)
+        ),
+        None => format!("the noise is too small for privacy loss distributions; {rdp}"),
+    }
 }
 
 /// A clip in words.

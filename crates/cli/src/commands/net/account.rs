@@ -182,16 +182,22 @@ pub(super) fn summary(values: &[f64]) -> Summary {
     all.summary()
 }
 
-/// Each record's own ε at the run's δ.
-fn own_epsilon(b: &RecordBudget, delta: f64) -> Result<f64> {
-    Ok(if b.renyi.iter().all(|r| *r == 0.0) { 0.0 } else { renyi::epsilon(&b.renyi, delta)?.0 })
+/// Each record's own ε at the run's δ; what the run promises to all holds for it too.
+fn own_epsilon(b: &RecordBudget, delta: f64, of_run: f64) -> Result<f64> {
+    let own = if b.renyi.iter().all(|r| *r == 0.0) { 0.0 } else { renyi::epsilon(&b.renyi, delta)?.0 };
+    Ok(own.min(of_run))
+}
+
+/// ε of the run, for every record.
+fn epsilon_of_run<T: Real>(ended: &Ended<'_, T>) -> Result<f64> {
+    Ok(ended.run.account()?.map_or(f64::INFINITY, |a| a.epsilon()))
 }
 
 fn accounts<T: Real>(ended: &Ended<'_, T>, data: &Data<T>, budgets: &[RecordBudget]) -> Result<Accounts> {
-    let (d, delta) = (dimension(ended), ended.run.config().delta);
+    let (d, delta, of_run) = (dimension(ended), ended.run.config().delta, epsilon_of_run(ended)?);
     let dfil: Vec<f64> = budgets.iter().map(|b| b.dfil.value).collect();
     let published: Vec<f64> = budgets.iter().map(|b| b.published.value / d).collect();
-    let epsilon: Vec<f64> = budgets.iter().map(|b| own_epsilon(b, delta)).collect::<Result<_>>()?;
+    let epsilon: Vec<f64> = budgets.iter().map(|b| own_epsilon(b, delta, of_run)).collect::<Result<_>>()?;
     let mut order: Vec<usize> = (0..budgets.len()).collect();
     order.sort_by(|&a, &b| dfil[b].total_cmp(&dfil[a]).then(a.cmp(&b)));
     let most = order
@@ -229,7 +235,7 @@ fn records<T: Real>(
     let schema = RecordsSchema { id: "record".into(), texts: vec!["label".into()], numbers };
     let mut writer = folder.table("records", schema)?;
     let mut part = writer.parts().part();
-    let (d, delta) = (dimension(ended), ended.run.config().delta);
+    let (d, delta, of_run) = (dimension(ended), ended.run.config().delta, epsilon_of_run(ended)?);
     for (i, b) in budgets.iter().enumerate() {
         let error = |m: &leakscope_core::claim::Measured| m.standard_error.unwrap_or(f64::NAN);
         let mut row = vec![
@@ -239,7 +245,7 @@ fn records<T: Real>(
             error(&b.dfil),
             b.published.value,
             b.published.value / d,
-            own_epsilon(b, delta)?,
+            own_epsilon(b, delta, of_run)?,
         ];
         row.extend(b.renyi);
         part.push(&i.to_string(), &[&label(data, i)], &row)?;
