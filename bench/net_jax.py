@@ -1,7 +1,7 @@
 """The peer of net.rs: the CNN of Edmunds table B.7 in JAX (f32), clipped gradients and dFIL probes as published
 (per-sample gradients and Jacobian-vector products materialised by vmap). `leakscope-bench net PYTHON` runs it.
 Usage: python net_jax.py [batch]   (needs jax and numpy). Prints, tab-separated: what, records a second by the clock
-(the best of five runs), records per second of processor time.
+(the best of fifteen runs), records per second of processor time.
 """
 import sys
 import time
@@ -53,7 +53,7 @@ y = jnp.arange(batch) % 10
 u = jnp.sign(jnp.array(np.random.randn(batch, 28, 28, 1), jnp.float32))
 for name, f in [("clipped gradients", lambda: gradients(x, y)), ("dFIL probe", lambda: probes(x, y, u))]:
     jax.block_until_ready(f())
-    best, before, runs = float("inf"), time.process_time(), 5
+    best, before, runs = float("inf"), time.process_time(), 15
     for _ in range(runs):
         t = time.perf_counter()
         jax.block_until_ready(f())

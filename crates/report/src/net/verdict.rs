@@ -21,7 +21,7 @@ pub(super) fn verdict(a: &NetAudit) -> String {
              with the chosen noise would tell.</p>\n"
                 .to_owned(),
         ),
-        Some(h) if h >= 1.0 => ("good", "One step hides every record", String::new()),
+        Some(h) if h >= 1.0 => ("good", "One step hides every measured record", String::new()),
         Some(h) if h >= 0.1 => ("care", "One step tells something", String::new()),
         Some(_) => ("bad", "One step gives records away", String::new()),
         None => ("care", "Measured", String::new()),

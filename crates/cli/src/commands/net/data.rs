@@ -131,7 +131,9 @@ impl<T: Real> Source<T> {
             [file] if has_extension(file, "safetensors") => from_tensors(file, how.limit)?,
             [file] if has_extension(file, "npz") => from_npz(file, how)?,
             [images] => (idx::read(images, how.limit)?.array(), None),
-            [images, labels] => (idx::read(images, how.limit)?.array(), Some(idx::read(labels, how.limit)?.array())),
+            [images, labels] => {
+                (idx::read(images, how.limit)?.array(), Some(idx::read(labels, how.limit)?.array()))
+            }
             _ => {
                 let message = "expected a folder, a safetensors or npz file with both, or two idx files (images, labels)";
                 return Err(Failure::flag(how.flag, message));
@@ -316,7 +318,7 @@ fn from_npz<T: Real>(path: &Path, how: Reading<'_>) -> Result<Arrays<T>> {
 /// The array of an idx file, or of an npz file that has one.
 pub(super) fn one_array(path: &Path) -> Result<Array<f64>> {
     if !has_extension(path, "npz") {
-        return idx::read(path, None);
+        return Ok(idx::read(path, None)?.array());
     }
     let file = Npz::open(path)?;
     let names: Vec<&str> = file.names().collect();
