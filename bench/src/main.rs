@@ -5,11 +5,13 @@
 //! cargo run --release -p leakscope-bench -- wide           12,665 × 784 end to end against its three products
 //! cargo run --release -p leakscope-bench -- account        ε and calibration against dp-accounting and riskcal (Python)
 //! cargo run --release -p leakscope-bench -- stream [ROWS]  Parquet × 50 columns: memory, and passes against reading
+//! cargo run --release -p leakscope-bench -- net [PYTHON]   the CNN of Edmunds table B.7 against JAX (pip install jax)
 //! ```
 #![allow(clippy::print_stdout)]
 
 mod account;
 mod glm;
+mod net;
 mod parallel;
 mod stream;
 
@@ -26,7 +28,13 @@ fn main() -> ExitCode {
             let rows = arguments.get(1).map_or(Ok(10_000_000), |text| text.parse());
             rows.map_err(Into::into).and_then(stream::run)
         }
-        _ => Err("usage: leakscope-bench glm|wide|account|stream [ROWS]".into()),
+        Some("net") => net::run(arguments.get(1).map(String::as_str)),
+        // what `net` runs in a process of its own
+        Some("net-memory") => {
+            let hidden: Result<Vec<usize>, _> = arguments[1..].iter().map(|text| text.parse()).collect();
+            hidden.map_err(Into::into).and_then(|hidden| net::memory(&hidden))
+        }
+        _ => Err("usage: leakscope-bench glm|wide|account|stream [ROWS]|net [PYTHON]".into()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -48,4 +56,13 @@ fn best<T>(times: usize, mut run: impl FnMut() -> T) -> (f64, T) {
         last = Some(value);
     }
     (fastest, last.expect("at least one run"))
+}
+
+/// Peak resident memory in MB, as Linux counts it.
+fn peak_memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|l| l.starts_with("VmHWM"));
+    line.and_then(|l| l.split_whitespace().nth(1))
+        .and_then(|kb| kb.parse::<u64>().ok())
+        .map_or(0, |kb| kb >> 10)
 }

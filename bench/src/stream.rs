@@ -1,6 +1,6 @@
 //! Rows that do not fit into memory: a Parquet file of 50 columns, fitted and measured in passes.
 
-use crate::best;
+use crate::{best, peak_memory};
 use arrow_array::{ArrayRef, Float64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
 use leakscope_core::fisher::{Geometry, Records, Release};
@@ -106,15 +106,6 @@ fn report(what: &str, clock: Instant, bare: f64) {
 fn report_each(what: &str, clock: Instant, bare: f64, passes: usize) {
     let seconds = clock.elapsed().as_secs_f64() / passes as f64;
     println!("{what:<30} {seconds:>8.2} s   ×{:.2}", seconds / bare);
-}
-
-/// Peak resident memory in MB, as Linux counts it.
-fn peak_memory() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find(|l| l.starts_with("VmHWM"));
-    line.and_then(|l| l.split_whitespace().nth(1))
-        .and_then(|kb| kb.parse::<u64>().ok())
-        .map_or(0, |kb| kb >> 10)
 }
 
 fn write(path: &Path, rows: usize) -> Done {

@@ -7,8 +7,12 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Tables that a command may leave, by the document that goes with them.
-const TABLES: [(&str, &str); 3] =
-    [("audit.json", "records"), ("audit.json", "scores"), ("balance.json", "weights")];
+const TABLES: [(&str, &str); 4] = [
+    ("audit.json", "records"),
+    ("audit.json", "scores"),
+    ("balance.json", "weights"),
+    ("training.json", "records"),
+];
 
 /// A folder for results. Nothing appears in it under its own name before [`Folder::publish`].
 #[derive(Debug)]
@@ -20,7 +24,7 @@ pub struct Folder {
 /// Files that are complete but not yet published.
 #[derive(Debug, Default)]
 pub struct Pending {
-    texts: Vec<(tempfile::NamedTempFile, PathBuf)>,
+    files: Vec<(tempfile::NamedTempFile, PathBuf)>,
     tables: Vec<RecordsWriter>,
 }
 
@@ -69,16 +73,21 @@ impl Folder {
 
     /// Writes a text file under a temporary name.
     pub fn text(&self, pending: &mut Pending, name: &str, text: &str) -> Result<()> {
+        self.file(pending, name, text.as_bytes())
+    }
+
+    /// Writes a file under a temporary name.
+    pub fn file(&self, pending: &mut Pending, name: &str, bytes: &[u8]) -> Result<()> {
         let target = self.path.join(name);
         let fail = |e: std::io::Error| Failure::Message(format!("cannot write {}: {e}", target.display()));
         let mut file = temporary_file(&self.path).map_err(fail)?;
-        file.write_all(text.as_bytes()).and_then(|()| file.as_file().sync_all()).map_err(fail)?;
-        pending.texts.push((file, target));
+        file.write_all(bytes).and_then(|()| file.as_file().sync_all()).map_err(fail)?;
+        pending.files.push((file, target));
         Ok(())
     }
 
     /// Gives all pending files their names. Tables of an earlier run that this one does not replace (in the other
-    /// format, or of points that were not scored this time) go: a folder holds one audit, and one balance.
+    /// format, or of points that were not scored this time) go: a folder holds one audit, one balance, one run.
     pub fn publish(&self, pending: Pending) -> Result<Vec<PathBuf>> {
         // Whatever can fail comes before the first file is replaced.
         let tables: Vec<CompleteRecords> = pending
@@ -86,7 +95,7 @@ impl Folder {
             .into_iter()
             .map(RecordsWriter::complete)
             .collect::<leakscope_table::Result<_>>()?;
-        let targets = tables.iter().map(CompleteRecords::path).chain(pending.texts.iter().map(|(_, t)| &**t));
+        let targets = tables.iter().map(CompleteRecords::path).chain(pending.files.iter().map(|(_, t)| &**t));
         if let Some(folder) = targets.clone().find(|t| t.is_dir()) {
             let message = format!("{} is a folder: move it away, or choose another --out", folder.display());
             return Err(Failure::Message(message));
@@ -104,7 +113,7 @@ impl Folder {
                 }
             }
         }
-        for (file, target) in pending.texts {
+        for (file, target) in pending.files {
             file.persist(&target)
                 .map_err(|e| Failure::Message(format!("cannot write {}: {}", target.display(), e.error)))?;
         }

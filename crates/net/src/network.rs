@@ -4,7 +4,7 @@ use crate::{
     Activation, LayerSpec, Loss, NetSpec, Real, Shape,
     device::{Buf, Device},
     error::{Error, Result, check, check_finite, check_len},
-    layer::{Affine, BatchNorm, Layer, LayerNorm, Linear, Nonlinear, Pool, Start, Tensor},
+    layer::{Affine, Frozen, Layer, Linear, Nonlinear, Norm, PerPosition, Pool, Start, Tensor},
     random::{Generator, Purpose},
     shape::{Window, product},
     spec::SPEC_VERSION,
@@ -57,6 +57,8 @@ pub struct Network<T> {
     pub(crate) constants: Buf<T>,
     statistics: Vec<Statistics>,
     outputs: usize,
+    /// 0 for every parameter that is frozen on its own, 1 for the others; absent where none is.
+    pub(crate) mask: Option<Buf<T>>,
     /// First node that is trained: the backward pass ends there.
     pub(crate) first: usize,
 }
@@ -112,6 +114,7 @@ impl<T: Real> Network<T> {
             theta: dev.zeros(b.parameters),
             constants: dev.zeros(b.constants),
             statistics: b.statistics,
+            mask: None,
             spec,
             first,
         };
@@ -210,6 +213,50 @@ impl<T: Real> Network<T> {
         self.nodes.iter().flat_map(named).collect()
     }
 
+    /// Freezes single parameters, in the order of [`Network::tensors`], beside those of frozen layers: they take no part
+    /// in the released gradient. What is frozen already stays so. A layer of which only some are frozen keeps its
+    /// gradient as an array per record.
+    pub fn freeze(&mut self, frozen: &[bool]) -> Result<()> {
+        check_len("the mask of frozen parameters", frozen.len(), self.theta.len())?;
+        let before = self.trained();
+        let keep: Vec<bool> =
+            before.iter().zip(frozen).map(|(trained, frozen)| *trained && !frozen).collect();
+        if !keep.contains(&true) {
+            let reason = "every parameter is frozen: nothing would be trained".to_owned();
+            return Err(Error::Format { what: "the mask of frozen parameters", reason });
+        }
+        for node in self.nodes.iter_mut().filter(|n| n.trained) {
+            let ranges: Vec<_> = tensors(node)
+                .into_iter()
+                .map(|t| t.offset..t.offset + t.shape.iter().product::<usize>())
+                .collect();
+            let kept: usize = ranges.iter().map(|r| keep[r.clone()].iter().filter(|k| **k).count()).sum();
+            node.trained = kept > 0;
+            if let (true, Op::Layer(layer)) =
+                (kept > 0 && kept < ranges.iter().map(|r| r.len()).sum(), &mut node.op)
+            {
+                layer.set_masked();
+            }
+        }
+        self.first = self.nodes.iter().position(|n| n.trained).unwrap_or(0);
+        let mut dev = Device::new();
+        // frozen layers keep their ones: only what a trained layer freezes is masked
+        let mask: Vec<T> =
+            before.iter().zip(&keep).map(|(b, k)| if *b && !k { T::ZERO } else { T::ONE }).collect();
+        let mut mask = dev.upload(&mask);
+        if let Some(earlier) = &self.mask {
+            dev.mul(&mut mask, earlier.all());
+        }
+        self.mask = Some(mask);
+        Ok(())
+    }
+
+    /// Which parameters are frozen on their own; absent where none is.
+    pub fn frozen(&self) -> Option<Vec<bool>> {
+        let dev = Device::new();
+        self.mask.as_ref().map(|m| dev.download(m).iter().map(|v| *v == T::ZERO).collect())
+    }
+
     /// Which parameters are trained.
     pub fn trained(&self) -> Vec<bool> {
         let mut trained = vec![false; self.theta.len()];
@@ -218,6 +265,9 @@ impl<T: Real> Network<T> {
                 let len: usize = t.shape.iter().product();
                 trained[t.offset..t.offset + len].fill(true);
             }
+        }
+        if let Some(frozen) = self.frozen() {
+            trained.iter_mut().zip(frozen).for_each(|(t, f)| *t &= !f);
         }
         trained
     }
@@ -291,7 +341,7 @@ impl<T: Real> Builder<T> {
                 }
                 let weight = self.reserve(inputs * outputs);
                 let bias = bias.then(|| self.reserve(outputs));
-                self.push(at, Linear { window: None, inputs, outputs, weight, bias }, !frozen);
+                self.push(at, Linear { window: None, inputs, outputs, weight, bias, masked: false }, !frozen);
                 Ok(Shape::Vector([outputs]))
             }
             LayerSpec::Conv { outputs, kernel, stride, padding, bias, frozen } => {
@@ -302,8 +352,9 @@ impl<T: Real> Builder<T> {
                 }
                 let weight = self.reserve(inputs * outputs);
                 let bias = bias.then(|| self.reserve(outputs));
-                self.push(at, Linear { window: Some(window), inputs, outputs, weight, bias }, !frozen);
-                Ok(Shape::Image([window.out[0], window.out[1], outputs]))
+                let (image, window) = ([window.out[0], window.out[1], outputs], Some(window));
+                self.push(at, Linear { window, inputs, outputs, weight, bias, masked: false }, !frozen);
+                Ok(Shape::Image(image))
             }
             LayerSpec::AveragePool { kernel, stride, padding } => {
                 let window = Window::new(shape, kernel, stride, padding, at, "average-pool")?;
@@ -335,14 +386,15 @@ impl<T: Real> Builder<T> {
                     mean,
                     variance,
                 });
-                self.push(at, BatchNorm { affine, constants: self.constants }, !frozen);
+                let standardise = Frozen { constants: self.constants };
+                self.push(at, Norm { affine, standardise }, !frozen);
                 self.constants += 2 * affine.channels;
                 Ok(shape)
             }
             LayerSpec::LayerNorm { epsilon, frozen } => {
                 check(epsilon > 0.0 && epsilon.is_finite(), "epsilon of a layer norm", epsilon, "positive")?;
                 let affine = self.affine(shape);
-                self.push(at, LayerNorm { affine, epsilon }, !frozen);
+                self.push(at, Norm { affine, standardise: PerPosition { epsilon } }, !frozen);
                 Ok(shape)
             }
             LayerSpec::Flatten => Ok(Shape::Vector([shape.len()])),

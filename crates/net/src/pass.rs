@@ -50,7 +50,7 @@ impl<T: Real> TangentPass<T> {
 
 impl<T: Real> Network<T> {
     fn context<'a>(&'a self, dev: &'a mut Device<T>, records: usize) -> Context<'a, T> {
-        Context { dev, theta: &self.theta, constants: &self.constants, records }
+        Context { dev, theta: &self.theta, constants: &self.constants, mask: self.mask.as_ref(), records }
     }
 
     /// Outputs of a batch, and nothing kept.
@@ -291,6 +291,9 @@ impl<T: Real> Network<T> {
                 let probe = tangent.map_or(0, |(_, p)| p * primal.records + record);
                 layer.materialise(dev, &primal.tapes[i], tan, record, probe, &mut out);
             }
+        }
+        if let Some(mask) = &self.mask {
+            out.iter_mut().zip(dev.download(mask)).for_each(|(o, m)| *o *= m.to_f64());
         }
         out
     }

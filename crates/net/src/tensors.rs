@@ -11,6 +11,8 @@ use std::{io, path::Path};
 
 /// Version of the files of this crate, kept in their metadata.
 pub const FILE_VERSION: u32 = 1;
+/// Before the name of an array: which of its parameters are frozen.
+const FROZEN: &str = "frozen.";
 /// A header longer than this is no header.
 const LONGEST_HEADER: usize = 100 << 20;
 
@@ -57,6 +59,11 @@ impl Tensors {
     /// Names of the arrays.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.arrays.keys().map(String::as_str)
+    }
+
+    /// Type of an array as the format names it, for example `F32`; absent where there is no such array.
+    pub fn dtype(&self, name: &str) -> Option<&str> {
+        self.arrays.get(name).map(|a| a.dtype.as_str())
     }
 
     /// Shape and values of an array, converted from other types where needed (whole numbers too: labels are often
@@ -153,10 +160,15 @@ impl<T: Real> Network<T> {
         let mut out = Tensors::default();
         out.metadata.insert("format".into(), "leakscope-net".into());
         out.metadata.insert("version".into(), FILE_VERSION.to_string());
-        let theta = self.parameters();
+        let (theta, frozen) = (self.parameters(), self.frozen());
         for t in self.tensors() {
             let len: usize = t.shape.iter().product();
             out.insert(&t.name, &t.shape, &theta[t.offset..t.offset + len]);
+            let frozen = frozen.as_ref().map(|f| &f[t.offset..t.offset + len]).filter(|f| f.contains(&true));
+            if let Some(frozen) = frozen {
+                let values: Vec<f32> = frozen.iter().map(|f| f32::from(u8::from(*f))).collect();
+                out.insert(&format!("{FROZEN}{}", t.name), &t.shape, &values);
+            }
         }
         for (position, mean, variance) in self.statistics() {
             out.insert(&format!("layers.{position}.mean"), &[mean.len()], mean);
@@ -165,17 +177,31 @@ impl<T: Real> Network<T> {
         out
     }
 
-    /// Takes weights and statistics from named arrays; all must be there, with the right shapes and finite.
+    /// Takes weights and statistics from named arrays; all must be there, with the right shapes and finite. An array
+    /// `frozen.NAME` beside one freezes, on their own, the parameters at which it is not 0.
     pub fn load_tensors(&mut self, tensors: &Tensors) -> Result<()> {
         let mut theta = vec![T::ZERO; self.parameter_count()];
+        let mut frozen = vec![false; theta.len()];
         for t in self.tensors() {
             let (shape, values) = tensors.get::<T>(&t.name)?;
             if shape != t.shape {
                 return Err(bad(format!("{} has shape {shape:?}, expected {:?}", t.name, t.shape)));
             }
             theta[t.offset..t.offset + values.len()].copy_from_slice(&values);
+            let mask = format!("{FROZEN}{}", t.name);
+            if tensors.names().any(|n| n == mask) {
+                let (shape, values) = tensors.get::<f32>(&mask)?;
+                if shape != t.shape {
+                    return Err(bad(format!("{mask} has shape {shape:?}, expected {:?}", t.shape)));
+                }
+                let here = frozen[t.offset..].iter_mut();
+                here.zip(values).for_each(|(f, v)| *f = v != 0.0);
+            }
         }
         self.set_parameters(&theta)?;
+        if frozen.contains(&true) {
+            self.freeze(&frozen)?;
+        }
         let positions: Vec<usize> = self.statistics().map(|(p, _, _)| p).collect();
         for p in positions {
             let mean = tensors.get::<f64>(&format!("layers.{p}.mean"))?.1;

@@ -57,7 +57,7 @@ fn runs_learn_in_the_open_and_in_private() {
         let after = evaluate(run.network(), &data).unwrap();
         assert!(after.loss < 0.6 * before.loss, "{config:?}: {} to {}", before.loss, after.loss);
         assert!(after.accuracy.unwrap() > 0.93, "{config:?}: {:?}", after.accuracy);
-        assert_eq!(run.epsilon().unwrap().is_some(), config.privacy.is_some());
+        assert_eq!(run.account().unwrap().is_some(), config.privacy.is_some());
     }
 }
 
@@ -65,17 +65,16 @@ fn runs_learn_in_the_open_and_in_private() {
 fn epsilon_grows_with_the_steps_and_starts_at_zero() {
     let data = clouds(300);
     let mut run = Trainer::new(net(1), &data, private()).unwrap();
-    assert_eq!(run.epsilon().unwrap(), Some(0.0));
+    let epsilon = |run: &Trainer<'_, f32>| run.account().unwrap().unwrap().epsilon();
+    assert_eq!(epsilon(&run), 0.0);
     let mut last = 0.0;
     for _ in 0..5 {
         run.step().unwrap();
-        let epsilon = run.epsilon().unwrap().unwrap();
-        assert!(epsilon > last);
-        last = epsilon;
+        assert!(epsilon(&run) > last);
+        last = epsilon(&run);
     }
-    let nu = 1.115_219;
-    let budgets = renyi::ORDERS.map(|a| 5.0 * renyi::sampled_gaussian(0.2, nu, a).unwrap());
-    assert_eq!(last, renyi::epsilon(&budgets, 1e-5).unwrap().0);
+    // dp_accounting 0.6.0 (PLD at 1e-5): five steps at q = 0.2 with noise 1/1.115219 of the longest gradient
+    assert!((4.7240..4.7325).contains(&last), "{last}");
 }
 
 #[test]

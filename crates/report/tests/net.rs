@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use leakscope_core::claim::{Bound, Measured, Theorem};
+use leakscope_core::dp::{Adjacency, Interval};
 use leakscope_core::num::Summary;
 use leakscope_report::net::*;
 
@@ -40,6 +41,7 @@ fn training(epsilon: f64) -> Training {
     Training {
         schema: TRAINING_SCHEMA.into(),
         network: network(),
+        precision: "f32".into(),
         data: data(),
         optimizer: "Adam".into(),
         learning_rate: 0.1,
@@ -53,6 +55,11 @@ fn training(epsilon: f64) -> Training {
             sigma: 2.0,
             delta: 1e-5,
             epsilon,
+            epsilon_pld: Some(Interval { lower: 0.99 * epsilon, upper: epsilon }),
+            epsilon_rdp: 1.2 * epsilon,
+            rdp_order: 7.5,
+            adjacency: Adjacency::AddRemove,
+            advantage: Some(0.125),
             statement: HOSTILE.into(),
         }),
         label_secret: true,
@@ -99,6 +106,7 @@ fn audit() -> NetAudit {
         label_secret: false,
         trace: TraceKind::Exact,
         seed: 1,
+        spread: 0.5,
         measured: 3,
         loss: 0.3,
         accuracy: Some(0.9),
@@ -110,6 +118,7 @@ fn audit() -> NetAudit {
         min_mse: Some(Bound::at_least(3.999_9, Theorem::CramerRaoGradient)),
         dfil_histogram: histogram.clone(),
         eta_histogram: histogram.clone(),
+        elements: Vec::new(),
         most_dfil: vec![record(2)],
         least_dfil: vec![record(1)],
         most_eta: vec![record(2)],
@@ -133,6 +142,7 @@ fn audit() -> NetAudit {
                 training: spread(2.0),
                 points: spread(4.0),
                 above_training_p99: 0.5,
+                exceeds_training: 0.75,
             }],
             counts: histogram.as_ref().unwrap().count(&[0.1, 9.0, 0.0]),
             histogram,

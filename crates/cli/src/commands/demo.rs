@@ -100,7 +100,7 @@ fn refuse_other_patients(file: &Path, table: &str) -> Result<()> {
 }
 
 /// A word as a shell takes it.
-fn quoted(word: &str) -> String {
+pub(super) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./,:".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         word.into()

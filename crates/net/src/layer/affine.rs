@@ -113,6 +113,8 @@ impl Affine {
         let (mut g, mut gb) = (cx.dev.take(cx.records * c), cx.dev.take(cx.records * c));
         cx.dev.sum_rows_product(t, c, d.all(), x.all(), &mut g);
         cx.dev.sum_rows(t, c, d.all(), &mut gb);
+        cx.mask(&mut g, self.gamma, c);
+        cx.mask(&mut gb, self.beta, c);
         add_to(square, cx.dev.dots(c, g.all(), g.all()));
         add_to(square, cx.dev.dots(c, gb.all(), gb.all()));
         tape.gradient = Gradient::Whole(g, Some(gb));
@@ -140,6 +142,8 @@ impl Affine {
             cx.dev.add(&mut gd, extra.all());
             cx.dev.put(extra);
         }
+        cx.mask(&mut gd, self.gamma, c);
+        cx.mask(&mut gbd, self.beta, c);
         for (g, gd) in [(g, &gd), (gb, &gbd)] {
             add_to(cross, cx.dev.dots(c, g.all(), gd.all()));
             add_to(square, cx.dev.dots(c, gd.all(), gd.all()));

@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | dots | T = 1 | `‖δ‖²(‖a‖² + 1)` |
 //! | Gram | 2T² ≤ size of W | `Σ_ts (δ_t·δ_s)(a_t·a_s + 1)` |
-//! | whole | otherwise | of the array itself |
+//! | whole | otherwise, and where single parameters are frozen | of the array itself |
 
 use super::{Context, Direction, Gradient, Layer, Start, Tangent, Tape, Tensor, add_to};
 use crate::{
@@ -29,6 +29,8 @@ pub(crate) struct Linear {
     pub(crate) weight: usize,
     /// Where b starts, if there is one.
     pub(crate) bias: Option<usize>,
+    /// Whether some of its parameters are frozen on their own.
+    pub(crate) masked: bool,
 }
 
 enum Form {
@@ -45,6 +47,7 @@ impl Linear {
     fn form(&self) -> Form {
         let t = self.positions();
         match t {
+            _ if self.masked => Form::Whole,
             1 => Form::Dots,
             _ if 2 * t * t <= self.inputs * self.outputs => Form::Gram,
             _ => Form::Whole,
@@ -98,6 +101,10 @@ impl<T: Real> Layer<T> for Linear {
             start: Start::Constant(0.0),
         });
         std::iter::once(weight).chain(bias).collect()
+    }
+
+    fn set_masked(&mut self) {
+        self.masked = true;
     }
 
     fn footprint(&self) -> usize {
@@ -207,10 +214,12 @@ impl<T: Real> Layer<T> for Linear {
             Form::Whole => {
                 let mut g = cx.dev.take(b * o * k);
                 cx.dev.gemm_batched(Gemm::tn(o, k, t), d.all(), a.all(), &mut g);
+                cx.mask(&mut g, self.weight, o * k);
                 add_to(square, cx.dev.dots(o * k, g.all(), g.all()));
-                let gb = self.bias.map(|_| {
+                let gb = self.bias.map(|bias| {
                     let mut gb = cx.dev.take(b * o);
                     cx.dev.sum_rows(t, o, d.all(), &mut gb);
+                    cx.mask(&mut gb, bias, o);
                     add_to(square, cx.dev.dots(o, gb.all(), gb.all()));
                     gb
                 });
@@ -277,11 +286,13 @@ impl<T: Real> Layer<T> for Linear {
                 if let Some(ad) = ad {
                     cx.dev.gemm_batched(Gemm::tn(o, k, t).adding(), d.all(), ad.all(), &mut gd);
                 }
+                cx.mask(&mut gd, self.weight, o * k);
                 add_to(cross, cx.dev.dots(o * k, g.all(), gd.all()));
                 add_to(square, cx.dev.dots(o * k, gd.all(), gd.all()));
-                let gbd = gb.as_ref().map(|gb| {
+                let gbd = gb.as_ref().zip(self.bias).map(|(gb, bias)| {
                     let mut gbd = cx.dev.take(rows * o);
                     cx.dev.sum_rows(t, o, dd.all(), &mut gbd);
+                    cx.mask(&mut gbd, bias, o);
                     add_to(cross, cx.dev.dots(o, gb.all(), gbd.all()));
                     add_to(square, cx.dev.dots(o, gbd.all(), gbd.all()));
                     gbd

@@ -27,7 +27,7 @@ mod pool;
 pub(crate) use activation::Nonlinear;
 pub(crate) use affine::Affine;
 pub(crate) use linear::Linear;
-pub(crate) use norm::{BatchNorm, LayerNorm};
+pub(crate) use norm::{Frozen, Norm, PerPosition};
 pub(crate) use pool::Pool;
 
 use crate::{
@@ -136,7 +136,18 @@ pub(crate) struct Context<'a, T> {
     pub(crate) theta: &'a Buf<T>,
     /// Frozen statistics of batch norms.
     pub(crate) constants: &'a Buf<T>,
+    /// 0 for every parameter that is frozen on its own, 1 for the others; as long as `theta`.
+    pub(crate) mask: Option<&'a Buf<T>>,
     pub(crate) records: usize,
+}
+
+impl<T: Real> Context<'_, T> {
+    /// Takes frozen parameters out of gradients: rows of the `len` parameters from `at` on.
+    pub(crate) fn mask(&mut self, gradient: &mut Buf<T>, at: usize, len: usize) {
+        if let Some(mask) = self.mask {
+            self.dev.mul(gradient, mask.part(at, len));
+        }
+    }
 }
 
 /// How a tensor of parameters starts.
@@ -162,6 +173,9 @@ pub(crate) trait Layer<T: Real>: std::fmt::Debug + Send + Sync {
     fn tensors(&self) -> Vec<Tensor> {
         Vec::new()
     }
+
+    /// Says that some of its parameters are frozen on their own: its gradient is then an array, in which they are 0.
+    fn set_masked(&mut self) {}
 
     /// Values per record that a pass keeps: sizes the batch.
     fn footprint(&self) -> usize;

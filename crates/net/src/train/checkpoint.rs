@@ -22,6 +22,7 @@ impl<'d, T: Real> Trainer<'d, T> {
             ("format", FORMAT.to_owned()),
             ("version", FILE_VERSION.to_string()),
             ("step", self.step.to_string()),
+            ("precision", T::DTYPE.to_owned()),
             ("config", json(serde_json::to_string(&self.config))?),
             ("network", json(serde_json::to_string(self.network().spec()))?),
             ("data", fingerprint(self.data).to_string()),
@@ -47,6 +48,10 @@ impl<'d, T: Real> Trainer<'d, T> {
             return Err(bad("it holds weights, not a run: load them into a network instead"));
         }
         field("version")?;
+        // before the data, whose values differ in another precision
+        if field("precision")? != T::DTYPE {
+            return Err(Error::OtherRun { what: "precision" });
+        }
         let stored: TrainConfig = serde_json::from_str(field("config")?).map_err(|e| bad(e.to_string()))?;
         if stored != config {
             return Err(Error::OtherRun { what: "configuration" });

@@ -7,11 +7,13 @@
 //! The noise is drawn in double precision (ChaCha20, Box–Muller) and rounded to the type of the parameters. Attacks on
 //! the last bits of floating-point noise (Mironov 2012) are outside the guarantee.
 
+mod account;
 mod checkpoint;
 mod optimizer;
 mod sample;
 mod track;
 
+pub use account::{RunAccount, account, sigma_for};
 pub use optimizer::Optimizer;
 pub use sample::Sampling;
 pub use track::{RecordBudget, Tracking};
@@ -22,7 +24,6 @@ use crate::{
     error::{Error, Result, check},
     leak::{Label, Measure, Plis, Probe, Trace, dimension, measure_with},
     random::{Generator, Purpose},
-    renyi,
 };
 use serde::{Deserialize, Serialize};
 use track::Tracker;
@@ -236,27 +237,5 @@ impl<'d, T: Real> Trainer<'d, T> {
     pub fn dfil(&self) -> Vec<f64> {
         let d = dimension(&self.net, self.config.label) as f64;
         self.tracker.iter().flat_map(|t| t.trace.iter().map(|v| v / d)).collect()
-    }
-
-    /// ε of the run so far for every record, at the run's δ; absent for training in the open.
-    ///
-    /// # Guarantee
-    /// `(ε, δ)`-DP of the sequence of parameters, by Rényi accounting at integer orders with the longest gradient that
-    /// the clip lets through, under the sampling's [`Sampling::statement`]. Adjacency: a record added or removed
-    /// (Poisson), replaced by an empty one (shuffled). An upper bound; the accountants of core are tighter.
-    pub fn epsilon(&self) -> Result<Option<f64>> {
-        let Some(p) = self.config.privacy else { return Ok(None) };
-        let nu = p.clip.longest().unwrap_or(f64::INFINITY) / (p.sigma * p.clip.unit());
-        let mut budgets = [0.0; renyi::ORDERS.len()];
-        for (b, &order) in budgets.iter_mut().zip(&renyi::ORDERS) {
-            *b = match self.config.sampling {
-                Sampling::Poisson { rate } => self.step as f64 * renyi::sampled_gaussian(rate, nu, order)?,
-                Sampling::Shuffle { batch } => {
-                    let epochs = self.step.div_ceil((self.data.len() / batch).max(1) as u64);
-                    epochs as f64 * renyi::sampled_gaussian(1.0, nu, order)?
-                }
-            };
-        }
-        Ok(Some(if self.step == 0 { 0.0 } else { renyi::epsilon(&budgets, self.config.delta)?.0 }))
     }
 }

@@ -46,7 +46,10 @@ impl Sampling {
     /// What a privacy statement must say about it.
     pub fn statement(self) -> &'static str {
         match self {
-            Self::Poisson { .. } => "each step draws every record independently (Poisson sampling)",
+            Self::Poisson { .. } => {
+                "each step draws every record independently (Poisson sampling), and neighbouring data sets differ in one \
+                 record that is there or is not"
+            }
             Self::Shuffle { .. } => {
                 "batches come from a shuffled order: no amplification by sampling is claimed, every record takes part \
                  at most once in an epoch, and neighbouring data sets differ in one record replaced by an empty one"

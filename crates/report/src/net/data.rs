@@ -1,6 +1,7 @@
 //! The data of the two files: `audit.json` of `net audit`, `training.json` of `net train`.
 
 use leakscope_core::claim::{Bound, Measured};
+use leakscope_core::dp::{Adjacency, Interval};
 use leakscope_core::num::Summary;
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +29,8 @@ pub struct NetAudit {
     pub seed: u64,
     /// Records measured.
     pub measured: u64,
+    /// Mean squared distance of a value from its mean over the measured records: what guessing the mean achieves.
+    pub spread: f64,
     /// Mean loss over the measured records.
     pub loss: f64,
     /// Share of measured records that the network gets right.
@@ -49,6 +52,9 @@ pub struct NetAudit {
     pub dfil_histogram: Option<Histogram>,
     /// Histogram of η.
     pub eta_histogram: Option<Histogram>,
+    /// What each value of a record gives away, on average; empty where it was not asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub elements: Vec<Element>,
     /// Records with most dFIL, most first.
     pub most_dfil: Vec<Record>,
     /// Records with least dFIL, least first.
@@ -156,6 +162,17 @@ pub struct Record {
     pub compared_plis: Option<f64>,
 }
 
+/// What one value of a record gives away, on average over the measured records.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Element {
+    /// Its place in a record, counted from 0.
+    pub element: u64,
+    /// Mean of the information about it alone: the diagonal, `η²` of the value.
+    pub information: f64,
+    /// Mean size of PLIS before clipping.
+    pub plis: Option<f64>,
+}
+
 /// A histogram: `counts[i]` values from `edges[i]` to `edges[i + 1]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Histogram {
@@ -256,6 +273,9 @@ pub struct ScoredBy {
     pub points: Summary,
     /// Share of points above the 99th percentile of the training records.
     pub above_training_p99: f64,
+    /// How often a point has more than a training record, over all pairs (ties count half): ½ where the two are alike, 1
+    /// where every point stands out.
+    pub exceeds_training: f64,
 }
 
 /// A training run.
@@ -265,6 +285,8 @@ pub struct Training {
     pub schema: String,
     /// The network.
     pub network: NetworkFacts,
+    /// Numbers it computed with: `f32` or `f64`.
+    pub precision: String,
     /// The records.
     pub data: DataFacts,
     /// The optimiser in words.
@@ -314,9 +336,20 @@ pub struct PrivacyFacts {
     pub sigma: f64,
     /// δ.
     pub delta: f64,
-    /// ε of the run so far.
+    /// ε of the run so far: the smaller of the two below.
     pub epsilon: f64,
-    /// What the statement rests on.
+    /// By privacy loss distributions: the worst case lies inside. Absent where they do not fit into memory.
+    pub epsilon_pld: Option<Interval>,
+    /// By Rényi divergences.
+    pub epsilon_rdp: f64,
+    /// The order of the latter.
+    pub rdp_order: f64,
+    /// Which two data sets cannot be told apart.
+    pub adjacency: Adjacency,
+    /// At most so much larger is the true- than the false-positive rate of any test whether a record took part; absent
+    /// where nothing is known of it.
+    pub advantage: Option<f64>,
+    /// What the statement rests on: sampling, and neighbours in words.
     pub statement: String,
 }
 

@@ -11,14 +11,17 @@
 
 mod chart;
 mod data;
+mod elements;
 mod page;
 mod picture;
+mod score;
 mod terminal;
 mod training;
+mod verdict;
 
 pub use data::{
-    AUDIT_SCHEMA, Accounts, Compared, DataFacts, Histogram, NetAudit, NetworkFacts, Point, PrivacyFacts,
-    Record, Release, Score, ScoredBy, Stopped, TRAINING_SCHEMA, TraceKind, Tracking, Training,
+    AUDIT_SCHEMA, Accounts, Compared, DataFacts, Element, Histogram, NetAudit, NetworkFacts, Point,
+    PrivacyFacts, Record, Release, Score, ScoredBy, Stopped, TRAINING_SCHEMA, TraceKind, Tracking, Training,
 };
 pub use page::page;
 pub use picture::{Picture, Pictures, Shown};

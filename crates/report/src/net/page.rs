@@ -1,9 +1,12 @@
 //! The page of an audit of a network.
 
 use super::chart::histogram;
-use super::data::{NetAudit, Record, Score, TraceKind};
+use super::data::{NetAudit, Record, TraceKind};
+use super::elements::elements;
 use super::picture::{Pictures, Shown};
-use super::training::{normalised, over_training, settings};
+use super::score::score;
+use super::training::{clip_name, normalised, over_training, settings};
+use super::verdict::verdict;
 use crate::chart::patterns;
 use crate::format;
 use crate::html::{Cell, Kind, card, escape, list, numbers, table, words};
@@ -32,6 +35,7 @@ pub fn page(audit: &NetAudit, pictures: &Pictures) -> String {
     }
     body.push_str(&warnings(&notes));
     body.push_str(&who(audit));
+    body.push_str(&elements(audit));
     body.push_str(&extremes(audit, pictures));
     body.push_str(&maps(audit, pictures));
     if let Some(t) = &audit.training {
@@ -103,55 +107,6 @@ fn meta(a: &NetAudit) -> String {
     )
 }
 
-fn verdict(a: &NetAudit) -> String {
-    let mut text = String::new();
-    let (mut class, mut level) = ("good", "Measured");
-    if let (Some(d), Some(most)) = (&a.dfil, a.most_dfil.first()) {
-        let times = if d.p50 > 0.0 {
-            format!(", ×{} the median", format::number(d.max / d.p50))
-        } else {
-            String::new()
-        };
-        text.push_str(&format!(
-            "<p>One noisy step gives away a dFIL of <b>{}</b> about the most exposed record, number {}{times}.</p>\n",
-            format::number(d.max),
-            most.record
-        ));
-        text.push_str(&match &a.min_mse {
-            Some(bound) => format!(
-                "<p>No unbiased reconstruction of it from that step has a mean squared error per value below \
-                 <b>{}</b>.</p>\n",
-                format::bound(bound)
-            ),
-            None => "<p>Traces are estimates: for bounds on reconstruction, measure them with <b>--trace \
-                     exact</b>.</p>\n"
-                .to_owned(),
-        });
-    }
-    if let Some(p) = a.training.as_ref().and_then(|t| t.privacy.as_ref()) {
-        text.push_str(&format!(
-            "<p>The run that made the model is ({}, {})-differentially private.</p>\n",
-            format::at_most(p.epsilon),
-            format::setting(p.delta)
-        ));
-    }
-    if !a.release.chosen {
-        (class, level) = ("care", "A unit of noise");
-        text.push_str(
-            "<p>The model was trained without noise, so it gives away everything: the numbers are those of one step with \
-             noise of standard deviation 1, to compare records by.</p>\n",
-        );
-    }
-    if text.is_empty() {
-        text.push_str(
-            "<p>Gradients of the records were measured; ask for traces, η or PLIS to see leakage.</p>\n",
-        );
-    }
-    format!(
-        "<section class=\"verdict {class}\" aria-label=\"Verdict\"><p class=\"level\">{level}</p>\n{text}</section>\n"
-    )
-}
-
 fn head_tiles(a: &NetAudit) -> String {
     let mut all = Vec::new();
     let mut add = |s: &Option<Summary>, what: &str| {
@@ -168,7 +123,7 @@ fn head_tiles(a: &NetAudit) -> String {
     add(&a.plis, "norm of PLIS");
     let r = &a.release;
     let clip = r.clip.map_or("nothing is clipped".to_owned(), |c| {
-        format!("{} clip at {}", r.clip_kind, format::setting(c))
+        format!("{} clip at {}", clip_name(&r.clip_kind), format::setting(c))
     });
     all.push(tile(&format::setting(r.sigma), &format!("σ, noise; {clip}")));
     tiles(&all)
@@ -246,7 +201,7 @@ fn figure(r: &Record, shown: Option<&Shown>) -> String {
     )
 }
 
-fn gallery(heading: &str, records: &[Record], pictures: &BTreeMap<u64, Shown>) -> String {
+pub(super) fn gallery(heading: &str, records: &[Record], pictures: &BTreeMap<u64, Shown>) -> String {
     if records.is_empty() {
         return String::new();
     }
@@ -320,55 +275,6 @@ fn maps(a: &NetAudit, pictures: &Pictures) -> String {
          moves with each pixel. Dark is most; each map has its own scale, the norm tells maps apart.{versus}"
     );
     card("plis", "Where in the record", &[Kind::Measured], &lead, &rows)
-}
-
-fn score(s: &Score, pictures: &Pictures) -> String {
-    let label =
-        if s.labelled { "" } else { " They have no labels, so the network’s own answer stands in." };
-    let lead = format!(
-        "What {} from {} would give away, had they been trained on. Where more than 1% lie above the training records’ \
-         99th percentile, points are unlike them. The clip hides how long a gradient is, so gradient norms tell most.\
-         {label}",
-        format::counted(s.n, "point"),
-        escape(&s.files.join(", "))
-    );
-    let rows: Vec<Vec<Cell>> =
-        s.by.iter()
-            .map(|by| {
-                let name = match by.measure.as_str() {
-                    "gradient_norm" => "gradient norm",
-                    "dfil" => "dFIL",
-                    "eta" => "η",
-                    "plis" => "norm of PLIS",
-                    other => other,
-                };
-                vec![
-                    Cell::name(name),
-                    Cell::number(by.training.p50),
-                    Cell::number(by.training.p99),
-                    Cell::number(by.points.p50),
-                    Cell::number(by.points.max),
-                    Cell::sorted(format::share(by.above_training_p99), by.above_training_p99),
-                ]
-            })
-            .collect();
-    let heads = [
-        words("measure"),
-        numbers("training median"),
-        numbers("training 99%"),
-        numbers("points median"),
-        numbers("points largest"),
-        numbers("above"),
-    ];
-    let chart = s.histogram.as_ref().map_or(String::new(), |h| {
-        histogram(h, "gradient norm: points as bars, training records as a line", Some(&s.counts))
-    });
-    let body = format!(
-        "<div class=\"split\"><div>{chart}</div><div>{}</div></div>{}",
-        table("wrap", "Points against training records", &heads, &rows),
-        gallery("Most unlike the training records", &s.most, &pictures.scored)
-    );
-    card("score", "Points outside the training set", &[Kind::Measured], &lead, &body)
 }
 
 fn rests_on(a: &NetAudit) -> String {

@@ -1,6 +1,7 @@
 //! A few lines for the person at the terminal.
 
 use super::data::{NetAudit, TraceKind, Training};
+use super::training::{accountants, clip_name};
 use crate::format;
 use crate::terminal::clean;
 use leakscope_core::num::Summary;
@@ -34,7 +35,7 @@ pub fn summary(audit: &NetAudit) -> String {
         &format!("{} of {} measured", format::count(a.measured), format::count(a.data.records)),
     );
     let clip = a.release.clip.map_or("no clipping".to_owned(), |c| {
-        format!("{} clip at {}", a.release.clip_kind, format::setting(c))
+        format!("{} clip at {}", clip_name(&a.release.clip_kind), format::setting(c))
     });
     let unit = if a.release.chosen { "" } else { " (a unit: none was chosen)" };
     line(&mut out, "release", &format!("{clip}, σ = {}{unit}", format::setting(a.release.sigma)));
@@ -58,6 +59,16 @@ pub fn summary(audit: &NetAudit) -> String {
     if let Some(r) = a.most_dfil.first() {
         line(&mut out, "most exposed", &format!("record {}, label {}", r.record, r.label));
     }
+    if !a.elements.is_empty() {
+        let mut order: Vec<_> = a.elements.iter().collect();
+        order.sort_by(|x, y| y.information.total_cmp(&x.information).then(x.element.cmp(&y.element)));
+        let top: Vec<String> = order
+            .iter()
+            .take(5)
+            .map(|e| format!("{} ({})", e.element, format::number(e.information)))
+            .collect();
+        line(&mut out, "exposed values", &format!("{}: number and mean information", top.join(", ")));
+    }
     if let Some(b) = &a.min_mse {
         line(
             &mut out,
@@ -66,11 +77,14 @@ pub fn summary(audit: &NetAudit) -> String {
         );
     }
     if let Some(s) = &a.score {
-        let above = s.by.first().map_or(0.0, |by| by.above_training_p99);
+        let (above, pairs) =
+            s.by.first().map_or((0.0, 0.0), |by| (by.above_training_p99, by.exceeds_training));
         let text = format!(
-            "{}: {} have longer gradients than 99% of the training records",
+            "{}: {} have longer gradients than 99% of the training records, one has a longer than a training record in {} \
+             of pairs (alike: 50%)",
             format::counted(s.n, "point"),
-            format::share(above)
+            format::share(above),
+            format::share(pairs)
         );
         line(&mut out, "scored", &text);
     }
@@ -101,6 +115,7 @@ pub fn training_summary(training: &Training) -> String {
             let text =
                 format!("({}, {})-DP; {}", format::at_most(p.epsilon), format::setting(p.delta), p.statement);
             line(&mut out, "private", &text);
+            line(&mut out, "accounts", &accountants(p));
         }
         None => line(&mut out, "private", "no: no noise was added, nothing is promised"),
     }

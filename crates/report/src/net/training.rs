@@ -1,7 +1,7 @@
 //! The page of a training run, and the parts of it that an audit's page shows too.
 
 use super::chart::{Axes, Line, histogram, lines};
-use super::data::{Accounts, Point, Stopped, Training};
+use super::data::{Accounts, Point, PrivacyFacts, Stopped, Training};
 use super::page::{facts, shell, tile, tiles, warnings};
 use crate::format;
 use crate::html::{Cell, Kind, card, escape, list, numbers, table, words};
@@ -43,9 +43,11 @@ fn verdict(t: &Training) -> String {
     let mut text = String::new();
     match &t.privacy {
         Some(p) => text.push_str(&format!(
-            "<p>The run is <b>({}, {})-differentially private</b> for every record: {}.</p>\n",
+            "<p>The run is <b>({}, {})-differentially private</b> for every record{}.</p>\n<p>{}: {}.</p>\n",
             format::at_most(p.epsilon),
             format::setting(p.delta),
+            in_words(p),
+            by(p),
             escape(&p.statement)
         )),
         None => {
@@ -84,9 +86,15 @@ fn verdict(t: &Training) -> String {
 fn run_tiles(t: &Training) -> String {
     let last = t.history.last();
     let mut all = Vec::new();
-    if let Some(a) = last.and_then(|p| p.accuracy) {
-        let on = if t.accuracy_on == "test" { "test records" } else { "training records" };
-        all.push(tile(&format::share(a), &format!("of {on} right")));
+    match last.map(|p| (p.accuracy, p.loss)) {
+        Some((Some(a), _)) => {
+            let on = if t.accuracy_on == "test" { "test records" } else { "training records" };
+            all.push(tile(&format::share(a), &format!("of {on} right")));
+        }
+        Some((None, Some(loss))) => {
+            all.push(tile(&format::number(loss), "mean loss of the last records drawn"))
+        }
+        _ => {}
     }
     if let Some(p) = &t.privacy {
         all.push(tile(&format::at_most(p.epsilon), &format!("ε at δ = {}", format::setting(p.delta))));
@@ -184,11 +192,12 @@ pub(super) fn settings(t: &Training) -> String {
         ("sampling", format!("{}, {} records a step", t.sampling, format::setting(t.batch))),
         ("steps", format!("{} of {}", format::count(t.steps), format::count(t.planned_steps))),
         ("seed", t.seed.to_string()),
+        ("precision", t.precision.clone()),
         ("values", normalised(t.data.normalize)),
         ("label", if t.label_secret { "part of the secret" } else { "public" }.to_owned()),
     ];
     if let Some(p) = &t.privacy {
-        rows.push(("clipping", format!("{} at C = {}", p.clip_kind, format::setting(p.clip))));
+        rows.push(("clipping", format!("{} at C = {}", clip_name(&p.clip_kind), format::setting(p.clip))));
         rows.push(("noise", format!("σ = {} (standard deviation σC)", format::setting(p.sigma))));
     }
     if let Some(k) = &t.tracking {
@@ -199,8 +208,52 @@ pub(super) fn settings(t: &Training) -> String {
         };
         rows.push(("accounts", format!("{which}, {} probes", k.probes)));
     }
-    let statement = t.privacy.as_ref().map(|p| list([&p.statement])).unwrap_or_default();
+    let statement = t.privacy.as_ref().map(|p| list([&accountants(p), &p.statement])).unwrap_or_default();
     card("settings", "How it was trained", &[], "", &format!("{}{statement}", facts(&rows)))
+}
+
+/// Which accountant the stated ε is of.
+pub(super) fn by(p: &PrivacyFacts) -> &'static str {
+    match p.epsilon_pld {
+        Some(pld) if pld.upper <= p.epsilon_rdp => "ε is certified by privacy loss distributions",
+        _ => "ε is by Rényi accounting",
+    }
+}
+
+/// What the run promises, for somebody who does not think in ε.
+fn in_words(p: &PrivacyFacts) -> String {
+    p.advantage.map_or(String::new(), |a| {
+        format!(
+            ": whoever knows all else and must say whether a record took part, at even odds, is right at most <b>{}</b> of \
+             the time",
+            format::share(0.5 + 0.5 * a)
+        )
+    })
+}
+
+/// ε by each accountant, in words.
+pub(super) fn accountants(p: &PrivacyFacts) -> String {
+    let rdp = format!(
+        "by Rényi accounting it is {} (order {})",
+        format::at_most(p.epsilon_rdp),
+        format::number(p.rdp_order)
+    );
+    match p.epsilon_pld {
+        Some(i) => format!(
+            "by privacy loss distributions ε is {} (certified; the worst case is not below {}), {rdp}",
+            format::at_most(i.upper),
+            format::at_least(i.lower)
+        ),
+        None => format!("the noise is too small for privacy loss distributions; {rdp}"),
+    }
+}
+
+/// A clip in words.
+pub(super) fn clip_name(kind: &str) -> &str {
+    match kind {
+        "gelu" => "smooth (GELU)",
+        other => other,
+    }
 }
 
 /// How values were scaled, in words.

@@ -1,14 +1,14 @@
 //! A run that has ended: its files and its page.
 
-use super::data::label;
+use super::data::{label, short_label};
 use super::model::{NETWORK, TRAINING, WEIGHTS, facts};
 use super::run::{Ended, Plan};
-use super::{clip_facts, print, write};
+use super::{Precision, clip_facts, print};
 use crate::Result;
-use crate::output::Folder;
+use crate::output::{Folder, Pending};
 use leakscope_core::num::{Distribution, Summary};
 use leakscope_net::{
-    Data,
+    Data, Real,
     leak::Label,
     renyi,
     train::{Optimizer, RecordBudget, Sampling, Tracking},
@@ -16,7 +16,7 @@ use leakscope_net::{
 use leakscope_report::net::{
     self as page, Accounts, DataFacts, Histogram, PrivacyFacts, TRAINING_SCHEMA, Training,
 };
-use leakscope_table::{RecordsFormat, RecordsSchema, RecordsWriter};
+use leakscope_table::{RecordsSchema, RecordsWriter};
 
 /// What the run does not know of itself.
 pub(super) struct Facts {
@@ -25,41 +25,34 @@ pub(super) struct Facts {
     pub(super) normalize: [f64; 2],
     pub(super) test_records: Option<u64>,
     pub(super) pretrained: bool,
+    pub(super) precision: Precision,
 }
 
 /// Records shown by name.
 const MOST: usize = 20;
 
 /// Writes model, run, records and page, and says so.
-#[allow(clippy::too_many_arguments)] // one call, from the command
-pub(super) fn finish(
-    ended: &Ended<'_>,
-    data: &Data<f32>,
+pub(super) fn finish<T: Real>(
+    ended: &Ended<'_, T>,
+    data: &Data<T>,
     facts: &Facts,
     plan: &Plan,
     folder: &Folder,
-    format: RecordsFormat,
     json: bool,
     quiet: bool,
 ) -> Result<()> {
     let budgets = ended.run.budgets();
     let training = training(ended, data, facts, plan, &budgets)?;
     let net = ended.run.network();
-    let at = |name: &str| folder.path().join(name);
-    let mut written = vec![at("report.html"), at(TRAINING), at(WEIGHTS), at(NETWORK)];
-    // the table of an earlier run must not stand beside this one's model
-    for stale in ["records.parquet", "records.csv"] {
-        let _ = std::fs::remove_file(at(stale));
-    }
+    let mut pending = Pending::default();
     if !budgets.is_empty() {
-        let path = folder.table_path("records");
-        records(&path, format, data, &budgets, ended)?;
-        written.push(path);
+        pending.tables([records(folder, data, &budgets, ended)?]);
     }
-    write(&at(NETWORK), net.spec().to_json().as_bytes())?;
-    write(&at(WEIGHTS), &net.to_tensors().to_bytes()?)?;
-    write(&at(TRAINING), page::to_json(&training).as_bytes())?;
-    write(&at("report.html"), page::training_page(&training).as_bytes())?;
+    folder.text(&mut pending, NETWORK, &net.spec().to_json())?;
+    folder.file(&mut pending, WEIGHTS, &net.to_tensors().to_bytes()?)?;
+    folder.text(&mut pending, TRAINING, &page::to_json(&training))?;
+    folder.text(&mut pending, "report.html", &page::training_page(&training))?;
+    let written = folder.publish(pending)?;
     if json && ended.failure.is_none() {
         print(&page::to_json(&training));
     } else if !json {
@@ -71,23 +64,28 @@ pub(super) fn finish(
     Ok(())
 }
 
-fn training(
-    ended: &Ended<'_>,
-    data: &Data<f32>,
+fn training<T: Real>(
+    ended: &Ended<'_, T>,
+    data: &Data<T>,
     f: &Facts,
     plan: &Plan,
     budgets: &[RecordBudget],
 ) -> Result<Training> {
     let (run, config) = (&ended.run, ended.run.config());
-    let privacy = match (config.privacy, run.epsilon()?) {
-        (Some(p), Some(epsilon)) => {
+    let privacy = match (config.privacy, run.account()?) {
+        (Some(p), Some(account)) => {
             let (kind, bound) = clip_facts(p.clip);
             Some(PrivacyFacts {
                 clip_kind: kind.to_owned(),
                 clip: bound.unwrap_or(1.0),
                 sigma: p.sigma,
                 delta: config.delta,
-                epsilon,
+                epsilon: account.epsilon(),
+                epsilon_pld: account.pld,
+                epsilon_rdp: account.rdp.epsilon,
+                rdp_order: account.rdp.alpha,
+                adjacency: account.adjacency,
+                advantage: run.advantage()?,
                 statement: config.sampling.statement().to_owned(),
             })
         }
@@ -101,6 +99,11 @@ fn training(
     Ok(Training {
         schema: TRAINING_SCHEMA.to_owned(),
         network: facts(run.network(), &f.name),
+        precision: match f.precision {
+            Precision::F32 => "f32",
+            Precision::F64 => "f64",
+        }
+        .to_owned(),
         data: DataFacts {
             files: f.files.clone(),
             records: data.len() as u64,
@@ -135,7 +138,7 @@ fn training(
     })
 }
 
-fn notes(ended: &Ended<'_>, f: &Facts) -> Vec<String> {
+fn notes<T: Real>(ended: &Ended<'_, T>, f: &Facts) -> Vec<String> {
     let config = ended.run.config();
     let mut out = Vec::new();
     if config.privacy.is_some() {
@@ -166,7 +169,7 @@ fn notes(ended: &Ended<'_>, f: &Facts) -> Vec<String> {
 }
 
 /// Dimension of the secret.
-fn dimension(ended: &Ended<'_>) -> f64 {
+fn dimension<T: Real>(ended: &Ended<'_, T>) -> f64 {
     let net = ended.run.network();
     let label = if ended.run.config().label == Label::Secret { net.outputs() } else { 0 };
     (net.input().len() + label) as f64
@@ -179,22 +182,28 @@ pub(super) fn summary(values: &[f64]) -> Summary {
     all.summary()
 }
 
-/// Each record's own ε at the run's δ.
-fn own_epsilon(b: &RecordBudget, delta: f64) -> Result<f64> {
-    Ok(if b.renyi.iter().all(|r| *r == 0.0) { 0.0 } else { renyi::epsilon(&b.renyi, delta)?.0 })
+/// Each record's own ε at the run's δ; what the run promises to all holds for it too.
+fn own_epsilon(b: &RecordBudget, delta: f64, of_run: f64) -> Result<f64> {
+    let own = if b.renyi.iter().all(|r| *r == 0.0) { 0.0 } else { renyi::epsilon(&b.renyi, delta)?.0 };
+    Ok(own.min(of_run))
 }
 
-fn accounts(ended: &Ended<'_>, data: &Data<f32>, budgets: &[RecordBudget]) -> Result<Accounts> {
-    let (d, delta) = (dimension(ended), ended.run.config().delta);
+/// ε of the run, for every record.
+fn epsilon_of_run<T: Real>(ended: &Ended<'_, T>) -> Result<f64> {
+    Ok(ended.run.account()?.map_or(f64::INFINITY, |a| a.epsilon()))
+}
+
+fn accounts<T: Real>(ended: &Ended<'_, T>, data: &Data<T>, budgets: &[RecordBudget]) -> Result<Accounts> {
+    let (d, delta, of_run) = (dimension(ended), ended.run.config().delta, epsilon_of_run(ended)?);
     let dfil: Vec<f64> = budgets.iter().map(|b| b.dfil.value).collect();
     let published: Vec<f64> = budgets.iter().map(|b| b.published.value / d).collect();
-    let epsilon: Vec<f64> = budgets.iter().map(|b| own_epsilon(b, delta)).collect::<Result<_>>()?;
+    let epsilon: Vec<f64> = budgets.iter().map(|b| own_epsilon(b, delta, of_run)).collect::<Result<_>>()?;
     let mut order: Vec<usize> = (0..budgets.len()).collect();
     order.sort_by(|&a, &b| dfil[b].total_cmp(&dfil[a]).then(a.cmp(&b)));
     let most = order
         .into_iter()
         .take(MOST)
-        .map(|i| (i as u64, label(data, i), budgets[i].dfil, epsilon[i]))
+        .map(|i| (i as u64, short_label(data, i), budgets[i].dfil, epsilon[i]))
         .collect();
     Ok(Accounts {
         dfil: summary(&dfil),
@@ -205,13 +214,12 @@ fn accounts(ended: &Ended<'_>, data: &Data<f32>, budgets: &[RecordBudget]) -> Re
     })
 }
 
-fn records(
-    path: &std::path::Path,
-    format: RecordsFormat,
-    data: &Data<f32>,
+fn records<T: Real>(
+    folder: &Folder,
+    data: &Data<T>,
     budgets: &[RecordBudget],
-    ended: &Ended<'_>,
-) -> Result<()> {
+    ended: &Ended<'_, T>,
+) -> Result<RecordsWriter> {
     let mut numbers: Vec<String> = [
         "trace",
         "trace_standard_error",
@@ -225,9 +233,9 @@ fn records(
     .to_vec();
     numbers.extend(renyi::ORDERS.iter().map(|order| format!("renyi_{order}")));
     let schema = RecordsSchema { id: "record".into(), texts: vec!["label".into()], numbers };
-    let mut writer = RecordsWriter::create(path, format, schema)?;
+    let mut writer = folder.table("records", schema)?;
     let mut part = writer.parts().part();
-    let (d, delta) = (dimension(ended), ended.run.config().delta);
+    let (d, delta, of_run) = (dimension(ended), ended.run.config().delta, epsilon_of_run(ended)?);
     for (i, b) in budgets.iter().enumerate() {
         let error = |m: &leakscope_core::claim::Measured| m.standard_error.unwrap_or(f64::NAN);
         let mut row = vec![
@@ -237,12 +245,11 @@ fn records(
             error(&b.dfil),
             b.published.value,
             b.published.value / d,
-            own_epsilon(b, delta)?,
+            own_epsilon(b, delta, of_run)?,
         ];
         row.extend(b.renyi);
         part.push(&i.to_string(), &[&label(data, i)], &row)?;
     }
     writer.append(part)?;
-    writer.finish()?;
-    Ok(())
+    Ok(writer)
 }

@@ -3,49 +3,49 @@
 use super::account::summary;
 use super::audit::{Leak, What};
 use super::clip_facts;
-use super::data::{Source, label};
+use super::data::{Source, label, short_label};
+use super::elements::Elements;
 use super::model::Model;
 use crate::Result;
 use crate::output::Folder;
 use leakscope_core::claim::{Bound, Theorem};
 use leakscope_core::num::Summary;
 use leakscope_net::{
-    Data, Loss, Network, Shape,
+    Data, Loss, Network, Real, Shape,
     leak::{Label, Measure, Plis, Trace, measure},
 };
 use leakscope_report::net::{
     AUDIT_SCHEMA, Compared, DataFacts, Histogram, NetAudit, Picture, Pictures, Record, Release, Score,
     ScoredBy, Shown, TraceKind,
 };
-use leakscope_table::{RecordsFormat, RecordsSchema, RecordsWriter};
+use leakscope_table::{RecordsSchema, RecordsWriter};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 /// Everything that was found.
-pub(super) struct Found<'a> {
-    pub(super) model: &'a Model,
-    pub(super) source: &'a Source,
-    pub(super) data: &'a Data<f32>,
+pub(super) struct Found<'a, T> {
+    pub(super) model: &'a Model<T>,
+    pub(super) source: &'a Source<T>,
+    pub(super) data: &'a Data<T>,
     pub(super) what: &'a What,
     pub(super) leaks: Vec<Leak>,
-    pub(super) other: Option<Other>,
-    pub(super) scored: Option<Scored>,
+    pub(super) other: Option<Other<T>>,
+    pub(super) scored: Option<Scored<T>>,
     pub(super) scale: [f64; 2],
     pub(super) seed: u64,
 }
 
 /// The other model over the same records.
-pub(super) struct Other {
-    pub(super) model: Model,
+pub(super) struct Other<T> {
+    pub(super) model: Model<T>,
     pub(super) leaks: Vec<Leak>,
 }
 
 /// Points that were not trained on.
-pub(super) struct Scored {
+pub(super) struct Scored<T> {
     pub(super) files: Vec<String>,
     pub(super) range: [f64; 2],
     pub(super) labelled: bool,
-    pub(super) data: Data<f32>,
+    pub(super) data: Data<T>,
     pub(super) leaks: Vec<Leak>,
 }
 
@@ -86,7 +86,13 @@ fn jacobian_sensitivity(l: &Leak, noise: f64) -> Option<f64> {
 }
 
 /// The records at one end of a ranking.
-fn ranked(found: &Found<'_>, leaks: &[Leak], data: &Data<f32>, of: Number, most: bool) -> Vec<Record> {
+fn ranked<T: Real>(
+    found: &Found<'_, T>,
+    leaks: &[Leak],
+    data: &Data<T>,
+    of: Number,
+    most: bool,
+) -> Vec<Record> {
     let mut all: Vec<(f64, usize)> =
         leaks.iter().enumerate().filter_map(|(i, l)| of(l).map(|v| (v, i))).collect();
     all.sort_by(|a, b| if most { b.0.total_cmp(&a.0) } else { a.0.total_cmp(&b.0) }.then(a.1.cmp(&b.1)));
@@ -100,7 +106,7 @@ fn ranked(found: &Found<'_>, leaks: &[Leak], data: &Data<f32>, of: Number, most:
             let other = found.other.as_ref().filter(|_| trained_on).and_then(|o| o.leaks.get(i));
             Record {
                 record: r.record as u64,
-                label: label(data, r.record),
+                label: short_label(data, r.record),
                 right: r.right,
                 loss: r.loss,
                 gradient_norm: r.gradient_norm,
@@ -114,7 +120,7 @@ fn ranked(found: &Found<'_>, leaks: &[Leak], data: &Data<f32>, of: Number, most:
         .collect()
 }
 
-fn accuracy(net: &Network<f32>, leaks: &[Leak]) -> Option<f64> {
+fn accuracy<T: Real>(net: &Network<T>, leaks: &[Leak]) -> Option<f64> {
     let right = leaks.iter().filter(|l| l.released.right).count();
     match net.loss() {
         Loss::SquaredError => None,
@@ -124,8 +130,23 @@ fn accuracy(net: &Network<f32>, leaks: &[Leak]) -> Option<f64> {
     }
 }
 
+/// Mean over values of their variance over the measured records.
+fn spread<T: Real>(data: &Data<T>, leaks: &[Leak]) -> f64 {
+    let (n, d) = (leaks.len().max(1) as f64, data.input().len());
+    let (mut sum, mut square) = (vec![0.0; d], 0.0);
+    for l in leaks {
+        for (s, v) in sum.iter_mut().zip(data.record(l.released.record)) {
+            let v = v.to_f64();
+            *s += v;
+            square += v * v;
+        }
+    }
+    let means: f64 = sum.iter().map(|s| (s / n).powi(2)).sum();
+    ((square / n - means) / d as f64).max(0.0)
+}
+
 /// The audit's data.
-pub(super) fn audit(f: &Found<'_>) -> NetAudit {
+pub(super) fn audit<T: Real>(f: &Found<'_, T>, elements: &Elements) -> NetAudit {
     let m = &f.what.released;
     let (clip_kind, clip) = clip_facts(m.clip);
     let dfils = values(&f.leaks, dfil);
@@ -157,6 +178,7 @@ pub(super) fn audit(f: &Found<'_>) -> NetAudit {
         },
         seed: f.seed,
         measured: f.leaks.len() as u64,
+        spread: spread(f.data, &f.leaks),
         loss: f.leaks.iter().map(|l| l.released.loss).sum::<f64>() / f.leaks.len().max(1) as f64,
         accuracy: accuracy(&f.model.net, &f.leaks),
         gradient_norm: summary(&values(&f.leaks, gradient_norm)),
@@ -168,6 +190,7 @@ pub(super) fn audit(f: &Found<'_>) -> NetAudit {
         score: f.scored.as_ref().map(|s| score(f, s)),
         dfil_histogram: Histogram::of(&dfils),
         eta_histogram: Histogram::of(&values(&f.leaks, eta)),
+        elements: elements.means(f.model.net.input().len()),
         most_dfil: ends(dfil, true),
         least_dfil: ends(dfil, false),
         most_eta: ends(eta, true),
@@ -180,7 +203,7 @@ pub(super) fn audit(f: &Found<'_>) -> NetAudit {
     }
 }
 
-fn compared(o: &Other) -> Compared {
+fn compared<T: Real>(o: &Other<T>) -> Compared {
     let training = o.model.training.as_ref();
     Compared {
         name: o.model.name.clone(),
@@ -192,14 +215,23 @@ fn compared(o: &Other) -> Compared {
     }
 }
 
-fn score(f: &Found<'_>, s: &Scored) -> Score {
+/// The share of pairs in which the point has more than the training record; ties count half.
+fn exceeds(mut training: Vec<f64>, points: &[f64]) -> f64 {
+    training.sort_by(f64::total_cmp);
+    let below = |p: &f64| training.partition_point(|t| t < p) + training.partition_point(|t| t <= p);
+    let pairs = (2 * training.len() * points.len()).max(1);
+    points.iter().map(below).sum::<usize>() as f64 / pairs as f64
+}
+
+fn score<T: Real>(f: &Found<'_, T>, s: &Scored<T>) -> Score {
     let each: [(&str, Number); 4] =
         [("gradient_norm", gradient_norm), ("dfil", dfil), ("eta", eta), ("plis", plis)];
     let by = each.into_iter().filter_map(|(name, of)| {
         let (training, points) = (summarised(&f.leaks, of)?, summarised(&s.leaks, of)?);
         let above = s.leaks.iter().filter_map(of).filter(|v| *v > training.p99).count();
         let above_training_p99 = above as f64 / s.leaks.len().max(1) as f64;
-        Some(ScoredBy { measure: name.to_owned(), training, points, above_training_p99 })
+        let exceeds_training = exceeds(values(&f.leaks, of), &values(&s.leaks, of));
+        Some(ScoredBy { measure: name.to_owned(), training, points, above_training_p99, exceeds_training })
     });
     let histogram = Histogram::of(&values(&f.leaks, gradient_norm));
     Score {
@@ -213,7 +245,7 @@ fn score(f: &Found<'_>, s: &Scored) -> Score {
     }
 }
 
-fn warnings(f: &Found<'_>) -> Vec<String> {
+fn warnings<T: Real>(f: &Found<'_, T>) -> Vec<String> {
     let mut out = Vec::new();
     if let Some(t) = &f.model.training {
         if t.data.records != f.data.len() as u64 {
@@ -245,7 +277,11 @@ fn warnings(f: &Found<'_>) -> Vec<String> {
 }
 
 /// Pictures of the records that the page shows, with PLIS maps where `groups` are given.
-pub(super) fn pictures(f: &Found<'_>, audit: &NetAudit, groups: Option<&[u32]>) -> Result<Pictures> {
+pub(super) fn pictures<T: Real>(
+    f: &Found<'_, T>,
+    audit: &NetAudit,
+    groups: Option<&[u32]>,
+) -> Result<Pictures> {
     let Shape::Image(shape) = f.model.net.input() else { return Ok(Pictures::default()) };
     let mut out = Pictures::default();
     let a = audit;
@@ -274,15 +310,15 @@ pub(super) fn pictures(f: &Found<'_>, audit: &NetAudit, groups: Option<&[u32]>) 
     Ok(out)
 }
 
-fn input(data: &Data<f32>, record: u64, shape: [usize; 3], range: [f64; 2]) -> Shown {
-    let values: Vec<f64> = data.record(record as usize).iter().map(|&v| f64::from(v)).collect();
+fn input<T: Real>(data: &Data<T>, record: u64, shape: [usize; 3], range: [f64; 2]) -> Shown {
+    let values: Vec<f64> = data.record(record as usize).iter().map(|v| v.to_f64()).collect();
     Shown { input: Picture::image(shape, &values, range), ..Shown::default() }
 }
 
 /// PLIS maps by record: a pixel shows the norm over its group, all channels together.
-fn maps(
-    net: &Network<f32>,
-    data: &Data<f32>,
+fn maps<T: Real>(
+    net: &Network<T>,
+    data: &Data<T>,
     ids: &[usize],
     what: &Measure,
     groups: &[u32],
@@ -301,30 +337,23 @@ fn maps(
 }
 
 /// The tables: every measured record, every scored point.
-pub(super) fn tables(f: &Found<'_>, folder: &Folder, format: RecordsFormat) -> Result<Vec<PathBuf>> {
-    // tables of an earlier audit must not stand beside this one's page
-    for stale in ["records.parquet", "records.csv", "scores.parquet", "scores.csv"] {
-        let _ = std::fs::remove_file(folder.path().join(stale));
-    }
-    let mut written = vec![folder.table_path("records")];
+pub(super) fn tables<T: Real>(f: &Found<'_, T>, folder: &Folder) -> Result<Vec<RecordsWriter>> {
     let others = f.other.as_ref().map_or(&[][..], |o| &o.leaks);
-    table(f, folder, format, "records", f.data, &f.leaks, others)?;
+    let mut out = vec![table(f, folder, "records", f.data, &f.leaks, others)?];
     if let Some(s) = &f.scored {
-        table(f, folder, format, "scores", &s.data, &s.leaks, &[])?;
-        written.push(folder.table_path("scores"));
+        out.push(table(f, folder, "scores", &s.data, &s.leaks, &[])?);
     }
-    Ok(written)
+    Ok(out)
 }
 
-fn table(
-    f: &Found<'_>,
+fn table<T: Real>(
+    f: &Found<'_, T>,
     folder: &Folder,
-    format: RecordsFormat,
     stem: &str,
-    data: &Data<f32>,
+    data: &Data<T>,
     leaks: &[Leak],
     others: &[Leak],
-) -> Result<()> {
+) -> Result<RecordsWriter> {
     let noise = f.what.released.noise();
     let rows: Vec<Vec<(&str, Option<f64>)>> = leaks
         .iter()
@@ -354,7 +383,7 @@ fn table(
     let kept: Vec<usize> = (0..count).filter(|&j| rows.iter().any(|row| row[j].1.is_some())).collect();
     let numbers = kept.iter().map(|&j| rows[0][j].0.to_owned()).collect();
     let schema = RecordsSchema { id: "record".into(), texts: vec!["label".into()], numbers };
-    let mut writer = RecordsWriter::create(&folder.table_path(stem), format, schema)?;
+    let mut writer = folder.table(stem, schema)?;
     let mut part = writer.parts().part();
     for (l, row) in leaks.iter().zip(&rows) {
         let id = l.released.record;
@@ -362,6 +391,5 @@ fn table(
         part.push(&id.to_string(), &[&label(data, id)], &row)?;
     }
     writer.append(part)?;
-    writer.finish()?;
-    Ok(())
+    Ok(writer)
 }

@@ -1,20 +1,21 @@
 //! `leakscope net audit`: what one gradient step of a trained network gives away about every record.
 
 use super::assemble::{self, Found, Other, Scored};
-use super::data::{Part, Reading, Source};
-use super::model::Model;
+use super::data::{Part, Reading, Source, one_array};
+use super::elements::Elements;
+use super::model::{Model, trained_precision};
 use super::watch::Watch;
-use super::{ReleaseArgs, normalize, print, random_seed, records_format, use_threads, write};
+use super::{Precision, ReleaseArgs, normalize, print, random_seed, records_format, use_threads};
 use crate::commands::audit::{FormatArg, LabelArg};
-use crate::output::Folder;
+use crate::output::{Folder, Pending};
 use crate::{Failure, Result};
 use leakscope_net::{
-    Clip, Data, Loss, Network, Shape,
+    Clip, Data, Loss, Network, Real, Shape,
     leak::{Label, Measure, Plis, Probe, RecordLeak, Spectral, Trace, grid, measure},
     random::{Generator, Purpose},
 };
 use leakscope_report::net::{self as page, PrivacyFacts};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Measure what one gradient step of a trained network gives away about every record.
@@ -32,8 +33,9 @@ pub(crate) struct Args {
     /// How many records to measure, drawn by the seed, or `all`
     #[arg(long, value_name = "N|all", default_value = "1000")]
     records: String,
-    /// The trace of the information: `exact`, a number of random probes, or `skip`
-    #[arg(long, value_name = "exact|PROBES|skip", default_value = "10")]
+    /// The trace of the information: `exact`, `elements` (exact, and what each value of a record adds to it), a number of
+    /// random probes, or `skip`
+    #[arg(long, value_name = "exact|elements|PROBES|skip", default_value = "10")]
     trace: String,
     /// Measure η and JacSens too (Lanczos: the most costly part)
     #[arg(long)]
@@ -44,6 +46,9 @@ pub(crate) struct Args {
     /// Draw PLIS over squares of so many pixels instead of every pixel
     #[arg(long, value_name = "PIXELS", requires = "plis")]
     grid: Option<usize>,
+    /// Draw PLIS over regions: an idx file (or an npz file with one array) of height × width region numbers
+    #[arg(long, value_name = "FILE", requires = "plis", conflicts_with = "grid")]
+    superpixels: Option<PathBuf>,
     /// Whether the label is part of the secret [default: as in training, else public]
     #[arg(long, value_enum)]
     label: Option<LabelArg>,
@@ -76,6 +81,9 @@ pub(crate) struct Args {
     /// No remarks and no progress on stderr
     #[arg(long, short)]
     quiet: bool,
+    /// Numbers that the network computes with [default: as in training, else f32]
+    #[arg(long, value_enum)]
+    precision: Option<Precision>,
     /// Number of threads [default: all cores]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
@@ -104,7 +112,14 @@ pub(super) struct Leak {
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     use_threads(args.threads)?;
-    let model = Model::open(&args.model, "--model")?;
+    match args.precision.unwrap_or_else(|| trained_precision(&args.model)) {
+        Precision::F32 => run_in::<f32>(args),
+        Precision::F64 => run_in::<f64>(args),
+    }
+}
+
+fn run_in<T: Real>(args: &Args) -> Result<ExitCode> {
+    let model = Model::<T>::open(&args.model, "--model")?;
     let other = args.compare.as_deref().map(|dir| Model::open(dir, "--compare")).transpose()?;
     let seed = args.seed.unwrap_or_else(random_seed);
     let what = what(args, &model, seed)?;
@@ -116,7 +131,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         return Err(Failure::flag("--limit", "0: expected at least 1"));
     }
     let reading = Reading { flag: "--data", part: Part::Train, normalize: scale, limit: args.limit };
-    let mut source = Source::read(&args.data, reading)?;
+    let mut source = Source::<T>::read(&args.data, reading)?;
     let data = source.take_data(&model.net)?;
     let ids = choose(&args.records, data.len(), seed)?;
     let points = match args.score.is_empty() {
@@ -131,20 +146,23 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let passes = ids.len() * (1 + usize::from(other.is_some())) + point_ids.len();
     let watch = Watch::start(args.quiet || args.json, passes as u64, " records")?;
     let mut done = 0;
-    let leaks = leaks(&model.net, &data, &ids, &what, &watch, &mut done)?;
+    let mut elements = Elements::default();
+    let leaks = leaks(&model.net, &data, &ids, &what, &watch, &mut done, &mut elements)?;
     let other = match other {
         Some(other) => {
             data.check(&other.net).map_err(|e| Failure::flag("--compare", e))?;
             // the same noise for both; only what nobody clipped is compared
             let plain = What { released: skip(&what.released), ..self::what(args, &model, seed)? };
-            let leaks = self::leaks(&other.net, &data, &ids, &plain, &watch, &mut done)?;
+            let leaks =
+                self::leaks(&other.net, &data, &ids, &plain, &watch, &mut done, &mut Elements::default())?;
             Some(Other { model: other, leaks })
         }
         None => None,
     };
     let scored = match points {
         Some(p) => {
-            let leaks = self::leaks(&model.net, &p.data, &point_ids, &what, &watch, &mut done)?;
+            let kept = &mut Elements::default();
+            let leaks = self::leaks(&model.net, &p.data, &point_ids, &what, &watch, &mut done, kept)?;
             Some(Scored { leaks, ..p })
         }
         None => None,
@@ -153,20 +171,18 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 
     let found =
         Found { model: &model, source: &source, data: &data, what: &what, leaks, other, scored, scale, seed };
-    let audit = assemble::audit(&found);
+    let audit = assemble::audit(&found, &elements);
     let mut written = Vec::new();
     if let Some(folder) = &folder {
         let pictures = match args.no_pictures {
             true => page::Pictures::default(),
             false => assemble::pictures(&found, &audit, groups.as_deref())?,
         };
-        written = assemble::tables(&found, folder, records_format(args.format))?;
-        for (name, text) in
-            [("audit.json", page::to_json(&audit)), ("report.html", page::page(&audit, &pictures))]
-        {
-            write(&folder.path().join(name), text.as_bytes())?;
-            written.insert(0, folder.path().join(name));
-        }
+        let mut pending = Pending::default();
+        pending.tables(assemble::tables(&found, folder)?);
+        folder.text(&mut pending, "audit.json", &page::to_json(&audit))?;
+        folder.text(&mut pending, "report.html", &page::page(&audit, &pictures))?;
+        written = folder.publish(pending)?;
     }
     print(&if args.json { page::to_json(&audit) } else { page::summary(&audit) });
     if !args.quiet && !args.json {
@@ -180,7 +196,7 @@ fn skip(m: &Measure) -> Measure {
     Measure { trace: Trace::Skip, eta: None, plis: Plis::Skip, ..m.clone() }
 }
 
-fn what(args: &Args, model: &Model, seed: u64) -> Result<What> {
+fn what<T: Real>(args: &Args, model: &Model<T>, seed: u64) -> Result<What> {
     let trained = model.training.as_ref().and_then(|t| t.privacy.as_ref());
     let (clip, sigma) = (args.release.clip()?, args.release.sigma()?);
     let chosen = sigma.is_some() || trained.is_some();
@@ -188,11 +204,13 @@ fn what(args: &Args, model: &Model, seed: u64) -> Result<What> {
     let sigma = sigma.or(trained.map(|p| p.sigma)).unwrap_or(1.0);
     let trace = match args.trace.as_str() {
         "exact" => Trace::Exact,
+        "elements" => Trace::Elements,
         "skip" => Trace::Skip,
         text => match text.parse::<usize>() {
             Ok(probes) if probes >= 2 => Trace::Estimate { probes, probe: Probe::Rademacher },
             _ => {
-                let message = format!("`{text}`: expected exact, skip, or a number of probes from 2");
+                let message =
+                    format!("`{text}`: expected exact, elements, skip, or a number of probes from 2");
                 return Err(Failure::flag("--trace", message));
             }
         },
@@ -210,7 +228,10 @@ fn what(args: &Args, model: &Model, seed: u64) -> Result<What> {
         clip: Clip::None,
         sigma: released.noise(),
         trace: Trace::Skip,
-        plis,
+        plis: match (args.plis, trace) {
+            (true, Trace::Elements) => Plis::Elements,
+            _ => plis,
+        },
         ..released.clone()
     });
     Ok(What { released, plain, chosen })
@@ -247,13 +268,14 @@ fn choose(records: &str, n: usize, seed: u64) -> Result<Vec<usize>> {
     Ok(ids)
 }
 
-fn leaks(
-    net: &Network<f32>,
-    data: &Data<f32>,
+fn leaks<T: Real>(
+    net: &Network<T>,
+    data: &Data<T>,
     ids: &[usize],
     what: &What,
     watch: &Watch,
     done: &mut u64,
+    elements: &mut Elements,
 ) -> Result<Vec<Leak>> {
     let mut out = Vec::with_capacity(ids.len());
     for chunk in ids.chunks(CHUNK) {
@@ -264,8 +286,9 @@ fn leaks(
         let plain = what.plain.as_ref().map(|m| measure(net, data, chunk, m)).transpose()?;
         let mut plain = plain.map(Vec::into_iter);
         out.extend(released.into_iter().map(|released| {
-            let plain = plain.as_mut().and_then(Iterator::next);
-            Leak { released, plain }
+            let mut leak = Leak { released, plain: plain.as_mut().and_then(Iterator::next) };
+            elements.add(&mut leak);
+            leak
         }));
         *done += chunk.len() as u64;
         watch.at(*done, String::new);
@@ -274,22 +297,40 @@ fn leaks(
 }
 
 /// Groups of pixels of the maps; every pixel on its own without --grid, and none where records are no images.
-fn map_groups(args: &Args, net: &Network<f32>) -> Result<Option<Vec<u32>>> {
-    match (args.plis, net.input(), args.grid) {
-        (true, Shape::Image(_), size) => {
+fn map_groups<T: Real>(args: &Args, net: &Network<T>) -> Result<Option<Vec<u32>>> {
+    match (args.plis, net.input(), args.grid, &args.superpixels) {
+        (true, Shape::Image(shape), _, Some(file)) => Ok(Some(regions(file, shape)?)),
+        (true, Shape::Image(_), size, None) => {
             Ok(Some(grid(net.input(), size.unwrap_or(1)).map_err(|e| Failure::flag("--grid", e))?))
         }
-        (true, Shape::Vector(_), Some(_)) => {
+        (true, Shape::Vector(_), Some(_), _) => {
             Err(Failure::flag("--grid", "records are no images: leave it out"))
+        }
+        (true, Shape::Vector(_), _, Some(_)) => {
+            Err(Failure::flag("--superpixels", "records are no images: leave it out"))
         }
         _ => Ok(None),
     }
 }
 
+/// The region of every value of an image, all channels of a pixel together.
+fn regions(file: &Path, [height, width, channels]: [usize; 3]) -> Result<Vec<u32>> {
+    let bad = |reason: String| Failure::flag("--superpixels", format!("{}: {reason}", file.display()));
+    let array = one_array(file).map_err(|e| Failure::flag("--superpixels", e))?;
+    if array.shape != [height, width] {
+        return Err(bad(format!("it has shape {:?}, expected [{height}, {width}]", array.shape)));
+    }
+    let most = height * width * channels;
+    if let Some(v) = array.values.iter().find(|v| !(v.fract() == 0.0 && (0.0..most as f64).contains(*v))) {
+        return Err(bad(format!("a region is {v}: expected whole numbers from 0, below {most}")));
+    }
+    Ok(array.values.iter().flat_map(|&v| std::iter::repeat_n(v as u32, channels)).collect())
+}
+
 /// Points to score; without labels the network's own answers stand in.
-fn points(args: &Args, net: &Network<f32>, scale: [f64; 2]) -> Result<Scored> {
+fn points<T: Real>(args: &Args, net: &Network<T>, scale: [f64; 2]) -> Result<Scored<T>> {
     let reading = Reading { flag: "--score", part: Part::Test, normalize: scale, limit: None };
-    let mut source = Source::read(&args.score, reading)?;
+    let mut source = Source::<T>::read(&args.score, reading)?;
     let labelled = source.labelled();
     let data = match (labelled, net.loss()) {
         (true, _) => source.take_data(net)?,

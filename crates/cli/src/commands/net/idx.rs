@@ -1,6 +1,8 @@
 //! The idx format of MNIST: four bytes (two zeros, the type, the number of extents), the extents, the values.
 
+use super::array::{Array, count};
 use crate::{Failure, Result};
+use leakscope_net::Real;
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
@@ -14,8 +16,13 @@ pub(crate) struct Idx {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// More values than this are a mistake of the header.
-const MOST: usize = 1 << 34;
+impl Idx {
+    /// The values as numbers.
+    pub(super) fn array<T: Real>(self) -> Array<T> {
+        let values = self.bytes.iter().map(|&b| T::from_f64(f64::from(b))).collect();
+        Array { shape: self.shape, values, bytes: true }
+    }
+}
 
 /// Reads a file, gzipped or not; at most `limit` records of it.
 pub(crate) fn read(path: &Path, limit: Option<usize>) -> Result<Idx> {
@@ -42,8 +49,7 @@ pub(crate) fn read(path: &Path, limit: Option<usize>) -> Result<Idx> {
     }
     let all = shape[0];
     shape[0] = all.min(limit.unwrap_or(usize::MAX));
-    let total = shape.iter().try_fold(1usize, |n, &e| n.checked_mul(e)).filter(|n| *n <= MOST);
-    let Some(total) = total else {
+    let Some(total) = count(&shape) else {
         return Err(bad(format!("its header says {shape:?} values: it is broken")));
     };
     let mut bytes = Vec::new();

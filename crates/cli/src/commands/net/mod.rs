@@ -5,18 +5,24 @@
 //! | `train` | `net train`: arguments, what follows from them |
 //! | `run` | the loop: steps, checkpoints, divergence, Ctrl-C |
 //! | `account` | a run that has ended → `training.json`, `records.*`, its page |
+//! | `demo` | `net demo`: both on a synthetic regression |
 //! | `audit` | `net audit`: arguments, what is measured |
+//! | `elements` | means of every value of a record |
 //! | `assemble` | measures → `audit.json`, pictures |
-//! | `data`, `idx` | images and labels from files, checked once |
+//! | `data` | images and labels from files, checked once; `array`, `idx`, `npz` the formats |
 //! | `model` | networks by name or file, models in folders |
 //! | `watch` | progress and Ctrl-C |
 
 mod account;
+mod array;
 mod assemble;
 mod audit;
 mod data;
+mod demo;
+mod elements;
 pub(crate) mod idx;
 mod model;
+mod npz;
 mod run;
 mod train;
 mod watch;
@@ -43,6 +49,8 @@ enum Command {
     Train(Box<train::Args>),
     /// Measure what a gradient step of a trained network gives away about every record
     Audit(Box<audit::Args>),
+    /// A private regression on synthetic records: which of their values it gives away
+    Demo(demo::Args),
 }
 
 /// Runs the command.
@@ -50,7 +58,17 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     match &args.command {
         Command::Train(args) => train::run(args),
         Command::Audit(args) => audit::run(args),
+        Command::Demo(args) => demo::run(args),
     }
+}
+
+/// The numbers that a network computes with.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+enum Precision {
+    /// Single precision
+    F32,
+    /// Double precision: twice the memory and the time
+    F64,
 }
 
 /// How gradients are clipped, and the noise.

@@ -1,7 +1,8 @@
 //! Networks by name or file, and models in the folders that `net train` leaves.
 
+use super::Precision;
 use crate::{Failure, Result};
-use leakscope_net::{NetSpec, Network, Shape, preset, tensors::Tensors};
+use leakscope_net::{NetSpec, Network, Real, Shape, preset, tensors::Tensors};
 use leakscope_report::net::{NetworkFacts, TRAINING_SCHEMA, Training};
 use std::path::Path;
 
@@ -14,9 +15,9 @@ pub(super) const TRAINING: &str = "training.json";
 
 /// A trained model.
 #[derive(Debug)]
-pub(super) struct Model {
+pub(super) struct Model<T> {
     /// The network with its weights.
-    pub(super) net: Network<f32>,
+    pub(super) net: Network<T>,
     /// What it is called.
     pub(super) name: String,
     /// The run that made it, where it is known.
@@ -28,19 +29,20 @@ fn read_text(path: &Path) -> Result<String> {
         .map_err(|e| Failure::Message(format!("cannot read {}: {e}", path.display())))
 }
 
-fn named<E: std::fmt::Display>(path: &Path) -> impl Fn(E) -> Failure + '_ {
+/// Puts the name of the file before what is wrong with it.
+pub(super) fn named<E: std::fmt::Display>(path: &Path) -> impl Fn(E) -> Failure + '_ {
     move |e| Failure::Message(format!("{}: {e}", path.display()))
 }
 
 /// Loads weights into a network.
-pub(super) fn load_weights(net: &mut Network<f32>, path: &Path) -> Result<()> {
+pub(super) fn load_weights<T: Real>(net: &mut Network<T>, path: &Path) -> Result<()> {
     let bytes =
         std::fs::read(path).map_err(|e| Failure::Message(format!("cannot read {}: {e}", path.display())))?;
     let file = Tensors::from_bytes(&bytes).map_err(named(path))?;
     net.load_tensors(&file).map_err(named(path))
 }
 
-impl Model {
+impl<T: Real> Model<T> {
     /// Opens a model folder.
     pub(super) fn open(folder: &Path, flag: &str) -> Result<Self> {
         if !folder.is_dir() {
@@ -62,6 +64,16 @@ impl Model {
     pub(super) fn facts(&self) -> NetworkFacts {
         let name = self.training.as_ref().map_or(self.name.as_str(), |t| t.network.name.as_str());
         facts(&self.net, name)
+    }
+}
+
+/// The numbers a model was trained with; what else is wrong with its folder, [`Model::open`] says.
+pub(super) fn trained_precision(folder: &Path) -> Precision {
+    let training = read_text(&folder.join(TRAINING)).ok();
+    let json: Option<serde_json::Value> = training.and_then(|text| serde_json::from_str(&text).ok());
+    match json.as_ref().and_then(|j| j.get("precision")).and_then(|p| p.as_str()) {
+        Some("f64") => Precision::F64,
+        _ => Precision::F32,
     }
 }
 
@@ -111,13 +123,29 @@ pub(super) fn freeze(spec: &mut NetSpec, layers: &[usize]) -> Result<()> {
     Ok(())
 }
 
+/// Freezes the given share of the trained parameters, the smallest in size.
+pub(super) fn freeze_smallest<T: Real>(net: &mut Network<T>, share: f64) -> Result<()> {
+    if !(0.0..1.0).contains(&share) {
+        let message = format!("{share}: expected at least 0, below 1");
+        return Err(Failure::flag("--freeze-smallest", message));
+    }
+    let size = |i: &usize| net.parameters()[*i].to_f64().abs();
+    let trained = net.trained();
+    let mut order: Vec<usize> = (0..trained.len()).filter(|&i| trained[i]).collect();
+    order.sort_by(|a, b| size(a).total_cmp(&size(b)).then(a.cmp(b)));
+    let mut frozen = vec![false; net.parameter_count()];
+    let smallest = (share * order.len() as f64).round() as usize;
+    order.iter().take(smallest.min(order.len().saturating_sub(1))).for_each(|&i| frozen[i] = true);
+    Ok(net.freeze(&frozen)?)
+}
+
 /// What a network is called on pages: the preset, or the file without its folder.
 pub(super) fn name_of(network: &str) -> String {
     Path::new(network).file_name().map_or_else(|| network.to_owned(), |n| n.to_string_lossy().into_owned())
 }
 
 /// A network as a page shows it.
-pub(super) fn facts(net: &Network<f32>, name: &str) -> NetworkFacts {
+pub(super) fn facts<T: Real>(net: &Network<T>, name: &str) -> NetworkFacts {
     let loss = serde_json::to_value(net.loss()).ok().and_then(|v| v.as_str().map(str::to_owned));
     NetworkFacts {
         name: name.to_owned(),

@@ -5,7 +5,7 @@ use super::write;
 use crate::{Failure, Result};
 use leakscope_core::num::Distribution;
 use leakscope_net::{
-    Data, Error, Network,
+    Data, Error, Network, Real,
     engine::evaluate,
     leak::{Measure, Plis, Trace, measure},
     tensors::Tensors,
@@ -51,8 +51,8 @@ pub(super) struct Resumed {
 }
 
 /// A run that has ended, one way or another.
-pub(super) struct Ended<'d> {
-    pub(super) run: Trainer<'d, f32>,
+pub(super) struct Ended<'d, T> {
+    pub(super) run: Trainer<'d, T>,
     pub(super) history: Vec<Point>,
     pub(super) stopped: Stopped,
     /// Why it diverged.
@@ -85,14 +85,14 @@ impl Run {
 }
 
 /// Trains until the plan is done, the user stops it, or numbers are no longer finite.
-pub(super) fn train<'d>(
-    net: Network<f32>,
-    data: &'d Data<f32>,
-    test: Option<&Data<f32>>,
+pub(super) fn train<'d, T: Real>(
+    net: Network<T>,
+    data: &'d Data<T>,
+    test: Option<&Data<T>>,
     config: TrainConfig,
     plan: &Plan,
     resumed: Option<Resumed>,
-) -> Result<Ended<'d>> {
+) -> Result<Ended<'d, T>> {
     let clock = Instant::now();
     let per_epoch = data.len() as f64 / config.sampling.expected(data.len());
     let (mut run, mut progress) = match resumed {
@@ -161,7 +161,7 @@ pub(super) fn train<'d>(
 }
 
 /// A checkpoint: the trainer's, with the history beside it.
-fn bytes(run: &Trainer<'_, f32>, progress: &Progress) -> Result<Vec<u8>> {
+fn bytes<T: Real>(run: &Trainer<'_, T>, progress: &Progress) -> Result<Vec<u8>> {
     let mut file = Tensors::from_bytes(&run.checkpoint()?)?;
     let text =
         serde_json::to_string(progress).map_err(|e| Failure::Message(format!("the checkpoint: {e}")))?;
@@ -169,10 +169,10 @@ fn bytes(run: &Trainer<'_, f32>, progress: &Progress) -> Result<Vec<u8>> {
     Ok(file.to_bytes()?)
 }
 
-fn point(
-    run: &Trainer<'_, f32>,
-    data: &Data<f32>,
-    test: Option<&Data<f32>>,
+fn point<T: Real>(
+    run: &Trainer<'_, T>,
+    data: &Data<T>,
+    test: Option<&Data<T>>,
     (sum, count): (f64, u64),
     per_epoch: f64,
 ) -> Result<Point> {
@@ -190,13 +190,13 @@ fn point(
         epoch: run.steps() as f64 / per_epoch,
         loss: (count > 0).then(|| sum / count as f64),
         accuracy,
-        epsilon: run.epsilon()?,
+        epsilon: run.account()?.map(|a| a.epsilon()),
         dfil_median: spread.map(|s| s.p50),
         dfil_max: spread.map(|s| s.max),
     })
 }
 
-fn training_accuracy(net: &Network<f32>, data: &Data<f32>) -> Option<f64> {
+fn training_accuracy<T: Real>(net: &Network<T>, data: &Data<T>) -> Option<f64> {
     if data.len() <= ENOUGH {
         return evaluate(net, data).ok().and_then(|e| e.accuracy);
     }

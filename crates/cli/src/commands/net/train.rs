@@ -2,15 +2,15 @@
 
 use super::data::{Part, Reading, Source, test_beside};
 use super::run::{Plan, Run, train};
-use super::{ReleaseArgs, account, model, normalize, random_seed, records_format, use_threads};
+use super::{Precision, ReleaseArgs, account, model, normalize, random_seed, records_format, use_threads};
 use crate::commands::audit::{FormatArg, LabelArg};
 use crate::output::Folder;
 use crate::{Failure, Result};
 use clap::ValueEnum;
 use leakscope_net::{
-    Clip, Network,
+    Clip, Network, Real,
     leak::Label,
-    train::{Optimizer, Privacy, Sampling, Tracking, TrainConfig},
+    train::{Optimizer, Privacy, Sampling, Tracking, TrainConfig, sigma_for},
 };
 use leakscope_report::net::Stopped;
 use std::path::PathBuf;
@@ -19,11 +19,11 @@ use std::process::ExitCode;
 /// Train a network, with DP-SGD where there is noise.
 #[derive(clap::Args, Debug, Clone)]
 pub(crate) struct Args {
-    /// A folder (MNIST's idx files, or train.safetensors), two idx files (images, labels), or a safetensors file with x
-    /// and y
+    /// A folder (MNIST's idx files, train.safetensors or train.npz), two idx files (images, labels), a safetensors file
+    /// with x and y, or an npz file with train_images and train_labels (or x_train and y_train, or x and y)
     #[arg(long, required = true, num_args = 1.., value_name = "PATH")]
     data: Vec<PathBuf>,
-    /// Measure accuracy on these [default: the test files of the --data folder, else training records]
+    /// Measure accuracy on these [default: the test records of the --data folder or npz file, else training records]
     #[arg(long, num_args = 1.., value_name = "PATH")]
     test: Vec<PathBuf>,
     /// A preset (linear, mlp, mlp-attack, cnn-mnist, cnn-cifar) or a network file in JSON
@@ -52,6 +52,9 @@ pub(crate) struct Args {
     adam: bool,
     #[command(flatten)]
     release: ReleaseArgs,
+    /// Instead of --sigma: the noise for which the whole run has this ε at --delta
+    #[arg(long, value_name = "E", conflicts_with = "sigma", allow_negative_numbers = true)]
+    epsilon: Option<f64>,
     /// δ of the privacy statement
     #[arg(long, value_name = "D", default_value_t = 1e-5, allow_negative_numbers = true)]
     delta: f64,
@@ -64,6 +67,9 @@ pub(crate) struct Args {
     /// Positions of layers (counted from 0) whose parameters stay as they are
     #[arg(long, value_name = "LAYER,…", value_delimiter = ',')]
     freeze: Vec<usize>,
+    /// Train only the largest of the given weights: this share of them, the smallest in size, stays as it is
+    #[arg(long, value_name = "SHARE", requires = "pretrain", allow_negative_numbers = true)]
+    freeze_smallest: Option<f64>,
     /// Start from these weights, taken to be public (safetensors)
     #[arg(long, value_name = "FILE")]
     pretrain: Option<PathBuf>,
@@ -103,6 +109,9 @@ pub(crate) struct Args {
     /// No remarks and no progress on stderr
     #[arg(long, short)]
     quiet: bool,
+    /// Numbers that the network computes with
+    #[arg(long, value_enum, default_value_t = Precision::F32)]
+    precision: Precision,
     /// Number of threads [default: all cores]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
@@ -128,7 +137,14 @@ enum TrackArg {
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     use_threads(args.threads)?;
     check(args)?;
-    let privacy = privacy(args)?;
+    match args.precision {
+        Precision::F32 => run_in::<f32>(args),
+        Precision::F64 => run_in::<f64>(args),
+    }
+}
+
+fn run_in<T: Real>(args: &Args) -> Result<ExitCode> {
+    let wanted = wanted(args)?;
     let scale = normalize(args.normalize.as_deref())?.unwrap_or([0.0, 1.0]);
     let folder = Folder::open(&args.out, records_format(args.format))?;
     let resumed = if args.resume { Some(Run::read_checkpoint(folder.path())?) } else { None };
@@ -136,7 +152,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let seed = args.seed.or(stored).unwrap_or_else(random_seed);
 
     let reading = Reading { flag: "--data", part: Part::Train, normalize: scale, limit: args.limit };
-    let mut source = Source::read(&args.data, reading)?;
+    let mut source = Source::<T>::read(&args.data, reading)?;
     let outputs = match args.outputs {
         Some(0) => return Err(Failure::flag("--outputs", "0: expected at least 1")),
         Some(k) => k,
@@ -144,9 +160,12 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     };
     let mut spec = model::spec(&args.network, source.shape, outputs)?;
     model::freeze(&mut spec, &args.freeze)?;
-    let mut net = Network::<f32>::new(spec, seed)?;
+    let mut net = Network::<T>::new(spec, seed)?;
     if let Some(weights) = &args.pretrain {
         model::load_weights(&mut net, weights)?;
+    }
+    if let Some(share) = args.freeze_smallest {
+        model::freeze_smallest(&mut net, share)?;
     }
     let data = source.take_data(&net)?;
     let test_files = if args.test.is_empty() { test_beside(&args.data) } else { Some(args.test.clone()) };
@@ -158,8 +177,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         None => None,
     };
 
-    let config = config(args, privacy, data.len(), seed)?;
     let plan = plan(args, data.len(), folder.path().to_path_buf())?;
+    let config = config(args, wanted, plan.steps, data.len(), seed)?;
     if args.seed.is_none() && stored.is_none() && !args.quiet && !args.json {
         eprintln!("seed {seed} (drawn; give it with --seed to repeat this run)");
     }
@@ -170,17 +189,9 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         normalize: scale,
         test_records: test.as_ref().map(|t| t.len() as u64),
         pretrained: args.pretrain.is_some(),
+        precision: args.precision,
     };
-    account::finish(
-        &ended,
-        &data,
-        &facts,
-        &plan,
-        &folder,
-        records_format(args.format),
-        args.json,
-        args.quiet,
-    )?;
+    account::finish(&ended, &data, &facts, &plan, &folder, args.json, args.quiet)?;
     match (ended.stopped, ended.failure) {
         (Stopped::Finished, _) => Ok(ExitCode::SUCCESS),
         (Stopped::Interrupted, _) => {
@@ -211,6 +222,9 @@ fn check(args: &Args) -> Result<()> {
     if !(0.0..1.0).contains(&args.momentum) {
         return Err(Failure::flag("--momentum", format!("{}: expected at least 0, below 1", args.momentum)));
     }
+    if let Some(epsilon) = args.epsilon {
+        positive("--epsilon", epsilon)?;
+    }
     if !(args.delta > 0.0 && args.delta < 1.0) {
         return Err(Failure::flag("--delta", format!("{}: expected between 0 and 1", args.delta)));
     }
@@ -225,23 +239,41 @@ fn check(args: &Args) -> Result<()> {
     Ok(())
 }
 
+/// How much noise was asked for.
+#[derive(Debug, Clone, Copy)]
+enum Noise {
+    Sigma(f64),
+    /// As much as makes the whole run cost this ε.
+    Epsilon(f64),
+}
+
 /// Clipping and noise, or neither.
-fn privacy(args: &Args) -> Result<Option<Privacy>> {
-    match (args.release.sigma()?, args.release.clip()?) {
+fn wanted(args: &Args) -> Result<Option<(Clip, Noise)>> {
+    let noise = args.release.sigma()?.map(Noise::Sigma).or(args.epsilon.map(Noise::Epsilon));
+    match (noise, args.release.clip()?) {
         (Some(_), Some(Clip::None)) => Err(Failure::flag(
             "--clip-kind",
-            "none: without a clip there is no privacy; give --clip, or no --sigma",
+            "none: without a clip there is no privacy; give --clip, or no noise",
         )),
-        (Some(sigma), clip) => Ok(Some(Privacy { clip: clip.unwrap_or(Clip::Hard { bound: 1.0 }), sigma })),
-        (None, None | Some(Clip::None)) if args.track.is_some() => {
-            Err(Failure::flag("--track", "what records give away is only finite under noise: give --sigma"))
-        }
+        (Some(noise), clip) => Ok(Some((clip.unwrap_or(Clip::Hard { bound: 1.0 }), noise))),
+        (None, None | Some(Clip::None)) if args.track.is_some() => Err(Failure::flag(
+            "--track",
+            "what records give away is only finite under noise: give --sigma or --epsilon",
+        )),
         (None, None | Some(Clip::None)) => Ok(None),
-        (None, Some(_)) => Err(Failure::flag("--clip", "give the noise too, for example --sigma 1")),
+        (None, Some(_)) => {
+            Err(Failure::flag("--clip", "give the noise too, for example --sigma 1 or --epsilon 1"))
+        }
     }
 }
 
-fn config(args: &Args, privacy: Option<Privacy>, records: usize, seed: u64) -> Result<TrainConfig> {
+fn config(
+    args: &Args,
+    wanted: Option<(Clip, Noise)>,
+    steps: u64,
+    records: usize,
+    seed: u64,
+) -> Result<TrainConfig> {
     let n = records as f64;
     if args.batch > n {
         return Err(Failure::flag("--batch", format!("{}: there are only {records} records", args.batch)));
@@ -255,6 +287,15 @@ fn config(args: &Args, privacy: Option<Privacy>, records: usize, seed: u64) -> R
             ));
         }
         SamplingArg::Shuffle => Sampling::Shuffle { batch: args.batch as usize },
+    };
+    let privacy = match wanted {
+        None => None,
+        Some((clip, Noise::Sigma(sigma))) => Some(Privacy { clip, sigma }),
+        Some((clip, Noise::Epsilon(epsilon))) => {
+            let sigma = sigma_for(epsilon, args.delta, clip, sampling, steps, records)
+                .map_err(|e| Failure::flag("--epsilon", e))?;
+            Some(Privacy { clip, sigma })
+        }
     };
     let probes = args.probes;
     Ok(TrainConfig {

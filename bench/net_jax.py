@@ -1,6 +1,7 @@
-"""The peer of speed.rs: the CNN of Edmunds table B.7 in JAX (f32), clipped gradients and dFIL probes as published
-(per-sample gradients and Jacobian-vector products materialised by vmap). Run it right after speed.rs, on the same
-machine. Usage: python speed_jax.py [batch]   (needs jax[cpu] and numpy)
+"""The peer of net.rs: the CNN of Edmunds table B.7 in JAX (f32), clipped gradients and dFIL probes as published
+(per-sample gradients and Jacobian-vector products materialised by vmap). `leakscope-bench net PYTHON` runs it.
+Usage: python net_jax.py [batch]   (needs jax and numpy). Prints, tab-separated: what, records a second by the clock
+(the best of fifteen runs), records per second of processor time.
 """
 import sys
 import time
@@ -52,10 +53,10 @@ y = jnp.arange(batch) % 10
 u = jnp.sign(jnp.array(np.random.randn(batch, 28, 28, 1), jnp.float32))
 for name, f in [("clipped gradients", lambda: gradients(x, y)), ("dFIL probe", lambda: probes(x, y, u))]:
     jax.block_until_ready(f())
-    best, before, runs = float("inf"), time.process_time(), 5
+    best, before, runs = float("inf"), time.process_time(), 15
     for _ in range(runs):
         t = time.perf_counter()
         jax.block_until_ready(f())
         best = min(best, time.perf_counter() - t)
     core = (time.process_time() - before) / runs
-    print(f"{name:24} {batch / best:9.0f} a second {batch / core:9.0f} per core second")
+    print(f"{name}\t{batch / best}\t{batch / core}")

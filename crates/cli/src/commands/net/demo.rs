@@ -1,0 +1,148 @@
+//! `leakscope net demo`: Mueller's first figure. A private linear regression on synthetic records, of whose values only
+//! some say anything about the target, and what each value gives away.
+
+use super::{audit, train, write};
+use crate::commands::demo::quoted;
+use crate::{Failure, Result};
+use clap::Parser;
+use leakscope_net::{
+    LayerSpec, Loss, NetSpec, Shape,
+    random::{Generator, Purpose},
+    spec::SPEC_VERSION,
+    tensors::Tensors,
+};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Train a private regression on synthetic records, and show which of their values it gives away (Mueller fig. 1).
+#[derive(clap::Args, Debug, Clone)]
+pub(crate) struct Args {
+    /// Folder for the records, the model and the results
+    #[arg(long, value_name = "DIR", default_value = "leakscope-net-demo")]
+    out: PathBuf,
+    /// Number of records
+    #[arg(long, value_name = "N", default_value_t = 2000)]
+    records: usize,
+    /// ε of the run, at δ = 1e-3
+    #[arg(long, value_name = "E", default_value_t = 0.2, allow_negative_numbers = true)]
+    epsilon: f64,
+    /// Seed of the records, the run and the audit
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+}
+
+/// Values of a record.
+const WIDTH: usize = 15;
+/// Those that the target depends on.
+const INFORMATIVE: [usize; 3] = [2, 6, 9];
+
+#[derive(Parser)]
+struct TrainShell {
+    #[command(flatten)]
+    args: train::Args,
+}
+
+#[derive(Parser)]
+struct AuditShell {
+    #[command(flatten)]
+    args: audit::Args,
+}
+
+/// Runs the command.
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    if args.records < 100 {
+        return Err(Failure::flag("--records", format!("{}: expected at least 100", args.records)));
+    }
+    if !(args.epsilon > 0.0 && args.epsilon.is_finite()) {
+        return Err(Failure::flag("--epsilon", format!("{}: expected a positive number", args.epsilon)));
+    }
+    std::fs::create_dir_all(&args.out).map_err(|e| {
+        Failure::flag("--out", format!("cannot write to {}: {e}; choose another folder", args.out.display()))
+    })?;
+    let at = |name: &str| args.out.join(name);
+    let (data, network, model, results) =
+        (at("records.safetensors"), at("regression.json"), at("model"), at("audit"));
+    write(&data, &regression(args.records, args.seed).to_bytes()?)?;
+    let layers = vec![LayerSpec::Dense { outputs: 1, bias: false, frozen: false }];
+    let input = Shape::Vector([WIDTH]);
+    let spec = NetSpec { version: SPEC_VERSION, input, layers, loss: Loss::SquaredError };
+    write(&network, spec.to_json().as_bytes())?;
+    let (seed, epsilon) = (args.seed.to_string(), args.epsilon.to_string());
+    let batch = (args.records / 4).to_string();
+    let trained: Vec<OsString> = vec![
+        "--data".into(),
+        data.clone().into(),
+        "--network".into(),
+        network.into(),
+        "--epsilon".into(),
+        epsilon.into(),
+        "--delta".into(),
+        "1e-3".into(),
+        "--clip".into(),
+        "5".into(),
+        "--clip-kind".into(),
+        "gelu".into(),
+        "--batch".into(),
+        batch.into(),
+        "--steps".into(),
+        "20".into(),
+        "--lr".into(),
+        "0.3".into(),
+        "--momentum".into(),
+        "0".into(),
+        "--precision".into(),
+        "f64".into(),
+        "--seed".into(),
+        seed.clone().into(),
+        "--out".into(),
+        model.clone().into(),
+    ];
+    let shell: TrainShell = parse("train", &trained)?;
+    train::run(&shell.args)?;
+    let audited: Vec<OsString> = vec![
+        "--model".into(),
+        model.into(),
+        "--data".into(),
+        data.into(),
+        "--records".into(),
+        "all".into(),
+        "--trace".into(),
+        "elements".into(),
+        "--plis".into(),
+        "--seed".into(),
+        seed.into(),
+        "--out".into(),
+        results.clone().into(),
+    ];
+    let shell: AuditShell = parse("audit", &audited)?;
+    let code = audit::run(&shell.args)?;
+    let named = INFORMATIVE.map(|j| j.to_string()).join(", ");
+    eprintln!(
+        "\nThe target depends on values {named} alone. Open {} in a browser.",
+        results.join("report.html").display()
+    );
+    Ok(code)
+}
+
+/// Shows a command as a user would type it, and parses it.
+fn parse<P: Parser>(command: &str, words: &[OsString]) -> Result<P> {
+    let shown: Vec<String> = words.iter().map(|w| quoted(&w.to_string_lossy())).collect();
+    eprintln!("$ leakscope net {command} {}\n", shown.join(" "));
+    P::try_parse_from(std::iter::once(OsString::from("leakscope")).chain(words.iter().cloned()))
+        .map_err(|e| Failure::Message(e.to_string()))
+}
+
+/// Standard normal values; the target is twice the sum of the informative ones, with a little noise.
+fn regression(n: usize, seed: u64) -> Tensors {
+    let mut rng = Generator::new(seed, Purpose::Other, 0);
+    let x: Vec<f64> = (0..n * WIDTH).map(|_| rng.normal()).collect();
+    let y: Vec<f64> = x
+        .chunks(WIDTH)
+        .map(|x| 2.0 * INFORMATIVE.iter().map(|&j| x[j]).sum::<f64>() + 0.1 * rng.normal())
+        .collect();
+    let mut out = Tensors::default();
+    out.insert("x", &[n, WIDTH], &x);
+    out.insert("y", &[n], &y);
+    out
+}

@@ -1,0 +1,9 @@
+//! `leakscope net train` and `net audit`, end to end, on tiny images.
+
+#![allow(clippy::unwrap_used)]
+
+mod audit;
+mod bad_input;
+mod data;
+mod support;
+mod train;

@@ -1,0 +1,288 @@
+//! `net train`: what a run leaves, how it stops and goes on.
+
+use super::support::*;
+use leakscope_net::tensors::Tensors;
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+#[test]
+fn a_private_run_leaves_model_accounts_and_page() {
+    let data = folder(48);
+    let out = data.path().join("run");
+    let run = private(data.path(), &out, &["--steps", "40", "--track", "every", "--json"]);
+    assert!(run.stderr.is_empty(), "{}", String::from_utf8_lossy(&run.stderr));
+    let printed: Value = serde_json::from_slice(&run.stdout).unwrap();
+    let t = json(&out.join("training.json"));
+    assert_eq!(printed, t);
+    assert_eq!(t["schema"], "leakscope.net-training/1");
+    assert_eq!(
+        (&t["steps"], &t["stopped"], &t["accuracy_on"]),
+        (&40.into(), &"finished".into(), &"test".into())
+    );
+    let history = t["history"].as_array().unwrap();
+    assert_eq!(history.len(), 20);
+    for (a, b) in history.iter().zip(&history[1..]) {
+        for grows in ["epsilon", "dfil_median", "dfil_max"] {
+            assert!(a[grows].as_f64().unwrap() < b[grows].as_f64().unwrap(), "{grows}");
+        }
+    }
+    let last = history.last().unwrap();
+    assert!(last["accuracy"].as_f64().unwrap() > 0.8, "{last}");
+    assert_eq!(last["epsilon"], t["privacy"]["epsilon"]);
+    assert!(t["privacy"]["statement"].as_str().unwrap().contains("Poisson"));
+
+    let table = csv(&out.join("records.csv"));
+    assert_eq!(table.1.len(), 48);
+    let (dfil, published) = (column(&table, "dfil"), column(&table, "published_dfil"));
+    assert!(
+        dfil.iter().zip(&published).all(|(a, b)| 0.0 < *a && a < b),
+        "the published factor is an upper bound"
+    );
+    assert!((dfil.iter().copied().fold(0.0, f64::max) - last["dfil_max"].as_f64().unwrap()).abs() < 1e-9);
+    // no record's own budget is above that of the run
+    let epsilon = t["privacy"]["epsilon"].as_f64().unwrap();
+    assert!(column(&table, "epsilon").iter().all(|e| *e <= 1.01 * epsilon && *e > 0.0));
+
+    let page = fs::read_to_string(out.join("report.html")).unwrap();
+    for part in ["id=\"over\"", "id=\"accounts\"", "id=\"settings\"", "differentially private"] {
+        assert!(page.contains(part), "{part}");
+    }
+    check_page(&page);
+    #[cfg(unix)]
+    for file in ["model.safetensors", "training.json", "records.csv", "report.html", "checkpoint.safetensors"]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        assert_eq!(fs::metadata(out.join(file)).unwrap().permissions().mode() & 0o777, 0o600, "{file}");
+    }
+}
+
+#[test]
+fn epsilon_is_that_of_the_gaussian_mechanism_where_every_record_is_drawn() {
+    let data = folder(24);
+    let out = data.path().join("run");
+    let (sigma, steps, delta) = (4.0, 7.0_f64, 1e-4_f64);
+    let net = network(data.path());
+    let base =
+        ["train", "--data", text(data.path()), "--network", text(&net), "--out", text(&out), "--seed", "1"];
+    answered(&[&base[..], &["--batch", "24", "--steps", "7", "--sigma", "4", "--delta", "1e-4"]].concat());
+    let p = &json(&out.join("training.json"))["privacy"];
+    let found = p["epsilon"].as_f64().unwrap();
+    // the definition, δ(ε) = ∫ (p − e^ε q)₊ of two unit Gaussians μ = √T/σ apart, by the trapezoidal rule
+    let mu = steps.sqrt() / sigma;
+    let density = |y: f64| (-0.5 * y * y).exp() * 0.398_942_280_401_432_7;
+    let delta_at = |e: f64| -> f64 {
+        let each = (-200_000..200_000).map(|i| f64::from(i) * 1e-4);
+        each.map(|y| (density(y - mu) - e.exp() * density(y)).max(0.0) * 1e-4).sum()
+    };
+    let (mut low, mut high) = (0.0, 10.0);
+    for _ in 0..30 {
+        let mid = 0.5 * (low + high);
+        if delta_at(mid) > delta { low = mid } else { high = mid }
+    }
+    assert!(found >= high * (1.0 - 1e-5) && found < high * 1.002, "{found} {high}");
+    assert!(p["epsilon_pld"]["lower"].as_f64().unwrap() <= high * (1.0 + 1e-5));
+    // Mironov 2017: T steps have α T/(2σ²); Canonne, Kamath, Steinke 2020, proposition 12, over real orders
+    let of = |a: f64| a * steps / (2.0 * sigma * sigma) + (1.0 - 1.0 / a).ln() - (delta * a).ln() / (a - 1.0);
+    let best = (110..100_000).map(|i| of(f64::from(i) / 100.0)).fold(f64::INFINITY, f64::min);
+    let rdp = p["epsilon_rdp"].as_f64().unwrap();
+    assert!((rdp / best - 1.0).abs() < 1e-3, "{rdp} {best}");
+    assert_eq!(p["adjacency"], "add-remove");
+}
+
+/// A target instead of σ: the run ends just below it, and says so with both accountants and their assumptions.
+#[test]
+fn the_noise_for_an_epsilon_is_found() {
+    let data = folder(48);
+    let out = data.path().join("run");
+    let net = network(data.path());
+    let base =
+        ["train", "--data", text(data.path()), "--network", text(&net), "--out", text(&out), "--seed", "1"];
+    let run = answered(
+        &[
+            &base[..],
+            &["--batch", "6", "--steps", "30", "--clip", "2", "--clip-kind", "gelu", "--epsilon", "1.5"],
+        ]
+        .concat(),
+    );
+    let t = json(&out.join("training.json"));
+    let epsilon = t["privacy"]["epsilon"].as_f64().unwrap();
+    assert!(epsilon <= 1.5 && epsilon > 1.48, "{epsilon}");
+    let said = String::from_utf8_lossy(&run.stdout);
+    for word in ["privacy loss distributions", "Rényi accounting", "Poisson sampling", "there or is not"] {
+        assert!(said.contains(word), "{word}: {said}");
+    }
+    let page = fs::read_to_string(out.join("report.html")).unwrap();
+    assert!(page.contains("by privacy loss distributions") && page.contains("by Rényi accounting"));
+}
+
+#[test]
+fn double_precision_is_kept_from_the_records_to_the_audit() {
+    let data = folder(24);
+    let (single, double) = (data.path().join("f32"), data.path().join("f64"));
+    private(data.path(), &single, &["--steps", "5", "--track"]);
+    private(data.path(), &double, &["--steps", "5", "--track", "--precision", "f64"]);
+    let read = |dir: &Path| Tensors::from_bytes(&fs::read(dir.join("model.safetensors")).unwrap()).unwrap();
+    let (a, b) = (read(&single), read(&double));
+    for name in a.names() {
+        assert_eq!((a.dtype(name), b.dtype(name)), (Some("F32"), Some("F64")), "{name}");
+        let (x, y) = (a.get::<f64>(name).unwrap().1, b.get::<f64>(name).unwrap().1);
+        let far = x.iter().zip(&y).map(|(x, y)| (x - y).abs()).fold(0.0, f64::max);
+        assert!(far < 1e-5 && far > 0.0, "{name}: {far}");
+    }
+    assert_eq!(json(&double.join("training.json"))["precision"], "f64");
+    // the audit takes the precision of the run, and one in f32 differs in the last digits alone
+    let audit = |more: &[&str]| {
+        let base =
+            ["audit", "--model", text(&double), "--data", text(data.path()), "--trace", "exact", "--json"];
+        let run = answered(&[&base[..], &["--seed", "1"], more].concat());
+        let audit: Value = serde_json::from_slice(&run.stdout).unwrap();
+        audit["dfil"]["max"].as_f64().unwrap()
+    };
+    let (trained, f64_, f32_) = (audit(&[]), audit(&["--precision", "f64"]), audit(&["--precision", "f32"]));
+    assert_eq!(trained, f64_);
+    assert!(trained != f32_ && (trained / f32_ - 1.0).abs() < 1e-5, "{trained} {f32_}");
+    // a checkpoint of the other precision is another run
+    let net = network(data.path());
+    let again =
+        ["train", "--data", text(data.path()), "--network", text(&net), "--out", text(&double), "--resume"];
+    let same = ["--batch", "12", "--lr", "0.3", "--sigma", "0.8", "--clip", "1", "--track", "--steps", "9"];
+    assert!(refused(&[&again[..], &same].concat()).contains("another precision"));
+}
+
+#[test]
+fn a_run_that_is_resumed_gives_the_same_numbers() {
+    let data = folder(36);
+    let (whole, halves) = (data.path().join("whole"), data.path().join("halves"));
+    let more = ["--track", "--momentum", "0.9"];
+    private(data.path(), &whole, &[&more[..], &["--steps", "14"]].concat());
+    private(data.path(), &halves, &[&more[..], &["--steps", "6"]].concat());
+    private(data.path(), &halves, &[&more[..], &["--steps", "14", "--resume"]].concat());
+    for file in ["model.safetensors", "records.csv"] {
+        assert!(
+            fs::read(whole.join(file)).unwrap() == fs::read(halves.join(file)).unwrap(),
+            "{file} differs"
+        );
+    }
+    let last =
+        |dir: &Path| json(&dir.join("training.json"))["history"].as_array().unwrap().last().unwrap().clone();
+    for number in ["step", "epsilon", "accuracy", "dfil_median", "dfil_max"] {
+        assert_eq!(last(&whole)[number], last(&halves)[number], "{number}");
+    }
+    // other settings, or fewer steps than were made, are refused
+    let net = network(data.path());
+    let again =
+        ["train", "--data", text(data.path()), "--network", text(&net), "--out", text(&halves), "--resume"];
+    assert!(
+        refused(&[&again[..], &["--steps", "20", "--batch", "6"]].concat()).contains("another configuration")
+    );
+    let same = ["--batch", "12", "--lr", "0.3", "--sigma", "0.8", "--clip", "1", "--track", "--steps", "3"];
+    assert!(refused(&[&again[..], &same].concat()).contains("beyond"));
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_stops_after_the_step_and_the_run_goes_on() {
+    let data = folder(36);
+    let (net, out) = (network(data.path()), data.path().join("run"));
+    let args = |steps: &'static str| {
+        let (net, data, out) = (text(&net).to_owned(), text(data.path()).to_owned(), text(&out).to_owned());
+        let fixed =
+            ["--batch", "6", "--sigma", "1", "--seed", "2", "--checkpoint-every", "1", "--steps", steps];
+        let mut all: Vec<String> = ["net", "train", "--data"].map(str::to_owned).to_vec();
+        all.extend([data, "--network".into(), net, "--out".into(), out]);
+        all.extend(fixed.map(str::to_owned));
+        all
+    };
+    let mut child = Command::new(env!("CARGO_BIN_EXE_leakscope"))
+        .args(args("100000000"))
+        .stderr(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let started = std::time::Instant::now();
+    while !out.join("checkpoint.safetensors").is_file() && started.elapsed().as_secs() < 60 {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let t = json(&out.join("training.json"));
+    assert_eq!(t["stopped"], "interrupted");
+    let made = t["steps"].as_u64().unwrap();
+    assert!(made >= 1);
+    let steps: &'static str = Box::leak((made + 2).to_string().into_boxed_str());
+    let mut more = args(steps);
+    more.push("--resume".into());
+    let done = Command::new(env!("CARGO_BIN_EXE_leakscope")).args(more).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    assert_eq!(json(&out.join("training.json"))["steps"], made + 2);
+}
+
+#[test]
+fn divergence_stops_and_keeps_the_last_good_model() {
+    let data = folder(24);
+    let (net, out) = (network(data.path()), data.path().join("run"));
+    let args =
+        ["train", "--data", text(data.path()), "--network", text(&net), "--out", text(&out), "--seed", "1"];
+    let run = leakscope(&[&args[..], &["--steps", "50", "--batch", "24", "--lr", "1e37", "--json"]].concat());
+    let said = String::from_utf8_lossy(&run.stderr);
+    assert_eq!(run.status.code(), Some(2), "{said}");
+    assert!(run.stdout.is_empty());
+    assert!(said.contains("diverged") && said.contains("last good") && said.contains("lower --lr"), "{said}");
+    let t = json(&out.join("training.json"));
+    assert_eq!(t["stopped"], "diverged");
+    assert!(t["steps"].as_u64().unwrap() < 50);
+    // what is kept can be used
+    answered(&["audit", "--model", text(&out), "--data", text(data.path()), "--trace", "skip", "--json"]);
+    assert!(out.join("checkpoint.safetensors").is_file());
+}
+
+#[test]
+fn empty_batches_shuffling_adam_frozen_layers_and_given_weights() {
+    let data = folder(24);
+    let shown = text(data.path());
+    let net = network(data.path());
+    let (a, b) = (data.path().join("a"), data.path().join("b"));
+    let base = ["train", "--data", shown, "--network", text(&net), "--seed", "1", "--out"];
+    // a tenth of a record a step: most batches are empty
+    answered(
+        &[&base[..], &[text(&a), "--batch", "0.1", "--steps", "12", "--sigma", "1", "--track"]].concat(),
+    );
+    let t = json(&a.join("training.json"));
+    assert_eq!(t["steps"], 12);
+    assert!(t["history"].as_array().unwrap().iter().any(|p| p["loss"].is_null()), "no batch was empty");
+
+    let weights = a.join("model.safetensors");
+    let more =
+        [text(&b), "--pretrain", text(&weights), "--freeze", "0", "--adam", "--lr", "0.01", "--epochs", "2"];
+    let shuffled =
+        ["--batch", "8", "--sampling", "shuffle", "--sigma", "1", "--clip", "1", "--clip-kind", "gelu"];
+    answered(&[&base[..], &more, &shuffled].concat());
+    let t = json(&b.join("training.json"));
+    assert_eq!(t["steps"], 6);
+    assert!(t["privacy"]["statement"].as_str().unwrap().contains("no amplification"));
+    assert!(t["network"]["trained"].as_u64() < t["network"]["parameters"].as_u64());
+    let read = |dir: &Path| Tensors::from_bytes(&fs::read(dir.join("model.safetensors")).unwrap()).unwrap();
+    // nine tenths of the weights, the smallest, stay; an audit of the model knows it
+    let c = data.path().join("c");
+    let more =
+        [text(&c), "--pretrain", text(&weights), "--freeze-smallest", "0.9", "--sigma", "1", "--steps", "3"];
+    answered(&[&base[..], &more, &["--batch", "8"]].concat());
+    let audited = answered(&["audit", "--model", text(&c), "--data", shown, "--trace", "skip", "--json"]);
+    let audited: Value = serde_json::from_slice(&audited.stdout).unwrap();
+    let (all, trained) = (&audited["network"]["parameters"], &audited["network"]["trained"]);
+    assert_eq!(trained.as_f64().unwrap(), (0.1 * all.as_f64().unwrap()).round());
+    let (old, new) = (read(&a), read(&c));
+    let mut moved = 0;
+    for name in old.names() {
+        let (x, y) = (old.get::<f32>(name).unwrap().1, new.get::<f32>(name).unwrap().1);
+        moved += x.iter().zip(&y).filter(|(x, y)| x != y).count();
+    }
+    assert_eq!(moved as u64, trained.as_u64().unwrap());
+    let (before, after) = (read(&a), read(&b));
+    for name in before.names() {
+        let same = before.get::<f32>(name).unwrap() == after.get::<f32>(name).unwrap();
+        assert_eq!(same, name.starts_with("layers.0."), "{name}");
+    }
+}

@@ -1,0 +1,200 @@
+//! ε of a run for every record, by the accountants of core.
+
+use super::{Privacy, Sampling, TrainConfig, Trainer};
+use crate::{
+    Real,
+    error::{Result, check},
+};
+use leakscope_core::dp::{
+    Accountant, Adjacency, Calibration, Interval, Mechanism, Target, Unknown, calibrate,
+    rdp::{self, RdpEpsilon},
+};
+use serde::{Deserialize, Serialize};
+
+/// What a private run costs every record, whatever its values.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct RunAccount {
+    /// Which two data sets cannot be told apart. Shuffled batches never hold one record more: there a record that is
+    /// not there counts as an empty one, with a gradient of zero.
+    pub adjacency: Adjacency,
+    /// The δ of both ε.
+    pub delta: f64,
+    /// By privacy loss distributions: the worst case lies inside. Absent where the noise is so small that the grid does
+    /// not fit into memory.
+    pub pld: Option<Interval>,
+    /// By Rényi divergences over real orders: never below the former.
+    pub rdp: RdpEpsilon,
+}
+
+impl RunAccount {
+    /// The ε to state: the smaller of two that both hold.
+    pub fn epsilon(&self) -> f64 {
+        self.pld.map_or(f64::INFINITY, |p| p.upper).min(self.rdp.epsilon)
+    }
+
+    fn nothing(delta: f64) -> Self {
+        let rdp = RdpEpsilon { epsilon: 0.0, alpha: 2.0 };
+        Self { adjacency: Adjacency::AddRemove, delta, pld: Some(Interval { lower: 0.0, upper: 0.0 }), rdp }
+    }
+}
+
+impl Sampling {
+    /// The sampling rate of a release and the number of releases that `steps` steps are to one record. A shuffled epoch
+    /// uses every record once: one release without sampling.
+    fn releases(self, steps: u64, records: usize) -> (f64, u64) {
+        match self {
+            Self::Poisson { rate } => (rate, steps),
+            Self::Shuffle { batch } => (1.0, steps.div_ceil((records / batch.max(1)).max(1) as u64)),
+        }
+    }
+}
+
+impl Privacy {
+    /// Noise over the longest gradient that the clip lets through: what accountants call the noise multiplier.
+    fn multiplier(&self) -> f64 {
+        self.sigma * self.clip.unit() / self.clip.longest().unwrap_or(f64::INFINITY)
+    }
+}
+
+/// What `steps` steps over `records` records cost; nothing for training in the open.
+///
+/// # Guarantee
+/// The sequence of all parameters is (ε, δ)-DP for [`RunAccount::epsilon`], under the account's adjacency and the
+/// sampling's [`Sampling::statement`].
+pub fn account(config: &TrainConfig, steps: u64, records: usize) -> Result<Option<RunAccount>> {
+    let Some(privacy) = config.privacy else { return Ok(None) };
+    let delta = config.delta;
+    if steps == 0 {
+        return Ok(Some(RunAccount::nothing(delta)));
+    }
+    let accountant = accountant(config.sampling, privacy, steps, records)?;
+    let adjacency = accountant.adjacency();
+    let rdp = rdp::epsilon(accountant.steps(), adjacency, delta)?;
+    Ok(Some(RunAccount { adjacency, delta, pld: accountant.epsilon(delta).ok(), rdp }))
+}
+
+fn accountant(sampling: Sampling, privacy: Privacy, steps: u64, records: usize) -> Result<Accountant> {
+    let (rate, releases) = sampling.releases(steps, records);
+    let mechanism = Mechanism::gaussian(privacy.multiplier(), rate);
+    Ok(Accountant::new(Adjacency::AddRemove).with(mechanism, releases)?)
+}
+
+/// The smallest σ, to four digits, for which `steps` steps cost at most `epsilon` at δ.
+///
+/// # Guarantee
+/// With it, [`account`] of the whole run states at most `epsilon`.
+pub fn sigma_for(
+    epsilon: f64,
+    delta: f64,
+    clip: crate::Clip,
+    sampling: Sampling,
+    steps: u64,
+    records: usize,
+) -> Result<f64> {
+    clip.check()?;
+    sampling.check(records)?;
+    check(epsilon > 0.0 && epsilon.is_finite(), "epsilon", epsilon, "positive and finite")?;
+    let (rate, steps) = sampling.releases(steps, records);
+    let Calibration { sigma, .. } =
+        calibrate(Target::Epsilon { epsilon, delta }, Unknown::Sigma { rate, steps }, Adjacency::AddRemove)?;
+    // in units of C; two thousandths cover the width of the account's own interval
+    let sigma = 1.002 * sigma * clip.longest().unwrap_or(f64::INFINITY) / clip.unit();
+    let unit = 10_f64.powf(sigma.log10().floor() - 3.0);
+    Ok((sigma / unit).ceil() * unit)
+}
+
+impl<T: Real> Trainer<'_, T> {
+    /// What the run so far costs every record; absent for training in the open. See [`account`].
+    pub fn account(&self) -> Result<Option<RunAccount>> {
+        account(&self.config, self.step, self.data.len())
+    }
+
+    /// Membership advantage of the run so far: the largest difference of true- and false-positive rate of any test
+    /// whether a record took part. Absent for training in the open, and where it is not known to be below 1.
+    pub fn advantage(&self) -> Result<Option<f64>> {
+        let Some(privacy) = self.config.privacy else { return Ok(None) };
+        if self.step == 0 {
+            return Ok(Some(0.0));
+        }
+        let accountant = accountant(self.config.sampling, privacy, self.step, self.data.len())?;
+        Ok(accountant.advantage().ok().map(|a| a.upper).filter(|a| *a < 1.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        Clip,
+        leak::Label,
+        train::{Optimizer, Tracking},
+    };
+
+    fn config(sampling: Sampling, clip: Clip, sigma: f64) -> TrainConfig {
+        TrainConfig {
+            optimizer: Optimizer::Sgd { momentum: 0.0 },
+            learning_rate: 0.1,
+            weight_decay: 0.0,
+            sampling,
+            privacy: Some(Privacy { clip, sigma }),
+            tracking: Tracking::Off,
+            label: Label::Public,
+            delta: 1e-5,
+            seed: 1,
+        }
+    }
+
+    /// dp_accounting 0.6.0: σ = 1.1, q = 0.01, 1,000 steps, δ = 1e-5 has ε = 1.51536 (PLD at 1e-5) and 1.71177 (RDP);
+    /// plain Gaussians are known in closed form (Balle and Wang 2018).
+    #[test]
+    fn a_run_costs_what_the_accountants_say() {
+        let hard = Clip::Hard { bound: 3.0 };
+        let poisson = config(Sampling::Poisson { rate: 0.01 }, hard, 1.1);
+        let a = account(&poisson, 1000, 60_000).unwrap().unwrap();
+        let pld = a.pld.unwrap();
+        assert!(pld.lower < 1.515_37 && pld.upper > 1.515 && pld.relative_width() < 2e-3, "{pld:?}");
+        assert!((a.rdp.epsilon / 1.711_77 - 1.0).abs() < 5e-3, "{:?}", a.rdp);
+        assert_eq!(a.epsilon(), pld.upper);
+
+        // a shuffled epoch is one release, whatever the batch, and an unfinished one counts as a whole
+        let shuffled = config(Sampling::Shuffle { batch: 100 }, hard, 2.0);
+        let (a, b) = (account(&shuffled, 21, 1000), account(&shuffled, 30, 1000));
+        let (a, b) = (a.unwrap().unwrap(), b.unwrap().unwrap());
+        assert_eq!(a, b);
+        let mu = 3_f64.sqrt() / 2.0;
+        let exact = leakscope_core::dp::gaussian::epsilon(mu, 1e-5).unwrap();
+        assert!(a.pld.unwrap().contains(exact), "{a:?} {exact}");
+
+        // the smooth clip lets longer gradients through
+        let smooth =
+            account(&config(Sampling::Poisson { rate: 0.01 }, Clip::Gelu { bound: 3.0 }, 1.1), 1000, 60_000);
+        assert!(smooth.unwrap().unwrap().epsilon() > 1.1 * pld.upper);
+    }
+
+    #[test]
+    fn nothing_costs_nothing_and_no_noise_has_no_price() {
+        let mut c = config(Sampling::Poisson { rate: 0.01 }, Clip::Hard { bound: 1.0 }, 1.0);
+        assert_eq!(account(&c, 0, 10).unwrap().unwrap().epsilon(), 0.0);
+        c.privacy = None;
+        assert_eq!(account(&c, 10, 10).unwrap(), None);
+        // noise far too small for a grid still has a price, and it is no NaN
+        c.privacy = Some(Privacy { clip: Clip::Hard { bound: 1.0 }, sigma: 1e-3 });
+        let a = account(&c, 100_000, 10).unwrap().unwrap();
+        assert!(a.epsilon() > 1e3 && a.epsilon().is_finite(), "{a:?}");
+    }
+
+    #[test]
+    fn the_noise_for_a_target_meets_it_closely() {
+        for (sampling, clip) in [
+            (Sampling::Poisson { rate: 0.02 }, Clip::Gelu { bound: 0.5 }),
+            (Sampling::Shuffle { batch: 50 }, Clip::Hard { bound: 2.0 }),
+        ] {
+            let sigma = sigma_for(1.0, 1e-5, clip, sampling, 200, 1000).unwrap();
+            let epsilon = account(&config(sampling, clip, sigma), 200, 1000).unwrap().unwrap().epsilon();
+            assert!(epsilon <= 1.0 && epsilon > 0.98, "{sigma}: {epsilon}");
+        }
+        assert!(
+            sigma_for(0.0, 1e-5, Clip::Hard { bound: 1.0 }, Sampling::Poisson { rate: 0.1 }, 1, 9).is_err()
+        );
+    }
+}

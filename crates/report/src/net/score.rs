@@ -1,0 +1,81 @@
+//! Points that were not trained on: are they like the training records?
+
+use super::chart::histogram;
+use super::data::Score;
+use super::page::gallery;
+use super::picture::Pictures;
+use crate::format;
+use crate::html::{Cell, Kind, card, escape, numbers, table, words};
+
+/// Whether the points are out of distribution, by the measure that tells best.
+fn unlike(s: &Score) -> String {
+    let best = s.by.iter().max_by(|a, b| a.exceeds_training.total_cmp(&b.exceeds_training));
+    best.map_or(String::new(), |b| {
+        let how = match b.exceeds_training {
+            x if x >= 0.9 => "They are unlike the training records",
+            x if x >= 0.6 => "They differ from the training records",
+            _ => "They are much like the training records",
+        };
+        format!(
+            "<b>{how}</b>: by the {} a point has more than a training record in {} of pairs.",
+            measure_name(&b.measure),
+            format::share(b.exceeds_training)
+        )
+    })
+}
+
+fn measure_name(measure: &str) -> &str {
+    match measure {
+        "gradient_norm" => "gradient norm",
+        "dfil" => "dFIL",
+        "eta" => "η",
+        "plis" => "norm of PLIS",
+        other => other,
+    }
+}
+
+/// The card.
+pub(super) fn score(s: &Score, pictures: &Pictures) -> String {
+    let label =
+        if s.labelled { "" } else { " They have no labels, so the network’s own answer stands in." };
+    let lead = format!(
+        "What {} from {} would give away, had they been trained on. {} Of points that are like the training records, 1% \
+         lie above their 99th percentile, and one beats a training record half of the time. The clip hides how long a \
+         gradient is, so gradient norms tell most.{label}",
+        format::counted(s.n, "point"),
+        escape(&s.files.join(", ")),
+        unlike(s)
+    );
+    let rows: Vec<Vec<Cell>> =
+        s.by.iter()
+            .map(|by| {
+                vec![
+                    Cell::name(measure_name(&by.measure)),
+                    Cell::number(by.training.p50),
+                    Cell::number(by.training.p99),
+                    Cell::number(by.points.p50),
+                    Cell::number(by.points.max),
+                    Cell::sorted(format::share(by.above_training_p99), by.above_training_p99),
+                    Cell::sorted(format::share(by.exceeds_training), by.exceeds_training),
+                ]
+            })
+            .collect();
+    let heads = [
+        words("measure"),
+        numbers("training median"),
+        numbers("training 99%"),
+        numbers("points median"),
+        numbers("points largest"),
+        numbers("above that 99%"),
+        numbers("beat a training record"),
+    ];
+    let chart = s.histogram.as_ref().map_or(String::new(), |h| {
+        histogram(h, "gradient norm: points as bars, training records as a line", Some(&s.counts))
+    });
+    let body = format!(
+        "<div class=\"narrow\">{chart}</div>{}{}",
+        table("", "Points against training records", &heads, &rows),
+        gallery("Most unlike the training records", &s.most, &pictures.scored)
+    );
+    card("score", "Points outside the training set", &[Kind::Measured], &lead, &body)
+}
