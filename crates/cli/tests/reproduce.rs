@@ -73,6 +73,16 @@ fn am207_runs_on_made_up_data() {
 }
 
 #[test]
+fn guo_runs_on_made_up_data() {
+    paper("guo");
+}
+
+#[test]
+fn mueller_runs_on_made_up_data() {
+    paper("mueller");
+}
+
+#[test]
 fn the_same_seed_gives_the_same_numbers() {
     let rows = |seed: &str| {
         let out = leakscope(&["reproduce", "am207-toy", "--synthetic", "--json", "--seed", seed]);

@@ -92,7 +92,7 @@ pub(crate) fn whole(text: &str) -> std::result::Result<u64, String> {
         None => text.parse::<f64>().ok(),
     };
     match value {
-        Some(x) if x >= 0.0 && x < 9e15 && x.fract() == 0.0 => Ok(x as u64),
+        Some(x) if (0.0..9e15).contains(&x) && x.fract() == 0.0 => Ok(x as u64),
         _ => Err("expected a whole number such as 1000, 1e10 or 10^10".into()),
     }
 }

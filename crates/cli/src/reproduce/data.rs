@@ -2,6 +2,7 @@
 
 use super::Context;
 use crate::commands::net::idx;
+use crate::commands::net::npz::Npz;
 use crate::{Failure, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,11 +18,13 @@ pub enum Set {
     Warfarin,
     /// Incomes of the census.
     Adult,
+    /// Chest X-rays of children.
+    Pneumonia,
 }
 
 impl Set {
     /// Every data set.
-    pub const ALL: [Self; 4] = [Self::Mnist, Self::Cifar, Self::Warfarin, Self::Adult];
+    pub const ALL: [Self; 5] = [Self::Mnist, Self::Cifar, Self::Warfarin, Self::Adult, Self::Pneumonia];
 
     /// Folder inside the data folder.
     pub fn folder(self) -> &'static str {
@@ -30,6 +33,7 @@ impl Set {
             Self::Cifar => "cifar10",
             Self::Warfarin => "iwpc",
             Self::Adult => "adult",
+            Self::Pneumonia => "pneumoniamnist",
         }
     }
 
@@ -40,6 +44,7 @@ impl Set {
             Self::Cifar => "CIFAR-10",
             Self::Warfarin => "the IWPC warfarin table",
             Self::Adult => "UCI Adult",
+            Self::Pneumonia => "PneumoniaMNIST",
         }
     }
 
@@ -60,6 +65,7 @@ impl Set {
             Self::Adult => {
                 "in the UC Irvine repository as “Adult”: `leakscope data get adult` fetches adult.data and adult.test"
             }
+            Self::Pneumonia => "with MedMNIST v2 on Zenodo (record 10519652) as pneumoniamnist.npz",
         }
     }
 }
@@ -185,6 +191,28 @@ pub(super) fn photographs(context: &Context<'_>) -> Result<(Images, Images)> {
     let training =
         ["data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"];
     Ok((read(&training)?, read(&["test_batch.bin"])?))
+}
+
+/// PneumoniaMNIST: training and test images, class 1 is pneumonia.
+pub(super) fn chests(context: &Context<'_>) -> Result<(Images, Images)> {
+    // A copy of the file that was put together again from its parts goes by the second name.
+    let path = find(context, Set::Pneumonia, "pneumoniamnist.npz")
+        .or_else(|e| find(context, Set::Pneumonia, "pneumoniamnist_full_rebuilt.npz").map_err(|_| e))?;
+    let file = Npz::open(&path)?;
+    let read = |part: &str, n: usize| -> Result<Images> {
+        let array = |name: String| file.array::<f32>(&name, None).map_err(|e| bad(&path, e));
+        let (images, labels) = (array(format!("{part}_images"))?, array(format!("{part}_labels"))?);
+        let [count, height, width] = images.shape[..] else {
+            return Err(bad(&path, format!("{part}_images has {} extents: expected 3", images.shape.len())));
+        };
+        counted(context, &path, "images", count, n)?;
+        if labels.values.len() != count {
+            return Err(bad(&path, format!("expected a label for each of {count} images")));
+        }
+        let bytes = |values: &[f32]| values.iter().map(|v| *v as u8).collect();
+        Ok(Images { shape: [height, width, 1], pixels: bytes(&images.values), labels: bytes(&labels.values) })
+    };
+    Ok((read("train", 4_708)?, read("test", 624)?))
 }
 
 /// The warfarin table, as a CSV file.

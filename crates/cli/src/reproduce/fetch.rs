@@ -60,7 +60,7 @@ fn remote(set: Set) -> Option<(&'static str, &'static [Remote])> {
                 },
             ],
         )),
-        Set::Warfarin => None,
+        Set::Warfarin | Set::Pneumonia => None,
     }
 }
 

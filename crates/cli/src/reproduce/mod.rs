@@ -10,6 +10,7 @@ pub mod fetch;
 mod guo;
 mod hannun;
 mod images;
+mod mueller;
 mod synthetic;
 mod toy;
 
@@ -76,11 +77,13 @@ const HANNUN: &str = "Hannun, Guo, van der Maaten, “Measuring data leakage in 
                       information” (2021)";
 const GUO: &str = "Guo, Sablayrolles, Sanjabi, “Analyzing privacy leakage in machine learning via multiple hypothesis \
                    testing: a lesson from Fano” (2023)";
+const MUELLER: &str = "Mueller, Kolek, Jungmann, Ziller, Usynin, Knolle, Rueckert, Kaissis, “How do input attributes impact \
+                       the privacy loss in differential privacy?” (2022)";
 const AM207: &str = "Guo, Chen, Liu, Xiang, “AM207 final paper” (2021)";
 
 /// All experiments, in the order of the papers.
 pub fn experiments() -> &'static [Experiment] {
-    use data::Set::{Adult, Cifar, Mnist, Warfarin};
+    use data::Set::{Adult, Cifar, Mnist, Pneumonia, Warfarin};
     &[
         Experiment {
             name: "hannun-table1",
@@ -200,6 +203,27 @@ pub fn experiments() -> &'static [Experiment] {
             source: GUO,
             needs: &[Warfarin],
             run: guo::fig4,
+        },
+        Experiment {
+            name: "mueller-fig1",
+            title: "FIL and PLIS of the features of a private linear regression",
+            source: MUELLER,
+            needs: &[],
+            run: mueller::fig1,
+        },
+        Experiment {
+            name: "mueller-fig2",
+            title: "Which pixels of a digit a network gives away, with and without DP",
+            source: MUELLER,
+            needs: &[Mnist, Pneumonia],
+            run: mueller::fig2,
+        },
+        Experiment {
+            name: "mueller-fig3",
+            title: "Which pixels of a chest X-ray a network gives away (network part)",
+            source: MUELLER,
+            needs: &[Pneumonia],
+            run: mueller::fig3,
         },
     ]
 }

@@ -21,6 +21,7 @@ pub(super) fn write(folder: &Path, sets: &[Set], seed: u64) -> Result<()> {
         let files = match set {
             Set::Mnist => digits(&mut random),
             Set::Cifar => photographs(&mut random),
+            Set::Pneumonia => vec![("pneumoniamnist.npz".into(), chests(&mut random))],
             Set::Warfarin => vec![("iwpc-scaled.csv".into(), warfarin(&mut random).into_bytes())],
             Set::Adult => vec![
                 ("adult.data".into(), adult(&mut random, PEOPLE[0], "").into_bytes()),
@@ -78,6 +79,72 @@ fn digits(random: &mut Seeded) -> Vec<(String, Vec<u8>)> {
         files.push((format!("{stem}-labels-idx1-ubyte"), idx(&[labels.len()], &labels)));
     }
     files
+}
+
+/// An npy array of bytes (version 1.0).
+fn npy(shape: &[usize], bytes: &[u8]) -> Vec<u8> {
+    let extents: String = shape.iter().map(|e| format!("{e},")).collect();
+    let mut header = format!("{{'descr': '|u1', 'fortran_order': False, 'shape': ({extents}), }}");
+    // The whole is a multiple of 64 bytes and ends its header with a line.
+    while (10 + header.len() + 1) % 64 != 0 {
+        header.push(' ');
+    }
+    header.push('\n');
+    let mut out = b"\x93NUMPY\x01\x00".to_vec();
+    out.extend((header.len() as u16).to_le_bytes());
+    out.extend_from_slice(header.as_bytes());
+    out.extend_from_slice(bytes);
+    out
+}
+
+/// A zip file of stored entries.
+fn npz(entries: &[(&str, Vec<u8>)]) -> Vec<u8> {
+    let (mut out, mut directory) = (vec![], vec![]);
+    for (name, content) in entries {
+        let mut crc = flate2::Crc::new();
+        crc.update(content);
+        let offset = out.len() as u32;
+        let mut common = vec![20, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        common.extend(crc.sum().to_le_bytes());
+        common.extend([(content.len() as u32).to_le_bytes(); 2].concat());
+        common.extend((name.len() as u16).to_le_bytes());
+        common.extend([0, 0]);
+        out.extend_from_slice(b"PK\x03\x04");
+        out.extend_from_slice(&common);
+        out.extend_from_slice(name.as_bytes());
+        out.extend_from_slice(content);
+        directory.extend_from_slice(b"PK\x01\x02\x14\x00");
+        directory.extend_from_slice(&common);
+        directory.extend([0; 10]);
+        directory.extend(offset.to_le_bytes());
+        directory.extend_from_slice(name.as_bytes());
+    }
+    let (at, size) = (out.len() as u32, directory.len() as u32);
+    out.extend_from_slice(&directory);
+    out.extend_from_slice(b"PK\x05\x06\x00\x00\x00\x00");
+    out.extend([(entries.len() as u16).to_le_bytes(); 2].concat());
+    out.extend(size.to_le_bytes());
+    out.extend(at.to_le_bytes());
+    out.extend([0, 0]);
+    out
+}
+
+fn chests(random: &mut Seeded) -> Vec<u8> {
+    let classes: Vec<_> = (0..2).map(|_| places(random, 6, 28)).collect();
+    let mut entries = vec![];
+    for (images, labels, each) in [
+        ("train_images.npy", "train_labels.npy", 2 * TRAIN_PER_CLASS),
+        ("test_images.npy", "test_labels.npy", TEST_PER_CLASS),
+    ] {
+        let (mut pixels, mut classes_of) = (vec![], vec![]);
+        for k in 0..2 * each {
+            pixels.extend(spots(random, &classes[k % 2], 28));
+            classes_of.push((k % 2) as u8);
+        }
+        entries.push((images, npy(&[2 * each, 28, 28], &pixels)));
+        entries.push((labels, npy(&[2 * each, 1], &classes_of)));
+    }
+    npz(&entries)
 }
 
 fn photographs(random: &mut Seeded) -> Vec<(String, Vec<u8>)> {

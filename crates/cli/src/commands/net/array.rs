@@ -3,25 +3,25 @@
 use leakscope_net::Real;
 
 /// More values than this are a mistake of the header.
-pub(super) const MOST: usize = 1 << 34;
+pub(crate) const MOST: usize = 1 << 34;
 
 /// Extents, records first, and values, row-major.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Array<T> {
-    pub(super) shape: Vec<usize>,
-    pub(super) values: Vec<T>,
+pub(crate) struct Array<T> {
+    pub(crate) shape: Vec<usize>,
+    pub(crate) values: Vec<T>,
     /// Whether the file holds bytes: shades of a picture, which are shown from 0 to 255.
-    pub(super) bytes: bool,
+    pub(crate) bytes: bool,
 }
 
 impl<T: Real> Array<T> {
     /// Number of records.
-    pub(super) fn records(&self) -> usize {
+    pub(crate) fn records(&self) -> usize {
         self.shape.first().copied().unwrap_or(0)
     }
 
     /// Keeps the first records.
-    pub(super) fn truncate(mut self, limit: Option<usize>) -> Self {
+    pub(crate) fn truncate(mut self, limit: Option<usize>) -> Self {
         if let (Some(limit), [n, rest @ ..]) = (limit, &mut self.shape[..]) {
             let each: usize = rest.iter().product();
             *n = (*n).min(limit);
@@ -32,6 +32,6 @@ impl<T: Real> Array<T> {
 }
 
 /// Number of values of extents, where it is credible.
-pub(super) fn count(shape: &[usize]) -> Option<usize> {
+pub(crate) fn count(shape: &[usize]) -> Option<usize> {
     shape.iter().try_fold(1usize, |n, &e| n.checked_mul(e)).filter(|n| *n <= MOST)
 }

@@ -33,9 +33,9 @@ pub(crate) struct Args {
 }
 
 /// Values of a record.
-const WIDTH: usize = 15;
+pub(crate) const WIDTH: usize = 15;
 /// Those that the target depends on.
-const INFORMATIVE: [usize; 3] = [2, 6, 9];
+pub(crate) const INFORMATIVE: [usize; 3] = [2, 6, 9];
 
 #[derive(Parser)]
 struct TrainShell {
@@ -63,7 +63,11 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let at = |name: &str| args.out.join(name);
     let (data, network, model, results) =
         (at("records.safetensors"), at("regression.json"), at("model"), at("audit"));
-    write(&data, &regression(args.records, args.seed).to_bytes()?)?;
+    let (x, y) = regression(args.records, args.seed);
+    let mut records = Tensors::default();
+    records.insert("x", &[args.records, WIDTH], &x);
+    records.insert("y", &[args.records], &y);
+    write(&data, &records.to_bytes()?)?;
     let layers = vec![LayerSpec::Dense { outputs: 1, bias: false, frozen: false }];
     let input = Shape::Vector([WIDTH]);
     let spec = NetSpec { version: SPEC_VERSION, input, layers, loss: Loss::SquaredError };
@@ -133,16 +137,13 @@ fn parse<P: Parser>(command: &str, words: &[OsString]) -> Result<P> {
         .map_err(|e| Failure::Message(e.to_string()))
 }
 
-/// Standard normal values; the target is twice the sum of the informative ones, with a little noise.
-fn regression(n: usize, seed: u64) -> Tensors {
+/// Records of standard normal values and their targets: twice the sum of the informative ones, with a little noise.
+pub(crate) fn regression(n: usize, seed: u64) -> (Vec<f64>, Vec<f64>) {
     let mut rng = Generator::new(seed, Purpose::Other, 0);
     let x: Vec<f64> = (0..n * WIDTH).map(|_| rng.normal()).collect();
-    let y: Vec<f64> = x
+    let y = x
         .chunks(WIDTH)
         .map(|x| 2.0 * INFORMATIVE.iter().map(|&j| x[j]).sum::<f64>() + 0.1 * rng.normal())
         .collect();
-    let mut out = Tensors::default();
-    out.insert("x", &[n, WIDTH], &x);
-    out.insert("y", &[n], &y);
-    out
+    (x, y)
 }

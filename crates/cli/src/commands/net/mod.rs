@@ -14,15 +14,15 @@
 //! | `watch` | progress and Ctrl-C |
 
 mod account;
-mod array;
+pub(crate) mod array;
 mod assemble;
 mod audit;
 mod data;
-mod demo;
+pub(crate) mod demo;
 mod elements;
 pub(crate) mod idx;
 mod model;
-mod npz;
+pub(crate) mod npz;
 mod run;
 mod train;
 mod watch;

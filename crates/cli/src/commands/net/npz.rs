@@ -10,7 +10,7 @@ use std::path::Path;
 
 /// An npz file: where its arrays are.
 #[derive(Debug)]
-pub(super) struct Npz {
+pub(crate) struct Npz {
     bytes: Vec<u8>,
     entries: BTreeMap<String, Entry>,
 }
@@ -40,7 +40,7 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
 
 impl Npz {
     /// Reads the file and its directory.
-    pub(super) fn open(path: &Path) -> Result<Self> {
+    pub(crate) fn open(path: &Path) -> Result<Self> {
         let bad = |reason: &str| Failure::Message(format!("{}: {reason}", path.display()));
         let bytes = std::fs::read(path).map_err(|e| bad(&format!("cannot read it: {e}")))?;
         let entries =
@@ -49,12 +49,12 @@ impl Npz {
     }
 
     /// Names of the arrays.
-    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.entries.keys().map(String::as_str)
     }
 
     /// An array; at most `limit` records of it.
-    pub(super) fn array<T: Real>(
+    pub(crate) fn array<T: Real>(
         &self,
         name: &str,
         limit: Option<usize>,
