@@ -29,6 +29,13 @@ fn paper(name: &str) {
     }
 }
 
+/// Text without the pictures in it, whose base 64 may spell anything.
+fn without_pictures(text: &str) -> String {
+    let mut parts = text.split(";base64,");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |out, part| out + part.split_once('"').map_or("", |p| p.1))
+}
+
 /// The page, the numbers, and for every panel a drawing and its numbers.
 fn check(name: &str, folder: &Path) {
     let read = |file: &str| {
@@ -47,16 +54,14 @@ fn check(name: &str, folder: &Path) {
         "{name}: nothing the paper says is checked"
     );
     let page = read("report.html");
-    assert!(page.contains("</html>") && !page.contains("NaN"), "{name}");
+    assert!(page.contains("</html>") && !without_pictures(&page).contains("NaN"), "{name}");
     for figure in json["figures"].as_array().expect("figures") {
         let stem = figure["file"].as_str().expect("a name");
         let first = [stem.to_owned(), format!("{stem}a")];
         let stem = first.iter().find(|s| folder.join(format!("{s}.svg")).exists()).expect("a drawing");
         let svg = read(&format!("{stem}.svg"));
-        assert!(
-            svg.starts_with("<?xml") && svg.trim_end().ends_with("</svg>") && !svg.contains("NaN"),
-            "{stem}"
-        );
+        assert!(svg.starts_with("<?xml") && svg.trim_end().ends_with("</svg>"), "{stem}");
+        assert!(!without_pictures(&svg).contains("NaN"), "{stem}");
         assert!(read(&format!("{stem}.csv")).lines().count() > 1, "{stem}");
         assert!(page.contains(&format!("{stem}.svg")), "{stem} is not on the page");
     }
