@@ -245,7 +245,9 @@ fn ranked(pair: &Pair, data: &Data<f32>) -> Result<(Vec<usize>, Vec<f64>)> {
     let some: Vec<usize> = (0..data.len().min(MEASURED)).collect();
     let values: Vec<f64> =
         plis(pair, true, data, &some, false)?.iter().map(|l| l.plis.unwrap_or(0.0)).collect();
-    let order = ascending(&values).into_iter().filter(|&i| values[i] > 0.0).collect();
+    // Far beyond the clip nothing is left but rounding, which counts as zero.
+    let most = values.iter().copied().fold(0.0, f64::max);
+    let order = ascending(&values).into_iter().filter(|&i| values[i] > 1e-6 * most).collect();
     Ok((order, values))
 }
 
