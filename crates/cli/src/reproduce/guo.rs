@@ -1,6 +1,6 @@
 //! Guo, Sablayrolles, Sanjabi (2023): figures 2, 3 and 4.
 
-use super::hannun::{WARFARIN, table_model};
+use super::hannun_attacks::{WARFARIN, table_model};
 use super::{Context, Found, data};
 use crate::Result;
 use crate::bound::curve::{FIG_2, Varied, against_epsilon, against_noise};

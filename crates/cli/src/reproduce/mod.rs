@@ -5,10 +5,12 @@
 //! ([`synthetic`]).
 
 mod am207;
+mod am207_images;
 mod data;
 pub mod fetch;
 mod guo;
 mod hannun;
+mod hannun_attacks;
 mod images;
 mod mueller;
 mod synthetic;
@@ -125,14 +127,14 @@ pub fn experiments() -> &'static [Experiment] {
             title: "Attribute inference against noise and penalty on warfarin doses",
             source: HANNUN,
             needs: &[Warfarin],
-            run: hannun::fig6,
+            run: hannun_attacks::fig6,
         },
         Experiment {
             name: "hannun-fig7",
             title: "Reweighting makes the success of attribute inference equal",
             source: HANNUN,
             needs: &[Warfarin, Adult],
-            run: hannun::fig7,
+            run: hannun_attacks::fig7,
         },
         Experiment {
             name: "am207-toy",
@@ -146,7 +148,7 @@ pub fn experiments() -> &'static [Experiment] {
             title: "Digits 0/1, 2/9 and 5/8: is a large η the sign of an unusual image?",
             source: AM207,
             needs: &[Mnist],
-            run: am207::digits,
+            run: am207_images::digits,
         },
         Experiment {
             name: "am207-reweighting",
@@ -160,7 +162,7 @@ pub fn experiments() -> &'static [Experiment] {
             title: "Points out of the distribution: η against the posterior variance of a Bayesian model",
             source: AM207,
             needs: &[Mnist],
-            run: am207::out_of_distribution,
+            run: am207_images::out_of_distribution,
         },
         Experiment {
             name: "am207-map",
@@ -181,7 +183,7 @@ pub fn experiments() -> &'static [Experiment] {
             title: "η of a whole data set",
             source: AM207,
             needs: &[Mnist],
-            run: am207::whole_data_set,
+            run: am207_images::whole_data_set,
         },
         Experiment {
             name: "guo-fig2",
