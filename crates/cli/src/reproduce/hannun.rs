@@ -444,6 +444,7 @@ pub(super) fn table_model(
         prior_sd: vec![],
         units: vec![],
         limits: vec![],
+        secret: None,
     }
 }
 
