@@ -276,7 +276,8 @@ mod tests {
         for k in 0..200 {
             let alpha = 1.0 + f64::from(k) / 50.0;
             let b = bounds(&prior, Channel::Renyi { alpha, epsilon: alpha }, None).unwrap();
-            assert!(value(&b, Theorem::FanoRdp) >= value(&all, Theorem::FanoRdp) - 1e-9);
+            // The search over orders starts at 1.0001.
+            assert!(value(&b, Theorem::FanoRdp) >= value(&all, Theorem::FanoRdp) - 1e-4);
             best.0 = best.0.min(value(&b, Theorem::FanoRdp));
             if alpha > 1.0 {
                 best.1 = best.1.min(value(&b, Theorem::Balle));

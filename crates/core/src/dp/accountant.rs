@@ -20,6 +20,8 @@ pub struct Accountant {
     adjacency: Adjacency,
     steps: Vec<(Mechanism, u64)>,
     precision: f64,
+    /// Whether lower ends are left at zero, which saves half of the work.
+    upper_only: bool,
 }
 
 /// One point of a trade-off curve.
@@ -42,7 +44,7 @@ enum Directions {
 impl Accountant {
     /// No releases yet.
     pub fn new(adjacency: Adjacency) -> Self {
-        Self { adjacency, steps: vec![], precision: PRECISION }
+        Self { adjacency, steps: vec![], precision: PRECISION, upper_only: false }
     }
 
     /// DP-SGD: `steps` releases with noise multiplier `sigma` at sampling rate `rate`.
@@ -66,6 +68,13 @@ impl Accountant {
         in_range("precision", relative, (1e-7..1.0).contains(&relative), "between 1e-7 and 1")?;
         self.precision = relative;
         Ok(self)
+    }
+
+    /// Leaves out lower ends. Upper ends stay certified; how near they are to the truth then rests on the choice of the
+    /// grid, which is made for the precision asked for, and is not certified.
+    pub(super) fn upper_only(mut self) -> Self {
+        self.upper_only = true;
+        self
     }
 
     /// The releases, one entry per kind.
@@ -228,7 +237,8 @@ impl Accountant {
     fn snap(&self, steps: &[(Mechanism, u64)], h: f64) -> f64 {
         let h = h.clamp(1e-12, 32.0);
         let pure = steps.iter().filter_map(|(m, n)| Some((m.pure_epsilon(self.adjacency)?, *n)));
-        match pure.max_by_key(|x| x.1) {
+        // The most frequent, of equals the largest: whatever their order.
+        match pure.max_by(|a, b| a.1.cmp(&b.1).then(a.0.total_cmp(&b.0))) {
             // An even number of cells on either side of zero.
             Some((e, _)) if e > 0.0 => e / (2.0 * (0.5 * e / h).ceil()),
             _ => h,
@@ -272,7 +282,8 @@ impl Accountant {
                 }
             }
             let worst = all.iter().zip(&uppers).max_by(|a, b| a.1.total_cmp(b.1)).filter(|_| complete);
-            let found = worst.and_then(|(&d, &upper)| Some(Interval { lower: side(d, Side::Lower)?, upper }));
+            let mut lower = |d: usize| if self.upper_only { Some(0.0) } else { side(d, Side::Lower) };
+            let found = worst.and_then(|(&d, &upper)| Some(Interval { lower: lower(d)?, upper }));
             let Some(found) = found else {
                 // Too fine for the memory: coarser if nothing is known yet, else keep what is.
                 if best.is_some() {
@@ -295,7 +306,7 @@ impl Accountant {
                 tail = 0.1 * finer;
                 continue;
             }
-            if work > MOST_WORK {
+            if work > MOST_WORK || (self.upper_only && known.upper.is_finite()) {
                 break;
             }
             h *= if known.upper.is_finite() {

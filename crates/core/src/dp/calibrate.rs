@@ -141,7 +141,8 @@ impl Target {
         (sigma, rate, steps): (f64, f64, u64),
         adjacency: Adjacency,
     ) -> Result<f64> {
-        let accountant = Accountant::dp_sgd(sigma, rate, steps, adjacency)?.precision(precision)?;
+        let accountant =
+            Accountant::dp_sgd(sigma, rate, steps, adjacency)?.precision(precision)?.upper_only();
         Ok(match self {
             Self::Epsilon { delta, .. } => accountant.epsilon(delta)?.upper,
             Self::Advantage { .. } => accountant.advantage()?.upper,
