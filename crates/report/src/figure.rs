@@ -1,7 +1,6 @@
 //! Curves as plain data: what a chart shows and a document's JSON holds. Every curve is one kind of claim, and its
 //! constructor takes that kind alone, so that no attack is drawn as a guarantee.
 
-use crate::reproduction::{AxisTitle, Content, Panel, PointSeries};
 use leakscope_core::claim::{Bound, Observed};
 use serde::{Deserialize, Serialize};
 
@@ -120,24 +119,5 @@ impl Series {
     pub fn observed(name: &str, points: impl IntoIterator<Item = (f64, Observed)>) -> Self {
         let place = |(x, o): (f64, Observed)| Place { x, y: o.value, interval: Some([o.ci_low, o.ci_high]) };
         Self { name: name.into(), claim: Claim::Observed, points: points.into_iter().map(place).collect() }
-    }
-}
-
-/// A figure as a panel of a reproduction, where it stands beside the paper's.
-impl From<&Figure> for Panel {
-    fn from(f: &Figure) -> Self {
-        let axis = |a: &Axis| AxisTitle { title: a.title.clone(), log: a.log };
-        let curve = |s: &Series| PointSeries {
-            name: s.name.clone(),
-            points: s.points.iter().map(|p| [p.x, p.y]).collect(),
-            intervals: match s.points.iter().all(|p| p.interval.is_some()) {
-                true => s.points.iter().filter_map(|p| p.interval).collect(),
-                false => vec![],
-            },
-        };
-        let levels = f.levels.iter().map(|l| (l.value, l.name.clone())).collect();
-        let series = f.series.iter().map(curve).collect();
-        let content = Content::Curves { x: axis(&f.x), y: axis(&f.y), series, levels };
-        Self { title: f.title.clone(), content }
     }
 }
