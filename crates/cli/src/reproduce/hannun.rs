@@ -444,7 +444,6 @@ pub(super) fn table_model(
         prior_sd: vec![],
         units: vec![],
         limits: vec![],
-        secret: None,
     }
 }
 
