@@ -36,6 +36,13 @@ pub enum Seen {
     },
     /// The output of private releases over data that hold the secret.
     Private(Accountant),
+    /// The output of anything with a Rényi divergence ε at order α.
+    Renyi {
+        /// Order, at least 1.
+        alpha: f64,
+        /// Divergence, in nats.
+        epsilon: f64,
+    },
 }
 
 impl Seen {
@@ -44,6 +51,7 @@ impl Seen {
             Self::Gaussian { encodings, sigma } => Channel::Gaussian { encodings, sigma: *sigma },
             Self::RandomisedResponse { noise } => Channel::RandomisedResponse { noise: *noise },
             Self::Private(accountant) => Channel::Private(accountant),
+            Self::Renyi { alpha, epsilon } => Channel::Renyi { alpha: *alpha, epsilon: *epsilon },
         }
     }
 
@@ -57,6 +65,10 @@ impl Seen {
             }
             Self::RandomisedResponse { noise } => {
                 format!("randomised response, noise {}", format::setting(*noise))
+            }
+            Self::Renyi { alpha, epsilon } => {
+                let (alpha, epsilon) = (format::setting(*alpha), format::setting(*epsilon));
+                format!("anything with Rényi divergence ε = {epsilon} at order {alpha}")
             }
             Self::Private(a) => {
                 let steps: Vec<String> = a.steps().iter().map(|&(m, n)| release(m, n)).collect();
@@ -91,7 +103,7 @@ pub fn run(prior: &Prior, seen: &Seen, simulation: Option<Simulation>) -> Result
     let found = bounds(prior, seen.channel(), simulation)?;
     let sigma = match seen {
         Seen::Gaussian { sigma, .. } => Some(*sigma),
-        Seen::RandomisedResponse { .. } | Seen::Private(_) => None,
+        Seen::RandomisedResponse { .. } | Seen::Private(_) | Seen::Renyi { .. } => None,
     };
     Ok(Found {
         candidates: Some(found.candidates),

@@ -51,6 +51,12 @@ pub(crate) struct Args {
     /// Adjacency of private releases: values of one record that is known to be there are told apart under replace
     #[arg(long, value_enum)]
     adjacency: Option<AdjacencyArg>,
+    /// Order of a stated Rényi divergence, at least 1
+    #[arg(long, value_name = "A", allow_negative_numbers = true)]
+    alpha: Option<f64>,
+    /// The stated Rényi divergence, in nats
+    #[arg(long, value_name = "E", allow_negative_numbers = true)]
+    epsilon: Option<f64>,
     /// Draw curves: advantage against ε for several --candidates, or every bound against the noise
     #[arg(long, value_enum)]
     curve: Option<CurveArg>,
@@ -117,6 +123,8 @@ enum MechanismArg {
     Laplace,
     /// Several kinds of private releases: --step
     Composition,
+    /// Anything with a stated Rényi divergence: --alpha and --epsilon
+    Renyi,
 }
 
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
@@ -215,7 +223,7 @@ fn found(args: &Args) -> Result<Found> {
     let kind = args.mechanism.ok_or_else(|| {
         Failure::flag(
             "--mechanism",
-            "say what the attacker sees: gaussian, randomised-response, dp-sgd, laplace, composition",
+            "say what the attacker sees: gaussian, randomised-response, dp-sgd, laplace, composition, renyi",
         )
     })?;
     if kind != MechanismArg::Gaussian && args.encoding.is_some() {
@@ -274,6 +282,8 @@ fn seen(args: &Args, kind: MechanismArg, prior: &Prior) -> Result<Seen> {
         ("--rate", args.rate.is_some()),
         ("--steps", args.steps.is_some()),
         ("--step", !args.step.is_empty()),
+        ("--alpha", args.alpha.is_some()),
+        ("--epsilon", args.epsilon.is_some()),
         ("--adjacency", args.adjacency.is_some()),
     ];
     let own: &[&str] = match kind {
@@ -282,6 +292,7 @@ fn seen(args: &Args, kind: MechanismArg, prior: &Prior) -> Result<Seen> {
         MechanismArg::DpSgd => &["--sigma", "--rate", "--steps", "--adjacency"],
         MechanismArg::Laplace => &["--laplace", "--steps", "--adjacency"],
         MechanismArg::Composition => &["--step", "--adjacency"],
+        MechanismArg::Renyi => &["--alpha", "--epsilon"],
     };
     if let Some((flag, _)) = given.iter().find(|(flag, is)| *is && !own.contains(flag)) {
         return Err(Failure::flag(flag, format!("this mechanism has {}", own.join(", "))));
@@ -306,6 +317,9 @@ fn seen(args: &Args, kind: MechanismArg, prior: &Prior) -> Result<Seen> {
             let step =
                 mechanism(None, Some(scale), None, None, None).map_err(|(f, w)| Failure::flag(f, w))?;
             Seen::Private(composed(&[(step, args.steps.unwrap_or(1))], adjacency)?)
+        }
+        MechanismArg::Renyi => {
+            Seen::Renyi { alpha: need("--alpha", args.alpha)?, epsilon: need("--epsilon", args.epsilon)? }
         }
         MechanismArg::Composition => {
             if args.step.is_empty() {

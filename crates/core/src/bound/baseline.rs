@@ -11,6 +11,12 @@ pub fn balle(prior: &Prior, divergence: impl Fn(f64) -> Result<f64>) -> Result<(
     Ok((ln.exp().clamp(p, 1.0), alpha))
 }
 
+/// The same at one order, above 1.
+pub(crate) fn balle_of_order(prior: &Prior, alpha: f64, divergence: f64) -> f64 {
+    let p = prior.most_likely();
+    ((p.ln() + divergence) * (alpha - 1.0) / alpha).exp().clamp(p, 1.0)
+}
+
 /// The closed form of Fano's inequality (Salamatian et al. 2020): `P(error) ≥ (H(p) − I − ln 2)/ln M`.
 pub fn salamatian(prior: &Prior, information: f64) -> f64 {
     let error = (prior.entropy() - information - std::f64::consts::LN_2) / prior.possible().ln();

@@ -2,6 +2,7 @@
 
 use super::Prior;
 use crate::Result;
+use crate::dp::in_range;
 use crate::dp::rdp::best_order;
 use crate::special::{entropy_term, ln_add_exp};
 
@@ -18,8 +19,9 @@ pub fn success(prior: &Prior, information: f64) -> f64 {
         .max(prior.most_likely())
 }
 
-/// Algorithm 2: the same from `I_α(X;Y) ≤ information`, `alpha > 1`.
-pub fn success_of_order(prior: &Prior, alpha: f64, information: f64) -> f64 {
+/// Algorithm 2: the same from `I_α(X;Y) ≤ information`, of an order above 1.
+pub fn success_of_order(prior: &Prior, alpha: f64, information: f64) -> Result<f64> {
+    in_range("Rényi order alpha", alpha, alpha > 1.0 && alpha.is_finite(), "a number above 1")?;
     let m = prior.possible();
     let level = information.max(0.0) - prior.entropy_deficit(alpha);
     let (ln_rest, ln_m) = ((-1.0 / m).ln_1p(), m.ln());
@@ -29,7 +31,7 @@ pub fn success_of_order(prior: &Prior, alpha: f64, information: f64) -> f64 {
         let hit = alpha * x.ln() + (alpha - 1.0) * ln_m;
         ln_add_exp(miss, hit) / (alpha - 1.0)
     };
-    solve(m, level, divergence).max(prior.most_likely())
+    Ok(solve(m, level, divergence).max(prior.most_likely()))
 }
 
 /// Largest x in [1/M, 1] where a divergence that rises from 0 there is at most `level`, rounded up.
@@ -61,7 +63,7 @@ pub fn success_from_rdp(prior: &Prior, divergence: impl Fn(f64) -> Result<f64>) 
     // D₁ ≤ D_α for α > 1, so the smallest order serves Algorithm 1 as well.
     let smallest = 1.0 + 1e-4;
     let first = success(prior, divergence(smallest)?);
-    let (alpha, best) = best_order(|alpha| Ok(success_of_order(prior, alpha, divergence(alpha)?)))?;
+    let (alpha, best) = best_order(|alpha| success_of_order(prior, alpha, divergence(alpha)?))?;
     Ok(if first < best { (first, 1.0) } else { (best, alpha) })
 }
 
@@ -95,11 +97,14 @@ mod tests {
     #[test]
     fn order_one_is_the_limit_and_infinity_is_pure_privacy() {
         let prior = Prior::given(vec![0.5, 0.3, 0.2]).unwrap();
-        let (a, b) = (success(&prior, 0.2), success_of_order(&prior, 1.0 + 1e-7, 0.2));
+        let (a, b) = (success(&prior, 0.2), success_of_order(&prior, 1.0 + 1e-7, 0.2).unwrap());
         assert!((a - b).abs() < 1e-5);
         // I_∞ ≤ ε allows p* e^ε.
-        let s = success_of_order(&prior, 1e5, 0.2);
+        let s = success_of_order(&prior, 1e5, 0.2).unwrap();
         assert!((s - 0.5 * 0.2_f64.exp()).abs() < 1e-3, "{s}");
+        for alpha in [1.0, 0.5, 0.0, -2.0, f64::NAN, f64::INFINITY] {
+            assert!(success_of_order(&prior, alpha, 0.2).is_err(), "{alpha}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::{Encodings, Prior, baseline, fano, information, optimal, testing};
 use crate::Result;
 use crate::claim::{Bound, Observed, Theorem};
-use crate::dp::{Accountant, Adjacency, Mechanism, positive, rdp};
+use crate::dp::{Accountant, Adjacency, Mechanism, in_range, positive, rdp};
 use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
@@ -25,6 +25,13 @@ pub enum Channel<'a> {
     },
     /// The output of a private computation over a data set that holds the secret's record.
     Private(&'a Accountant),
+    /// The output of anything with this Rényi divergence between two values, or between each value and one reference.
+    Renyi {
+        /// Order α, at least 1.
+        alpha: f64,
+        /// The divergence, in nats.
+        epsilon: f64,
+    },
 }
 
 /// Monte Carlo, where the caller allows it.
@@ -124,6 +131,23 @@ pub fn bounds(prior: &Prior, channel: Channel, simulation: Option<Simulation>) -
             rows.push(Theorem::TradeOff, testing::from_trade_off(prior, accountant)?);
             let advantage = accountant.advantage()?.upper;
             rows.push(Theorem::TotalVariation, prior.most_likely() + advantage);
+            None
+        }
+        Channel::Renyi { alpha, epsilon } => {
+            in_range("Rényi order alpha", alpha, alpha >= 1.0 && alpha.is_finite(), "a number, at least 1")?;
+            in_range("epsilon", epsilon, epsilon >= 0.0 && epsilon.is_finite(), "a number, not negative")?;
+            // Divergences grow with the order, so algorithm 1 applies at any; its order is 1.
+            let first = fano::success(prior, epsilon);
+            if alpha > 1.0 {
+                let own = fano::success_of_order(prior, alpha, epsilon)?;
+                let best = if first < own { (first, 1.0) } else { (own, alpha) };
+                rows.push(Theorem::FanoRdp, best.0).alpha = Some(best.1);
+                rows.push(Theorem::Balle, baseline::balle_of_order(prior, alpha, epsilon)).alpha =
+                    Some(alpha);
+            } else {
+                rows.push(Theorem::FanoRdp, first).alpha = Some(1.0);
+            }
+            rows.push(Theorem::Salamatian, baseline::salamatian(prior, epsilon));
             None
         }
     };
@@ -243,6 +267,26 @@ mod tests {
     }
 
     #[test]
+    fn a_stated_renyi_guarantee_is_never_better_than_the_best_order_of_its_mechanism() {
+        // One-hot encodings at σ = 1: D_α = α.
+        let prior = Prior::uniform(10).unwrap();
+        let channel = Channel::Gaussian { encodings: &Encodings::OneHot, sigma: 1.0 };
+        let all = bounds(&prior, channel, None).unwrap();
+        let mut best = (1.0_f64, 1.0_f64);
+        for k in 0..200 {
+            let alpha = 1.0 + f64::from(k) / 50.0;
+            let b = bounds(&prior, Channel::Renyi { alpha, epsilon: alpha }, None).unwrap();
+            // The search over orders starts at 1.0001.
+            assert!(value(&b, Theorem::FanoRdp) >= value(&all, Theorem::FanoRdp) - 1e-4);
+            best.0 = best.0.min(value(&b, Theorem::FanoRdp));
+            if alpha > 1.0 {
+                best.1 = best.1.min(value(&b, Theorem::Balle));
+            }
+        }
+        assert!((best.0 - 0.6892).abs() < 1e-3 && (best.1 - 0.7651).abs() < 1e-3, "{best:?}");
+    }
+
+    #[test]
     fn bad_channels_are_errors() {
         let prior = Prior::uniform(3).unwrap();
         let e = Encodings::vectors(1, vec![0.0, 1.0]).unwrap();
@@ -251,6 +295,9 @@ mod tests {
             bounds(&prior, Channel::Gaussian { encodings: &Encodings::OneHot, sigma: 0.0 }, None).is_err()
         );
         assert!(bounds(&prior, Channel::RandomisedResponse { noise: 0.0 }, None).is_err());
+        for (alpha, epsilon) in [(0.0, 1.0), (-1.0, 1.0), (0.5, 1.0), (2.0, -1.0), (2.0, f64::NAN)] {
+            assert!(bounds(&prior, Channel::Renyi { alpha, epsilon }, None).is_err(), "{alpha} {epsilon}");
+        }
     }
 
     proptest! {
@@ -271,10 +318,11 @@ mod tests {
             let simulation = Simulation { trials: 400, seed, confidence: 0.9999 };
             let b = bounds(&prior, Channel::Gaussian { encodings: &e, sigma }, Some(simulation)).unwrap();
             let Some(Optimal::Observed(seen)) = &b.optimal else { panic!("not simulated") };
-            // Five standard errors: one false alarm in millions.
-            let slack = 5.0 * (seen.value * (1.0 - seen.value) / 400.0).sqrt() + 0.0125;
             for x in &b.bounds {
-                prop_assert!(seen.value <= x.success.value + slack, "{x:?} {seen:?}");
+                // Five standard errors of a success that is as likely as the bound allows: one false alarm in millions.
+                let allowed = x.success.value;
+                let slack = 5.0 * (allowed * (1.0 - allowed) / 400.0).sqrt() + 0.0125;
+                prop_assert!(seen.value <= allowed + slack, "{x:?} {seen:?}");
             }
             // More noise, smaller bounds.
             let noisier = bounds(&prior, Channel::Gaussian { encodings: &e, sigma: 1.3 * sigma }, None).unwrap();
@@ -317,6 +365,8 @@ mod tests {
             let compare = |before: &Bounds, after: &Bounds, slack: f64| {
                 for b in &after.bounds {
                     let was = value(before, b.success.theorem);
+                    // The best centre is the best of those that a descent finds, which may miss a better valley.
+                    let slack = if b.success.theorem == Theorem::BestCentre { slack.max(0.03) } else { slack };
                     prop_assert!(b.success.value <= was + slack, "{:?}: {} after, {was} before", b.success.theorem, b.success.value);
                 }
                 Ok(())

@@ -79,8 +79,8 @@ fn dual(p: &[f64], rho: &[f64]) -> (f64, Vec<f64>) {
     (value, weights)
 }
 
-/// The tightest bound over centres that a descent finds: from the prior mean or the centre of the ball around all
-/// encodings, whichever is better, moving to the mean weighted by each candidate's marginal gain (the gradient's zero). Any centre is
+/// The tightest bound over centres that a descent finds: from the prior mean and the centre of the ball around all
+/// encodings, moving to the mean weighted by each candidate's marginal gain (the gradient's zero). Any centre is
 /// valid. None where the candidates are too many to hold.
 pub fn best_centre(prior: &Prior, encodings: &Encodings, sigma: f64) -> Result<Option<f64>> {
     positive("sigma", sigma)?;
@@ -103,29 +103,31 @@ pub(crate) fn best_centre_from(p: &[f64], encodings: &Encodings, sigma: f64, bal
         let rho: Vec<f64> = encodings.distances(c).into_iter().map(|d| d / sigma).collect();
         dual(p, &rho)
     };
-    // The better of the prior mean and the ball's centre, then downhill.
-    let (mean, ball) = (encodings.mean(p), ball.to_vec());
-    let (first, second) = (at(&mean), at(&ball));
-    let (mut c, (mut value, mut weights)) = if first.0 <= second.0 { (mean, first) } else { (ball, second) };
-    let mut stride = 1.0;
-    for _ in 0..60 {
-        if weights.iter().sum::<f64>() <= 0.0 || stride < 1e-3 {
-            break;
-        }
-        let target = encodings.mean(&weights);
-        let next: Vec<f64> = c.iter().zip(&target).map(|(c, t)| c + stride * (t - c)).collect();
-        let (next_value, next_weights) = at(&next);
-        if next_value < value {
-            let gain = value - next_value;
-            (c, value, weights) = (next, next_value, next_weights);
-            if gain < 1e-8 * value {
+    let mut best = 1.0_f64;
+    // Downhill from both: they may end in different valleys.
+    for mut c in [encodings.mean(p), ball.to_vec()] {
+        let (mut value, mut weights) = at(&c);
+        let mut stride = 1.0;
+        for _ in 0..60 {
+            if weights.iter().sum::<f64>() <= 0.0 || stride < 1e-3 {
                 break;
             }
-        } else {
-            stride *= 0.5;
+            let target = encodings.mean(&weights);
+            let next: Vec<f64> = c.iter().zip(&target).map(|(c, t)| c + stride * (t - c)).collect();
+            let (next_value, next_weights) = at(&next);
+            if next_value < value {
+                let gain = value - next_value;
+                (c, value, weights) = (next, next_value, next_weights);
+                if gain < 1e-8 * value {
+                    break;
+                }
+            } else {
+                stride *= 0.5;
+            }
         }
+        best = best.min(value);
     }
-    value.min(1.0)
+    best
 }
 
 /// `P(success) ≤ 1 − f(p*)` from the trade-off function f of a private mechanism: of the record's presence under

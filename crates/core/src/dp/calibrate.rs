@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 
 /// Relative precision of the answer.
 pub const TIGHT: f64 = 2e-4;
-/// Precision of each certified number on the way.
+/// Precision of each certified number near the answer, and far from it, where it need only lead there.
 const PRECISION: f64 = 2e-4;
+const COARSE: f64 = 2e-3;
 /// Range of noise multipliers searched.
 const SIGMA: (f64, f64) = (1e-2, 1e6);
 /// Most steps searched.
@@ -131,7 +132,17 @@ impl Target {
 
     /// The certified upper end of the quantity.
     fn evaluate(self, sigma: f64, rate: f64, steps: u64, adjacency: Adjacency) -> Result<f64> {
-        let accountant = Accountant::dp_sgd(sigma, rate, steps, adjacency)?.precision(PRECISION)?;
+        self.evaluate_to(PRECISION, (sigma, rate, steps), adjacency)
+    }
+
+    fn evaluate_to(
+        self,
+        precision: f64,
+        (sigma, rate, steps): (f64, f64, u64),
+        adjacency: Adjacency,
+    ) -> Result<f64> {
+        let accountant =
+            Accountant::dp_sgd(sigma, rate, steps, adjacency)?.precision(precision)?.upper_only();
         Ok(match self {
             Self::Epsilon { delta, .. } => accountant.epsilon(delta)?.upper,
             Self::Advantage { .. } => accountant.advantage()?.upper,
@@ -157,9 +168,9 @@ pub fn calibrate(target: Target, unknown: Unknown, adjacency: Adjacency) -> Resu
     match unknown {
         Unknown::Sigma { rate, steps } => {
             Mechanism::gaussian(1.0, rate).check(adjacency)?;
-            let f = |ln: f64| target.evaluate(ln.exp(), rate, steps, adjacency);
+            let f = |ln: f64, to: f64| target.evaluate_to(to, (ln.exp(), rate, steps), adjacency);
             let range = (SIGMA.0.ln(), SIGMA.1.ln());
-            match search(f, most, 1.0_f64.ln(), range, TIGHT)? {
+            match in_two_rounds(f, most, 1.0_f64.ln(), range)? {
                 Some((ln, achieved)) => answer(ln.exp(), rate, steps, achieved),
                 None => unreachable("sigma", SIGMA.0, SIGMA.1, "allow more or take fewer steps"),
             }
@@ -167,8 +178,8 @@ pub fn calibrate(target: Target, unknown: Unknown, adjacency: Adjacency) -> Resu
         Unknown::Rate { sigma, steps } => {
             Mechanism::gaussian(sigma, 1.0).check(adjacency)?;
             // In −ln q, so that larger is safer here too.
-            let f = |x: f64| target.evaluate(sigma, (-x).exp().min(1.0), steps, adjacency);
-            match search(f, most, 4.0, (0.0, 1e-9_f64.recip().ln()), TIGHT)? {
+            let f = |x: f64, to: f64| target.evaluate_to(to, (sigma, (-x).exp().min(1.0), steps), adjacency);
+            match in_two_rounds(f, most, 4.0, (0.0, 1e-9_f64.recip().ln()))? {
                 Some((x, achieved)) => answer(sigma, (-x).exp().min(1.0), steps, achieved),
                 None => unreachable("sampling rate", 1e-9, 1.0, "allow more, or add noise"),
             }
@@ -211,14 +222,37 @@ pub fn calibrate(target: Target, unknown: Unknown, adjacency: Adjacency) -> Resu
 /// The smallest x (to within `tolerance`) with `f(x) ≤ most`, for a falling f; none where the upper end fails.
 /// Brackets by growing steps from `start`, then false position in `ln f` guarded by bisection.
 pub fn search(
-    mut f: impl FnMut(f64) -> Result<f64>,
+    f: impl FnMut(f64) -> Result<f64>,
     most: f64,
     start: f64,
+    range: (f64, f64),
+    tolerance: f64,
+) -> Result<Option<(f64, f64)>> {
+    search_from(f, most, (start, 0.3), range, tolerance)
+}
+
+/// [`search`] with numbers of a coarse precision first, whose answer is where the fine ones start.
+fn in_two_rounds(
+    f: impl Fn(f64, f64) -> Result<f64>,
+    most: f64,
+    start: f64,
+    range: (f64, f64),
+) -> Result<Option<(f64, f64)>> {
+    let near = search_from(|x| f(x, COARSE), most, (start, 0.3), range, COARSE)?;
+    // Where the coarse numbers do not reach the target the fine ones may, at the end of the range.
+    let from = near.map_or((range.1, 0.3), |(x, _)| (x, 0.5 * COARSE));
+    search_from(|x| f(x, PRECISION), most, from, range, TIGHT)
+}
+
+fn search_from(
+    mut f: impl FnMut(f64) -> Result<f64>,
+    most: f64,
+    (start, step): (f64, f64),
     (lowest, highest): (f64, f64),
     tolerance: f64,
 ) -> Result<Option<(f64, f64)>> {
     let mut g = |x: f64| -> Result<f64> { Ok(f(x)?.max(1e-300).ln() - most.ln()) };
-    let (mut x, mut step) = (start.clamp(lowest, highest), 0.3);
+    let (mut x, mut step) = (start.clamp(lowest, highest), step);
     let mut value = g(x)?;
     let upwards = value > 0.0;
     let (mut bad, mut good);

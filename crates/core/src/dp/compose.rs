@@ -195,7 +195,8 @@ pub(super) fn compose(
     for step in &steps {
         input.fill(0.0);
         let ln_m = cumulants(std::slice::from_ref(step), h, s).0 / step.count;
-        let place = |i: usize| (step.first + i as i64).rem_euclid(n as i64) as usize;
+        let start = step.first.rem_euclid(n as i64) as usize;
+        let place = |i: usize| (start + i) & (n - 1);
         for (i, &ln) in step.ln_mass.iter().enumerate() {
             let x = s * (step.origin + i as f64 * h);
             input[place(i)] += (ln + x - ln_m).exp();
@@ -225,10 +226,12 @@ pub(super) fn compose(
     let mut tail = vec![0.0; n];
     let mut stick = vec![0.0; n];
     let (mut a, mut d) = (0.0, 0.0);
+    // The window starts at `first`, modulo n: a power of two.
+    let start = first.rem_euclid(n as i64) as usize;
     for i in (0..n).rev() {
         d = decay * (lost * a + (1.0 - lost) * d);
         // True masses are not negative: clamping only brings us nearer.
-        a = t[(first + i as i64).rem_euclid(n as i64) as usize].max(0.0) * scale + decay * a;
+        a = t[(start + i) & (n - 1)].max(0.0) * scale + decay * a;
         (tail[i], stick[i]) = (a, d);
     }
     let absolute = error * growth.exp() * weight_norm(decay, lost, n) + 2.0 * (-OUTSIDE).exp();

@@ -233,7 +233,10 @@ mod tests {
             (x >> 11) as f64 / (1_u64 << 53) as f64
         };
         for _ in 0..60 {
-            let point = |r: f64, angle: f64| [r * (6.283 * angle).cos(), r * (6.283 * angle).sin()];
+            let point = |r: f64, turn: f64| {
+                let (sin, cos) = (std::f64::consts::TAU * turn).sin_cos();
+                [r * cos, r * sin]
+            };
             // Norms near one, where the extremes are, and smaller ones.
             let (g, h) = (point(next().powf(0.2), next()), point(next().powf(0.2), next()));
             let (sigma, q) = (0.3 + 1.5 * next(), 0.02 + 0.9 * next());

@@ -3,7 +3,7 @@
 use super::figure::{drawn, kinds};
 use crate::bound::Found;
 use crate::format;
-use crate::html::{card, escape};
+use crate::html::{card, escape, list};
 
 pub(super) fn secret(found: &Found) -> String {
     let (Some(data), Some(figure)) = (&found.data, found.figures.first()) else { return String::new() };
@@ -29,5 +29,12 @@ pub(super) fn secret(found: &Found) -> String {
     }
     lead.push_str(&escape(&figure.caption));
     let heading = format!("Guessing {name}: the bound and the attacks");
-    card("secret", &heading, &kinds(figure), &lead, &format!("<div class=\"narrow\">{}</div>", drawn(figure)))
+    let rests: std::collections::BTreeSet<&String> =
+        found.bounds.iter().flat_map(|b| &b.assumptions).collect();
+    let body = format!(
+        "<div class=\"narrow\">{}</div><h3>What the bounds rest on</h3>{}",
+        drawn(figure),
+        list(rests)
+    );
+    card("secret", &heading, &kinds(figure), &lead, &body)
 }
