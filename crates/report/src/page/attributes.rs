@@ -61,6 +61,9 @@ pub(super) fn whole(audit: &Audit) -> String {
         }
         _ => " In units of the encoded columns.",
     };
+    let target =
+        if audit.label_secret { " The target counts as one more value, in its own units." } else { "" };
+    let unit = format!("{unit}{target}");
     let row = |name: &str, value: &str, means: &str| {
         vec![
             Cell::name(name),
