@@ -1,0 +1,227 @@
+//! The commands as functions, for other languages: the words of a command line in, plain data out.
+//!
+//! The same parser reads both, so that options have one set of names, one set of checks and one wording of what is
+//! wrong with them. Tables in memory take the place of files; nothing is printed, and files are written only where
+//! [`release`] and the `write` functions say so.
+
+use crate::audit::{self, Request};
+use crate::balance::{self as balancing};
+use crate::commands::{self, Command};
+use crate::output::{Folder, Pending};
+use crate::release::{self as releasing, Outcome as Released};
+use crate::{Failure, Result, attack as attacking};
+use leakscope_report::{Attack, Audit, Balance, Release};
+use leakscope_table::{Columns, Hooks, Memory, ReadOptions, RecordsFormat, RecordsSchema};
+use std::path::{Path, PathBuf};
+
+pub use crate::commands::Answer;
+pub use crate::unexpected::caught;
+
+/// What stands for a comma inside a name in words that are lists.
+pub const COMMA: char = '\u{1f}';
+
+/// Tables in memory, in the place of the files of the same name.
+#[derive(Debug, Clone, Default)]
+pub struct Tables {
+    /// The table itself.
+    pub data: Option<Memory>,
+    /// Rows to test on.
+    pub test: Option<Memory>,
+    /// Points to score.
+    pub score: Option<Memory>,
+}
+
+/// What a caller knows of a model that words do not say.
+#[derive(Debug, Clone, Default)]
+pub struct Trained {
+    /// Names and values of coefficients that were fitted elsewhere.
+    pub coefficients: Option<Vec<(String, f64)>>,
+    /// Whether a linear model takes a target with two values as it is, not as −1 and +1.
+    pub target_as_it_is: bool,
+}
+
+/// A table of results.
+#[derive(Debug, Clone)]
+pub struct Results {
+    /// What it is called: `records`, `scores`, `weights`.
+    pub name: String,
+    /// Names of its columns.
+    pub schema: RecordsSchema,
+    /// The columns.
+    pub columns: Columns,
+}
+
+/// Names of the options of a command, without their dashes; `None` where there is no such command.
+pub fn options(command: &[&str]) -> Option<Vec<String>> {
+    let mut found = commands::parser();
+    for name in command {
+        found = found.find_subcommand(name)?.clone();
+    }
+    Some(found.get_arguments().filter_map(|a| a.get_long()).map(String::from).collect())
+}
+
+fn results(pending: Pending) -> Vec<Results> {
+    let of = |(name, schema, columns)| Results { name, schema, columns };
+    pending.into_columns().into_iter().map(of).collect()
+}
+
+fn other_command() -> Failure {
+    Failure::Message("these words are those of another command".into())
+}
+
+/// Puts tables in memory where the words name files.
+fn with_tables(mut request: Request, tables: Tables, trained: Trained) -> Request {
+    let read = |memory: Memory, like: &ReadOptions| ReadOptions {
+        paths: vec![],
+        memory: vec![memory],
+        ..like.clone()
+    };
+    let like = request.read.clone();
+    if let Some(memory) = tables.data {
+        request.read = read(memory, &like);
+    }
+    if let Some(memory) = tables.test {
+        request.test = Some(read(memory, &like));
+    }
+    if let Some(memory) = tables.score {
+        request.score = Some(read(memory, &like));
+    }
+    if trained.coefficients.is_some() {
+        request.coefficients = trained.coefficients;
+    }
+    request.two_class_coded &= !trained.target_as_it_is;
+    request
+}
+
+/// `leakscope audit`.
+pub fn audit(
+    words: &[String],
+    tables: Tables,
+    trained: Trained,
+    hooks: &Hooks,
+) -> Result<(Audit, Vec<Results>)> {
+    let Command::Audit(args) = commands::parse(words)? else { return Err(other_command()) };
+    let request = with_tables(commands::audit_request(&args)?, tables, trained);
+    let found = audit::run(&request, Some(&Folder::in_memory()), hooks, &|_| {})?;
+    Ok((found.audit, results(found.pending)))
+}
+
+/// `leakscope balance`.
+pub fn balance(words: &[String], tables: Tables, hooks: &Hooks) -> Result<(Balance, Vec<Results>)> {
+    let Command::Balance(args) = commands::parse(words)? else { return Err(other_command()) };
+    let (request, asked) = commands::balance_asked(&args)?;
+    let request = with_tables(request, tables, Trained::default());
+    let found = balancing::run(&request, &asked, Some(&Folder::in_memory()), hooks, |_| {})?;
+    Ok((found.balance, results(found.pending)))
+}
+
+/// `leakscope attack`.
+pub fn attack(words: &[String], tables: Tables, hooks: &Hooks) -> Result<Attack> {
+    let Command::Attack(args) = commands::parse(words)? else { return Err(other_command()) };
+    let (request, playing) = commands::attack_asked(&args)?;
+    attacking::run(&with_tables(request, tables, Trained::default()), &playing, hooks)
+}
+
+/// `leakscope release`: the statement with what was written, or why it was refused.
+pub fn release(
+    words: &[String],
+    tables: Tables,
+    hooks: &Hooks,
+) -> Result<std::result::Result<(Release, Vec<PathBuf>), String>> {
+    let Command::Release(args) = commands::parse(words)? else { return Err(other_command()) };
+    let (request, terms, out) = commands::release_asked(&args)?;
+    let request = with_tables(request, tables, Trained::default());
+    let folder = Folder::open(&out, RecordsFormat::Parquet)?;
+    match releasing::run(&request, &terms, folder.path(), hooks)? {
+        Released::Refused(why) => Ok(Err(why)),
+        Released::Released(statement, held) => {
+            let written = commands::release_publish(&folder, &statement)?;
+            drop(held);
+            Ok(Ok((*statement, written)))
+        }
+    }
+}
+
+/// The private model of `leakscope release` without a ledger; a seed makes its noise repeatable, and so no secret.
+pub fn private_model(
+    words: &[String],
+    tables: Tables,
+    trained: Trained,
+    seed: Option<u64>,
+    hooks: &Hooks,
+) -> Result<releasing::Private> {
+    let Command::Release(args) = commands::parse(words)? else { return Err(other_command()) };
+    let (request, terms, _) = commands::release_asked(&args)?;
+    releasing::private(&with_tables(request, tables, trained), &terms, seed, hooks)
+}
+
+/// `leakscope account`, `bound` or `calibrate`.
+pub fn answer(words: &[String]) -> Result<Answer> {
+    commands::answer(words)
+}
+
+/// Writes an audit, with its page and its tables, into a folder: what `leakscope audit --out` leaves.
+pub fn write_audit(
+    audit: &Audit,
+    tables: &[Results],
+    out: &Path,
+    format: RecordsFormat,
+) -> Result<Vec<PathBuf>> {
+    let folder = Folder::open(out, format)?;
+    let mut pending = Pending::default();
+    folder.text(&mut pending, "report.html", &leakscope_report::page(audit))?;
+    folder.text(&mut pending, "audit.json", &leakscope_report::json(audit))?;
+    write_tables(&folder, &mut pending, tables)?;
+    folder.publish(pending)
+}
+
+/// Writes a balancing into a folder: what `leakscope balance --out` leaves.
+pub fn write_balance(
+    balance: &Balance,
+    tables: &[Results],
+    out: &Path,
+    format: RecordsFormat,
+) -> Result<Vec<PathBuf>> {
+    let folder = Folder::open(out, format)?;
+    let mut pending = Pending::default();
+    commands::balance_texts(&folder, &mut pending, balance)?;
+    write_tables(&folder, &mut pending, tables)?;
+    folder.publish(pending)
+}
+
+/// Writes attacks into a folder: what `leakscope attack --out` leaves.
+pub fn write_attack(attack: &Attack, out: &Path) -> Result<Vec<PathBuf>> {
+    let folder = Folder::open(out, RecordsFormat::Parquet)?;
+    let mut pending = Pending::default();
+    commands::attack_texts(&folder, &mut pending, attack)?;
+    folder.publish(pending)
+}
+
+fn write_tables(folder: &Folder, pending: &mut Pending, tables: &[Results]) -> Result<()> {
+    for table in tables {
+        let mut writer = folder.table(&table.name, table.schema.clone())?;
+        let mut part = writer.parts().part();
+        let Columns { ids, texts, numbers, .. } = &table.columns;
+        for (i, id) in ids.iter().enumerate() {
+            let texts: Vec<&str> = texts.iter().map(|t| t[i].as_str()).collect();
+            let numbers: Vec<f64> = numbers.iter().map(|n| n[i]).collect();
+            part.push(id, &texts, &numbers)?;
+        }
+        writer.append(part)?;
+        pending.tables([writer]);
+    }
+    Ok(())
+}
+
+/// Writes one text file whole or not at all, readable by its owner alone.
+pub fn write_text(path: &Path, text: &str) -> Result<()> {
+    let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let name = path.file_name().map(|n| n.to_string_lossy().into_owned());
+    let Some(name) = name.filter(|_| !path.is_dir()) else {
+        return Err(Failure::Message(format!("{} is no file name: name a file to write", path.display())));
+    };
+    let folder = Folder::open(parent, RecordsFormat::Parquet)?;
+    let mut pending = Pending::default();
+    folder.text(&mut pending, &name, text)?;
+    folder.publish(pending).map(|_| ())
+}
