@@ -47,8 +47,8 @@ pub struct Results {
     pub name: String,
     /// Names of its columns.
     pub schema: RecordsSchema,
-    /// The columns.
-    pub columns: Columns,
+    /// The columns, in parts that follow one another.
+    pub parts: Vec<Columns>,
 }
 
 /// Names of the options of a command, without their dashes; `None` where there is no such command.
@@ -61,8 +61,8 @@ pub fn options(command: &[&str]) -> Option<Vec<String>> {
 }
 
 fn results(pending: Pending) -> Vec<Results> {
-    let of = |(name, schema, columns)| Results { name, schema, columns };
-    pending.into_columns().into_iter().map(of).collect()
+    let of = |(name, schema, parts)| Results { name, schema, parts };
+    pending.into_parts().into_iter().map(of).collect()
 }
 
 fn other_command() -> Failure {
@@ -200,14 +200,15 @@ pub fn write_attack(attack: &Attack, out: &Path) -> Result<Vec<PathBuf>> {
 fn write_tables(folder: &Folder, pending: &mut Pending, tables: &[Results]) -> Result<()> {
     for table in tables {
         let mut writer = folder.table(&table.name, table.schema.clone())?;
-        let mut part = writer.parts().part();
-        let Columns { ids, texts, numbers, .. } = &table.columns;
-        for (i, id) in ids.iter().enumerate() {
-            let texts: Vec<&str> = texts.iter().map(|t| t[i].as_str()).collect();
-            let numbers: Vec<f64> = numbers.iter().map(|n| n[i]).collect();
-            part.push(id, &texts, &numbers)?;
+        for Columns { ids, texts, numbers, .. } in &table.parts {
+            let mut part = writer.parts().part();
+            for (i, id) in ids.iter().enumerate() {
+                let texts: Vec<&str> = texts.iter().map(|t| t[i].as_str()).collect();
+                let numbers: Vec<f64> = numbers.iter().map(|n| n[i]).collect();
+                part.push(id, &texts, &numbers)?;
+            }
+            writer.append(part)?;
         }
-        writer.append(part)?;
         pending.tables([writer]);
     }
     Ok(())

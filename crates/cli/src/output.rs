@@ -52,7 +52,7 @@ impl Folder {
         Ok(Self { path: path.into(), format, in_memory: false })
     }
 
-    /// No folder at all: tables stay in memory, for [`Pending::into_columns`].
+    /// No folder at all: tables stay in memory, for [`Pending::into_parts`].
     pub fn in_memory() -> Self {
         Self { path: PathBuf::new(), format: RecordsFormat::Parquet, in_memory: true }
     }
@@ -140,12 +140,12 @@ impl Pending {
         self.tables.extend(writers);
     }
 
-    /// The tables of a folder in memory, by name.
-    pub fn into_columns(self) -> Vec<(String, RecordsSchema, Columns)> {
+    /// The tables of a folder in memory, by name, each in parts that follow one another.
+    pub fn into_parts(self) -> Vec<(String, RecordsSchema, Vec<Columns>)> {
         let of = |table: RecordsWriter| {
             let name = table.path().display().to_string();
-            let (schema, columns) = table.into_columns();
-            (name, schema, columns)
+            let (schema, parts) = table.into_parts();
+            (name, schema, parts)
         };
         self.tables.into_iter().map(of).collect()
     }

@@ -89,17 +89,20 @@ impl Outcome {
     /// A table by name: the name of the id column, positions (int64), ids, texts and numbers (float64) by column.
     fn table<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyDict>>> {
         let Some(table) = self.tables.iter().find(|t| t.name == name) else { return Ok(None) };
-        let columns = &table.columns;
         let found = PyDict::new(py);
-        let positions = columns.positions.iter().map(|p| (*p as i64).to_ne_bytes());
-        found.set_item("positions", bytes(py, columns.positions.len(), positions)?)?;
+        let rows = table.parts.iter().map(|p| p.ids.len()).sum();
+        let parts = || table.parts.iter();
+        let positions = parts().flat_map(|p| p.positions.iter()).map(|p| (*p as i64).to_ne_bytes());
+        found.set_item("positions", bytes(py, rows, positions)?)?;
         found.set_item("id", &table.schema.id)?;
-        found.set_item("ids", &columns.ids)?;
-        let texts: Vec<_> = table.schema.texts.iter().zip(&columns.texts).collect();
+        found.set_item("ids", parts().flat_map(|p| p.ids.iter()).collect::<Vec<_>>())?;
+        let text = |k: usize| parts().flat_map(move |p| p.texts[k].iter()).collect::<Vec<_>>();
+        let texts: Vec<_> = table.schema.texts.iter().enumerate().map(|(k, name)| (name, text(k))).collect();
         found.set_item("texts", texts)?;
         let mut numbers = vec![];
-        for (name, values) in table.schema.numbers.iter().zip(&columns.numbers) {
-            numbers.push((name, bytes(py, values.len(), values.iter().map(|x| x.to_ne_bytes()))?));
+        for (k, name) in table.schema.numbers.iter().enumerate() {
+            let values = parts().flat_map(|p| p.numbers[k].iter()).map(|x| x.to_ne_bytes());
+            numbers.push((name, bytes(py, rows, values)?));
         }
         found.set_item("numbers", numbers)?;
         Ok(Some(found))

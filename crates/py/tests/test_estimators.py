@@ -30,16 +30,16 @@ def test_with_hardly_any_noise_it_is_the_ridge():
     x, y = data()
     z = (x - x.mean(0)) / x.std(0)
     ridge = Ridge(alpha=0.01 * len(y)).fit(z, y)
-    private = leakscope.PrivateLinear(sigma=1e-12, l2=0.01).fit(x, y)
-    assert np.allclose(private.predict(x), ridge.predict(z), atol=1e-8)
+    private = leakscope.PrivateLinear(sigma=1e-7, l2=0.01).fit(x, y)
+    assert np.allclose(private.predict(x), ridge.predict(z), atol=1e-5)
     logistic = LogisticRegression(C=1 / (0.01 * len(y)), tol=1e-10, max_iter=1000).fit(z, y > 10)
-    private = leakscope.PrivateLogistic(sigma=1e-12, l2=0.01).fit(x, y > 10)
+    private = leakscope.PrivateLogistic(sigma=1e-7, l2=0.01).fit(x, y > 10)
     assert np.allclose(private.predict_proba(x), logistic.predict_proba(z), atol=1e-5)
 
 
 def test_the_noise_is_what_it_says():
     x, y = data()
-    still = leakscope.PrivateLinear(sigma=1e-12, scale="none").fit(x, y)
+    still = leakscope.PrivateLinear(sigma=1e-8, scale="none").fit(x, y)
     drawn = np.array([leakscope.PrivateLinear(sigma=0.3, scale="none").fit(x, y).coef_ - still.coef_ for _ in range(300)])
     # 900 normal draws: the standard error of their spread is σ/√1800.
     assert abs(drawn.std() - 0.3) < 5 * 0.3 / np.sqrt(1800)
@@ -57,7 +57,7 @@ def test_targets_seeds_and_balance():
     assert not np.array_equal(*fresh)
     plain = leakscope.PrivateLinear(sigma=1.0).fit(x, y)
     level = leakscope.PrivateLinear(sigma=1.0, balance=10).fit(x, y)
-    assert level.eta_max_ / level.eta_mean_ < 0.5 * plain.eta_max_ / plain.eta_mean_
+    assert level.eta_max_ / level.eta_mean_ < 1.001 < 1.5 < plain.eta_max_ / plain.eta_mean_
     assert cross_val_score(leakscope.PrivateLinear(target_eta=1.0), x, y).mean() > 0.5
 
 

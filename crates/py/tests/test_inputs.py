@@ -131,7 +131,7 @@ def test_missing_values_as_on_the_command_line():
             leakscope.audit(df, target="dose")
         assert leakscope.audit(df, target="dose", missing="drop")["n"] == 299, kind
         assert leakscope.audit(df, target="dose", missing="mean")["n"] == 300, kind
-    x, y = table()[["age", "weight"]].to_numpy(), table()["dose"].to_numpy()
+    x, y = table()[["age", "weight"]].to_numpy().copy(), table()["dose"].to_numpy()
     x[5, 1] = np.nan
     with pytest.raises(DataError, match="x1"):
         leakscope.audit(x, y)

@@ -98,7 +98,7 @@ def test_two_valued_targets_of_regressions_are_not_recoded():
 def test_classes_of_every_kind():
     x, y = data("logistic")
     expected = None
-    for classes in (y, y.astype(bool), np.where(y, "yes", "no"), np.where(y, 2.5, -1.0), np.where(y, 7, 3)):
+    for classes in (y, y.astype(bool), np.where(y, "yes", "no"), np.where(y, 2.0, -1.0), np.where(y, 7, 3)):
         model = LogisticRegression(C=1.0, **NEWTON).fit(x, classes)
         result = leakscope.audit(model, x, classes, sigma=1.0)
         assert result.distance["relative"] < 1e-7

@@ -77,7 +77,7 @@ pub struct RecordsWriter {
 enum Output {
     Parquet(SerializedFileWriter<NamedTempFile>),
     Csv(BufWriter<NamedTempFile>),
-    Memory,
+    Memory(Vec<Columns>),
 }
 
 /// Makes parts, from any thread.
@@ -191,6 +191,13 @@ impl Columns {
         }
     }
 
+    fn shrink_to_fit(&mut self) {
+        self.positions.shrink_to_fit();
+        self.ids.shrink_to_fit();
+        self.texts.iter_mut().for_each(Vec::shrink_to_fit);
+        self.numbers.iter_mut().for_each(Vec::shrink_to_fit);
+    }
+
     fn append(&mut self, mut other: Self) {
         self.positions.append(&mut other.positions);
         self.ids.append(&mut other.ids);
@@ -251,7 +258,7 @@ impl RecordsWriter {
             in_memory: true,
         };
         let pending = Columns::new(&shape.columns);
-        Self { shape: Arc::new(shape), output: Output::Memory, pending, rows: 0 }
+        Self { shape: Arc::new(shape), output: Output::Memory(vec![]), pending, rows: 0 }
     }
 
     /// Starts a file. Nothing is at `path`, or what was there stays there, until [`RecordsWriter::finish`].
@@ -313,6 +320,12 @@ impl RecordsWriter {
     /// Appends the records of a part after all that were appended before.
     pub fn append(&mut self, part: RecordsPart) -> Result<()> {
         self.rows += part.len();
+        if let Output::Memory(parts) = &mut self.output {
+            let mut rows = part.rows;
+            rows.shrink_to_fit();
+            parts.push(rows);
+            return Ok(());
+        }
         if let Some(spill) = part.spill {
             self.flush()?;
             self.splice(spill)?;
@@ -326,9 +339,13 @@ impl RecordsWriter {
         &self.shape.path
     }
 
-    /// The records of a table in memory, with their schema.
-    pub fn into_columns(self) -> (RecordsSchema, Columns) {
-        (self.shape.columns.clone(), self.pending)
+    /// The records of a table in memory, in parts that follow one another, with their schema.
+    pub fn into_parts(self) -> (RecordsSchema, Vec<Columns>) {
+        let parts = match self.output {
+            Output::Memory(parts) => parts,
+            Output::Parquet(_) | Output::Csv(_) => vec![],
+        };
+        (self.shape.columns.clone(), parts)
     }
 
     /// Writes what small parts left behind.
@@ -338,7 +355,7 @@ impl RecordsWriter {
         }
         let shape = &self.shape;
         match &mut self.output {
-            Output::Memory => Ok(()),
+            Output::Memory(_) => Ok(()),
             Output::Csv(out) => self.pending.drain_csv(out).map_err(|e| shape.failed(e)),
             Output::Parquet(out) => {
                 let batch = self.pending.take_batch(shape)?;
@@ -385,7 +402,7 @@ impl RecordsWriter {
         let file = match output {
             Output::Parquet(writer) => writer.into_inner().map_err(|e| shape.failed(e))?,
             Output::Csv(out) => out.into_inner().map_err(|e| shape.failed(e))?,
-            Output::Memory => return Err(shape.failed("its records are kept in memory")),
+            Output::Memory(_) => return Err(shape.failed("its records are kept in memory")),
         };
         file.as_file().sync_all().map_err(|e| shape.failed(e))?;
         Ok(CompleteRecords { shape, file, rows })

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _native
 from ._words import words
@@ -42,7 +42,7 @@ class _Private(BaseEstimator):  # type: ignore[misc]
         self.label = label
         self.random_state = random_state
 
-    def _fit(self, x: np.ndarray[Any, Any], y: np.ndarray[Any, Any], sample_weight: Any) -> None:
+    def _fit(self, x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> None:
         names = [f"x{j}" for j in range(x.shape[1])]
         table = _native.Table("X")
         table.matrix(names, x)
@@ -65,9 +65,6 @@ class _Private(BaseEstimator):  # type: ignore[misc]
             options.update({"sigma": float(self.sigma)} if self.sigma is not None else {"target_eta": 1.0})
         if self.balance:
             options["balance"] = int(self.balance)
-        if sample_weight is not None:
-            table.array("weights", np.ascontiguousarray(sample_weight, dtype=np.float64))
-            options["weights"] = "weights"
         seed = None
         if self.random_state is not None:
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -92,7 +89,8 @@ class PrivateLinear(RegressorMixin, _Private):  # type: ignore[misc]
     records first, in so many iterations, until they leak the same. Without ``random_state`` the noise comes from the
     system's generator; with one it can be repeated, and protects nobody.
 
-    Leakage is that of this one release: fits on the same data add up (``leakscope.release`` keeps a ledger).
+    Leakage is that of this one release: fits on the same data add up (``leakscope.release`` keeps a ledger, and takes
+    weights).
 
     >>> import numpy as np, leakscope
     >>> rng = np.random.default_rng(0)
@@ -107,12 +105,10 @@ class PrivateLinear(RegressorMixin, _Private):  # type: ignore[misc]
 
     _model = "linear"
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PrivateLinear:
+    def fit(self, X: Any, y: Any) -> PrivateLinear:
         """Fits and adds the noise."""
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
-        if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
-        self._fit(X, y, sample_weight)
+        self._fit(X, y)
         self.coef_, self.intercept_ = self._coef, self._intercept
         return self
 
@@ -146,7 +142,7 @@ class PrivateLogistic(ClassifierMixin, _Private):  # type: ignore[misc]
 
     _model = "logistic"
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PrivateLogistic:
+    def fit(self, X: Any, y: Any) -> PrivateLogistic:
         """Fits and adds the noise."""
         X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         check_classification_targets(y)
@@ -159,9 +155,7 @@ class PrivateLogistic(ClassifierMixin, _Private):  # type: ignore[misc]
             )
         if len(self.classes_) < 2:
             raise ValueError(f"y has one class only ({self.classes_[0]!r}): expected two")
-        if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
-        self._fit(X, codes.astype(np.float64), sample_weight)
+        self._fit(X, codes.astype(np.float64))
         self.coef_, self.intercept_ = self._coef[None, :], np.array([self._intercept])
         return self
 
@@ -179,7 +173,8 @@ class PrivateLogistic(ClassifierMixin, _Private):  # type: ignore[misc]
 
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
         """The likelier class."""
-        return np.asarray(self.classes_[(self.decision_function(X) > 0).astype(int)])
+        high = self.decision_function(X) > 0
+        return np.asarray(self.classes_[high.astype(int)])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

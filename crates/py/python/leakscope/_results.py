@@ -13,7 +13,7 @@ import numpy as np
 
 from . import _native
 from ._native import LeakscopeError
-from ._tables import Data, frame, numbers
+from ._tables import Data, frame, frame_kind, numbers
 
 
 class Result:
@@ -61,15 +61,14 @@ class Result:
         given = self._given or Data(None, [], "numpy")
         positions = numbers(table["positions"], np.int64)
         columns: dict[str, Any] = {}
-        index_names_records = given.index is not None and (given.id is None or given.id == table["id"])
-        if given.kind == "pandas" and index_names_records:
-            index = given.index.take(positions) if by_position else None
-        else:
-            index = given.index.take(positions) if by_position and given.index is not None else None
-            columns[table["id"]] = [int(i) for i in table["ids"]] if given.id is None else table["ids"]
+        if given.id is not None and not given.id_is_index:
+            columns[table["id"]] = table["ids"]
+        elif given.index is None and frame_kind(given.kind) != "pandas":
+            columns["row"] = positions + 1
         columns.update(table["texts"])
         columns.update((name, numbers(raw)) for name, raw in table["numbers"])
-        return frame(given.kind, columns, index, table["id"] if index is None else None)
+        index = given.index.take(positions) if by_position and given.index is not None else positions
+        return frame(given.kind, columns, index)
 
 
 class _WithPage(Result):
@@ -140,6 +139,7 @@ class Audit(_WithPage):
         rows = [_flat(item) for item in self.data[what]]
         names = list(dict.fromkeys(name for row in rows for name in row))
         columns = {name: [row.get(name) for row in rows] for name in names}
+        columns = {name: values for name, values in columns.items() if any(v is not None for v in values)}
         kind = self._given.kind if self._given else "numpy"
         return frame(kind, columns, None, "name" if "name" in columns else None)
 
@@ -190,12 +190,7 @@ class Attack(_WithPage):
     @cached_property
     def results(self) -> Any:
         """Every attack at every noise: accuracy and advantage with their intervals."""
-        rows = []
-        for item in self.data["results"] + self.data["results_balanced"]:
-            row = _flat(item)
-            for name in ("accuracy", "advantage"):
-                row.update({f"{name}_low": item[name]["ci_low"], f"{name}_high": item[name]["ci_high"]})
-            rows.append(row)
+        rows = [_flat(item) for item in self.data["results"] + self.data["results_balanced"]]
         names = list(dict.fromkeys(name for row in rows for name in row))
         kind = self._given.kind if self._given else "numpy"
         return frame(kind, {name: [row.get(name) for row in rows] for name in names})

@@ -105,6 +105,7 @@ def _table(
     found = read(matrix, target, target=taken, columns=names, group=group, weights=weights, name=name,
                  id=id if id is not None or index is None or _counted(index) else np.array([str(i) for i in index]))
     found.kind, found.index = kind, index
+    found.id_is_index = id is None and found.id is not None
     return found
 
 
@@ -188,9 +189,15 @@ def _logistic(model: Any, target: np.ndarray[Any, Any], given: Any, n: int) -> _
                           "which an l1 penalty does not have")
     strength = 0.0 if penalty is None or np.isinf(model.C) else 1.0 / (n * float(model.C))
     if model.class_weight is not None:
-        from sklearn.utils.class_weight import compute_sample_weight
+        from inspect import signature
 
-        by_class = compute_sample_weight(model.class_weight, target)
+        from sklearn.utils.class_weight import compute_class_weight
+
+        # Later versions balance classes by the sum of their weights.
+        takes_weights = "sample_weight" in signature(compute_class_weight).parameters
+        more = {"sample_weight": given} if takes_weights else {}
+        factors = compute_class_weight(model.class_weight, classes=model.classes_, y=target, **more)
+        by_class = factors[np.searchsorted(model.classes_, target)]
         given = by_class if given is None else given * by_class
     return _Model("logistic", strength, given)
 

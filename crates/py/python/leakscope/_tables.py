@@ -25,8 +25,10 @@ class Data:
     target: str | None = None
     #: the index of a pandas frame
     index: Any = None
-    #: column that names records, where the index does
+    #: column that names records
     id: str | None = None
+    #: whether that column is the index
+    id_is_index: bool = False
     #: columns that were added, and are no features
     drop: list[str] = field(default_factory=list)
     group: str | None = None
@@ -120,7 +122,7 @@ def _with_roles(found: Data, table: _native.Table | None, group: Any, id: Any, w
         if found.id is not None:
             # The index names records no longer.
             found.drop.append(found.id)
-        found.id = given_id
+        found.id, found.id_is_index = given_id, False
     return found
 
 
@@ -182,6 +184,12 @@ def _frame(data: Any, drop: set[str], name: str | None) -> Data:
         return _pandas(data, drop, name)
     if kind == "polars" and hasattr(data, "collect"):
         data = data.collect()
+    if kind == "polars":
+        import polars as pl
+
+        # A column of nothing has no type, and not every reader of Arrow takes such a one.
+        nothing = [name for name, dtype in data.schema.items() if dtype == pl.Null]
+        data = data.with_columns(pl.col(name).cast(pl.Float64) for name in nothing) if nothing else data
     if not hasattr(data, "__arrow_c_stream__"):
         raise DataError(f"{type(data).__name__} is no table: expected a DataFrame, or a pyarrow Table or RecordBatch")
     table = _native.Table(name or type(data).__name__)
@@ -214,6 +222,7 @@ def _pandas(data: Any, drop: set[str], name: str | None) -> Data:
         found.id = str(data.index.name or "index")
         while found.id in table.names():
             found.id += "_"
+        found.id_is_index = True
         table.texts(found.id, [str(label) for label in data.index])
     return found
 
@@ -315,10 +324,19 @@ def numbers(raw: bytes, dtype: Any = np.float64) -> np.ndarray[Any, Any]:
     return np.frombuffer(raw, dtype=dtype)
 
 
+def frame_kind(kind: str) -> str:
+    """The kind of frame that a kind of caller gets."""
+    if kind != "numpy":
+        return kind
+    return next((k for k in ("pandas", "polars", "pyarrow") if _there(k)), "numpy")
+
+
 def frame(kind: str, columns: dict[str, Any], index: Any = None, index_name: str | None = None) -> Any:
-    """A frame of a kind; ``numpy`` means pandas, polars or pyarrow, whichever is there, or a dict of arrays."""
-    if kind == "numpy":
-        kind = next((k for k in ("pandas", "polars", "pyarrow") if _there(k)), "numpy")
+    """A frame of a kind; ``numpy`` means pandas, polars or pyarrow, whichever is there, or a dict of arrays.
+
+    Where frames have an index it is ``index``, or the column ``index_name``.
+    """
+    kind = frame_kind(kind)
     if kind == "pandas":
         import pandas as pd
 
