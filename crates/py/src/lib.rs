@@ -15,6 +15,7 @@
 mod accountant;
 mod calls;
 mod failure;
+mod net;
 mod outcome;
 mod running;
 mod table;
@@ -30,6 +31,8 @@ mod _native {
     use crate::calls::{answer, attack, audit, balance, options, private_model, release, write_text};
     #[pymodule_export]
     use crate::failure::{BudgetError, DataError, FitError, LeakscopeError, OptionError};
+    #[pymodule_export]
+    use crate::net::Network;
     #[pymodule_export]
     use crate::outcome::Outcome;
     #[pymodule_export]

@@ -35,7 +35,8 @@ impl Outcome {
     }
 }
 
-fn bytes<'py, const N: usize>(
+/// Items end to end.
+pub(crate) fn bytes<'py, const N: usize>(
     py: Python<'py>,
     count: usize,
     items: impl Iterator<Item = [u8; N]>,

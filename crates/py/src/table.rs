@@ -1,7 +1,7 @@
 //! Arrays and Arrow streams as a table in memory, without a copy.
 
 use crate::failure::{DataError, exception};
-use arrow_array::ffi_stream::{RecordBatchStreamReader, FFI_ArrowArrayStream};
+use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use arrow_array::types::Int32Type;
 use arrow_array::{ArrayRef, DictionaryArray, Int32Array, RecordBatchReader, StringArray};
 use leakscope_table::{Element, Matrix, Memory, MemoryColumn};

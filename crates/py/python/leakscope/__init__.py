@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._accountant import Accountant
 from ._commands import account, attack, audit, balance, bound, calibrate, release
+from ._network import NetAudit, Network, Training
 from ._native import BudgetError, DataError, FitError, LeakscopeError, OptionError, __version__
 from ._results import Account, Attack, Audit, Balance, Bound, Calibration, Release, Result
 
@@ -38,11 +39,14 @@ __all__ = [
     "DataError",
     "FitError",
     "LeakscopeError",
+    "NetAudit",
+    "Network",
     "OptionError",
     "PrivateLinear",
     "PrivateLogistic",
     "Release",
     "Result",
+    "Training",
     "__version__",
     "account",
     "attack",
