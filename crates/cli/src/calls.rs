@@ -226,3 +226,38 @@ pub fn write_text(path: &Path, text: &str) -> Result<()> {
     folder.text(&mut pending, &name, text)?;
     folder.publish(pending).map(|_| ())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::parse;
+
+    fn words(line: &[&str]) -> Vec<String> {
+        line.iter().map(|w| (*w).to_string()).collect()
+    }
+
+    #[test]
+    fn names_may_have_commas() {
+        let line = words(&["audit", "--target=y", &format!("--drop=a{COMMA}b,c"), "--", "rows.csv"]);
+        let Ok(Command::Audit(args)) = parse(&line) else { panic!("an audit was asked for") };
+        assert_eq!(args.table.drop, ["a,b", "c"]);
+    }
+
+    #[test]
+    fn what_is_wrong_with_words_is_said_without_how_to_call_the_programme() {
+        let failed = parse(&words(&["audit", "--target=y", "--scale=big", "--", "rows.csv"])).err().unwrap();
+        let text = failed.to_string();
+        assert!(text.starts_with("invalid value 'big' for '--scale <SCALE>'"), "{text}");
+        assert!(text.contains("unit-ball") && !text.contains("Usage") && !text.contains("--help"), "{text}");
+        assert!(matches!(failed, Failure::Option(_)));
+        assert!(answer(&words(&["audit", "--target=y", "--", "rows.csv"])).is_err());
+    }
+
+    #[test]
+    fn commands_tell_their_options() {
+        let account = options(&["account"]).unwrap();
+        assert!(account.contains(&"delta".into()) && !account.contains(&"target".into()));
+        assert!(options(&["net", "audit"]).unwrap().contains(&"eta".into()));
+        assert_eq!(options(&["nothing"]), None);
+    }
+}
