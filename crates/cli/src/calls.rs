@@ -69,68 +69,76 @@ fn other_command() -> Failure {
     Failure::Message("these words are those of another command".into())
 }
 
-/// Puts tables in memory where the words name files.
-fn with_tables(mut request: Request, tables: Tables, trained: Trained) -> Request {
-    let read = |memory: Memory, like: &ReadOptions| ReadOptions {
-        paths: vec![],
-        memory: vec![memory],
-        ..like.clone()
-    };
-    let like = request.read.clone();
-    if let Some(memory) = tables.data {
-        request.read = read(memory, &like);
+impl Tables {
+    /// How to read the table itself: the one in memory, or what the words name.
+    pub(crate) fn data_or(&self, named: ReadOptions) -> ReadOptions {
+        match &self.data {
+            Some(memory) => ReadOptions { paths: vec![], memory: vec![memory.clone()], ..named },
+            None => named,
+        }
     }
-    if let Some(memory) = tables.test {
-        request.test = Some(read(memory, &like));
+
+    /// Puts tables in memory where the words name files.
+    pub(crate) fn put_into(&self, mut request: Request) -> Request {
+        let like = request.read.clone();
+        let read = |memory: &Memory| ReadOptions {
+            paths: vec![],
+            memory: vec![memory.clone()],
+            ..like.clone()
+        };
+        request.read = self.data_or(request.read);
+        request.test = self.test.as_ref().map(read).or(request.test);
+        request.score = self.score.as_ref().map(read).or(request.score);
+        request
     }
-    if let Some(memory) = tables.score {
-        request.score = Some(read(memory, &like));
+}
+
+impl Trained {
+    fn put_into(self, mut request: Request) -> Request {
+        request.coefficients = self.coefficients.or(request.coefficients);
+        request.two_class_coded &= !self.target_as_it_is;
+        request
     }
-    if trained.coefficients.is_some() {
-        request.coefficients = trained.coefficients;
-    }
-    request.two_class_coded &= !trained.target_as_it_is;
-    request
 }
 
 /// `leakscope audit`.
 pub fn audit(
     words: &[String],
-    tables: Tables,
+    tables: &Tables,
     trained: Trained,
     hooks: &Hooks,
 ) -> Result<(Audit, Vec<Results>)> {
     let Command::Audit(args) = commands::parse(words)? else { return Err(other_command()) };
-    let request = with_tables(commands::audit_request(&args)?, tables, trained);
+    let request = trained.put_into(tables.put_into(commands::audit_request(&args)?));
     let found = audit::run(&request, Some(&Folder::in_memory()), hooks, &|_| {})?;
     Ok((found.audit, results(found.pending)))
 }
 
 /// `leakscope balance`.
-pub fn balance(words: &[String], tables: Tables, hooks: &Hooks) -> Result<(Balance, Vec<Results>)> {
+pub fn balance(words: &[String], tables: &Tables, hooks: &Hooks) -> Result<(Balance, Vec<Results>)> {
     let Command::Balance(args) = commands::parse(words)? else { return Err(other_command()) };
     let (request, asked) = commands::balance_asked(&args)?;
-    let request = with_tables(request, tables, Trained::default());
+    let request = tables.put_into(request);
     let found = balancing::run(&request, &asked, Some(&Folder::in_memory()), hooks, |_| {})?;
     Ok((found.balance, results(found.pending)))
 }
 
 /// `leakscope attack`.
-pub fn attack(words: &[String], tables: Tables, hooks: &Hooks) -> Result<Attack> {
+pub fn attack(words: &[String], tables: &Tables, hooks: &Hooks) -> Result<Attack> {
     let Command::Attack(args) = commands::parse(words)? else { return Err(other_command()) };
     let (request, playing) = commands::attack_asked(&args)?;
-    attacking::run(&with_tables(request, tables, Trained::default()), &playing, hooks)
+    attacking::run(&tables.put_into(request), &playing, hooks)
 }
 
 /// `leakscope release`: the statement with what was written, or why it was refused.
 pub fn release(
     words: &[String],
-    tables: Tables,
+    tables: &Tables,
     hooks: &Hooks,
 ) -> Result<std::result::Result<(Release, Vec<PathBuf>), String>> {
     let Command::Release(args) = commands::parse(words)? else { return Err(other_command()) };
     let (request, terms, out) = commands::release_asked(&args)?;
-    let request = with_tables(request, tables, Trained::default());
+    let request = tables.put_into(request);
     let folder = Folder::open(&out, RecordsFormat::Parquet)?;
     match releasing::run(&request, &terms, folder.path(), hooks)? {
         Released::Refused(why) => Ok(Err(why)),
@@ -145,19 +153,19 @@ pub fn release(
 /// The private model of `leakscope release` without a ledger; a seed makes its noise repeatable, and so no secret.
 pub fn private_model(
     words: &[String],
-    tables: Tables,
+    tables: &Tables,
     trained: Trained,
     seed: Option<u64>,
     hooks: &Hooks,
 ) -> Result<releasing::Private> {
     let Command::Release(args) = commands::parse(words)? else { return Err(other_command()) };
     let (request, terms, _) = commands::release_asked(&args)?;
-    releasing::private(&with_tables(request, tables, trained), &terms, seed, hooks)
+    releasing::private(&trained.put_into(tables.put_into(request)), &terms, seed, hooks)
 }
 
 /// `leakscope account`, `bound` or `calibrate`.
-pub fn answer(words: &[String]) -> Result<Answer> {
-    commands::answer(words)
+pub fn answer(words: &[String], tables: &Tables, hooks: &Hooks) -> Result<Answer> {
+    commands::answer(words, tables, hooks)
 }
 
 /// Writes an audit, with its page and its tables, into a folder: what `leakscope audit --out` leaves.
@@ -250,7 +258,8 @@ mod tests {
         assert!(text.starts_with("invalid value 'big' for '--scale <SCALE>'"), "{text}");
         assert!(text.contains("unit-ball") && !text.contains("Usage") && !text.contains("--help"), "{text}");
         assert!(matches!(failed, Failure::Option(_)));
-        assert!(answer(&words(&["audit", "--target=y", "--", "rows.csv"])).is_err());
+        let other = words(&["audit", "--target=y", "--", "rows.csv"]);
+        assert!(answer(&other, &Tables::default(), &Hooks::default()).is_err());
     }
 
     #[test]

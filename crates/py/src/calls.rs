@@ -34,7 +34,7 @@ pub(crate) fn audit(
 ) -> PyResult<Outcome> {
     let tables = tables(data, test, score)?;
     let trained = Trained { coefficients, target_as_it_is };
-    let work = move |hooks: &_| calls::audit(&words, tables, trained, hooks);
+    let work = move |hooks: &_| calls::audit(&words, &tables, trained, hooks);
     let (audit, tables) = run(py, progress, OnInterrupt::Wait, work)?;
     Ok(Outcome::new(Document::Audit(Box::new(audit)), tables))
 }
@@ -50,7 +50,7 @@ pub(crate) fn balance(
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Outcome> {
     let tables = tables(data, test, None)?;
-    let work = move |hooks: &_| calls::balance(&words, tables, hooks);
+    let work = move |hooks: &_| calls::balance(&words, &tables, hooks);
     let (balance, tables) = run(py, progress, OnInterrupt::Wait, work)?;
     Ok(Outcome::new(Document::Balance(Box::new(balance)), tables))
 }
@@ -66,7 +66,7 @@ pub(crate) fn attack(
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Outcome> {
     let tables = tables(data, test, None)?;
-    let work = move |hooks: &_| calls::attack(&words, tables, hooks);
+    let work = move |hooks: &_| calls::attack(&words, &tables, hooks);
     let attack = run(py, progress, OnInterrupt::Wait, work)?;
     Ok(Outcome::new(Document::Attack(Box::new(attack)), vec![]))
 }
@@ -81,7 +81,7 @@ pub(crate) fn release(
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Outcome> {
     let tables = tables(data, None, None)?;
-    let work = move |hooks: &_| calls::release(&words, tables, hooks);
+    let work = move |hooks: &_| calls::release(&words, &tables, hooks);
     match run(py, progress, OnInterrupt::Wait, work)? {
         Ok((statement, written)) => {
             let outcome = Outcome::new(Document::Release(Box::new(statement)), vec![]);
@@ -104,7 +104,7 @@ pub(crate) fn private_model<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let tables = tables(Some(data), None, None)?;
     let trained = Trained { coefficients: None, target_as_it_is };
-    let work = move |hooks: &_| calls::private_model(&words, tables, trained, seed, hooks);
+    let work = move |hooks: &_| calls::private_model(&words, &tables, trained, seed, hooks);
     let private = run(py, progress, OnInterrupt::Wait, work)?;
     let found = PyDict::new(py);
     found.set_item("coefficients", private.coefficients)?;
@@ -118,8 +118,18 @@ pub(crate) fn private_model<'py>(
 
 /// `leakscope account`, `bound` or `calibrate`.
 #[pyfunction]
-pub(crate) fn answer(py: Python<'_>, words: Vec<String>) -> PyResult<Outcome> {
-    let answer = run(py, None, OnInterrupt::Leave, move |_| calls::answer(&words))?;
+#[pyo3(signature = (words, data=None, test=None, progress=None))]
+pub(crate) fn answer(
+    py: Python<'_>,
+    words: Vec<String>,
+    data: Given<'_, '_>,
+    test: Given<'_, '_>,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Outcome> {
+    // Passes over a table stop by themselves; accounting looks at nothing until it is done.
+    let on_interrupt = if data.is_some() { OnInterrupt::Wait } else { OnInterrupt::Leave };
+    let tables = tables(data, test, None)?;
+    let answer = run(py, progress, on_interrupt, move |hooks| calls::answer(&words, &tables, hooks))?;
     Ok(Outcome::new(Document::Answer(answer), vec![]))
 }
 

@@ -56,7 +56,7 @@ impl Outcome {
             Document::Balance(balance) => leakscope_report::document(balance),
             Document::Attack(attack) => leakscope_report::document(attack),
             Document::Release(release) => leakscope_report::document(release),
-            Document::Answer(answer) => format!("{:#}\n", answer.document),
+            Document::Answer(answer) => answer.json.clone(),
         }
     }
 
@@ -67,7 +67,7 @@ impl Outcome {
             Document::Balance(balance) => Some(leakscope_report::balance_page(balance)),
             Document::Attack(attack) => Some(leakscope_report::attack_page(attack)),
             Document::Release(release) => Some(leakscope_report::release_page(release)),
-            Document::Answer(_) => None,
+            Document::Answer(answer) => answer.page.clone(),
         }
     }
 

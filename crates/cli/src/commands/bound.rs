@@ -66,7 +66,7 @@ pub(crate) struct Args {
     )]
     at: Vec<f64>,
     #[command(flatten)]
-    data: DataArgs,
+    pub(crate) data: DataArgs,
     /// A column of --data as the secret: the model is refitted with each of its values in every record's place
     #[arg(long, value_name = "COLUMN", requires = "data")]
     secret: Option<String>,

@@ -78,7 +78,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum)]
     adjacency: Option<AdjacencyArg>,
     #[command(flatten)]
-    data: DataArgs,
+    pub(crate) data: DataArgs,
     /// The column of --data that must not be guessed
     #[arg(long, value_name = "COLUMN", requires_all = ["data", "success"])]
     secret: Option<String>,

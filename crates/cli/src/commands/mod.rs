@@ -17,10 +17,11 @@ mod run_args;
 mod table_args;
 
 use crate::audit::Request;
-use crate::calls::COMMA;
+use crate::calls::{COMMA, Tables};
 use crate::unexpected::guarded;
 use crate::{Failure, Result};
 use clap::{CommandFactory, Parser, Subcommand};
+use leakscope_table::Hooks;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -79,18 +80,20 @@ pub(crate) fn parser() -> clap::Command {
 pub(crate) fn parse(words: &[String]) -> Result<Command> {
     let words = std::iter::once("leakscope").chain(words.iter().map(String::as_str));
     let mut command = Cli::try_parse_from(words).map_err(|e| Failure::Option(complaint(&e)))?.command;
-    let table = match &mut command {
-        Command::Audit(args) => Some(&mut args.table),
-        Command::Balance(args) => Some(&mut args.table),
+    let columns = match &mut command {
+        Command::Audit(args) => Some(&mut args.table.columns),
+        Command::Balance(args) => Some(&mut args.table.columns),
         Command::Attack(args) => {
             commas(&mut args.candidates);
-            Some(&mut args.table)
+            Some(&mut args.table.columns)
         }
-        Command::Release(args) => Some(&mut args.table),
+        Command::Release(args) => Some(&mut args.table.columns),
+        Command::Bound(args) => Some(&mut args.data.columns),
+        Command::Calibrate(args) => Some(&mut args.data.columns),
         _ => None,
     };
-    if let Some(table) = table {
-        [&mut table.drop, &mut table.categorical, &mut table.na].into_iter().for_each(commas);
+    if let Some(columns) = columns {
+        [&mut columns.drop, &mut columns.categorical, &mut columns.na].into_iter().for_each(commas);
     }
     Ok(command)
 }
@@ -114,11 +117,11 @@ pub(crate) fn release_asked(args: &release::Args) -> Result<(Request, crate::rel
 }
 
 /// What `account`, `bound` or `calibrate` answer.
-pub(crate) fn answer(words: &[String]) -> Result<Answer> {
+pub(crate) fn answer(words: &[String], tables: &Tables, hooks: &Hooks) -> Result<Answer> {
     match parse(words)? {
         Command::Account(args) => account::answer(&args),
-        Command::Bound(args) => bound::answer(&args),
-        Command::Calibrate(args) => calibrate::answer(&args),
+        Command::Bound(args) => bound::answer(&args, tables, hooks),
+        Command::Calibrate(args) => calibrate::answer(&args, tables, hooks),
         _ => Err(Failure::Message("these words are those of another command".into())),
     }
 }

@@ -150,7 +150,9 @@ def audit(
         found = translated(data, x, y, weights=weights, columns=columns, group=group, id=id, test=test, score=score,
                            options=options, coefficients=coefficients)
         given, given_coefficients, as_it_is = found.given, found.coefficients, True
-        test_table, score_table, test_files, score_files = found.test, found.score, [], []
+        test_table, score_table = found.test, found.score
+        test_files: list[str] = []
+        score_files: list[str] = []
     else:
         if y is not None:
             raise OptionError("audit takes (X, y), (frame) or (estimator, X, y): the first argument has no fit")

@@ -17,7 +17,7 @@ from ._commands import Path, Progress
 from ._native import DataError, LeakscopeError, OptionError
 from ._tables import frame, frame_kind, numbers
 
-_NAMES = {"F32": np.dtype("<f4"), "F64": np.dtype("<f8")}
+_NAMES = {"F32": "<f4", "F64": "<f8"}
 
 
 def _tensors(raw: bytes) -> dict[str, np.ndarray[Any, Any]]:

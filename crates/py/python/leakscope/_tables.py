@@ -136,7 +136,7 @@ def dense(x: Any, name: str) -> np.ndarray[Any, Any]:
     if _module(x) == "scipy":
         raise DataError(f"{name}: a sparse matrix: make it dense with {name}.toarray()")
     if isinstance(x, np.ma.MaskedArray):
-        x = x.astype(np.float64).filled(np.nan)
+        x = np.where(np.ma.getmaskarray(x), np.nan, np.ma.getdata(x))
     if isinstance(x, (list, tuple)):
         try:
             x = np.asarray(x)

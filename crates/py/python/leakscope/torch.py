@@ -54,8 +54,8 @@ def _loss(loss: Any) -> str:
         return loss
     for kind, name in names.items():
         if type(loss) is kind or loss is kind:
-            weight = getattr(loss, "weight", None)
-            if weight is not None or getattr(loss, "label_smoothing", 0.0) or getattr(loss, "pos_weight", None) is not None:
+            smoothed = bool(getattr(loss, "label_smoothing", False))
+            if smoothed or any(getattr(loss, name, None) is not None for name in ("weight", "pos_weight")):
                 raise OptionError(f"{kind.__name__}: weights and label smoothing have no counterpart here: leave them out")
             return name
     raise OptionError(f"loss: {loss!r}: expected CrossEntropyLoss, BCEWithLogitsLoss or MSELoss of torch.nn (of one record: "
