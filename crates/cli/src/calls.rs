@@ -81,11 +81,8 @@ impl Tables {
     /// Puts tables in memory where the words name files.
     pub(crate) fn put_into(&self, mut request: Request) -> Request {
         let like = request.read.clone();
-        let read = |memory: &Memory| ReadOptions {
-            paths: vec![],
-            memory: vec![memory.clone()],
-            ..like.clone()
-        };
+        let read =
+            |memory: &Memory| ReadOptions { paths: vec![], memory: vec![memory.clone()], ..like.clone() };
         request.read = self.data_or(request.read);
         request.test = self.test.as_ref().map(read).or(request.test);
         request.score = self.score.as_ref().map(read).or(request.score);

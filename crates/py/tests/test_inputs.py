@@ -217,6 +217,10 @@ class Pointless:
     (lambda x, y: leakscope.account(sigma=1, delta=2), LeakscopeError, "delta"),
     (lambda x, y: leakscope.bound(mechanism="gaussian", candidates=10), OptionError, "--sigma"),
     (lambda x, y: leakscope.calibrate(epsilon=1, delta=1e-5), LeakscopeError, "--rate"),
+    (lambda x, y: leakscope.calibrate(eta=1), OptionError, "--data"),
+    (lambda x, y: leakscope.calibrate(test=x), OptionError, "test: it belongs to a table"),
+    (lambda x, y: leakscope.bound(x, y, sigma=1), OptionError, "--secret"),
+    (lambda x, y: leakscope.account(step=["sigma"], delta=1e-5), OptionError, "--step"),
 ])
 def test_bad_input_says_what_to_do(linear, call, error, words):
     with pytest.raises(error, match=f"(?s){words}"):
@@ -254,6 +258,9 @@ def test_the_page_and_the_notebook(linear, tmp_path):
     path = result.report(tmp_path / "page.html")
     assert path.read_text().startswith("<!") and (path.stat().st_mode & 0o077) == 0
     assert "<iframe" in result._repr_html_() and "η" in repr(result)
-    assert "<pre>" in leakscope.account(sigma=2, delta=1e-5)._repr_html_()
+    leakscope.account(sigma=2, delta=1e-5, out=tmp_path / "account")
+    assert {p.name for p in (tmp_path / "account").iterdir()} == {"account.json", "report.html"}
+    noise = leakscope.calibrate(epsilon=1, delta=1e-5, rate=0.1, steps=10, adjacency="add-remove")
+    assert "<pre>" in noise._repr_html_()
     with pytest.raises(LeakscopeError):
         result.report(tmp_path)

@@ -65,12 +65,27 @@ def test_balance_and_attack_are_the_command_lines(patients):
     ("account", dict(sigma=1.0, rate=0.01, steps=1000, delta=1e-5)),
     ("account", dict(laplace=2.0, steps=3, delta=1e-6)),
     ("bound", dict(candidates=10, mechanism="gaussian", sigma=1.0, trials=2000, seed=5)),
-    ("calibrate", dict(advantage=0.1, rate=0.002, steps=1000)),
+    ("calibrate", dict(advantage=0.1, rate=0.002, steps=1000, adjacency="replace")),
+    ("calibrate", dict(success=0.3, candidates=10, encoding="one-hot")),
 ], ids=lambda value: value if isinstance(value, str) else "-".join(value))
 def test_answers_are_the_command_lines(command, options):
     ours = getattr(leakscope, command)(**options)
     assert ours.data == document(command, *flags(options))
     assert ours.summary() == command_line(command, *flags(options)).stdout
+
+
+def test_bounds_and_calibration_of_a_table_are_the_command_lines(patients):
+    options = dict(target="dose", id="patient", l2=0.01, secret="race", sigma=1.0, trials=100)
+    theirs = document("bound", f"--data={patients}", *flags(options))
+    assert timeless(leakscope.bound(patients, **options).data) == timeless(theirs)
+    of_frame = leakscope.bound(pd.read_csv(patients), **options).data
+    assert [b["success"] for b in of_frame["bounds"]] == [b["success"] for b in theirs["bounds"]]
+    options = dict(target="dose", id="patient", l2=0.01, eta=0.5, holdout=0.2)
+    theirs = document("calibrate", f"--data={patients}", *flags(options))
+    assert timeless(leakscope.calibrate(patients, **options).data) == timeless(theirs)
+    options = dict(mechanism="randomised-response", secret="race", noise=0.5)
+    theirs = document("bound", f"--data={patients}", *flags(options))
+    assert leakscope.bound(pl.read_csv(patients), **options).data["bounds"] == theirs["bounds"]
 
 
 @pytest.mark.parametrize("command", ["audit", "balance", "attack", "release", "account", "bound", "calibrate"])

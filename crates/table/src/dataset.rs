@@ -67,12 +67,15 @@ pub struct Dataset {
     in_place: Option<InPlace>,
 }
 
+/// Centre and scale of every column of a matrix.
+type Steps = Vec<(f64, f64)>;
+
 /// Blocks of a table in memory, none of which is kept.
 #[derive(Debug)]
 struct InPlace {
     runs: Vec<Vec<Range<usize>>>,
-    /// The matrix that holds all features, with centre and scale of every column.
-    matrix: Option<(Arc<Matrix>, Vec<(f64, f64)>)>,
+    /// The matrix that holds all features.
+    matrix: Option<(Arc<Matrix>, Steps)>,
 }
 
 /// A block in memory, and its labels in compact form.

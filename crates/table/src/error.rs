@@ -333,9 +333,9 @@ pub enum Error {
         /// The id.
         id: String,
         /// Its first row.
-        first: Place,
+        first: Box<Place>,
         /// Its second row.
-        second: Place,
+        second: Box<Place>,
     },
     /// The weights are text.
     #[error("--weights: column `{column}` holds text, expected numbers that are zero or more")]

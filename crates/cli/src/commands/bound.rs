@@ -1,7 +1,9 @@
 //! `leakscope bound`: what any attacker can guess of a discrete secret at most, by every bound that applies.
 
 use super::attack::AttackArg;
-use super::privacy_args::{AdjacencyArg, Answer, ShowArgs, composed, encodings, mechanism, said, step, whole};
+use super::privacy_args::{
+    AdjacencyArg, Answer, ShowArgs, composed, encodings, mechanism, said, step, whole,
+};
 use super::table_args::DataArgs;
 use crate::bound::curve::{FIG_2, Varied, against_epsilon, against_noise};
 use crate::bound::data::{self, Bounding, FIG_4};

@@ -5,8 +5,8 @@ use super::privacy_args::{AdjacencyArg, Answer, encodings, five_digits, said, wh
 use super::table_args::{DataArgs, name_and_number};
 use crate::audit::{Noise, Request};
 use crate::bound::data::Bounding;
-use crate::calls::Tables;
 use crate::calibrate::{Aim, Solved, on_data, on_encodings};
+use crate::calls::Tables;
 use crate::progress::Display;
 use crate::{Failure, Result};
 use clap::ValueEnum;

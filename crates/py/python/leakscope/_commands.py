@@ -104,6 +104,7 @@ def audit(
     prior_sd: Mapping[str, float] | None = None,
     unit: Mapping[str, str] | None = None,
     fail_above: Mapping[str, float] | None = None,
+    secret: str | None = None,
     out: Path | None = None,
     progress: Progress = None,
 ) -> Audit:
@@ -136,7 +137,7 @@ def audit(
         "pca": pca, "missing": missing, "positive": _class_name(positive), "model": model, "l2": l2,
         "no_intercept": no_intercept, "sigma": sigma, "target_eta": target_eta, "statistic": statistic,
         "target_sd": target_sd, "releases": releases, "label": label, "holdout": holdout, "seed": seed,
-        "prior_sd": prior_sd, "unit": unit, "fail_above": fail_above,
+        "prior_sd": prior_sd, "unit": unit, "fail_above": fail_above, "secret": secret,
     }
     if sample_weight is not None:
         if weights is not None:
@@ -391,6 +392,13 @@ def release(
         bar.close()
 
 
+def _release(step: Any) -> Any:
+    """A kind of release as the command line writes it."""
+    if isinstance(step, Mapping):
+        return ",".join(f"{str(name).replace('_', '-')}={value!r}" for name, value in step.items())
+    return step
+
+
 def account(
     *,
     delta: float,
@@ -400,7 +408,9 @@ def account(
     laplace: float | None = None,
     randomised_response: int | None = None,
     noise: float | None = None,
+    step: Sequence[Mapping[str, Any] | str] | None = None,
     adjacency: str | None = None,
+    out: Path | None = None,
 ) -> Account:
     """What a sequence of noisy releases costs: ε by each accountant, certified from both sides.
 
@@ -408,37 +418,135 @@ def account(
     >>> result = leakscope.account(sigma=1, rate=0.01, steps=1000, delta=1e-5)
     >>> result["epsilon"]["pld"]["lower"] <= result.epsilon < result["epsilon"]["rdp"]
     True
+    >>> both = leakscope.account(step=[dict(sigma=1, rate=0.01, steps=1000), dict(sigma=5)], delta=1e-5)
+    >>> both.epsilon > result.epsilon
+    True
     """
-    options = dict(locals())
-    return Account(_native.answer(words("account", options)))
+    options: dict[str, Any] = {
+        "delta": delta, "sigma": sigma, "rate": rate, "steps": steps, "laplace": laplace,
+        "randomised_response": randomised_response, "noise": noise, "adjacency": adjacency,
+        "step": [_release(one) for one in step or []] or None,
+    }
+    result = Account(_native.answer(words("account", options)))
+    return _kept(result, out, "account.json")
+
+
+def _kept(result: Any, out: Path | None, name: str) -> Any:
+    """Writes page and document where asked to."""
+    if out is not None:
+        result.report(os.path.join(os.fspath(out), "report.html"))
+        _native.write_text(os.path.join(os.fspath(out), name), result.to_json())
+    return result
+
+
+def _over_data(
+    data: Any, y: Any, target: str | None, id: Any, group: Any, weights: Any, options: dict[str, Any],
+    columns: Sequence[str] | None, test: Any,
+) -> tuple[Data | None, dict[str, Any], tuple[Any, Any]]:
+    """Options of a command that may look at a table, and the table."""
+    if data is None:
+        for name, value in (("y", y), ("id", id), ("group", group), ("weights", weights), ("test", test)):
+            if value is not None:
+                raise OptionError(f"{name}: it belongs to a table: give one as the first argument")
+        return None, {"target": target, **options}, (None, None)
+    if is_estimator(data):
+        raise OptionError("a fitted estimator: give the data alone (leakscope.audit takes estimators)")
+    drop = [str(d) for d in _listed(options.get("drop")) or []]
+    # A prior is counted from a column alone: no model, no target.
+    lone = options.get("mechanism") is not None and target is None and y is None
+    given = read(data, y, target=target, group=group, id=id, weights=weights, columns=columns, drop=drop,
+                 need_target=not lone)
+    if lone and given.id_is_index:
+        given.id = None
+    test_table, test_files = _other(test, given, columns, "test", True)
+    found = _table_options(given, options)
+    found["data"] = _files(given)
+    found["test"] = test_files or None
+    return given, found, (given.table, test_table)
 
 
 def bound(
+    data: Any = None,
+    y: Any = None,
     *,
-    mechanism: str,
-    candidates: int | None = None,
+    candidates: int | Sequence[int] | None = None,
     prior: Sequence[float] | None = None,
+    mechanism: str | None = None,
     encoding: str | None = None,
     sigma: float | None = None,
     noise: float | None = None,
+    laplace: float | None = None,
     rate: float | None = None,
     steps: int | None = None,
+    step: Sequence[Mapping[str, Any] | str] | None = None,
     adjacency: str | None = None,
+    curve: str | None = None,
+    at: Sequence[float] | None = None,
+    secret: str | None = None,
+    bins: int | None = None,
+    sigmas: Sequence[float] | None = None,
+    attacks: bool | Sequence[str] | None = None,
+    noise_vectors: int | None = None,
+    eta: float | None = None,
+    prior_sd: float | None = None,
+    delta: float | None = None,
     trials: int | None = None,
     seed: int | None = None,
+    target: str | None = None,
+    id: Any = None,
+    drop: Sequence[str] | str | None = None,
+    categorical: Sequence[str] | str | None = None,
+    weights: Any = None,
+    group: Any = None,
+    columns: Sequence[str] | None = None,
+    delimiter: str | None = None,
+    na: Sequence[str] | str | None = None,
+    one_hot: str | None = None,
+    scale: str | None = None,
+    pca: int | None = None,
+    missing: str | None = None,
+    positive: Any = None,
+    model: str | None = None,
+    l2: float | None = None,
+    no_intercept: bool = False,
+    test: Any = None,
+    holdout: float | None = None,
+    label: str | None = None,
+    out: Path | None = None,
+    progress: Progress = None,
 ) -> Bound:
     """What any attacker can guess of a discrete secret at most, tightest bound first.
+
+    ``data`` (the command's ``--data``) is a table as for :func:`audit`, with the column ``secret`` in it.
 
     >>> import leakscope
     >>> result = leakscope.bound(mechanism="gaussian", candidates=10, sigma=1, trials=0)
     >>> 0.3 < result.success < 0.4
     True
     """
-    options = {name: _listed(value) if name == "prior" else value for name, value in locals().items()}
-    return Bound(_native.answer(words("bound", options)))
+    options: dict[str, Any] = {
+        "candidates": _listed(candidates), "prior": _listed(prior), "mechanism": mechanism, "encoding": encoding,
+        "sigma": sigma, "noise": noise, "laplace": laplace, "rate": rate, "steps": steps,
+        "step": [_release(one) for one in step or []] or None, "adjacency": adjacency, "curve": curve, "at": _listed(at),
+        "secret": secret, "bins": bins, "sigmas": _listed(sigmas),
+        "attacks": attacks if isinstance(attacks, bool) else _listed(attacks), "noise_vectors": noise_vectors, "eta": eta,
+        "prior_sd": prior_sd, "delta": delta, "trials": trials, "seed": seed, "drop": drop, "categorical": categorical,
+        "delimiter": delimiter, "na": na, "one_hot": one_hot, "scale": scale, "pca": pca, "missing": missing,
+        "positive": _class_name(positive), "model": model, "l2": l2, "no_intercept": no_intercept, "holdout": holdout,
+        "label": label,
+    }
+    given, found, tables = _over_data(data, y, target, id, group, weights, options, columns, test)
+    callback, bar = _progress.start(progress)
+    try:
+        result = Bound(_native.answer(words("bound", found), *tables, callback), given)
+    finally:
+        bar.close()
+    return _kept(result, out, "bound.json")
 
 
 def calibrate(
+    data: Any = None,
+    y: Any = None,
     *,
     epsilon: float | None = None,
     delta: float | None = None,
@@ -447,17 +555,66 @@ def calibrate(
     fpr: float | None = None,
     success: float | None = None,
     candidates: int | None = None,
+    prior: Sequence[float] | None = None,
+    encoding: str | None = None,
+    eta: float | None = None,
+    statistic: str | None = None,
+    sd: Mapping[str, float] | None = None,
     sigma: float | None = None,
     rate: float | None = None,
     steps: int | None = None,
     adjacency: str | None = None,
+    secret: str | None = None,
+    bins: int | None = None,
+    over: str | None = None,
+    seed: int | None = None,
+    target: str | None = None,
+    id: Any = None,
+    drop: Sequence[str] | str | None = None,
+    categorical: Sequence[str] | str | None = None,
+    weights: Any = None,
+    group: Any = None,
+    columns: Sequence[str] | None = None,
+    delimiter: str | None = None,
+    na: Sequence[str] | str | None = None,
+    one_hot: str | None = None,
+    scale: str | None = None,
+    pca: int | None = None,
+    missing: str | None = None,
+    positive: Any = None,
+    model: str | None = None,
+    l2: float | None = None,
+    no_intercept: bool = False,
+    test: Any = None,
+    holdout: float | None = None,
+    label: str | None = None,
+    progress: Progress = None,
 ) -> Calibration:
-    """The noise, sampling rate or number of steps of DP-SGD that meets a target: the one that is not given.
+    """The noise, sampling rate or number of steps that meets a target: of DP-SGD the one that is not given, or (with
+    ``data``, a table as for :func:`audit`) the noise on a model's coefficients.
 
-    >>> import leakscope
-    >>> result = leakscope.calibrate(epsilon=2, delta=1e-5, rate=0.01, steps=1000)
+    >>> import numpy as np, leakscope
+    >>> result = leakscope.calibrate(epsilon=2, delta=1e-5, rate=0.01, steps=1000, adjacency="add-remove")
     >>> 0.95 < result.sigma < 0.97 and result["achieved"] <= 2
     True
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 2))
+    >>> y = X[:, 0] + rng.normal(size=200)
+    >>> noise = leakscope.calibrate(X, y, eta=0.5, l2=0.01)
+    >>> bool(leakscope.audit(X, y, sigma=noise.sigma, l2=0.01).records["eta"].max() <= 0.5)
+    True
     """
-    options = dict(locals())
-    return Calibration(_native.answer(words("calibrate", options)))
+    options: dict[str, Any] = {
+        "epsilon": epsilon, "delta": delta, "advantage": advantage, "tpr": tpr, "fpr": fpr, "success": success,
+        "candidates": candidates, "prior": _listed(prior), "encoding": encoding, "eta": eta, "statistic": statistic,
+        "sd": sd, "sigma": sigma, "rate": rate, "steps": steps, "adjacency": adjacency, "secret": secret, "bins": bins,
+        "over": over, "seed": seed, "drop": drop, "categorical": categorical, "delimiter": delimiter, "na": na,
+        "one_hot": one_hot, "scale": scale, "pca": pca, "missing": missing, "positive": _class_name(positive),
+        "model": model, "l2": l2, "no_intercept": no_intercept, "holdout": holdout, "label": label,
+    }
+    given, found, tables = _over_data(data, y, target, id, group, weights, options, columns, test)
+    callback, bar = _progress.start(progress)
+    try:
+        return Calibration(_native.answer(words("calibrate", found), *tables, callback), given)
+    finally:
+        bar.close()

@@ -220,6 +220,8 @@ class Release(Result):
 class Account(Result):
     """What a sequence of noisy releases costs, by every accountant that applies."""
 
+    report = _WithPage.report
+
     @property
     def epsilon(self) -> float:
         """The smallest ε that is certified: the upper end of the privacy loss distribution's."""
@@ -228,6 +230,8 @@ class Account(Result):
 
 class Bound(Result):
     """What any attacker can guess at most, by every bound that applies."""
+
+    report = _WithPage.report
 
     @property
     def success(self) -> float:

@@ -74,6 +74,7 @@ def read(
     drop: Iterable[str] = (),
     name: str | None = None,
     like: Data | None = None,
+    need_target: bool = True,
 ) -> Data:
     """A table of what the caller gave; with ``like``, another one of the same layout, whose target may be absent."""
     if is_files(data):
@@ -96,7 +97,7 @@ def read(
         _column(table, found.target, y, len(table))
     else:
         found.target = target or (like.target if like else None)
-    if found.target is None:
+    if found.target is None and need_target:
         raise DataError("what is to be predicted? give y as the second argument, or name a column with target=")
     return _with_roles(found, table, group, id, weights)
 

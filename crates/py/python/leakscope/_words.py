@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 _COMMA = "\x1f"
+#: options that are given once for every item
+_REPEATED = ("step", "data", "test")
 
 
 def words(command: str, options: Mapping[str, Any], files: Iterable[str | os.PathLike[str]] = ()) -> list[str]:
@@ -20,6 +22,9 @@ def words(command: str, options: Mapping[str, Any], files: Iterable[str | os.Pat
             found.append(flag)
         elif isinstance(value, Mapping):
             found.extend(f"{flag}={key}={_text(item)}" for key, item in value.items())
+        elif name in _REPEATED:
+            items = value if isinstance(value, (list, tuple)) else [value]
+            found.extend(f"{flag}={_text(item)}" for item in items)
         elif isinstance(value, (list, tuple)):
             if value:
                 found.append(f"{flag}=" + ",".join(_text(item).replace(",", _COMMA) for item in value))
