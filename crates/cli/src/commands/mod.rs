@@ -93,12 +93,14 @@ pub(crate) fn parse(words: &[String]) -> Result<Command> {
         _ => None,
     };
     if let Some(columns) = columns {
-        [&mut columns.drop, &mut columns.categorical, &mut columns.na].into_iter().for_each(commas);
+        [&mut columns.drop, &mut columns.categorical, &mut columns.na]
+            .into_iter()
+            .for_each(|names| commas(names));
     }
     Ok(command)
 }
 
-fn commas(names: &mut Vec<String>) {
+fn commas(names: &mut [String]) {
     names.iter_mut().for_each(|name| *name = name.replace(COMMA, ","));
 }
 
