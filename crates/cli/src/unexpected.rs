@@ -73,4 +73,11 @@ mod tests {
         assert!(in_pool.unwrap_err().to_string().contains("on another thread"));
         assert_eq!(guarded(|| Ok(7)).unwrap(), 7);
     }
+
+    #[test]
+    fn a_guest_apologises_without_touching_the_hook() {
+        let failed = caught(|| -> Result<()> { panic!("no row {}", 3) }).unwrap_err().to_string();
+        assert!(failed.contains("never should: no row 3.") && failed.contains("We are sorry"), "{failed}");
+        assert_eq!(caught(|| Ok(7)).unwrap(), 7);
+    }
 }
