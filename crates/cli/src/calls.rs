@@ -245,7 +245,7 @@ mod tests {
     fn names_may_have_commas() {
         let line = words(&["audit", "--target=y", &format!("--drop=a{COMMA}b,c"), "--", "rows.csv"]);
         let Ok(Command::Audit(args)) = parse(&line) else { panic!("an audit was asked for") };
-        assert_eq!(args.table.drop, ["a,b", "c"]);
+        assert_eq!(args.table.columns.drop, ["a,b", "c"]);
     }
 
     #[test]

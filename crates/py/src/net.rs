@@ -129,12 +129,11 @@ fn measured<T: Real>(
     Ok(found)
 }
 
+/// A column: its name, and its value in a row.
+type Column<'a, R> = (&'a str, &'a dyn Fn(&R) -> f64);
+
 /// Columns of float64 by name; a number that is not there is NaN.
-fn columns<'py, R>(
-    py: Python<'py>,
-    rows: &[R],
-    named: &[(&str, &dyn Fn(&R) -> f64)],
-) -> PyResult<Bound<'py, PyDict>> {
+fn columns<'py, R>(py: Python<'py>, rows: &[R], named: &[Column<'_, R>]) -> PyResult<Bound<'py, PyDict>> {
     let found = PyDict::new(py);
     for (name, value) in named {
         found.set_item(name, bytes(py, rows.len(), rows.iter().map(|r| value(r).to_ne_bytes()))?)?;

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use arrow_array::types::Int32Type;
-use arrow_array::{Array, ArrayRef, BooleanArray, DictionaryArray, Float64Array, Int64Array, StringArray};
+use arrow_array::{ArrayRef, BooleanArray, DictionaryArray, Float64Array, Int64Array, StringArray};
 use leakscope_core::rows::{Block, Rows};
 use leakscope_table::{
     Dataset, EncodeOptions, Encoding, Hooks, Matrix, Memory, MemoryColumn, Missing, ReadOptions, Roles,
