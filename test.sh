@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Sets up what the tests need and runs them all: formatting, lints, unit, property, end-to-end and browser tests.
+# Sets up what the tests need and runs them all: formatting, lints, unit, property, end-to-end and browser tests, and
+# the Python package from a wheel in a fresh virtual environment.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -20,3 +21,16 @@ fi
 
 step "documentation examples"
 cargo test --workspace --doc --quiet
+
+step "the Python package"
+# The wheel is built in the dev profile, so that it shares what the tests above have built.
+target="${CARGO_TARGET_DIR:-$PWD/target}"
+python="$target/python"
+rm -rf "$python"
+python3 -m venv "$python/venv"
+"$python/venv/bin/pip" install --quiet --disable-pip-version-check \
+    maturin numpy pandas polars pyarrow scikit-learn pytest tqdm
+PATH="$python/venv/bin:$PATH" maturin build --quiet --profile dev -m crates/py/Cargo.toml --out "$python/wheels"
+"$python/venv/bin/pip" install --quiet --disable-pip-version-check "$python"/wheels/leakscope-*.whl
+LEAKSCOPE_BIN="$target/debug/leakscope" "$python/venv/bin/python" -m pytest crates/py/tests \
+    -p no:cacheprovider -c crates/py/pyproject.toml --rootdir crates/py -rs

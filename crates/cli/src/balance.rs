@@ -238,7 +238,7 @@ fn write_weights(loaded: &Loaded, found: &Balanced, folder: &Folder, pending: &m
                 let row = block.first_row as usize + i;
                 let numbers =
                     [found.weights[row], found.eta_before[row], found.eta[row], found.eta_unweighted[row]];
-                part.push(&labels.ids[i], &[], &numbers).map_err(CoreError::from)?;
+                part.push_at(labels.positions[i], &labels.ids[i], &[], &numbers).map_err(CoreError::from)?;
             }
             Ok(())
         },

@@ -11,6 +11,12 @@ pub type Result<T> = std::result::Result<T, Failure>;
 pub enum Failure {
     /// The message, complete: exit code 2.
     Message(String),
+    /// The same, about an option: its name comes first.
+    Option(String),
+    /// The same, about the table.
+    Data(String),
+    /// The same, about a model that has no unique minimiser, or none that was found.
+    Fit(String),
     /// The user asked to stop: exit code 130.
     Interrupted,
 }
@@ -18,13 +24,13 @@ pub enum Failure {
 impl Failure {
     /// A message about a flag.
     pub fn flag(flag: &str, message: impl std::fmt::Display) -> Self {
-        Self::Message(format!("{flag}: {message}"))
+        Self::Option(format!("{flag}: {message}"))
     }
 
     /// The exit code.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Message(_) => 2,
+            Self::Message(_) | Self::Option(_) | Self::Data(_) | Self::Fit(_) => 2,
             Self::Interrupted => 130,
         }
     }
@@ -33,7 +39,9 @@ impl Failure {
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Message(text) => f.write_str(text),
+            Self::Message(text) | Self::Option(text) | Self::Data(text) | Self::Fit(text) => {
+                f.write_str(text)
+            }
             Self::Interrupted => f.write_str("stopped; nothing was written"),
         }
     }
@@ -43,7 +51,7 @@ impl From<TableError> for Failure {
     fn from(error: TableError) -> Self {
         match error {
             TableError::Interrupted | TableError::Core(CoreError::Interrupted) => Self::Interrupted,
-            other => Self::Message(other.to_string()),
+            other => Self::Data(other.to_string()),
         }
     }
 }
@@ -67,7 +75,7 @@ pub fn explain(error: CoreError, encoding: &Encoding, l2: f64) -> Failure {
     if let CoreError::Singular { .. } = &error
         && rows <= names.len() as u64
     {
-        return Failure::Message(format!(
+        return Failure::Fit(format!(
             "there {} for {} coefficients, so the minimiser is not unique: add a penalty (for example \
              --l2 1e-3), use fewer columns (--drop), or keep some components (--pca 10)",
             if rows == 1 { "is 1 row".into() } else { format!("are {rows} rows") },
@@ -86,7 +94,7 @@ pub fn explain(error: CoreError, encoding: &Encoding, l2: f64) -> Failure {
                 _ => None,
             };
             if let Some(j) = constant {
-                return Failure::Message(format!(
+                return Failure::Fit(format!(
                     "column {} is constant in the training rows, so its coefficient is not unique: remove it with \
                      --drop, {remedy}",
                     name(j)
@@ -122,5 +130,5 @@ pub fn explain(error: CoreError, encoding: &Encoding, l2: f64) -> Failure {
         }
         other => return other.into(),
     };
-    Failure::Message(text)
+    Failure::Fit(text)
 }

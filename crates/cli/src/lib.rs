@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`commands`] | one file per command; arguments are checked once, there |
 //! | [`audit`] | a table in, an [`leakscope_report::Audit`] out |
+//! | [`calls`] | the commands as functions, for other languages |
 //! | [`balance`], [`attack`], [`release`], [`bound`], [`calibrate`] | the same for the other commands, over [`model`] |
 //! | [`reproduce`] | tables and figures of the papers |
 //! | [`patients`] | the synthetic patients of the demo |
@@ -15,6 +16,7 @@ pub mod audit;
 pub mod balance;
 pub mod bound;
 pub mod calibrate;
+pub mod calls;
 pub mod commands;
 pub mod failure;
 pub mod model;

@@ -56,9 +56,8 @@ impl Loaded {
 
     /// What documents say about data and model.
     pub fn subject(&self, request: &Request) -> Subject {
-        let files = request.read.paths.iter();
         Subject {
-            files: files.map(|p| p.file_name().unwrap_or_default().to_string_lossy().into_owned()).collect(),
+            files: request.read.names(),
             target: self.encoding.target.name.clone(),
             n: self.rows.len(),
             d: self.encoding.data_width(),

@@ -1,7 +1,9 @@
 //! Results in a folder, written whole or not at all, readable by their owner alone.
 
 use crate::{Failure, Result};
-use leakscope_table::{CompleteRecords, RecordsFormat, RecordsSchema, RecordsWriter, temporary_file};
+use leakscope_table::{
+    Columns, CompleteRecords, RecordsFormat, RecordsSchema, RecordsWriter, temporary_file,
+};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -19,6 +21,7 @@ const TABLES: [(&str, &str); 4] = [
 pub struct Folder {
     path: PathBuf,
     format: RecordsFormat,
+    in_memory: bool,
 }
 
 /// Files that are complete but not yet published.
@@ -46,7 +49,12 @@ impl Folder {
         }
         fs::create_dir_all(path).map_err(fail)?;
         tempfile::tempfile_in(path).map_err(fail)?;
-        Ok(Self { path: path.into(), format })
+        Ok(Self { path: path.into(), format, in_memory: false })
+    }
+
+    /// No folder at all: tables stay in memory, for [`Pending::into_parts`].
+    pub fn in_memory() -> Self {
+        Self { path: PathBuf::new(), format: RecordsFormat::Parquet, in_memory: true }
     }
 
     /// Where it is.
@@ -68,6 +76,9 @@ impl Folder {
 
     /// Starts a table of records.
     pub fn table(&self, stem: &str, schema: RecordsSchema) -> Result<RecordsWriter> {
+        if self.in_memory {
+            return Ok(RecordsWriter::in_memory(stem, schema));
+        }
         Ok(RecordsWriter::create(&self.table_path(stem), self.format, schema)?)
     }
 
@@ -127,5 +138,15 @@ impl Pending {
     /// Adds tables that have all their records.
     pub fn tables(&mut self, writers: impl IntoIterator<Item = RecordsWriter>) {
         self.tables.extend(writers);
+    }
+
+    /// The tables of a folder in memory, by name, each in parts that follow one another.
+    pub fn into_parts(self) -> Vec<(String, RecordsSchema, Vec<Columns>)> {
+        let of = |table: RecordsWriter| {
+            let name = table.path().display().to_string();
+            let (schema, parts) = table.into_parts();
+            (name, schema, parts)
+        };
+        self.tables.into_iter().map(of).collect()
     }
 }

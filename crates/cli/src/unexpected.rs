@@ -34,11 +34,24 @@ pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     }
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
         let said = LAST.lock().unwrap_or_else(PoisonError::into_inner).take();
-        Err(Failure::Message(format!(
-            "Leakscope itself failed, which it never should: {}. We are sorry. Earlier results are as they were. \
-             Please report this line with the command that you ran",
-            said.unwrap_or_else(|| "no message".into())
-        )))
+        Err(sorry(said.as_deref().unwrap_or("no message")))
+    })
+}
+
+fn sorry(said: &str) -> Failure {
+    Failure::Message(format!(
+        "Leakscope itself failed, which it never should: {said}. We are sorry. Earlier results are as they were. \
+         Please report this line with the command that you ran"
+    ))
+}
+
+/// As the command line does it, for a guest in somebody else's process: what happens on a panic is left alone.
+pub fn caught<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|payload| {
+        let text = payload.downcast_ref::<&str>().copied();
+        Err(sorry(
+            text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message"),
+        ))
     })
 }
 
@@ -59,5 +72,12 @@ mod tests {
         });
         assert!(in_pool.unwrap_err().to_string().contains("on another thread"));
         assert_eq!(guarded(|| Ok(7)).unwrap(), 7);
+    }
+
+    #[test]
+    fn a_guest_apologises_without_touching_the_hook() {
+        let failed = caught(|| -> Result<()> { panic!("no row {}", 3) }).unwrap_err().to_string();
+        assert!(failed.contains("never should: no row 3.") && failed.contains("We are sorry"), "{failed}");
+        assert_eq!(caught(|| Ok(7)).unwrap(), 7);
     }
 }

@@ -217,7 +217,7 @@ impl CsvFile {
 
     /// `row` counted from 0 in the file.
     pub(crate) fn place(&self, row: u64) -> Place {
-        Place { path: self.path.clone(), row: row + 1 }
+        Place::in_file(&self.path, row + 1)
     }
 
     fn csv_error(&self, error: csv::Error, row: u64) -> Error {

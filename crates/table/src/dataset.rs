@@ -3,14 +3,17 @@
 
 use crate::batch::{Batch, Texts};
 use crate::encoder::Encoder;
-use crate::encoding::Encoding;
+use crate::encoding::{Encoding, Missing};
 use crate::hooks::{Hooks, Stage};
 use crate::layout::block_rows;
+use crate::matrix::Matrix;
 use crate::plan::{Plan, Subset};
 use crate::table::{Table, in_order};
 use crate::{Error, Result};
 use leakscope_core::rows::{Block, Rows};
 use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
 
 /// Encoded rows up to this size stay in memory after they were first encoded.
 pub const CACHE_BYTES: u64 = 256 << 20;
@@ -40,6 +43,8 @@ pub struct Labels {
     pub ids: Vec<String>,
     /// Row number of the first row of the block, from 1 over the whole table.
     pub row: u64,
+    /// Position of each row in the whole table, from 0.
+    pub positions: Vec<u64>,
 }
 
 /// The encoded rows of a subset of a table.
@@ -58,6 +63,19 @@ pub struct Dataset {
     dropped: u64,
     unseen: u64,
     runs: Option<Vec<Vec<Kept>>>,
+    /// Where the table itself is in memory: the rows of every block, encoded anew in every pass.
+    in_place: Option<InPlace>,
+}
+
+/// Centre and scale of every column of a matrix.
+type Steps = Vec<(f64, f64)>;
+
+/// Blocks of a table in memory, none of which is kept.
+#[derive(Debug)]
+struct InPlace {
+    runs: Vec<Vec<Range<usize>>>,
+    /// The matrix that holds all features.
+    matrix: Option<(Arc<Matrix>, Steps)>,
 }
 
 /// A block in memory, and its labels in compact form.
@@ -105,7 +123,7 @@ impl Names {
             Some(ids) => (0..self.rows.len()).map(|i| ids.get(i).to_string()).collect(),
             None => self.rows.iter().map(|r| (r + 1).to_string()).collect(),
         };
-        Labels { ids, row: self.rows.first().map_or(0, |r| r + 1) }
+        Labels { ids, row: self.rows.first().map_or(0, |r| r + 1), positions: self.rows.clone() }
     }
 }
 
@@ -138,6 +156,7 @@ impl Dataset {
             dropped: 0,
             unseen: 0,
             runs: None,
+            in_place: None,
         };
         let taken: Vec<u64> = table
             .splits(hooks)?
@@ -146,7 +165,10 @@ impl Dataset {
             .collect();
         // x, y, weight, group, row number, id.
         let row_bytes = 8 * dataset.plan.width as u64 + 8 + 8 + 4 + 8 + 32;
-        if taken.iter().sum::<u64>().saturating_mul(row_bytes) <= options.cache_bytes {
+        if let Some(in_place) = dataset.in_place(taken.iter().sum())? {
+            dataset.rows = taken.iter().sum();
+            dataset.in_place = Some(in_place);
+        } else if taken.iter().sum::<u64>().saturating_mul(row_bytes) <= options.cache_bytes {
             dataset.load()?;
         } else if dataset.plan.countable() {
             dataset.set_counts(&taken);
@@ -173,7 +195,7 @@ impl Dataset {
 
     /// Whether the encoded rows are in memory.
     pub fn is_in_memory(&self) -> bool {
-        self.runs.is_some()
+        self.runs.is_some() || self.in_place.is_some()
     }
 
     /// Rows of the subset that were left out because a value is missing. Known once rows were read: 0 for a
@@ -194,6 +216,28 @@ impl Dataset {
             self.first_rows.push(self.rows);
             self.rows += count;
         }
+    }
+
+    /// Whether passes can read all rows where they are, at little cost: a copy of them would only take memory.
+    fn in_place(&self, taken: u64) -> Result<Option<InPlace>> {
+        let (plan, encoding) = (&self.plan, &self.encoding);
+        let Some(memory) = self.table.in_memory() else { return Ok(None) };
+        let every_row = taken == self.table.rows(&self.hooks)? && plan.subset != Subset::HeldOut;
+        let none_dropped =
+            plan.missing != Missing::Drop || (plan.subset == Subset::Training && encoding.rows_dropped == 0);
+        let quick = plan.categories.is_empty() && plan.pca.is_none() && memory.is_quick(&plan.layout.wants);
+        if !(every_row && none_dropped && quick) {
+            return Ok(None);
+        }
+        let features = &plan.layout.wants[..plan.layout.features];
+        // Only the profile of the training rows knows that no feature is missing.
+        let complete = plan.subset == Subset::Training && encoding.profile.iter().all(|c| c.missing == 0);
+        let matrix = memory.matrix_of(features).filter(|_| complete);
+        let steps = || plan.numbers.iter().map(|step| (step.centre, step.scale)).collect();
+        Ok(Some(InPlace {
+            runs: block_ranges(taken as usize, plan.width),
+            matrix: matrix.map(|matrix| (matrix, steps())),
+        }))
     }
 
     /// Counts the rows of the subset by reading them.
@@ -277,6 +321,9 @@ impl Dataset {
         step: impl Fn(&mut S, &Block, Option<&Names>) -> leakscope_core::Result<()> + Sync,
         mut merge: impl FnMut(S) -> leakscope_core::Result<()>,
     ) -> Result<()> {
+        if let Some(in_place) = &self.in_place {
+            return self.pass_in_place(in_place, with_labels, start, step, merge);
+        }
         let Some(runs) = &self.runs else { return self.stream(with_labels, start, step, merge) };
         let watch = self.hooks.watch(Stage::Pass, self.rows);
         let work = |run: &Vec<Kept>| {
@@ -288,6 +335,45 @@ impl Dataset {
             Ok(state)
         };
         in_order(runs, work, |state| merge(state).map_err(Error::Core))
+    }
+
+    fn pass_in_place<S: Send>(
+        &self,
+        in_place: &InPlace,
+        with_labels: bool,
+        start: impl Fn() -> S + Sync,
+        step: impl Fn(&mut S, &Block, Option<&Names>) -> leakscope_core::Result<()> + Sync,
+        mut merge: impl FnMut(S) -> leakscope_core::Result<()>,
+    ) -> Result<()> {
+        let Some(memory) = self.table.in_memory() else { return Ok(()) };
+        let plan = if with_labels { &self.labelled } else { &self.plan };
+        let wants = &plan.layout.wants;
+        let watch = self.hooks.watch(Stage::Pass, self.rows);
+        let skip = if in_place.matrix.is_some() { plan.layout.features } else { 0 };
+        let work = |run: &Vec<Range<usize>>| {
+            let mut state = start();
+            let mut encoder = Encoder::new(&self.table, plan);
+            let mut batch = Batch::new(wants);
+            let mut names = Names::new(plan.layout.id.is_some());
+            let mut dictionaries = vec![];
+            for rows in run {
+                watch.advance(rows.len() as u64)?;
+                memory.read(rows.clone(), (wants, skip), &mut dictionaries, &mut batch)?;
+                match &in_place.matrix {
+                    Some((matrix, steps)) => encoder.encode_with(&batch, |_, x, stride| {
+                        matrix.read_rows(rows.clone(), steps, x, stride)
+                    })?,
+                    None => encoder.encode(&batch)?,
+                }
+                encoder.block.first_row = rows.start as u64;
+                if with_labels {
+                    names.of_batch(plan, &batch, &encoder.selected);
+                }
+                step(&mut state, &encoder.block, Some(&names).filter(|_| with_labels))?;
+            }
+            Ok(state)
+        };
+        in_order(&in_place.runs, work, |state| merge(state).map_err(Error::Core))
     }
 
     fn stream<S: Send>(
@@ -330,45 +416,46 @@ impl Dataset {
     }
 }
 
-/// Cuts encoded rows into runs of blocks that depend on their number and width alone; takes the pieces
-/// apart as it goes, so that memory does not double.
-fn cut(mut pieces: VecDeque<Kept>, rows: usize, width: usize, with_ids: bool) -> Vec<Vec<Kept>> {
+/// Runs of blocks, as ranges of rows that depend on their number and width alone.
+fn block_ranges(rows: usize, width: usize) -> Vec<Vec<Range<usize>>> {
     let run_count = (rows / RUN_ROWS).clamp(1, RUNS);
-    let mut runs = Vec::with_capacity(run_count);
+    (0..run_count)
+        .map(|run| {
+            let (first, last) = (rows * run / run_count, rows * (run + 1) / run_count);
+            let block_count = (last - first).div_ceil(block_rows(width)).max(1);
+            let at = |b: usize| first + (last - first) * b / block_count;
+            (0..block_count).map(|b| at(b)..at(b + 1)).filter(|r| !r.is_empty()).collect()
+        })
+        .collect()
+}
+
+/// Cuts encoded rows into runs of blocks; takes the pieces apart as it goes, so that memory does not double.
+fn cut(mut pieces: VecDeque<Kept>, rows: usize, width: usize, with_ids: bool) -> Vec<Vec<Kept>> {
     let mut used = 0; // rows of the first piece that are already taken
-    for run in 0..run_count {
-        let (first, last) = (rows * run / run_count, rows * (run + 1) / run_count);
-        let block_count = (last - first).div_ceil(block_rows(width)).max(1);
-        let mut blocks = Vec::with_capacity(block_count);
-        for b in 0..block_count {
-            let (lo, hi) =
-                (first + (last - first) * b / block_count, first + (last - first) * (b + 1) / block_count);
-            let mut kept = Kept {
-                block: Block {
-                    first_row: lo as u64,
-                    width,
-                    x: Vec::with_capacity((hi - lo) * width),
-                    ..Block::default()
-                },
-                names: Names::new(with_ids),
-            };
-            while kept.block.len() < hi - lo {
-                let Some(piece) = pieces.front() else { break };
-                let take = (hi - lo - kept.block.len()).min(piece.block.len() - used);
-                append(&mut kept, piece, used..used + take);
-                used += take;
-                if used == piece.block.len() {
-                    pieces.pop_front();
-                    used = 0;
-                }
-            }
-            if !kept.block.is_empty() {
-                blocks.push(kept);
+    let mut filled = |range: Range<usize>| {
+        let mut kept = Kept {
+            block: Block {
+                first_row: range.start as u64,
+                width,
+                x: Vec::with_capacity(range.len() * width),
+                ..Block::default()
+            },
+            names: Names::new(with_ids),
+        };
+        while kept.block.len() < range.len() {
+            let Some(piece) = pieces.front() else { break };
+            let take = (range.len() - kept.block.len()).min(piece.block.len() - used);
+            append(&mut kept, piece, used..used + take);
+            used += take;
+            if used == piece.block.len() {
+                pieces.pop_front();
+                used = 0;
             }
         }
-        runs.push(blocks);
-    }
-    runs
+        kept
+    };
+    let runs = block_ranges(rows, width).into_iter();
+    runs.map(|ranges| ranges.into_iter().map(&mut filled).collect()).collect()
 }
 
 fn append(kept: &mut Kept, piece: &Kept, range: std::ops::Range<usize>) {

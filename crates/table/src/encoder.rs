@@ -159,18 +159,27 @@ impl<'a> Encoder<'a> {
 
     /// Encodes a batch into `self.block`, which may come out empty.
     pub(crate) fn encode(&mut self, batch: &Batch) -> Result<()> {
+        self.encode_with(batch, |encoder, x, stride| encoder.fill(batch, x, stride))
+    }
+
+    /// As [`Encoder::encode`], where `fill` writes the features, `stride` numbers a row.
+    pub(crate) fn encode_with(
+        &mut self,
+        batch: &Batch,
+        fill: impl Fn(&Self, &mut [f64], usize),
+    ) -> Result<()> {
         self.select(batch)?;
         let plan = self.plan;
         let n = self.selected.len();
         let mut x = std::mem::take(&mut self.block.x);
         x.resize(n * plan.width, 0.0);
         match &plan.pca {
-            None => self.fill(batch, &mut x, plan.width),
+            None => fill(self, &mut x, plan.width),
             Some(pca) => {
                 let (p, k) = (plan.raw_width, pca.components);
                 let mut raw = std::mem::take(&mut self.raw);
                 raw.resize(n * p, 0.0);
-                self.fill(batch, &mut raw, p);
+                fill(self, &mut raw, p);
                 for row in raw.chunks_exact_mut(p) {
                     row.iter_mut().zip(&pca.mean).for_each(|(v, m)| *v -= m);
                 }

@@ -6,18 +6,36 @@ use std::path::{Path, PathBuf};
 /// The result of reading, encoding or writing a table.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// A row of a file: rows of data counted from 1, the header not counted.
+/// A row of a file or of a table in memory: rows of data counted from 1, a header not counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// The file.
+    /// The file, or what a table in memory is called.
     pub path: PathBuf,
     /// Data row, from 1.
     pub row: u64,
+    /// Whether there is a header that somebody might have counted.
+    pub header: bool,
+}
+
+impl Place {
+    /// A row of a file.
+    pub(crate) fn in_file(path: &Path, row: u64) -> Self {
+        Self { path: path.into(), row, header: true }
+    }
+
+    /// A row of a table in memory.
+    pub(crate) fn in_memory(name: &Path, row: u64) -> Self {
+        Self { path: name.into(), row, header: false }
+    }
 }
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, data row {} (the header is not counted)", self.path.display(), self.row)
+        let (path, row) = (self.path.display(), self.row);
+        match self.header {
+            true => write!(f, "{path}, data row {row} (the header is not counted)"),
+            false => write!(f, "{path}, row {row} (counted from 1)"),
+        }
     }
 }
 
@@ -116,6 +134,23 @@ pub enum Error {
         path: PathBuf,
         /// The column.
         column: String,
+    },
+    /// The columns of a table in memory differ in length.
+    #[error(
+        "{}: column `{column}` has {found} values, but `{first}` has {expected}: every column needs one value a row",
+        path.display()
+    )]
+    Lengths {
+        /// The table.
+        path: PathBuf,
+        /// The column that is longer or shorter.
+        column: String,
+        /// Its length.
+        found: usize,
+        /// The first column.
+        first: String,
+        /// The length of that.
+        expected: usize,
     },
     /// The files of one table have different columns.
     #[error(
@@ -298,9 +333,9 @@ pub enum Error {
         /// The id.
         id: String,
         /// Its first row.
-        first: Place,
+        first: Box<Place>,
         /// Its second row.
-        second: Place,
+        second: Box<Place>,
     },
     /// The weights are text.
     #[error("--weights: column `{column}` holds text, expected numbers that are zero or more")]

@@ -8,7 +8,7 @@
 //!
 //! | type | what it is |
 //! |---|---|
-//! | [`Table`] | one or several files with the same columns |
+//! | [`Table`] | one or several files with the same columns, or tables in memory ([`Memory`]) |
 //! | [`Roles`], [`EncodeOptions`] | what each column is for, and how it is to be encoded |
 //! | [`Encoding`] | levels, scales, components; directions of attributes; the way back to original units |
 //! | [`Dataset`] | the encoded rows of a [`Subset`], as `leakscope_core::rows::Rows` |
@@ -19,9 +19,10 @@
 //! what to do. Splits and blocks depend on the data alone, so the same input gives the same bits with any
 //! number of threads. Rows are numbered from 1, the header not counted.
 //!
-//! Inside: `batch` ← `csv_file`, `parquet_file` ← `table` ← `layout` ← `profile`, `plan` ← `encoder` ← `fit`,
+//! Inside: `batch` ← `arrow_column`, `csv_file` ← `parquet_file`, `memory` (over `matrix`) ← `table` ← `layout` ← `profile`, `plan` ← `encoder` ← `fit`,
 //! `dataset`; `records` stands alone.
 
+mod arrow_column;
 mod batch;
 mod csv_file;
 mod dataset;
@@ -33,6 +34,8 @@ mod fit;
 mod holdout;
 mod hooks;
 mod layout;
+mod matrix;
+mod memory;
 mod parquet_file;
 mod plan;
 mod profile;
@@ -49,8 +52,12 @@ pub use encoding::{
 pub use error::{Error, Place, Result};
 pub use holdout::Holdout;
 pub use hooks::{Hooks, OnProgress, Progress, Stage};
+pub use matrix::{Element, Matrix};
+pub use memory::{Memory, MemoryColumn};
 pub use plan::Subset;
 pub use profile::Counts;
-pub use records::{CompleteRecords, PartMaker, RecordsFormat, RecordsPart, RecordsSchema, RecordsWriter};
-pub use table::{ColumnSchema, Kind, ReadOptions, Table};
+pub use records::{
+    Columns, CompleteRecords, PartMaker, RecordsFormat, RecordsPart, RecordsSchema, RecordsWriter,
+};
+pub use table::{ColumnSchema, Kind, ReadOptions, Table, shown};
 pub use temporary::{remove_temporary_files, temporary_file};

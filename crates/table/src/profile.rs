@@ -328,8 +328,8 @@ impl Profile {
                     return Err(Error::DuplicateId {
                         column,
                         id: crate::words::truncated(id),
-                        first,
-                        second,
+                        first: Box::new(first),
+                        second: Box::new(second),
                     });
                 }
             }

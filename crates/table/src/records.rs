@@ -1,4 +1,4 @@
-//! Per-record results to one file, in row order, from parts that are filled in parallel.
+//! Per-record results to one file (or to memory), in row order, from parts that are filled in parallel.
 //!
 //! A part keeps its rows in memory up to [`GROUP_ROWS`] and spills beyond into a file without a name, which
 //! the system removes whatever happens. Parts are appended in order; Parquet row groups are spliced as they
@@ -54,6 +54,8 @@ struct Shape {
     columns: RecordsSchema,
     schema: SchemaRef,
     properties: WriterPropertiesPtr,
+    /// Whether records stay in memory, and no file is written.
+    in_memory: bool,
 }
 
 impl Shape {
@@ -75,6 +77,7 @@ pub struct RecordsWriter {
 enum Output {
     Parquet(SerializedFileWriter<NamedTempFile>),
     Csv(BufWriter<NamedTempFile>),
+    Memory(Vec<Columns>),
 }
 
 /// Makes parts, from any thread.
@@ -98,12 +101,17 @@ enum Spill {
     Csv(BufWriter<File>),
 }
 
-/// Rows as columns.
-#[derive(Debug, Default)]
-struct Columns {
-    ids: Vec<String>,
-    texts: Vec<Vec<String>>,
-    numbers: Vec<Vec<f64>>,
+/// Records as columns, one entry a record in each.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Columns {
+    /// Position of the record in the table it came from, from 0; empty where it was not said.
+    pub positions: Vec<u64>,
+    /// Ids.
+    pub ids: Vec<String>,
+    /// Further texts, in the order of the schema.
+    pub texts: Vec<Vec<String>>,
+    /// Numbers, in the order of the schema; NaN is missing.
+    pub numbers: Vec<Vec<f64>>,
 }
 
 impl PartMaker {
@@ -115,6 +123,14 @@ impl PartMaker {
 }
 
 impl RecordsPart {
+    /// Adds a record, and where it was in its table.
+    pub fn push_at(&mut self, position: u64, id: &str, texts: &[&str], numbers: &[f64]) -> Result<()> {
+        if self.shape.in_memory {
+            self.rows.positions.push(position);
+        }
+        self.push(id, texts, numbers)
+    }
+
     /// Adds a record. A number that is NaN is written as missing.
     pub fn push(&mut self, id: &str, texts: &[&str], numbers: &[f64]) -> Result<()> {
         let check = |what, found, expected| {
@@ -125,7 +141,7 @@ impl RecordsPart {
         self.rows.ids.push(id.into());
         self.rows.texts.iter_mut().zip(texts).for_each(|(column, text)| column.push((*text).into()));
         self.rows.numbers.iter_mut().zip(numbers).for_each(|(column, x)| column.push(*x));
-        if self.rows.ids.len() >= GROUP_ROWS { self.spill() } else { Ok(()) }
+        if self.rows.ids.len() >= GROUP_ROWS && !self.shape.in_memory { self.spill() } else { Ok(()) }
     }
 
     /// Number of records.
@@ -168,13 +184,22 @@ impl RecordsPart {
 impl Columns {
     fn new(columns: &RecordsSchema) -> Self {
         Self {
+            positions: vec![],
             ids: vec![],
             texts: vec![vec![]; columns.texts.len()],
             numbers: vec![vec![]; columns.numbers.len()],
         }
     }
 
+    fn shrink_to_fit(&mut self) {
+        self.positions.shrink_to_fit();
+        self.ids.shrink_to_fit();
+        self.texts.iter_mut().for_each(Vec::shrink_to_fit);
+        self.numbers.iter_mut().for_each(Vec::shrink_to_fit);
+    }
+
     fn append(&mut self, mut other: Self) {
+        self.positions.append(&mut other.positions);
         self.ids.append(&mut other.ids);
         self.texts.iter_mut().zip(&mut other.texts).for_each(|(a, b)| a.append(b));
         self.numbers.iter_mut().zip(&mut other.numbers).for_each(|(a, b)| a.append(b));
@@ -221,6 +246,21 @@ impl Columns {
 }
 
 impl RecordsWriter {
+    /// Starts a table that stays in memory, under a name that tells it from others.
+    pub fn in_memory(name: &str, columns: RecordsSchema) -> Self {
+        let shape = Shape {
+            path: name.into(),
+            folder: PathBuf::new(),
+            format: RecordsFormat::Csv,
+            schema: Arc::new(Schema::empty()),
+            properties: Arc::new(WriterProperties::default()),
+            columns,
+            in_memory: true,
+        };
+        let pending = Columns::new(&shape.columns);
+        Self { shape: Arc::new(shape), output: Output::Memory(vec![]), pending, rows: 0 }
+    }
+
     /// Starts a file. Nothing is at `path`, or what was there stays there, until [`RecordsWriter::finish`].
     pub fn create(path: &Path, format: RecordsFormat, columns: RecordsSchema) -> Result<Self> {
         let folder = match path.parent() {
@@ -243,8 +283,9 @@ impl RecordsWriter {
         }
         let mut properties = properties.build();
         add_encoded_arrow_schema_to_metadata(&schema, &mut properties);
-        let shape =
-            Shape { path: path.into(), folder, format, columns, schema, properties: Arc::new(properties) };
+        let properties = Arc::new(properties);
+        let path = path.into();
+        let shape = Shape { path, folder, format, columns, schema, properties, in_memory: false };
         let file = temporary_file(&shape.folder).map_err(|e| shape.failed(e))?;
         let output = match format {
             RecordsFormat::Parquet => {
@@ -279,12 +320,32 @@ impl RecordsWriter {
     /// Appends the records of a part after all that were appended before.
     pub fn append(&mut self, part: RecordsPart) -> Result<()> {
         self.rows += part.len();
+        if let Output::Memory(parts) = &mut self.output {
+            let mut rows = part.rows;
+            rows.shrink_to_fit();
+            parts.push(rows);
+            return Ok(());
+        }
         if let Some(spill) = part.spill {
             self.flush()?;
             self.splice(spill)?;
         }
         self.pending.append(part.rows);
         if self.pending.ids.len() >= GROUP_ROWS { self.flush() } else { Ok(()) }
+    }
+
+    /// The name that the table was started under.
+    pub fn path(&self) -> &Path {
+        &self.shape.path
+    }
+
+    /// The records of a table in memory, in parts that follow one another, with their schema.
+    pub fn into_parts(self) -> (RecordsSchema, Vec<Columns>) {
+        let parts = match self.output {
+            Output::Memory(parts) => parts,
+            Output::Parquet(_) | Output::Csv(_) => vec![],
+        };
+        (self.shape.columns.clone(), parts)
     }
 
     /// Writes what small parts left behind.
@@ -294,6 +355,7 @@ impl RecordsWriter {
         }
         let shape = &self.shape;
         match &mut self.output {
+            Output::Memory(_) => Ok(()),
             Output::Csv(out) => self.pending.drain_csv(out).map_err(|e| shape.failed(e)),
             Output::Parquet(out) => {
                 let batch = self.pending.take_batch(shape)?;
@@ -340,6 +402,7 @@ impl RecordsWriter {
         let file = match output {
             Output::Parquet(writer) => writer.into_inner().map_err(|e| shape.failed(e))?,
             Output::Csv(out) => out.into_inner().map_err(|e| shape.failed(e))?,
+            Output::Memory(_) => return Err(shape.failed("its records are kept in memory")),
         };
         file.as_file().sync_all().map_err(|e| shape.failed(e))?;
         Ok(CompleteRecords { shape, file, rows })

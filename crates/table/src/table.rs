@@ -1,8 +1,11 @@
-//! One or several files as one table: opening, columns, splits, and the pass over raw batches.
+//! One or several files (or tables in memory) as one table: opening, columns, splits, and the pass over raw batches.
 
+use crate::arrow_column::Dictionary;
 use crate::batch::{Batch, Want};
 use crate::csv_file::{CsvFile, CsvRange, Markers};
 use crate::hooks::{Hooks, Stage, Watch};
+use crate::matrix::Matrix;
+use crate::memory::Memory;
 use crate::parquet_file::ParquetFile;
 use crate::{Error, Result, error, words};
 use rayon::prelude::*;
@@ -19,8 +22,23 @@ pub struct ReadOptions {
     pub paths: Vec<PathBuf>,
     /// Delimiter of CSV files; `None` guesses it from the header line among `, ; tab |`.
     pub delimiter: Option<u8>,
+    /// Tables in memory; they come after the files.
+    pub memory: Vec<Memory>,
     /// What means "missing" besides an empty cell, `NA`, `N/A`, `NaN`, `nan`, `null`, `NULL`, `None` and `?`.
     pub na: Vec<String>,
+}
+
+impl ReadOptions {
+    /// Names of the files without their folders, and of tables in memory, for display.
+    pub fn names(&self) -> Vec<String> {
+        let memory = self.memory.iter().map(Memory::name);
+        self.paths.iter().map(PathBuf::as_path).chain(memory).map(shown).collect()
+    }
+}
+
+/// The name of a file without its folder, for display.
+pub fn shown(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// What a column holds.
@@ -69,6 +87,7 @@ struct TableFile {
 enum Source {
     Csv(CsvFile),
     Parquet(ParquetFile),
+    Memory(Memory),
 }
 
 #[derive(Debug)]
@@ -91,6 +110,7 @@ pub(crate) struct Split {
 enum Part {
     Range(CsvRange),
     Group { group: usize, row_in_file: u64 },
+    Rows { first: u64 },
 }
 
 /// States of at least this many splits are made before they are merged.
@@ -123,6 +143,7 @@ impl Table {
         for path in &options.paths {
             sources.push(Source::open(path, options.delimiter, &markers)?);
         }
+        sources.extend(options.memory.iter().cloned().map(Source::Memory));
         let Some(first) = sources.first() else { return Err(Error::NoFiles) };
         let names = first.names().to_vec();
         let first_path = first.path().to_path_buf();
@@ -188,7 +209,8 @@ impl Table {
                     None => {}
                 },
                 Source::Parquet(parquet) if parquet.kinds[field] == Ok(Kind::Category) => return None,
-                Source::Parquet(_) => {}
+                Source::Memory(memory) if *memory.kind(field) == Ok(Kind::Category) => return None,
+                Source::Parquet(_) | Source::Memory(_) => {}
             }
         }
         first
@@ -233,6 +255,14 @@ impl Table {
                         row_in_file += rows;
                     }
                 }
+                Source::Memory(memory) => {
+                    let mut first = 0;
+                    for rows in memory.splits() {
+                        splits.push(Split { file, first_row, rows, part: Part::Rows { first } });
+                        first_row += rows;
+                        first += rows;
+                    }
+                }
             }
         }
         if first_row == 0 {
@@ -244,8 +274,10 @@ impl Table {
     /// Whether every wanted column can be read as wanted.
     pub(crate) fn check(&self, wants: &[Want]) -> Result<()> {
         for file in &self.inner.files {
-            if let Source::Parquet(parquet) = &file.source {
-                parquet.check(wants, &file.fields)?;
+            match &file.source {
+                Source::Csv(_) => {}
+                Source::Parquet(parquet) => parquet.check(wants, &file.fields)?,
+                Source::Memory(memory) => memory.check(wants, &file.fields)?,
             }
         }
         Ok(())
@@ -311,14 +343,63 @@ impl Table {
                 let group = (*group, split.rows);
                 parquet.read(group, (wants, &file.fields), markers, &mut batch, batch_rows, &mut each)
             }
+            (Source::Memory(memory), Part::Rows { first }) => {
+                let rows = *first as usize..(first + split.rows) as usize;
+                memory.read(rows, (wants, &file.fields), markers, &mut batch, batch_rows, &mut each)
+            }
             _ => unreachable!("a split belongs to the format of its file"),
         }
     }
 
     /// Where row `i` of a batch is.
     pub(crate) fn place(&self, batch: &Batch, i: usize) -> error::Place {
-        let path = self.inner.files[batch.file].source.path().into();
-        error::Place { path, row: batch.row_in_file + i as u64 + 1 }
+        let (source, row) = (&self.inner.files[batch.file].source, batch.row_in_file + i as u64 + 1);
+        match source {
+            Source::Csv(_) | Source::Parquet(_) => error::Place::in_file(source.path(), row),
+            Source::Memory(memory) => error::Place::in_memory(memory.name(), row),
+        }
+    }
+
+    /// A reader of any rows, where the whole table is one in memory.
+    pub(crate) fn in_memory(&self) -> Option<RowsInMemory<'_>> {
+        match self.inner.files.as_slice() {
+            [TableFile { source: Source::Memory(memory), fields }] => {
+                Some(RowsInMemory { memory, fields, markers: &self.inner.markers })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A table in memory, as passes see it that read its rows in an order of their own.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RowsInMemory<'a> {
+    memory: &'a Memory,
+    fields: &'a [usize],
+    markers: &'a Markers,
+}
+
+impl RowsInMemory<'_> {
+    /// Whether reading these columns again and again costs little.
+    pub(crate) fn is_quick(self, wants: &[Want]) -> bool {
+        self.memory.is_quick(wants, self.fields)
+    }
+
+    /// The matrix whose columns are these wants, in order; not where some numbers stand for missing values.
+    pub(crate) fn matrix_of(self, wants: &[Want]) -> Option<Arc<Matrix>> {
+        self.memory.matrix_of(wants, self.fields).filter(|_| self.markers.own_numbers.is_empty())
+    }
+
+    /// Reads rows into a batch, leaving out the first `skip` wants.
+    pub(crate) fn read(
+        self,
+        rows: std::ops::Range<usize>,
+        (wants, skip): (&[Want], usize),
+        dictionaries: &mut Vec<Dictionary>,
+        batch: &mut Batch,
+    ) -> Result<()> {
+        batch.first_row = rows.start as u64;
+        self.memory.read_rows(rows, (wants, self.fields, skip), self.markers, dictionaries, batch)
     }
 }
 
@@ -381,6 +462,7 @@ impl Source {
         match self {
             Self::Csv(csv) => &csv.path,
             Self::Parquet(parquet) => &parquet.path,
+            Self::Memory(memory) => memory.name(),
         }
     }
 
@@ -388,6 +470,7 @@ impl Source {
         match self {
             Self::Csv(csv) => &csv.header,
             Self::Parquet(parquet) => &parquet.names,
+            Self::Memory(memory) => memory.names(),
         }
     }
 
@@ -396,13 +479,14 @@ impl Source {
         match self {
             Self::Csv(csv) => csv.kinds[field].map(Ok),
             Self::Parquet(parquet) => Some(parquet.kinds[field].clone()),
+            Self::Memory(memory) => Some(memory.kind(field).clone()),
         }
     }
 
     fn bytes_to_index(&self) -> u64 {
         match self {
             Self::Csv(csv) => csv.bytes,
-            Self::Parquet(_) => 0,
+            Self::Parquet(_) | Self::Memory(_) => 0,
         }
     }
 }

@@ -84,7 +84,7 @@ fn own_missing_markers_count_in_both_formats() {
     let parquet = folder.parquet("m.parquet", vec![("x", x), ("c", c), ("y", y)], 10);
     for path in [csv, parquet] {
         let na = vec!["-999".into(), "unknown".into()];
-        let table = Table::open(&ReadOptions { paths: vec![path], delimiter: None, na }).unwrap();
+        let table = Table::open(&ReadOptions { paths: vec![path], na, ..Default::default() }).unwrap();
         let options = EncodeOptions { missing: Missing::Drop, ..plain() };
         let encoding = fit(&table, &roles("y"), &options).unwrap();
         assert_eq!((encoding.profile[0].missing, encoding.profile[1].missing), (1, 1));
@@ -426,7 +426,7 @@ fn options_are_checked() {
     assert!(matches!(failure(&path, &roles("y"), &options), Error::HoldoutEmpty { side: "to test on", .. }));
     let by = Roles { drop: vec!["x".into()], ..roles("y") };
     assert!(matches!(failure(&path, &by, &EncodeOptions::default()), Error::NoColumns));
-    let read = ReadOptions { paths: vec![path], delimiter: Some(b'"'), na: vec![] };
+    let read = ReadOptions { paths: vec![path], delimiter: Some(b'"'), ..Default::default() };
     assert!(matches!(Table::open(&read), Err(Error::Delimiter)));
 }
 

@@ -83,9 +83,8 @@ impl Found<'_> {
 
     fn data(&self) -> report::Data {
         let e = self.encoding;
-        let files = self.request.read.paths.iter();
         report::Data {
-            files: files.map(|p| p.file_name().unwrap_or_default().to_string_lossy().into_owned()).collect(),
+            files: self.request.read.names(),
             rows_read: e.rows_read,
             rows_dropped: e.rows_dropped,
             rows_held_out: e.rows_held_out,

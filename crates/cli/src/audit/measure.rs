@@ -399,7 +399,7 @@ impl State {
             let series = self.found.series.index(block, i) as usize;
             let name = self.found.series.names.get(series).map_or("", String::as_str);
             let texts: &[&str] = if with_series { &[name] } else { &[] };
-            part.push(&labels.ids[i], texts, &self.numbers)?;
+            part.push_at(labels.positions[i], &labels.ids[i], texts, &self.numbers)?;
         }
         Ok(())
     }

@@ -154,7 +154,7 @@ pub(crate) fn encode_options(request: &Request, seed: Option<u64>) -> EncodeOpti
         missing: request.missing,
         intercept: request.intercept,
         target: match request.family {
-            Family::Linear => TargetKind::Number { two_class_as_plus_minus_one: true },
+            Family::Linear => TargetKind::Number { two_class_as_plus_minus_one: request.two_class_coded },
             Family::Logistic => TargetKind::TwoClass01,
             Family::Poisson => TargetKind::Count,
         },

@@ -22,6 +22,8 @@ pub struct Request {
     pub missing: Missing,
     /// The class that is coded high.
     pub positive: Option<String>,
+    /// Whether a linear model takes a target with two values as −1 and +1.
+    pub two_class_coded: bool,
     /// The model.
     pub family: Family,
     /// Penalty λ.

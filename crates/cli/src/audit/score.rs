@@ -112,7 +112,7 @@ fn extremes() -> Extremes {
 }
 
 fn file_names(table: &Table) -> Vec<String> {
-    table.paths().map(|p| p.file_name().unwrap_or_default().to_string_lossy().into_owned()).collect()
+    table.paths().map(leakscope_table::shown).collect()
 }
 
 /// Without a label the model's own prediction stands in: the class it would give, or the value.
@@ -167,7 +167,7 @@ fn write(
     for (i, &eta) in records.eta.iter().enumerate() {
         let rank = training.partition_point(|&q| q <= eta) as f64 / training.len() as f64;
         let numbers = [eta, records.dfil[i], records.loss[i], records.gradient_norm[i], rank];
-        part.push(&labels.ids[i], &[], &numbers)?;
+        part.push_at(labels.positions[i], &labels.ids[i], &[], &numbers)?;
     }
     Ok(())
 }

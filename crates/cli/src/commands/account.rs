@@ -1,6 +1,6 @@
 //! `leakscope account`: what a sequence of noisy releases costs, by every accountant that applies.
 
-use super::privacy_args::{AdjacencyArg, ShowArgs, composed, five_digits, mechanism, step, whole};
+use super::privacy_args::{AdjacencyArg, Answer, ShowArgs, composed, five_digits, mechanism, step, whole};
 use crate::{Failure, Result};
 use leakscope_core::dp::{Adjacency, Mechanism, account};
 use leakscope_report::account::{Costs, adjacency as in_words};
@@ -46,6 +46,20 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let folder = args.show.folder()?;
+    let costs = costs(args)?;
+    let page = || leakscope_report::account_page(&costs);
+    args.show.show(folder.as_ref(), ("account.json", &costs.json()), page, &text(&costs))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What the command answers.
+pub(crate) fn answer(args: &Args) -> Result<Answer> {
+    let costs = costs(args)?;
+    Ok(Answer { json: costs.json(), text: text(&costs), page: Some(leakscope_report::account_page(&costs)) })
+}
+
+fn costs(args: &Args) -> Result<Costs> {
     let steps = steps(args)?;
     // The noise multiplier of DP-SGD is defined by its clipping norm, the sensitivity under add/remove; randomised
     // response has no record to add.
@@ -60,11 +74,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             return Err(Failure::flag("--adjacency", why));
         }
     };
-    let folder = args.show.folder()?;
-    let costs = Costs::of(account(&composed(&steps, adjacency)?, args.delta)?, args.adjacency.is_none());
-    let page = || leakscope_report::account_page(&costs);
-    args.show.show(folder.as_ref(), ("account.json", &costs.json()), page, &text(&costs))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(Costs::of(account(&composed(&steps, adjacency)?, args.delta)?, args.adjacency.is_none()))
 }
 
 fn steps(args: &Args) -> Result<Vec<(Mechanism, u64)>> {

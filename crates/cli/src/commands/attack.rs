@@ -4,17 +4,19 @@ use super::run_args::{OutArgs, TestArgs, request};
 use super::table_args::{ModelArgs, TableArgs};
 use crate::Result;
 use crate::attack::{self, Playing};
-use crate::output::Pending;
+use crate::audit::Request;
+use crate::output::{Folder, Pending};
 use crate::progress::Display;
 use clap::ValueEnum;
 use leakscope_core::attack::Attack;
+use leakscope_report::Attack as Found;
 use std::process::ExitCode;
 
 /// Play the attacks of the papers against the model, and see how often a secret attribute is guessed.
 #[derive(clap::Args, Debug, Clone)]
 pub(crate) struct Args {
     #[command(flatten)]
-    table: TableArgs,
+    pub(crate) table: TableArgs,
     #[command(flatten)]
     model: ModelArgs,
     /// The attribute to guess: a category, or a number (in bins)
@@ -22,7 +24,7 @@ pub(crate) struct Args {
     secret: String,
     /// Values that the attackers consider [default: all that occur]
     #[arg(long, value_name = "VALUE,…", value_delimiter = ',')]
-    candidates: Vec<String>,
+    pub(crate) candidates: Vec<String>,
     /// Bins of a numeric secret with more values than that
     #[arg(long, value_name = "N", default_value_t = 4)]
     bins: usize,
@@ -70,8 +72,8 @@ impl From<AttackArg> for Attack {
     }
 }
 
-/// Runs the command.
-pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+/// What is asked for.
+pub(crate) fn asked(args: &Args) -> Result<(Request, Playing)> {
     let base = request(&args.table, &args.model, &args.test, args.seed)?;
     let playing = Playing {
         secret: args.secret.clone(),
@@ -82,6 +84,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         trials: args.trials,
         balance: args.balance,
     };
+    Ok((base, playing))
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let (base, playing) = asked(args)?;
     args.output.run.start()?;
     let folder = args.output.folder()?;
     let display = Display::start(args.output.run.quiet || args.output.run.json, args.output.out.clone())?;
@@ -91,8 +99,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut written = vec![];
     if let Some(folder) = &folder {
         let mut pending = Pending::default();
-        folder.text(&mut pending, "report.html", &leakscope_report::attack_page(&found))?;
-        folder.text(&mut pending, "attack.json", &json)?;
+        texts(folder, &mut pending, &found)?;
         written = folder.publish(pending)?;
     }
     args.output.run.show(&json, &attack::summary(&found), &written);
@@ -100,4 +107,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         eprintln!("seed {} (drawn; give it with --seed to repeat this)", found.seed);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes what attacks leave.
+pub(crate) fn texts(folder: &Folder, pending: &mut Pending, found: &Found) -> Result<()> {
+    folder.text(pending, "report.html", &leakscope_report::attack_page(found))?;
+    folder.text(pending, "attack.json", &leakscope_report::document(found))
 }

@@ -185,7 +185,7 @@ fn show(args: &Args, audit: &Audit, written: &[PathBuf]) -> Result<()> {
     Ok(())
 }
 
-fn request(args: &Args) -> Result<Request> {
+pub(crate) fn request(args: &Args) -> Result<Request> {
     let t = &args.table;
     let noise = match (args.sigma, args.target_eta, &args.target_sd) {
         (Some(sigma), _, _) => Noise::Given(sigma),
@@ -207,6 +207,7 @@ fn request(args: &Args) -> Result<Request> {
         pca: t.columns.pca,
         missing: t.columns.missing(),
         positive: t.columns.positive.clone(),
+        two_class_coded: true,
         family: args.model.model.into(),
         l2: args.model.l2,
         intercept: !args.model.no_intercept,

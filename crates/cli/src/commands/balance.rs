@@ -2,18 +2,21 @@
 
 use super::run_args::{OutArgs, TestArgs, request};
 use super::table_args::{ModelArgs, TableArgs};
+use crate::audit::Request;
 use crate::balance::{self, Balancing, Outcome};
+use crate::output::{Folder, Pending};
 use crate::progress::Display;
 use crate::{Failure, Result};
 use clap::ValueEnum;
 use leakscope_core::balance::{Sharing, Update, Variant};
+use leakscope_report::Balance;
 use std::process::ExitCode;
 
 /// Reweight records until all leak the same, and write the weights and the balanced model.
 #[derive(clap::Args, Debug, Clone)]
 pub(crate) struct Args {
     #[command(flatten)]
-    table: TableArgs,
+    pub(crate) table: TableArgs,
     #[command(flatten)]
     model: ModelArgs,
     /// Balance what leaks about this attribute [default: about whole records]
@@ -81,8 +84,8 @@ enum UpdateArg {
     Accelerated,
 }
 
-/// Runs the command.
-pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+/// What is asked for.
+pub(crate) fn asked(args: &Args) -> Result<(Request, Balancing)> {
     let base = request(&args.table, &args.model, &args.test, args.seed)?;
     let base = crate::model::plain(base, Some(args.sigma));
     let clamp = match (args.min_weight, args.max_weight) {
@@ -124,6 +127,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         tolerance: args.tolerance,
         sigma: args.sigma,
     };
+    Ok((base, balancing))
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let (base, balancing) = asked(args)?;
     args.output.run.start()?;
     let folder = args.output.folder()?;
     let display = Display::start(args.output.run.quiet || args.output.run.json, args.output.out.clone())?;
@@ -133,10 +142,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let json = leakscope_report::document(&balance);
     let mut written = vec![];
     if let Some(folder) = &folder {
-        folder.text(&mut pending, "report.html", &leakscope_report::balance_page(&balance))?;
-        folder.text(&mut pending, "balance.json", &json)?;
-        let model = serde_json::json!({ "coefficients": balance.coefficients });
-        folder.text(&mut pending, "model.json", &leakscope_report::document(&model))?;
+        texts(folder, &mut pending, &balance)?;
         written = folder.publish(pending)?;
     }
     args.output.run.show(&json, &balance::summary(&balance), &written);
@@ -144,4 +150,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         eprintln!("seed {seed} (drawn; give it with --seed to repeat this split)");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes what a balancing leaves besides its weights.
+pub(crate) fn texts(folder: &Folder, pending: &mut Pending, balance: &Balance) -> Result<()> {
+    folder.text(pending, "report.html", &leakscope_report::balance_page(balance))?;
+    folder.text(pending, "balance.json", &leakscope_report::document(balance))?;
+    let model = serde_json::json!({ "coefficients": balance.coefficients });
+    folder.text(pending, "model.json", &leakscope_report::document(&model))
 }

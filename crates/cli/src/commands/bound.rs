@@ -1,17 +1,21 @@
 //! `leakscope bound`: what any attacker can guess of a discrete secret at most, by every bound that applies.
 
 use super::attack::AttackArg;
-use super::privacy_args::{AdjacencyArg, ShowArgs, composed, encodings, mechanism, said, step, whole};
+use super::privacy_args::{
+    AdjacencyArg, Answer, ShowArgs, composed, encodings, mechanism, said, step, whole,
+};
 use super::table_args::DataArgs;
 use crate::bound::curve::{FIG_2, Varied, against_epsilon, against_noise};
 use crate::bound::data::{self, Bounding, FIG_4};
 use crate::bound::{self, Seen};
+use crate::calls::Tables;
 use crate::progress::Display;
 use crate::{Failure, Result};
 use clap::ValueEnum;
 use leakscope_core::bound::Prior;
 use leakscope_core::bound::table::Simulation;
 use leakscope_report::bound::Found;
+use leakscope_table::Hooks;
 use std::process::ExitCode;
 
 /// What any attacker can guess of a discrete secret at most.
@@ -70,7 +74,7 @@ pub(crate) struct Args {
     )]
     at: Vec<f64>,
     #[command(flatten)]
-    data: DataArgs,
+    pub(crate) data: DataArgs,
     /// A column of --data as the secret: the model is refitted with each of its values in every record's place
     #[arg(long, value_name = "COLUMN", requires = "data")]
     secret: Option<String>,
@@ -141,15 +145,26 @@ const CONFIDENCE: f64 = 0.99;
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let folder = args.show.folder()?;
-    let found = found(args)?;
+    let found = found(args, &Tables::default(), None)?;
     let json = leakscope_report::document(&found);
     let page = || leakscope_report::bound_page(&found);
     args.show.show(folder.as_ref(), ("bound.json", &json), page, &bound::summary(&found))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn found(args: &Args) -> Result<Found> {
-    let counted = counted(args)?;
+/// What the command answers, over tables in memory where there are any.
+pub(crate) fn answer(args: &Args, tables: &Tables, hooks: &Hooks) -> Result<Answer> {
+    let found = found(args, tables, Some(hooks))?;
+    Ok(Answer {
+        json: leakscope_report::document(&found),
+        text: bound::summary(&found),
+        page: Some(leakscope_report::bound_page(&found)),
+    })
+}
+
+/// What is found; without hooks it shows its progress itself.
+fn found(args: &Args, tables: &Tables, hooks: Option<&Hooks>) -> Result<Found> {
+    let counted = counted(args, tables)?;
     let request = if counted.is_some() { None } else { args.data.request(Some(args.seed))? };
     let simulation = (args.trials > 0).then_some(Simulation {
         trials: args.trials,
@@ -157,6 +172,7 @@ fn found(args: &Args) -> Result<Found> {
         confidence: CONFIDENCE,
     });
     if let Some(request) = request {
+        let request = tables.put_into(request);
         let secret = args.secret.clone();
         let secret =
             secret.ok_or_else(|| Failure::flag("--secret", "say which column of --data is the secret"))?;
@@ -186,6 +202,9 @@ fn found(args: &Args) -> Result<Found> {
             confidence: CONFIDENCE,
             delta: args.delta,
         };
+        if let Some(hooks) = hooks {
+            return data::run(&request, &bounding, hooks);
+        }
         let display = Display::start(args.show.quiet || args.show.json, args.show.out.clone())?;
         return data::run(&request, &bounding, &display.hooks);
     }
@@ -245,7 +264,7 @@ fn found(args: &Args) -> Result<Found> {
 }
 
 /// The prior counted from a column, where a mechanism says what is released: no model is fitted.
-fn counted(args: &Args) -> Result<Option<(Prior, Option<String>)>> {
+fn counted(args: &Args, tables: &Tables) -> Result<Option<(Prior, Option<String>)>> {
     if args.mechanism.is_none() || args.data.data.is_empty() || args.data.target.is_some() {
         return Ok(None);
     }
@@ -255,8 +274,8 @@ fn counted(args: &Args) -> Result<Option<(Prior, Option<String>)>> {
     let Some(column) = &args.secret else {
         return Err(Failure::flag("--secret", "say which column of --data the prior is counted from"));
     };
-    let table = leakscope_table::Table::open(&args.data.read_alone()?)?;
-    let counts = table.counts("--secret", column, &leakscope_table::Hooks::default())?;
+    let table = leakscope_table::Table::open(&tables.data_or(args.data.read_alone()?))?;
+    let counts = table.counts("--secret", column, &Hooks::default())?;
     if counts.values.len() < 2 {
         return Err(Failure::flag(
             "--secret",

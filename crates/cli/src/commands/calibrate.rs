@@ -1,11 +1,12 @@
 //! `leakscope calibrate`: the noise, the sampling rate or the number of steps that meets a target.
 
 use super::audit::StatisticArg;
-use super::privacy_args::{AdjacencyArg, encodings, five_digits, said, whole};
+use super::privacy_args::{AdjacencyArg, Answer, encodings, five_digits, said, whole};
 use super::table_args::{DataArgs, name_and_number};
 use crate::audit::{Noise, Request};
 use crate::bound::data::Bounding;
 use crate::calibrate::{Aim, Solved, on_data, on_encodings};
+use crate::calls::Tables;
 use crate::progress::Display;
 use crate::{Failure, Result};
 use clap::ValueEnum;
@@ -13,6 +14,7 @@ use leakscope_core::bound::Prior;
 use leakscope_core::dp::{Target, Unknown, calibrate};
 use leakscope_report::account::adjacency as in_words;
 use leakscope_report::format;
+use leakscope_table::Hooks;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::process::ExitCode;
@@ -76,7 +78,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum)]
     adjacency: Option<AdjacencyArg>,
     #[command(flatten)]
-    data: DataArgs,
+    pub(crate) data: DataArgs,
     /// The column of --data that must not be guessed
     #[arg(long, value_name = "COLUMN", requires_all = ["data", "success"])]
     secret: Option<String>,
@@ -107,15 +109,26 @@ enum OverArg {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let (document, text) = match (args.data.request(Some(args.seed))?, &args.encoding) {
-        (Some(request), _) => with_data(args, request)?,
-        (None, Some(encoding)) => with_encoding(args, encoding)?,
-        (None, None) => dp_sgd(args)?,
-    };
-    let printed = if args.json { format!("{document:#}\n") } else { text };
+    let Answer { json, text, .. } = found(args, &Tables::default(), None)?;
+    let printed = if args.json { json } else { text };
     // Whoever reads may stop early (`| head`): that is no failure.
     let _ = std::io::stdout().lock().write_all(printed.as_bytes());
     Ok(ExitCode::SUCCESS)
+}
+
+/// What the command answers, over tables in memory where there are any.
+pub(crate) fn answer(args: &Args, tables: &Tables, hooks: &Hooks) -> Result<Answer> {
+    found(args, tables, Some(hooks))
+}
+
+/// What is found; without hooks it shows its progress itself.
+fn found(args: &Args, tables: &Tables, hooks: Option<&Hooks>) -> Result<Answer> {
+    let (document, text) = match (args.data.request(Some(args.seed))?, &args.encoding) {
+        (Some(request), _) => with_data(args, tables.put_into(request), hooks)?,
+        (None, Some(encoding)) => with_encoding(args, encoding)?,
+        (None, None) => dp_sgd(args)?,
+    };
+    Ok(Answer { json: format!("{document:#}\n"), text, page: None })
 }
 
 fn dp_sgd(args: &Args) -> Result<(Value, String)> {
@@ -215,7 +228,7 @@ fn with_encoding(args: &Args, encoding: &str) -> Result<(Value, String)> {
     Ok((document, text))
 }
 
-fn with_data(args: &Args, mut request: Request) -> Result<(Value, String)> {
+fn with_data(args: &Args, mut request: Request, hooks: Option<&Hooks>) -> Result<(Value, String)> {
     let dp = [
         ("--sigma", args.sigma.is_some()),
         ("--rate", args.rate.is_some()),
@@ -262,9 +275,10 @@ fn with_data(args: &Args, mut request: Request) -> Result<(Value, String)> {
             "with --data the targets are --eta E, --sd ATTRIBUTE=VALUE and --success P --secret COLUMN";
         return Err(Failure::Message(message.into()));
     };
-    let display = Display::start(args.quiet || args.json, None)?;
-    let solved = on_data(&request, &aim, &display.hooks)?;
-    drop(display);
+    let solved = match hooks {
+        Some(hooks) => on_data(&request, &aim, hooks)?,
+        None => on_data(&request, &aim, &Display::start(args.quiet || args.json, None)?.hooks)?,
+    };
     let document = json!({
         "schema": "leakscope.calibrate/1",
         "target": target,

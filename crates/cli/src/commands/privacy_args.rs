@@ -33,6 +33,17 @@ pub(crate) fn said(adjacency: Option<AdjacencyArg>) -> Result<Adjacency> {
     adjacency.map(Into::into).ok_or_else(|| Failure::flag("--adjacency", why))
 }
 
+/// What a command answers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// For programmes: JSON.
+    pub json: String,
+    /// For people.
+    pub text: String,
+    /// The page, where there is one.
+    pub page: Option<String>,
+}
+
 /// How results are shown and kept.
 #[derive(clap::Args, Debug, Clone)]
 pub(crate) struct ShowArgs {

@@ -3,11 +3,12 @@
 use super::audit::{LabelArg, StatisticArg};
 use super::run_args::{RunArgs, TestArgs, request};
 use super::table_args::{ModelArgs, TableArgs};
-use crate::audit::Statistic;
+use crate::audit::{Request, Statistic};
 use crate::output::{Folder, Pending};
 use crate::progress::Display;
 use crate::release::{self, Amount, Outcome, Terms};
 use crate::{Failure, Result};
+use leakscope_report::Release;
 use leakscope_table::RecordsFormat;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -16,7 +17,7 @@ use std::process::ExitCode;
 #[derive(clap::Args, Debug, Clone)]
 pub(crate) struct Args {
     #[command(flatten)]
-    table: TableArgs,
+    pub(crate) table: TableArgs,
     #[command(flatten)]
     model: ModelArgs,
     /// Standard deviation of the noise on every coefficient
@@ -43,13 +44,13 @@ pub(crate) struct Args {
     label: LabelArg,
     /// Folder for model.json, release.json, report.html and the ledger
     #[arg(long, value_name = "DIR")]
-    out: PathBuf,
+    pub(crate) out: PathBuf,
     #[command(flatten)]
     run: RunArgs,
 }
 
-/// Runs the command.
-pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+/// What is asked for.
+pub(crate) fn asked(args: &Args) -> Result<(Request, Terms)> {
     let test = TestArgs { test: vec![], holdout: None, label: args.label };
     let base = request(&args.table, &args.model, &test, None)?;
     let noise = match (args.sigma, args.target_eta) {
@@ -64,15 +65,21 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         ),
         (None, None) => return Err(Failure::flag("--sigma", "how much noise? give --sigma or --target-eta")),
     };
-    args.run.start()?;
-    let folder = Folder::open(&args.out, RecordsFormat::Parquet)?;
-    let display = Display::start(args.run.quiet || args.run.json, Some(args.out.clone()))?;
     let terms = Terms {
         noise,
         budget_eta: args.budget_eta,
         balance: args.balance,
         attribute: args.attribute.clone(),
     };
+    Ok((base, terms))
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let (base, terms) = asked(args)?;
+    args.run.start()?;
+    let folder = Folder::open(&args.out, RecordsFormat::Parquet)?;
+    let display = Display::start(args.run.quiet || args.run.json, Some(args.out.clone()))?;
     let outcome = release::run(&base, &terms, folder.path(), &display.hooks)?;
     drop(display);
     let (statement, held) = match outcome {
@@ -82,18 +89,23 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             return Ok(ExitCode::from(1));
         }
     };
-    let json = leakscope_report::document(&*statement);
+    let written = publish(&folder, &statement)?;
+    drop(held);
+    args.run.show(&leakscope_report::document(&*statement), &release::summary(&statement), &written);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes what a release leaves in its folder, besides the ledger.
+pub(crate) fn publish(folder: &Folder, statement: &Release) -> Result<Vec<PathBuf>> {
+    let json = leakscope_report::document(statement);
     let mut pending = Pending::default();
     let model = serde_json::json!({
         "coefficients": statement.coefficients,
         "coefficients_original_units": statement.coefficients_original_units,
         "sigma": statement.mechanism.sigma,
     });
-    folder.text(&mut pending, "report.html", &leakscope_report::release_page(&statement))?;
+    folder.text(&mut pending, "report.html", &leakscope_report::release_page(statement))?;
     folder.text(&mut pending, "release.json", &json)?;
     folder.text(&mut pending, "model.json", &leakscope_report::document(&model))?;
-    let written = folder.publish(pending)?;
-    drop(held);
-    args.run.show(&json, &release::summary(&statement), &written);
-    Ok(ExitCode::SUCCESS)
+    folder.publish(pending)
 }

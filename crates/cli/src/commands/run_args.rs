@@ -102,6 +102,7 @@ pub(crate) fn request(
         pca: t.columns.pca,
         missing: t.columns.missing(),
         positive: t.columns.positive.clone(),
+        two_class_coded: true,
         family: model.model.into(),
         l2: model.l2,
         intercept: !model.no_intercept,

@@ -171,7 +171,8 @@ impl DataArgs {
                 Err(Failure::flag(flag, "no model is fitted where --mechanism says what is released"))
             }
             None => {
-                Ok(ReadOptions { paths: self.data.clone(), delimiter: c.delimiter_byte()?, na: c.na.clone() })
+                let (delimiter, na) = (c.delimiter_byte()?, c.na.clone());
+                Ok(ReadOptions { paths: self.data.clone(), memory: vec![], delimiter, na })
             }
         }
     }
@@ -207,7 +208,12 @@ impl TableArgs {
     /// How to read the files, or others of the same layout.
     pub(crate) fn read_options(&self, files: &[PathBuf]) -> Result<ReadOptions> {
         let c = &self.columns;
-        Ok(ReadOptions { paths: files.to_vec(), delimiter: c.delimiter_byte()?, na: c.na.clone() })
+        Ok(ReadOptions {
+            paths: files.to_vec(),
+            memory: vec![],
+            delimiter: c.delimiter_byte()?,
+            na: c.na.clone(),
+        })
     }
 
     pub(crate) fn roles(&self) -> Roles {

@@ -1,6 +1,7 @@
 //! The ledger of releases: whose data, how many, how much in all; one process at a time.
 
 use crate::{Failure, Result};
+use leakscope_table::ReadOptions;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fs::{self, File, OpenOptions};
@@ -152,9 +153,14 @@ fn lock(path: &Path) -> Result<()> {
 }
 
 /// SHA-256 over the files' own digests in sorted order.
-pub fn fingerprint(paths: &[PathBuf]) -> Result<String> {
+pub fn fingerprint(read: &ReadOptions) -> Result<String> {
     let mut digests = vec![];
-    for path in paths {
+    for memory in &read.memory {
+        let mut hash = Sha256::new();
+        memory.feed(&mut |bytes| hash.update(bytes));
+        digests.push(hash.finalize());
+    }
+    for path in &read.paths {
         let fail = |e: std::io::Error| Failure::Message(format!("cannot read {}: {e}", path.display()));
         let (mut file, mut hash, mut buffer) =
             (File::open(path).map_err(fail)?, Sha256::new(), vec![0; 1 << 16]);

@@ -12,7 +12,7 @@ use leakscope_core::balance::{Sharing, Update, Variant};
 use leakscope_core::fisher::{Geometry, Release as Noise};
 use leakscope_core::glm::Fit;
 use leakscope_core::num::Distribution;
-use leakscope_core::random::Bits;
+use leakscope_core::random::{Bits, Seeded};
 use leakscope_core::release::Grid;
 use leakscope_core::rows::{Reweighted, Rows};
 use leakscope_report::Release;
@@ -55,22 +55,10 @@ pub enum Outcome {
 /// Prepares a release into `folder`: fits, measures, checks the budget, enters it in the ledger and adds the noise.
 pub fn run(request: &Request, terms: &Terms, folder: &Path, hooks: &Hooks) -> Result<Outcome> {
     check(terms)?;
-    let fingerprint = ledger::fingerprint(&request.read.paths)?;
+    let fingerprint = ledger::fingerprint(&request.read)?;
     // A ledger of other data is refused before any work.
     drop(Held::open(folder, &fingerprint)?);
-    let loaded = model::load(request, hooks)?;
-    let (fit, unit) = model(request, terms, &loaded)?;
-    let sigma = match terms.noise {
-        Amount::Sigma(sigma) => sigma,
-        Amount::TargetEta(eta, statistic) => statistic.of(&unit) / eta * (1.0 + 1e-12),
-    };
-    if !(sigma > 0.0 && sigma.is_finite()) {
-        let message =
-            "nothing leaks at any noise here (every η is zero), so no σ can be solved for: use --sigma";
-        return Err(Failure::flag("--target-eta", message));
-    }
-    let grid = Grid::new(sigma).map_err(|e| Failure::flag("--sigma", e))?;
-    let eta = report::Eta { mean: unit.mean() / grid.sigma(), max: unit.max() / grid.sigma() };
+    let Prepared { loaded, fit, unit, grid, eta } = prepare(request, terms, hooks)?;
 
     let mut held = Held::open(folder, &fingerprint)?;
     let before = held.ledger.eta_max();
@@ -112,6 +100,65 @@ pub fn run(request: &Request, terms: &Terms, folder: &Path, hooks: &Hooks) -> Re
     };
     let statement = statement(request, terms, &loaded, (grid, eta, composed), &noisy, created);
     Ok(Outcome::Released(Box::new(statement), held))
+}
+
+/// A model before its noise.
+struct Prepared {
+    loaded: Loaded,
+    fit: Fit,
+    /// η of its records at σ = 1.
+    unit: Distribution,
+    grid: Grid,
+    eta: report::Eta,
+}
+
+fn prepare(request: &Request, terms: &Terms, hooks: &Hooks) -> Result<Prepared> {
+    let loaded = model::load(request, hooks)?;
+    let (fit, unit) = model(request, terms, &loaded)?;
+    let sigma = match terms.noise {
+        Amount::Sigma(sigma) => sigma,
+        Amount::TargetEta(eta, statistic) => statistic.of(&unit) / eta * (1.0 + 1e-12),
+    };
+    if !(sigma > 0.0 && sigma.is_finite()) {
+        let message =
+            "nothing leaks at any noise here (every η is zero), so no σ can be solved for: use --sigma";
+        return Err(Failure::flag("--target-eta", message));
+    }
+    let grid = Grid::new(sigma).map_err(|e| Failure::flag("--sigma", e))?;
+    let eta = report::Eta { mean: unit.mean() / grid.sigma(), max: unit.max() / grid.sigma() };
+    Ok(Prepared { loaded, fit, unit, grid, eta })
+}
+
+/// A model with noise, for callers that keep account of releases themselves.
+#[derive(Debug, Clone)]
+pub struct Private {
+    /// Names and noisy values of the coefficients of the columns as encoded.
+    pub coefficients: Vec<(String, f64)>,
+    /// The same for the columns in their own units, where there is such a form.
+    pub original_units: Option<Vec<(String, f64)>>,
+    /// Noise on every coefficient.
+    pub sigma: f64,
+    /// η of the records, in mean and at most.
+    pub eta: report::Eta,
+    /// Newton steps of the fit.
+    pub iterations: usize,
+}
+
+/// Fits, balances where asked to, and adds noise; keeps no ledger. A seed makes the noise repeatable, and so no secret.
+pub fn private(request: &Request, terms: &Terms, seed: Option<u64>, hooks: &Hooks) -> Result<Private> {
+    check(terms)?;
+    let Prepared { loaded, fit, grid, eta, .. } = prepare(request, terms, hooks)?;
+    let noisy = match seed {
+        Some(seed) => grid.release(&fit.w, &mut Seeded::new(seed))?,
+        None => grid.release(&fit.w, &mut System::default())?,
+    };
+    Ok(Private {
+        original_units: loaded.encoding.original_units(&noisy),
+        coefficients: loaded.encoding.columns().into_iter().zip(noisy).collect(),
+        sigma: grid.sigma(),
+        eta,
+        iterations: fit.iterations,
+    })
 }
 
 fn check(terms: &Terms) -> Result<()> {

@@ -20,7 +20,7 @@ pub(super) fn table_model(
     (l2, scale): (f64, Scale),
     seed: u64,
 ) -> Request {
-    let read = |path: PathBuf| ReadOptions { paths: vec![path], delimiter: None, na: vec![] };
+    let read = |path: PathBuf| ReadOptions { paths: vec![path], ..ReadOptions::default() };
     Request {
         read: read(train),
         roles: Roles {
@@ -36,6 +36,7 @@ pub(super) fn table_model(
         pca: None,
         missing: Missing::Fail,
         positive: None,
+        two_class_coded: true,
         family: Family::Linear,
         l2,
         intercept: false,

@@ -1,0 +1,71 @@
+"""How much does a trained model give away about the records it was trained on?
+
+>>> import numpy as np, leakscope
+>>> rng = np.random.default_rng(0)
+>>> X = rng.normal(size=(500, 4))
+>>> y = X @ [1.0, 0.5, -1.0, 0.0] + rng.normal(size=500)
+>>> result = leakscope.audit(X, y, l2=0.01, sigma=0.1)
+>>> len(result.records), len(result.attributes)
+(500, 4)
+
+Functions have the names, the options and the words of the command line: :func:`audit`, :func:`balance`,
+:func:`attack`, :func:`release`, :func:`account`, :func:`bound`, :func:`calibrate`. :class:`Accountant` keeps the steps
+of a training loop; :class:`PrivateLinear` and :class:`PrivateLogistic` are scikit-learn estimators;
+:class:`Network` and ``leakscope.torch`` measure networks.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ._accountant import Accountant
+from ._commands import account, attack, audit, balance, bound, calibrate, release
+from ._network import NetAudit, Network, Training
+from ._native import BudgetError, DataError, FitError, LeakscopeError, OptionError, __version__
+from ._results import Account, Attack, Audit, Balance, Bound, Calibration, Release, Result
+
+if TYPE_CHECKING:
+    from ._estimators import PrivateLinear, PrivateLogistic
+
+__all__ = [
+    "Account",
+    "Accountant",
+    "Attack",
+    "Audit",
+    "Balance",
+    "Bound",
+    "BudgetError",
+    "Calibration",
+    "DataError",
+    "FitError",
+    "LeakscopeError",
+    "NetAudit",
+    "Network",
+    "OptionError",
+    "PrivateLinear",
+    "PrivateLogistic",
+    "Release",
+    "Result",
+    "Training",
+    "__version__",
+    "account",
+    "attack",
+    "audit",
+    "balance",
+    "bound",
+    "calibrate",
+    "release",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # scikit-learn is imported only where its estimators are asked for.
+    if name in ("PrivateLinear", "PrivateLogistic"):
+        from . import _estimators
+
+        return getattr(_estimators, name)
+    raise AttributeError(f"module 'leakscope' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), "PrivateLinear", "PrivateLogistic"])

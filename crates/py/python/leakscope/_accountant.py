@@ -1,0 +1,80 @@
+"""An accountant for a training loop, as Opacus users know it."""
+
+from __future__ import annotations
+
+from . import _native
+from ._native import OptionError
+
+
+class Accountant:
+    """Keeps the history of noisy steps and says what they cost, certified (not above the truth by more than shown).
+
+    ``history`` has the form of Opacus': tuples of noise multiplier, sample rate and number of steps.
+
+    >>> import leakscope
+    >>> accountant = leakscope.Accountant()
+    >>> for _ in range(100):
+    ...     accountant.step(noise_multiplier=1.1, sample_rate=0.01)
+    >>> accountant.history
+    [(1.1, 0.01, 100)]
+    >>> 0 < accountant.get_epsilon(delta=1e-5) < 1
+    True
+    """
+
+    def __init__(self, adjacency: str = "add-remove") -> None:
+        if adjacency not in ("add-remove", "replace"):
+            raise OptionError(f"adjacency: {adjacency!r}: expected 'add-remove' or 'replace'")
+        self.adjacency = adjacency
+        self.history: list[tuple[float, float, int]] = []
+
+    def step(self, *, noise_multiplier: float, sample_rate: float) -> None:
+        """Adds one step of DP-SGD."""
+        if not noise_multiplier > 0:
+            raise OptionError(f"noise_multiplier: {noise_multiplier}: expected a positive number")
+        if not 0 < sample_rate <= 1:
+            raise OptionError(f"sample_rate: {sample_rate}: expected above 0, at most 1")
+        if self.history and self.history[-1][:2] == (noise_multiplier, sample_rate):
+            self.history[-1] = (noise_multiplier, sample_rate, self.history[-1][2] + 1)
+        else:
+            self.history.append((noise_multiplier, sample_rate, 1))
+
+    def get_epsilon(self, delta: float) -> float:
+        """ε of all steps so far at this δ: certified, never below the truth."""
+        return self.get_epsilon_interval(delta)[1]
+
+    def get_epsilon_interval(self, delta: float) -> tuple[float, float]:
+        """Between which two numbers ε is."""
+        if not self.history:
+            return 0.0, 0.0
+        return _native.account_epsilon(self.history, delta, self.adjacency == "replace")
+
+    def get_delta(self, epsilon: float) -> float:
+        """δ of all steps so far at this ε: never below the truth."""
+        if not self.history:
+            return 0.0
+        return _native.account_delta(self.history, epsilon, self.adjacency == "replace")[1]
+
+    def get_advantage(self) -> float:
+        """True- less false-positive rate that no test of membership exceeds."""
+        if not self.history:
+            return 0.0
+        return _native.account_advantage(self.history, self.adjacency == "replace")[1]
+
+    def __len__(self) -> int:
+        return sum(steps for _, _, steps in self.history)
+
+    @classmethod
+    def mechanism(cls) -> str:
+        """The name of the method, as Opacus has it."""
+        return "pld"
+
+    def state_dict(self) -> dict[str, object]:
+        """What :meth:`load_state_dict` takes."""
+        return {"history": list(self.history), "adjacency": self.adjacency}
+
+    def load_state_dict(self, state: dict[str, object]) -> None:
+        """Goes on where another accountant stopped."""
+        history = state["history"]
+        assert isinstance(history, list)
+        self.history = [(float(s), float(q), int(n)) for s, q, n in history]
+        self.adjacency = str(state.get("adjacency", "add-remove"))

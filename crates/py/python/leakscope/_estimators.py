@@ -1,0 +1,185 @@
+"""Private linear models as scikit-learn estimators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from . import _native
+from ._words import words
+
+
+class _Private(BaseEstimator):  # type: ignore[misc]
+    """What both models share: the fit, the noise, the balancing."""
+
+    _model: str
+
+    def __init__(
+        self,
+        *,
+        sigma: float | None = None,
+        target_eta: float | None = None,
+        statistic: str = "max",
+        l2: float = 1e-3,
+        fit_intercept: bool = True,
+        scale: str = "standard",
+        balance: int = 0,
+        label: str = "secret",
+        random_state: Any = None,
+    ) -> None:
+        self.sigma = sigma
+        self.target_eta = target_eta
+        self.statistic = statistic
+        self.l2 = l2
+        self.fit_intercept = fit_intercept
+        self.scale = scale
+        self.balance = balance
+        self.label = label
+        self.random_state = random_state
+
+    def _fit(self, x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> None:
+        names = [f"x{j}" for j in range(x.shape[1])]
+        table = _native.Table("X")
+        table.matrix(names, x)
+        table.array("y", np.ascontiguousarray(y, dtype=np.float64))
+        options: dict[str, Any] = {
+            "target": "y",
+            "model": self._model,
+            "l2": float(self.l2),
+            "no_intercept": not self.fit_intercept,
+            "scale": self.scale,
+            "label": self.label,
+            "out": ".",
+        }
+        if self.target_eta is not None:
+            options.update(target_eta=float(self.target_eta), statistic=self.statistic)
+            if self.sigma is not None:
+                options["sigma"] = float(self.sigma)
+        else:
+            # η of at most 1 by default: nobody can tell a value of a record to better than its spread.
+            options.update({"sigma": float(self.sigma)} if self.sigma is not None else {"target_eta": 1.0})
+        if self.balance:
+            options["balance"] = int(self.balance)
+        seed = None
+        if self.random_state is not None:
+            seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        found = _native.private_model(words("release", options, ["table"]), table, seed, True, None)
+        values = dict(found["original_units"])
+        self._coef = np.array([values[name] for name in names])
+        self._intercept = float(values.get("(intercept)", 0.0))
+        self.sigma_ = found["sigma"]
+        self.eta_max_ = found["eta_max"]
+        self.eta_mean_ = found["eta_mean"]
+        self.n_iter_ = max(1, int(found["iterations"]))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "sigma_")
+
+
+class PrivateLinear(RegressorMixin, _Private):  # type: ignore[misc]
+    """Least squares with a ridge penalty, released with exact discrete Gaussian noise.
+
+    The noise is ``sigma`` on every coefficient (of standardised columns, with ``scale="standard"``), or what brings the
+    ``statistic`` of η over records down to ``target_eta``; without either, the largest η is 1. ``balance`` reweights
+    records first, in so many iterations, until they leak the same. Without ``random_state`` the noise comes from the
+    system's generator; with one it can be repeated, and protects nobody.
+
+    Leakage is that of this one release: fits on the same data add up (``leakscope.release`` keeps a ledger, and takes
+    weights).
+
+    >>> import numpy as np, leakscope
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(1000, 3))
+    >>> y = X @ [1.0, 2.0, 3.0] + rng.normal(size=1000)
+    >>> model = leakscope.PrivateLinear(target_eta=0.5, random_state=0).fit(X, y)
+    >>> round(model.eta_max_, 3)
+    0.5
+    >>> model.score(X, y) > 0.9
+    True
+    """
+
+    _model = "linear"
+
+    def fit(self, X: Any, y: Any) -> PrivateLinear:
+        """Fits and adds the noise."""
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
+        self._fit(X, y)
+        self.coef_, self.intercept_ = self._coef, self._intercept
+        return self
+
+    def predict(self, X: Any) -> np.ndarray[Any, Any]:
+        """Predictions of the private model."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        return np.asarray(X @ self.coef_ + self.intercept_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True  # noise has its price on small data
+        return tags
+
+
+class PrivateLogistic(ClassifierMixin, _Private):  # type: ignore[misc]
+    """Logistic regression of two classes, released with exact discrete Gaussian noise.
+
+    Parameters are those of :class:`PrivateLinear`.
+
+    >>> import numpy as np, leakscope
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(1000, 2))
+    >>> y = np.where(X[:, 0] + rng.logistic(size=1000) > 0, "yes", "no")
+    >>> model = leakscope.PrivateLogistic(sigma=0.1, random_state=0).fit(X, y)
+    >>> model.classes_.tolist()
+    ['no', 'yes']
+    >>> model.score(X, y) > 0.6
+    True
+    """
+
+    _model = "logistic"
+
+    def fit(self, X: Any, y: Any) -> PrivateLogistic:
+        """Fits and adds the noise."""
+        X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) > 2:
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is multiclass: "
+                f"y has {len(self.classes_)} classes, expected two (sklearn.multiclass.OneVsRestClassifier "
+                "makes many of two, and their leakage adds up)"
+            )
+        if len(self.classes_) < 2:
+            raise ValueError(f"y has one class only ({self.classes_[0]!r}): expected two")
+        self._fit(X, codes.astype(np.float64))
+        self.coef_, self.intercept_ = self._coef[None, :], np.array([self._intercept])
+        return self
+
+    def decision_function(self, X: Any) -> np.ndarray[Any, Any]:
+        """Log odds of the second class."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        return np.asarray(X @ self.coef_[0] + self.intercept_[0])
+
+    def predict_proba(self, X: Any) -> np.ndarray[Any, Any]:
+        """Probabilities of both classes."""
+        z = self.decision_function(X)
+        second = np.where(z >= 0, 1.0, np.exp(-np.abs(z))) / (1.0 + np.exp(-np.abs(z)))
+        return np.column_stack([1.0 - second, second])
+
+    def predict(self, X: Any) -> np.ndarray[Any, Any]:
+        """The likelier class."""
+        high = self.decision_function(X) > 0
+        return np.asarray(self.classes_[high.astype(int)])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.poor_score = True
+        return tags
+
+

@@ -1,0 +1,53 @@
+"""Progress by tqdm where it is installed and somebody watches."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+
+class _Bar:
+    """One bar for all passes of a call; it appears after a second."""
+
+    def __init__(self, tqdm: Any) -> None:
+        self._tqdm = tqdm
+        self._bar: Any = None
+        self._stage = ""
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        if self._bar is None:
+            self._bar = self._tqdm(total=total, desc=stage, leave=False, delay=1, unit="row", unit_scale=True)
+            self._stage = stage
+        if stage != self._stage or total != self._bar.total or done < self._bar.n:
+            self._stage = stage
+            self._bar.reset(total=total)
+            self._bar.set_description(stage)
+        self._bar.update(done - self._bar.n)
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+
+class _Quiet:
+    def close(self) -> None:
+        pass
+
+
+def start(progress: bool | Callable[[str, int, int], Any] | None) -> tuple[Any, Any]:
+    """A callable for the native side (or ``None``), and something to close."""
+    if callable(progress):
+        return progress, _Quiet()
+    if progress is False or (progress is None and not _watched()):
+        return None, _Quiet()
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        return None, _Quiet()
+    bar = _Bar(tqdm)
+    return bar, bar
+
+
+def _watched() -> bool:
+    return bool(getattr(sys.stderr, "isatty", lambda: False)()) or "ipykernel" in sys.modules

@@ -1,0 +1,249 @@
+"""Fitted scikit-learn models in the terms of an audit: their penalty, their columns, their weights, exactly.
+
+An audit's model minimises ``Σ ω·loss + (nλ/2)‖w‖²`` with an intercept that is not penalised, so that
+
+- ``Ridge(alpha)``, ``Σ ω(y − z)² + α‖w‖²``: λ = α/n
+- ``LinearRegression``: λ = 0
+- ``LogisticRegression(C)``, ``C·Σ ω·loss + ½‖w‖²``: λ = 1/(nC); without a penalty 0
+- ``PoissonRegressor(alpha)``, ``Σ ω·(half deviance)/Σω + (α/2)‖w‖²``: λ = α·Σω/n
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from . import _native
+from ._native import DataError, OptionError
+from ._tables import Data, dense, is_frame, kind_of, read
+
+SUPPORTED = "Ridge, LinearRegression, LogisticRegression, PoissonRegressor, or a Pipeline that ends in one of them"
+
+
+@dataclass
+class Translated:
+    """An estimator in the terms of an audit."""
+
+    given: Data
+    coefficients: list[tuple[str, float]]
+    test: _native.Table | None
+    score: _native.Table | None
+
+
+@dataclass
+class _Model:
+    family: str
+    l2: float
+    weights: np.ndarray[Any, Any] | None
+
+
+def translated(
+    estimator: Any,
+    x: Any,
+    y: Any,
+    *,
+    weights: Any,
+    columns: Sequence[str] | None,
+    group: Any,
+    id: Any,
+    test: Any,
+    score: Any,
+    options: dict[str, Any],
+    coefficients: Any,
+) -> Translated:
+    """The table, the options (written into ``options``) and the coefficients for a fitted estimator."""
+    for name in ("model", "l2", "scale", "one_hot", "pca", "missing", "positive", "drop", "categorical", "holdout"):
+        if options.get(name) is not None:
+            raise OptionError(f"{name}: the estimator says it already: leave it out")
+    if options.get("no_intercept") or coefficients is not None:
+        raise OptionError("no_intercept, coefficients: the estimator says them already: leave them out")
+    if x is None or y is None:
+        raise DataError("audit(estimator, X, y): give the rows and targets that it was fitted on")
+    steps, last = _split(estimator)
+    _check_fitted(last)
+    matrix, names, kind, index = _transformed(steps, last, x, columns, "X")
+    n = matrix.shape[0]
+    target = _target(y, n)
+    model = _model(last, target, weights, n)
+    coef = np.asarray(last.coef_, dtype=np.float64).ravel()
+    if len(coef) != matrix.shape[1]:
+        raise DataError(f"X: {matrix.shape[1]} columns, but the estimator was fitted on {len(coef)}: give the same ones")
+    intercept = bool(last.fit_intercept)
+    options.update(model=model.family, l2=model.l2, scale="none", no_intercept=not intercept)
+    if model.family == "logistic":
+        options["positive"] = _class(last.classes_[1])
+    found = _table(matrix, names, target, kind, index, group, id, model.weights)
+    values = [(name, float(value)) for name, value in zip(names, coef)]
+    if intercept:
+        values.append(("(intercept)", float(np.ravel(last.intercept_)[0])))
+
+    def other(given: Any, name: str, needs_target: bool) -> _native.Table | None:
+        if given is None:
+            return None
+        rows, targets = given if isinstance(given, tuple) and len(given) == 2 else (given, None)
+        if needs_target and targets is None:
+            raise DataError(f"{name}: give a pair of rows and targets")
+        m = _transformed(steps, last, rows, columns, name)[0]
+        t = None if targets is None else _target(targets, m.shape[0])
+        return _table(m, names, t, kind, None, None, None, None, name).table
+
+    return Translated(found, values, other(test, "test", True), other(score, "score", False))
+
+
+def _table(
+    matrix: np.ndarray[Any, Any], names: list[str], target: Any, kind: str, index: Any, group: Any, id: Any,
+    weights: Any, name: str = "X",
+) -> Data:
+    taken = "y"
+    while taken in names:
+        taken += "_"
+    if target is None:
+        return read(matrix, columns=names, target=taken, name=name)
+    found = read(matrix, target, target=taken, columns=names, group=group, weights=weights, name=name,
+                 id=id if id is not None or index is None or _counted(index) else np.array([str(i) for i in index]))
+    found.kind, found.index = kind, index
+    found.id_is_index = id is None and found.id is not None
+    return found
+
+
+def _counted(index: Any) -> bool:
+    return type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1
+
+
+def _class(value: Any) -> str:
+    from ._tables import _level
+
+    return _level(value)
+
+
+def _split(estimator: Any) -> tuple[Any, Any]:
+    """The earlier steps of a pipeline (or ``None``) and the model."""
+    from sklearn.pipeline import Pipeline
+
+    if not isinstance(estimator, Pipeline):
+        return None, estimator
+    if not estimator.steps:
+        raise OptionError("the Pipeline is empty: give one that ends in a fitted model")
+    steps = estimator[:-1] if len(estimator.steps) > 1 else None
+    return steps, estimator.steps[-1][1]
+
+
+def _check_fitted(model: Any) -> None:
+    from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, Ridge
+
+    if type(model) not in (Ridge, LinearRegression, LogisticRegression, PoissonRegressor):
+        what = type(model).__name__
+        raise OptionError(
+            f"{what}: what a release of it gives away is not known here: expected a fitted {SUPPORTED}. For another "
+            "linear model give its coefficients: audit(X, y, coefficients={…}, scale='none', l2=…)"
+        )
+    if not hasattr(model, "coef_"):
+        raise OptionError(f"{type(model).__name__} is not fitted: call fit(X, y) first")
+    if getattr(model, "positive", False):
+        raise OptionError(f"{type(model).__name__}(positive=True) is not at a free minimum: its leakage is not known here")
+    if np.ndim(model.coef_) > 1 and np.shape(model.coef_)[0] > 1:
+        classes = isinstance(model, LogisticRegression)
+        raise OptionError(
+            f"{type(model).__name__} has {np.shape(model.coef_)[0]} {'classes' if classes else 'targets'}: expected "
+            + ("two classes" if classes else "one target: fit one model for each")
+        )
+
+
+def _model(model: Any, target: np.ndarray[Any, Any], weights: Any, n: int) -> _Model:
+    """Family, penalty and weights; every parametrisation is translated without approximation."""
+    from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+
+    given = None
+    if weights is not None:
+        given = np.asarray(weights, dtype=np.float64)
+        if given.shape != (n,):
+            raise DataError(f"sample_weight: shape {given.shape}, but there are {n} rows: give one value for each")
+    if isinstance(model, Ridge):
+        if np.size(model.alpha) != 1:
+            raise OptionError("Ridge with an alpha for every target: expected one number")
+        return _Model("linear", float(np.ravel(model.alpha)[0]) / n, given)
+    if isinstance(model, LinearRegression):
+        return _Model("linear", 0.0, given)
+    if isinstance(model, LogisticRegression):
+        return _logistic(model, target, given, n)
+    total = float(n if given is None else given.sum())
+    return _Model("poisson", float(model.alpha) * total / n, given)
+
+
+def _logistic(model: Any, target: np.ndarray[Any, Any], given: Any, n: int) -> _Model:
+    if model.solver == "liblinear" and model.fit_intercept:
+        raise OptionError(
+            "LogisticRegression(solver='liblinear') penalises its intercept, which an audit's model does not: fit it "
+            "with solver='lbfgs', or with fit_intercept=False"
+        )
+    penalty = getattr(model, "penalty", "deprecated")
+    ratio = getattr(model, "l1_ratio", None)
+    if penalty in ("l1", "elasticnet") and (penalty == "l1" or ratio):
+        raise OptionError(f"LogisticRegression(penalty={penalty!r}): expected an l2 penalty or none: leakage needs "
+                          "second derivatives, which an l1 penalty does not have")
+    if penalty == "deprecated" and ratio:
+        raise OptionError(f"LogisticRegression(l1_ratio={ratio}): expected l1_ratio=0: leakage needs second derivatives, "
+                          "which an l1 penalty does not have")
+    strength = 0.0 if penalty is None or np.isinf(model.C) else 1.0 / (n * float(model.C))
+    if model.class_weight is not None:
+        from inspect import signature
+
+        from sklearn.utils.class_weight import compute_class_weight
+
+        # Later versions balance classes by the sum of their weights.
+        takes_weights = "sample_weight" in signature(compute_class_weight).parameters
+        more = {"sample_weight": given} if takes_weights else {}
+        factors = compute_class_weight(model.class_weight, classes=model.classes_, y=target, **more)
+        by_class = factors[np.searchsorted(model.classes_, target)]
+        given = by_class if given is None else given * by_class
+    return _Model("logistic", strength, given)
+
+
+def _target(y: Any, n: int) -> np.ndarray[Any, Any]:
+    array = np.asarray(y)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise DataError(f"y: {array.ndim} dimensions: expected one, a value for each row")
+    if len(array) != n:
+        raise DataError(f"y: {len(array)} values, but X has {n} rows: they must be as many")
+    return array
+
+
+def _transformed(
+    steps: Any, last: Any, x: Any, columns: Sequence[str] | None, name: str
+) -> tuple[np.ndarray[Any, Any], list[str], str, Any]:
+    """What the model sees of the rows: a dense array, its columns' names, the caller's kind and index."""
+    kind, index = kind_of(x), getattr(x, "index", None) if kind_of(x) == "pandas" else None
+    if index is not None and not index.is_unique:
+        raise DataError(f"{name}: the index has repetitions, so records could not be told apart: use reset_index")
+    out = x if steps is None else steps.transform(x)
+    if hasattr(out, "toarray"):
+        out = out.toarray()
+    names = _names(steps, last, out, columns)
+    if is_frame(out):
+        try:
+            out = out.to_numpy() if hasattr(out, "to_numpy") else out.to_pandas().to_numpy()
+        except (TypeError, ValueError) as e:
+            raise DataError(f"{name}: cannot be made an array: {e}") from e
+    matrix = dense(out, name)
+    if names is None or len(names) != matrix.shape[1]:
+        names = [f"x{j}" for j in range(matrix.shape[1])]
+    return matrix, names, kind, index
+
+
+def _names(steps: Any, last: Any, out: Any, columns: Sequence[str] | None) -> list[str] | None:
+    if columns is not None:
+        return [str(c) for c in columns]
+    if steps is not None:
+        try:
+            return [str(c) for c in steps.get_feature_names_out()]
+        except Exception:  # noqa: BLE001 - a step without names: columns are numbered
+            pass
+    if is_frame(out):
+        return [str(c) for c in getattr(out, "column_names", getattr(out, "columns", []))]
+    names = getattr(last, "feature_names_in_", None)
+    return None if names is None else [str(c) for c in names]

@@ -1,0 +1,71 @@
+"""The private estimators: scikit-learn's own checks, and that their noise is what they say."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import cross_val_score
+from sklearn.utils.estimator_checks import check_estimator
+
+import leakscope
+
+
+@pytest.mark.parametrize("estimator", [
+    leakscope.PrivateLinear(), leakscope.PrivateLogistic(),
+    leakscope.PrivateLinear(sigma=0.1, balance=2), leakscope.PrivateLogistic(target_eta=0.5, statistic="mean"),
+], ids=str)
+def test_scikit_learns_checks(estimator):
+    outcomes = check_estimator(estimator, on_fail=None)
+    failed = [f"{o['check_name']}: {o['exception']!r}" for o in outcomes if o["status"] == "failed"]
+    assert not failed, "\n".join(failed)
+    assert sum(o["status"] == "passed" for o in outcomes) > 30
+
+
+def data(n=500):
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=(n, 3)) * [1, 5, 0.1] + [10, 0, 1]
+    return x, x @ [1, -0.2, 4] + rng.normal(size=n)
+
+
+def test_with_hardly_any_noise_it_is_the_ridge():
+    x, y = data()
+    z = (x - x.mean(0)) / x.std(0)
+    ridge = Ridge(alpha=0.01 * len(y)).fit(z, y)
+    private = leakscope.PrivateLinear(sigma=1e-7, l2=0.01).fit(x, y)
+    assert np.allclose(private.predict(x), ridge.predict(z), atol=1e-5)
+    logistic = LogisticRegression(C=1 / (0.01 * len(y)), tol=1e-10, max_iter=1000).fit(z, y > 10)
+    private = leakscope.PrivateLogistic(sigma=1e-7, l2=0.01).fit(x, y > 10)
+    assert np.allclose(private.predict_proba(x), logistic.predict_proba(z), atol=1e-5)
+
+
+def test_the_noise_is_what_it_says():
+    x, y = data()
+    still = leakscope.PrivateLinear(sigma=1e-8, scale="none").fit(x, y)
+    drawn = np.array([leakscope.PrivateLinear(sigma=0.3, scale="none").fit(x, y).coef_ - still.coef_ for _ in range(300)])
+    # 900 normal draws: the standard error of their spread is σ/√1800.
+    assert abs(drawn.std() - 0.3) < 5 * 0.3 / np.sqrt(1800)
+    assert abs(drawn.mean()) < 5 * 0.3 / 30
+
+
+def test_targets_seeds_and_balance():
+    x, y = data()
+    for statistic, attribute in (("max", "eta_max_"), ("mean", "eta_mean_")):
+        model = leakscope.PrivateLinear(target_eta=0.2, statistic=statistic).fit(x, y)
+        assert getattr(model, attribute) == pytest.approx(0.2, rel=1e-5)
+    again = [leakscope.PrivateLinear(sigma=1.0, random_state=5).fit(x, y).coef_ for _ in range(2)]
+    assert np.array_equal(*again)
+    fresh = [leakscope.PrivateLinear(sigma=1.0).fit(x, y).coef_ for _ in range(2)]
+    assert not np.array_equal(*fresh)
+    plain = leakscope.PrivateLinear(sigma=1.0).fit(x, y)
+    level = leakscope.PrivateLinear(sigma=1.0, balance=10).fit(x, y)
+    assert level.eta_max_ / level.eta_mean_ < 1.001 < 1.5 < plain.eta_max_ / plain.eta_mean_
+    assert cross_val_score(leakscope.PrivateLinear(target_eta=1.0), x, y).mean() > 0.5
+
+
+def test_what_is_refused():
+    x, y = data()
+    with pytest.raises(leakscope.OptionError, match="--sigma"):
+        leakscope.PrivateLinear(sigma=-1).fit(x, y)
+    with pytest.raises(leakscope.OptionError, match="--target-eta"):
+        leakscope.PrivateLinear(sigma=1, target_eta=1).fit(x, y)
+    with pytest.raises(ValueError, match="3 classes"):
+        leakscope.PrivateLogistic().fit(x, np.arange(len(y)) % 3)

@@ -1,0 +1,266 @@
+"""Arrays and frames of every kind and layout, and what is wrong with some of them."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import leakscope
+from leakscope import DataError, FitError, LeakscopeError, OptionError
+
+
+def eta(*args, **options):
+    return leakscope.audit(*args, l2=0.01, sigma=0.5, **options).records["eta"].to_numpy()
+
+
+def test_layouts_do_not_change_the_numbers(linear):
+    x, y = linear
+    expected = eta(x, y)
+    wide = np.zeros((400, 10))
+    wide[:, ::2] = x
+    frozen = x.copy()
+    frozen.flags.writeable = False
+    bytes_off = np.frombuffer(b"\0" + x.tobytes(), dtype=np.uint8)[1:].view(np.float64).reshape(x.shape)
+    for name, same in {
+        "Fortran": np.asfortranarray(x), "strided": wide[:, ::2], "backwards": x[::-1][::-1], "read-only": frozen,
+        "big-endian": x.astype(">f8"), "list": x.tolist(), "unaligned": bytes_off,
+    }.items():
+        assert np.array_equal(eta(same, y), expected), name
+    assert np.array_equal(eta(x[::-1], y[::-1])[::-1].argsort(), expected.argsort())
+
+
+def test_float32_is_computed_in_double(linear):
+    x, y = linear
+    x32 = x.astype(np.float32)
+    assert np.array_equal(eta(x32, y), eta(x32.astype(np.float64), y))
+
+
+def test_integers_and_booleans_are_numbers_in_an_array():
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 5, size=(200, 3))
+    y = x.sum(axis=1) + rng.normal(size=200)
+    assert np.array_equal(eta(x, y), eta(x.astype(float), y))
+    assert np.array_equal(eta(x > 2, y), eta((x > 2).astype(float), y))
+
+
+def frames(df):
+    return {"pandas": df, "polars": pl.from_pandas(df), "pyarrow": pa.Table.from_pandas(df, preserve_index=False)}
+
+
+def table(n=300):
+    rng = np.random.default_rng(5)
+    df = pd.DataFrame({
+        "age": rng.integers(20, 90, n).astype(float),
+        "weight": rng.normal(70, 10, n),
+        "race": rng.choice(["a", "b", "c"], n),
+        "smoker": rng.random(n) < 0.3,
+    })
+    df["dose"] = df["age"] / 10 + (df["race"] == "a") + rng.normal(size=n)
+    return df
+
+
+def test_results_are_frames_of_the_callers_kind():
+    for kind, df in frames(table()).items():
+        result = leakscope.audit(df, target="dose", group="race", sigma=1.0, l2=0.01)
+        for found in (result.records, result.attributes, result.groups):
+            assert type(found).__module__.split(".")[0] == kind
+        assert len(result.records) == 300 and len(result.groups) == 3
+        columns = list(getattr(result.records, "column_names", result.records.columns))
+        assert {"eta", "eta_age", "eta_race", "eta_race_sum_to_one"} <= set(columns), kind
+
+
+def test_records_are_indexed_as_the_callers():
+    df = table()
+    df.index = [f"p{i}" for i in range(len(df))]
+    df.loc["p3", "age"] = np.nan
+    result = leakscope.audit(df, target="dose", missing="drop", sigma=1.0, l2=0.01)
+    assert list(result.records.index) == [i for i in df.index if i != "p3"]
+    assert result.records["eta"].idxmax() == result["records"]["most"][0]["id"]
+    held = leakscope.audit(df.drop("p3"), target="dose", holdout=0.3, seed=4, sigma=1.0, l2=0.01)
+    assert held.records.index.isin(df.index).all() and len(held.records) == held["n"] < 299
+    # The values are those of the right rows.
+    whole = leakscope.audit(df.drop("p3").reset_index(drop=True), target="dose", sigma=1.0, l2=0.01).records
+    again = leakscope.audit(df.drop("p3"), target="dose", sigma=1.0, l2=0.01).records
+    assert np.array_equal(whole["eta"].to_numpy(), again["eta"].to_numpy())
+
+
+def test_an_id_column_and_the_index_together():
+    df = table()
+    df["patient"] = [f"n{i:03}" for i in range(len(df))]
+    df.index = range(1000, 1300)
+    records = leakscope.audit(df, target="dose", id="patient", sigma=1.0, l2=0.01).records
+    assert list(records.index) == list(df.index) and list(records["patient"]) == list(df["patient"])
+
+
+def test_categories_of_every_make_are_the_same():
+    df = table()
+    expected = leakscope.audit(df, target="dose", sigma=1.0, l2=0.01).records["eta"].to_numpy()
+    others = {
+        "category": df.assign(race=df["race"].astype("category")),
+        "object": df.assign(race=df["race"].astype(object), smoker=df["smoker"].astype(object)),
+        "nullable": df.assign(age=df["age"].astype("Int64"), smoker=df["smoker"].astype("boolean")),
+        "text": df.assign(smoker=df["smoker"].map({True: "true", False: "false"})),
+    }
+    for name, other in others.items():
+        found = leakscope.audit(other, target="dose", sigma=1.0, l2=0.01).records["eta"].to_numpy()
+        assert np.array_equal(found, expected), name
+    cast = pl.from_pandas(df).with_columns(pl.col("race").cast(pl.Categorical))
+    found = leakscope.audit(cast, target="dose", sigma=1.0, l2=0.01).records["eta"].to_numpy()
+    assert np.array_equal(found, expected)
+    dictionary = pa.Table.from_pandas(df)
+    dictionary = dictionary.set_column(2, "race", dictionary["race"].dictionary_encode())
+    found = leakscope.audit(dictionary, target="dose", sigma=1.0, l2=0.01).records["eta"].to_numpy()
+    assert np.array_equal(found, expected)
+
+
+def test_chunks_do_not_matter():
+    df = table()
+    whole = pa.Table.from_pandas(df, preserve_index=False)
+    pieces = pa.concat_tables([whole.slice(0, 7), whole.slice(7, 100), whole.slice(107)])
+    options = dict(target="dose", sigma=1.0, l2=0.01)
+    assert pieces["age"].num_chunks == 3
+    assert leakscope.audit(pieces, **options).records.equals(leakscope.audit(whole, **options).records)
+    numbers = dict(options, drop=["race", "smoker"])
+    assert leakscope.audit(pieces, **numbers).records.equals(leakscope.audit(whole, **numbers).records)
+
+
+def test_missing_values_as_on_the_command_line():
+    for kind, df in frames(table().assign(age=lambda d: d["age"].mask(d.index == 10))).items():
+        with pytest.raises(DataError, match="age"):
+            leakscope.audit(df, target="dose")
+        assert leakscope.audit(df, target="dose", missing="drop")["n"] == 299, kind
+        assert leakscope.audit(df, target="dose", missing="mean")["n"] == 300, kind
+    x, y = table()[["age", "weight"]].to_numpy().copy(), table()["dose"].to_numpy()
+    x[5, 1] = np.nan
+    with pytest.raises(DataError, match="x1"):
+        leakscope.audit(x, y)
+    result = leakscope.audit(x, y, missing="drop")
+    assert len(result.records) == 299 and 5 not in result.records.index
+
+
+def test_arrays_beside_the_data(linear):
+    x, y = linear
+    group = np.where(x[:, 0] > 0, "high", "low")
+    result = leakscope.audit(x, y, group=group, weights=np.linspace(0.5, 2, 400), id=[f"r{i}" for i in range(400)])
+    assert sorted(result.groups.index) == ["high", "low"]
+    assert list(result.records["id"])[:2] == ["r0", "r1"]
+    assert result["d"] == 5, "group, weights and id are no features"
+    frame = pd.DataFrame(x, columns=list("abcde"))
+    assert np.array_equal(eta(frame, pd.Series(y, name="t")), eta(x, y))
+
+
+def test_test_and_score(linear):
+    x, y = linear
+    result = leakscope.audit(x[:300], y[:300], test=(x[300:], y[300:]), score=x[300:], sigma=0.1)
+    assert result["utility"]["rows"] == 100 and len(result.scores) == 100
+    frame = pd.DataFrame(x, columns=list("abcde")).assign(t=y)
+    other = leakscope.audit(frame[:300], target="t", test=frame[300:], score=frame[300:].drop(columns="t"), sigma=0.1)
+    assert other["utility"]["at_sigma"] == result["utility"]["at_sigma"]
+
+
+def test_classes_of_every_kind():
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(300, 2))
+    y = x[:, 0] + rng.logistic(size=300) > 0
+    options = dict(model="logistic", l2=0.01, sigma=1.0)
+    expected = leakscope.audit(x, y, **options).records["eta"].to_numpy()
+    for classes in (y.astype(int), np.where(y, "yes", "no"), np.where(y, "yes", "no").astype(object), y.tolist()):
+        found = leakscope.audit(x, classes, **options).records["eta"].to_numpy()
+        assert np.array_equal(found, expected)
+    assert leakscope.audit(x, y, positive=False, **options)["data"]["classes"] == ["true", "false"]
+
+
+def test_names_with_commas():
+    df = table().rename(columns={"race": "race, self-reported", "age": "a,b"})
+    result = leakscope.audit(df, target="dose", drop=["a,b"], group="race, self-reported", l2=0.01)
+    assert result["d"] == 4 and len(result.groups) == 3
+
+
+class Pointless:
+    pass
+
+
+@pytest.mark.parametrize("call, error, words", [
+    (lambda x, y: leakscope.audit(x[:, 0], y), DataError, "1 dimensions.*reshape"),
+    (lambda x, y: leakscope.audit(x[None], y), DataError, "3 dimensions"),
+    (lambda x, y: leakscope.audit(x, y[:-1]), DataError, "399 values, but there are 400"),
+    (lambda x, y: leakscope.audit(x, np.column_stack([y, y])), DataError, "2 dimensions"),
+    (lambda x, y: leakscope.audit(x.astype(object), y), DataError, "object.*astype"),
+    (lambda x, y: leakscope.audit(x.astype(complex), y), DataError, "complex"),
+    (lambda x, y: leakscope.audit(np.where(x > 1, np.inf, x), y), DataError, "infinite|finite"),
+    (lambda x, y: leakscope.audit(x, np.where(y > 1, np.inf, y)), DataError, "`y`.*infinite|`y`.*finite|finite.*`y`"),
+    (lambda x, y: leakscope.audit(x[:0], y[:0]), DataError, "no rows"),
+    (lambda x, y: leakscope.audit(x[:, :0], y), DataError, "no columns"),
+    (lambda x, y: leakscope.audit(x), DataError, "target="),
+    (lambda x, y: leakscope.audit(x, y, columns=["a"]), DataError, "1 names for 5"),
+    (lambda x, y: leakscope.audit(x, y, weights=[1.0]), DataError, "weights: 1 values"),
+    (lambda x, y: leakscope.audit(x, y, weights=-np.ones(400)), DataError, "weights"),
+    (lambda x, y: leakscope.audit({"a": [1]}, y), DataError, "DataFrame"),
+    (lambda x, y: leakscope.audit(Pointless(), y), DataError, "Pointless is no table"),
+    (lambda x, y: leakscope.audit(pd.DataFrame(x, columns=list("aabcd")), y), DataError, "`a` occurs twice"),
+    (lambda x, y: leakscope.audit(pd.DataFrame(x, index=[0] * 400), y), DataError, "index.*twice.*reset_index"),
+    (lambda x, y: leakscope.audit(pd.DataFrame(), target="y"), DataError, "empty|column"),
+    (lambda x, y: leakscope.audit(pd.DataFrame({"a": [], "y": []}), target="y"), DataError, "no rows"),
+    (lambda x, y: leakscope.audit(pl.DataFrame({"a": [], "y": []}), target="y"), DataError, "no rows"),
+    (lambda x, y: leakscope.audit(pd.DataFrame({"a": [1, "b"] * 200}), y), DataError, "`a` holds mixed"),
+    (lambda x, y: leakscope.audit(pd.DataFrame({"a": pd.to_datetime(["2020"] * 400)}), y), DataError, "`a`.*datetime"),
+    (lambda x, y: leakscope.audit(pd.DataFrame(x, columns=list("abcde")), target="z"), DataError, "`z`"),
+    (lambda x, y: leakscope.audit("nowhere.csv", target="z"), DataError, "nowhere.csv"),
+    (lambda x, y: leakscope.audit(np.column_stack([x, x[:, 0]]), y), FitError, "--l2"),
+    (lambda x, y: leakscope.audit(x, y, model="tree"), OptionError, "linear"),
+    (lambda x, y: leakscope.audit(x, y, l2=-1), OptionError, "--l2"),
+    (lambda x, y: leakscope.audit(x, y, model="logistic"), DataError, "classes|two"),
+    (lambda x, y: leakscope.audit(x, y, sigma=1, target_eta=1), OptionError, "--target-eta"),
+    (lambda x, y: leakscope.balance(x, y, iterations="many"), OptionError, "many"),
+    (lambda x, y: leakscope.attack(x, y, secret="z"), OptionError, "`z`"),
+    (lambda x, y: leakscope.account(sigma=1, delta=2), LeakscopeError, "delta"),
+    (lambda x, y: leakscope.bound(mechanism="gaussian", candidates=10), OptionError, "--sigma"),
+    (lambda x, y: leakscope.calibrate(epsilon=1, delta=1e-5), LeakscopeError, "--rate"),
+    (lambda x, y: leakscope.calibrate(eta=1), OptionError, "--data"),
+    (lambda x, y: leakscope.calibrate(test=x), OptionError, "test: it belongs to a table"),
+    (lambda x, y: leakscope.bound(x, y, sigma=1), OptionError, "--secret"),
+    (lambda x, y: leakscope.account(step=["sigma"], delta=1e-5), OptionError, "--step"),
+])
+def test_bad_input_says_what_to_do(linear, call, error, words):
+    with pytest.raises(error, match=f"(?s){words}"):
+        call(*linear)
+
+
+def test_a_column_without_encoding_can_be_dropped():
+    df = table().assign(when=pd.to_datetime("2020-01-01"))
+    with pytest.raises(DataError, match="`when`.*drop"):
+        leakscope.audit(df, target="dose")
+    for frame in frames(df).values():
+        assert leakscope.audit(frame, target="dose", drop="when", l2=0.01)["d"] == 5
+
+
+def test_errors_are_value_errors_of_one_family():
+    for kind in (DataError, FitError, OptionError, leakscope.BudgetError):
+        assert issubclass(kind, LeakscopeError) and issubclass(kind, ValueError)
+        assert kind.__module__ == "leakscope" and kind.__doc__
+
+
+def test_limits_and_release(linear, tmp_path):
+    x, y = linear
+    assert not leakscope.audit(x, y, sigma=0.1, fail_above={"eta": 1e-9}).within_limits
+    assert leakscope.audit(x, y, sigma=0.1, fail_above={"eta": 1e9}).within_limits
+    first = leakscope.release(x, y, target_eta=0.5, budget_eta=0.6, out=tmp_path)
+    assert first["eta"]["max"] <= 0.5 and len(first.coefficients) == 6
+    with pytest.raises(leakscope.BudgetError, match="above the budget"):
+        leakscope.release(x, y, target_eta=0.5, budget_eta=0.6, out=tmp_path)
+    with pytest.raises(LeakscopeError, match="other data"):
+        leakscope.release(x + 1, y, target_eta=0.1, out=tmp_path)
+
+
+def test_the_page_and_the_notebook(linear, tmp_path):
+    result = leakscope.audit(*linear, sigma=0.1)
+    path = result.report(tmp_path / "page.html")
+    assert path.read_text().startswith("<!") and (path.stat().st_mode & 0o077) == 0
+    assert "<iframe" in result._repr_html_() and "η" in repr(result)
+    leakscope.account(sigma=2, delta=1e-5, out=tmp_path / "account")
+    assert {p.name for p in (tmp_path / "account").iterdir()} == {"account.json", "report.html"}
+    noise = leakscope.calibrate(epsilon=1, delta=1e-5, rate=0.1, steps=10, adjacency="add-remove")
+    assert "<pre>" in noise._repr_html_()
+    with pytest.raises(LeakscopeError):
+        result.report(tmp_path)
