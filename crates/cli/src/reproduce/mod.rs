@@ -290,7 +290,9 @@ pub fn run(
         seed,
         hooks,
     };
-    let Found { data, rows, claims, method, figures } = (experiment.run)(&context)?;
+    let Found { data, mut rows, claims, method, figures } = (experiment.run)(&context)?;
+    // A quotient of nothing (a slope over one point) is no number, and no row.
+    rows.retain(|r| !r.ours.is_nan());
     let made = Reproduction {
         schema: SCHEMA.into(),
         leakscope: env!("CARGO_PKG_VERSION").into(),

@@ -6,7 +6,7 @@ use leakscope_core::random::Seeded;
 use std::fs;
 use std::path::Path;
 
-const TRAIN_PER_CLASS: usize = 60;
+const TRAIN_PER_CLASS: usize = 100;
 const TEST_PER_CLASS: usize = 20;
 const PATIENTS: usize = 500;
 const PEOPLE: [usize; 2] = [900, 400];
