@@ -65,6 +65,7 @@ def test_balance_and_attack_are_the_command_lines(patients):
     ("account", dict(sigma=1.0, rate=0.01, steps=1000, delta=1e-5)),
     ("account", dict(laplace=2.0, steps=3, delta=1e-6)),
     ("bound", dict(candidates=10, mechanism="gaussian", sigma=1.0, trials=2000, seed=5)),
+    ("bound", dict(candidates=100, mechanism="renyi", alpha=1.0, epsilon=2.0)),
     ("calibrate", dict(advantage=0.1, rate=0.002, steps=1000, adjacency="replace")),
     ("calibrate", dict(success=0.3, candidates=10, encoding="one-hot")),
 ], ids=lambda value: value if isinstance(value, str) else "-".join(value))

@@ -20,6 +20,7 @@ import leakscope
 
 LONG = """
 import numpy as np, leakscope, os, sys, threading, time, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background starts without it
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60_000, 60))
 y = (X[:, 0] + rng.logistic(size=len(X)) > 0).astype(int)
@@ -136,6 +137,7 @@ def test_types_are_shipped():
 
 def test_a_float64_array_is_not_copied(tmp_path):
     resource = pytest.importorskip("resource")
+    handler = signal.getsignal(signal.SIGINT)
     rng = np.random.default_rng(0)
     x = rng.normal(size=(400_000, 50))  # 160 MB
     y = x[:, 0] + rng.normal(size=len(x))
@@ -167,4 +169,4 @@ def test_a_float64_array_is_not_copied(tmp_path):
     records = 400_000 * (54 * 8 + 64)
     audited = growth(lambda: leakscope.audit(x, y, sigma=1.0))
     assert audited < 1.5 * records, (audited, records)
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.getsignal(signal.SIGINT) is handler, "calls leave the handler of Ctrl-C as it was"

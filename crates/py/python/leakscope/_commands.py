@@ -480,6 +480,8 @@ def bound(
     steps: int | None = None,
     step: Sequence[Mapping[str, Any] | str] | None = None,
     adjacency: str | None = None,
+    alpha: float | None = None,
+    epsilon: float | None = None,
     curve: str | None = None,
     at: Sequence[float] | None = None,
     secret: str | None = None,
@@ -527,7 +529,8 @@ def bound(
     options: dict[str, Any] = {
         "candidates": _listed(candidates), "prior": _listed(prior), "mechanism": mechanism, "encoding": encoding,
         "sigma": sigma, "noise": noise, "laplace": laplace, "rate": rate, "steps": steps,
-        "step": [_release(one) for one in step or []] or None, "adjacency": adjacency, "curve": curve, "at": _listed(at),
+        "step": [_release(one) for one in step or []] or None, "adjacency": adjacency, "alpha": alpha, "epsilon": epsilon,
+        "curve": curve, "at": _listed(at),
         "secret": secret, "bins": bins, "sigmas": _listed(sigmas),
         "attacks": attacks if isinstance(attacks, bool) else _listed(attacks), "noise_vectors": noise_vectors, "eta": eta,
         "prior_sd": prior_sd, "delta": delta, "trials": trials, "seed": seed, "drop": drop, "categorical": categorical,
