@@ -64,9 +64,7 @@ pub(super) fn digits(context: &Context<'_>) -> Result<Found> {
         "On 0/1 a larger η marks irregular images, on 2/9 and 5/8 it does not.",
         others.iter().all(|(_, r)| *r < 0.5 * first.1),
         format!(
-            "It is weaker there, not gone: the rank correlation of η with the distance from the class mean is {}. The pictures with the largest η are \
-             those that the model gets wrong or hardly right, which need not look irregular where the digits are hard \
-             to tell apart.",
+            "It is weaker there, not gone: the rank correlation of η with the distance from the class mean is {}.",
             correlations
                 .iter()
                 .map(|(n, r)| format!("{} for {n}", format::number(*r)))
@@ -289,10 +287,9 @@ fn by_digit(context: &Context<'_>, found: &mut Found) -> Result<()> {
         bars.push([digit as f64, mean]);
         let mut row = Row::ours(format!("mean η of digit {digit}"), mean);
         row.paper = Some(printed);
-        row.why =
-            "Only the pattern can be compared: the paper says neither its scaling nor the label that other \
+        row.why = "Only the pattern can be compared: the paper does not say which label other \
                    digits get (ours: the predicted one)."
-                .into();
+            .into();
         found.rows.push(row);
     }
     let trained = means[0].max(means[1]);

@@ -117,8 +117,8 @@ pub(super) fn table1(context: &Context<'_>) -> Result<Found> {
         ];
         if s.pair.name == "CIFAR-10" && s.family == Family::Linear {
             rows[0].why = "The paper prints 0.26. The definition (eq. 18: the norm of the Jacobian with respect to the \
-                           image as the model sees it, and the label) gives 0.247 on these 10,000 images; no scaling or \
-                           choice of components that we tried gives 0.26 together with the printed spread and accuracy."
+                           image as the model sees it, and the label) gives 0.247 on these 10,000 images, with the \
+                           printed spread and accuracy; we do not know where 0.26 comes from."
                 .into();
         }
         found.rows.extend(rows);
