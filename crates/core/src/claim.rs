@@ -89,7 +89,7 @@ impl Theorem {
             Self::Salamatian => "Salamatian et al. 2020, closed form of Fano's inequality",
             Self::Balle => "Balle, Cherubin, Hayes 2022, reconstruction robustness from Rényi DP",
             Self::OneCentre => "Neyman–Pearson against one reference: Φ(Φ⁻¹(p*) + r/σ)",
-            Self::BestCentre => "Neyman–Pearson against the best reference: max Σ p Φ(Φ⁻¹(q) + r/σ)",
+            Self::BestCentre => "Neyman–Pearson against the best references: max Σ p Φ(Φ⁻¹(q) + r/σ)",
             Self::TradeOff => "1 − f(p*), f from privacy loss distributions; Kulynych et al. 2024, thm. 3.3",
             Self::TotalVariation => "p* plus the total variation distance, δ at ε = 0",
         }

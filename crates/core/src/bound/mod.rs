@@ -9,6 +9,7 @@
 //! | [`fano`] | from an upper bound on (Arimoto) information | Guo algorithms 1 and 2 |
 //! | [`information`] | information of randomised response and of the Gaussian mechanism | Guo eq. 9, thm. 2 |
 //! | [`testing`] | from hypothesis tests against a reference | `P ≤ Σ p_m Φ(Φ⁻¹(q_m) + r_m/σ)` |
+//! | `centres` | the same against several references at once, where candidates lie apart | convex duality |
 //! | [`baseline`] | Balle et al., Salamatian et al. | |
 //! | [`estimation`] | error of estimates: Cramér–Rao, van Trees | |
 //! | [`optimal`] | what the best attacker does achieve: exactly, or simulated | Bayes |
@@ -16,6 +17,7 @@
 //! | [`table`] | all bounds that apply, the tightest first | |
 
 pub mod baseline;
+mod centres;
 pub mod estimation;
 pub mod fano;
 pub mod information;

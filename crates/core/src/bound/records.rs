@@ -7,8 +7,8 @@
 use super::information::{Draws, Estimate, pairwise_of, theorem_2};
 use super::optimal::Sampler;
 use super::table::{Simulation, SuccessBound, success_bound};
-use super::testing::{best_centre_from, one_centre};
-use super::{Encodings, Prior, fano};
+use super::testing::one_centre;
+use super::{Encodings, Prior, centres, fano};
 use crate::Result;
 use crate::claim::{Observed, Theorem};
 use crate::dp::positive;
@@ -109,7 +109,7 @@ impl RecordBounds {
                 fano::success(&self.prior, theorem_2(&self.prior, distance, sigma)?),
                 fano::success(&self.prior, pairwise_of(&self.p, &encodings, sigma)),
                 one_centre(&self.prior, radius, sigma)?,
-                best_centre_from(&self.p, &encodings, sigma, &ball),
+                centres::best(&self.p, &encodings, sigma, &ball),
             ];
             for (d, bound) in self.success[k * PER_RECORD.len()..].iter_mut().zip(bounds) {
                 d.add(bound.clamp(least, 1.0));

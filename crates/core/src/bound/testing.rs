@@ -1,7 +1,7 @@
 //! Bounds by hypothesis testing, tighter than Fano's. Take any reference distribution Q. A guess wins on disjoint
 //! events E_m with `Σ Q(E_m) ≤ 1`, and Neyman and Pearson bound each `P_m(E_m)` by its `Q(E_m)`.
 
-use super::{Encodings, Prior};
+use super::{Encodings, Prior, centres};
 use crate::Result;
 use crate::dp::{Accountant, positive};
 use crate::special::{normal_cdf, normal_pdf, normal_quantile};
@@ -20,11 +20,21 @@ pub fn one_centre(prior: &Prior, radius: f64, sigma: f64) -> Result<f64> {
 /// # Guarantee
 /// The value returned is the Lagrange dual at a multiplier, which is not below the maximum whatever the multiplier.
 pub fn from_distances(p: &[f64], rho: &[f64]) -> f64 {
-    dual(p, rho).0
+    one_reference(p, rho).value
 }
 
-/// The dual value and the weights with which each candidate pulls the centre.
-fn dual(p: &[f64], rho: &[f64]) -> (f64, Vec<f64>) {
+/// The dual of [`from_distances`].
+pub(crate) struct OneReference {
+    /// The bound.
+    pub value: f64,
+    /// λ.
+    pub multiplier: f64,
+    /// The weight with which each candidate pulls the centre.
+    pub pull: Vec<f64>,
+}
+
+/// The dual at a multiplier that all but minimises it.
+pub(crate) fn one_reference(p: &[f64], rho: &[f64]) -> OneReference {
     // Stationary in q: p φ(z+ρ)/φ(z) = λ, so z = (ln p − ln λ)/ρ − ρ/2, q = Φ(z).
     let z = |p: f64, rho: f64, ln_l: f64| (p.ln() - ln_l) / rho - 0.5 * rho;
     let tiny = |rho: f64| rho < 1e-9;
@@ -76,12 +86,14 @@ fn dual(p: &[f64], rho: &[f64]) -> (f64, Vec<f64>) {
             *w = p * normal_pdf(z + rho) / rho;
         }
     }
-    (value, weights)
+    OneReference { value, multiplier: l, pull: weights }
 }
 
-/// The tightest bound over centres that a descent finds: from the prior mean and the centre of the ball around all
-/// encodings, moving to the mean weighted by each candidate's marginal gain (the gradient's zero). Any centre is
-/// valid. None where the candidates are too many to hold.
+/// The tightest bound that a search over centres finds, several at once where candidates are apart ([`centres`]). None
+/// where the candidates are too many to hold.
+///
+/// # Guarantee
+/// Any centres and multipliers are valid; the search decides how tight the bound is, never whether it holds.
 pub fn best_centre(prior: &Prior, encodings: &Encodings, sigma: f64) -> Result<Option<f64>> {
     positive("sigma", sigma)?;
     encodings.check(prior)?;
@@ -94,40 +106,7 @@ pub fn best_centre(prior: &Prior, encodings: &Encodings, sigma: f64) -> Result<O
         return Ok(None);
     }
     let ball = encodings.ball(prior.candidates() as usize).0;
-    Ok(Some(best_centre_from(&prior.probabilities(), encodings, sigma, &ball).clamp(least, 1.0)))
-}
-
-/// [`best_centre`] with everything checked, and the centre of a ball around all encodings at hand.
-pub(crate) fn best_centre_from(p: &[f64], encodings: &Encodings, sigma: f64, ball: &[f64]) -> f64 {
-    let at = |c: &[f64]| {
-        let rho: Vec<f64> = encodings.distances(c).into_iter().map(|d| d / sigma).collect();
-        dual(p, &rho)
-    };
-    let mut best = 1.0_f64;
-    // Downhill from both: they may end in different valleys.
-    for mut c in [encodings.mean(p), ball.to_vec()] {
-        let (mut value, mut weights) = at(&c);
-        let mut stride = 1.0;
-        for _ in 0..60 {
-            if weights.iter().sum::<f64>() <= 0.0 || stride < 1e-3 {
-                break;
-            }
-            let target = encodings.mean(&weights);
-            let next: Vec<f64> = c.iter().zip(&target).map(|(c, t)| c + stride * (t - c)).collect();
-            let (next_value, next_weights) = at(&next);
-            if next_value < value {
-                let gain = value - next_value;
-                (c, value, weights) = (next, next_value, next_weights);
-                if gain < 1e-8 * value {
-                    break;
-                }
-            } else {
-                stride *= 0.5;
-            }
-        }
-        best = best.min(value);
-    }
-    best
+    Ok(Some(centres::best(&prior.probabilities(), encodings, sigma, &ball).clamp(least, 1.0)))
 }
 
 /// `P(success) ≤ 1 − f(p*)` from the trade-off function f of a private mechanism: of the record's presence under
