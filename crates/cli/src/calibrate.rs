@@ -37,13 +37,26 @@ pub struct Solved {
     pub achieved: f64,
     /// Data and model.
     pub subject: Subject,
-    /// What it costs on held-out rows, where there are any.
-    pub utility: Option<Utility>,
+    /// What it costs.
+    pub utility: Utility,
 }
 
-/// What noise costs on rows that the model was not fitted to; the expectation is exact.
+/// Which rows a score is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scored {
+    /// Rows that the model was not fitted to.
+    HeldOut,
+    /// The rows that it was fitted to, where there are no others: what noise costs shows, how good the model is does
+    /// not.
+    Training,
+}
+
+/// What noise costs; the expectation is exact.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Utility {
+    /// The rows.
+    pub on: Scored,
     /// `accuracy`, `mse` or `deviance`.
     pub metric: String,
     /// Without noise.
@@ -65,15 +78,14 @@ pub fn on_data(request: &Request, aim: &Aim, hooks: &Hooks) -> Result<Solved> {
             guessing(request, &loaded, &fit, bounding, *success, *every_record)?
         }
     };
-    let utility = match &loaded.test {
-        Some(test) => {
-            let metric = loaded.metric(request);
-            let (values, constant_model) = model::scores(test, &fit.w, metric, &[0.0, sigma])?;
-            let (without_noise, at_sigma) = (values[0], values[1]);
-            Some(Utility { metric: metric.name().into(), without_noise, at_sigma, constant_model })
-        }
-        None => None,
+    let metric = loaded.metric(request);
+    let (on, rows) = match &loaded.test {
+        Some(test) => (Scored::HeldOut, test),
+        None => (Scored::Training, &loaded.rows),
     };
+    let (values, constant_model) = model::scores(rows, &fit.w, metric, &[0.0, sigma])?;
+    let (without_noise, at_sigma) = (values[0], values[1]);
+    let utility = Utility { on, metric: metric.name().into(), without_noise, at_sigma, constant_model };
     Ok(Solved { sigma, achieved, subject: loaded.subject(request), utility })
 }
 

@@ -154,7 +154,7 @@ fn calibration_on_a_table_meets_its_target_from_the_safe_side_and_says_what_it_c
         let sigma = number(&c, "/sigma");
         assert!(number(&audit(sigma), pointer) <= 0.3, "{statistic}");
         assert!(number(&audit(0.999 * sigma), pointer) > 0.3, "{statistic}");
-        assert!(c["utility"].is_null());
+        assert_eq!(c["utility"]["on"], "training");
     }
     let c = folder.run(&format!("calibrate {TABLE} --sd age=40 --json")).expect(0).json();
     let sd = |sigma: f64| number(common::attribute(&audit(sigma), "age"), "/min_sd");
@@ -176,6 +176,7 @@ fn calibration_on_a_table_meets_its_target_from_the_safe_side_and_says_what_it_c
     }
     let c = folder.run(&format!("calibrate {TABLE} --eta 0.3 --holdout 0.25 --json")).expect(0).json();
     assert!(number(&c, "/utility/at_sigma") > number(&c, "/utility/without_noise"));
+    assert_eq!(c["utility"]["on"], "held-out");
 }
 
 #[test]

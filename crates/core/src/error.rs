@@ -8,7 +8,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[non_exhaustive]
 pub enum Error {
     /// A value that must be finite, or inside a range, is not.
-    #[error("{what} is {value}: expected {expected}")]
+    #[error("{what} is {}: expected {expected}", shown(*value))]
     OutOfRange {
         /// Name of the quantity, as the user knows it.
         what: &'static str,
@@ -85,4 +85,10 @@ pub enum Error {
     /// The source of the rows failed: its own message, passed through.
     #[error("{0}")]
     Source(String),
+}
+
+/// A number without hundreds of zeros.
+fn shown(x: f64) -> String {
+    let plain = x == 0.0 || !x.is_finite() || (1e-5..1e15).contains(&x.abs());
+    if plain { x.to_string() } else { format!("{x:e}") }
 }

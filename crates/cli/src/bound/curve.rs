@@ -56,13 +56,14 @@ pub fn against_epsilon(candidates: &[u64], epsilons: &[f64]) -> Result<Found> {
         levels: vec![],
         chosen: None,
     };
-    let half = |s: &Series| s.points.iter().rev().find(|p| p.y < 0.5).map_or(0.0, |p| p.x);
-    let said = figure.series.iter().map(|s| {
-        format!(
+    let half = |s: &Series| s.points.iter().rev().find(|p| p.y < 0.5).map(|p| p.x);
+    let said = figure.series.iter().map(|s| match half(s) {
+        Some(e) => format!(
             "{}: the advantage is below one half up to ε = {} (of those drawn).",
             s.name,
-            format::setting(half(s))
-        )
+            format::setting(e)
+        ),
+        None => format!("{}: the advantage is not below one half at any ε that is drawn.", s.name),
     });
     let (said, setting) = (said.collect(), "any mechanism with Rényi DP at order 1".to_owned());
     Ok(Found { said, figures: vec![figure], ..empty(setting) })

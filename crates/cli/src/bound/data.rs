@@ -238,12 +238,13 @@ fn sigmas(bounding: &Bounding, mean_eta: f64) -> Result<Vec<f64>> {
         (_, false) => bounding.sigmas.clone(),
         (true, true) => attack::default_sigmas(&bounding.secret, mean_eta)?,
     };
-    all.extend(bounding.sigma);
-    for (flag, sigma) in all.iter().map(|s| ("--sigmas", *s)).chain(bounding.sigma.map(|s| ("--sigma", s))) {
+    let given = bounding.sigma.map(|s| ("--sigma", s));
+    for (flag, sigma) in given.into_iter().chain(all.iter().map(|s| ("--sigmas", *s))) {
         if !(sigma > 0.0 && sigma.is_finite()) {
             return Err(Failure::flag(flag, format!("{sigma}: expected a positive number")));
         }
     }
+    all.extend(bounding.sigma);
     all.sort_by(f64::total_cmp);
     all.dedup();
     if all.is_empty() {

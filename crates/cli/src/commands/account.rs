@@ -18,7 +18,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "Q", allow_negative_numbers = true)]
     rate: Option<f64>,
     /// Number of steps [default: 1]
-    #[arg(long, value_name = "T", value_parser = whole)]
+    #[arg(long, value_name = "T", value_parser = whole, allow_negative_numbers = true)]
     steps: Option<u64>,
     /// The δ at which ε is asked for
     #[arg(long, value_name = "D", allow_negative_numbers = true)]
@@ -27,7 +27,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "B", allow_negative_numbers = true)]
     laplace: Option<f64>,
     /// Randomised response over this many categories, with --noise, instead of --sigma
-    #[arg(long, value_name = "M", value_parser = whole)]
+    #[arg(long, value_name = "M", value_parser = whole, allow_negative_numbers = true)]
     randomised_response: Option<u64>,
     /// Probability of a uniform draw in randomised response
     #[arg(long, value_name = "P", allow_negative_numbers = true)]

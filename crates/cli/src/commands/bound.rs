@@ -22,7 +22,7 @@ use std::process::ExitCode;
 #[derive(clap::Args, Debug, Clone)]
 pub(crate) struct Args {
     /// Number of values the secret can take, all equally likely (several with --curve epsilon)
-    #[arg(long, value_name = "M,…", value_delimiter = ',', value_parser = whole, conflicts_with = "prior")]
+    #[arg(long, value_name = "M,…", value_delimiter = ',', value_parser = whole, allow_negative_numbers = true, conflicts_with = "prior")]
     candidates: Vec<u64>,
     /// Probabilities of the values instead; with --secret in the order in which its values are listed
     #[arg(long, value_name = "P,…", value_delimiter = ',', allow_negative_numbers = true)]
@@ -47,7 +47,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "Q", allow_negative_numbers = true)]
     rate: Option<f64>,
     /// Steps of dp-sgd, or releases of Laplace noise
-    #[arg(long, value_name = "T", value_parser = whole)]
+    #[arg(long, value_name = "T", value_parser = whole, allow_negative_numbers = true)]
     steps: Option<u64>,
     /// A kind of release of a composition, as in `account`; may be given often
     #[arg(long, value_name = "NAME=VALUE,…")]
@@ -182,7 +182,8 @@ fn found(args: &Args, tables: &Tables, hooks: Option<&Hooks>) -> Result<Found> {
             ("--encoding", args.encoding.is_some()),
             ("--curve", args.curve.is_some()),
         ];
-        if let Some((flag, _)) = misplaced.iter().find(|m| m.1) {
+        let of_mechanisms = of_mechanisms(args).into_iter().filter(|f| f.0 != "--sigma");
+        if let Some((flag, _)) = misplaced.into_iter().chain(of_mechanisms).find(|m| m.1) {
             return Err(Failure::flag(flag, "with --data the refitted models are what noise is added to"));
         }
         let bounding = Bounding {
@@ -216,7 +217,20 @@ fn found(args: &Args, tables: &Tables, hooks: Option<&Hooks>) -> Result<Found> {
         }
         return Ok(bound::of_eta(eta, args.prior_sd));
     }
+    if args.curve.is_some()
+        && let Some((flag, _)) = of_mechanisms(args).iter().find(|f| f.1)
+    {
+        return Err(Failure::flag(flag, "a curve has its values on the axis: --at V,…"));
+    }
     if args.curve == Some(CurveArg::Epsilon) {
+        let misplaced = [
+            ("--mechanism", args.mechanism.is_some(), "the curve holds for every mechanism with that ε"),
+            ("--encoding", args.encoding.is_some(), "the curve holds for every encoding"),
+            ("--prior", !args.prior.is_empty(), "the curves are drawn for uniform priors: --candidates M,…"),
+        ];
+        if let Some((flag, _, why)) = misplaced.iter().find(|m| m.1) {
+            return Err(Failure::flag(flag, *why));
+        }
         let candidates = if args.candidates.is_empty() { FIG_2.to_vec() } else { args.candidates.clone() };
         let at =
             if args.at.is_empty() { (0..=50).map(|k| f64::from(k) / 2.0).collect() } else { args.at.clone() };
@@ -290,11 +304,9 @@ fn counted(args: &Args, tables: &Tables) -> Result<Option<(Prior, Option<String>
     Ok(Some((prior, missing)))
 }
 
-/// What the attacker sees, from flags that belong to it and no others.
-fn seen(args: &Args, kind: MechanismArg, prior: &Prior) -> Result<Seen> {
-    let need =
-        |flag: &str, value: Option<f64>| value.ok_or_else(|| Failure::flag(flag, "this mechanism needs it"));
-    let given = [
+/// Flags that belong to one mechanism or another, and whether they were given.
+fn of_mechanisms(args: &Args) -> [(&'static str, bool); 9] {
+    [
         ("--sigma", args.sigma.is_some()),
         ("--noise", args.noise.is_some()),
         ("--laplace", args.laplace.is_some()),
@@ -304,7 +316,14 @@ fn seen(args: &Args, kind: MechanismArg, prior: &Prior) -> Result<Seen> {
         ("--alpha", args.alpha.is_some()),
         ("--epsilon", args.epsilon.is_some()),
         ("--adjacency", args.adjacency.is_some()),
-    ];
+    ]
+}
+
+/// What the attacker sees, from flags that belong to it and no others.
+fn seen(args: &Args, kind: MechanismArg, prior: &Prior) -> Result<Seen> {
+    let need =
+        |flag: &str, value: Option<f64>| value.ok_or_else(|| Failure::flag(flag, "this mechanism needs it"));
+    let given = of_mechanisms(args);
     let own: &[&str] = match kind {
         MechanismArg::Gaussian => &["--sigma"],
         MechanismArg::RandomisedResponse => &["--noise"],

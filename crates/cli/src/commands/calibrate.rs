@@ -5,7 +5,7 @@ use super::privacy_args::{AdjacencyArg, Answer, encodings, five_digits, said, wh
 use super::table_args::{DataArgs, name_and_number};
 use crate::audit::{Noise, Request};
 use crate::bound::data::Bounding;
-use crate::calibrate::{Aim, Solved, on_data, on_encodings};
+use crate::calibrate::{Aim, Scored, Solved, on_data, on_encodings};
 use crate::calls::Tables;
 use crate::progress::Display;
 use crate::{Failure, Result};
@@ -42,7 +42,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "P", group = "aim", allow_negative_numbers = true)]
     success: Option<f64>,
     /// Number of values of the secret, all equally likely
-    #[arg(long, value_name = "M", requires = "success", value_parser = whole, conflicts_with = "prior")]
+    #[arg(long, value_name = "M", requires = "success", value_parser = whole, allow_negative_numbers = true, conflicts_with = "prior")]
     candidates: Option<u64>,
     /// Probabilities of the values instead
     #[arg(
@@ -72,7 +72,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "Q", allow_negative_numbers = true)]
     rate: Option<f64>,
     /// Number of steps
-    #[arg(long, value_name = "T", value_parser = whole)]
+    #[arg(long, value_name = "T", value_parser = whole, allow_negative_numbers = true)]
     steps: Option<u64>,
     /// Which neighbours must not be told apart
     #[arg(long, value_enum)]
@@ -298,15 +298,17 @@ fn in_text(solved: &Solved, what: &str, from_below: bool) -> String {
         five_digits(solved.sigma, true),
         five_digits(solved.achieved, !from_below)
     );
-    match &solved.utility {
-        Some(u) => text.push_str(&format!(
-            "expected {} on held-out rows {}, {} without noise, {} of a model without columns\n",
-            u.metric,
-            format::number(u.at_sigma),
-            format::number(u.without_noise),
-            format::number(u.constant_model)
-        )),
-        None => text.push_str("what it costs was not measured: that needs --holdout SHARE or --test FILE\n"),
-    }
+    let u = &solved.utility;
+    let rows = match u.on {
+        Scored::HeldOut => "held-out rows",
+        Scored::Training => "the training rows (no --holdout or --test)",
+    };
+    text.push_str(&format!(
+        "expected {} on {rows} {}, {} without noise, {} of a model without columns\n",
+        u.metric,
+        format::number(u.at_sigma),
+        format::number(u.without_noise),
+        format::number(u.constant_model)
+    ));
     text
 }

@@ -239,6 +239,13 @@ pub(crate) fn five_digits(x: f64, up: bool) -> String {
         return x.to_string();
     }
     let magnitude = x.abs().log10().floor();
+    if !(-6.0..=15.0).contains(&magnitude) {
+        let (round, small) = (if up { f64::ceil } else { f64::floor }, magnitude < -300.0);
+        // 10^magnitude may be no number below 1e-308.
+        let mantissa =
+            if small { x * 1e150 / 10_f64.powf(magnitude + 150.0) } else { x / 10_f64.powf(magnitude) };
+        return format!("{:.4}e{magnitude}", round(mantissa * 1e4 - if up { 1e-7 } else { -1e-7 }) / 1e4);
+    }
     let unit = 10_f64.powf(4.0 - magnitude);
     // A number that has five digits already is not pushed up by its own rounding.
     let scaled = x * unit;

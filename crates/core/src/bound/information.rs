@@ -1,7 +1,7 @@
 //! Mutual information between a secret and what is released, in nats: exact, bounded, or estimated with a
 //! confidence limit that is itself a bound.
 
-use super::optimal::{Sampler, observed};
+use super::optimal::{Sampler, Success};
 use super::prior::PAIRWISE_UP_TO;
 use super::{Encodings, Prior};
 use crate::claim::Observed;
@@ -79,8 +79,7 @@ pub(crate) struct Draws {
     count: u64,
     mean: f64,
     m2: f64,
-    /// Draws in which the likeliest candidate was the right one: the optimal attack.
-    hits: u64,
+    success: Success,
 }
 
 impl Draws {
@@ -97,16 +96,16 @@ impl Draws {
 
     /// None yet, to merge others into.
     pub(crate) fn none() -> Self {
-        Self { low: 0.0, high: 0.0, lost: 0.0, count: 0, mean: 0.0, m2: 0.0, hits: 0 }
+        Self { low: 0.0, high: 0.0, lost: 0.0, count: 0, mean: 0.0, m2: 0.0, success: Success::default() }
     }
 
     /// One draw.
     pub(crate) fn add(&mut self, sampler: &mut Sampler, rng: &mut impl Rng) {
         let k = sampler.draw(rng);
         let scores = sampler.scores();
-        let best = scores.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1)).map(|x| x.0);
-        self.hits += u64::from(best == Some(k));
-        let x = scores[k] - sampler.ln_prior(k) - ln_sum_exp(scores.iter().copied());
+        let ln_sum = ln_sum_exp(scores.iter().copied());
+        self.success.add(scores, ln_sum);
+        let x = scores[k] - sampler.ln_prior(k) - ln_sum;
         let x = x.clamp(self.low, self.high);
         self.count += 1;
         let d = x - self.mean;
@@ -126,12 +125,12 @@ impl Draws {
         self.mean += d * m / (n + m);
         self.m2 += other.m2 + d * d * n * m / (n + m);
         self.count += other.count;
-        self.hits += other.hits;
+        self.success.merge(&other.success);
     }
 
-    /// How often the likeliest candidate was right, with Wilson's interval.
+    /// How often the likeliest candidate is right.
     pub(crate) fn attack(&self, seed: u64) -> Observed {
-        observed(self.hits, self.count, seed)
+        self.success.observed(seed)
     }
 
     /// The mean and what the information, averaged over whatever was drawn from, cannot exceed.

@@ -4,7 +4,7 @@
 use super::{Encodings, Prior};
 use crate::claim::Observed;
 use crate::dp::{Mechanism, in_range, positive};
-use crate::special::{normal_ln_cdf, normal_pdf};
+use crate::special::{ln_sum_exp, normal_ln_cdf, normal_pdf};
 use crate::{Error, Result};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{Rng, SeedableRng};
@@ -116,7 +116,7 @@ fn uniform(rng: &mut impl Rng) -> f64 {
     (rng.next_u64() >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)
 }
 
-/// The optimal attack on the Gaussian mechanism, simulated; the interval is Wilson's at 95%.
+/// The optimal attack on the Gaussian mechanism, simulated ([`Success`]).
 pub fn gaussian_attack(
     prior: &Prior,
     encodings: &Encodings,
@@ -127,23 +127,54 @@ pub fn gaussian_attack(
     in_range("trials", trials as f64, trials >= 1, "at least 1")?;
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut sampler = Sampler::new(prior, encodings, sigma)?;
-    let mut hits = 0_u64;
+    let mut success = Success::default();
     for _ in 0..trials {
-        let k = sampler.draw(&mut rng);
-        let best = sampler.scores().iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1)).map(|x| x.0);
-        hits += u64::from(best == Some(k));
+        sampler.draw(&mut rng);
+        success.add(sampler.scores(), ln_sum_exp(sampler.scores().iter().copied()));
     }
-    Ok(observed(hits, trials, seed))
+    Ok(success.observed(seed))
 }
 
-/// A share of trials with Wilson's 95% interval.
-pub(crate) fn observed(hits: u64, trials: u64, seed: u64) -> Observed {
-    let (n, z) = (trials.max(1) as f64, 1.959_963_984_540_054);
-    let value = hits as f64 / n;
-    let centre = (value + z * z / (2.0 * n)) / (1.0 + z * z / n);
-    let half = z / (1.0 + z * z / n) * (value * (1.0 - value) / n + z * z / (4.0 * n * n)).sqrt();
-    let (ci_low, ci_high) = ((centre - half).max(0.0), (centre + half).min(1.0));
-    Observed { value, ci_low, ci_high, trials, seed }
+/// How often the optimal attack is right, over simulated releases: of each, the probability that its guess is right
+/// given what it saw, which has the same mean as the hits and far less chance in it.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct Success {
+    count: u64,
+    mean: f64,
+    m2: f64,
+}
+
+impl Success {
+    /// One release: logarithms of the candidates' posterior weights, and of their sum.
+    pub(crate) fn add(&mut self, scores: &[f64], ln_sum: f64) {
+        let best = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let x = (best - ln_sum).exp().min(1.0);
+        self.count += 1;
+        let d = x - self.mean;
+        self.mean += d / self.count as f64;
+        self.m2 += d * (x - self.mean);
+    }
+
+    /// Adds the releases of another state.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        if other.count == 0 {
+            return;
+        }
+        let (n, m) = (self.count as f64, other.count as f64);
+        let d = other.mean - self.mean;
+        self.mean += d * m / (n + m);
+        self.m2 += other.m2 + d * d * n * m / (n + m);
+        self.count += other.count;
+    }
+
+    /// The mean with a 95% interval: the normal one, and 4/n for what is too rare to have been seen (`e^{−4}` of a
+    /// failure to see it).
+    pub(crate) fn observed(&self, seed: u64) -> Observed {
+        let n = self.count.max(1) as f64;
+        let half = 1.959_963_984_540_054 * (self.m2.max(0.0) / n / n).sqrt() + 4.0 / n;
+        let (ci_low, ci_high) = ((self.mean - half).max(0.0), (self.mean + half).min(1.0));
+        Observed { value: self.mean, ci_low, ci_high, trials: self.count, seed }
+    }
 }
 
 /// Success of the optimal attack on one-hot encodings under a uniform prior, `∫ φ(z − 1/σ) Φ(z)^{M−1} dz`: the

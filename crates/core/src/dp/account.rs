@@ -101,4 +101,30 @@ mod tests {
         let a = account(&laplace, 1e-9).unwrap();
         assert!((a.epsilon.pure.unwrap() - 2.0).abs() < 1e-15 && a.epsilon.pld.upper <= 2.0 + 1e-9);
     }
+    /// Where no grid is fine enough and short enough, closed forms and Rényi accounting still hold.
+    #[test]
+    fn compositions_beyond_any_grid_are_answered() {
+        let add_remove = |m: Mechanism, n: u64| Accountant::new(Adjacency::AddRemove).with(m, n).unwrap();
+        let gaussian = |sigma, rate, n| add_remove(Mechanism::gaussian(sigma, rate), n);
+        for accountant in [
+            gaussian(1e-6, 1.0, 1_000_000),
+            gaussian(1e-3, 1.0, 1_000_000),
+            gaussian(1e6, 1.0, 1),
+            gaussian(1.0, 0.01, 1_000_000_000),
+            add_remove(Mechanism::Laplace { scale: 1e-9 }, 10),
+        ] {
+            let a = account(&accountant, 1e-5).unwrap();
+            let (pld, exact) = (a.epsilon.pld, a.epsilon.analytic_gaussian);
+            assert!(pld.lower <= pld.upper && pld.upper <= a.epsilon.rdp.epsilon, "{a:?}");
+            assert!(exact.is_none_or(|e| pld.contains(e) || e == pld.upper), "{a:?}");
+            assert!(a.trade_off.iter().all(|t| t.false_negative.lower <= t.false_negative.upper), "{a:?}");
+        }
+        // A coin that says nothing.
+        let coin = Mechanism::RandomisedResponse { categories: 4, noise: 1.0 };
+        let a = account(&Accountant::new(Adjacency::Replace).with(coin, 3).unwrap(), 1e-5).unwrap();
+        assert!(a.epsilon.pld.upper == 0.0 && a.epsilon.zcdp == Some(0.0), "{a:?}");
+        for sigma in [1e300, 1e-300] {
+            assert!(Accountant::dp_sgd(sigma, 1.0, 1, Adjacency::AddRemove).is_err());
+        }
+    }
 }

@@ -1,8 +1,8 @@
 //! Privacy loss distributions: ε, δ and the trade-off curve of a composition, each between two certified ends.
 
-use super::compose::{Composed, Query, Side, compose};
+use super::compose::{Composed, LONGEST, Query, Side, compose};
 use super::pair::pairs;
-use super::{Adjacency, Interval, Mechanism, check_delta, check_epsilon, grid, in_range, rdp};
+use super::{Adjacency, Interval, Mechanism, check_delta, check_epsilon, gaussian, grid, in_range, rdp};
 use crate::{Error, Result};
 use realfft::RealFftPlanner;
 use serde::{Deserialize, Serialize};
@@ -13,6 +13,9 @@ pub const PRECISION: f64 = 9e-4;
 /// Refinement stops after this many cells and grid points in all, a second or so: the interval is then as wide as
 /// it says.
 const MOST_WORK: usize = 1 << 20;
+
+/// Grids tried, each four times coarser than one that was too fine for memory.
+const COARSER: usize = 8;
 
 /// A composition of releases about one adjacency.
 #[derive(Debug, Clone, PartialEq)]
@@ -100,17 +103,22 @@ impl Accountant {
         if guess.epsilon == 0.0 {
             return Ok(Interval { lower: 0.0, upper: 0.0 });
         }
+        if let Some(mu) = self.far_gaussian() {
+            return Ok(Interval::around(gaussian::epsilon(mu, delta)?));
+        }
         // Rounding to a grid of width h moves the ends of ε apart by s T h²/4 or so.
         let total: f64 = steps.iter().map(|x| x.1 as f64).sum();
         let h = (3.6 * self.precision * guess.epsilon.max(1e-6) / (s * total)).sqrt();
-        self.certify(
-            &steps,
-            h,
-            1e-6 * delta / total,
-            Query::Delta(delta),
-            Directions::Both,
-            |composed, side| composed.epsilon(delta, side),
-        )
+        let tail = 1e-6 * delta / total;
+        let found =
+            self.certify(&steps, h, tail, Query::Delta(delta), Directions::Both, |composed, side| {
+                composed.epsilon(delta, side)
+            })?;
+        // Rényi accounting and the sum of pure ε hold too, and need no grid.
+        let pure: Option<f64> =
+            steps.iter().map(|(m, n)| Some(m.pure_epsilon(self.adjacency)? * *n as f64)).sum();
+        let most = pure.map_or(guess.epsilon, |pure| guess.epsilon.min(pure * (1.0 + 1e-12)));
+        Ok(found.map_or(Interval { lower: 0.0, upper: most }, |found| found.at_most(most)))
     }
 
     /// δ at ε; ε may be negative.
@@ -125,15 +133,20 @@ impl Accountant {
             // Below what the tails of one step can represent: Rényi accounting alone.
             return Ok(Interval { lower: 0.0, upper: ln_delta.exp().max(f64::MIN_POSITIVE) });
         }
+        if let Some(mu) = self.far_gaussian() {
+            return Ok(Interval::around(gaussian::delta(mu, epsilon)?).at_most(1.0));
+        }
         let total: f64 = steps.iter().map(|x| x.1 as f64).sum();
         let s = if ln_delta > -3.0 { 0.0 } else { alpha - 1.0 };
         let h = self.coarse(total)?.min((3.6 * self.precision / (s * s * total)).sqrt());
         let tail = 1e-7 * ln_delta.exp() / total;
         // Total variation is the same in both directions, of one step and of all.
         let which = if epsilon == 0.0 { Directions::Presence } else { Directions::Both };
-        self.certify(&steps, h, tail, Query::Epsilon(epsilon), which, |composed, side| {
+        let found = self.certify(&steps, h, tail, Query::Epsilon(epsilon), which, |composed, side| {
             composed.delta(epsilon, side)
-        })
+        })?;
+        let most = ln_delta.exp();
+        Ok(found.map_or(Interval { lower: 0.0, upper: most }, |found| found.at_most(most)))
     }
 
     /// Membership advantage, the largest difference of true- and false-positive rate of any test: δ at ε = 0.
@@ -165,9 +178,19 @@ impl Accountant {
         let total: f64 = steps.iter().map(|x| x.1 as f64).sum();
         let query = if alpha > 1e-7 { Query::Curve } else { Query::Rate(alpha) };
         let h = self.coarse(total)?;
-        self.certify(&steps, h, 1e-6 * alpha / total, query, directions, |composed, side| {
-            composed.power(alpha, side)
-        })
+        if let Some(mu) = self.far_gaussian() {
+            return Ok(Interval::around(1.0 - gaussian::trade_off(mu, alpha)).at_most(1.0));
+        }
+        let tail = 1e-6 * alpha / total;
+        let found =
+            self.certify(&steps, h, tail, query, directions, |composed, side| composed.power(alpha, side))?;
+        Ok(found.unwrap_or(Interval { lower: alpha, upper: 1.0 }))
+    }
+
+    /// The distance μ where every release is plainly Gaussian and they tell the neighbours apart so well that a grid
+    /// fine enough for the loss is too long: there the closed form serves.
+    fn far_gaussian(&self) -> Option<f64> {
+        gaussian::distance(&self.steps, self.adjacency).filter(|mu| *mu > 1e3)
     }
 
     /// The trade-off curve at several false-positive rates.
@@ -179,24 +202,30 @@ impl Accountant {
         let steps = self.merged()?;
         let total: f64 = steps.iter().map(|x| x.1 as f64).sum();
         let mut planner = RealFftPlanner::new();
-        let h = self.snap(&steps, self.coarse(total)?);
-        let tail = 1e-22 / total;
-        let recipe = Recipe { steps: &steps, adjacency: self.adjacency, h, tail, query: Query::Curve };
-        let mut curves = vec![];
-        for side in [Side::Upper, Side::Lower] {
-            for direction in directions(&steps, self.adjacency, Directions::Both) {
-                let built = recipe.build(&mut planner, direction, side);
-                curves.push((side, built));
+        let mut h = self.coarse(total)?;
+        let (mut curves, mut whole) = (vec![], false);
+        for _ in 0..if self.far_gaussian().is_some() { 0 } else { COARSER } {
+            h = self.snap(&steps, h);
+            let tail = 1e-22 / total;
+            let recipe = Recipe { steps: &steps, adjacency: self.adjacency, h, tail, query: Query::Curve };
+            let sides = [Side::Upper, Side::Lower].into_iter();
+            let both = directions(&steps, self.adjacency, Directions::Both);
+            let each = sides.flat_map(|side| both.iter().map(move |&direction| (side, direction)));
+            curves.clear();
+            curves.extend(each.map_while(|(side, d)| Some((side, recipe.build(&mut planner, d, side)?))));
+            whole = curves.len() == 2 * both.len();
+            if whole {
+                break;
             }
+            h *= 4.0;
         }
-        let whole = curves.iter().all(|(_, c)| c.is_some());
         for &alpha in alphas {
             let in_between = alpha > 0.0 && alpha < 1.0;
             in_range("false-positive rate", alpha, in_between, "a probability above 0, below 1")?;
             let power = if whole && alpha > 1e-7 {
                 let side = |side: Side| {
-                    let values = curves.iter().filter(|c| c.0 == side).filter_map(|c| c.1.as_ref());
-                    values.map(|c| c.0.power(alpha, side)).fold(alpha, f64::max)
+                    let values = curves.iter().filter(|c| c.0 == side);
+                    values.map(|c| c.1.0.power(alpha, side)).fold(alpha, f64::max)
                 };
                 Interval { lower: side(Side::Lower), upper: side(Side::Upper) }
             } else {
@@ -246,7 +275,7 @@ impl Accountant {
     }
 
     /// Refines the grid until the interval is narrow enough. Every interval on the way is valid, so their
-    /// intersection is returned.
+    /// intersection is returned; none where every grid was too fine for memory.
     fn certify(
         &self,
         steps: &[(Mechanism, u64)],
@@ -255,7 +284,7 @@ impl Accountant {
         query: Query,
         which: Directions,
         read: impl Fn(&Composed, Side) -> f64,
-    ) -> Result<Interval> {
+    ) -> Result<Option<Interval>> {
         let mut tail = tail.clamp(1e-306, 1e-8);
         let total: f64 = steps.iter().map(|x| x.1 as f64).sum();
         let mut work = 0;
@@ -263,7 +292,10 @@ impl Accountant {
         let mut best: Option<Interval> = None;
         let all = directions(steps, self.adjacency, which);
         let mut uppers = vec![f64::INFINITY; all.len()];
-        for _ in 0..8 {
+        // The window is some 24 standard deviations of the composed loss wide, whose variance is twice its mean.
+        let kl = rdp::total(steps, self.adjacency, 1.001)?;
+        h = h.max(24.0 * (2.0 * kl).sqrt() / LONGEST);
+        for _ in 0..COARSER {
             h = self.snap(steps, h);
             let recipe = Recipe { steps, adjacency: self.adjacency, h, tail, query };
             let mut side = |direction: usize, side: Side| {
@@ -315,14 +347,7 @@ impl Accountant {
                 0.1
             };
         }
-        match best {
-            Some(interval) if interval.upper.is_finite() => Ok(interval),
-            _ => Err(Error::OutOfRange {
-                what: "precision",
-                value: self.precision,
-                expected: "a coarser one: this composition needs a grid too fine for memory",
-            }),
-        }
+        Ok(best.filter(|interval| interval.upper.is_finite()))
     }
 }
 
@@ -366,7 +391,7 @@ impl Recipe<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{gaussian, golden};
+    use super::super::golden;
     use super::*;
     use proptest::prelude::*;
 

@@ -171,6 +171,12 @@ pub fn calibrate(target: Target, unknown: Unknown, adjacency: Adjacency) -> Resu
             let f = |ln: f64, to: f64| target.evaluate_to(to, (ln.exp(), rate, steps), adjacency);
             let range = (SIGMA.0.ln(), SIGMA.1.ln());
             match in_two_rounds(f, most, 1.0_f64.ln(), range)? {
+                Some((ln, achieved)) if ln <= range.0 && achieved < (1.0 - 1e-3) * most => unreachable(
+                    "sigma",
+                    SIGMA.0,
+                    SIGMA.1,
+                    "every noise searched is within it, so it asks for next to none",
+                ),
                 Some((ln, achieved)) => answer(ln.exp(), rate, steps, achieved),
                 None => unreachable("sigma", SIGMA.0, SIGMA.1, "allow more or take fewer steps"),
             }

@@ -22,7 +22,7 @@ use realfft::num_complex::Complex;
 /// Λ: minus the logarithm of the tilted mass left outside the window on either side.
 const OUTSIDE: f64 = 34.0;
 /// Longest transform.
-const LONGEST: f64 = (1 << 22) as f64;
+pub(super) const LONGEST: f64 = (1 << 22) as f64;
 
 /// What decides the tilt.
 #[derive(Debug, Clone, Copy)]

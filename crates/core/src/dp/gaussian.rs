@@ -2,7 +2,7 @@
 //! 2022) and zero-concentrated DP (Bun & Steinke 2016). All of them speak of one number, the distance μ between
 //! the two outputs in standard deviations; T releases compose to `μ√T`.
 
-use super::{Adjacency, Mechanism, check_delta, check_epsilon, positive};
+use super::{Adjacency, Mechanism, check_delta, check_epsilon, in_range, positive};
 use crate::Result;
 use crate::special::{ln_add_exp, mills, normal_cdf, normal_ln_cdf, normal_quantile};
 
@@ -88,8 +88,11 @@ pub fn zcdp(steps: &[(Mechanism, u64)], adjacency: Adjacency) -> Option<f64> {
 
 /// ε at δ of ρ-zCDP: `D_α ≤ ρα` at every order, converted at the best one.
 pub fn zcdp_epsilon(rho: f64, delta: f64) -> Result<f64> {
-    positive("rho", rho)?;
+    in_range("rho", rho, rho >= 0.0 && rho.is_finite(), "a number not below 0")?;
     check_delta(delta)?;
+    if rho == 0.0 {
+        return Ok(0.0);
+    }
     let (_, epsilon) = super::rdp::best_order(|alpha| Ok(super::rdp::epsilon_of(alpha, rho * alpha, delta)))?;
     Ok(epsilon * (1.0 + 1e-12))
 }

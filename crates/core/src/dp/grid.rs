@@ -38,6 +38,11 @@ fn range(pair: &Pair, h: f64, tail: f64) -> Option<(f64, f64)> {
     ((hi - lo) / h <= MOST_CELLS && lo.abs().max(hi.abs()) / h < 1e15).then_some((lo, hi))
 }
 
+/// A number of cells, where it is not too large: atoms may lie far outside the range of the continuous part.
+fn cells(n: i64) -> Option<usize> {
+    usize::try_from(n).ok().filter(|n| *n as f64 <= 2.0 * MOST_CELLS)
+}
+
 /// A point (to within `resolution`) from which on `done` holds; it may be negative.
 fn reach(done: impl Fn(f64) -> bool, resolution: f64) -> f64 {
     let (mut lo, mut step) = (0.0, resolution);
@@ -53,6 +58,9 @@ fn reach(done: impl Fn(f64) -> bool, resolution: f64) -> f64 {
     let mut hi = lo + step;
     while hi - lo > resolution {
         let mid = 0.5 * (lo + hi);
+        if mid <= lo || mid >= hi {
+            break;
+        }
         if done(mid) { hi = mid } else { lo = mid }
     }
     hi
@@ -124,7 +132,7 @@ pub(super) fn above(pair: &Pair, h: f64, tail: f64) -> Option<Pmf> {
         lo = lo.min((atom.loss / h).floor() as i64 - 1);
         hi = hi.max((atom.loss / h).ceil() as i64 + 1);
     }
-    let mut mass = vec![0.0; usize::try_from(hi - lo).ok()? + 2];
+    let mut mass = vec![0.0; cells(hi - lo)? + 2];
     let split = -(-h).exp_m1();
     let mut infinite = 0.0;
     if pair.is_continuous() {
@@ -174,7 +182,7 @@ pub(super) fn below(pair: &Pair, h: f64, tail: f64) -> Option<Pmf> {
     }
     let first = ((lo - offset) / h).floor() as i64 - 3;
     let last = ((hi - offset) / h).ceil() as i64 + 3;
-    let mut mass = vec![0.0; usize::try_from(last - first).ok()? + 1];
+    let mut mass = vec![0.0; cells(last - first)? + 1];
     let put = |mass: &mut Vec<f64>, k: i64, p: f64| {
         if let Some(m) = usize::try_from(k - first).ok().and_then(|i| mass.get_mut(i)) {
             *m += p;

@@ -85,10 +85,10 @@ impl Mechanism {
     pub fn check(self, adjacency: Adjacency) -> Result<()> {
         match self {
             Self::Gaussian { sigma, rate } => {
-                positive("sigma", sigma)?;
+                representable("sigma", sigma)?;
                 in_range("sampling rate", rate, rate > 0.0 && rate <= 1.0, "a probability above 0, at most 1")
             }
-            Self::Laplace { scale } => positive("scale", scale),
+            Self::Laplace { scale } => representable("scale", scale),
             Self::RandomisedResponse { categories, noise } => {
                 in_range("categories", categories as f64, categories >= 2, "at least 2")?;
                 in_range("noise", noise, noise > 0.0 && noise <= 1.0, "a probability above 0, at most 1")?;
@@ -138,6 +138,16 @@ impl Interval {
         if self.upper > self.lower { (self.upper - self.lower) / self.upper.abs() } else { 0.0 }
     }
 
+    /// A value known in closed form, to nine digits.
+    pub(crate) fn around(value: f64) -> Self {
+        Self { lower: value * (1.0 - 1e-9), upper: value * (1.0 + 1e-9) }
+    }
+
+    /// What is left of it where the value is known not to exceed `most`.
+    pub(crate) fn at_most(self, most: f64) -> Self {
+        Self { lower: self.lower.min(most), upper: self.upper.min(most) }
+    }
+
     /// Whether `x` lies inside.
     pub fn contains(self, x: f64) -> bool {
         self.lower <= x && x <= self.upper
@@ -150,6 +160,12 @@ pub(crate) fn in_range(what: &'static str, value: f64, ok: bool, expected: &'sta
 
 pub(crate) fn positive(what: &'static str, value: f64) -> Result<()> {
     in_range(what, value, value > 0.0 && value.is_finite(), "a positive number")
+}
+
+/// Noise whose square is a number too.
+fn representable(what: &'static str, value: f64) -> Result<()> {
+    positive(what, value)?;
+    in_range(what, value, (1e-100..=1e100).contains(&value), "a number between 1e-100 and 1e100")
 }
 
 /// δ must be a probability strictly between 0 and 1, large enough for its tails to be represented.

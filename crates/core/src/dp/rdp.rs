@@ -10,7 +10,7 @@ const SAFETY: f64 = 1e-11;
 /// From this order on only integers are used: their finite sum is cheaper and has no alternating tail.
 const INTEGERS_FROM: f64 = 64.0;
 /// Largest order tried.
-const LARGEST: f64 = 1e6;
+const LARGEST: f64 = 1e5;
 
 /// The ε of Rényi accounting and the order that gave it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -274,7 +274,7 @@ pub fn ln_delta(steps: &[(Mechanism, u64)], adjacency: Adjacency, epsilon: f64) 
     Ok((ln_delta, alpha))
 }
 
-/// Minimises a function of the order over (1, 10⁶]: a coarse scan in `ln(α−1)`, then golden sections.
+/// Minimises a function of the order over (1, 10⁵]: a coarse scan in `ln(α−1)`, then golden sections.
 pub(crate) fn best_order(mut f: impl FnMut(f64) -> Result<f64>) -> Result<(f64, f64)> {
     let order = |t: f64| {
         let alpha = 1.0 + t.exp();
