@@ -177,6 +177,8 @@ fn calibration_on_a_table_meets_its_target_from_the_safe_side_and_says_what_it_c
     let c = folder.run(&format!("calibrate {TABLE} --eta 0.3 --holdout 0.25 --json")).expect(0).json();
     assert!(number(&c, "/utility/at_sigma") > number(&c, "/utility/without_noise"));
     assert_eq!(c["utility"]["on"], "held-out");
+    let refused = folder.run(&format!("calibrate {TABLE} --sd nosuch=5")).expect(2);
+    assert!(refused.stderr.contains("--sd") && !refused.stderr.contains("--target-sd"), "{}", refused.stderr);
 }
 
 #[test]
@@ -207,6 +209,14 @@ fn pages_of_curves_and_accounts_are_written_whole_or_not_at_all() {
     assert!(folder.read("b/report.html").contains("M = 10,000,000,000"));
     let before = folder.files("b");
     folder.run("bound --curve epsilon --candidates 1 --out b").expect(2);
+    // A curve is drawn for what it says, and for nothing else.
+    for ignored in ["epsilon --alpha 2", "epsilon --prior 0.5,0.5", "epsilon --mechanism gaussian --sigma 3"]
+    {
+        assert!(folder.run(&format!("bound --curve {ignored} --out b")).expect(2).stderr.contains("--"));
+    }
+    folder.run("bound --curve noise --mechanism gaussian --candidates 10 --sigma 3 --out b").expect(2);
+    let above = folder.run("bound --curve epsilon --candidates 10 --at 5,6").expect(0).stdout;
+    assert!(above.contains("not below one half"), "{above}");
     assert_eq!(before, folder.files("b"));
     folder.write("file", "x");
     assert!(folder.run("bound --curve epsilon --out file").expect(2).stderr.contains("--out"));

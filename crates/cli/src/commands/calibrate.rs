@@ -276,9 +276,16 @@ fn with_data(args: &Args, mut request: Request, hooks: Option<&Hooks>) -> Result
         return Err(Failure::Message(message.into()));
     };
     let solved = match hooks {
-        Some(hooks) => on_data(&request, &aim, hooks)?,
-        None => on_data(&request, &aim, &Display::start(args.quiet || args.json, None)?.hooks)?,
+        Some(hooks) => on_data(&request, &aim, hooks),
+        None => on_data(&request, &aim, &Display::start(args.quiet || args.json, None)?.hooks),
     };
+    // The audit's names of the same targets are not the ones that were typed.
+    let solved = solved.map_err(|failure| match failure {
+        Failure::Option(text) => {
+            Failure::Option(text.replacen("--target-sd", "--sd", 1).replacen("--target-eta", "--eta", 1))
+        }
+        other => other,
+    })?;
     let document = json!({
         "schema": "leakscope.calibrate/1",
         "target": target,
