@@ -90,6 +90,8 @@ class Network:
                 raise OptionError("input, outputs: a preset needs the shape of a record and the number of outputs")
             spec = _native.Network.preset(network, list(_dims(tuple(input))), outputs)
         self._native = _native.Network(spec, secrets.randbits(53) if seed is None else seed, precision == "f64")
+        # The loss that :meth:`audit` measures is this many times the description's; leakscope.torch sets it.
+        self._factor = 1.0
 
     @classmethod
     def load(cls, folder: Path, precision: str = "f32") -> Network:
@@ -248,7 +250,9 @@ class Network:
         if label not in ("public", "secret"):
             raise OptionError(f"label: {label!r}: expected 'public' or 'secret'")
         seed = secrets.randbits(53) if seed is None else seed
-        how = _clip(clip, clip_kind)
+        # clip_C(s g) = s clip_{C/s}(g) for both kinds of clip, and noise σC on the one is noise σC/s on the other.
+        how = _clip(None if clip is None else clip / self._factor, clip_kind)
+        sigma = sigma / self._factor if how["kind"] == "none" else sigma
         callback, bar = _progress.start(progress)
         try:
             found, maps = self._native.audit(
@@ -260,6 +264,8 @@ class Network:
                                             {"dfil", "dfil_standard_error"})
         columns: dict[str, Any] = {name: numbers(raw) for name, raw in found.items() if name in wanted}
         columns["right"] = columns["right"].astype(bool)
+        for name in ("loss", "gradient_norm", "released_norm"):
+            columns[name] = columns[name] * self._factor
         plis_maps = None
         if plis:
             # With a secret label its values come after those of the record.
