@@ -70,7 +70,7 @@ def matches_torch(module, loss, x, y, clip=None, kind="hard", sigma=0.5):
     for i in range(len(x)):
         j, g = per_sample_jacobian(module, loss, x[i], y[i])
         n = np.linalg.norm(g)
-        noise = sigma
+        noise, plain = sigma, j
         if clip is not None:
             # clip(g) = s(n) g, whose Jacobian is s I + (s'/n) g gᵀ.
             noise = sigma * clip
@@ -78,15 +78,16 @@ def matches_torch(module, loss, x, y, clip=None, kind="hard", sigma=0.5):
             s = 1 / (nn.functional.gelu(smooth - 1) + 1) if kind == "gelu" else (1 / smooth).clamp(max=1)
             (slope,) = torch.autograd.grad(s, smooth)
             s, slope = s.item(), slope.item() / clip
-            j = s * j + slope / n * np.outer(g, g @ j)
+            plain, j = j, s * j + slope / n * np.outer(g, g @ j)
             assert rows["released_norm"][i] == pytest.approx(s * n, rel=1e-9)
-            g = s * g
+            released = 2 * s * g @ j / noise**2
+            assert rows["plis_released"][i] == pytest.approx(np.linalg.norm(released), abs=1e-9)
         with torch.no_grad():
             assert rows["loss"][i] == pytest.approx(loss(module(x[i : i + 1]), y[i : i + 1]).item(), rel=1e-9)
         assert rows["gradient_norm"][i] == pytest.approx(n, rel=1e-9)
         assert rows["dfil"][i] == pytest.approx((j**2).sum() / noise**2 / j.shape[1], rel=1e-8)
         assert rows["eta"][i] == pytest.approx(np.linalg.norm(j, 2) / noise, rel=1e-3)
-        expected = 2 * g @ j / noise**2
+        expected = 2 * g @ plain / noise**2
         if x.ndim == 4:
             expected = expected.reshape(x.shape[1:]).transpose(1, 2, 0).ravel()
         assert np.allclose(found.plis_maps[i].ravel(), expected, atol=1e-9 * (1 + np.abs(expected).max()))
