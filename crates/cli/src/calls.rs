@@ -6,15 +6,18 @@
 
 use crate::audit::{self, Request};
 use crate::balance::{self as balancing};
-use crate::commands::{self, Command};
+use crate::commands::{self, Command, net};
 use crate::output::{Folder, Pending};
 use crate::release::{self as releasing, Outcome as Released};
 use crate::{Failure, Result, attack as attacking};
+use leakscope_net::{Network, Real};
 use leakscope_report::{Attack, Audit, Balance, Release};
-use leakscope_table::{Columns, Hooks, Memory, ReadOptions, RecordsFormat, RecordsSchema};
+use leakscope_table::{Columns, Hooks, Memory, Progress, ReadOptions, RecordsFormat, RecordsSchema, Stage};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 
 pub use crate::commands::Answer;
+pub use crate::commands::net::memory::{NetArrays, NetMeasured, NetMemory};
 pub use crate::unexpected::caught;
 
 /// What stands for a comma inside a name in words that are lists.
@@ -60,7 +63,7 @@ pub fn options(command: &[&str]) -> Option<Vec<String>> {
     Some(found.get_arguments().filter_map(|a| a.get_long()).map(String::from).collect())
 }
 
-fn results(pending: Pending) -> Vec<Results> {
+pub(crate) fn results(pending: Pending) -> Vec<Results> {
     let of = |(name, schema, parts)| Results { name, schema, parts };
     pending.into_parts().into_iter().map(of).collect()
 }
@@ -165,6 +168,35 @@ pub fn answer(words: &[String], tables: &Tables, hooks: &Hooks) -> Result<Answer
     commands::answer(words, tables, hooks)
 }
 
+/// `leakscope net audit` over arrays; the words name files that nobody reads.
+pub fn net_audit<T: Real>(words: &[String], memory: NetMemory<T>, hooks: &Hooks) -> Result<NetMeasured> {
+    let Command::Net(args) = commands::parse(words)? else { return Err(other_command()) };
+    let args = net::memory::audit_args(args)?;
+    net::memory::audit(&args, memory, &|done, total| tick(hooks, done, total))
+}
+
+/// The same network again, with layers (by position) and a share of its parameters (the smallest) frozen: what
+/// `net train --freeze` and `--freeze-smallest` start from.
+pub fn net_frozen<T: Real>(net: &Network<T>, layers: &[usize], smallest: Option<f64>) -> Result<Network<T>> {
+    net::memory::frozen(net, layers, smallest)
+}
+
+/// Tells how far a pass over records is; an error where it is to stop.
+pub fn tick(hooks: &Hooks, done: u64, total: u64) -> Result<()> {
+    if hooks.interrupt.load(Ordering::Relaxed) {
+        return Err(Failure::Interrupted);
+    }
+    if let Some(progress) = &hooks.progress {
+        progress(Progress { stage: Stage::Pass, done, total });
+    }
+    Ok(())
+}
+
+/// Writes an audit of a network into a folder: what `leakscope net audit --out` leaves.
+pub fn write_net_audit(measured: &NetMeasured, out: &Path, format: RecordsFormat) -> Result<Vec<PathBuf>> {
+    net::memory::write(measured, out, format)
+}
+
 /// Writes an audit, with its page and its tables, into a folder: what `leakscope audit --out` leaves.
 pub fn write_audit(
     audit: &Audit,
@@ -202,7 +234,7 @@ pub fn write_attack(attack: &Attack, out: &Path) -> Result<Vec<PathBuf>> {
     folder.publish(pending)
 }
 
-fn write_tables(folder: &Folder, pending: &mut Pending, tables: &[Results]) -> Result<()> {
+pub(crate) fn write_tables(folder: &Folder, pending: &mut Pending, tables: &[Results]) -> Result<()> {
     for table in tables {
         let mut writer = folder.table(&table.name, table.schema.clone())?;
         for Columns { ids, texts, numbers, .. } in &table.parts {

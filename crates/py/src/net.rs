@@ -1,24 +1,20 @@
 //! Networks over arrays: build, load, train, measure.
 
 use crate::failure::{LeakscopeError, exception};
-use crate::outcome::bytes;
+use crate::outcome::{Document, Outcome, bytes};
 use crate::running::{OnInterrupt, run};
+use leakscope::calls::{self, NetArrays, NetMeasured, NetMemory};
 use leakscope::{Failure, Result};
 use leakscope_net::engine::evaluate;
-use leakscope_net::leak::{Label, Measure, Plis, Probe, RecordLeak, Spectral, Trace, measure};
 use leakscope_net::preset::preset;
 use leakscope_net::tensors::Tensors;
-use leakscope_net::train::{RecordBudget, StepReport, TrainConfig, Trainer};
+use leakscope_net::train::{RecordBudget, Sampling, StepReport, TrainConfig, Trainer, sigma_for as budget};
 use leakscope_net::{Clip, Data, NetSpec, Network as Net, Real, Shape};
-use leakscope_table::{Hooks, Progress, Stage};
+use leakscope_table::Hooks;
 use pyo3::buffer::{Element, PyBuffer};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
-
-/// Records measured between two looks at Ctrl-C.
-const CHUNK: usize = 128;
 
 /// A network in one of two precisions.
 #[derive(Debug, Clone)]
@@ -48,85 +44,77 @@ fn shape(dims: &[usize]) -> PyResult<Shape> {
     }
 }
 
-/// Labels of records: class numbers, or a vector each.
-#[derive(FromPyObject)]
-pub(crate) enum Labels<'py> {
-    Classes(Vec<u32>),
-    Values(Bound<'py, PyAny>),
+/// Records as Python hands them over: the shape of one, their values, and how many values a label has with the values.
+type Given<'py> = (Vec<usize>, Bound<'py, PyAny>, Option<(usize, Bound<'py, PyAny>)>);
+
+fn arrays<T: Real + Element>(py: Python<'_>, (dims, x, y): &Given<'_>) -> PyResult<NetArrays<T>> {
+    let values = |array: &Bound<'_, PyAny>| PyBuffer::<T>::get(array)?.to_vec(py);
+    let y = y.as_ref().map(|(each, y)| PyResult::Ok((*each, values(y)?))).transpose()?;
+    Ok(NetArrays { dims: dims.clone(), x: values(x)?, y })
 }
 
-fn data<T: Real + Element>(
+fn data<T: Real + Element>(py: Python<'_>, net: &Net<T>, given: &Given<'_>) -> PyResult<Data<T>> {
+    arrays(py, given)?.into_data(net).map_err(failed)
+}
+
+/// What an audit is about, beside its words.
+fn memory<T: Real + Element>(
     py: Python<'_>,
     net: &Net<T>,
-    (dims, x): (&[usize], &Bound<'_, PyAny>),
-    y: Labels<'_>,
-) -> PyResult<Data<T>> {
-    let x = PyBuffer::<T>::get(x)?.to_vec(py)?;
-    let input = shape(dims)?;
-    let data = match y {
-        Labels::Classes(classes) => Data::classes(input, x, net.outputs(), &classes),
-        Labels::Values(values) => {
-            Data::new(input, x, net.outputs(), PyBuffer::<T>::get(&values)?.to_vec(py)?)
-        }
-    };
-    let data = data.map_err(failed)?;
-    data.check(net).map_err(failed)?;
-    Ok(data)
+    data: &Given<'_>,
+    score: Option<&Given<'_>>,
+    compare: Option<&Net<T>>,
+    asked: Asked,
+) -> PyResult<NetMemory<T>> {
+    let copy = |net: &Net<T>| calls::net_frozen(net, &[], None).map_err(failed);
+    Ok(NetMemory {
+        net: copy(net)?,
+        data: arrays(py, data)?,
+        records: asked.records,
+        score: score.map(|s| arrays(py, s)).transpose()?,
+        compare: compare.map(copy).transpose()?,
+        superpixels: asked.superpixels,
+        factor: asked.factor,
+    })
 }
 
-/// The same network again: training starts from it and leaves it as it was.
-fn copied<T: Real>(net: &Net<T>) -> leakscope_net::Result<Net<T>> {
-    let mut copy = Net::new(net.spec().clone(), 0)?;
-    copy.load_tensors(&net.to_tensors())?;
-    Ok(copy)
+/// What Python asks of an audit beside its words.
+struct Asked {
+    records: Option<Vec<usize>>,
+    superpixels: Option<(Vec<usize>, Vec<f64>)>,
+    factor: f64,
+}
+
+fn audited<T: Real>(
+    py: Python<'_>,
+    words: Vec<String>,
+    memory: NetMemory<T>,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<NetMeasured> {
+    run(py, progress, OnInterrupt::Wait, move |hooks| calls::net_audit(&words, memory, hooks))
 }
 
 fn loaded<T: Real>(net: &Net<T>, tensors: &Tensors) -> PyResult<Arc<Net<T>>> {
-    let mut copy = copied(net).map_err(failed)?;
+    let mut copy = calls::net_frozen(net, &[], None).map_err(failed)?;
     copy.load_tensors(tensors).map_err(failed)?;
     Ok(Arc::new(copy))
 }
 
-fn stop_or_tell(hooks: &Hooks, done: u64, total: u64) -> Result<()> {
-    if hooks.interrupt.load(Ordering::Relaxed) {
-        return Err(Failure::Interrupted);
-    }
-    if let Some(progress) = &hooks.progress {
-        progress(Progress { stage: Stage::Pass, done, total });
-    }
-    Ok(())
-}
-
 fn trained<T: Real>(
-    net: &Net<T>,
+    net: Net<T>,
     data: &Data<T>,
     config: TrainConfig,
     steps: u64,
     hooks: &Hooks,
 ) -> Result<(Net<T>, Vec<StepReport>, Vec<RecordBudget>)> {
-    let mut trainer = Trainer::new(copied(net)?, data, config)?;
+    let mut trainer = Trainer::new(net, data, config)?;
     let mut reports = vec![];
     for step in 0..steps {
-        stop_or_tell(hooks, step, steps)?;
+        calls::tick(hooks, step, steps)?;
         reports.push(trainer.step()?);
     }
     let budgets = trainer.budgets();
     Ok((trainer.into_network(), reports, budgets))
-}
-
-fn measured<T: Real>(
-    net: &Net<T>,
-    data: &Data<T>,
-    records: &[usize],
-    what: &Measure,
-    hooks: &Hooks,
-) -> Result<Vec<RecordLeak>> {
-    let mut found = Vec::with_capacity(records.len());
-    for chunk in records.chunks(CHUNK) {
-        stop_or_tell(hooks, found.len() as u64, records.len() as u64)?;
-        found.extend(measure(net, data, chunk, what)?);
-    }
-    Ok(found)
 }
 
 /// A column: its name, and its value in a row.
@@ -203,20 +191,14 @@ impl Network {
     }
 
     /// Mean loss and accuracy.
-    fn evaluate(
-        &self,
-        py: Python<'_>,
-        dims: Vec<usize>,
-        x: &Bound<'_, PyAny>,
-        y: Labels<'_>,
-    ) -> PyResult<(f64, Option<f64>)> {
+    fn evaluate(&self, py: Python<'_>, given: Given<'_>) -> PyResult<(f64, Option<f64>)> {
         let found = match self.now() {
             Either::Single(net) => {
-                let data = data(py, &net, (&dims, x), y)?;
+                let data = data(py, &net, &given)?;
                 run(py, None, OnInterrupt::Leave, move |_| Ok(evaluate(&net, &data)?))?
             }
             Either::Double(net) => {
-                let data = data(py, &net, (&dims, x), y)?;
+                let data = data(py, &net, &given)?;
                 run(py, None, OnInterrupt::Leave, move |_| Ok(evaluate(&net, &data)?))?
             }
         };
@@ -224,30 +206,32 @@ impl Network {
     }
 
     /// Trains, and returns loss and share clipped of every step, and the accounts of records by column.
-    #[pyo3(signature = (dims, x, y, config, steps, progress=None))]
+    #[pyo3(signature = (given, config, steps, freeze, freeze_smallest=None, progress=None))]
     #[expect(clippy::too_many_arguments, reason = "named in Python, where this is called")]
     fn train<'py>(
         &self,
         py: Python<'py>,
-        dims: Vec<usize>,
-        x: &Bound<'py, PyAny>,
-        y: Labels<'py>,
+        given: Given<'py>,
         config: &str,
         steps: u64,
+        freeze: Vec<usize>,
+        freeze_smallest: Option<f64>,
         progress: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<(Bound<'py, PyDict>, Bound<'py, PyDict>)> {
         let config: TrainConfig = serde_json::from_str(config)
             .map_err(|e| LeakscopeError::new_err(format!("these settings are no training run: {e}")))?;
         let (end, reports, budgets) = match self.now() {
             Either::Single(net) => {
-                let data = data(py, &net, (&dims, x), y)?;
-                let work = move |hooks: &_| trained(&net, &data, config, steps, hooks);
+                let data = data(py, &net, &given)?;
+                let net = calls::net_frozen(&net, &freeze, freeze_smallest).map_err(failed)?;
+                let work = move |hooks: &_| trained(net, &data, config, steps, hooks);
                 let (end, reports, budgets) = run(py, progress, OnInterrupt::Wait, work)?;
                 (Either::Single(Arc::new(end)), reports, budgets)
             }
             Either::Double(net) => {
-                let data = data(py, &net, (&dims, x), y)?;
-                let work = move |hooks: &_| trained(&net, &data, config, steps, hooks);
+                let data = data(py, &net, &given)?;
+                let net = calls::net_frozen(&net, &freeze, freeze_smallest).map_err(failed)?;
+                let work = move |hooks: &_| trained(net, &data, config, steps, hooks);
                 let (end, reports, budgets) = run(py, progress, OnInterrupt::Wait, work)?;
                 (Either::Double(Arc::new(end)), reports, budgets)
             }
@@ -275,69 +259,63 @@ impl Network {
         Ok((steps, records))
     }
 
-    /// What one step gives away about records, by column; and PLIS of every input value, record by record.
-    #[pyo3(signature = (dims, x, y, records, clip, sigma, trace, eta, plis, label_secret, seed, progress=None))]
+    /// What one gradient step gives away: `leakscope net audit`, its words with arrays in the place of files.
+    #[pyo3(signature = (words, given, records=None, score=None, compare=None, superpixels=None, factor=1.0, progress=None))]
     #[expect(clippy::too_many_arguments, reason = "named in Python, where this is called")]
     fn audit<'py>(
         &self,
         py: Python<'py>,
-        dims: Vec<usize>,
-        x: &Bound<'py, PyAny>,
-        y: Labels<'py>,
-        records: Vec<usize>,
-        clip: &str,
-        sigma: f64,
-        trace: Option<usize>,
-        eta: bool,
-        plis: bool,
-        label_secret: bool,
-        seed: u64,
+        words: Vec<String>,
+        given: Given<'py>,
+        records: Option<Vec<usize>>,
+        score: Option<Given<'py>>,
+        compare: Option<&Bound<'py, Self>>,
+        superpixels: Option<(Vec<usize>, Vec<f64>)>,
+        factor: f64,
         progress: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<(Bound<'py, PyDict>, Bound<'py, PyBytes>)> {
-        let clip: Clip = serde_json::from_str(clip)
-            .map_err(|e| LeakscopeError::new_err(format!("this is no way to clip: {e}")))?;
-        let what = Measure {
-            label: if label_secret { Label::Secret } else { Label::Public },
-            trace: match trace {
-                None => Trace::Exact,
-                Some(0) => Trace::Skip,
-                Some(probes) => Trace::Estimate { probes, probe: Probe::Rademacher },
-            },
-            eta: eta.then(Spectral::default),
-            plis: if plis { Plis::Elements } else { Plis::Skip },
-            ..Measure::new(clip, sigma, seed)
-        };
-        let found = match self.now() {
-            Either::Single(net) => {
-                let data = data(py, &net, (&dims, x), y)?;
-                let work = move |hooks: &_| measured(&net, &data, &records, &what, hooks);
-                run(py, progress, OnInterrupt::Wait, work)?
+    ) -> PyResult<Outcome> {
+        let asked = Asked { records, superpixels, factor };
+        let score = score.as_ref();
+        let found = match (self.now(), compare.map(|other| other.get().now())) {
+            (Either::Single(net), None) => {
+                audited(py, words, memory(py, &net, &given, score, None, asked)?, progress)?
             }
-            Either::Double(net) => {
-                let data = data(py, &net, (&dims, x), y)?;
-                let work = move |hooks: &_| measured(&net, &data, &records, &what, hooks);
-                run(py, progress, OnInterrupt::Wait, work)?
+            (Either::Single(net), Some(Either::Single(other))) => {
+                audited(py, words, memory(py, &net, &given, score, Some(&other), asked)?, progress)?
+            }
+            (Either::Double(net), None) => {
+                audited(py, words, memory(py, &net, &given, score, None, asked)?, progress)?
+            }
+            (Either::Double(net), Some(Either::Double(other))) => {
+                audited(py, words, memory(py, &net, &given, score, Some(&other), asked)?, progress)?
+            }
+            (Either::Single(_) | Either::Double(_), Some(_)) => {
+                let message =
+                    "compare: both networks need the same precision: load one again with the other's";
+                return Err(failed(Failure::Option(message.into())));
             }
         };
-        let missing = f64::NAN;
-        let by_column = columns(
-            py,
-            &found,
-            &[
-                ("loss", &|r| r.loss),
-                ("right", &|r| f64::from(u8::from(r.right))),
-                ("gradient_norm", &|r| r.gradient_norm),
-                ("released_norm", &|r| r.released_norm),
-                ("dfil", &|r| r.dfil.as_ref().map_or(missing, |m| m.value)),
-                ("dfil_standard_error", &|r| {
-                    r.dfil.as_ref().and_then(|m| m.standard_error).unwrap_or(missing)
-                }),
-                ("eta", &|r| r.eta.map_or(missing, |e| e.value)),
-                ("plis", &|r| r.plis.unwrap_or(missing)),
-            ],
-        )?;
-        let parts = || found.iter().flat_map(|r| r.plis_parts.iter());
-        let maps = bytes(py, parts().count(), parts().map(|x| x.to_ne_bytes()))?;
-        Ok((by_column, maps))
+        Ok(Outcome::new(Document::Net(Box::new(found)), vec![]))
     }
+}
+
+/// The smallest noise multiplier for which a whole run costs at most ε at δ.
+#[pyfunction]
+pub(crate) fn sigma_for(
+    py: Python<'_>,
+    epsilon: f64,
+    delta: f64,
+    clip: &str,
+    sampling: &str,
+    steps: u64,
+    records: usize,
+) -> PyResult<f64> {
+    let wrong =
+        |e: serde_json::Error| LeakscopeError::new_err(format!("these settings are no training run: {e}"));
+    let clip: Clip = serde_json::from_str(clip).map_err(wrong)?;
+    let sampling: Sampling = serde_json::from_str(sampling).map_err(wrong)?;
+    run(py, None, OnInterrupt::Leave, move |_| {
+        budget(epsilon, delta, clip, sampling, steps, records)
+            .map_err(|e| Failure::Option(format!("epsilon: {e}")))
+    })
 }

@@ -2,7 +2,8 @@
 
 use crate::failure::exception;
 use leakscope::Failure;
-use leakscope::calls::{self, Answer, Results};
+use leakscope::calls::{self, Answer, NetMeasured, Results};
+use leakscope_report::net as net_page;
 use leakscope_report::{Attack, Audit, Balance, Release};
 use leakscope_table::RecordsFormat;
 use pyo3::prelude::*;
@@ -17,6 +18,7 @@ pub(crate) enum Document {
     Attack(Box<Attack>),
     Release(Box<Release>),
     Answer(Answer),
+    Net(Box<NetMeasured>),
 }
 
 /// A document and the tables that go with it.
@@ -57,6 +59,7 @@ impl Outcome {
             Document::Attack(attack) => leakscope_report::document(attack),
             Document::Release(release) => leakscope_report::document(release),
             Document::Answer(answer) => answer.json.clone(),
+            Document::Net(found) => net_page::to_json(&found.audit),
         }
     }
 
@@ -68,6 +71,7 @@ impl Outcome {
             Document::Attack(attack) => Some(leakscope_report::attack_page(attack)),
             Document::Release(release) => Some(leakscope_report::release_page(release)),
             Document::Answer(answer) => answer.page.clone(),
+            Document::Net(found) => Some(net_page::page(&found.audit, &found.pictures)),
         }
     }
 
@@ -79,6 +83,17 @@ impl Outcome {
             Document::Attack(attack) => leakscope::attack::summary(attack),
             Document::Release(release) => leakscope::release::summary(release),
             Document::Answer(answer) => answer.text.clone(),
+            Document::Net(found) => net_page::summary(&found.audit),
+        }
+    }
+
+    /// PLIS of every value of every record (float64) of a network's audit; `None` where there is none.
+    fn maps<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        match &self.document {
+            Document::Net(found) if !found.maps.is_empty() => {
+                Ok(Some(bytes(py, found.maps.len(), found.maps.iter().map(|x| x.to_ne_bytes()))?))
+            }
+            _ => Ok(None),
         }
     }
 
@@ -89,7 +104,11 @@ impl Outcome {
 
     /// A table by name: the name of the id column, positions (int64), ids, texts and numbers (float64) by column.
     fn table<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyDict>>> {
-        let Some(table) = self.tables.iter().find(|t| t.name == name) else { return Ok(None) };
+        let tables = match &self.document {
+            Document::Net(found) => &found.tables,
+            _ => &self.tables,
+        };
+        let Some(table) = tables.iter().find(|t| t.name == name) else { return Ok(None) };
         let found = PyDict::new(py);
         let rows = table.parts.iter().map(|p| p.ids.len()).sum();
         let parts = || table.parts.iter();
@@ -116,6 +135,7 @@ impl Outcome {
             Document::Audit(audit) => calls::write_audit(audit, &self.tables, &out, format),
             Document::Balance(balance) => calls::write_balance(balance, &self.tables, &out, format),
             Document::Attack(attack) => calls::write_attack(attack, &out),
+            Document::Net(found) => calls::write_net_audit(found, &out, format),
             Document::Release(_) | Document::Answer(_) => {
                 Err(Failure::Message("there are no files of this: keep what to_json gives".into()))
             }

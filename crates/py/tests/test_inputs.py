@@ -1,5 +1,8 @@
 """Arrays and frames of every kind and layout, and what is wrong with some of them."""
 
+import copy
+import pickle
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -264,3 +267,90 @@ def test_the_page_and_the_notebook(linear, tmp_path):
     assert "<pre>" in noise._repr_html_()
     with pytest.raises(LeakscopeError):
         result.report(tmp_path)
+
+
+def test_values_beside_a_frame_must_be_in_the_order_of_its_rows(linear):
+    x, y = linear
+    df = pd.DataFrame(x, columns=list("abcde"))
+    series = pd.Series(y, name="t")
+    expected = leakscope.audit(df, series).coefficients
+    mixed = series.sample(frac=1, random_state=0)
+    for call, name in ((lambda: leakscope.audit(df, mixed), "y"), (lambda: leakscope.balance(df, mixed), "y"),
+                       (lambda: leakscope.audit(df, series, weights=mixed.abs()), "weights"),
+                       (lambda: leakscope.audit(df, series, group=(mixed > 0).astype(str)), "group"),
+                       (lambda: leakscope.audit(df, series, test=(df, mixed), sigma=0.1), "y"),
+                       (lambda: leakscope.audit(df.iloc[10:], series.iloc[:-10]), "y")):
+        with pytest.raises(leakscope.DataError, match=rf"{name}: its index is not that of the rows: row \d+ is \d+ there and \d+ "
+                                                      rf"here: align it with {name}\.loc\[X\.index\]"):
+            call()
+    assert leakscope.audit(df, mixed.loc[df.index]).coefficients == expected
+    # labels that have nothing in common say nothing about the order
+    assert leakscope.audit(df, series.set_axis([f"r{i}" for i in range(len(y))])).coefficients == expected
+    assert leakscope.audit(df, mixed.to_numpy()).coefficients != expected
+
+
+def test_a_label_of_an_index_is_shown_as_people_write_it(linear):
+    x, y = linear
+    df = pd.DataFrame(x, index=np.array([1, 1, *range(2, len(x))]))
+    with pytest.raises(leakscope.DataError, match="the index has 1 twice"):
+        leakscope.audit(df, y)
+
+
+def test_results_can_be_pickled(linear, tmp_path):
+    x, y = linear
+    df = pd.DataFrame(x, columns=list("abcde"), index=[f"p{i}" for i in range(len(x))])
+    results = [
+        leakscope.audit(df, pd.Series(y, index=df.index, name="t"), sigma=0.1, score=df.iloc[:5]),
+        leakscope.balance(x, y, l2=0.1, iterations=2),
+        leakscope.attack(np.column_stack([x, x[:, 0] > 0]), y, secret="x5", l2=0.01, sigmas=[0.1], trials=5, seed=1),
+        leakscope.account(sigma=1, rate=0.01, steps=10, delta=1e-5),
+        leakscope.bound(mechanism="gaussian", candidates=10, sigma=1, trials=0),
+        leakscope.calibrate(epsilon=2, delta=1e-5, rate=0.01, steps=100, adjacency="add-remove"),
+        leakscope.release(x, y, sigma=0.5, out=tmp_path / "release"),
+    ]
+    for result in results:
+        again = pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(result))))
+        assert type(again) is type(result) and again.to_json() == result.to_json() and again.data == result.data
+        assert again.summary() == result.summary() and again._repr_html_() == result._repr_html_()
+    audit = pickle.loads(pickle.dumps(results[0]))
+    assert audit.records.equals(results[0].records) and audit.scores.equals(results[0].scores)
+    assert copy.deepcopy(results[1]).weights.equals(results[1].weights)
+    assert pickle.loads(pickle.dumps(results[-1])).files == results[-1].files
+    audit.report(tmp_path / "report.html")
+    assert "<html" in (tmp_path / "report.html").read_text()
+    with pytest.raises(leakscope.LeakscopeError, match="pickled"):
+        audit.save(tmp_path / "audit")
+
+
+def test_a_curve_has_no_one_success():
+    curve = leakscope.bound(curve="epsilon")
+    with pytest.raises(AttributeError, match="figures"):
+        curve.success  # noqa: B018
+    assert curve["figures"]
+
+
+@pytest.mark.parametrize("call, words", [
+    (lambda a: a.get_epsilon(delta=-1), "delta: -1.0: expected a probability"),
+    (lambda a: a.get_epsilon(delta=float("nan")), "delta: nan: expected a finite number"),
+    (lambda a: a.get_epsilon(delta="1e-5"), "delta: '1e-5': expected"),
+    (lambda a: a.get_delta(epsilon=float("inf")), "epsilon: inf"),
+    (lambda a: a.step(noise_multiplier="1", sample_rate=0.1), "noise_multiplier: '1'"),
+    (lambda a: a.step(noise_multiplier=float("inf"), sample_rate=0.1), "noise_multiplier: inf"),
+    (lambda a: a.step(noise_multiplier=0, sample_rate=0.1), "noise_multiplier: 0: expected a positive"),
+    (lambda a: a.step(noise_multiplier=1, sample_rate=1.5), "sample_rate: 1.5"),
+    (lambda a: a.load_state_dict({}), "state: expected what state_dict gives"),
+    (lambda a: a.load_state_dict({"history": [(1.0, 2.0, 3)]}), "sample_rate: 2.0"),
+    (lambda a: leakscope.Accountant("add"), "adjacency: 'add': expected 'add-remove' or 'replace'"),
+])
+def test_an_accountant_checks_what_it_is_told_before_any_step(call, words):
+    accountant = leakscope.Accountant()
+    with pytest.raises(leakscope.OptionError, match=words):
+        call(accountant)
+    assert accountant.history == []
+
+
+def test_nothing_done_costs_nothing():
+    accountant = leakscope.Accountant()
+    assert accountant.get_epsilon(delta=1e-5) == 0 and accountant.get_delta(epsilon=1.0) == 0
+    # δ(ε) of two equal distributions is 1 − e^ε below 0
+    assert accountant.get_delta(epsilon=-2.0) == pytest.approx(1 - np.exp(-2.0))

@@ -1,5 +1,8 @@
 """Networks over arrays: the values of testdata/net, the command line's, and definitions in numpy."""
 
+import json
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -29,13 +32,18 @@ def test_the_cnn_of_the_papers_against_jax(golden):
     x = np.stack([wave(784, 10 + r, 1.0).reshape(28, 28, 1) for r in range(2)])
     found = net.audit(x, np.array([0, 3]), clip=case["clip"], clip_kind="gelu", sigma=case["sigma"], trace="exact", eta=True,
                       plis=True)
+    plain = net.audit(x, np.array([0, 3]), sigma=case["sigma"] * case["clip"], trace="skip", plis=True)
+    assert np.array_equal(found.plis_maps, plain.plis_maps) and np.allclose(found.records["plis"], plain.records["plis"])
     for i, record in enumerate(case["records"]):
-        for name in ("loss", "gradient_norm", "released_norm", "plis"):
+        for name in ("loss", "gradient_norm", "released_norm"):
             assert found.records[name][i] == pytest.approx(record[name], rel=1e-9), name
+        assert found.records["plis_released"][i] == pytest.approx(record["plis"], rel=1e-9)
         assert found.records["dfil"][i] == pytest.approx(record["trace"] / 784, rel=1e-9)
         assert found.records["eta"][i] == pytest.approx(record["eta"], rel=1e-4)
-        first = found.plis_maps[i].ravel()[: len(record["plis_first"])]
-        assert np.allclose(first, record["plis_first"], atol=1e-9 * record["plis"])
+        # Along one direction both are the same map: a clip makes it longer or shorter.
+        first, theirs = found.plis_maps[i].ravel()[: len(record["plis_first"])], np.array(record["plis_first"])
+        ratio = record["plis"] / found.records["plis"][i]
+        assert np.allclose(abs(first * ratio), abs(theirs), atol=1e-9 * record["plis"])
 
 
 def test_eta_of_a_logistic_model_is_the_norm_of_its_jacobian():
@@ -58,25 +66,102 @@ def test_eta_of_a_logistic_model_is_the_norm_of_its_jacobian():
         assert found.records["gradient_norm"][i] == pytest.approx(np.linalg.norm(g), rel=1e-9)
 
 
-def test_it_is_what_the_command_line_measures(tmp_path):
+SPEC = {"version": 1, "input": [8, 8, 1], "loss": "softmax-cross-entropy", "layers": [
+    {"kind": "conv", "outputs": 3, "kernel": [3, 3]}, {"kind": "tanh"}, {"kind": "flatten"}, {"kind": "dense", "outputs": 3}]}
+
+
+def digits(n=30):
     rng = np.random.default_rng(1)
-    x, y = rng.normal(size=(30, 8, 8, 1)), rng.integers(0, 3, 30)
-    spec = {"version": 1, "input": [8, 8, 1], "loss": "softmax-cross-entropy", "layers": [
-        {"kind": "conv", "outputs": 3, "kernel": [3, 3]}, {"kind": "tanh"}, {"kind": "flatten"},
-        {"kind": "dense", "outputs": 3}]}
-    net = leakscope.Network(spec, seed=5)
+    return rng.normal(size=(n, 8, 8, 1)), rng.integers(0, 3, n)
+
+
+@pytest.mark.parametrize("clip", [1.0, None])
+def test_it_is_what_the_command_line_measures(tmp_path, clip):
+    x, y = digits()
+    net, other = leakscope.Network(SPEC, seed=5), leakscope.Network(SPEC, seed=6)
     net.save(tmp_path / "model")
+    other.save(tmp_path / "other")
+    x, score = x[:20], x[20:]
+    y, score_y = y[:20], y[20:]
     (tmp_path / "data.safetensors").write_bytes(_safetensors({"x": x, "y": y}))
-    done = command_line("net", "audit", "--model", tmp_path / "model", "--data", tmp_path / "data.safetensors", "--clip", 1,
-                        "--sigma", 0.5, "--trace", "exact", "--records", "all", "--eta", "--seed", 1, "--format", "csv",
-                        "--out", tmp_path / "out", "-q")
+    (tmp_path / "points.safetensors").write_bytes(_safetensors({"x": score}))
+    done = command_line(
+        "net", "audit", "--model", tmp_path / "model", "--data", tmp_path / "data.safetensors", "--sigma", 0.5, "--trace",
+        "elements", "--records", "all", "--eta", "--plis", "--grid", 2, "--compare", tmp_path / "other", "--score",
+        tmp_path / "points.safetensors", "--seed", 1, "--format", "csv", "--out", tmp_path / "out", "--json",
+        *([] if clip is None else ["--clip", clip]))
     assert done.returncode == 0, done.stderr
-    theirs = pd.read_csv(tmp_path / "out" / "records.csv")
-    ours = net.audit(x, y, clip=1.0, sigma=0.5, trace="exact", eta=True, seed=1).records
-    for name in ("loss", "gradient_norm", "dfil", "eta"):
-        assert np.array_equal(ours[name].to_numpy(), theirs[name].to_numpy()), name
-    again = leakscope.Network.load(tmp_path / "model").audit(x, y, clip=1.0, sigma=0.5, trace="exact", eta=True, seed=1)
-    assert again.records.equals(ours)
+    ours = net.audit(x, y, clip=clip, sigma=0.5, trace="elements", eta=True, plis=True, grid=2, compare=other, score=score, seed=1)
+    theirs = json.loads(done.stdout)
+    for name, value in ours.data.items():
+        if name not in ("network", "data", "compared", "score"):
+            assert value == theirs[name], name
+    assert {k: v for k, v in ours["score"].items() if k != "files"} == {k: v for k, v in theirs["score"].items() if k != "files"}
+    assert ours["compared"]["plis"] == theirs["compared"]["plis"]
+    for table, frame in (("records", ours.records), ("scores", ours.scores)):
+        expected = pd.read_csv(tmp_path / "out" / f"{table}.csv").set_index("record")
+        assert list(frame.columns) == list(expected.columns)
+        for name in expected.columns.drop("label"):
+            assert np.array_equal(frame[name].to_numpy(), expected[name].to_numpy()), name
+    # the same page, but for the names of files and models
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert page.count("data:image") == ours._outcome.page().count("data:image") > 0
+    labelled = net.audit(x, y, clip=clip, sigma=0.5, trace="skip", score=(score, score_y), seed=1)
+    assert labelled["score"]["labelled"] and not ours["score"]["labelled"]
+    written = ours.save(tmp_path / "again", format="csv")
+    assert {p.name for p in written} == {"audit.json", "report.html", "records.csv", "scores.csv"}
+    assert (tmp_path / "again" / "records.csv").read_text() == (tmp_path / "out" / "records.csv").read_text()
+    again = leakscope.Network.load(tmp_path / "model").audit(x, y, clip=clip, sigma=0.5, trace="skip", seed=1)
+    assert again.records["loss"].equals(ours.records["loss"])
+
+
+def test_an_audit_has_page_document_and_summary(tmp_path):
+    x, y = digits(12)
+    regions = np.zeros((8, 8), dtype=int)
+    regions[:4] = 1
+    found = leakscope.Network(SPEC, seed=5).audit(x, y, trace="exact", plis=True, superpixels=regions, seed=3, out=tmp_path / "out")
+    assert found.report(tmp_path / "page.html").read_text() == (tmp_path / "out" / "report.html").read_text()
+    assert json.loads(found.to_json()) == found.data and found.data["schema"] == "leakscope.net-audit/1" and found.seed == 3
+    assert "<iframe" in found._repr_html_() and "records" in found.summary() and "NetAudit" in repr(found)
+    assert found.plis_maps.shape == (12, 8, 8, 1)
+    again = pickle.loads(pickle.dumps(found))
+    assert again.records.equals(found.records) and np.array_equal(again.plis_maps, found.plis_maps) and again.seed == 3
+    assert again.to_json() == found.to_json()
+
+
+def test_labels_of_every_kind_are_the_same_classes():
+    x, y = digits(12)
+    net = leakscope.Network(SPEC, seed=5, precision="f64")
+    expected = net.audit(x, y, trace="exact").records
+    for labels in (y.astype(float), y.astype(np.uint8), y.tolist(), np.eye(3)[y], y[:, None]):
+        found = net.audit(x, labels, trace="exact").records
+        assert found["dfil"].equals(expected["dfil"])
+    one = leakscope.Network("linear", input=(8, 8, 1), outputs=1, seed=1)
+    for labels in (y == 1, (y == 1).astype(float), (y == 1).astype(int)):
+        assert one.evaluate(x, labels) == one.evaluate(x, y == 1)
+
+
+def test_training_to_an_epsilon_with_frozen_layers_from_public_weights(tmp_path):
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=(200, 6))
+    y = (x[:, 0] > 0).astype(int)
+    public = leakscope.Network("mlp", input=(6,), outputs=2, seed=9)
+    net = leakscope.Network("mlp", input=(6,), outputs=2, seed=1)
+    first = next(i for i, layer in enumerate(net.spec["layers"]) if layer["kind"] == "dense")
+    run = net.train(x, y, steps=10, batch=40, epsilon=2.0, pretrain=public.parameters, freeze=[first], seed=7)
+    assert 1.9 < run.epsilon(1e-5) <= 2.0 and net.spec["layers"][first]["frozen"]
+    before, after = public.parameters, net.parameters
+    for name in before:
+        assert np.array_equal(before[name], after[name]) == name.startswith(f"layers.{first}."), name
+    public.save(tmp_path)
+    again = leakscope.Network("mlp", input=(6,), outputs=2, seed=1)
+    again.train(x, y, steps=10, batch=40, epsilon=2.0, pretrain=tmp_path / "model.safetensors", freeze=[first], seed=7)
+    assert all(np.array_equal(again.parameters[k], v) for k, v in after.items())
+    few = leakscope.Network("linear", input=(6,), outputs=2, seed=1)
+    start = few.parameters
+    few.train(x, y, steps=5, batch=40, sigma=1.0, freeze_smallest=0.5, seed=7)
+    same = sum((few.parameters[k] == v).sum() for k, v in start.items())
+    assert 2 * same == sum(v.size for v in start.values())
 
 
 def test_training_in_private_keeps_account():
@@ -117,20 +202,72 @@ def test_parameters_there_and_back():
     (lambda n, x, y: n.audit(x[:, :3], y), "shape"),
     (lambda n, x, y: n.audit(x, y[:-1]), "y: 19 labels for 20"),
     (lambda n, x, y: n.audit(x, y + 5), "label"),
-    (lambda n, x, y: n.audit(x, -y - 1), "class is"),
+    (lambda n, x, y: n.audit(x, -y - 1), "label of record 0 is -[12]: expected a class"),
+    (lambda n, x, y: n.audit(x, y + 0.5), "label of record 0 is .*expected a class"),
+    (lambda n, x, y: n.evaluate(x, np.ones((20, 3))), "labels have 3 values, the network 2 outputs"),
+    (lambda n, x, y: n.evaluate(x[:0], y[:0]), "no records"),
     (lambda n, x, y: n.audit(np.where(x > 1, np.nan, x), y), "records.*finite|not finite|NaN"),
     (lambda n, x, y: n.audit(x.astype(str), y), "expected numbers"),
     (lambda n, x, y: n.audit(x, y, trace="all"), "trace"),
-    (lambda n, x, y: n.audit(x, y, clip_kind="hard"), "go together"),
+    (lambda n, x, y: n.audit(x, y, clip_kind="hard"), "give the bound too"),
     (lambda n, x, y: n.audit(x, y, sigma=-1), "sigma"),
     (lambda n, x, y: n.audit(x, y, records=[99]), "99|record"),
     (lambda n, x, y: n.train(x, y, batch=21), "batch: 21"),
     (lambda n, x, y: n.train(x, y, steps=1, epochs=1), "one of the two"),
     (lambda n, x, y: n.train(x, y, batch=5, clip=1.0), "noise too"),
     (lambda n, x, y: n.train(x, y, batch=5, track="some"), "track"),
+    (lambda n, x, y: n.train(x, y, batch=5, track="every"), "only finite under noise"),
+    (lambda n, x, y: n.train(x, y, batch=5, epochs=-3), "epochs: -3: expected a positive number"),
+    (lambda n, x, y: n.train(x, y, batch=5, epochs="3"), "epochs: '3'"),
+    (lambda n, x, y: n.train(x, y, batch=5, steps=-1), "steps: -1: expected a whole number from 1"),
+    (lambda n, x, y: n.train(x, y, batch=5, steps=0), "steps: 0"),
+    (lambda n, x, y: n.train(x, y, batch=5, steps="5"), "steps: '5'"),
+    (lambda n, x, y: n.train(x, y, batch=5, steps=2.5), "steps: 2.5"),
+    (lambda n, x, y: n.train(x, y, batch=5, lr=float("nan")), "lr: nan: expected a finite number"),
+    (lambda n, x, y: n.train(x, y, batch=5, lr=0), "lr: 0: expected a positive"),
+    (lambda n, x, y: n.train(x, y, batch=float("nan")), "batch: nan"),
+    (lambda n, x, y: n.train(x, y, batch=2.5, sampling="shuffle"), "batch: 2.5: expected a whole"),
+    (lambda n, x, y: n.train(x, y, batch=5, seed=-1), "seed: -1: expected a whole number from 0"),
+    (lambda n, x, y: n.train(x, y, batch=5, momentum=1), "momentum: 1: expected at least 0, below 1"),
+    (lambda n, x, y: n.train(x, y, batch=5, weight_decay=-1), "weight_decay: -1"),
+    (lambda n, x, y: n.train(x, y, batch=5, label="zz"), "label: 'zz'"),
+    (lambda n, x, y: n.train(x, y, batch=5, sigma=-1.0), "sigma: -1.0"),
+    (lambda n, x, y: n.train(x, y, batch=5, sigma=1.0, delta=2), "delta: 2: expected between 0 and 1"),
+    (lambda n, x, y: n.train(x, y, batch=5, sigma=1.0, epsilon=1.0), "sigma, epsilon"),
+    (lambda n, x, y: n.train(x, y, batch=5, epsilon=-1.0), "epsilon: -1.0"),
+    (lambda n, x, y: n.train(x, y, batch=5, sigma=1.0, clip=0), "clip: 0"),
+    (lambda n, x, y: n.train(x, y, batch=5, sigma=1.0, clip_kind="none"), "no privacy"),
+    (lambda n, x, y: n.train(x, y, batch=5, freeze=[99]), "there is no layer 99"),
+    (lambda n, x, y: n.train(x, y, batch=5, freeze=[-1]), "freeze: -1"),
+    (lambda n, x, y: n.train(x, y, batch=5, freeze=1), "freeze: 1: expected a list"),
+    (lambda n, x, y: n.train(x, y, batch=5, freeze_smallest=1.0), "freeze_smallest: 1.0"),
+    (lambda n, x, y: n.train(x, y, batch=5, pretrain="nowhere.safetensors"), "pretrain: nowhere"),
+    (lambda n, x, y: n.audit(x, y, trace=-1), "--trace.*expected exact"),
+    (lambda n, x, y: n.audit(x, y, trace=1), "--trace.*probes from 2"),
+    (lambda n, x, y: n.audit(x, y, records=-5), "records: -5: expected a whole number from 1"),
+    (lambda n, x, y: n.audit(x, y, records=0), "records: 0"),
+    (lambda n, x, y: n.audit(x, y, records=[-1]), "records: -1: expected a whole number from 0 to 19"),
+    (lambda n, x, y: n.audit(x, y, records=[]), "records: none"),
+    (lambda n, x, y: n.audit(x, y, records="all"), "records: 'all'"),
+    (lambda n, x, y: n.audit(x, y, seed=-1), "seed: -1"),
+    (lambda n, x, y: n.audit(x, y, sigma=float("nan")), "--sigma: NaN"),
+    (lambda n, x, y: n.audit(x, y, label="zz"), "--label"),
+    (lambda n, x, y: n.audit(x, y, plis=True, grid=2), "--grid: records are no images"),
+    (lambda n, x, y: n.audit(x, y, grid=2), "--plis"),
+    (lambda n, x, y: n.audit(x, y, superpixels=np.zeros((2, 2))), "--superpixels"),
+    (lambda n, x, y: n.audit(x, y, compare="other"), "compare: str"),
+    (lambda n, x, y: n.audit(x, y, score=x[:, :2]), "score.*shape"),
+    (lambda n, x, y: n.audit(x, y, score=(x, y[:3])), "score: y: 3 labels for 20"),
+    (lambda n, x, y: n.audit(x, y, plis=True, compare=leakscope.Network("mlp", input=(4,), outputs=2, precision="f64")),
+     "same precision"),
+    (lambda n, x, y: leakscope.Network("mlp", input=(4,), outputs=2, seed=-1), "seed: -1"),
+    (lambda n, x, y: leakscope.Network("mlp", input=(-6,), outputs=2), "input: -6: expected a whole number from 1"),
+    (lambda n, x, y: leakscope.Network("mlp", input=4, outputs=2), "input: 4: expected a list"),
+    (lambda n, x, y: leakscope.Network("mlp", input=(4,), outputs=0), "outputs: 0"),
     (lambda n, x, y: n.train(x, y, batch=5, lr=1e30, steps=50), "diverge|finite|step"),
 ])
 def test_bad_input_says_what_to_do(work, words):
+    """Named by the option, and of a class that says what kind of thing is wrong."""
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(20, 4)), rng.integers(0, 2, 20)
     with pytest.raises(leakscope.LeakscopeError, match=f"(?s){words}"):

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import (
@@ -165,3 +166,68 @@ def test_what_else_is_refused():
         leakscope.audit(ridge, x, y, sample_weight=[1.0])
     with pytest.raises(leakscope.OptionError, match="estimators"):
         leakscope.balance(ridge, y)
+
+
+def grouped(n=200):
+    rng = np.random.default_rng(3)
+    df = pd.DataFrame(rng.normal(size=(n, 3)), columns=list("abc"), index=np.arange(n) + 1000)
+    df["g"] = rng.choice(["u", "v", "w"], n)
+    df["w"] = rng.uniform(0.5, 2, n)
+    df["pid"] = [f"p{i}" for i in range(n)]
+    return df, (df["a"] + rng.normal(size=n)).rename("y")
+
+
+def test_group_weights_and_id_are_columns_of_the_callers_frame():
+    import polars as pl
+    import pyarrow as pa
+
+    df, y = grouped()
+    pipe = make_pipeline(
+        ColumnTransformer([("s", StandardScaler(), list("abc")), ("o", OneHotEncoder(drop="first"), ["g"])]), Ridge(2.0))
+    pipe.fit(df, y, ridge__sample_weight=df["w"])
+    by_values = leakscope.audit(pipe, df, y, group=df["g"], weights=df["w"], sigma=1)
+    by_name = leakscope.audit(pipe, df, y, group="g", weights="w", id="pid", sigma=1)
+    assert by_name.groups.equals(by_values.groups) and set(by_name.groups.index) == {"u", "v", "w"}
+    assert by_name.distance["relative"] < 1e-9
+    assert (by_name.records["eta"].to_numpy() == by_values.records["eta"].to_numpy()).all()
+    assert by_name.records["pid"].tolist() == df["pid"].tolist()
+    numbers = Ridge(2.0).fit(df[list("abc")].to_numpy(), y)
+    for frame in (pl.from_pandas(df[["a", "b", "c", "g"]]), pa.table(df[["a", "b", "c", "g"]].to_dict("list"))):
+        with pytest.raises(leakscope.DataError, match="group: there is no column `q` in X; it has a, b, c, g"):
+            leakscope.audit(make_pipeline(_Chosen(), numbers), frame, y.to_numpy(), group="q")
+        found = leakscope.audit(make_pipeline(_Chosen(), numbers), frame, y.to_numpy(), group="g", sigma=1)
+        assert set(np.asarray(found.groups["name"]).tolist()) == {"u", "v", "w"}
+    with pytest.raises(leakscope.DataError, match="weights: 'w': X is an array"):
+        leakscope.audit(numbers, df[list("abc")].to_numpy(), y.to_numpy(), weights="w")
+
+
+class _Chosen(TransformerMixin, BaseEstimator):
+    """The columns a, b and c of any frame, as an array."""
+
+    def fit(self, x, y=None):
+        return self
+
+    def __sklearn_is_fitted__(self):
+        return True
+
+    def transform(self, x):
+        return np.column_stack([np.asarray(x[c]) for c in "abc"])
+
+
+def test_a_pipeline_may_end_in_a_pipeline():
+    x, y = data("linear")
+    inner = make_pipeline(StandardScaler(), make_pipeline(PolynomialFeatures(2, include_bias=False), StandardScaler(), Ridge(2.0)))
+    flat = make_pipeline(StandardScaler(), PolynomialFeatures(2, include_bias=False), StandardScaler(), Ridge(2.0))
+    one, other = (leakscope.audit(m.fit(x, y), x, y, sigma=1) for m in (inner, flat))
+    assert one.records.equals(other.records) and one.attributes.equals(other.attributes)
+    assert "x0 x1" in one.attributes.index
+
+
+def test_targets_in_another_order_than_the_rows_are_refused():
+    df, y = grouped()
+    model = Ridge(2.0).fit(df[list("abc")], y)
+    mixed = y.sample(frac=1, random_state=0)
+    with pytest.raises(leakscope.DataError, match=r"y: its index is not that of the rows.*y.loc\[X.index\]"):
+        leakscope.audit(model, df[list("abc")], mixed)
+    again = leakscope.audit(model, df[list("abc")], mixed.loc[df.index], sigma=1)
+    assert again.records.equals(leakscope.audit(model, df[list("abc")], y, sigma=1).records)

@@ -12,8 +12,8 @@ nn = torch.nn
 
 
 def per_sample_jacobian(module, loss, x, y):
-    """∂g/∂x of one record by torch.func, g the gradient of its loss by all parameters."""
-    parameters = {k: v.detach() for k, v in module.named_parameters()}
+    """∂g/∂x of one record by torch.func, g the gradient of its loss by all parameters that are trained."""
+    parameters = {k: v.detach() for k, v in module.named_parameters() if v.requires_grad}
 
     def gradient(record):
         def of(p):
@@ -25,34 +25,96 @@ def per_sample_jacobian(module, loss, x, y):
     return j.reshape(j.shape[0], -1).detach().numpy(), gradient(x).detach().numpy()
 
 
+def drawn(norm):
+    """A norm layer whose every number is another, so that a wrong order of features shows."""
+    for values in (norm.weight, norm.bias, getattr(norm, "running_mean", None)):
+        if values is not None:
+            values.data = torch.randn_like(values)
+    if hasattr(norm, "running_var"):
+        norm.running_var = torch.rand_like(norm.running_var) + 0.5
+    return norm
+
+
+def frozen(layer):
+    return layer.requires_grad_(False)
+
+
 def cases():
     torch.manual_seed(0)
-    norm = nn.BatchNorm2d(4)
-    norm.running_mean += 0.1
-    norm.running_var *= 1.3
+    tanh = nn.Tanh()
     return {
         "dense": (nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 3)), (6,)),
-        "layer norm, gelu": (nn.Sequential(nn.Linear(6, 5), nn.LayerNorm(5), nn.GELU(), nn.Linear(5, 3)), (6,)),
+        "layer norm, gelu": (nn.Sequential(nn.Linear(6, 5), drawn(nn.LayerNorm(5)), nn.GELU(), nn.Linear(5, 3)), (6,)),
         "convolutions": (nn.Sequential(
-            nn.Conv2d(2, 4, 3, padding=1), norm, nn.Sigmoid(), nn.AvgPool2d(2), nn.Sequential(nn.Conv2d(4, 3, 2), nn.Tanh()),
-            nn.Dropout(), nn.Flatten(), nn.Linear(12, 3)), (2, 6, 6)),
+            nn.Conv2d(2, 4, 3, padding=1), drawn(nn.BatchNorm2d(4)), nn.Sigmoid(), nn.AvgPool2d(2),
+            nn.Sequential(nn.Conv2d(4, 3, 2), nn.Tanh()), nn.Dropout(), nn.Flatten(), nn.Linear(12, 3)), (2, 6, 6)),
         "max pool": (nn.Sequential(nn.Conv2d(1, 2, 3, bias=False), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Identity(),
                                    nn.Linear(8, 3)), (1, 6, 6)),
+        "padded pools": (nn.Sequential(nn.Conv2d(2, 3, 3), nn.MaxPool2d(2, 2, 1), nn.AvgPool2d(2, 1, 1), nn.Flatten(),
+                                       nn.Linear(48, 3)), (2, 6, 6)),
+        "flattened, layer norm": (nn.Sequential(nn.Conv2d(2, 3, (3, 2)), nn.Flatten(), drawn(nn.LayerNorm(60)), nn.Tanh(),
+                                                nn.Linear(60, 3)), (2, 6, 6)),
+        "flattened, batch norm": (nn.Sequential(nn.Conv2d(2, 3, (3, 2)), nn.Flatten(), drawn(nn.BatchNorm1d(60)),
+                                                nn.Linear(60, 3), drawn(nn.BatchNorm1d(3))), (2, 6, 6)),
+        "an activation used twice": (nn.Sequential(nn.Linear(6, 5), tanh, nn.Linear(5, 4), tanh, nn.Linear(4, 3)), (6,)),
+        "a frozen layer": (nn.Sequential(frozen(nn.Linear(6, 5)), nn.Tanh(), nn.Linear(5, 3)), (6,)),
+        "one pixel, many channels": (nn.Sequential(nn.Conv2d(2, 3, 6), nn.Flatten()), (2, 6, 6)),
     }
 
 
-@pytest.mark.parametrize("name", ["dense", "layer norm, gelu", "convolutions", "max pool"])
-def test_eta_and_trace_are_those_of_torchs_jacobian(name):
+def matches_torch(module, loss, x, y, clip=None, kind="hard", sigma=0.5):
+    """Compares an audit with the per-record derivatives of torch; ``loss`` is of one record."""
+    found = leakscope.torch.audit(module, loss, x, y, sigma=sigma, trace="exact", eta=True, plis=True, clip=clip,
+                                  clip_kind=None if clip is None else kind)
+    rows = found.records
+    for i in range(len(x)):
+        j, g = per_sample_jacobian(module, loss, x[i], y[i])
+        n = np.linalg.norm(g)
+        noise, plain = sigma, j
+        if clip is not None:
+            # clip(g) = s(n) g, whose Jacobian is s I + (s'/n) g gᵀ.
+            noise = sigma * clip
+            smooth = torch.tensor(n / clip, dtype=torch.float64, requires_grad=True)
+            s = 1 / (nn.functional.gelu(smooth - 1) + 1) if kind == "gelu" else (1 / smooth).clamp(max=1)
+            (slope,) = torch.autograd.grad(s, smooth)
+            s, slope = s.item(), slope.item() / clip
+            plain, j = j, s * j + slope / n * np.outer(g, g @ j)
+            assert rows["released_norm"][i] == pytest.approx(s * n, rel=1e-9)
+            released = 2 * s * g @ j / noise**2
+            assert rows["plis_released"][i] == pytest.approx(np.linalg.norm(released), abs=1e-9)
+        with torch.no_grad():
+            assert rows["loss"][i] == pytest.approx(loss(module(x[i : i + 1]), y[i : i + 1]).item(), rel=1e-9)
+        assert rows["gradient_norm"][i] == pytest.approx(n, rel=1e-9)
+        assert rows["dfil"][i] == pytest.approx((j**2).sum() / noise**2 / j.shape[1], rel=1e-8)
+        assert rows["eta"][i] == pytest.approx(np.linalg.norm(j, 2) / noise, rel=1e-3)
+        expected = 2 * g @ plain / noise**2
+        if x.ndim == 4:
+            expected = expected.reshape(x.shape[1:]).transpose(1, 2, 0).ravel()
+        assert np.allclose(found.plis_maps[i].ravel(), expected, atol=1e-9 * (1 + np.abs(expected).max()))
+
+
+@pytest.mark.parametrize("name", list(cases()))
+def test_eta_trace_and_plis_are_those_of_torchs_jacobian(name):
     module, shape = cases()[name]
     module = module.double().eval()
     x, y = torch.randn(4, *shape, dtype=torch.float64), torch.tensor([0, 1, 2, 1])
-    loss = nn.CrossEntropyLoss()
-    found = leakscope.torch.audit(module, loss, x, y, sigma=0.5, trace="exact", eta=True).records
-    for i in range(4):
-        j, g = per_sample_jacobian(module, loss, x[i], y[i])
-        assert found["gradient_norm"][i] == pytest.approx(np.linalg.norm(g), rel=1e-9)
-        assert found["dfil"][i] == pytest.approx((j**2).sum() / 0.25 / j.shape[1], rel=1e-8)
-        assert found["eta"][i] == pytest.approx(np.linalg.norm(j, 2) / 0.5, rel=1e-3)
+    matches_torch(module, nn.CrossEntropyLoss(), x, y)
+
+
+@pytest.mark.parametrize("clip, kind", [(None, None), (0.7, "hard"), (0.7, "gelu"), (50.0, "hard")])
+@pytest.mark.parametrize("loss, outputs", [
+    (nn.MSELoss(), 1), (nn.MSELoss(), 3), (nn.MSELoss(reduction="sum"), 3),
+    (nn.BCEWithLogitsLoss(), 1), (nn.BCEWithLogitsLoss(), 2), (nn.BCEWithLogitsLoss(reduction="sum"), 2),
+    (nn.CrossEntropyLoss(), 3), (nn.CrossEntropyLoss(reduction="sum"), 3), (nn.CrossEntropyLoss(ignore_index=7), 3),
+])
+def test_the_loss_is_torchs_of_one_record(loss, outputs, clip, kind):
+    torch.manual_seed(1)
+    module = nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, outputs)).double()
+    x = torch.randn(4, 4, dtype=torch.float64)
+    y = {nn.MSELoss: lambda: torch.randn(4, outputs, dtype=torch.float64),
+         nn.BCEWithLogitsLoss: lambda: torch.randint(0, 2, (4, outputs)).double(),
+         nn.CrossEntropyLoss: lambda: torch.randint(0, outputs, (4,))}[type(loss)]()
+    matches_torch(module, loss, x, y, clip, kind)
 
 
 def test_predictions_and_losses_agree():
@@ -63,13 +125,80 @@ def test_predictions_and_losses_agree():
     assert net.evaluate(x.permute(0, 2, 3, 1).numpy(), y.numpy())["loss"] == pytest.approx(expected, rel=1e-10)
 
 
+def test_a_loss_by_name_or_class():
+    module = nn.Sequential(nn.Linear(4, 3)).double()
+    x, y = torch.randn(4, 4, dtype=torch.float64), torch.randn(4, 3, dtype=torch.float64)
+    by_class = leakscope.torch.audit(module, nn.MSELoss, x, y, trace="exact").records["gradient_norm"]
+    by_name = leakscope.torch.audit(module, "squared-error", x, y, trace="exact").records["gradient_norm"]
+    none = leakscope.torch.audit(nn.Sequential(nn.Linear(4, 1)), nn.MSELoss(reduction="none"), x, y[:, 0], trace="skip")
+    assert np.allclose(by_class, by_name * 2 / 3) and len(none.records) == 4
+    with pytest.raises(leakscope.OptionError, match="0.6667 times squared-error"):
+        leakscope.torch.convert(module, nn.MSELoss(), x)
+    assert leakscope.torch.convert(module, "squared-error", x).spec["loss"] == "squared-error"
+
+
+class Doubled(nn.Linear):
+    def forward(self, x):
+        return 2 * super().forward(x)
+
+
+class Backwards(nn.Sequential):
+    def forward(self, x):
+        for layer in reversed(self):
+            x = layer(x)
+        return x
+
+
+def hooked():
+    layer = nn.Linear(6, 2)
+    layer.register_forward_hook(lambda *_: None)
+    return nn.Sequential(layer)
+
+
+def shared():
+    layer = nn.Linear(6, 6)
+    return nn.Sequential(layer, nn.Tanh(), layer, nn.Linear(6, 2))
+
+
+def tied():
+    first, second = nn.Linear(6, 6), nn.Linear(6, 6)
+    second.weight = first.weight
+    return nn.Sequential(first, nn.Tanh(), second, nn.Linear(6, 2))
+
+
 @pytest.mark.parametrize("module, loss, words", [
     (nn.Linear(2, 2), nn.CrossEntropyLoss(), "Sequential"),
     (nn.Sequential(nn.LSTM(2, 2)), nn.CrossEntropyLoss(), "LSTM"),
     (nn.Sequential(nn.Linear(6, 2), nn.Dropout()), nn.CrossEntropyLoss(), "eval"),
     (nn.Sequential(nn.Linear(6, 2)), nn.L1Loss(), "loss"),
     (nn.Sequential(nn.Linear(6, 2)), nn.CrossEntropyLoss(label_smoothing=0.1), "smoothing"),
+    (nn.Sequential(nn.Linear(6, 2)), nn.CrossEntropyLoss(weight=torch.ones(2)), "weights"),
+    (nn.Sequential(nn.Linear(6, 2)), nn.BCEWithLogitsLoss(pos_weight=torch.ones(2)), "weights"),
+    (nn.Sequential(nn.Linear(6, 2)), nn.MSELoss(reduction="none"), "reduction"),
+    (nn.Sequential(nn.Linear(6, 2)), nn.MSELoss(), r"y: shape \(3,\)"),
+    (nn.Sequential(nn.Linear(6, 2)), nn.BCEWithLogitsLoss(), r"y: shape \(3,\)"),
+    (nn.Sequential(nn.Linear(6, 2)), nn.CrossEntropyLoss(ignore_index=1), "record 1 has the label 1"),
+    (nn.Sequential(nn.Conv2d(2, 3, 3)), nn.CrossEntropyLoss(), r"0 \(Conv2d\).*image"),
+    (nn.Sequential(nn.Linear(6, 2), nn.MaxPool2d(2)), nn.CrossEntropyLoss(), r"1 \(MaxPool2d\).*image"),
+    (nn.Sequential(nn.BatchNorm2d(6)).eval(), nn.CrossEntropyLoss(), r"0 \(BatchNorm2d\).*image"),
+    (nn.Sequential(), nn.CrossEntropyLoss(), "no Linear"),
+    (nn.Sequential(Doubled(6, 2)), nn.CrossEntropyLoss(), "Doubled"),
+    (Backwards(nn.Linear(6, 2)), nn.CrossEntropyLoss(), "forward is its own"),
+    (hooked(), nn.CrossEntropyLoss(), "hooks"),
+    (shared(), nn.CrossEntropyLoss(), r"2.weight is 0.weight again"),
+    (tied(), nn.CrossEntropyLoss(), r"2.weight is 0.weight again"),
 ])
 def test_what_has_no_counterpart_is_refused(module, loss, words):
-    with pytest.raises(leakscope.OptionError, match=words):
+    with pytest.raises(leakscope.LeakscopeError, match=words) as raised:
         leakscope.torch.audit(module, loss, torch.randn(3, 6), torch.tensor([0, 1, 0]))
+    assert isinstance(raised.value, (leakscope.OptionError, leakscope.DataError))
+
+
+@pytest.mark.parametrize("module, words", [
+    (nn.Sequential(nn.Conv2d(2, 3, 3), nn.Linear(4, 3)), r"1 \(Linear\).*\(3, 4, 4\).*Flatten"),
+    (nn.Sequential(nn.Conv2d(2, 3, 3)), "output is an image"),
+    (nn.Sequential(nn.Conv2d(2, 3, 3), nn.Flatten()), "output is an image"),
+])
+def test_images_need_a_flatten_and_an_end(module, words):
+    with pytest.raises(leakscope.OptionError, match=words):
+        leakscope.torch.audit(module, nn.CrossEntropyLoss(), torch.randn(3, 2, 6, 6), torch.tensor([0, 1, 0]))

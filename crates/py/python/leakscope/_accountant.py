@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
 from . import _native
+from ._checks import one_of, positive, real, whole
 from ._native import OptionError
 
 
@@ -22,17 +25,12 @@ class Accountant:
     """
 
     def __init__(self, adjacency: str = "add-remove") -> None:
-        if adjacency not in ("add-remove", "replace"):
-            raise OptionError(f"adjacency: {adjacency!r}: expected 'add-remove' or 'replace'")
-        self.adjacency = adjacency
+        self.adjacency = one_of("adjacency", adjacency, ("add-remove", "replace"))
         self.history: list[tuple[float, float, int]] = []
 
     def step(self, *, noise_multiplier: float, sample_rate: float) -> None:
         """Adds one step of DP-SGD."""
-        if not noise_multiplier > 0:
-            raise OptionError(f"noise_multiplier: {noise_multiplier}: expected a positive number")
-        if not 0 < sample_rate <= 1:
-            raise OptionError(f"sample_rate: {sample_rate}: expected above 0, at most 1")
+        noise_multiplier, sample_rate = positive("noise_multiplier", noise_multiplier), _rate(sample_rate)
         if self.history and self.history[-1][:2] == (noise_multiplier, sample_rate):
             self.history[-1] = (noise_multiplier, sample_rate, self.history[-1][2] + 1)
         else:
@@ -44,14 +42,18 @@ class Accountant:
 
     def get_epsilon_interval(self, delta: float) -> tuple[float, float]:
         """Between which two numbers ε is."""
+        delta = real("delta", delta)
+        if not 1e-300 <= delta < 1:
+            raise OptionError(f"delta: {delta!r}: expected a probability from 1e-300 up, below 1")
         if not self.history:
             return 0.0, 0.0
         return _native.account_epsilon(self.history, delta, self.adjacency == "replace")
 
     def get_delta(self, epsilon: float) -> float:
         """δ of all steps so far at this ε: never below the truth."""
+        epsilon = real("epsilon", epsilon)
         if not self.history:
-            return 0.0
+            return max(0.0, -math.expm1(epsilon))
         return _native.account_delta(self.history, epsilon, self.adjacency == "replace")[1]
 
     def get_advantage(self) -> float:
@@ -74,7 +76,16 @@ class Accountant:
 
     def load_state_dict(self, state: dict[str, object]) -> None:
         """Goes on where another accountant stopped."""
-        history = state["history"]
-        assert isinstance(history, list)
-        self.history = [(float(s), float(q), int(n)) for s, q, n in history]
-        self.adjacency = str(state.get("adjacency", "add-remove"))
+        history = state.get("history")
+        if not isinstance(history, (list, tuple)) or any(len(step) != 3 for step in history):
+            raise OptionError("state: expected what state_dict gives: a history of (noise multiplier, sample rate, steps)")
+        adjacency = one_of("adjacency", state.get("adjacency", "add-remove"), ("add-remove", "replace"))
+        self.history = [(positive("noise_multiplier", s), _rate(q), whole("steps", n, 1)) for s, q, n in history]
+        self.adjacency = adjacency
+
+
+def _rate(value: float) -> float:
+    found = real("sample_rate", value)
+    if not 0 < found <= 1:
+        raise OptionError(f"sample_rate: {value!r}: expected above 0, at most 1")
+    return found

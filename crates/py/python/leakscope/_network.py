@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 from collections.abc import Mapping, Sequence
 from pathlib import Path as _Path
 from typing import Any
@@ -13,9 +12,12 @@ import numpy as np
 
 from . import _native, _progress
 from ._accountant import Accountant
+from ._checks import between, one_of, positive, real, seeded, whole, within
 from ._commands import Path, Progress
 from ._native import DataError, LeakscopeError, OptionError
+from ._results import _Kept, _WithPage
 from ._tables import frame, frame_kind, numbers
+from ._words import words
 
 _NAMES = {"F32": "<f4", "F64": "<f8"}
 
@@ -76,8 +78,7 @@ class Network:
         seed: int | None = None,
         precision: str = "f32",
     ) -> None:
-        if precision not in ("f32", "f64"):
-            raise OptionError(f"precision: {precision!r}: expected 'f32' or 'f64'")
+        one_of("precision", precision, ("f32", "f64"))
         if isinstance(network, Mapping):
             spec = json.dumps(network)
         elif isinstance(network, os.PathLike) or str(network).endswith(".json"):
@@ -88,8 +89,11 @@ class Network:
         else:
             if input is None or outputs is None:
                 raise OptionError("input, outputs: a preset needs the shape of a record and the number of outputs")
-            spec = _native.Network.preset(network, list(_dims(tuple(input))), outputs)
-        self._native = _native.Network(spec, secrets.randbits(53) if seed is None else seed, precision == "f64")
+            extents = tuple(whole("input", extent, 1) for extent in _listed("input", input))
+            spec = _native.Network.preset(network, list(_dims(extents)), whole("outputs", outputs, 1))
+        self._native = _native.Network(spec, seeded(seed), precision == "f64")
+        # The loss that :meth:`audit` measures is this many times the description's; leakscope.torch sets it.
+        self._factor = 1.0
 
     @classmethod
     def load(cls, folder: Path, precision: str = "f32") -> Network:
@@ -132,29 +136,26 @@ class Network:
         count = sum(a.size for a in self.parameters.values())
         return f"<leakscope.Network of {len(self.spec['layers'])} layers, {count:,} numbers>"
 
-    def _data(self, x: Any, y: Any) -> tuple[list[int], np.ndarray[Any, Any], Any]:
-        array = np.asarray(x)
+    def _data(self, x: Any, y: Any, name: str = "") -> tuple[list[int], np.ndarray[Any, Any], tuple[int, Any] | None]:
+        """Records with their labels as the native side takes them; labels may be absent with a name."""
+        array, before = np.asarray(x), f"{name}: " if name else ""
         if array.dtype.kind not in "biuf" or array.ndim < 2:
-            raise DataError(f"x: shape {array.shape} of {array.dtype}: expected numbers, one record a row")
+            raise DataError(f"{before}x: shape {array.shape} of {array.dtype}: expected numbers, one record a row")
         array = np.ascontiguousarray(array, dtype=np.float64 if self._native.double() else np.float32)
-        dims = _dims(array.shape[1:])
+        dims = list(_dims(array.shape[1:]))
+        if y is None and name:
+            return dims, array, None
         labels = np.asarray(y)
+        if labels.dtype.kind not in "biuf" or labels.ndim not in (1, 2):
+            raise DataError(f"{before}y: shape {labels.shape} of {labels.dtype}: expected class numbers, or a vector a record")
         if len(labels) != len(array):
-            raise DataError(f"y: {len(labels)} labels for {len(array)} records: they must be as many")
-        squared = self.spec["loss"] == "squared-error"
-        if labels.ndim == 1 and labels.dtype.kind in "biu" and not squared:
-            if labels.size and labels.min() < 0:
-                raise DataError(f"y: a class is {labels.min()}: expected whole numbers from 0")
-            return list(dims), array, [int(c) for c in labels]
-        if labels.dtype.kind not in "biuf" or labels.ndim > 2:
-            raise DataError(f"y: shape {labels.shape} of {labels.dtype}: expected class numbers, or a vector a record")
-        if labels.ndim == 1:
-            labels = labels[:, None]
-        return list(dims), array, np.ascontiguousarray(labels, dtype=array.dtype)
+            raise DataError(f"{before}y: {len(labels)} labels for {len(array)} records: they must be as many")
+        each = labels.shape[1] if labels.ndim == 2 else 1
+        return dims, array, (each, np.ascontiguousarray(labels, dtype=array.dtype))
 
     def evaluate(self, x: Any, y: Any) -> dict[str, float | None]:
         """Mean loss, and accuracy where there are classes."""
-        loss, accuracy = self._native.evaluate(*self._data(x, y))
+        loss, accuracy = self._native.evaluate(self._data(x, y))
         return {"loss": loss, "accuracy": accuracy}
 
     def train(
@@ -171,51 +172,80 @@ class Network:
         clip: float | None = None,
         clip_kind: str | None = None,
         sigma: float | None = None,
+        epsilon: float | None = None,
         delta: float = 1e-5,
         sampling: str = "poisson",
         weight_decay: float = 0.0,
+        freeze: Sequence[int] = (),
+        freeze_smallest: float | None = None,
+        pretrain: Mapping[str, np.ndarray[Any, Any]] | Path | None = None,
         track: str | None = None,
         probes: int = 4,
         label: str = "public",
         seed: int | None = None,
         progress: Progress = None,
     ) -> Training:
-        """Trains this network: DP-SGD with ``sigma``, in the open without. Options are those of ``leakscope net train``."""
+        """Trains this network: DP-SGD with ``sigma`` or ``epsilon``, in the open without.
+
+        Options have the names, the defaults and the meanings of ``leakscope net train --help``. ``epsilon`` finds the noise
+        for which the whole run costs that much at ``delta``. ``freeze`` names layers by their position and
+        ``freeze_smallest`` a share of the parameters: they stay as they are from now on, here and in later audits.
+        ``pretrain`` is a safetensors file, or a mapping as :attr:`parameters` gives it: public weights to start from.
+        Checkpoints, test records and the page of a run are the command line's alone.
+        """
         data = self._data(x, y)
         n = len(data[1])
         if steps is not None and epochs is not None:
             raise OptionError("steps, epochs: give one of the two")
-        if not 0 < batch <= n:
+        if not 0 < positive("batch", batch) <= n:
             raise OptionError(f"batch: {batch}: expected above 0, at most the {n} records")
-        count = steps if steps is not None else max(1, round((1.0 if epochs is None else epochs) * n / batch))
-        if sampling not in ("poisson", "shuffle"):
-            raise OptionError(f"sampling: {sampling!r}: expected 'poisson' or 'shuffle'")
-        if track not in (None, "drawn", "every"):
-            raise OptionError(f"track: {track!r}: expected 'drawn' or 'every'")
-        if sigma is None and clip is not None:
-            raise OptionError("clip: give the noise too, for example sigma=1")
-        rate = batch / n
+        one_of("sampling", sampling, ("poisson", "shuffle"))
+        if sampling == "shuffle":
+            batch = whole("batch", int(batch) if float(batch).is_integer() else batch, 1)
+        count = whole("steps", steps, 1, 2**63 - 1) if steps is not None else \
+            max(1, round((1.0 if epochs is None else positive("epochs", epochs)) * n / batch))
+        if track is not None:
+            one_of("track", track, ("drawn", "every"))
+        if sigma is not None and epsilon is not None:
+            raise OptionError("sigma, epsilon: give one of the two")
+        private = sigma is not None or epsilon is not None
+        if not private and clip is not None:
+            raise OptionError("clip: give the noise too, for example sigma=1 or epsilon=1")
+        if not private and track is not None:
+            raise OptionError("track: what records give away is only finite under noise: give sigma or epsilon")
+        if private and clip_kind == "none":
+            raise OptionError("clip_kind: 'none': without a clip there is no privacy: give clip, or no noise")
+        rate = float(batch) / n
+        drawn: dict[str, Any] = {"kind": "poisson", "rate": rate} if sampling == "poisson" else \
+            {"kind": "shuffle", "batch": int(batch)}
         config: dict[str, Any] = {
             "optimizer": {"kind": "adam", "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8} if adam
-            else {"kind": "sgd", "momentum": momentum},
-            "learning_rate": lr,
-            "weight_decay": weight_decay,
-            "sampling": {"kind": "poisson", "rate": rate} if sampling == "poisson"
-            else {"kind": "shuffle", "batch": int(batch)},
-            "tracking": {"kind": "off"} if track is None else {"kind": track, "probes": probes},
-            "label": label,
-            "delta": delta,
-            "seed": secrets.randbits(53) if seed is None else seed,
+            else {"kind": "sgd", "momentum": within("momentum", momentum, 0, 1)},
+            "learning_rate": positive("lr", lr),
+            "weight_decay": _at_least_0("weight_decay", weight_decay),
+            "sampling": drawn,
+            "tracking": {"kind": "off"} if track is None else {"kind": track, "probes": whole("probes", probes, 1)},
+            "label": one_of("label", label, ("public", "secret")),
+            "delta": between("delta", delta, 0, 1),
+            "seed": seeded(seed),
         }
-        if sigma is not None:
-            config["privacy"] = {"clip": _clip(1.0 if clip is None else clip, clip_kind), "sigma": sigma}
+        frozen = [whole("freeze", layer) for layer in _listed("freeze", freeze)]
+        smallest = None if freeze_smallest is None else within("freeze_smallest", freeze_smallest, 0, 1)
+        if private:
+            how = _clip(1.0 if clip is None else clip, clip_kind)
+            if epsilon is not None:
+                sigma = _native.sigma_for(positive("epsilon", epsilon), config["delta"], json.dumps(how), json.dumps(drawn),
+                                          count, n)
+            config["privacy"] = {"clip": how, "sigma": positive("sigma", sigma)}
+        if pretrain is not None:
+            self._native.load(_weights(pretrain))
         callback, bar = _progress.start(progress)
         try:
-            reports, records = self._native.train(*data, json.dumps(config), int(count), callback)
+            reports, records = self._native.train(data, json.dumps(config), count, frozen, smallest, callback)
         finally:
             bar.close()
-        private = None if sigma is None else (sigma, rate if sampling == "poisson" else None, int(count))
-        return Training(config["seed"], private, reports, records)
+        released = (config["privacy"]["sigma"], rate if sampling == "poisson" else None, count) if private else None
+        return Training(config["seed"], released, reports, records)
 
     def audit(
         self,
@@ -224,47 +254,57 @@ class Network:
         *,
         clip: float | None = None,
         clip_kind: str | None = None,
-        sigma: float = 1.0,
+        sigma: float | None = None,
         trace: int | str = 10,
         eta: bool = False,
         plis: bool = False,
-        label: str = "public",
+        grid: int | None = None,
+        superpixels: Any = None,
+        label: str | None = None,
+        compare: Network | None = None,
+        score: Any = None,
         records: int | Sequence[int] | None = None,
+        pictures: bool = True,
         seed: int | None = None,
+        out: Path | None = None,
         progress: Progress = None,
     ) -> NetAudit:
-        """Measures what one gradient step gives away about records: dFIL, η, PLIS.
+        """Measures what one gradient step gives away about records: dFIL, η, JacSens, PLIS.
 
-        ``trace`` is ``"exact"``, ``"skip"`` or a number of random probes; ``records`` how many of the first, or which.
-        Options are those of ``leakscope net audit``.
+        ``trace`` is ``"exact"``, ``"elements"`` (exact, with what each value of a record adds to it), ``"skip"`` or a number
+        of random probes; ``records`` how many of the first, or which; ``score`` points that were not trained on, an
+        array or a pair with their labels; ``compare`` another :class:`Network`; ``superpixels`` an array of height × width
+        region numbers. The other options have the names, the defaults and the meanings of ``leakscope net audit
+        --help``; without ``sigma`` numbers are per unit of noise.
         """
         data = self._data(x, y)
-        n = len(data[1])
-        chosen = list(range(n if records is None else min(records, n))) if records is None or isinstance(records, int) \
-            else [int(r) for r in records]
-        if isinstance(trace, str) and trace not in ("exact", "skip"):
-            raise OptionError(f"trace: {trace!r}: expected 'exact', 'skip' or a number of probes from 2")
-        probes = {"exact": None, "skip": 0}[trace] if isinstance(trace, str) else int(trace)
-        if label not in ("public", "secret"):
-            raise OptionError(f"label: {label!r}: expected 'public' or 'secret'")
-        seed = secrets.randbits(53) if seed is None else seed
-        how = _clip(clip, clip_kind)
+        chosen = _chosen(records, len(data[1]))
+        if compare is not None and not isinstance(compare, Network):
+            raise OptionError(f"compare: {type(compare).__name__}: expected a leakscope.Network")
+        points = None
+        if score is not None:
+            pair = score if isinstance(score, tuple) and len(score) == 2 else (score, None)
+            points = self._data(*pair, name="score")
+        regions = None
+        if superpixels is not None:
+            array = np.asarray(superpixels)
+            if array.dtype.kind not in "biuf":
+                raise OptionError(f"superpixels: an array of {array.dtype}: expected region numbers")
+            regions = (list(array.shape), [float(v) for v in array.ravel()])
+        line = words("net audit", {
+            "model": "network", "data": "x, y", "clip": clip, "clip_kind": clip_kind, "sigma": sigma, "trace": trace, "eta": eta,
+            "plis": plis, "grid": grid, "label": label, "no_pictures": not pictures, "seed": seeded(seed),
+        })
         callback, bar = _progress.start(progress)
         try:
-            found, maps = self._native.audit(
-                *data, chosen, json.dumps(how), float(sigma), probes, eta, plis, label == "secret", seed, callback)
+            outcome = self._native.audit(line, data, chosen, points, None if compare is None else compare._native, regions,
+                                         self._factor, callback)
         finally:
             bar.close()
-        wanted = {"loss", "right", "gradient_norm", "released_norm"} | ({"eta"} if eta else set()) | (
-            {"plis"} if plis else set()) | (set() if trace == "skip" else {"dfil"} if trace == "exact" else
-                                            {"dfil", "dfil_standard_error"})
-        columns: dict[str, Any] = {name: numbers(raw) for name, raw in found.items() if name in wanted}
-        columns["right"] = columns["right"].astype(bool)
-        plis_maps = None
-        if plis:
-            # With a secret label its values come after those of the record.
-            plis_maps = numbers(maps).reshape(len(chosen), -1)[:, : data[1][0].size].reshape(-1, *data[1].shape[1:])
-        return NetAudit(chosen, columns, plis_maps, seed)
+        result = NetAudit(outcome, data[1].shape[1:])
+        if out is not None:
+            result.save(out)
+        return result
 
 
 def _dims(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -275,14 +315,42 @@ def _dims(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(int(s) for s in shape)
 
 
-def _clip(bound: float | None, kind: str | None) -> dict[str, Any]:
-    if kind not in (None, "hard", "gelu", "none"):
-        raise OptionError(f"clip_kind: {kind!r}: expected 'hard', 'gelu' or 'none'")
-    if bound is None or kind == "none":
-        if bound is not None or kind in ("hard", "gelu"):
-            raise OptionError("clip, clip_kind: a bound and a kind go together; 'none' takes no bound")
-        return {"kind": "none"}
-    return {"kind": kind or "hard", "bound": float(bound)}
+def _listed(name: str, values: Any) -> list[Any]:
+    if not isinstance(values, (list, tuple, range, np.ndarray)):
+        raise OptionError(f"{name}: {values!r}: expected a list of whole numbers")
+    return list(values)
+
+
+def _chosen(records: Any, n: int) -> list[int]:
+    """Numbers of the records to measure."""
+    if records is None:
+        return list(range(n))
+    if isinstance(records, (list, tuple, range)) or getattr(records, "ndim", 0) == 1:
+        found = [whole("records", r, 0, n - 1) for r in records]
+        if not found:
+            raise OptionError("records: none are named: expected at least one, or None for all")
+        return found
+    return list(range(min(whole("records", records, 1), n)))
+
+
+def _at_least_0(name: str, value: Any) -> float:
+    found = real(name, value)
+    if found < 0:
+        raise OptionError(f"{name}: {value!r}: expected a number from 0")
+    return found
+
+
+def _clip(bound: float, kind: str | None) -> dict[str, Any]:
+    return {"kind": one_of("clip_kind", kind or "hard", ("hard", "gelu")), "bound": positive("clip", bound)}
+
+
+def _weights(pretrain: Any) -> bytes:
+    if isinstance(pretrain, Mapping):
+        return _safetensors(pretrain)
+    try:
+        return _Path(pretrain).read_bytes()
+    except (OSError, TypeError) as e:
+        raise OptionError(f"pretrain: {pretrain}: cannot read it: {e}") from e
 
 
 class Training:
@@ -315,31 +383,53 @@ class Training:
         return accountant.get_epsilon(delta)
 
 
-class NetAudit:
-    """What one gradient step of a network gives away."""
+class NetAudit(_WithPage):
+    """What one gradient step of a network gives away: as :class:`leakscope.Audit`, with page, summary and document.
 
-    def __init__(self, chosen: list[int], columns: dict[str, Any], maps: Any, seed: int) -> None:
-        self._chosen, self._columns = chosen, columns
-        #: PLIS of every input value, one map a record; ``None`` unless asked for
-        self.plis_maps = maps
-        self.seed = seed
+    >>> import numpy as np, leakscope
+    >>> rng = np.random.default_rng(0)
+    >>> x, y = rng.normal(size=(20, 4)), rng.integers(0, 2, 20)
+    >>> found = leakscope.Network("linear", input=(4,), outputs=2, seed=1).audit(x, y, trace="elements", plis=True, seed=1)
+    >>> len(found.records), found.plis_maps.shape, len(found["elements"])
+    (20, (20, 4), 4)
+    """
+
+    def __init__(self, outcome: _native.Outcome | _Kept, shape: tuple[int, ...]) -> None:
+        super().__init__(outcome)
+        self._shape = shape
+        maps = None if isinstance(outcome, _Kept) else outcome.maps()
+        #: PLIS of every input value before clipping, one map a record; ``None`` unless asked for
+        self.plis_maps: np.ndarray[Any, Any] | None = None
+        if maps is not None:
+            # With a secret label its values come after those of the record.
+            size = int(np.prod(shape))
+            self.plis_maps = numbers(maps).reshape(int(self.data["measured"]), -1)[:, :size].reshape(-1, *shape)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_shape": self._shape, "plis_maps": self.plis_maps}
+
+    @property
+    def seed(self) -> int:
+        """The seed of probes."""
+        return int(self.data["seed"])
 
     @property
     def records(self) -> Any:
-        """A frame with a row for every measured record."""
+        """A frame with a row for every measured record; the columns are those of the command's ``records.parquet``."""
+        return self._measured("records")
+
+    @property
+    def scores(self) -> Any:
+        """The same for the points of ``score``; ``None`` without any."""
+        return self._measured("scores")
+
+    def _measured(self, name: str) -> Any:
+        table = self._outcome.table(name)
+        if table is None:
+            return None
+        ids = [int(i) for i in table["ids"]]
+        columns: dict[str, Any] = {**dict(table["texts"]), **{column: numbers(raw) for column, raw in table["numbers"]}}
+        columns["right"] = columns["right"].astype(bool)
         if frame_kind("numpy") == "pandas":
-            return frame("numpy", self._columns, index=self._chosen)
-        return frame("numpy", {"record": self._chosen, **self._columns})
-
-    def summary(self) -> str:
-        """A few lines."""
-        lines = [f"{len(self._chosen)} records measured"]
-        for name in ("dfil", "eta", "plis"):
-            if name in self._columns:
-                values = self._columns[name]
-                worst = self._chosen[int(np.argmax(values))]
-                lines.append(f"{name}: mean {values.mean():.4g}, largest {values.max():.4g} (record {worst})")
-        return "\n".join(lines)
-
-    def __repr__(self) -> str:
-        return f"<leakscope.NetAudit\n{self.summary()}>"
+            return frame("numpy", columns, index=ids)
+        return frame("numpy", {"record": ids, **columns})

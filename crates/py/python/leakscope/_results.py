@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import os
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,35 @@ from ._native import LeakscopeError
 from ._tables import Data, frame, frame_kind, numbers
 
 
+@dataclass
+class _Kept:
+    """What a native outcome says, in plain values that can be pickled."""
+
+    document: str
+    html: str | None
+    text: str
+    files: list[Path]
+    tables: dict[str, Any]
+
+    def json(self) -> str:
+        return self.document
+
+    def page(self) -> str | None:
+        return self.html
+
+    def summary(self, width: int) -> str:
+        return self.text
+
+    def written(self) -> list[Path]:
+        return self.files
+
+    def table(self, name: str) -> Any:
+        return self.tables.get(name)
+
+    def write(self, out: str, csv: bool) -> list[Path]:
+        raise LeakscopeError("this result was pickled: save it where it was computed; report and to_json work here too")
+
+
 class Result:
     """What a function found.
 
@@ -23,7 +53,7 @@ class Result:
     ``result.data["name"]``.
     """
 
-    def __init__(self, outcome: _native.Outcome, given: Data | None = None) -> None:
+    def __init__(self, outcome: _native.Outcome | _Kept, given: Data | None = None) -> None:
         self._outcome = outcome
         self._given = given
 
@@ -39,6 +69,14 @@ class Result:
 
     def __getitem__(self, name: str) -> Any:
         return self.data[name]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickle: everything that can be asked for; :meth:`save` alone needs the result that was computed."""
+        outcome: Any = self._outcome
+        tables = {name: outcome.table(name) for name in ("records", "scores", "weights")}
+        kept = outcome if isinstance(outcome, _Kept) else _Kept(
+            outcome.json(), outcome.page(), outcome.summary(80), outcome.written(), tables)
+        return {"_outcome": kept, "_given": None if self._given is None else replace(self._given, table=None)}
 
     def summary(self, width: int = 80) -> str:
         """A screenful of text, as the command prints it."""
@@ -235,7 +273,9 @@ class Bound(Result):
 
     @property
     def success(self) -> float:
-        """The smallest bound on the probability of a right guess."""
+        """The smallest bound on the probability of a right guess; a curve has one at every point, in ``figures``."""
+        if not self.data.get("bounds"):
+            raise AttributeError("this result has no one bound on success: a curve's points are in result['figures']")
         return float(min(b["success"] for b in self.data["bounds"]))
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from . import _native
 from ._native import DataError, OptionError
-from ._tables import Data, dense, is_frame, kind_of, read
+from ._tables import Data, check_order, column_of, dense, is_frame, kind_of, read
 
 SUPPORTED = "Ridge, LinearRegression, LogisticRegression, PoissonRegressor, or a Pipeline that ends in one of them"
 
@@ -66,6 +66,14 @@ def translated(
     _check_fitted(last)
     matrix, names, kind, index = _transformed(steps, last, x, columns, "X")
     n = matrix.shape[0]
+    if is_frame(x):
+        # Names are those of the caller's columns, which the steps may have changed or taken away.
+        group, id = (column_of(x, v, role) if isinstance(v, str) else v for v, role in ((group, "group"), (id, "id")))
+        weights = column_of(x, weights, "weights") if isinstance(weights, str) else weights
+    elif isinstance(weights, str):
+        raise DataError(f"weights: {weights!r}: X is an array, whose columns have no names: give a value for each row")
+    for role, given in (("y", y), ("group", group), ("id", id), ("weights", weights)):
+        check_order(given, index, role)
     target = _target(y, n)
     model = _model(last, target, weights, n)
     coef = np.asarray(last.coef_, dtype=np.float64).ravel()
@@ -120,15 +128,17 @@ def _class(value: Any) -> str:
 
 
 def _split(estimator: Any) -> tuple[Any, Any]:
-    """The earlier steps of a pipeline (or ``None``) and the model."""
+    """The earlier steps of a pipeline (or ``None``) and the model; a pipeline may end in another one."""
     from sklearn.pipeline import Pipeline
 
-    if not isinstance(estimator, Pipeline):
-        return None, estimator
-    if not estimator.steps:
-        raise OptionError("the Pipeline is empty: give one that ends in a fitted model")
-    steps = estimator[:-1] if len(estimator.steps) > 1 else None
-    return steps, estimator.steps[-1][1]
+    earlier: list[Any] = []
+    while isinstance(estimator, Pipeline):
+        if not estimator.steps:
+            raise OptionError("the Pipeline is empty: give one that ends in a fitted model")
+        earlier += [step for _, step in estimator.steps[:-1]]
+        estimator = estimator.steps[-1][1]
+    steps = Pipeline([(str(at), step) for at, step in enumerate(earlier)]) if earlier else None
+    return steps, estimator
 
 
 def _check_fitted(model: Any) -> None:

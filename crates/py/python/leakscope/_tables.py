@@ -94,6 +94,7 @@ def read(
         found.target = (like.target if like else None) or target or _name_of(y, "y")
         if found.target in table.names():
             raise DataError(f"`{found.target}`: y has the name of a column: rename one of them, or give target=")
+        check_order(y, found.index, "y")
         _column(table, found.target, y, len(table))
     else:
         found.target = target or (like.target if like else None)
@@ -108,6 +109,7 @@ def _with_roles(found: Data, table: _native.Table | None, group: Any, id: Any, w
             return given
         if table is None:
             raise DataError(f"{default}: name a column of the file")
+        check_order(given, found.index, default)
         column = _name_of(given, default)
         while column in table.names():
             column += "_"
@@ -208,7 +210,7 @@ def _pandas(data: Any, drop: set[str], name: str | None) -> Data:
                         "df.columns.map('_'.join)")
     if not data.index.is_unique:
         twice = data.index[data.index.duplicated()][0]
-        raise DataError(f"DataFrame: the index has {twice!r} twice, so records could not be told apart: use "
+        raise DataError(f"DataFrame: the index has {_shown(twice)} twice, so records could not be told apart: use "
                         "df.reset_index(drop=True), or an index without repetitions")
     table = _native.Table(name or "DataFrame")
     for position, column in enumerate(data.columns):
@@ -226,6 +228,35 @@ def _pandas(data: Any, drop: set[str], name: str | None) -> Data:
         found.id_is_index = True
         table.texts(found.id, [str(label) for label in data.index])
     return found
+
+
+def _shown(label: Any) -> str:
+    """A label of an index as people write it, not as numpy does."""
+    return repr(label.item() if isinstance(label, np.generic) else label)
+
+
+def check_order(values: Any, index: Any, name: str) -> None:
+    """Refuses a Series that has labels of the rows, but not in their order: pairing by position would mix records up."""
+    other = getattr(values, "index", None)
+    if index is None or other is None or kind_of(values) != "pandas" or len(other) != len(index) or other.equals(index):
+        return
+    if index.isin(other).any():
+        at = next(i for i, (a, b) in enumerate(zip(index, other)) if not (a is b or a == b))
+        raise DataError(f"{name}: its index is not that of the rows: row {at} is {_shown(index[at])} there and "
+                        f"{_shown(other[at])} here: align it with {name}.loc[X.index], or pair by position with "
+                        f"{name}.to_numpy()")
+
+
+def column_of(data: Any, name: str, role: str) -> Any:
+    """A column of a frame by its name."""
+    if kind_of(data) == "polars" and hasattr(data, "collect"):
+        data = data.collect()
+    columns = list(getattr(data, "column_names", getattr(data, "columns", [])))
+    at = [position for position, column in enumerate(columns) if str(column) == name]
+    if len(at) != 1:
+        found = ", ".join(map(str, columns))
+        raise DataError(f"{role}: there is {'no' if not at else 'more than one'} column `{name}` in X; it has {found}")
+    return data.iloc[:, at[0]] if kind_of(data) == "pandas" else data[columns[at[0]]]
 
 
 def _readable(values: Any) -> bool:

@@ -13,27 +13,44 @@ import torch
 from ._native import DataError, OptionError
 from ._network import NetAudit, Network
 
-_SUPPORTED = ("Linear, Conv2d, AvgPool2d, MaxPool2d, BatchNorm2d (in eval mode), LayerNorm, Tanh, ReLU, GELU, Sigmoid, "
-              "Flatten, Identity, Dropout (in eval mode), nested Sequential")
+_SUPPORTED = ("Linear, Conv2d, AvgPool2d, MaxPool2d, BatchNorm1d and BatchNorm2d (in eval mode), LayerNorm, Tanh, ReLU, "
+              "GELU, Sigmoid, Flatten, Identity, Dropout (in eval mode), nested Sequential")
+_LOSSES = {torch.nn.CrossEntropyLoss: "softmax-cross-entropy", torch.nn.BCEWithLogitsLoss: "binary-cross-entropy",
+           torch.nn.MSELoss: "squared-error"}
 
 
 def audit(module: Any, loss: Any, x: Any, y: Any, **options: Any) -> NetAudit:
     """Converts a ``torch.nn.Sequential`` and measures what one gradient step of it gives away about records.
 
     ``loss`` is ``torch.nn.CrossEntropyLoss()``, ``BCEWithLogitsLoss()``, ``MSELoss()`` or the name of one of
-    Leakscope's losses. Images are channels first, as torch has them; options are those of
-    :meth:`leakscope.Network.audit`.
+    Leakscope's losses. The gradient of a record is torch's: that of ``loss(module(x[i:i+1]), y[i:i+1])``, with the
+    factor that the loss has (``MSELoss()`` of k outputs is 2/k times Leakscope's ``squared-error``). Images are channels
+    first, as torch has them; options are those of :meth:`leakscope.Network.audit`.
+
+    A module that is used twice, parameters that are shared and hooks are refused: their gradient would be another.
     """
-    return _converted(module, loss, x).audit(_records(x), _labels(y), **options)
+    net, name, outputs = _converted(module, loss, x)
+    net._factor = _factor(loss, outputs)
+    labels = _labels(y, loss, name, outputs)
+    return net.audit(_records(x), labels, **options)
 
 
 def convert(module: Any, loss: Any, x: Any, precision: str | None = None) -> Network:
-    """The same network in Leakscope's terms; ``x`` shows the shape of a record."""
-    return _converted(module, loss, x, precision)
+    """The same network in Leakscope's terms; ``x`` shows the shape of a record.
+
+    Its loss is one of Leakscope's, without a factor: ``MSELoss()``, and ``BCEWithLogitsLoss()`` of several outputs, are
+    only taken by their names ``"squared-error"`` (half the sum of squares) and ``"binary-cross-entropy"`` (a sum).
+    """
+    net, name, outputs = _converted(module, loss, x, precision)
+    factor = _factor(loss, outputs)
+    if factor != 1:
+        raise OptionError(f"{_said(loss)} is {factor:.4g} times {name}, the loss of a Network: give loss={name!r}, or use "
+                          "leakscope.torch.audit, which measures with the factor")
+    return net
 
 
 def _records(x: Any) -> np.ndarray[Any, Any]:
-    array: np.ndarray[Any, Any] = x.detach().cpu().numpy() if isinstance(x, torch.Tensor) else np.asarray(x)
+    array = _plain(x)
     if array.ndim == 4:
         array = array.transpose(0, 2, 3, 1)
     if array.ndim not in (2, 4):
@@ -41,52 +58,116 @@ def _records(x: Any) -> np.ndarray[Any, Any]:
     return array
 
 
-def _labels(y: Any) -> np.ndarray[Any, Any]:
-    return y.detach().cpu().numpy() if isinstance(y, torch.Tensor) else np.asarray(y)
+def _plain(values: Any) -> np.ndarray[Any, Any]:
+    if isinstance(values, torch.Tensor):
+        values = values.detach().cpu()
+        values = (values.float() if values.dtype == torch.bfloat16 else values).numpy()
+    array: np.ndarray[Any, Any] = np.asarray(values)
+    return array
+
+
+def _labels(y: Any, loss: Any, name: str, outputs: int) -> np.ndarray[Any, Any]:
+    """Labels, where torch's loss of one record takes them as they are taken here."""
+    labels = _plain(y)
+    if name != "softmax-cross-entropy" and labels.shape[1:] != (outputs,) and (outputs > 1 or labels.ndim != 1):
+        raise DataError(f"y: shape {labels.shape}: {_said(loss)} of {outputs} outputs needs a value for each, shape "
+                        f"({len(labels) if labels.ndim else 1}, {outputs})")
+    ignored = getattr(loss, "ignore_index", None)
+    if ignored is not None and labels.ndim == 1 and (labels == ignored).any():
+        first = int(np.flatnonzero(labels == ignored)[0])
+        raise DataError(f"y: record {first} has the label {ignored}, which CrossEntropyLoss(ignore_index={ignored}) leaves "
+                        "out: leave such records out of x and y")
+    return labels
+
+
+def _said(loss: Any) -> str:
+    return loss if isinstance(loss, str) else loss.__name__ if isinstance(loss, type) else type(loss).__name__
 
 
 def _loss(loss: Any) -> str:
-    names = {torch.nn.CrossEntropyLoss: "softmax-cross-entropy", torch.nn.BCEWithLogitsLoss: "binary-cross-entropy",
-             torch.nn.MSELoss: "squared-error"}
+    """Leakscope's loss of the same shape; a factor comes from :func:`_factor`."""
     if isinstance(loss, str):
-        if loss not in names.values():
-            raise OptionError(f"loss: {loss!r}: expected one of {', '.join(names.values())}")
+        if loss not in _LOSSES.values():
+            raise OptionError(f"loss: {loss!r}: expected one of {', '.join(_LOSSES.values())}")
         return loss
-    for kind, name in names.items():
+    for kind, name in _LOSSES.items():
         if type(loss) is kind or loss is kind:
             smoothed = bool(getattr(loss, "label_smoothing", False))
             if smoothed or any(getattr(loss, name, None) is not None for name in ("weight", "pos_weight")):
                 raise OptionError(f"{kind.__name__}: weights and label smoothing have no counterpart here: leave them out")
             return name
-    raise OptionError(f"loss: {loss!r}: expected CrossEntropyLoss, BCEWithLogitsLoss or MSELoss of torch.nn (of one record: "
-                      "what a batch divides by is no part of a record's gradient; MSELoss counts as half the squared error)")
+    raise OptionError(f"loss: {loss!r}: expected CrossEntropyLoss, BCEWithLogitsLoss or MSELoss of torch.nn, or one of "
+                      f"{', '.join(_LOSSES.values())}")
 
 
-def _converted(module: Any, loss: Any, x: Any, precision: str | None = None) -> Network:
+def _factor(loss: Any, outputs: int) -> float:
+    """How many times Leakscope's loss torch's is, of one record: ours sums over outputs, and halves squares."""
+    name = _loss(loss)
+    if isinstance(loss, str) or name == "softmax-cross-entropy":
+        return 1.0
+    reduction = getattr(loss, "reduction", "mean")
+    if reduction not in ("mean", "sum") and outputs > 1:
+        raise OptionError(f"{_said(loss)}(reduction={reduction!r}): one number a record is needed, and {outputs} outputs "
+                          "have as many: expected reduction='mean' or 'sum'")
+    return (2.0 if name == "squared-error" else 1.0) / (outputs if reduction == "mean" else 1)
+
+
+def _converted(module: Any, loss: Any, x: Any, precision: str | None = None) -> tuple[Network, str, int]:
+    """The network, the name of its loss, and the number of its outputs."""
     if not isinstance(module, torch.nn.Sequential):
         raise OptionError(f"{type(module).__name__}: expected a torch.nn.Sequential of {_SUPPORTED}")
-    records = _records(x)
-    shape: tuple[int, ...] = tuple(records.shape[1:])
+    name = _loss(loss)
+    shape: tuple[int, ...] = tuple(_records(x).shape[1:])
     layers: list[dict[str, Any]] = []
     arrays: dict[str, np.ndarray[Any, Any]] = {}
-    state = {"shape": shape, "flat": None}
-    for name, layer in _leaves(module, ""):
-        _add(name, layer, layers, arrays, state)
+    state: dict[str, Any] = {"shape": shape, "flat": None}
+    for at, layer in _leaves(module, ""):
+        _add(at, layer, layers, arrays, state)
+    _refuse_shared(module)
+    if not any("outputs" in layer for layer in layers):
+        raise OptionError("the module has no Linear and no Conv2d: there is no gradient to measure")
+    flat = state["flat"]
+    if len(state["shape"]) != 1 or (flat is not None and flat[2] > 1 and flat[0] * flat[1] > 1):
+        # A flattened image has its values in another order here, so outputs would be other classes.
+        raise OptionError(f"the module's output is an image of shape {_channels_first(flat or state['shape'])}: expected one that "
+                          "ends in a vector: put a torch.nn.Flatten and a torch.nn.Linear at its end")
     if precision is None:
         doubles = any(p.dtype == torch.float64 for p in module.parameters())
         precision = "f64" if doubles else "f32"
-    spec = {"version": 1, "input": list(shape), "layers": layers, "loss": _loss(loss)}
-    net = Network(spec, seed=0, precision=precision)
+    net = Network({"version": 1, "input": list(shape), "layers": layers, "loss": name}, seed=0, precision=precision)
     net.parameters = arrays
-    return net
+    return net, name, state["shape"][0]
 
 
 def _leaves(module: Any, prefix: str) -> list[tuple[str, Any]]:
+    """Layers in the order they run: ``_modules``, for ``named_children`` leaves out what comes a second time."""
+    what = prefix.rstrip(".") or "the module"
+    if type(module).forward is not torch.nn.Sequential.forward:
+        raise OptionError(f"{what} ({type(module).__name__}): its forward is its own: expected a plain torch.nn.Sequential")
+    _refuse_hooks(what, module)
     found = []
-    for name, layer in module.named_children():
+    for name, layer in module._modules.items():
         full = f"{prefix}{name}"
         found += _leaves(layer, full + ".") if isinstance(layer, torch.nn.Sequential) else [(full, layer)]
     return found
+
+
+def _refuse_hooks(name: str, module: Any) -> None:
+    kinds = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+    if any(getattr(module, kind, None) for kind in kinds):
+        raise OptionError(f"{name} ({type(module).__name__}): it has hooks (weight_norm and spectral_norm are such), which may "
+                          "change what it computes: remove them")
+
+
+def _refuse_shared(module: Any) -> None:
+    """A parameter that is used twice has one gradient, the sum of both uses; here it would count as two parameters."""
+    seen: dict[int, str] = {}
+    for name, layer in _leaves(module, ""):
+        for kind, parameter in layer.named_parameters(recurse=False):
+            if id(parameter) in seen:
+                raise OptionError(f"{name}.{kind} is {seen[id(parameter)]} again: parameters that are used twice have no "
+                                  "counterpart here: copy the layer")
+            seen[id(parameter)] = f"{name}.{kind}"
 
 
 def _array(tensor: Any) -> np.ndarray[Any, Any]:
@@ -100,8 +181,20 @@ def _pair(value: Any) -> list[int]:
 
 def _add(name: str, layer: Any, layers: list[dict[str, Any]], arrays: dict[str, Any], state: dict[str, Any]) -> None:
     nn = torch.nn
+    # Not isinstance: what derives from a layer may compute something else.
+    kind = type(layer)
     at = f"layers.{len(layers)}"
-    refuse = f"{name} ({type(layer).__name__}):"
+    refuse = f"{name} ({kind.__name__}):"
+    _refuse_hooks(name, layer)
+
+    def needs(dimensions: int) -> None:
+        if len(state["shape"]) != dimensions:
+            what = "an image: give x as (records, channels, height, width)" if dimensions == 3 else \
+                "a vector: put a torch.nn.Flatten before it"
+            raise OptionError(f"{refuse} a record has shape {_channels_first(state['shape'])} there, and it needs {what}")
+
+    def features(values: Any) -> np.ndarray[Any, Any]:
+        return _channels_last(_array(values), state["flat"])
 
     def frozen() -> bool:
         wanted = {p.requires_grad for p in layer.parameters()}
@@ -109,20 +202,17 @@ def _add(name: str, layer: Any, layers: list[dict[str, Any]], arrays: dict[str, 
             raise OptionError(f"{refuse} some of its parameters are frozen and some not: freeze the layer or none of it")
         return wanted == {False}
 
-    if isinstance(layer, nn.Linear):
-        weight = _array(layer.weight)
-        if state["flat"] is not None:
-            # torch flattens channels first, Leakscope channels last.
-            h, w, c = state["flat"]
-            if weight.shape[1] == h * w * c:
-                weight = weight.reshape(-1, c, h, w).transpose(0, 2, 3, 1).reshape(weight.shape[0], -1)
-            state["flat"] = None
+    if kind is nn.Linear:
+        needs(1)
+        weight = features(layer.weight)
+        state["flat"] = None
         layers.append({"kind": "dense", "outputs": layer.out_features, "bias": layer.bias is not None, "frozen": frozen()})
         arrays[f"{at}.weight"] = weight
         if layer.bias is not None:
             arrays[f"{at}.bias"] = _array(layer.bias)
         state["shape"] = (layer.out_features,)
-    elif isinstance(layer, nn.Conv2d):
+    elif kind is nn.Conv2d:
+        needs(3)
         if layer.groups != 1 or _pair(layer.dilation) != [1, 1] or layer.padding_mode != "zeros" or \
                 isinstance(layer.padding, str):
             raise OptionError(f"{refuse} expected groups=1, dilation=1 and zeros as padding, given as numbers")
@@ -133,44 +223,57 @@ def _add(name: str, layer: Any, layers: list[dict[str, Any]], arrays: dict[str, 
         if layer.bias is not None:
             arrays[f"{at}.bias"] = _array(layer.bias)
         _move(state, layer, layer.out_channels)
-    elif isinstance(layer, (nn.AvgPool2d, nn.MaxPool2d)):
-        if layer.ceil_mode or (isinstance(layer, nn.MaxPool2d) and _pair(layer.dilation) != [1, 1]) or \
+    elif kind in (nn.AvgPool2d, nn.MaxPool2d):
+        needs(3)
+        if layer.ceil_mode or (kind is nn.MaxPool2d and (_pair(layer.dilation) != [1, 1] or layer.return_indices)) or \
                 getattr(layer, "divisor_override", None) or not getattr(layer, "count_include_pad", True):
-            raise OptionError(f"{refuse} expected ceil_mode=False, dilation=1 and plain averages")
-        kind = "average-pool" if isinstance(layer, nn.AvgPool2d) else "max-pool"
-        layers.append({"kind": kind, "kernel": _pair(layer.kernel_size), "stride": _pair(layer.stride),
-                       "padding": _pair(layer.padding)})
+            raise OptionError(f"{refuse} expected ceil_mode=False, dilation=1 and plain averages or maxima")
+        layers.append({"kind": "average-pool" if kind is nn.AvgPool2d else "max-pool", "kernel": _pair(layer.kernel_size),
+                       "stride": _pair(layer.stride), "padding": _pair(layer.padding)})
         _move(state, layer, state["shape"][2])
-    elif isinstance(layer, (nn.BatchNorm2d, nn.BatchNorm1d)):
+    elif kind in (nn.BatchNorm2d, nn.BatchNorm1d):
+        needs(3 if kind is nn.BatchNorm2d else 1)
         if layer.training or layer.running_mean is None or not layer.affine:
             raise OptionError(f"{refuse} over a batch one record's gradient depends on the others: call module.eval(), with "
                               "running statistics and affine=True")
         layers.append({"kind": "batch-norm", "epsilon": layer.eps, "frozen": frozen()})
-        arrays.update({f"{at}.gamma": _array(layer.weight), f"{at}.beta": _array(layer.bias),
-                       f"{at}.mean": _array(layer.running_mean), f"{at}.variance": _array(layer.running_var)})
-    elif isinstance(layer, nn.LayerNorm):
+        arrays.update({f"{at}.gamma": features(layer.weight), f"{at}.beta": features(layer.bias),
+                       f"{at}.mean": features(layer.running_mean), f"{at}.variance": features(layer.running_var)})
+    elif kind is nn.LayerNorm:
         if len(layer.normalized_shape) != 1 or len(state["shape"]) != 1 or layer.weight is None or layer.bias is None:
             raise OptionError(f"{refuse} expected one over the values of a vector, with weight and bias")
         layers.append({"kind": "layer-norm", "epsilon": layer.eps, "frozen": frozen()})
-        arrays.update({f"{at}.gamma": _array(layer.weight), f"{at}.beta": _array(layer.bias)})
-    elif isinstance(layer, nn.GELU):
+        arrays.update({f"{at}.gamma": features(layer.weight), f"{at}.beta": features(layer.bias)})
+    elif kind is nn.GELU:
         if layer.approximate != "none":
             raise OptionError(f"{refuse} approximate={layer.approximate!r}: expected the exact one")
         layers.append({"kind": "gelu"})
-    elif isinstance(layer, (nn.Tanh, nn.ReLU, nn.Sigmoid)):
-        layers.append({"kind": type(layer).__name__.lower()})
-    elif isinstance(layer, nn.Flatten):
+    elif kind in (nn.Tanh, nn.ReLU, nn.Sigmoid):
+        layers.append({"kind": kind.__name__.lower()})
+    elif kind is nn.Flatten:
         if layer.start_dim != 1 or layer.end_dim != -1:
             raise OptionError(f"{refuse} expected start_dim=1 and end_dim=-1")
         if len(state["shape"]) == 3:
             state["flat"] = state["shape"]
             state["shape"] = (int(np.prod(state["shape"])),)
         layers.append({"kind": "flatten"})
-    elif isinstance(layer, nn.Identity) or (isinstance(layer, nn.Dropout) and not layer.training):
+    elif kind is nn.Identity or (kind is nn.Dropout and not layer.training):
         return
     else:
-        hint = "call module.eval()" if isinstance(layer, nn.Dropout) else f"expected {_SUPPORTED}"
+        hint = "call module.eval()" if kind is nn.Dropout else f"expected {_SUPPORTED}"
         raise OptionError(f"{refuse} {hint}")
+
+
+def _channels_first(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return (shape[2], *shape[:2]) if len(shape) == 3 else shape
+
+
+def _channels_last(array: np.ndarray[Any, Any], flat: tuple[int, ...] | None) -> np.ndarray[Any, Any]:
+    """Values by feature (the last axis) of a flattened image: torch flattens channels first, Leakscope channels last."""
+    if flat is None or array.shape[-1] != np.prod(flat):
+        return array
+    height, width, channels = flat
+    return np.moveaxis(array.reshape(*array.shape[:-1], channels, height, width), -3, -1).reshape(array.shape)
 
 
 def _move(state: dict[str, Any], layer: Any, channels: int) -> None:

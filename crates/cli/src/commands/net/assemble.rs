@@ -1,10 +1,9 @@
 //! Measures to what people read: the audit's data, its pictures, its tables.
 
 use super::account::summary;
-use super::audit::{Leak, What};
 use super::clip_facts;
-use super::data::{Source, label, short_label};
-use super::elements::Elements;
+use super::data::{label, short_label};
+use super::measuring::{Found, Leak, Scored, measure_times};
 use super::model::Model;
 use crate::Result;
 use crate::output::Folder;
@@ -12,7 +11,7 @@ use leakscope_core::claim::{Bound, Theorem};
 use leakscope_core::num::Summary;
 use leakscope_net::{
     Data, Loss, Network, Real, Shape,
-    leak::{Label, Measure, Plis, Trace, measure},
+    leak::{Label, Measure, Plis, Trace},
 };
 use leakscope_report::net::{
     AUDIT_SCHEMA, Compared, DataFacts, Histogram, NetAudit, Picture, Pictures, Record, Release, Score,
@@ -20,34 +19,6 @@ use leakscope_report::net::{
 };
 use leakscope_table::{RecordsSchema, RecordsWriter};
 use std::collections::BTreeMap;
-
-/// Everything that was found.
-pub(super) struct Found<'a, T> {
-    pub(super) model: &'a Model<T>,
-    pub(super) source: &'a Source<T>,
-    pub(super) data: &'a Data<T>,
-    pub(super) what: &'a What,
-    pub(super) leaks: Vec<Leak>,
-    pub(super) other: Option<Other<T>>,
-    pub(super) scored: Option<Scored<T>>,
-    pub(super) scale: [f64; 2],
-    pub(super) seed: u64,
-}
-
-/// The other model over the same records.
-pub(super) struct Other<T> {
-    pub(super) model: Model<T>,
-    pub(super) leaks: Vec<Leak>,
-}
-
-/// Points that were not trained on.
-pub(super) struct Scored<T> {
-    pub(super) files: Vec<String>,
-    pub(super) range: [f64; 2],
-    pub(super) labelled: bool,
-    pub(super) data: Data<T>,
-    pub(super) leaks: Vec<Leak>,
-}
 
 /// Records shown at either end.
 const SHOWN: usize = 8;
@@ -86,24 +57,18 @@ fn jacobian_sensitivity(l: &Leak, noise: f64) -> Option<f64> {
 }
 
 /// The records at one end of a ranking.
-fn ranked<T: Real>(
-    found: &Found<'_, T>,
-    leaks: &[Leak],
-    data: &Data<T>,
-    of: Number,
-    most: bool,
-) -> Vec<Record> {
+fn ranked<T: Real>(found: &Found<T>, leaks: &[Leak], data: &Data<T>, of: Number, most: bool) -> Vec<Record> {
     let mut all: Vec<(f64, usize)> =
         leaks.iter().enumerate().filter_map(|(i, l)| of(l).map(|v| (v, i))).collect();
     all.sort_by(|a, b| if most { b.0.total_cmp(&a.0) } else { a.0.total_cmp(&b.0) }.then(a.1.cmp(&b.1)));
-    let noise = found.what.released.noise();
-    let trained_on = std::ptr::eq(data, found.data);
+    let noise = found.asked.what.released.noise();
+    let trained_on = std::ptr::eq(data, &found.asked.data);
     all.into_iter()
         .take(SHOWN)
         .map(|(_, i)| {
             let l = &leaks[i];
             let r = &l.released;
-            let other = found.other.as_ref().filter(|_| trained_on).and_then(|o| o.leaks.get(i));
+            let other = found.other.get(i).filter(|_| trained_on);
             Record {
                 record: r.record as u64,
                 label: short_label(data, r.record),
@@ -146,29 +111,29 @@ fn spread<T: Real>(data: &Data<T>, leaks: &[Leak]) -> f64 {
 }
 
 /// The audit's data.
-pub(super) fn audit<T: Real>(f: &Found<'_, T>, elements: &Elements) -> NetAudit {
-    let m = &f.what.released;
+pub(super) fn audit<T: Real>(f: &Found<T>) -> NetAudit {
+    let m = &f.asked.what.released;
     let (clip_kind, clip) = clip_facts(m.clip);
     let dfils = values(&f.leaks, dfil);
     let exact = matches!(m.trace, Trace::Exact | Trace::Elements);
     let most = dfils.iter().copied().fold(0.0, f64::max);
     let jacobians: Vec<f64> = f.leaks.iter().filter_map(|l| jacobian_sensitivity(l, m.noise())).collect();
-    let ends = |of: Number, most: bool| ranked(f, &f.leaks, f.data, of, most);
+    let ends = |of: Number, most: bool| ranked(f, &f.leaks, &f.asked.data, of, most);
     NetAudit {
         schema: AUDIT_SCHEMA.to_owned(),
-        network: f.model.facts(),
+        network: f.asked.model.facts(),
         data: DataFacts {
-            files: f.source.files.clone(),
-            records: f.data.len() as u64,
+            files: f.asked.files.clone(),
+            records: f.asked.data.len() as u64,
             test_records: None,
-            normalize: f.scale,
+            normalize: f.asked.scale,
         },
         release: Release {
             clip_kind: clip_kind.to_owned(),
             clip,
             sigma: m.sigma,
             noise: m.noise(),
-            chosen: f.what.chosen,
+            chosen: f.asked.what.chosen,
         },
         label_secret: m.label == Label::Secret,
         trace: match m.trace {
@@ -176,42 +141,42 @@ pub(super) fn audit<T: Real>(f: &Found<'_, T>, elements: &Elements) -> NetAudit 
             Trace::Exact | Trace::Elements => TraceKind::Exact,
             Trace::Estimate { probes, .. } => TraceKind::Estimate { probes: probes as u64 },
         },
-        seed: f.seed,
+        seed: f.asked.seed,
         measured: f.leaks.len() as u64,
-        spread: spread(f.data, &f.leaks),
+        spread: spread(&f.asked.data, &f.leaks),
         loss: f.leaks.iter().map(|l| l.released.loss).sum::<f64>() / f.leaks.len().max(1) as f64,
-        accuracy: accuracy(&f.model.net, &f.leaks),
+        accuracy: accuracy(&f.asked.model.net, &f.leaks),
         gradient_norm: summary(&values(&f.leaks, gradient_norm)),
         dfil: summarised(&f.leaks, dfil),
         eta: summarised(&f.leaks, eta),
         jacobian_sensitivity: (!jacobians.is_empty()).then(|| summary(&jacobians)),
         plis: summarised(&f.leaks, plis),
         min_mse: (exact && most > 0.0).then(|| Bound::at_least(1.0 / most, Theorem::CramerRaoGradient)),
-        score: f.scored.as_ref().map(|s| score(f, s)),
+        score: f.asked.points.as_ref().map(|s| score(f, s)),
         dfil_histogram: Histogram::of(&dfils),
         eta_histogram: Histogram::of(&values(&f.leaks, eta)),
-        elements: elements.means(f.model.net.input().len()),
+        elements: f.elements.means(f.asked.model.net.input().len()),
         most_dfil: ends(dfil, true),
         least_dfil: ends(dfil, false),
         most_eta: ends(eta, true),
         least_eta: ends(eta, false),
         most_plis: ends(plis, true),
         least_plis: ends(plis, false),
-        compared: f.other.as_ref().map(compared),
-        training: f.model.training.clone().map(Box::new),
+        compared: f.asked.other.as_ref().map(|o| compared(o, &f.other)),
+        training: f.asked.model.training.clone().map(Box::new),
         warnings: warnings(f),
     }
 }
 
-fn compared<T: Real>(o: &Other<T>) -> Compared {
-    let training = o.model.training.as_ref();
+fn compared<T: Real>(o: &Model<T>, leaks: &[Leak]) -> Compared {
+    let training = o.training.as_ref();
     Compared {
-        name: o.model.name.clone(),
+        name: o.name.clone(),
         private: training.map(|t| t.privacy.is_some()),
         epsilon: training.and_then(|t| t.privacy.as_ref()).map(|p| p.epsilon),
-        accuracy: accuracy(&o.model.net, &o.leaks),
-        gradient_norm: summary(&values(&o.leaks, gradient_norm)),
-        plis: summary(&values(&o.leaks, plis)),
+        accuracy: accuracy(&o.net, leaks),
+        gradient_norm: summary(&values(leaks, gradient_norm)),
+        plis: summary(&values(leaks, plis)),
     }
 }
 
@@ -223,50 +188,56 @@ fn exceeds(mut training: Vec<f64>, points: &[f64]) -> f64 {
     points.iter().map(below).sum::<usize>() as f64 / pairs as f64
 }
 
-fn score<T: Real>(f: &Found<'_, T>, s: &Scored<T>) -> Score {
+fn score<T: Real>(f: &Found<T>, s: &Scored<T>) -> Score {
     let each: [(&str, Number); 4] =
         [("gradient_norm", gradient_norm), ("dfil", dfil), ("eta", eta), ("plis", plis)];
     let by = each.into_iter().filter_map(|(name, of)| {
-        let (training, points) = (summarised(&f.leaks, of)?, summarised(&s.leaks, of)?);
-        let above = s.leaks.iter().filter_map(of).filter(|v| *v > training.p99).count();
-        let above_training_p99 = above as f64 / s.leaks.len().max(1) as f64;
-        let exceeds_training = exceeds(values(&f.leaks, of), &values(&s.leaks, of));
+        let (training, points) = (summarised(&f.leaks, of)?, summarised(&f.scored, of)?);
+        let above = f.scored.iter().filter_map(of).filter(|v| *v > training.p99).count();
+        let above_training_p99 = above as f64 / f.scored.len().max(1) as f64;
+        let exceeds_training = exceeds(values(&f.leaks, of), &values(&f.scored, of));
         Some(ScoredBy { measure: name.to_owned(), training, points, above_training_p99, exceeds_training })
     });
     let histogram = Histogram::of(&values(&f.leaks, gradient_norm));
     Score {
         files: s.files.clone(),
-        n: s.leaks.len() as u64,
+        n: f.scored.len() as u64,
         labelled: s.labelled,
         by: by.collect(),
-        counts: histogram.as_ref().map(|h| h.count(&values(&s.leaks, gradient_norm))).unwrap_or_default(),
+        counts: histogram.as_ref().map(|h| h.count(&values(&f.scored, gradient_norm))).unwrap_or_default(),
         histogram,
-        most: ranked(f, &s.leaks, &s.data, gradient_norm, true),
+        most: ranked(f, &f.scored, &s.data, gradient_norm, true),
     }
 }
 
-fn warnings<T: Real>(f: &Found<'_, T>) -> Vec<String> {
+fn warnings<T: Real>(f: &Found<T>) -> Vec<String> {
     let mut out = Vec::new();
-    if let Some(t) = &f.model.training {
-        if t.data.records != f.data.len() as u64 {
+    if let Some(t) = &f.asked.model.training {
+        if t.data.records != f.asked.data.len() as u64 {
             out.push(format!(
                 "The model was trained on {} records, these are {}: the audit speaks of these records at the model’s \
                  parameters.",
                 t.data.records,
-                f.data.len()
+                f.asked.data.len()
             ));
         }
-        if t.data.normalize != f.scale {
+        if t.data.normalize != f.asked.scale {
             out.push("The model was trained on values of another scale (--normalize).".to_owned());
         }
     }
     let clipped =
         f.leaks.iter().filter(|l| l.released.released_norm < l.released.gradient_norm * (1.0 - 1e-9)).count();
-    if f.what.released.plis != Plis::Skip && clipped > 0 {
+    if f.asked.what.released.plis != Plis::Skip && clipped > 0 {
         out.push(format!(
             "{clipped} of {} gradients are clipped. PLIS is that of the gradient before clipping, as published; of the \
              released one (plis_released in the table) it is zero beyond a hard clip.",
             f.leaks.len()
+        ));
+    }
+    if f.asked.what.factor != 1.0 {
+        out.push(format!(
+            "The loss is {} times the one named here, and the audit is of it.",
+            leakscope_report::format::number(f.asked.what.factor)
         ));
     }
     let slow = f.leaks.iter().filter(|l| l.released.eta.is_some_and(|e| e.residual > 1e-3)).count();
@@ -277,29 +248,25 @@ fn warnings<T: Real>(f: &Found<'_, T>) -> Vec<String> {
 }
 
 /// Pictures of the records that the page shows, with PLIS maps where `groups` are given.
-pub(super) fn pictures<T: Real>(
-    f: &Found<'_, T>,
-    audit: &NetAudit,
-    groups: Option<&[u32]>,
-) -> Result<Pictures> {
-    let Shape::Image(shape) = f.model.net.input() else { return Ok(Pictures::default()) };
+pub(super) fn pictures<T: Real>(f: &Found<T>, audit: &NetAudit) -> Result<Pictures> {
+    let Shape::Image(shape) = f.asked.model.net.input() else { return Ok(Pictures::default()) };
     let mut out = Pictures::default();
     let a = audit;
     let shown = [&a.most_dfil, &a.least_dfil, &a.most_eta, &a.least_eta, &a.most_plis, &a.least_plis];
     for r in shown.into_iter().flatten() {
-        out.records.entry(r.record).or_insert_with(|| input(f.data, r.record, shape, f.source.range));
+        out.records.entry(r.record).or_insert_with(|| input(&f.asked.data, r.record, shape, f.asked.range));
     }
-    if let (Some(scored), Some(s)) = (&f.scored, &audit.score) {
+    if let (Some(scored), Some(s)) = (&f.asked.points, &audit.score) {
         for r in &s.most {
             out.scored.entry(r.record).or_insert_with(|| input(&scored.data, r.record, shape, scored.range));
         }
     }
-    if let (Some(groups), Some(plain)) = (groups, &f.what.plain) {
+    if let (Some(groups), Some(plain)) = (&f.asked.groups, &f.asked.what.plain) {
         let ids: Vec<usize> = out.records.keys().map(|&i| i as usize).collect();
-        let what = Measure { eta: None, plis: Plis::Superpixels(groups.to_vec()), ..plain.clone() };
-        let mut mine = maps(&f.model.net, f.data, &ids, &what, groups, shape)?;
-        let mut others = match &f.other {
-            Some(o) => maps(&o.model.net, f.data, &ids, &what, groups, shape)?,
+        let what = Measure { eta: None, plis: Plis::Superpixels(groups.clone()), ..plain.clone() };
+        let mut mine = maps(f, &f.asked.model.net, &ids, &what, groups, shape)?;
+        let mut others = match &f.asked.other {
+            Some(o) => maps(f, &o.net, &ids, &what, groups, shape)?,
             None => BTreeMap::new(),
         };
         for (id, shown) in &mut out.records {
@@ -317,15 +284,15 @@ fn input<T: Real>(data: &Data<T>, record: u64, shape: [usize; 3], range: [f64; 2
 
 /// PLIS maps by record: a pixel shows the norm over its group, all channels together.
 fn maps<T: Real>(
+    f: &Found<T>,
     net: &Network<T>,
-    data: &Data<T>,
     ids: &[usize],
     what: &Measure,
     groups: &[u32],
     [height, width, channels]: [usize; 3],
 ) -> Result<BTreeMap<u64, Picture>> {
     let mut out = BTreeMap::new();
-    for leak in measure(net, data, ids, what)? {
+    for leak in measure_times(net, &f.asked.data, ids, what, f.asked.what.factor)? {
         let pixels: Vec<f64> = groups
             .chunks(channels.max(1))
             .map(|g| g.first().and_then(|&g| leak.plis_parts.get(g as usize)).map_or(0.0, |v| v.abs()))
@@ -337,24 +304,23 @@ fn maps<T: Real>(
 }
 
 /// The tables: every measured record, every scored point.
-pub(super) fn tables<T: Real>(f: &Found<'_, T>, folder: &Folder) -> Result<Vec<RecordsWriter>> {
-    let others = f.other.as_ref().map_or(&[][..], |o| &o.leaks);
-    let mut out = vec![table(f, folder, "records", f.data, &f.leaks, others)?];
-    if let Some(s) = &f.scored {
-        out.push(table(f, folder, "scores", &s.data, &s.leaks, &[])?);
+pub(super) fn tables<T: Real>(f: &Found<T>, folder: &Folder) -> Result<Vec<RecordsWriter>> {
+    let mut out = vec![table(f, folder, "records", &f.asked.data, &f.leaks, &f.other)?];
+    if let Some(s) = &f.asked.points {
+        out.push(table(f, folder, "scores", &s.data, &f.scored, &[])?);
     }
     Ok(out)
 }
 
 fn table<T: Real>(
-    f: &Found<'_, T>,
+    f: &Found<T>,
     folder: &Folder,
     stem: &str,
     data: &Data<T>,
     leaks: &[Leak],
     others: &[Leak],
 ) -> Result<RecordsWriter> {
-    let noise = f.what.released.noise();
+    let noise = f.asked.what.released.noise();
     let rows: Vec<Vec<(&str, Option<f64>)>> = leaks
         .iter()
         .enumerate()

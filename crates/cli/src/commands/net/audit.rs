@@ -1,8 +1,9 @@
 //! `leakscope net audit`: what one gradient step of a trained network gives away about every record.
 
-use super::assemble::{self, Found, Other, Scored};
+use super::array::Array;
+use super::assemble;
 use super::data::{Part, Reading, Source, one_array};
-use super::elements::Elements;
+use super::measuring::{Asked, Scored, What, found, skip};
 use super::model::{Model, trained_precision};
 use super::watch::Watch;
 use super::{Precision, ReleaseArgs, normalize, print, random_seed, records_format, use_threads};
@@ -10,8 +11,8 @@ use crate::commands::audit::{FormatArg, LabelArg};
 use crate::output::{Folder, Pending};
 use crate::{Failure, Result};
 use leakscope_net::{
-    Clip, Data, Loss, Network, Real, Shape,
-    leak::{Label, Measure, Plis, Probe, RecordLeak, Spectral, Trace, grid, measure},
+    Clip, Loss, Network, Real, Shape,
+    leak::{Label, Measure, Plis, Probe, Spectral, Trace, grid, measure},
     random::{Generator, Purpose},
 };
 use leakscope_report::net::{self as page, PrivacyFacts};
@@ -42,10 +43,10 @@ pub(crate) struct Args {
     eta: bool,
     /// Measure PLIS too, and draw its maps
     #[arg(long)]
-    plis: bool,
+    pub(super) plis: bool,
     /// Draw PLIS over squares of so many pixels instead of every pixel
     #[arg(long, value_name = "PIXELS", requires = "plis")]
-    grid: Option<usize>,
+    pub(super) grid: Option<usize>,
     /// Draw PLIS over regions: an idx file (or an npz file with one array) of height × width region numbers
     #[arg(long, value_name = "FILE", requires = "plis", conflicts_with = "grid")]
     superpixels: Option<PathBuf>,
@@ -65,10 +66,10 @@ pub(crate) struct Args {
     normalize: Option<String>,
     /// No pictures of records on the page
     #[arg(long)]
-    no_pictures: bool,
+    pub(super) no_pictures: bool,
     /// Seed of probes and of the choice of records [default: drawn from the system, and printed]
     #[arg(long, value_name = "N")]
-    seed: Option<u64>,
+    pub(super) seed: Option<u64>,
     /// Folder for audit.json, records.parquet and report.html
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -89,26 +90,6 @@ pub(crate) struct Args {
     threads: Option<usize>,
 }
 
-/// Records measured between two looks at Ctrl-C.
-const CHUNK: usize = 128;
-
-/// What is measured, of every record.
-pub(super) struct What {
-    /// Under the clip and the noise of the release.
-    pub(super) released: Measure,
-    /// Nothing clipped, under the same noise: PLIS and JacSens as the papers define them.
-    pub(super) plain: Option<Measure>,
-    /// Whether clip and noise were chosen.
-    pub(super) chosen: bool,
-}
-
-/// One record's measures.
-#[derive(Debug, Clone)]
-pub(super) struct Leak {
-    pub(super) released: RecordLeak,
-    pub(super) plain: Option<RecordLeak>,
-}
-
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     use_threads(args.threads)?;
@@ -123,7 +104,8 @@ fn run_in<T: Real>(args: &Args) -> Result<ExitCode> {
     let other = args.compare.as_deref().map(|dir| Model::open(dir, "--compare")).transpose()?;
     let seed = args.seed.unwrap_or_else(random_seed);
     let what = what(args, &model, seed)?;
-    let groups = map_groups(args, &model.net)?;
+    let regions = args.superpixels.as_deref().map(read_regions).transpose()?;
+    let groups = map_groups(args, &model.net, regions.as_ref().map(|(name, array)| (&**name, array)))?;
     let folder = args.out.as_deref().map(|dir| Folder::open(dir, records_format(args.format))).transpose()?;
     let trained_on = model.training.as_ref().map(|t| t.data.normalize);
     let scale = normalize(args.normalize.as_deref())?.or(trained_on).unwrap_or([0.0, 1.0]);
@@ -136,52 +118,39 @@ fn run_in<T: Real>(args: &Args) -> Result<ExitCode> {
     let ids = choose(&args.records, data.len(), seed)?;
     let points = match args.score.is_empty() {
         true => None,
-        false => Some(points(args, &model.net, scale)?),
+        false => {
+            let reading = Reading { flag: "--score", part: Part::Test, normalize: scale, limit: None };
+            Some(points(Source::read(&args.score, reading)?, &model.net)?)
+        }
     };
     let point_ids = points.as_ref().map_or(Ok(Vec::new()), |p| choose(&args.records, p.data.len(), seed))?;
 
     if args.seed.is_none() && !args.quiet && !args.json {
         eprintln!("seed {seed} (drawn; give it with --seed to repeat this audit)");
     }
-    let passes = ids.len() * (1 + usize::from(other.is_some())) + point_ids.len();
-    let watch = Watch::start(args.quiet || args.json, passes as u64, " records")?;
-    let mut done = 0;
-    let mut elements = Elements::default();
-    let leaks = leaks(&model.net, &data, &ids, &what, &watch, &mut done, &mut elements)?;
-    let other = match other {
-        Some(other) => {
-            data.check(&other.net).map_err(|e| Failure::flag("--compare", e))?;
-            // the same noise for both; only what nobody clipped is compared
-            let plain = What { released: skip(&what.released), ..self::what(args, &model, seed)? };
-            let leaks =
-                self::leaks(&other.net, &data, &ids, &plain, &watch, &mut done, &mut Elements::default())?;
-            Some(Other { model: other, leaks })
+    let (files, range) = (source.files, source.range);
+    let asked = Asked { model, other, data, files, range, ids, points, point_ids, what, groups, scale, seed };
+    let watch = Watch::start(args.quiet || args.json, asked.passes(), " records")?;
+    let tick = |done: u64| match watch.stopped() {
+        true => Err(Failure::Interrupted),
+        false => {
+            watch.at(done, String::new);
+            Ok(())
         }
-        None => None,
     };
-    let scored = match points {
-        Some(p) => {
-            let kept = &mut Elements::default();
-            let leaks = self::leaks(&model.net, &p.data, &point_ids, &what, &watch, &mut done, kept)?;
-            Some(Scored { leaks, ..p })
-        }
-        None => None,
-    };
+    let found = found(asked, &tick)?;
     drop(watch);
 
-    let found =
-        Found { model: &model, source: &source, data: &data, what: &what, leaks, other, scored, scale, seed };
-    let audit = assemble::audit(&found, &elements);
+    let audit = assemble::audit(&found);
     let mut written = Vec::new();
     if let Some(folder) = &folder {
         let pictures = match args.no_pictures {
             true => page::Pictures::default(),
-            false => assemble::pictures(&found, &audit, groups.as_deref())?,
+            false => assemble::pictures(&found, &audit)?,
         };
         let mut pending = Pending::default();
         pending.tables(assemble::tables(&found, folder)?);
-        folder.text(&mut pending, "audit.json", &page::to_json(&audit))?;
-        folder.text(&mut pending, "report.html", &page::page(&audit, &pictures))?;
+        texts(folder, &mut pending, &audit, &pictures)?;
         written = folder.publish(pending)?;
     }
     print(&if args.json { page::to_json(&audit) } else { page::summary(&audit) });
@@ -191,12 +160,19 @@ fn run_in<T: Real>(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The measure without its costly parts.
-fn skip(m: &Measure) -> Measure {
-    Measure { trace: Trace::Skip, eta: None, plis: Plis::Skip, ..m.clone() }
+/// The audit and its page.
+pub(super) fn texts(
+    folder: &Folder,
+    pending: &mut Pending,
+    audit: &page::NetAudit,
+    pictures: &page::Pictures,
+) -> Result<()> {
+    folder.text(pending, "audit.json", &page::to_json(audit))?;
+    folder.text(pending, "report.html", &page::page(audit, pictures))
 }
 
-fn what<T: Real>(args: &Args, model: &Model<T>, seed: u64) -> Result<What> {
+/// What the words ask for, of a model.
+pub(super) fn what<T: Real>(args: &Args, model: &Model<T>, seed: u64) -> Result<What> {
     let trained = model.training.as_ref().and_then(|t| t.privacy.as_ref());
     let (clip, sigma) = (args.release.clip()?, args.release.sigma()?);
     let chosen = sigma.is_some() || trained.is_some();
@@ -234,7 +210,7 @@ fn what<T: Real>(args: &Args, model: &Model<T>, seed: u64) -> Result<What> {
         },
         ..released.clone()
     });
-    Ok(What { released, plain, chosen })
+    Ok(What { released, plain, chosen, factor: 1.0, maps: false })
 }
 
 fn trained_clip(p: &PrivacyFacts) -> Clip {
@@ -268,38 +244,14 @@ fn choose(records: &str, n: usize, seed: u64) -> Result<Vec<usize>> {
     Ok(ids)
 }
 
-fn leaks<T: Real>(
-    net: &Network<T>,
-    data: &Data<T>,
-    ids: &[usize],
-    what: &What,
-    watch: &Watch,
-    done: &mut u64,
-    elements: &mut Elements,
-) -> Result<Vec<Leak>> {
-    let mut out = Vec::with_capacity(ids.len());
-    for chunk in ids.chunks(CHUNK) {
-        if watch.stopped() {
-            return Err(Failure::Interrupted);
-        }
-        let released = measure(net, data, chunk, &what.released)?;
-        let plain = what.plain.as_ref().map(|m| measure(net, data, chunk, m)).transpose()?;
-        let mut plain = plain.map(Vec::into_iter);
-        out.extend(released.into_iter().map(|released| {
-            let mut leak = Leak { released, plain: plain.as_mut().and_then(Iterator::next) };
-            elements.add(&mut leak);
-            leak
-        }));
-        *done += chunk.len() as u64;
-        watch.at(*done, String::new);
-    }
-    Ok(out)
-}
-
 /// Groups of pixels of the maps; every pixel on its own without --grid, and none where records are no images.
-fn map_groups<T: Real>(args: &Args, net: &Network<T>) -> Result<Option<Vec<u32>>> {
-    match (args.plis, net.input(), args.grid, &args.superpixels) {
-        (true, Shape::Image(shape), _, Some(file)) => Ok(Some(regions(file, shape)?)),
+pub(super) fn map_groups<T: Real>(
+    args: &Args,
+    net: &Network<T>,
+    superpixels: Option<(&str, &Array<f64>)>,
+) -> Result<Option<Vec<u32>>> {
+    match (args.plis, net.input(), args.grid, superpixels) {
+        (true, Shape::Image(shape), _, Some((name, array))) => Ok(Some(regions(name, array, shape)?)),
         (true, Shape::Image(_), size, None) => {
             Ok(Some(grid(net.input(), size.unwrap_or(1)).map_err(|e| Failure::flag("--grid", e))?))
         }
@@ -313,10 +265,14 @@ fn map_groups<T: Real>(args: &Args, net: &Network<T>) -> Result<Option<Vec<u32>>
     }
 }
 
-/// The region of every value of an image, all channels of a pixel together.
-fn regions(file: &Path, [height, width, channels]: [usize; 3]) -> Result<Vec<u32>> {
-    let bad = |reason: String| Failure::flag("--superpixels", format!("{}: {reason}", file.display()));
+fn read_regions(file: &Path) -> Result<(String, Array<f64>)> {
     let array = one_array(file).map_err(|e| Failure::flag("--superpixels", e))?;
+    Ok((file.display().to_string(), array))
+}
+
+/// The region of every value of an image, all channels of a pixel together.
+fn regions(name: &str, array: &Array<f64>, [height, width, channels]: [usize; 3]) -> Result<Vec<u32>> {
+    let bad = |reason: String| Failure::flag("--superpixels", format!("{name}: {reason}"));
     if array.shape != [height, width] {
         return Err(bad(format!("it has shape {:?}, expected [{height}, {width}]", array.shape)));
     }
@@ -328,9 +284,7 @@ fn regions(file: &Path, [height, width, channels]: [usize; 3]) -> Result<Vec<u32
 }
 
 /// Points to score; without labels the network's own answers stand in.
-fn points<T: Real>(args: &Args, net: &Network<T>, scale: [f64; 2]) -> Result<Scored<T>> {
-    let reading = Reading { flag: "--score", part: Part::Test, normalize: scale, limit: None };
-    let mut source = Source::<T>::read(&args.score, reading)?;
+pub(super) fn points<T: Real>(mut source: Source<T>, net: &Network<T>) -> Result<Scored<T>> {
     let labelled = source.labelled();
     let data = match (labelled, net.loss()) {
         (true, _) => source.take_data(net)?,
@@ -349,5 +303,5 @@ fn points<T: Real>(args: &Args, net: &Network<T>, scale: [f64; 2]) -> Result<Sco
             source.with_classes(net, &answers)?
         }
     };
-    Ok(Scored { files: source.files, range: source.range, labelled, data, leaks: Vec::new() })
+    Ok(Scored { files: source.files, range: source.range, labelled, data })
 }

@@ -143,14 +143,26 @@ impl<T: Real> Source<T> {
         // of two idx files, what is wrong with labels is said of the second
         let (of_x, of_y) = (files[0].display().to_string(), files[files.len() - 1].display().to_string());
         let n = x.records();
-        let out = Self::scaled(x, how.normalize).map_err(|e| Failure::Message(format!("{of_x}: {e}")))?;
+        let out = Self::scaled(x, how.normalize).map_err(|e| Failure::Data(format!("{of_x}: {e}")))?;
         let labels =
-            y.map(|y| labels(y, n).map_err(|e| Failure::Message(format!("{of_y}: {e}")))).transpose()?;
+            y.map(|y| labels(y, n).map_err(|e| Failure::Data(format!("{of_y}: {e}")))).transpose()?;
         let out = Self { files: files.iter().map(name).collect(), labels, ..out };
         if out.len() == 0 {
             return Err(Failure::flag(how.flag, format!("{}: there are no records", out.files.join(", "))));
         }
         Ok(out)
+    }
+
+    /// Records and labels that are in memory already, under a name for messages.
+    pub(super) fn of_arrays(x: Array<T>, y: Option<Array<T>>, name: &str) -> Result<Self> {
+        let n = x.records();
+        let named = |e: String| Failure::Data(format!("{name}: {e}"));
+        let out = Self::scaled(x, [0.0, 1.0]).map_err(named)?;
+        let labels = y.map(|y| labels(y, n).map_err(named)).transpose()?;
+        if n == 0 {
+            return Err(Failure::Data(format!("{name}: there are no records")));
+        }
+        Ok(Self { files: vec![name.to_owned()], labels, ..out })
     }
 
     /// Records from an array: `(x − mean)/sd`, bytes over 255 first.
@@ -206,7 +218,7 @@ impl<T: Real> Source<T> {
 
     fn unlabelled(&self) -> Failure {
         let files = self.files.join(", ");
-        Failure::Message(format!("{files}: there are no labels; give them as a second idx file, or as y"))
+        Failure::Data(format!("{files}: there are no labels; give them as a second idx file, or as y"))
     }
 
     fn classes(&self, values: &[T]) -> Result<Vec<u32>> {
@@ -218,7 +230,7 @@ impl<T: Real> Source<T> {
                 let files = self.files.join(", ");
                 let message =
                     format!("{files}: the label of record {i} is {v}: expected a class, counted from 0");
-                Err(Failure::Message(message))
+                Err(Failure::Data(message))
             }
         };
         values.iter().enumerate().map(class).collect()
@@ -229,7 +241,7 @@ impl<T: Real> Source<T> {
         let labels = self.labels.take().ok_or_else(|| self.unlabelled())?;
         self.fits(net)?;
         let (k, files) = (net.outputs(), self.files.join(", "));
-        let wrong = |message: String| Failure::Message(format!("{files}: {message}"));
+        let wrong = |message: String| Failure::Data(format!("{files}: {message}"));
         if labels.each == 1 && k > 1 {
             let classes = self.classes(&labels.values)?;
             let x = std::mem::take(&mut self.x);
@@ -268,7 +280,7 @@ impl<T: Real> Source<T> {
             return Ok(());
         }
         let files = self.files.join(", ");
-        Err(Failure::Message(format!(
+        Err(Failure::Data(format!(
             "{files}: records have shape {found:?}, the network was made for {made:?}: give it records of that shape"
         )))
     }

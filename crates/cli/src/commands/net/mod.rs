@@ -7,6 +7,8 @@
 //! | `account` | a run that has ended → `training.json`, `records.*`, its page |
 //! | `demo` | `net demo`: both on a synthetic regression |
 //! | `audit` | `net audit`: arguments, what is measured |
+//! | `measuring` | the measures of an audit, over records, another model, points |
+//! | `memory` | `net audit` over arrays, for other languages |
 //! | `elements` | means of every value of a record |
 //! | `assemble` | measures → `audit.json`, pictures |
 //! | `data` | images and labels from files, checked once; `array`, `idx`, `npz` the formats |
@@ -21,6 +23,8 @@ mod data;
 pub(crate) mod demo;
 mod elements;
 pub(crate) mod idx;
+mod measuring;
+pub(crate) mod memory;
 mod model;
 pub(crate) mod npz;
 mod run;
