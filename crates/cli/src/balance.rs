@@ -77,6 +77,7 @@ pub fn run(
         schema: SCHEMA.into(),
         leakscope: env!("CARGO_PKG_VERSION").into(),
         created: audit::now(),
+        tables: pending.table_names(),
         subject: loaded.subject(request),
         sigma: balancing.sigma,
         attribute: balancing.attribute.clone(),

@@ -23,8 +23,9 @@ fn assert_same(found: &Value, expected: &Value, path: &str) {
         (Value::Object(a), Value::Object(b)) => {
             assert!(a.keys().eq(b.keys()), "{path}");
             // The gradient is what rounding left of zero.
-            for (key, value) in
-                a.iter().filter(|(k, _)| !["created", "timings", "files", "gradient"].contains(&k.as_str()))
+            for (key, value) in a
+                .iter()
+                .filter(|(k, _)| !["created", "timings", "files", "gradient", "tables"].contains(&k.as_str()))
             {
                 assert_same(value, &b[key], &format!("{path}/{key}"));
             }
@@ -515,4 +516,97 @@ fn the_demo_leaves_a_report_and_spares_other_peoples_files() {
     assert!(run.stderr.contains("not of the demo"), "{}", run.stderr);
     assert_eq!(folder.read("mine/patients.csv"), "name,secret\nA,1\n");
     assert_eq!(folder.files("mine").len(), 1);
+}
+
+/// Solves `A x = b`, n × n by rows, by elimination with pivots.
+fn eliminate(mut a: Vec<Vec<f64>>, mut b: Vec<f64>) -> Vec<f64> {
+    let n = b.len();
+    for k in 0..n {
+        let pivot = (k..n).max_by(|&i, &j| a[i][k].abs().total_cmp(&a[j][k].abs())).unwrap();
+        (a.swap(k, pivot), b.swap(k, pivot));
+        for i in k + 1..n {
+            let f = a[i][k] / a[k][k];
+            for j in k..n {
+                a[i][j] -= f * a[k][j];
+            }
+            b[i] -= f * b[k];
+        }
+    }
+    for k in (0..n).rev() {
+        let known: f64 = (k + 1..n).map(|j| a[k][j] * b[j]).sum();
+        b[k] = (b[k] - known) / a[k][k];
+    }
+    b
+}
+
+/// Least squares with penalty nλ, without an intercept.
+fn least_squares(x: &[Vec<f64>], y: &[f64], l2: f64) -> Vec<f64> {
+    let (n, p) = (x.len() as f64, x[0].len());
+    let gram =
+        |i: usize, j: usize| x.iter().map(|r| r[i] * r[j]).sum::<f64>() + if i == j { n * l2 } else { 0.0 };
+    let a = (0..p).map(|i| (0..p).map(|j| gram(i, j)).collect()).collect();
+    eliminate(a, (0..p).map(|i| x.iter().zip(y).map(|(r, y)| r[i] * y).sum()).collect())
+}
+
+#[test]
+fn no_unbiased_estimate_that_knows_one_level_applies_beats_the_stated_deviation() {
+    let (sigma, l2) = (0.05, 0.02);
+    for levels in [2_usize, 3] {
+        // A category that decides nearly everything, so that its coefficients are large and differ.
+        let wave = |i: usize, f: f64| (f * (i as f64 + 0.5)).sin();
+        let level = |i: usize| (i * i + i / 3) % levels;
+        let rows: Vec<(usize, f64, f64)> = (0..90)
+            .map(|i| {
+                let x = wave(i, 1.7);
+                (level(i), x, 3.0 - 6.0 * level(i) as f64 + 0.5 * x + 0.2 * wave(i, 7.3))
+            })
+            .collect();
+        let table: String = rows.iter().map(|(g, x, y)| format!("g{g},{x:?},{y:?}\n")).collect();
+        let folder = Folder::new();
+        folder.write("full.csv", format!("g,x,y\n{table}"));
+        let line = format!(
+            "audit full.csv --target y --l2 {l2} --scale none --one-hot full --no-intercept --label public --json"
+        );
+        let audit = folder.run(&format!("{line} --sigma {sigma}")).expect(0).json();
+        let stated = number(attribute(&audit, "g"), "/min_sd");
+        // Cramér–Rao under the constraint, by refits: directions that keep the sum, U = {e₀ − eⱼ}.
+        let x: Vec<Vec<f64>> = rows
+            .iter()
+            .map(|&(g, x, _)| (0..levels).map(|l| f64::from(u8::from(l == g))).chain([x]).collect())
+            .collect();
+        let y: Vec<f64> = rows.iter().map(|r| r.2).collect();
+        let mut least = f64::INFINITY;
+        for i in 0..x.len() {
+            let moved = |j: usize, h: f64| {
+                let mut x = x.clone();
+                (x[i][0], x[i][j]) = (x[i][0] + h, x[i][j] - h);
+                least_squares(&x, &y, l2)
+            };
+            let h = 1e-4;
+            let jacobian: Vec<Vec<f64>> = (1..levels)
+                .map(|j| {
+                    let (up, down) = (moved(j, h), moved(j, -h));
+                    up.iter().zip(down).map(|(a, b)| (a - b) / (2.0 * h * sigma)).collect()
+                })
+                .collect();
+            let information = |a: &Vec<f64>, b: &Vec<f64>| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+            let m: Vec<Vec<f64>> =
+                jacobian.iter().map(|a| jacobian.iter().map(|b| information(a, b)).collect()).collect();
+            for c in 0..levels {
+                // Row c of U: 1 everywhere for the first level, −1 at its own place for the others.
+                let u: Vec<f64> =
+                    (1..levels).map(|j| if c == 0 { 1.0 } else { -f64::from(u8::from(j == c)) }).collect();
+                let v = eliminate(m.clone(), u.clone());
+                least = least.min(u.iter().zip(v).map(|(a, b)| a * b).sum::<f64>().sqrt());
+            }
+        }
+        assert!(stated <= least * (1.0 + 1e-6), "{levels} levels: {stated} is stated, {least} is possible");
+        assert!(stated > 0.5 * least, "{levels} levels: {stated} says little of {least}");
+        if levels == 2 {
+            assert_close(stated, least, 1e-5, "two levels have one direction");
+        }
+        let solved = folder.run(&format!("{line} --target-sd g={stated}")).expect(0).json();
+        assert_close(number(&solved, "/sigma"), sigma, 1e-6, "the noise for that deviation");
+        assert_close(number(attribute(&solved, "g"), "/min_sd"), stated, 1e-6, "what it achieves");
+    }
 }

@@ -469,3 +469,42 @@ fn unusual_tables_that_do_have_an_answer() {
     assert_eq!(audit("word.csv --target y --na abc --missing drop")["n"], 59);
     assert!(audit("word.csv --target y --categorical a --l2 1")["d"].as_u64().is_some_and(|d| d > 50));
 }
+
+#[test]
+fn what_a_command_reads_it_neither_overwrites_nor_removes() {
+    let folder = Folder::new();
+    let table = rows(|_, _| {});
+    for name in ["records.csv", "weights.csv", "ledger.json", "mine.csv"] {
+        folder.write(name, &table);
+    }
+    std::fs::create_dir(folder.path("out")).unwrap();
+    #[cfg(unix)]
+    std::os::unix::fs::symlink("records.csv", folder.path("linked.csv")).unwrap();
+    let before = folder.files(".");
+    let lines = [
+        ("audit records.csv --out . --format csv", "records.csv"),
+        ("audit linked.csv --out out/.. --format csv", "records.csv"),
+        ("audit mine.csv --score records.csv --out . --format csv", "records.csv"),
+        ("audit mine.csv --test records.csv --out . --format csv", "records.csv"),
+        ("balance weights.csv --out . --format csv", "weights.csv"),
+        ("release ledger.json --sigma 1 --out .", "ledger.json"),
+    ];
+    for (line, name) in lines {
+        let run = folder.run(&format!("{line} --target y --id id")).expect(2);
+        let said = &run.stderr;
+        assert!(said.contains(name) && said.contains("choose another folder"), "{line}: {said}");
+        assert_eq!(folder.files("."), before, "{line}");
+    }
+    // What nobody reads but nobody of us wrote stays, too: only what an earlier document lists goes.
+    folder.write("scores.csv", "the user's own");
+    folder.run("audit mine.csv --target y --id id --out .").expect(0);
+    assert_eq!(folder.read("scores.csv"), "the user's own");
+    assert_eq!(folder.read("records.csv"), table);
+    assert_eq!(folder.json("audit.json")["tables"], serde_json::json!(["records.parquet"]));
+    // A table that an earlier audit left, and that would go now, is read: refused as well.
+    folder.run("audit mine.csv --target y --id id --out out --format csv").expect(0);
+    let kept = folder.files("out");
+    let run = folder.run("audit out/records.csv --target eta --id id --out out").expect(2);
+    assert!(run.stderr.contains("records.csv is read by this command"), "{}", run.stderr);
+    assert_eq!(folder.files("out"), kept);
+}

@@ -17,6 +17,9 @@ pub struct Audit {
     pub leakscope: String,
     /// When, RFC 3339, UTC.
     pub created: String,
+    /// Names of the tables that were written beside it.
+    #[serde(default)]
+    pub tables: Vec<String>,
     /// What was read.
     pub data: Data,
     /// Records that the model was fitted to.

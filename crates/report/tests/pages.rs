@@ -49,6 +49,7 @@ fn balanced(stds: &[f64], variant: Variant, stopped: &str) -> Balance {
         schema: balance::SCHEMA.into(),
         leakscope: "0".into(),
         created: "2026-01-01T00:00:00Z".into(),
+        tables: vec![],
         subject: subject(),
         sigma: 1.0,
         attribute: Some(HOSTILE.into()),

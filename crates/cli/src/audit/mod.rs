@@ -26,7 +26,9 @@ use leakscope_core::glm::{self, Family, Fit, Penalty};
 use leakscope_report::Audit;
 use leakscope_report::audit::{SigmaSource, Timings};
 use leakscope_report::bound::Found;
-use leakscope_table::{Dataset, EncodeOptions, Encoding, Holdout, Hooks, Kind, Subset, Table, TargetKind};
+use leakscope_table::{
+    Dataset, EncodeOptions, Encoding, Holdout, Hooks, Kind, OneHot, Subset, Table, TargetKind,
+};
 use measure::Measured;
 use std::time::Instant;
 
@@ -53,6 +55,22 @@ struct AttributeSlot {
     free: usize,
     /// The same under the constraint that indicators sum to one.
     constrained: Option<usize>,
+    /// ‖P eⱼ‖ = √(1 − 1/k) where all k levels of a category have a column, P projecting on what keeps their sum; 1
+    /// elsewhere.
+    along: f64,
+}
+
+impl AttributeSlot {
+    /// The largest λ for which 1/λ still bounds the deviation of every unbiased estimate of a value of the attribute,
+    /// from η of its two variants. Whoever knows that exactly one of k indicators applies estimates cⱼ within
+    /// `(P eⱼ)ᵀ (P I P)⁺ (P eⱼ) ≥ ‖P eⱼ‖²/η²` with the constrained η, which can lie below 1/η² of the free one.
+    fn exposure(&self, eta: impl Fn(usize) -> f64) -> f64 {
+        let constrained = match self.constrained {
+            Some(k) if self.along < 1.0 => eta(k) / self.along,
+            Some(_) | None => 0.0,
+        };
+        eta(self.free).max(constrained)
+    }
 }
 
 /// Runs the audit; tables of records go to `folder`, still under temporary names. `on_encoding` is told what the
@@ -195,7 +213,9 @@ fn attribute_directions(encoding: &Encoding) -> (Vec<AttributeSlot>, Vec<Directi
         if let Some(free) = add(attribute, false) {
             let category = described.kind == Kind::Category;
             let constrained = if category { add(attribute, true) } else { None };
-            slots.push(AttributeSlot { attribute, free, constrained });
+            let all_levels = category && encoding.one_hot == OneHot::Full;
+            let along = if all_levels { (1.0 - 1.0 / described.columns.len() as f64).sqrt() } else { 1.0 };
+            slots.push(AttributeSlot { attribute, free, constrained, along });
         }
     }
     (slots, directions)
@@ -224,7 +244,8 @@ fn choose_sigma(
             let slot = slots.iter().position(|s| encoding.attributes[s.attribute].name == *attribute);
             let slot = slot.ok_or_else(|| Failure::flag("--target-sd", no_columns(attribute)))?;
             let own_units = encoding.attributes[slots[slot].attribute].scale;
-            let sigma = solved(sd * unit.attributes[slots[slot].free].max / own_units * SAFE, "--target-sd")?;
+            let exposure = slots[slot].exposure(|k| unit.attributes[k].max);
+            let sigma = solved(sd * exposure / own_units * SAFE, "--target-sd")?;
             Ok((sigma, SigmaSource::TargetSd { attribute: attribute.clone(), sd: *sd }))
         }
     }
@@ -248,7 +269,7 @@ pub(crate) fn solve(request: &Request, loaded: &Loaded, fit: &Fit) -> Result<(f6
             let measured = measure::measure(rows, &geometry, &slots, None)?;
             let slot = slots.iter().find(|s| encoding.attributes[s.attribute].name == *attribute);
             let slot = slot.ok_or_else(|| Failure::flag("--target-sd", no_columns(attribute)))?;
-            encoding.attributes[slot.attribute].scale / measured.attributes[slot.free].max
+            encoding.attributes[slot.attribute].scale / slot.exposure(|k| measured.attributes[k].max)
         }
     };
     Ok((sigma, achieved))

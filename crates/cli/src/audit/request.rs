@@ -4,6 +4,7 @@ use crate::{Failure, Result};
 use leakscope_core::glm::Family;
 use leakscope_core::num::Distribution;
 use leakscope_table::{Encoding, Kind, Missing, OneHot, ReadOptions, Roles, Scale};
+use std::path::{Path, PathBuf};
 
 /// Everything an audit is asked to do.
 #[derive(Debug, Clone)]
@@ -120,6 +121,12 @@ pub struct Limit {
 }
 
 impl Request {
+    /// The files that are read.
+    pub fn inputs(&self) -> Vec<&Path> {
+        let others = self.test.iter().chain(&self.score);
+        std::iter::once(&self.read).chain(others).flat_map(|r| &r.paths).map(PathBuf::as_path).collect()
+    }
+
     /// Checks what needs no table.
     pub fn check(&self) -> Result<()> {
         let positive = |flag: &str, value: f64| {

@@ -72,6 +72,9 @@ impl From<AttackArg> for Attack {
     }
 }
 
+/// Files that attacks leave.
+pub(crate) const TEXTS: [&str; 2] = ["report.html", "attack.json"];
+
 /// What is asked for.
 pub(crate) fn asked(args: &Args) -> Result<(Request, Playing)> {
     let base = request(&args.table, &args.model, &args.test, args.seed)?;
@@ -92,6 +95,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let (base, playing) = asked(args)?;
     args.output.run.start()?;
     let folder = args.output.folder()?;
+    if let Some(folder) = &folder {
+        folder.spare(&base.inputs(), &TEXTS, &[])?;
+    }
     let display = Display::start(args.output.run.quiet || args.output.run.json, args.output.out.clone())?;
     let found = attack::run(&base, &playing, &display.hooks)?;
     drop(display);

@@ -120,6 +120,14 @@ pub(crate) enum FormatArg {
     Csv,
 }
 
+/// Files that an audit leaves besides its tables.
+pub(crate) const TEXTS: [&str; 2] = ["report.html", "audit.json"];
+
+/// Tables that an audit leaves, without their endings.
+pub(crate) fn tables(scored: bool) -> &'static [&'static str] {
+    if scored { &["records", "scores"] } else { &["records"] }
+}
+
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let request = request(args)?;
@@ -137,6 +145,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         FormatArg::Csv => RecordsFormat::Csv,
     };
     let folder = args.output.out.as_deref().map(|dir| Folder::open(dir, format)).transpose()?;
+    if let Some(folder) = &folder {
+        let read: Vec<&Path> = request.inputs().into_iter().chain(args.coefficients.as_deref()).collect();
+        folder.spare(&read, &TEXTS, tables(request.score.is_some()))?;
+    }
     let display = Display::start(args.output.quiet || args.output.json, args.output.out.clone())?;
     let on_encoding =
         |encoding: &Encoding| display.remark(&(columns(encoding, &args.table.columns.drop) + "\n"));
@@ -145,6 +157,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut written = vec![];
     if let Some(folder) = &folder {
         let clock = Instant::now();
+        audit.tables = pending.table_names();
         let page = leakscope_report::page(&audit);
         audit.timings.report = clock.elapsed().as_secs_f64();
         folder.text(&mut pending, "report.html", &page)?;

@@ -84,6 +84,10 @@ enum UpdateArg {
     Accelerated,
 }
 
+/// Files and tables that a balancing leaves.
+pub(crate) const TEXTS: [&str; 3] = ["report.html", "balance.json", "model.json"];
+pub(crate) const TABLES: [&str; 1] = ["weights"];
+
 /// What is asked for.
 pub(crate) fn asked(args: &Args) -> Result<(Request, Balancing)> {
     let base = request(&args.table, &args.model, &args.test, args.seed)?;
@@ -135,6 +139,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let (base, balancing) = asked(args)?;
     args.output.run.start()?;
     let folder = args.output.folder()?;
+    if let Some(folder) = &folder {
+        folder.spare(&base.inputs(), &TEXTS, &TABLES)?;
+    }
     let display = Display::start(args.output.run.quiet || args.output.run.json, args.output.out.clone())?;
     let Outcome { balance, mut pending } =
         balance::run(&base, &balancing, folder.as_ref(), &display.hooks, |text| display.line(text))?;

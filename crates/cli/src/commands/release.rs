@@ -49,6 +49,9 @@ pub(crate) struct Args {
     run: RunArgs,
 }
 
+/// Files that a release leaves.
+pub(crate) const TEXTS: [&str; 4] = ["report.html", "release.json", "model.json", release::ledger::FILE];
+
 /// What is asked for.
 pub(crate) fn asked(args: &Args) -> Result<(Request, Terms)> {
     let test = TestArgs { test: vec![], holdout: None, label: args.label };
@@ -79,6 +82,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let (base, terms) = asked(args)?;
     args.run.start()?;
     let folder = Folder::open(&args.out, RecordsFormat::Parquet)?;
+    folder.spare(&base.inputs(), &TEXTS, &[])?;
     let display = Display::start(args.run.quiet || args.run.json, Some(args.out.clone()))?;
     let outcome = release::run(&base, &terms, folder.path(), &display.hooks)?;
     drop(display);

@@ -156,6 +156,7 @@ pub(super) fn audit<T: Real>(f: &Found<'_, T>, elements: &Elements) -> NetAudit 
     let ends = |of: Number, most: bool| ranked(f, &f.leaks, f.data, of, most);
     NetAudit {
         schema: AUDIT_SCHEMA.to_owned(),
+        tables: vec![],
         network: f.model.facts(),
         data: DataFacts {
             files: f.source.files.clone(),

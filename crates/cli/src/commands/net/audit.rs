@@ -125,6 +125,11 @@ fn run_in<T: Real>(args: &Args) -> Result<ExitCode> {
     let what = what(args, &model, seed)?;
     let groups = map_groups(args, &model.net)?;
     let folder = args.out.as_deref().map(|dir| Folder::open(dir, records_format(args.format))).transpose()?;
+    if let Some(folder) = &folder {
+        let read = args.data.iter().chain(&args.score).chain(&args.superpixels).map(PathBuf::as_path);
+        let tables: &[&str] = if args.score.is_empty() { &["records"] } else { &["records", "scores"] };
+        folder.spare(&read.collect::<Vec<_>>(), &["audit.json", "report.html"], tables)?;
+    }
     let trained_on = model.training.as_ref().map(|t| t.data.normalize);
     let scale = normalize(args.normalize.as_deref())?.or(trained_on).unwrap_or([0.0, 1.0]);
     if args.limit == Some(0) {
@@ -171,7 +176,7 @@ fn run_in<T: Real>(args: &Args) -> Result<ExitCode> {
 
     let found =
         Found { model: &model, source: &source, data: &data, what: &what, leaks, other, scored, scale, seed };
-    let audit = assemble::audit(&found, &elements);
+    let mut audit = assemble::audit(&found, &elements);
     let mut written = Vec::new();
     if let Some(folder) = &folder {
         let pictures = match args.no_pictures {
@@ -180,6 +185,7 @@ fn run_in<T: Real>(args: &Args) -> Result<ExitCode> {
         };
         let mut pending = Pending::default();
         pending.tables(assemble::tables(&found, folder)?);
+        audit.tables = pending.table_names();
         folder.text(&mut pending, "audit.json", &page::to_json(&audit))?;
         folder.text(&mut pending, "report.html", &page::page(&audit, &pictures))?;
         written = folder.publish(pending)?;
