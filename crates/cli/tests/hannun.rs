@@ -298,3 +298,51 @@ fn releases_at_the_same_time_lose_no_line_of_the_ledger() {
         serde_json::from_str(&std::fs::read_to_string(place.path("out/ledger.json")).unwrap()).unwrap();
     assert_eq!(ledger["releases"].as_array().unwrap().len(), 6);
 }
+
+#[test]
+fn a_ledger_adds_up_one_unit_of_loss_only() {
+    let place = Place::new();
+    place.json(&format!("release {MODEL} --sigma 1 --out out"));
+    let kept = |name: &str| std::fs::read(place.path(&format!("out/{name}"))).unwrap();
+    let before: Vec<_> = ["ledger.json", "model.json", "release.json"].map(kept).into();
+    for (more, said) in [
+        ("--scale none", "--scale was standard, now none"),
+        ("--one-hot full", "--one-hot was drop-last, now full"),
+        ("--pca 2", "--pca was absent, now 2"),
+        ("--label public", "--label was secret, now public"),
+    ] {
+        let line = format!("release {MODEL} --sigma 1 --out out {more}");
+        let answer = place.refused(&line, 2);
+        assert!(answer.contains(said) && answer.contains("another folder"), "{more}: {answer}");
+        assert_eq!(["ledger.json", "model.json", "release.json"].map(kept).to_vec(), before, "{more}");
+    }
+    // A column less, another family or penalty: the steps of what is left are the same.
+    let again =
+        place.json("release patients.csv --target dose --id patient --drop height --sigma 1 --out out");
+    assert_eq!(again["composed"]["releases"], 2);
+    // The target of one model is a scaled column of the other.
+    let swapped = place.refused("release patients.csv --target age --id patient --sigma 1 --out out", 2);
+    assert!(swapped.contains("one unit of `age` was"), "{swapped}");
+    // Ledgers from before do not say.
+    let mut ledger: Value = serde_json::from_slice(&kept("ledger.json")).unwrap();
+    ledger["releases"][0].as_object_mut().unwrap().remove("unit");
+    place.write("out/ledger.json", &ledger.to_string());
+    let answer = place.refused(&format!("release {MODEL} --sigma 1 --out out"), 2);
+    assert!(answer.contains("release 1") && answer.contains("does not say"), "{answer}");
+}
+
+#[test]
+fn composed_loss_is_rounded_up() {
+    let place = Place::new();
+    let line = format!("release {MODEL} --sigma 0.1 --out out");
+    for _ in 0..3 {
+        let found = place.json(&line);
+        let total = found["composed"]["eta_max"].as_f64().unwrap();
+        let page = std::fs::read_to_string(place.path("out/report.html")).unwrap();
+        let shown = page.split("that is at most <b>").nth(1).unwrap().split('<').next().unwrap();
+        let shown: f64 = shown.replace(',', "").parse().unwrap();
+        assert!(shown >= total && shown <= 1.01 * total, "{shown} {total}");
+        let assumed = found["assumed"].to_string();
+        assert!(assumed.contains("published here without noise"), "{assumed}");
+    }
+}
