@@ -390,7 +390,20 @@ fn flags_that_make_no_sense() {
     folder.write("part.json", r#"{"a": 1}"#);
     folder.write("text.json", r#"{"a": "x"}"#);
     folder.write("huge.json", r#"{"a":1e200,"b":1e200,"c=u":0,"k=no":0,"(intercept)":0}"#);
+    folder.write("twice.json", r#"{"coefficients": {"a": 1, "b": 2, "a": 3}}"#);
+    folder.write(
+        "beside.json",
+        r#"{"coefficients": {"a": 1, "b": 2, "c=u": 0, "k=no": 0}, "intercept": 23.4}"#,
+    );
+    folder.write("none.json", r#"{"coefficients": {"a": 1, "b": 2, "c=u": 0, "k=no": 0}, "intercept": 0}"#);
     for (more, said) in [
+        ("--sigma 1 --statistic mean", "--statistic"),
+        ("--target-sd a=1 --statistic mean", "--statistic"),
+        ("--coefficients twice.json", "twice.json: `a` is there twice: keep one of them"),
+        (
+            "--coefficients beside.json --no-intercept",
+            "the given model has an intercept, which --no-intercept",
+        ),
         ("--sigma 0", "--sigma: 0: expected a positive number"),
         ("--sigma -1", "--sigma: -1: expected a positive number"),
         ("--sigma nan", "--sigma: NaN: expected a positive number"),
@@ -402,7 +415,10 @@ fn flags_that_make_no_sense() {
             "--target-sd zz=1",
             "--target-sd: `zz` is not an attribute of this model; they are `a`, `b`, `c`, `k`",
         ),
-        ("--target-sd y=1", "--target-sd: `y` is not an attribute of this model"),
+        (
+            "--label public --target-sd y=1",
+            "--target-sd: `y` is the target, which --label public takes as known",
+        ),
         ("--prior-sd c=1", "--prior-sd: `c` is a category"),
         ("--prior-sd a=0", "--prior-sd: a=0: expected a positive number"),
         ("--unit zz=cm", "--unit: `zz` is not an attribute"),
@@ -444,6 +460,9 @@ fn flags_that_make_no_sense() {
         let run = folder.run(line).expect(2);
         assert!(run.stderr.contains("Usage: leakscope"), "{line}: {}", run.stderr);
     }
+    // An intercept beside the coefficients is one of them; one of zero is none.
+    folder.run("audit ok.csv --target y --id id --coefficients beside.json").expect(0);
+    folder.run("audit ok.csv --target y --id id --coefficients none.json --no-intercept").expect(0);
     folder.run("--version").expect(0);
     folder.run("audit --help").expect(0);
 }

@@ -207,6 +207,14 @@ fn bad_input_is_answered_in_words() {
         ("balance flat.csv --target y --l2 0.1 --weights-per class", "two classes"),
         ("balance flat.csv --target y --l2 0.1 --min-weight 2 --max-weight 1", "--min-weight"),
         ("balance flat.csv --target y --l2 0.1 --update accelerated --variant unweighted", "--update"),
+        ("balance flat.csv --target y --l2 0.1 --min-weight -1", "--min-weight: -1: expected 0 ≤"),
+        ("balance flat.csv --target y --l2 0.1 --tolerance -1", "--tolerance: -1: expected zero"),
+        ("balance flat.csv --target y --l2 0.1 --sigma -1", "--sigma: -1: expected a positive"),
+        ("balance flat.csv --target y --l2 0.1 --attribute a --sum-to-one", "`a` is a number"),
+        ("attack flat.csv --target y --l2 0.1 --secret a --format csv", "--format"),
+        ("release flat.csv --target y --l2 0.1 --sigma 1 --statistic mean --out o", "--statistic"),
+        ("release flat.csv --target y --l2 0.1 --sigma 1 --attribute a --out o", "--attribute"),
+        ("release flat.csv --target y --l2 0.1 --target-eta -1 --out o", "--target-eta: -1"),
         ("balance flat.csv --target y", "l2"),
         ("release flat.csv --target y --l2 0.1 --sigma 0 --out o", "--sigma"),
         ("release flat.csv --target y --l2 0.1 --sigma -1 --out o", "--sigma"),
@@ -344,5 +352,60 @@ fn composed_loss_is_rounded_up() {
         assert!(shown >= total && shown <= 1.01 * total, "{shown} {total}");
         let assumed = found["assumed"].to_string();
         assert!(assumed.contains("published here without noise"), "{assumed}");
+    }
+}
+
+#[test]
+fn every_command_says_what_became_of_rows_and_columns() {
+    let place = Place::new();
+    let whole = std::fs::read_to_string(place.path("patients.csv")).unwrap();
+    let mut lines: Vec<String> = whole.lines().map(|l| format!("{l},k")).collect();
+    lines[0].push_str("onst,five");
+    lines.iter_mut().skip(1).for_each(|l| l.push_str("x,5"));
+    let age = |line: &str| line.split(',').nth(1).unwrap().to_owned();
+    lines[7] = lines[7].replacen(&age(&lines[7]), "", 1);
+    place.write("gaps.csv", &lines.join("\n"));
+    let line = "gaps.csv --target dose --id patient --l2 0.01 --missing drop --group race";
+    for command in [
+        format!("balance {line} --iterations 1"),
+        format!("attack {line} --secret vkorc1 --trials 2"),
+        format!("release {line} --sigma 1 --out out"),
+    ] {
+        let warnings = place.json(&command)["warnings"].to_string();
+        for part in [
+            "1 row has missing values and was left out",
+            "One level only in the training rows: `konst`",
+            "Constant in the training rows: `five`",
+            "compared by `leakscope audit` only",
+        ] {
+            assert!(warnings.contains(part), "{command}: no “{part}” in {warnings}");
+        }
+        // On stderr, unless nothing is wanted there.
+        let said = place.run(&command);
+        assert!(String::from_utf8_lossy(&said.stderr).contains("warning: Constant"), "{command}");
+        let quiet = place.run(&format!("{command} -q"));
+        assert!(quiet.status.success());
+        assert!(quiet.stderr.is_empty(), "{}", String::from_utf8_lossy(&quiet.stderr));
+        assert!(!String::from_utf8_lossy(&quiet.stdout).contains("warning"), "{command}");
+    }
+}
+
+#[test]
+fn a_record_whose_weight_vanishes_is_called_by_its_name() {
+    let place = Place::new();
+    // One record that is all there is to a column, beside many that are alike.
+    let mut table = String::from("id,x,z,y\n");
+    for i in 0..40 {
+        let x = f64::from(i % 7) - 3.0;
+        let z = if i == 17 { 1e6 } else { 0.0 };
+        table.push_str(&format!("rec-{i},{x},{z},{}\n", 2.0 * x + f64::from(i % 3)));
+    }
+    place.write("lone.csv", &table);
+    let found = place.json("balance lone.csv --target y --id id --l2 1e-6 --scale none --iterations 60");
+    let warnings = found["warnings"].to_string();
+    if found["stopped"] == "vanished" {
+        assert!(warnings.contains("The weight of record rec-"), "{warnings}");
+    } else {
+        panic!("expected a weight to vanish: {} {warnings}", found["stopped"]);
     }
 }

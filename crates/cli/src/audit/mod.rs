@@ -7,13 +7,14 @@
 mod assemble;
 mod collect;
 mod measure;
-mod remarks;
+pub(crate) mod remarks;
 mod request;
 mod score;
 mod utility;
 
 pub(crate) use assemble::now;
 pub(crate) use measure::eta_distribution;
+pub(crate) use request::INTERCEPT;
 pub use request::{Limit, Noise, Request, Statistic};
 
 use crate::bound::data::{Bounding, FIG_4, of_model};
@@ -27,7 +28,7 @@ use leakscope_report::Audit;
 use leakscope_report::audit::{SigmaSource, Timings};
 use leakscope_report::bound::Found;
 use leakscope_table::{
-    Dataset, EncodeOptions, Encoding, Holdout, Hooks, Kind, OneHot, Subset, Table, TargetKind,
+    Dataset, EncodeOptions, Encoding, Holdout, Hooks, Kind, OneHot, Subset, Table, TargetCoding, TargetKind,
 };
 use measure::Measured;
 use std::time::Instant;
@@ -90,8 +91,8 @@ pub fn run(
     on_encoding(&encoding);
     request.check_names(&encoding)?;
     let rows = Dataset::new(&table, &encoding, Subset::Training, hooks)?;
-    let loaded =
-        Loaded { encoding, rows, test: None, seed: seed.or(request.seed).unwrap_or_else(random_seed) };
+    let seed_of_all = seed.or(request.seed).unwrap_or_else(random_seed);
+    let loaded = Loaded { encoding, rows, test: None, seed: seed_of_all, warnings: vec![] };
     let (encoding, rows) = (&loaded.encoding, &loaded.rows);
     timings.read = clock.elapsed().as_secs_f64();
 
@@ -140,7 +141,7 @@ pub fn run(
 }
 
 /// Noise vectors and draws of the panel about a secret.
-const SECRET_TRIALS: (usize, u64) = (40, 20_000);
+const SECRET_TRIALS: (usize, u64) = (200, 20_000);
 
 /// What any attacker can guess of a chosen secret, and what attacks do: one panel of the page.
 fn guessed(request: &Request, loaded: &Loaded, model: &Model, name: &str, sigma: f64) -> Result<Found> {
@@ -241,11 +242,8 @@ fn choose_sigma(
         }
         Noise::TargetSd { attribute, sd } => {
             let unit = measure::measure(rows, &prepare(1.0)?, slots, None)?;
-            let slot = slots.iter().position(|s| encoding.attributes[s.attribute].name == *attribute);
-            let slot = slot.ok_or_else(|| Failure::flag("--target-sd", no_columns(attribute)))?;
-            let own_units = encoding.attributes[slots[slot].attribute].scale;
-            let exposure = slots[slot].exposure(|k| unit.attributes[k].max);
-            let sigma = solved(sd * exposure / own_units * SAFE, "--target-sd")?;
+            let exposure = exposure_in_own_units(attribute, encoding, slots, &unit)?;
+            let sigma = solved(sd * exposure * SAFE, "--target-sd")?;
             Ok((sigma, SigmaSource::TargetSd { attribute: attribute.clone(), sd: *sd }))
         }
     }
@@ -267,12 +265,25 @@ pub(crate) fn solve(request: &Request, loaded: &Loaded, fit: &Fit) -> Result<(f6
         Noise::TargetEta { statistic, .. } => statistic.of(&measure::eta_distribution(rows, &geometry)?),
         Noise::TargetSd { attribute, .. } => {
             let measured = measure::measure(rows, &geometry, &slots, None)?;
-            let slot = slots.iter().find(|s| encoding.attributes[s.attribute].name == *attribute);
-            let slot = slot.ok_or_else(|| Failure::flag("--target-sd", no_columns(attribute)))?;
-            encoding.attributes[slot.attribute].scale / slot.exposure(|k| measured.attributes[k].max)
+            1.0 / exposure_in_own_units(attribute, encoding, &slots, &measured)?
         }
     };
     Ok((sigma, achieved))
+}
+
+/// 1 over the smallest deviation of an unbiased estimate of an attribute, or of the target, in its own units.
+fn exposure_in_own_units(
+    name: &str,
+    encoding: &Encoding,
+    slots: &[AttributeSlot],
+    measured: &Measured,
+) -> Result<f64> {
+    if name == encoding.target.name {
+        return Ok(measured.label.max / target_unit(encoding));
+    }
+    let slot = slots.iter().find(|s| encoding.attributes[s.attribute].name == *name);
+    let slot = slot.ok_or_else(|| Failure::flag("--target-sd", no_columns(name)))?;
+    Ok(slot.exposure(|k| measured.attributes[k].max) / encoding.attributes[slot.attribute].scale)
 }
 
 fn no_columns(attribute: &str) -> String {
@@ -289,9 +300,17 @@ fn solved(sigma: f64, flag: &str) -> Result<f64> {
     ))
 }
 
+/// Own units of the target in one unit of its code: of two classes the whole switch is one.
+pub(crate) fn target_unit(encoding: &Encoding) -> f64 {
+    match &encoding.target.coding {
+        TargetCoding::Number | TargetCoding::Count => 1.0,
+        TargetCoding::TwoClass { low, high } => 1.0 / (high.code - low.code),
+    }
+}
+
 /// Whether a target is two coded classes.
 pub(crate) fn two_class(encoding: &Encoding) -> bool {
-    matches!(encoding.target.coding, leakscope_table::TargetCoding::TwoClass { .. })
+    matches!(encoding.target.coding, TargetCoding::TwoClass { .. })
 }
 
 impl Measured {

@@ -6,6 +6,7 @@ mod audit;
 mod balance;
 mod bound;
 mod calibrate;
+mod coefficients;
 mod columns;
 mod data;
 mod demo;

@@ -1,9 +1,9 @@
 //! The ledger of releases: whose data, how many, how much in all; one process at a time.
 
-use crate::audit::Request;
+use crate::audit::{Request, target_unit};
 use crate::{Failure, Result};
 use leakscope_report::format;
-use leakscope_table::{Encoding, OneHot, ReadOptions, Scale, TargetCoding};
+use leakscope_table::{Encoding, OneHot, ReadOptions, Scale};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -79,12 +79,7 @@ impl Unit {
         let mut columns: BTreeMap<String, f64> =
             encoding.attributes.iter().map(|a| (a.name.clone(), a.scale)).collect();
         if request.label_secret {
-            let step = match &encoding.target.coding {
-                TargetCoding::Number | TargetCoding::Count => 1.0,
-                // The whole switch from one class to the other is one own unit.
-                TargetCoding::TwoClass { low, high } => 1.0 / (high.code - low.code),
-            };
-            columns.insert(encoding.target.name.clone(), step);
+            columns.insert(encoding.target.name.clone(), target_unit(encoding));
         }
         let label = if request.label_secret { "secret" } else { "public" };
         Self {

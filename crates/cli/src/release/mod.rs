@@ -60,6 +60,7 @@ pub fn run(request: &Request, terms: &Terms, folder: &Path, hooks: &Hooks) -> Re
     drop(Held::open(folder, &fingerprint)?);
     let Prepared { loaded, fit, unit, grid, eta } = prepare(request, terms, hooks)?;
 
+    let remarks = loaded.remarks(request, &fit)?;
     let mut held = Held::open(folder, &fingerprint)?;
     let unit_of_eta = Unit::of(request, &loaded.encoding);
     held.check_unit(&unit_of_eta)?;
@@ -101,7 +102,8 @@ pub fn run(request: &Request, terms: &Terms, folder: &Path, hooks: &Hooks) -> Re
         eta_max: total,
         budget_eta: terms.budget_eta,
     };
-    let statement = statement(request, terms, &loaded, (grid, eta, composed), &noisy, created);
+    let mut statement = statement(request, terms, &loaded, (grid, eta, composed), &noisy, created);
+    statement.warnings.extend(remarks);
     Ok(Outcome::Released(Box::new(statement), held))
 }
 

@@ -197,6 +197,7 @@ pub(crate) fn clinic(n: usize, groups: usize) -> Audit {
         leakscope: "0.1.0".into(),
         created: "2026-01-02T03:04:05Z".into(),
         tables: vec![],
+        label: None,
         data: Data {
             files: vec!["warfarin-demo.csv".into()],
             rows_read: n as u64 + 40,
