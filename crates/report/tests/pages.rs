@@ -326,6 +326,10 @@ fn tenths_that_differ_after_balancing_are_not_called_equal() {
         "{apart}"
     );
     assert!(apart.contains("too large for it at this scaling and noise"));
+    let mut uneven = tenths(|k| 0.5 + 0.04 * k, |k| 0.5 + 0.03 * k);
+    uneven.balance.as_mut().unwrap().spread_after = 2.0;
+    let uneven = attack_page(&uneven);
+    assert!(uneven.contains("η itself is not equal yet") && !uneven.contains("Equal η"), "{uneven}");
     let close = attack_page(&tenths(|k| 0.9 - 0.04 * k, |_| 0.7));
     assert!(close.contains("guessed less often than the one that leaks least"), "{close}");
     assert!(

@@ -219,7 +219,7 @@ fn deciles(a: &Attack) -> String {
             format::counted(b.iterations as u64, "iteration"),
             format::share(b.spread_before),
             format::share(b.spread_after),
-            balanced(&after.points)
+            balanced(&after.points, b.spread_after)
         ),
         None => format!(
             "Records in tenths by their η, at σ = {}. {} --balance shows what reweighting does about it.",
@@ -242,6 +242,8 @@ fn deciles(a: &Attack) -> String {
     card("deciles", "Who is guessed", &[Kind::Observed], &lead, &body)
 }
 
+/// η that varies by less than this share of its mean counts as equal.
+const EVEN: f64 = 0.05;
 /// Why η and guesses need not go together.
 const LARGE_STEP: &str = "η is a local measure, and the step from one value to another is too large for it at this scaling and \
                           noise";
@@ -263,7 +265,7 @@ fn before(tenths: &[Point]) -> String {
 }
 
 /// Whether tenths can still be told apart after balancing. Intervals that overlap are no proof of equality.
-fn balanced(tenths: &[Point]) -> String {
+fn balanced(tenths: &[Point], spread: f64) -> String {
     let intervals = || tenths.iter().filter_map(|p| p.interval);
     let (low, high) = (
         intervals().map(|i| i.0).fold(f64::NEG_INFINITY, f64::max),
@@ -275,9 +277,12 @@ fn balanced(tenths: &[Point]) -> String {
             .into();
     }
     let values = || tenths.iter().map(|p| p.y);
+    let why = match spread <= EVEN {
+        true => format!("{LARGE_STEP}. Equal η does not mean equally often guessed here."),
+        false => "η itself is not equal yet.".to_owned(),
+    };
     format!(
-        "After it tenths are still guessed differently often, from {} to {}, by more than chance: {LARGE_STEP}. Equal η does \
-         not mean equally often guessed here.",
+        "After it tenths are still guessed differently often, from {} to {}, by more than chance: {why}",
         format::share(values().fold(f64::INFINITY, f64::min)),
         format::share(values().fold(0.0, f64::max))
     )
