@@ -72,7 +72,7 @@ pub fn run(request: &Request, playing: &Playing, hooks: &Hooks) -> Result<Attack
     let mean = |eta: &[f64]| eta.iter().sum::<f64>() / eta.len().max(1) as f64;
     let eta_mean = mean(&eta);
     let sigmas = sigmas(playing, eta_mean)?;
-    let mut warnings = vec![];
+    let mut warnings = loaded.remarks(request, &fit)?;
     let options = Options {
         attacks: attackers(playing, request, &mut warnings)?,
         sigmas,

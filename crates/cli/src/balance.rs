@@ -14,7 +14,7 @@ use leakscope_core::glm::{Fit, Metric};
 use leakscope_report::Balance;
 use leakscope_report::balance::{Comparison, SCHEMA, Step};
 use leakscope_report::format;
-use leakscope_table::{Hooks, RecordsSchema};
+use leakscope_table::{Hooks, Kind, RecordsSchema};
 use std::time::Instant;
 
 /// What to balance, as a user says it.
@@ -77,6 +77,7 @@ pub fn run(
         schema: SCHEMA.into(),
         leakscope: env!("CARGO_PKG_VERSION").into(),
         created: audit::now(),
+        tables: pending.table_names(),
         subject: loaded.subject(request),
         sigma: balancing.sigma,
         attribute: balancing.attribute.clone(),
@@ -100,7 +101,7 @@ pub fn run(
         }
         .into(),
         coefficients: names.into_iter().zip(found.fit.w.iter().copied()).collect(),
-        warnings: warnings(request, &loaded, &found),
+        warnings: warnings(request, &loaded, &found)?,
         seconds: clock.elapsed().as_secs_f64(),
     };
     Ok(Outcome { balance, pending })
@@ -110,7 +111,13 @@ pub fn run(
 pub(crate) fn options(request: &Request, balancing: &Balancing, loaded: &Loaded) -> Result<Options> {
     let level = match &balancing.attribute {
         None => Level::Record,
-        Some(name) => Level::Attribute(directions(loaded, "--attribute", name, balancing.sum_to_one)?),
+        Some(name) => {
+            if balancing.sum_to_one && loaded.attribute("--attribute", name)?.1.kind == Kind::Number {
+                let message = format!("`{name}` is a number, which has no indicators: leave it out");
+                return Err(Failure::flag("--sum-to-one", message));
+            }
+            Level::Attribute(directions(loaded, "--attribute", name, balancing.sum_to_one)?)
+        }
     };
     if balancing.sharing != Sharing::Sample && !audit::two_class(&loaded.encoding) {
         return Err(Failure::flag(
@@ -248,14 +255,14 @@ fn write_weights(loaded: &Loaded, found: &Balanced, folder: &Folder, pending: &m
     Ok(())
 }
 
-fn warnings(request: &Request, loaded: &Loaded, found: &Balanced) -> Vec<String> {
-    let mut all = vec![];
+fn warnings(request: &Request, loaded: &Loaded, found: &Balanced) -> Result<Vec<String>> {
+    let mut all = loaded.remarks(request, &found.fit)?;
     let last = found.history.len().saturating_sub(1);
     match &found.stopped {
         Stopped::Vanished { row, weight } => all.push(format!(
             "The weight of record {} fell to {weight:.1e} of the mean, so it hardly takes part in the model: stopped at \
              iteration {last} and kept iteration {}. --min-weight holds weights up.",
-            row + 1,
+            named(loaded, *row as u64)?,
             found.best
         )),
         Stopped::NoFit(error) => all.push(format!(
@@ -271,7 +278,27 @@ fn warnings(request: &Request, loaded: &Loaded, found: &Balanced) -> Vec<String>
         )),
         Stopped::Converged | Stopped::Iterations => {}
     }
-    all
+    Ok(all)
+}
+
+/// The name of a training row: its id, or its number in the table.
+fn named(loaded: &Loaded, row: u64) -> Result<String> {
+    let mut found = None;
+    loaded.rows.fold_labelled(
+        || None,
+        |name, block, labels| {
+            let at = row.checked_sub(block.first_row).filter(|i| *i < block.len() as u64);
+            if let Some(i) = at {
+                *name = Some(labels.ids[i as usize].clone());
+            }
+            Ok(())
+        },
+        |name: Option<String>| {
+            found = found.take().or(name);
+            Ok(())
+        },
+    )?;
+    Ok(found.unwrap_or_else(|| (row + 1).to_string()))
 }
 
 fn line(s: &Step, metric: Metric) -> String {

@@ -140,6 +140,7 @@ pub fn release(
     let (request, terms, out) = commands::release_asked(&args)?;
     let request = tables.put_into(request);
     let folder = Folder::open(&out, RecordsFormat::Parquet)?;
+    folder.spare(&request.inputs(), &commands::RELEASE_TEXTS, &[])?;
     match releasing::run(&request, &terms, folder.path(), hooks)? {
         Released::Refused(why) => Ok(Err(why)),
         Released::Released(statement, held) => {
@@ -205,10 +206,14 @@ pub fn write_audit(
     format: RecordsFormat,
 ) -> Result<Vec<PathBuf>> {
     let folder = Folder::open(out, format)?;
+    let scored = audit.score.iter().flat_map(|s| &s.files);
+    let read: Vec<String> = audit.data.files.iter().chain(scored).cloned().collect();
+    folder.spare_named(&read, &commands::AUDIT_TEXTS, commands::audit_tables(audit.score.is_some()))?;
     let mut pending = Pending::default();
+    write_tables(&folder, &mut pending, tables)?;
+    let audit = &Audit { tables: pending.table_names(), ..audit.clone() };
     folder.text(&mut pending, "report.html", &leakscope_report::page(audit))?;
     folder.text(&mut pending, "audit.json", &leakscope_report::json(audit))?;
-    write_tables(&folder, &mut pending, tables)?;
     folder.publish(pending)
 }
 
@@ -220,15 +225,18 @@ pub fn write_balance(
     format: RecordsFormat,
 ) -> Result<Vec<PathBuf>> {
     let folder = Folder::open(out, format)?;
+    folder.spare_named(&balance.subject.files, &commands::BALANCE_TEXTS, &commands::BALANCE_TABLES)?;
     let mut pending = Pending::default();
-    commands::balance_texts(&folder, &mut pending, balance)?;
     write_tables(&folder, &mut pending, tables)?;
+    let balance = &Balance { tables: pending.table_names(), ..balance.clone() };
+    commands::balance_texts(&folder, &mut pending, balance)?;
     folder.publish(pending)
 }
 
 /// Writes attacks into a folder: what `leakscope attack --out` leaves.
 pub fn write_attack(attack: &Attack, out: &Path) -> Result<Vec<PathBuf>> {
     let folder = Folder::open(out, RecordsFormat::Parquet)?;
+    folder.spare_named(&attack.subject.files, &commands::ATTACK_TEXTS, &[])?;
     let mut pending = Pending::default();
     commands::attack_texts(&folder, &mut pending, attack)?;
     folder.publish(pending)

@@ -1,8 +1,9 @@
 //! A table and its model, as balance, attack and release need them: read and encoded as the audit does it.
 
-use crate::audit::{self, Noise, Request};
+use crate::audit::{self, Noise, Request, remarks};
 use crate::failure::explain;
 use crate::{Failure, Result};
+use leakscope_core::fisher::{Geometry, Release};
 use leakscope_core::glm::{self, Fit, Metric, Penalty, UtilityCurve};
 use leakscope_core::rows::Rows;
 use leakscope_report::subject::Subject;
@@ -18,6 +19,8 @@ pub struct Loaded {
     pub test: Option<Dataset>,
     /// Seed of the split (and of everything else random).
     pub seed: u64,
+    /// What the user should know of the rows, in whole sentences.
+    pub warnings: Vec<String>,
 }
 
 /// Reads and encodes the table of a request.
@@ -39,7 +42,16 @@ pub fn load(request: &Request, hooks: &Hooks) -> Result<Loaded> {
     {
         return Err(Failure::flag(flag, "there are no rows to test on"));
     }
-    Ok(Loaded { encoding, rows, test: test.map(|t| t.0), seed })
+    let test = test.map(|t| t.0);
+    let mut warnings = remarks::of_data(&encoding);
+    warnings.extend(test.iter().flat_map(|rows| remarks::of_test(rows, request.test.is_some())));
+    if let Some(group) = &encoding.group {
+        let name = &group.name;
+        warnings.push(format!(
+            "Groups of `{name}` are compared by `leakscope audit` only: --group does nothing here."
+        ));
+    }
+    Ok(Loaded { encoding, rows, test, seed, warnings })
 }
 
 /// A request for a plain model, without anything that only an audit does.
@@ -52,6 +64,15 @@ impl Loaded {
     pub fn fit(&self, request: &Request) -> Result<Fit> {
         glm::fit(&self.rows, request.family, penalty(request))
             .map_err(|e| explain(e, &self.encoding, request.l2))
+    }
+
+    /// What the user should know of the rows and of the model fitted to them.
+    pub fn remarks(&self, request: &Request, fit: &Fit) -> Result<Vec<String>> {
+        let release = Release { sigma: 1.0, releases: 1, label_secret: request.label_secret };
+        let geometry =
+            Geometry::new(fit, &[], release).map_err(|e| explain(e, &self.encoding, request.l2))?;
+        let of_fit = remarks::nearly_singular(&self.encoding, &geometry);
+        Ok(self.warnings.iter().cloned().chain(of_fit).collect())
     }
 
     /// What documents say about data and model.

@@ -57,6 +57,66 @@ impl Folder {
         Self { path: PathBuf::new(), format: RecordsFormat::Parquet, in_memory: true }
     }
 
+    /// Refuses a folder in which results would take the place of something that is read: `texts` are the names of
+    /// files, `tables` those of tables without their endings. To be asked before any work is done.
+    pub fn spare(&self, inputs: &[&Path], texts: &[&str], tables: &[&str]) -> Result<()> {
+        let inputs: Vec<PathBuf> = inputs.iter().filter_map(|p| fs::canonicalize(p).ok()).collect();
+        let written: Vec<PathBuf> = texts
+            .iter()
+            .map(|name| self.path.join(name))
+            .chain(tables.iter().map(|stem| self.table_path(stem)))
+            .collect();
+        let touched = written.iter().cloned().chain(self.stale(&written));
+        let same = |path: &PathBuf| fs::canonicalize(path).is_ok_and(|p| inputs.contains(&p));
+        match touched.into_iter().find(same) {
+            None => Ok(()),
+            Some(path) => Err(Failure::flag(
+                "--out",
+                format!(
+                    "{} is read by this command, and results would take its place: choose another folder",
+                    path.display()
+                ),
+            )),
+        }
+    }
+
+    /// The same where only the names of what was read are known, not their folder: a file here that has such a name
+    /// and that no earlier run left is taken to be it.
+    pub fn spare_named(&self, names: &[String], texts: &[&str], tables: &[&str]) -> Result<()> {
+        let ours: Vec<String> = texts.iter().flat_map(|document| self.listed(document)).collect();
+        let inputs: Vec<PathBuf> =
+            names.iter().filter(|n| !ours.contains(n)).map(|n| self.path.join(n)).collect();
+        self.spare(&inputs.iter().map(PathBuf::as_path).collect::<Vec<_>>(), texts, tables)
+    }
+
+    /// Tables that the documents about to be replaced say they came with, and that this run does not write.
+    fn stale(&self, written: &[PathBuf]) -> Vec<PathBuf> {
+        let mut stale = vec![];
+        for (document, stem) in TABLES.into_iter().filter(|(d, _)| written.contains(&self.path.join(d))) {
+            let listed = self.listed(document);
+            for format in [RecordsFormat::Parquet, RecordsFormat::Csv] {
+                let name = format!("{stem}.{}", Self::extension(format));
+                let path = self.path.join(&name);
+                if listed.contains(&name) && !written.contains(&path) {
+                    stale.push(path);
+                }
+            }
+        }
+        stale
+    }
+
+    /// The tables that a document of an earlier run names as its own; none where there is no such document.
+    fn listed(&self, document: &str) -> Vec<String> {
+        /// The part of every document that says which tables came with it.
+        #[derive(serde::Deserialize)]
+        struct Beside {
+            #[serde(default)]
+            tables: Vec<String>,
+        }
+        let text = fs::read_to_string(self.path.join(document)).unwrap_or_default();
+        serde_json::from_str::<Beside>(&text).map_or_else(|_| vec![], |beside| beside.tables)
+    }
+
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
@@ -97,8 +157,9 @@ impl Folder {
         Ok(())
     }
 
-    /// Gives all pending files their names. Tables of an earlier run that this one does not replace (in the other
-    /// format, or of points that were not scored this time) go: a folder holds one audit, one balance, one run.
+    /// Gives all pending files their names. Tables that an earlier run's document says it left and that this run does
+    /// not replace (in the other format, or of points that were not scored this time) go: a folder holds one audit, one
+    /// balance, one run. Nothing else is removed.
     pub fn publish(&self, pending: Pending) -> Result<Vec<PathBuf>> {
         // Whatever can fail comes before the first file is replaced.
         let tables: Vec<CompleteRecords> = pending
@@ -115,14 +176,8 @@ impl Folder {
         for table in tables {
             table.persist()?;
         }
-        let replaced = |document: &str| written.contains(&self.path.join(document));
-        for (_, stem) in TABLES.into_iter().filter(|(document, _)| replaced(document)) {
-            for format in [RecordsFormat::Parquet, RecordsFormat::Csv] {
-                let path = self.path.join(format!("{stem}.{}", Self::extension(format)));
-                if !written.contains(&path) {
-                    let _ = fs::remove_file(path);
-                }
-            }
+        for path in self.stale(&written) {
+            let _ = fs::remove_file(path);
         }
         for (file, target) in pending.files {
             file.persist(&target)
@@ -138,6 +193,11 @@ impl Pending {
     /// Adds tables that have all their records.
     pub fn tables(&mut self, writers: impl IntoIterator<Item = RecordsWriter>) {
         self.tables.extend(writers);
+    }
+
+    /// File names of its tables, for the document that goes with them.
+    pub fn table_names(&self) -> Vec<String> {
+        self.tables.iter().map(|t| leakscope_table::shown(t.path())).collect()
     }
 
     /// The tables of a folder in memory, by name, each in parts that follow one another.

@@ -390,7 +390,20 @@ fn flags_that_make_no_sense() {
     folder.write("part.json", r#"{"a": 1}"#);
     folder.write("text.json", r#"{"a": "x"}"#);
     folder.write("huge.json", r#"{"a":1e200,"b":1e200,"c=u":0,"k=no":0,"(intercept)":0}"#);
+    folder.write("twice.json", r#"{"coefficients": {"a": 1, "b": 2, "a": 3}}"#);
+    folder.write(
+        "beside.json",
+        r#"{"coefficients": {"a": 1, "b": 2, "c=u": 0, "k=no": 0}, "intercept": 23.4}"#,
+    );
+    folder.write("none.json", r#"{"coefficients": {"a": 1, "b": 2, "c=u": 0, "k=no": 0}, "intercept": 0}"#);
     for (more, said) in [
+        ("--sigma 1 --statistic mean", "--statistic"),
+        ("--target-sd a=1 --statistic mean", "--statistic"),
+        ("--coefficients twice.json", "twice.json: `a` is there twice: keep one of them"),
+        (
+            "--coefficients beside.json --no-intercept",
+            "the given model has an intercept, which --no-intercept",
+        ),
         ("--sigma 0", "--sigma: 0: expected a positive number"),
         ("--sigma -1", "--sigma: -1: expected a positive number"),
         ("--sigma nan", "--sigma: NaN: expected a positive number"),
@@ -402,7 +415,10 @@ fn flags_that_make_no_sense() {
             "--target-sd zz=1",
             "--target-sd: `zz` is not an attribute of this model; they are `a`, `b`, `c`, `k`",
         ),
-        ("--target-sd y=1", "--target-sd: `y` is not an attribute of this model"),
+        (
+            "--label public --target-sd y=1",
+            "--target-sd: `y` is the target, which --label public takes as known",
+        ),
         ("--prior-sd c=1", "--prior-sd: `c` is a category"),
         ("--prior-sd a=0", "--prior-sd: a=0: expected a positive number"),
         ("--unit zz=cm", "--unit: `zz` is not an attribute"),
@@ -444,6 +460,9 @@ fn flags_that_make_no_sense() {
         let run = folder.run(line).expect(2);
         assert!(run.stderr.contains("Usage: leakscope"), "{line}: {}", run.stderr);
     }
+    // An intercept beside the coefficients is one of them; one of zero is none.
+    folder.run("audit ok.csv --target y --id id --coefficients beside.json").expect(0);
+    folder.run("audit ok.csv --target y --id id --coefficients none.json --no-intercept").expect(0);
     folder.run("--version").expect(0);
     folder.run("audit --help").expect(0);
 }
@@ -468,4 +487,43 @@ fn unusual_tables_that_do_have_an_answer() {
     folder.write("word.csv", cell(Some(5), 1, "abc"));
     assert_eq!(audit("word.csv --target y --na abc --missing drop")["n"], 59);
     assert!(audit("word.csv --target y --categorical a --l2 1")["d"].as_u64().is_some_and(|d| d > 50));
+}
+
+#[test]
+fn what_a_command_reads_it_neither_overwrites_nor_removes() {
+    let folder = Folder::new();
+    let table = rows(|_, _| {});
+    for name in ["records.csv", "weights.csv", "ledger.json", "mine.csv"] {
+        folder.write(name, &table);
+    }
+    std::fs::create_dir(folder.path("out")).unwrap();
+    #[cfg(unix)]
+    std::os::unix::fs::symlink("records.csv", folder.path("linked.csv")).unwrap();
+    let before = folder.files(".");
+    let lines = [
+        ("audit records.csv --out . --format csv", "records.csv"),
+        ("audit linked.csv --out out/.. --format csv", "records.csv"),
+        ("audit mine.csv --score records.csv --out . --format csv", "records.csv"),
+        ("audit mine.csv --test records.csv --out . --format csv", "records.csv"),
+        ("balance weights.csv --out . --format csv", "weights.csv"),
+        ("release ledger.json --sigma 1 --out .", "ledger.json"),
+    ];
+    for (line, name) in lines {
+        let run = folder.run(&format!("{line} --target y --id id")).expect(2);
+        let said = &run.stderr;
+        assert!(said.contains(name) && said.contains("choose another folder"), "{line}: {said}");
+        assert_eq!(folder.files("."), before, "{line}");
+    }
+    // What nobody reads but nobody of us wrote stays, too: only what an earlier document lists goes.
+    folder.write("scores.csv", "the user's own");
+    folder.run("audit mine.csv --target y --id id --out .").expect(0);
+    assert_eq!(folder.read("scores.csv"), "the user's own");
+    assert_eq!(folder.read("records.csv"), table);
+    assert_eq!(folder.json("audit.json")["tables"], serde_json::json!(["records.parquet"]));
+    // A table that an earlier audit left, and that would go now, is read: refused as well.
+    folder.run("audit mine.csv --target y --id id --out out --format csv").expect(0);
+    let kept = folder.files("out");
+    let run = folder.run("audit out/records.csv --target eta --id id --out out").expect(2);
+    assert!(run.stderr.contains("records.csv is read by this command"), "{}", run.stderr);
+    assert_eq!(folder.files("out"), kept);
 }

@@ -207,6 +207,14 @@ fn bad_input_is_answered_in_words() {
         ("balance flat.csv --target y --l2 0.1 --weights-per class", "two classes"),
         ("balance flat.csv --target y --l2 0.1 --min-weight 2 --max-weight 1", "--min-weight"),
         ("balance flat.csv --target y --l2 0.1 --update accelerated --variant unweighted", "--update"),
+        ("balance flat.csv --target y --l2 0.1 --min-weight -1", "--min-weight: -1: expected 0 ≤"),
+        ("balance flat.csv --target y --l2 0.1 --tolerance -1", "--tolerance: -1: expected zero"),
+        ("balance flat.csv --target y --l2 0.1 --sigma -1", "--sigma: -1: expected a positive"),
+        ("balance flat.csv --target y --l2 0.1 --attribute a --sum-to-one", "`a` is a number"),
+        ("attack flat.csv --target y --l2 0.1 --secret a --format csv", "--format"),
+        ("release flat.csv --target y --l2 0.1 --sigma 1 --statistic mean --out o", "--statistic"),
+        ("release flat.csv --target y --l2 0.1 --sigma 1 --attribute a --out o", "--attribute"),
+        ("release flat.csv --target y --l2 0.1 --target-eta -1 --out o", "--target-eta: -1"),
         ("balance flat.csv --target y", "l2"),
         ("release flat.csv --target y --l2 0.1 --sigma 0 --out o", "--sigma"),
         ("release flat.csv --target y --l2 0.1 --sigma -1 --out o", "--sigma"),
@@ -297,4 +305,106 @@ fn releases_at_the_same_time_lose_no_line_of_the_ledger() {
     let ledger: Value =
         serde_json::from_str(&std::fs::read_to_string(place.path("out/ledger.json")).unwrap()).unwrap();
     assert_eq!(ledger["releases"].as_array().unwrap().len(), 6);
+}
+
+#[test]
+fn a_ledger_adds_up_one_unit_of_loss_only() {
+    let place = Place::new();
+    place.json(&format!("release {MODEL} --sigma 1 --out out"));
+    let kept = |name: &str| std::fs::read(place.path(&format!("out/{name}"))).unwrap();
+    let before: Vec<_> = ["ledger.json", "model.json", "release.json"].map(kept).into();
+    for (more, said) in [
+        ("--scale none", "--scale was standard, now none"),
+        ("--one-hot full", "--one-hot was drop-last, now full"),
+        ("--pca 2", "--pca was absent, now 2"),
+        ("--label public", "--label was secret, now public"),
+    ] {
+        let line = format!("release {MODEL} --sigma 1 --out out {more}");
+        let answer = place.refused(&line, 2);
+        assert!(answer.contains(said) && answer.contains("another folder"), "{more}: {answer}");
+        assert_eq!(["ledger.json", "model.json", "release.json"].map(kept).to_vec(), before, "{more}");
+    }
+    // A column less, another family or penalty: the steps of what is left are the same.
+    let again =
+        place.json("release patients.csv --target dose --id patient --drop height --sigma 1 --out out");
+    assert_eq!(again["composed"]["releases"], 2);
+    // The target of one model is a scaled column of the other.
+    let swapped = place.refused("release patients.csv --target age --id patient --sigma 1 --out out", 2);
+    assert!(swapped.contains("one unit of `age` was"), "{swapped}");
+    // Ledgers from before do not say.
+    let mut ledger: Value = serde_json::from_slice(&kept("ledger.json")).unwrap();
+    ledger["releases"][0].as_object_mut().unwrap().remove("unit");
+    place.write("out/ledger.json", &ledger.to_string());
+    let answer = place.refused(&format!("release {MODEL} --sigma 1 --out out"), 2);
+    assert!(answer.contains("release 1") && answer.contains("does not say"), "{answer}");
+}
+
+#[test]
+fn composed_loss_is_rounded_up() {
+    let place = Place::new();
+    let line = format!("release {MODEL} --sigma 0.1 --out out");
+    for _ in 0..3 {
+        let found = place.json(&line);
+        let total = found["composed"]["eta_max"].as_f64().unwrap();
+        let page = std::fs::read_to_string(place.path("out/report.html")).unwrap();
+        let shown = page.split("that is at most <b>").nth(1).unwrap().split('<').next().unwrap();
+        let shown: f64 = shown.replace(',', "").parse().unwrap();
+        assert!(shown >= total && shown <= 1.01 * total, "{shown} {total}");
+        let assumed = found["assumed"].to_string();
+        assert!(assumed.contains("published here without noise"), "{assumed}");
+    }
+}
+
+#[test]
+fn every_command_says_what_became_of_rows_and_columns() {
+    let place = Place::new();
+    let whole = std::fs::read_to_string(place.path("patients.csv")).unwrap();
+    let mut lines: Vec<String> = whole.lines().map(|l| format!("{l},k")).collect();
+    lines[0].push_str("onst,five");
+    lines.iter_mut().skip(1).for_each(|l| l.push_str("x,5"));
+    let mut cells: Vec<&str> = lines[7].split(',').collect();
+    cells[1] = "";
+    lines[7] = cells.join(",");
+    place.write("gaps.csv", &lines.join("\n"));
+    let line = "gaps.csv --target dose --id patient --l2 0.01 --missing drop --group race";
+    for command in [
+        format!("balance {line} --iterations 1"),
+        format!("attack {line} --secret vkorc1 --trials 2"),
+        format!("release {line} --sigma 1 --out out"),
+    ] {
+        let warnings = place.json(&command)["warnings"].to_string();
+        for part in [
+            "1 row has missing values and was left out",
+            "One level only in the training rows: `konst`",
+            "Constant in the training rows: `five`",
+            "compared by `leakscope audit` only",
+        ] {
+            assert!(warnings.contains(part), "{command}: no “{part}” in {warnings}");
+        }
+        // On stderr, unless nothing is wanted there.
+        let said = place.run(&command);
+        assert!(String::from_utf8_lossy(&said.stderr).contains("warning: Constant"), "{command}");
+        let quiet = place.run(&format!("{command} -q"));
+        assert!(quiet.status.success());
+        assert!(quiet.stderr.is_empty(), "{}", String::from_utf8_lossy(&quiet.stderr));
+        assert!(!String::from_utf8_lossy(&quiet.stdout).contains("warning"), "{command}");
+    }
+}
+
+#[test]
+fn a_record_whose_weight_vanishes_is_called_by_its_name() {
+    let place = Place::new();
+    // One record that is all there is to a column, beside many that are alike.
+    let mut table = String::from("id,x,z,y\n");
+    for i in 0..40 {
+        let x = f64::from(i % 7) - 3.0;
+        let z = if i == 17 { 1e6 } else { 0.0 };
+        table.push_str(&format!("rec-{i},{x},{z},{}\n", 2.0 * x + f64::from(i % 3)));
+    }
+    place.write("lone.csv", &table);
+    let found =
+        place.json("balance lone.csv --target y --id id --l2 0.01 --variant unweighted --iterations 400");
+    assert_eq!(found["stopped"], "vanished");
+    let warnings = found["warnings"].to_string();
+    assert!(warnings.contains("The weight of record rec-17 fell"), "{warnings}");
 }

@@ -17,6 +17,9 @@ pub struct Audit {
     pub leakscope: String,
     /// When, RFC 3339, UTC.
     pub created: String,
+    /// Names of the tables that were written beside it.
+    #[serde(default)]
+    pub tables: Vec<String>,
     /// What was read.
     pub data: Data,
     /// Records that the model was fitted to.
@@ -41,6 +44,9 @@ pub struct Audit {
     pub dataset: Dataset,
     /// Leakage of attributes, most exposed first.
     pub attributes: Vec<Attribute>,
+    /// Leakage of the label, where it is part of the secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<Label>,
     /// Leakage of groups of records, in order of their names; empty without `--group`.
     pub groups: Vec<Group>,
     /// Mean η of the worst group over that of the best.
@@ -313,6 +319,21 @@ pub struct Attribute {
     pub min_rmse_with_prior: Option<Bound>,
     /// Standard deviation of that prior, where it is not the population's.
     pub prior_sd: Option<f64>,
+}
+
+/// Leakage of the label alone, to someone who knows all else of the record.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Label {
+    /// The target column.
+    pub name: String,
+    /// Mean η over records, in units of the coded target.
+    pub eta_mean: f64,
+    /// Largest η over records.
+    pub eta_max: f64,
+    /// Smallest standard deviation that an unbiased estimate can have, for the most exposed record: in the target's own
+    /// units, for two classes of an indicator, 0 to 1.
+    #[serde(with = "crate::unbounded::plain_cramer_rao")]
+    pub min_sd: Bound,
 }
 
 /// Leakage of a category whose indicators must sum to one.

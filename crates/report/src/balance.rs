@@ -17,6 +17,9 @@ pub struct Balance {
     pub leakscope: String,
     /// When, RFC 3339, UTC.
     pub created: String,
+    /// Names of the tables that were written beside it.
+    #[serde(default)]
+    pub tables: Vec<String>,
     /// Data and model.
     pub subject: Subject,
     /// Standard deviation of the noise on every coefficient.

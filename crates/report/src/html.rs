@@ -178,11 +178,13 @@ pub(crate) fn list<S: AsRef<str>>(items: impl IntoIterator<Item = S>) -> String 
     format!("<ul>{items}</ul>")
 }
 
-/// Text that starts with a capital and ends with a full stop.
+/// Text that starts with a capital and ends with a full stop. Symbols (η, σ) stay as they are.
 pub(crate) fn sentence(text: &str) -> String {
     let text = text.trim();
     let mut chars = text.chars();
     let Some(first) = chars.next() else { return String::new() };
     let end = if text.ends_with(['.', '!', '?']) { "" } else { "." };
-    format!("{}{}{end}", first.to_uppercase(), chars.as_str())
+    let symbol = ('\u{370}'..='\u{3ff}').contains(&first);
+    let first = if symbol { first.to_string() } else { first.to_uppercase().to_string() };
+    format!("{first}{}{end}", chars.as_str())
 }

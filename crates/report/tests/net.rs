@@ -40,6 +40,7 @@ fn training(epsilon: f64) -> Training {
     };
     Training {
         schema: TRAINING_SCHEMA.into(),
+        tables: vec![],
         network: network(),
         precision: "f32".into(),
         data: data(),
@@ -100,6 +101,7 @@ fn audit() -> NetAudit {
     let histogram = Histogram::of(&[0.1, 0.2, 0.25]);
     NetAudit {
         schema: AUDIT_SCHEMA.into(),
+        tables: vec![],
         network: network(),
         data: data(),
         release: Release { clip_kind: "hard".into(), clip: Some(1.0), sigma: 2.0, noise: 2.0, chosen: true },

@@ -49,6 +49,7 @@ fn balanced(stds: &[f64], variant: Variant, stopped: &str) -> Balance {
         schema: balance::SCHEMA.into(),
         leakscope: "0".into(),
         created: "2026-01-01T00:00:00Z".into(),
+        tables: vec![],
         subject: subject(),
         sigma: 1.0,
         attribute: Some(HOSTILE.into()),
@@ -293,4 +294,56 @@ fn a_page_of_an_account_says_what_was_assumed() {
     assert!(!account_page(&costs(false)).contains("was assumed"));
     let json: serde_json::Value = serde_json::from_str(&costs(true).json()).unwrap();
     assert!(json["epsilon"]["rdp"].is_number() && json["epsilon"]["pld"]["upper"].is_number());
+}
+
+/// Attacks with tenths before and after balancing; the k-th tenth is guessed `before(k)`, then `after(k)` of the time.
+fn tenths(before: impl Fn(f64) -> f64, after: impl Fn(f64) -> f64) -> Attack {
+    let mut a = attacked(&[("white-box", 1.0, 0.8)]);
+    let of = |balanced: bool, k: usize, accuracy: f64| attack::Decile {
+        sigma: 1.0,
+        decile: k,
+        balanced,
+        records: 100,
+        accuracy: observed(accuracy),
+    };
+    a.deciles =
+        (1..=10).flat_map(|k| [of(false, k, before(k as f64)), of(true, k, after(k as f64))]).collect();
+    a.balance = Some(attack::Balanced {
+        iterations: 10,
+        spread_before: 0.5,
+        spread_after: 0.001,
+        eta_mean_at_unit_noise: 1.0,
+    });
+    a
+}
+
+#[test]
+fn tenths_that_differ_after_balancing_are_not_called_equal() {
+    let apart = attack_page(&tenths(|k| 0.5 + 0.04 * k, |k| 0.9 - 0.04 * k));
+    assert!(apart.contains("guessed more often than the one that leaks least"), "{apart}");
+    assert!(
+        apart.contains("still guessed differently often, from 50% to 86%, by more than chance"),
+        "{apart}"
+    );
+    assert!(apart.contains("too large for it at this scaling and noise"));
+    let mut uneven = tenths(|k| 0.5 + 0.04 * k, |k| 0.5 + 0.03 * k);
+    uneven.balance.as_mut().unwrap().spread_after = 2.0;
+    let uneven = attack_page(&uneven);
+    assert!(uneven.contains("η itself is not equal yet") && !uneven.contains("Equal η"), "{uneven}");
+    let close = attack_page(&tenths(|k| 0.9 - 0.04 * k, |_| 0.7));
+    assert!(close.contains("guessed less often than the one that leaks least"), "{close}");
+    assert!(
+        close.contains("no proof that there is none") && !close.contains("by more than chance"),
+        "{close}"
+    );
+}
+
+#[test]
+fn sentences_that_start_with_a_symbol_keep_it() {
+    let mut r = attack_page(&attacked(&[("white-box", 1.0, 0.8)]));
+    assert!(!r.contains('Η'), "a capital eta");
+    let mut a = attacked(&[("white-box", 1.0, 0.8)]);
+    a.warnings = vec!["η of a record is small".into(), "so is σ".into()];
+    r = attack_page(&a);
+    assert!(r.contains("η of a record is small.") && r.contains("So is σ."), "{r}");
 }

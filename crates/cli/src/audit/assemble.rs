@@ -4,7 +4,7 @@ use super::collect::Kept;
 use super::measure::{EXTREMES, Measured};
 use super::score::Scored;
 use super::utility::Cost;
-use super::{AttributeSlot, Limit, Model, Request, Statistic};
+use super::{AttributeSlot, Limit, Model, Request, Statistic, target_unit};
 use crate::Result;
 use leakscope_core::bound::estimation;
 use leakscope_core::claim::Bound;
@@ -57,6 +57,7 @@ impl Found<'_> {
             schema: report::SCHEMA.into(),
             leakscope: env!("CARGO_PKG_VERSION").into(),
             created: now(),
+            tables: vec![],
             data: self.data(),
             n: self.geometry.fit().n,
             d: self.geometry.data_width(),
@@ -69,6 +70,7 @@ impl Found<'_> {
             records: self.records(histogram),
             dataset,
             attributes,
+            label: self.label(),
             group_ratio: (groups.len() > 1 && ratio.is_finite() && ratio > 0.0).then_some(ratio),
             groups,
             utility: self.utility.as_ref().map(|c| c.utility.clone()),
@@ -165,11 +167,17 @@ impl Found<'_> {
         }
     }
 
-    /// Van Trees in every column that varies, under a normal prior with the population's spread.
+    /// Van Trees in every column that varies, under a normal prior with the population's spread, or the one given.
     fn van_trees_of_records(&self) -> Bound {
         let d = self.geometry.data_width();
         let information = self.geometry.mean_information(&self.measured.whole);
-        let variances = self.measured.spread.variances(d);
+        let mut variances = self.measured.spread.variances(d);
+        // A principal component has no prior of its own that those of single columns would give it.
+        for (name, sd) in self.request.prior_sd.iter().filter(|_| self.request.pca.is_none()) {
+            if let Some(a) = self.encoding.attributes.iter().find(|a| a.name == *name) {
+                variances[a.columns.start] = (sd / a.scale).powi(2);
+            }
+        }
         estimation::any_error(&information, &variances)
     }
 
@@ -232,8 +240,8 @@ impl Found<'_> {
                         eta_max: totals[k].max,
                         eta_over_all_records: over_all[k],
                     }),
-                    min_sd: estimation::deviation(t.max, a.scale),
-                    min_sd_typical: a.scale * n / t.sum,
+                    min_sd: estimation::deviation(slot.exposure(|k| totals[k].max), a.scale),
+                    min_sd_typical: a.scale * n / slot.exposure(|k| totals[k].sum),
                     population_sd: number.then_some(a.population_sd),
                     min_rmse_with_prior: number.then(|| estimation::any_deviation(information, spread)),
                     prior_sd,
@@ -242,6 +250,17 @@ impl Found<'_> {
             .collect();
         attributes.sort_by(|a, b| b.eta_max.total_cmp(&a.eta_max));
         Ok(attributes)
+    }
+
+    /// The label, where it is part of the secret.
+    fn label(&self) -> Option<report::Label> {
+        let totals = &self.measured.label;
+        self.geometry.release().label_secret.then(|| report::Label {
+            name: self.encoding.target.name.clone(),
+            eta_mean: totals.sum / self.measured.eta.count().max(1) as f64,
+            eta_max: totals.max,
+            min_sd: estimation::deviation(totals.max, target_unit(self.encoding)),
+        })
     }
 
     /// Names of the encoded columns before principal components.

@@ -79,6 +79,8 @@ pub(super) struct Measured {
     pub(super) sample: Sample,
     /// By index of the geometry's attributes.
     pub(super) attributes: Vec<AttributeTotals>,
+    /// η of the label alone.
+    pub(super) label: AttributeTotals,
     pub(super) whole: SetSums,
     /// Sums by group; empty without groups.
     pub(super) groups: Vec<SetSums>,
@@ -153,6 +155,7 @@ impl Measured {
             least: Extremes::new(EXTREMES, false),
             sample: Sample::new(SAMPLE),
             attributes: vec![AttributeTotals::default(); geometry.attribute_count()],
+            label: AttributeTotals::default(),
             whole: SetSums::new(p, true),
             groups: vec![SetSums::new(p, false); groups],
             spread: Spread { sums: vec![0.0; p + 1], squares: vec![0.0; p + 1], weight: 0.0 },
@@ -175,6 +178,8 @@ impl Measured {
                 (a.max, a.max_record) = (b.max, b.max_record);
             }
         }
+        self.label.sum += other.label.sum;
+        self.label.max = self.label.max.max(other.label.max);
         self.whole.merge(&other.whole);
         self.groups.iter_mut().zip(&other.groups).for_each(|(a, b)| a.merge(b));
         for (a, b) in self.spread.sums.iter_mut().zip(other.spread.sums) {
@@ -244,6 +249,7 @@ pub(super) fn measure(
         state.sets(geometry, block, gram_known);
         state.distributions(block);
         state.keep(block, labels, slots);
+        state.label(geometry, block);
         state.write(block, labels, slots).map_err(CoreError::from)
     };
     let merge = |state: State| {
@@ -332,6 +338,14 @@ impl State {
             split[found.series.index(block, i) as usize].push(eta);
         }
         found.by_series.iter_mut().zip(split).for_each(|(d, etas)| d.extend(&etas));
+    }
+
+    fn label(&mut self, geometry: &Geometry, block: &Block) {
+        for i in 0..block.len() {
+            let eta = geometry.label_eta(&self.records, i);
+            self.found.label.sum += eta;
+            self.found.label.max = self.found.label.max.max(eta);
+        }
     }
 
     fn keep(&mut self, block: &Block, labels: &Labels, slots: &[AttributeSlot]) {

@@ -7,13 +7,14 @@
 mod assemble;
 mod collect;
 mod measure;
-mod remarks;
+pub(crate) mod remarks;
 mod request;
 mod score;
 mod utility;
 
 pub(crate) use assemble::now;
 pub(crate) use measure::eta_distribution;
+pub(crate) use request::INTERCEPT;
 pub use request::{Limit, Noise, Request, Statistic};
 
 use crate::bound::data::{Bounding, FIG_4, of_model};
@@ -26,7 +27,9 @@ use leakscope_core::glm::{self, Family, Fit, Penalty};
 use leakscope_report::Audit;
 use leakscope_report::audit::{SigmaSource, Timings};
 use leakscope_report::bound::Found;
-use leakscope_table::{Dataset, EncodeOptions, Encoding, Holdout, Hooks, Kind, Subset, Table, TargetKind};
+use leakscope_table::{
+    Dataset, EncodeOptions, Encoding, Holdout, Hooks, Kind, OneHot, Subset, Table, TargetCoding, TargetKind,
+};
 use measure::Measured;
 use std::time::Instant;
 
@@ -53,6 +56,22 @@ struct AttributeSlot {
     free: usize,
     /// The same under the constraint that indicators sum to one.
     constrained: Option<usize>,
+    /// ‖P eⱼ‖ = √(1 − 1/k) where all k levels of a category have a column, P projecting on what keeps their sum; 1
+    /// elsewhere.
+    along: f64,
+}
+
+impl AttributeSlot {
+    /// The largest λ for which 1/λ still bounds the deviation of every unbiased estimate of a value of the attribute,
+    /// from η of its two variants. Whoever knows that exactly one of k indicators applies estimates cⱼ within
+    /// `(P eⱼ)ᵀ (P I P)⁺ (P eⱼ) ≥ ‖P eⱼ‖²/η²` with the constrained η, which can lie below 1/η² of the free one.
+    fn exposure(&self, eta: impl Fn(usize) -> f64) -> f64 {
+        let constrained = match self.constrained {
+            Some(k) if self.along < 1.0 => eta(k) / self.along,
+            Some(_) | None => 0.0,
+        };
+        eta(self.free).max(constrained)
+    }
 }
 
 /// Runs the audit; tables of records go to `folder`, still under temporary names. `on_encoding` is told what the
@@ -72,8 +91,8 @@ pub fn run(
     on_encoding(&encoding);
     request.check_names(&encoding)?;
     let rows = Dataset::new(&table, &encoding, Subset::Training, hooks)?;
-    let loaded =
-        Loaded { encoding, rows, test: None, seed: seed.or(request.seed).unwrap_or_else(random_seed) };
+    let seed_of_all = seed.or(request.seed).unwrap_or_else(random_seed);
+    let loaded = Loaded { encoding, rows, test: None, seed: seed_of_all, warnings: vec![] };
     let (encoding, rows) = (&loaded.encoding, &loaded.rows);
     timings.read = clock.elapsed().as_secs_f64();
 
@@ -122,7 +141,7 @@ pub fn run(
 }
 
 /// Noise vectors and draws of the panel about a secret.
-const SECRET_TRIALS: (usize, u64) = (40, 20_000);
+const SECRET_TRIALS: (usize, u64) = (200, 20_000);
 
 /// What any attacker can guess of a chosen secret, and what attacks do: one panel of the page.
 fn guessed(request: &Request, loaded: &Loaded, model: &Model, name: &str, sigma: f64) -> Result<Found> {
@@ -195,7 +214,9 @@ fn attribute_directions(encoding: &Encoding) -> (Vec<AttributeSlot>, Vec<Directi
         if let Some(free) = add(attribute, false) {
             let category = described.kind == Kind::Category;
             let constrained = if category { add(attribute, true) } else { None };
-            slots.push(AttributeSlot { attribute, free, constrained });
+            let all_levels = category && encoding.one_hot == OneHot::Full;
+            let along = if all_levels { (1.0 - 1.0 / described.columns.len() as f64).sqrt() } else { 1.0 };
+            slots.push(AttributeSlot { attribute, free, constrained, along });
         }
     }
     (slots, directions)
@@ -221,10 +242,8 @@ fn choose_sigma(
         }
         Noise::TargetSd { attribute, sd } => {
             let unit = measure::measure(rows, &prepare(1.0)?, slots, None)?;
-            let slot = slots.iter().position(|s| encoding.attributes[s.attribute].name == *attribute);
-            let slot = slot.ok_or_else(|| Failure::flag("--target-sd", no_columns(attribute)))?;
-            let own_units = encoding.attributes[slots[slot].attribute].scale;
-            let sigma = solved(sd * unit.attributes[slots[slot].free].max / own_units * SAFE, "--target-sd")?;
+            let exposure = exposure_in_own_units(attribute, encoding, slots, &unit)?;
+            let sigma = solved(sd * exposure * SAFE, "--target-sd")?;
             Ok((sigma, SigmaSource::TargetSd { attribute: attribute.clone(), sd: *sd }))
         }
     }
@@ -246,12 +265,25 @@ pub(crate) fn solve(request: &Request, loaded: &Loaded, fit: &Fit) -> Result<(f6
         Noise::TargetEta { statistic, .. } => statistic.of(&measure::eta_distribution(rows, &geometry)?),
         Noise::TargetSd { attribute, .. } => {
             let measured = measure::measure(rows, &geometry, &slots, None)?;
-            let slot = slots.iter().find(|s| encoding.attributes[s.attribute].name == *attribute);
-            let slot = slot.ok_or_else(|| Failure::flag("--target-sd", no_columns(attribute)))?;
-            encoding.attributes[slot.attribute].scale / measured.attributes[slot.free].max
+            1.0 / exposure_in_own_units(attribute, encoding, &slots, &measured)?
         }
     };
     Ok((sigma, achieved))
+}
+
+/// 1 over the smallest deviation of an unbiased estimate of an attribute, or of the target, in its own units.
+fn exposure_in_own_units(
+    name: &str,
+    encoding: &Encoding,
+    slots: &[AttributeSlot],
+    measured: &Measured,
+) -> Result<f64> {
+    if name == encoding.target.name {
+        return Ok(measured.label.max / target_unit(encoding));
+    }
+    let slot = slots.iter().find(|s| encoding.attributes[s.attribute].name == *name);
+    let slot = slot.ok_or_else(|| Failure::flag("--target-sd", no_columns(name)))?;
+    Ok(slot.exposure(|k| measured.attributes[k].max) / encoding.attributes[slot.attribute].scale)
 }
 
 fn no_columns(attribute: &str) -> String {
@@ -268,9 +300,17 @@ fn solved(sigma: f64, flag: &str) -> Result<f64> {
     ))
 }
 
+/// Own units of the target in one unit of its code: of two classes the whole switch is one.
+pub(crate) fn target_unit(encoding: &Encoding) -> f64 {
+    match &encoding.target.coding {
+        TargetCoding::Number | TargetCoding::Count => 1.0,
+        TargetCoding::TwoClass { low, high } => 1.0 / (high.code - low.code),
+    }
+}
+
 /// Whether a target is two coded classes.
 pub(crate) fn two_class(encoding: &Encoding) -> bool {
-    matches!(encoding.target.coding, leakscope_table::TargetCoding::TwoClass { .. })
+    matches!(encoding.target.coding, TargetCoding::TwoClass { .. })
 }
 
 impl Measured {

@@ -1,9 +1,11 @@
 //! What an audit is asked to do, checked before any work.
 
+use super::remarks::listed;
 use crate::{Failure, Result};
 use leakscope_core::glm::Family;
 use leakscope_core::num::Distribution;
 use leakscope_table::{Encoding, Kind, Missing, OneHot, ReadOptions, Roles, Scale};
+use std::path::{Path, PathBuf};
 
 /// Everything an audit is asked to do.
 #[derive(Debug, Clone)]
@@ -120,6 +122,12 @@ pub struct Limit {
 }
 
 impl Request {
+    /// The files that are read.
+    pub fn inputs(&self) -> Vec<&Path> {
+        let others = self.test.iter().chain(&self.score);
+        std::iter::once(&self.read).chain(others).flat_map(|r| &r.paths).map(PathBuf::as_path).collect()
+    }
+
     /// Checks what needs no table.
     pub fn check(&self) -> Result<()> {
         let positive = |flag: &str, value: f64| {
@@ -179,23 +187,37 @@ impl Request {
                 return Err(Failure::flag("--prior-sd", message));
             }
         }
-        if let Noise::TargetSd { attribute, .. } = &self.noise {
-            find("--target-sd", attribute)?;
+        match &self.noise {
+            Noise::TargetSd { attribute, .. } if *attribute != encoding.target.name => {
+                find("--target-sd", attribute)?;
+            }
+            Noise::TargetSd { attribute, .. } if !self.label_secret => {
+                let message = format!("`{attribute}` is the target, which --label public takes as known");
+                return Err(Failure::flag("--target-sd", message));
+            }
+            Noise::TargetSd { .. } | Noise::Default | Noise::Given(_) | Noise::TargetEta { .. } => {}
         }
         Ok(())
     }
 }
 
+/// Name of the intercept among the columns.
+pub(crate) const INTERCEPT: &str = "(intercept)";
+
 /// Coefficients in the order of the encoding's columns; every column must be named, and nothing else.
 pub(super) fn match_coefficients(given: &[(String, f64)], encoding: &Encoding) -> Result<Vec<f64>> {
     let columns = encoding.columns();
-    let list = |names: &[&String]| {
-        let shown: Vec<String> = names.iter().take(8).map(|n| format!("`{n}`")).collect();
-        let more = if names.len() > 8 { format!(" and {} more", names.len() - 8) } else { String::new() };
-        format!("{}{more}", shown.join(", "))
-    };
+    let list = |names: &[&String]| listed(&names.iter().map(|n| (*n).clone()).collect::<Vec<_>>());
+    // What is said to be zero and is not in the model changes nothing.
+    let given: Vec<&(String, f64)> =
+        given.iter().filter(|(n, v)| columns.contains(n) || n != INTERCEPT || *v != 0.0).collect();
     let unknown: Vec<&String> = given.iter().map(|(n, _)| n).filter(|n| !columns.contains(n)).collect();
     if !unknown.is_empty() {
+        if unknown == [INTERCEPT] {
+            let message =
+                "the given model has an intercept, which --no-intercept leaves out: one of the two must go";
+            return Err(Failure::flag("--coefficients", message));
+        }
         let all: Vec<&String> = columns.iter().collect();
         return Err(Failure::flag(
             "--coefficients",
@@ -204,7 +226,7 @@ pub(super) fn match_coefficients(given: &[(String, f64)], encoding: &Encoding) -
     }
     let missing: Vec<&String> = columns.iter().filter(|c| !given.iter().any(|(n, _)| n == *c)).collect();
     if !missing.is_empty() {
-        let hint = if missing.iter().any(|n| *n == "(intercept)") {
+        let hint = if missing.iter().any(|n| *n == INTERCEPT) {
             " (a model without intercept needs --no-intercept)"
         } else {
             ""

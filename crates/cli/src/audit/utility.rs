@@ -1,7 +1,7 @@
 //! What noise costs on rows that the model was not fitted to.
 
 use super::measure::Measured;
-use super::{Request, two_class};
+use super::{Request, remarks, two_class};
 use crate::{Failure, Result};
 use leakscope_core::fisher::Geometry;
 use leakscope_core::glm::{Metric, UtilityCurve};
@@ -63,16 +63,7 @@ pub(super) fn utility(
             eta_max: measured.eta.max() * sigma / sigmas[k],
         })
         .collect();
-    let mut warnings = vec![];
-    if rows.rows_unseen() > 0 {
-        warnings.push(format!(
-            "{} held-out rows have a category that no training row has, and are left out of the utility curve.",
-            rows.rows_unseen()
-        ));
-    }
-    if rows.rows_dropped() > 0 && request.test.is_some() {
-        warnings.push(format!("{} test rows have missing values and are left out.", rows.rows_dropped()));
-    }
+    let warnings = remarks::of_test(&rows, request.test.is_some());
     let utility = Utility {
         metric: metric.name().into(),
         higher_is_better: metric.higher_is_better(),

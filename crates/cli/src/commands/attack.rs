@@ -10,6 +10,7 @@ use crate::progress::Display;
 use clap::ValueEnum;
 use leakscope_core::attack::Attack;
 use leakscope_report::Attack as Found;
+use leakscope_table::RecordsFormat;
 use std::process::ExitCode;
 
 /// Play the attacks of the papers against the model, and see how often a secret attribute is guessed.
@@ -72,6 +73,9 @@ impl From<AttackArg> for Attack {
     }
 }
 
+/// Files that attacks leave.
+pub(crate) const TEXTS: [&str; 2] = ["report.html", "attack.json"];
+
 /// What is asked for.
 pub(crate) fn asked(args: &Args) -> Result<(Request, Playing)> {
     let base = request(&args.table, &args.model, &args.test, args.seed)?;
@@ -91,9 +95,12 @@ pub(crate) fn asked(args: &Args) -> Result<(Request, Playing)> {
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let (base, playing) = asked(args)?;
     args.output.run.start()?;
-    let folder = args.output.folder()?;
+    let folder = args.output.folder(RecordsFormat::Parquet)?;
+    if let Some(folder) = &folder {
+        folder.spare(&base.inputs(), &TEXTS, &[])?;
+    }
     let display = Display::start(args.output.run.quiet || args.output.run.json, args.output.out.clone())?;
-    let found = attack::run(&base, &playing, &display.hooks)?;
+    let mut found = attack::run(&base, &playing, &display.hooks)?;
     drop(display);
     let json = leakscope_report::document(&found);
     let mut written = vec![];
@@ -102,6 +109,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         texts(folder, &mut pending, &found)?;
         written = folder.publish(pending)?;
     }
+    args.output.run.warn(&std::mem::take(&mut found.warnings));
     args.output.run.show(&json, &attack::summary(&found), &written);
     if !args.output.run.quiet && args.seed.is_none() {
         eprintln!("seed {} (drawn; give it with --seed to repeat this)", found.seed);

@@ -1,5 +1,6 @@
 //! `leakscope audit`: fit, measure, say what follows, leave a page.
 
+use super::coefficients::read_coefficients;
 use super::columns::columns;
 use super::table_args::{ModelArgs, TableArgs, name_and_number, name_and_text};
 use crate::audit::{self, Limit, Noise, Outcome, Request, Statistic};
@@ -33,8 +34,10 @@ pub(crate) struct Args {
     pub(crate) target_eta: Option<f64>,
     /// The statistic of --target-eta
     #[arg(long, value_enum, default_value_t = StatisticArg::Max, requires = "target_eta")]
+    #[arg(conflicts_with_all = ["sigma", "target_sd"])]
     pub(crate) statistic: StatisticArg,
-    /// Solve for the noise at which no unbiased estimate of an attribute is closer than this, in its own units
+    /// Solve for the noise at which no unbiased estimate of an attribute (or of a secret target) is closer than this, in
+    /// its own units
     #[arg(long, value_name = "ATTRIBUTE=VALUE")]
     pub(crate) target_sd: Option<String>,
     /// How many times the model is released, each time with fresh noise
@@ -83,7 +86,7 @@ pub(crate) struct OutputArgs {
     /// Print the audit as JSON to stdout, and nothing else there
     #[arg(long)]
     pub(crate) json: bool,
-    /// No remarks and no progress on stderr
+    /// No remarks, no warnings (they stay in the results) and no progress
     #[arg(long, short)]
     pub(crate) quiet: bool,
     /// Number of threads [default: all cores]
@@ -120,6 +123,23 @@ pub(crate) enum FormatArg {
     Csv,
 }
 
+impl From<FormatArg> for RecordsFormat {
+    fn from(format: FormatArg) -> Self {
+        match format {
+            FormatArg::Parquet => Self::Parquet,
+            FormatArg::Csv => Self::Csv,
+        }
+    }
+}
+
+/// Files that an audit leaves besides its tables.
+pub(crate) const TEXTS: [&str; 2] = ["report.html", "audit.json"];
+
+/// Tables that an audit leaves, without their endings.
+pub(crate) fn tables(scored: bool) -> &'static [&'static str] {
+    if scored { &["records", "scores"] } else { &["records"] }
+}
+
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let request = request(args)?;
@@ -132,11 +152,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             .build_global()
             .map_err(|e| Failure::flag("--threads", e))?;
     }
-    let format = match args.output.format {
-        FormatArg::Parquet => RecordsFormat::Parquet,
-        FormatArg::Csv => RecordsFormat::Csv,
-    };
+    let format = args.output.format.into();
     let folder = args.output.out.as_deref().map(|dir| Folder::open(dir, format)).transpose()?;
+    if let Some(folder) = &folder {
+        let read: Vec<&Path> = request.inputs().into_iter().chain(args.coefficients.as_deref()).collect();
+        folder.spare(&read, &TEXTS, tables(request.score.is_some()))?;
+    }
     let display = Display::start(args.output.quiet || args.output.json, args.output.out.clone())?;
     let on_encoding =
         |encoding: &Encoding| display.remark(&(columns(encoding, &args.table.columns.drop) + "\n"));
@@ -145,6 +166,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut written = vec![];
     if let Some(folder) = &folder {
         let clock = Instant::now();
+        audit.tables = pending.table_names();
         let page = leakscope_report::page(&audit);
         audit.timings.report = clock.elapsed().as_secs_f64();
         folder.text(&mut pending, "report.html", &page)?;
@@ -164,7 +186,8 @@ fn show(args: &Args, audit: &Audit, written: &[PathBuf]) -> Result<()> {
         leakscope_report::json(audit)
     } else {
         let colour = stdout.is_terminal() && std::env::var_os("NO_COLOR").is_none();
-        leakscope_report::summary(audit, 80, colour)
+        let shown = if args.output.quiet { &Audit { warnings: vec![], ..audit.clone() } } else { audit };
+        leakscope_report::summary(shown, 80, colour)
     };
     // Whoever reads may stop early (`| head`): that is no failure.
     let _ = stdout.lock().write_all(text.as_bytes());
@@ -238,25 +261,4 @@ fn limit(text: &str) -> Result<Limit> {
         }
     };
     Ok(Limit { statistic, limit })
-}
-
-/// Names and values from JSON: either the object itself, or what stands under `coefficients` (or
-/// `model.coefficients`, as in an audit.json) in it.
-fn read_coefficients(path: &Path) -> Result<Vec<(String, f64)>> {
-    let shown = path.display();
-    let wrong = |what: String| Failure::flag("--coefficients", format!("{shown}: {what}"));
-    let text = std::fs::read_to_string(path).map_err(|e| wrong(format!("cannot read it: {e}")))?;
-    let json: serde_json::Value = serde_json::from_str(&text)
-        .map_err(|e| wrong(format!("not JSON ({e}): expected {{\"age\": 0.3, …}}")))?;
-    let inner = json.get("coefficients").or_else(|| json.pointer("/model/coefficients")).unwrap_or(&json);
-    let Some(object) = inner.as_object() else {
-        return Err(wrong("expected an object of column names and values, such as {\"age\": 0.3, …}".into()));
-    };
-    object
-        .iter()
-        .map(|(name, value)| match value.as_f64() {
-            Some(number) if number.is_finite() => Ok((name.clone(), number)),
-            _ => Err(wrong(format!("`{name}` is {value}: expected a finite number"))),
-        })
-        .collect()
 }

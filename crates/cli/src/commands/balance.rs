@@ -1,5 +1,6 @@
 //! `leakscope balance`: reweight until every record leaks the same.
 
+use super::audit::FormatArg;
 use super::run_args::{OutArgs, TestArgs, request};
 use super::table_args::{ModelArgs, TableArgs};
 use crate::audit::Request;
@@ -34,26 +35,29 @@ pub(crate) struct Args {
     /// How weights follow from one iteration to the next
     #[arg(long, value_enum, default_value_t = UpdateArg::Published)]
     update: UpdateArg,
-    /// Smallest weight of a record (their mean is 1)
-    #[arg(long, value_name = "W")]
+    /// Smallest weight of a record; weights are clamped after their mean was set to 1, and may have another one then
+    #[arg(long, value_name = "W", allow_negative_numbers = true)]
     min_weight: Option<f64>,
     /// Largest weight of a record
-    #[arg(long, value_name = "W")]
+    #[arg(long, value_name = "W", allow_negative_numbers = true)]
     max_weight: Option<f64>,
     /// Reweightings at most
     #[arg(long, value_name = "N", default_value_t = 10)]
     iterations: usize,
     /// Stop when the standard deviation of η is at most this share of its mean
-    #[arg(long, value_name = "SHARE", default_value_t = 1e-6)]
+    #[arg(long, value_name = "SHARE", default_value_t = 1e-6, allow_negative_numbers = true)]
     tolerance: f64,
     /// Standard deviation of the noise on every coefficient
-    #[arg(long, value_name = "S", default_value_t = 1.0)]
+    #[arg(long, value_name = "S", default_value_t = 1.0, allow_negative_numbers = true)]
     sigma: f64,
     #[command(flatten)]
     test: TestArgs,
     /// Seed of the split [default: drawn from the system, and printed]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
+    /// Format of the table of weights
+    #[arg(long, value_enum, default_value_t = FormatArg::Parquet)]
+    format: FormatArg,
     #[command(flatten)]
     output: OutArgs,
 }
@@ -64,7 +68,7 @@ enum WeightsArg {
     Sample,
     /// One per class of the target
     Class,
-    /// The product of both
+    /// The product of both (its mean need not be 1)
     Hybrid,
 }
 
@@ -83,6 +87,10 @@ enum UpdateArg {
     /// The same fixed point in fewer iterations
     Accelerated,
 }
+
+/// Files and tables that a balancing leaves.
+pub(crate) const TEXTS: [&str; 3] = ["report.html", "balance.json", "model.json"];
+pub(crate) const TABLES: [&str; 1] = ["weights"];
 
 /// What is asked for.
 pub(crate) fn asked(args: &Args) -> Result<(Request, Balancing)> {
@@ -134,9 +142,12 @@ pub(crate) fn asked(args: &Args) -> Result<(Request, Balancing)> {
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let (base, balancing) = asked(args)?;
     args.output.run.start()?;
-    let folder = args.output.folder()?;
+    let folder = args.output.folder(args.format.into())?;
+    if let Some(folder) = &folder {
+        folder.spare(&base.inputs(), &TEXTS, &TABLES)?;
+    }
     let display = Display::start(args.output.run.quiet || args.output.run.json, args.output.out.clone())?;
-    let Outcome { balance, mut pending } =
+    let Outcome { mut balance, mut pending } =
         balance::run(&base, &balancing, folder.as_ref(), &display.hooks, |text| display.line(text))?;
     drop(display);
     let json = leakscope_report::document(&balance);
@@ -145,6 +156,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         texts(folder, &mut pending, &balance)?;
         written = folder.publish(pending)?;
     }
+    args.output.run.warn(&std::mem::take(&mut balance.warnings));
     args.output.run.show(&json, &balance::summary(&balance), &written);
     if let (false, None, Some(seed)) = (args.output.run.quiet, args.seed, balance.seed) {
         eprintln!("seed {seed} (drawn; give it with --seed to repeat this split)");

@@ -16,6 +16,7 @@ use leakscope_core::bound::Prior;
 use leakscope_core::bound::table::Simulation;
 use leakscope_report::bound::Found;
 use leakscope_table::Hooks;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// What any attacker can guess of a discrete secret at most.
@@ -145,6 +146,11 @@ const CONFIDENCE: f64 = 0.99;
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let folder = args.show.folder()?;
+    if let Some(folder) = &folder {
+        let read = args.data.data.iter().chain(&args.data.test.test).map(PathBuf::as_path);
+        let read: Vec<&Path> = read.chain(args.encoding.as_deref().map(Path::new)).collect();
+        folder.spare(&read, &["bound.json", "report.html"], &[])?;
+    }
     let found = found(args, &Tables::default(), None)?;
     let json = leakscope_report::document(&found);
     let page = || leakscope_report::bound_page(&found);

@@ -11,7 +11,10 @@ const TIED: char = '\u{a0}';
 /// The columns of a table by what they were taken for, wrapped.
 pub(super) fn columns(encoding: &Encoding, dropped: &[String]) -> String {
     let of = |kind: Kind| encoding.attributes.iter().filter(move |a| a.kind == kind);
-    let levels = |a: &Attribute| format!("{}{TIED}({}{TIED}levels)", a.name, a.levels.len());
+    let levels = |a: &Attribute| {
+        let word = if a.levels.len() == 1 { "level" } else { "levels" };
+        format!("{}{TIED}({}{TIED}{word})", a.name, a.levels.len())
+    };
     let mut parts = vec![];
     let mut add = |what: &str, names: Vec<String>| {
         if !names.is_empty() {

@@ -6,6 +6,7 @@ mod audit;
 mod balance;
 mod bound;
 mod calibrate;
+mod coefficients;
 mod columns;
 mod data;
 mod demo;
@@ -25,11 +26,13 @@ use leakscope_table::Hooks;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-pub(crate) use attack::{asked as attack_asked, texts as attack_texts};
-pub(crate) use audit::request as audit_request;
-pub(crate) use balance::{asked as balance_asked, texts as balance_texts};
+pub(crate) use attack::{TEXTS as ATTACK_TEXTS, asked as attack_asked, texts as attack_texts};
+pub(crate) use audit::{TEXTS as AUDIT_TEXTS, request as audit_request, tables as audit_tables};
+pub(crate) use balance::{
+    TABLES as BALANCE_TABLES, TEXTS as BALANCE_TEXTS, asked as balance_asked, texts as balance_texts,
+};
 pub use privacy_args::Answer;
-pub(crate) use release::publish as release_publish;
+pub(crate) use release::{TEXTS as RELEASE_TEXTS, publish as release_publish};
 
 #[derive(Parser)]
 #[command(name = "leakscope", version, about, long_about = LONG_ABOUT, max_term_width = 100)]

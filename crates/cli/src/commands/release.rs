@@ -25,13 +25,14 @@ pub(crate) struct Args {
     #[arg(allow_negative_numbers = true)]
     sigma: Option<f64>,
     /// Solve for the noise at which a statistic of η is this
-    #[arg(long, value_name = "E")]
+    #[arg(long, value_name = "E", allow_negative_numbers = true)]
     target_eta: Option<f64>,
     /// The statistic of --target-eta
     #[arg(long, value_enum, default_value_t = StatisticArg::Max, requires = "target_eta")]
+    #[arg(conflicts_with = "sigma")]
     statistic: StatisticArg,
     /// Refuse (exit code 1) if the largest η of all releases of these data together would be above this
-    #[arg(long, value_name = "E")]
+    #[arg(long, value_name = "E", allow_negative_numbers = true)]
     budget_eta: Option<f64>,
     /// Balance leakage first, in this many iterations
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -49,6 +50,9 @@ pub(crate) struct Args {
     run: RunArgs,
 }
 
+/// Files that a release leaves.
+pub(crate) const TEXTS: [&str; 4] = ["report.html", "release.json", "model.json", release::ledger::FILE];
+
 /// What is asked for.
 pub(crate) fn asked(args: &Args) -> Result<(Request, Terms)> {
     let test = TestArgs { test: vec![], holdout: None, label: args.label };
@@ -65,6 +69,12 @@ pub(crate) fn asked(args: &Args) -> Result<(Request, Terms)> {
         ),
         (None, None) => return Err(Failure::flag("--sigma", "how much noise? give --sigma or --target-eta")),
     };
+    if args.attribute.is_some() && args.balance == 0 {
+        return Err(Failure::flag(
+            "--attribute",
+            "it says what --balance N balances, which is not asked for",
+        ));
+    }
     let terms = Terms {
         noise,
         budget_eta: args.budget_eta,
@@ -79,10 +89,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let (base, terms) = asked(args)?;
     args.run.start()?;
     let folder = Folder::open(&args.out, RecordsFormat::Parquet)?;
+    folder.spare(&base.inputs(), &TEXTS, &[])?;
     let display = Display::start(args.run.quiet || args.run.json, Some(args.out.clone()))?;
     let outcome = release::run(&base, &terms, folder.path(), &display.hooks)?;
     drop(display);
-    let (statement, held) = match outcome {
+    let (mut statement, held) = match outcome {
         Outcome::Released(statement, held) => (statement, held),
         Outcome::Refused(why) => {
             eprintln!("refused: {why}");
@@ -91,7 +102,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     };
     let written = publish(&folder, &statement)?;
     drop(held);
-    args.run.show(&leakscope_report::document(&*statement), &release::summary(&statement), &written);
+    let json = leakscope_report::document(&*statement);
+    args.run.warn(&std::mem::take(&mut statement.warnings));
+    args.run.show(&json, &release::summary(&statement), &written);
     Ok(ExitCode::SUCCESS)
 }
 

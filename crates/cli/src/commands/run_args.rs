@@ -1,6 +1,6 @@
 //! Options that every command on a model has besides those of the table: rows to test on, and where results go.
 
-use super::audit::{FormatArg, LabelArg};
+use super::audit::LabelArg;
 use super::table_args::{ModelArgs, TableArgs};
 use crate::audit::{Noise, Request};
 use crate::output::Folder;
@@ -16,7 +16,7 @@ pub(crate) struct TestArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) test: Vec<PathBuf>,
     /// Score the model on this share of rows, which are not fitted to
-    #[arg(long, value_name = "SHARE")]
+    #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
     pub(crate) holdout: Option<f64>,
     /// Whether the target is part of the record's secret
     #[arg(long, value_enum, default_value_t = LabelArg::Secret)]
@@ -29,9 +29,6 @@ pub(crate) struct OutArgs {
     /// Folder for the results and report.html
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Format of tables
-    #[arg(long, value_enum, default_value_t = FormatArg::Parquet)]
-    pub(crate) format: FormatArg,
     #[command(flatten)]
     pub(crate) run: RunArgs,
 }
@@ -42,7 +39,7 @@ pub(crate) struct RunArgs {
     /// Print the results as JSON to stdout, and nothing else there
     #[arg(long)]
     pub(crate) json: bool,
-    /// No remarks and no progress on stderr
+    /// No remarks, no warnings (they stay in the results) and no progress
     #[arg(long, short)]
     pub(crate) quiet: bool,
     /// Number of threads [default: all cores]
@@ -63,6 +60,13 @@ impl RunArgs {
         }
     }
 
+    /// What the user should know, on stderr.
+    pub(crate) fn warn(&self, warnings: &[String]) {
+        if !self.quiet {
+            warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+        }
+    }
+
     /// Prints the document or the summary, and where files went.
     pub(crate) fn show(&self, json: &str, summary: &str, written: &[PathBuf]) {
         let text = if self.json { json } else { summary };
@@ -78,11 +82,7 @@ impl RunArgs {
 
 impl OutArgs {
     /// Opens the folder, if there is one.
-    pub(crate) fn folder(&self) -> Result<Option<Folder>> {
-        let format = match self.format {
-            FormatArg::Parquet => RecordsFormat::Parquet,
-            FormatArg::Csv => RecordsFormat::Csv,
-        };
+    pub(crate) fn folder(&self, format: RecordsFormat) -> Result<Option<Folder>> {
         self.out.as_deref().map(|dir| Folder::open(dir, format)).transpose()
     }
 }

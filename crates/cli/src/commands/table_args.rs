@@ -53,7 +53,7 @@ pub(crate) struct ColumnArgs {
     /// Column of sample weights
     #[arg(long, value_name = "COLUMN")]
     pub(crate) weights: Option<String>,
-    /// Column whose groups are compared; it stays a feature unless dropped
+    /// Column whose groups are compared (by audit only); it stays a feature unless dropped
     #[arg(long, value_name = "COLUMN")]
     pub(crate) group: Option<String>,
     /// Field delimiter of CSV files: a character or `tab` [default: guessed]

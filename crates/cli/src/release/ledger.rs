@@ -1,9 +1,12 @@
 //! The ledger of releases: whose data, how many, how much in all; one process at a time.
 
+use crate::audit::{Request, target_unit};
 use crate::{Failure, Result};
-use leakscope_table::ReadOptions;
+use leakscope_report::format;
+use leakscope_table::{Encoding, OneHot, ReadOptions, Scale};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
@@ -15,6 +18,11 @@ const LOCK: &str = "ledger.lock";
 const SCHEMA: &str = "leakscope.ledger/1";
 /// How long another process may take to write its line.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Units this close (relative) are the same: what is left is the order of a sum.
+const SAME: f64 = 1e-9;
+/// Differences that are named.
+const SHOWN: usize = 4;
 
 /// All releases of one data set into one folder.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -44,6 +52,92 @@ pub struct Entry {
     pub eta_mean: f64,
     /// Largest η.
     pub eta_max: f64,
+    /// What η is counted in; absent in ledgers that were kept before it was written down.
+    #[serde(default)]
+    pub unit: Option<Unit>,
+}
+
+/// What η of a release is counted in. `√Σ η²` bounds the η of several releases together only where one step of a column
+/// is the same step in all of them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Unit {
+    /// How numbers are scaled.
+    pub scale: Scale,
+    /// Which levels of a category have a column.
+    pub one_hot: OneHot,
+    /// Principal components instead of columns.
+    pub pca: Option<usize>,
+    /// `secret` or `public`.
+    pub label: String,
+    /// Own units of every column (and of a secret label) in one encoded unit.
+    pub columns: BTreeMap<String, f64>,
+}
+
+impl Unit {
+    /// That of a model.
+    pub fn of(request: &Request, encoding: &Encoding) -> Self {
+        let mut columns: BTreeMap<String, f64> =
+            encoding.attributes.iter().map(|a| (a.name.clone(), a.scale)).collect();
+        if request.label_secret {
+            columns.insert(encoding.target.name.clone(), target_unit(encoding));
+        }
+        let label = if request.label_secret { "secret" } else { "public" };
+        Self {
+            scale: request.scale,
+            one_hot: request.one_hot,
+            pca: request.pca,
+            label: label.into(),
+            columns,
+        }
+    }
+
+    /// What differs from another, in the words of the command line; empty where η may be added up.
+    fn differences(&self, other: &Self) -> Vec<String> {
+        let mut all = vec![];
+        let mut compare = |flag: &str, a: String, b: String| {
+            if a != b {
+                all.push(format!("{flag} was {a}, now {b}"));
+            }
+        };
+        let pca = |u: &Self| u.pca.map_or_else(|| "absent".into(), |k| k.to_string());
+        compare("--scale", word(&self.scale), word(&other.scale));
+        compare("--one-hot", word(&self.one_hot), word(&other.one_hot));
+        compare("--pca", pca(self), pca(other));
+        compare("--label", self.label.clone(), other.label.clone());
+        if !all.is_empty() {
+            return all;
+        }
+        for (name, theirs) in &other.columns {
+            match self.columns.get(name) {
+                Some(ours) if (ours - theirs).abs() > SAME * ours.abs().max(theirs.abs()) => {
+                    all.push(format!(
+                        "one unit of `{name}` was {}, now {}",
+                        format::number(*ours),
+                        format::number(*theirs)
+                    ))
+                }
+                Some(_) => {}
+                // Components mix all columns: they are the same only over the same ones.
+                None if self.pca.is_some() => all.push(format!("`{name}` was not among the columns")),
+                None => {}
+            }
+        }
+        if self.pca.is_some() {
+            let gone = self.columns.keys().filter(|name| !other.columns.contains_key(*name));
+            all.extend(gone.map(|name| format!("`{name}` is not among the columns any more")));
+        }
+        if all.len() > SHOWN {
+            let more = all.len() - SHOWN;
+            all.truncate(SHOWN);
+            all.push(format!("and {more} more"));
+        }
+        all
+    }
+}
+
+/// A choice as it is written on the command line.
+fn word(choice: &impl Serialize) -> String {
+    serde_json::to_value(choice).ok().and_then(|v| v.as_str().map(String::from)).unwrap_or_default()
 }
 
 impl Ledger {
@@ -97,12 +191,43 @@ impl Held {
                     "the ledger in {} is about other data ({}): every data set needs its own folder; if \
                      these are the same data in another file, release from the file used before",
                     folder.display(),
-                    leakscope_report::format::counted(found.releases.len() as u64, "release")
+                    format::counted(found.releases.len() as u64, "release")
                 ),
             ));
         }
         held.ledger = found;
         Ok(held)
+    }
+
+    /// Refuses to add up η of different units.
+    ///
+    /// # Errors
+    /// Where an earlier release was measured in another unit, or does not say in which.
+    pub fn check_unit(&self, unit: &Unit) -> Result<()> {
+        let alone = "a ledger in another folder does not add up with this one, so with it the total of both is yours \
+                     to keep. Nothing was written";
+        for (i, entry) in self.ledger.releases.iter().enumerate() {
+            let why = match &entry.unit {
+                None => "does not say in which unit its η is (an older version wrote it)".to_owned(),
+                Some(before) => {
+                    let differences = before.differences(unit);
+                    if differences.is_empty() {
+                        continue;
+                    }
+                    format!("has its η in another unit ({})", differences.join("; "))
+                }
+            };
+            return Err(Failure::flag(
+                "--out",
+                format!(
+                    "release {} of the ledger in {} {why}, so the two cannot be added up: release with the same \
+                     encoding, or choose another folder; {alone}",
+                    i + 1,
+                    self.folder.display()
+                ),
+            ));
+        }
+        Ok(())
     }
 
     /// Adds a release and writes the ledger, whole or not at all, before anything is released.

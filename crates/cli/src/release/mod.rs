@@ -19,7 +19,7 @@ use leakscope_report::Release;
 use leakscope_report::format;
 use leakscope_report::release as report;
 use leakscope_table::Hooks;
-use ledger::{Entry, Held};
+use ledger::{Entry, Held, Unit};
 use std::path::Path;
 
 /// How much noise, and how much leakage in all.
@@ -60,7 +60,10 @@ pub fn run(request: &Request, terms: &Terms, folder: &Path, hooks: &Hooks) -> Re
     drop(Held::open(folder, &fingerprint)?);
     let Prepared { loaded, fit, unit, grid, eta } = prepare(request, terms, hooks)?;
 
+    let remarks = loaded.remarks(request, &fit)?;
     let mut held = Held::open(folder, &fingerprint)?;
+    let unit_of_eta = Unit::of(request, &loaded.encoding);
+    held.check_unit(&unit_of_eta)?;
     let before = held.ledger.eta_max();
     let total = before.hypot(eta.max);
     if let Some(budget) = terms.budget_eta
@@ -92,13 +95,15 @@ pub fn run(request: &Request, terms: &Terms, folder: &Path, hooks: &Hooks) -> Re
         sigma: grid.sigma(),
         eta_mean: eta.mean,
         eta_max: eta.max,
+        unit: Some(unit_of_eta),
     })?;
     let composed = report::Composed {
         releases: held.ledger.releases.len(),
         eta_max: total,
         budget_eta: terms.budget_eta,
     };
-    let statement = statement(request, terms, &loaded, (grid, eta, composed), &noisy, created);
+    let mut statement = statement(request, terms, &loaded, (grid, eta, composed), &noisy, created);
+    statement.warnings.extend(remarks);
     Ok(Outcome::Released(Box::new(statement), held))
 }
 
@@ -217,12 +222,21 @@ fn statement(
         true => "The label counts as part of a record’s secret.",
         false => "The label is taken to be known.",
     };
+    let published = match terms.noise {
+        Amount::Sigma(_) => {
+            "η is computed from the data and published here without noise: what it gives away is not counted."
+        }
+        Amount::TargetEta(..) => {
+            "η, and σ, which was solved for from it (--target-eta), are computed from the data and published here without \
+             noise: what they give away is not counted."
+        }
+    };
     let mut warnings = vec![];
     if composed.releases > 1 {
         warnings.push(format!(
             "These data have {} before this one; their information adds up, and the η of all together is bounded by {}.",
             format::counted(composed.releases as u64 - 1, "release"),
-            format::number(composed.eta_max)
+            format::at_most(composed.eta_max)
         ));
     }
     let training = match terms.balance {
@@ -254,6 +268,7 @@ fn statement(
         assumed: vec![
             "The model is at its minimiser, and η is its local sensitivity there over σ (Hannun 2021).".into(),
             label.into(),
+            published.into(),
             "Levels, scaling and other choices of the encoding are public, though they were read off the data.".into(),
             "Releases listed in the ledger of this folder are all there were; noise of each is independent.".into(),
             "The grid is a millionth of σ: what it changes about η is of that order.".into(),
@@ -297,7 +312,7 @@ pub fn summary(r: &Release) -> String {
         format::number(r.eta.mean),
         format::number(r.eta.max),
         r.composed.releases,
-        format::number(r.composed.eta_max),
+        format::at_most(r.composed.eta_max),
         r.composed.budget_eta.map_or_else(String::new, |b| format!(" of a budget of {}", format::setting(b)))
     );
     for warning in &r.warnings {

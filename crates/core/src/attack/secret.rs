@@ -3,6 +3,10 @@
 use crate::{Error, Result};
 use std::ops::Range;
 
+/// A row has a candidate's value if it lies this close to it, as a share of the way to the next candidate: columns may be
+/// of any size, and what differs below that is rounding.
+const OWN: f64 = 1e-6;
+
 /// A categorical attribute, or a numeric one in bins.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Secret {
@@ -93,10 +97,17 @@ impl Secret {
     pub fn truth(&self, x: &[f64]) -> Option<usize> {
         let value = &x[self.columns.clone()];
         if self.edges.is_empty() {
-            (0..self.len()).find(|&m| self.candidate(m).iter().zip(value).all(|(c, v)| (c - v).abs() < 1e-9))
+            let (m, squared) = self.nearest(|j| value[j])?;
+            let apart = (0..self.len()).filter(|&k| k != m).map(|k| self.squared_distance(k, m));
+            let closest = apart.filter(|d| *d > 0.0).fold(f64::INFINITY, f64::min);
+            (squared <= OWN * OWN * closest).then_some(m)
         } else {
             Some(self.edges.partition_point(|e| *e <= value[0]))
         }
+    }
+
+    fn squared_distance(&self, a: usize, b: usize) -> f64 {
+        self.candidate(a).iter().zip(self.candidate(b)).map(|(x, y)| (x - y).powi(2)).sum()
     }
 
     /// Index of the nearest candidate; `None` where no distance is a number.
@@ -108,5 +119,24 @@ impl Secret {
             .map(|m| (m, distance(m)))
             .filter(|(_, d)| d.is_finite())
             .min_by(|a, b| a.1.total_cmp(&b.1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_value_of_a_row_is_told_at_any_size_of_its_columns() {
+        for size in [1.0, 1e-10, 1e-120, 1e12] {
+            let secret = Secret::category(1..3, vec![size, 0.0, 0.0, size, 0.0, 0.0], &[5, 3, 2]).unwrap();
+            for (row, truth) in [([9.0, size, 0.0], 0), ([9.0, 0.0, size], 1), ([9.0, 0.0, 0.0], 2)] {
+                assert_eq!(secret.truth(&row), Some(truth), "{size}");
+                let rounded = row.map(|v| v * (1.0 + 1e-12));
+                assert_eq!(secret.truth(&rounded), Some(truth), "{size}");
+            }
+            assert_eq!(secret.truth(&[9.0, size, size]), None);
+            assert_eq!(secret.truth(&[9.0, 0.5 * size, 0.0]), None);
+        }
     }
 }

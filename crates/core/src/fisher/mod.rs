@@ -238,6 +238,12 @@ impl Geometry {
         self.whole_records(block, out);
     }
 
+    /// η of the label alone of record `i`, once [`Geometry::records`] or [`Geometry::eta`] has measured it:
+    /// `ω|c|‖H⁻¹x‖/σ`.
+    pub fn label_eta(&self, measured: &Records, i: usize) -> f64 {
+        measured.omega[i] * self.release.gain() * C.abs() * measured.h2[i].sqrt()
+    }
+
     /// Derivatives, loss and gradient norm.
     fn terms(&self, block: &Block, out: &mut Records) {
         for buffer in [&mut out.omega, &mut out.r, &mut out.a, &mut out.loss, &mut out.gradient_norm] {

@@ -15,6 +15,9 @@ pub const TRAINING_SCHEMA: &str = "leakscope.net-training/1";
 pub struct NetAudit {
     /// [`AUDIT_SCHEMA`].
     pub schema: String,
+    /// Names of the tables that were written beside it.
+    #[serde(default)]
+    pub tables: Vec<String>,
     /// The network.
     pub network: NetworkFacts,
     /// The records.
@@ -283,6 +286,9 @@ pub struct ScoredBy {
 pub struct Training {
     /// [`TRAINING_SCHEMA`].
     pub schema: String,
+    /// Names of the tables that were written beside it.
+    #[serde(default)]
+    pub tables: Vec<String>,
     /// The network.
     pub network: NetworkFacts,
     /// Numbers it computed with: `f32` or `f64`.

@@ -34,13 +34,7 @@ fn theorems(audit: &Audit) -> Vec<Theorem> {
 }
 
 fn rests_on(audit: &Audit) -> String {
-    let secret = match audit.label_secret {
-        true => "The label counts as part of a record’s secret.",
-        false => "The label is taken to be known: it is not part of a record’s secret.",
-    };
-    let mut assumed = audit.assumptions.clone();
-    assumed.push(secret.to_owned());
-    let mut body = list(&assumed);
+    let mut body = list(&audit.assumptions);
     for theorem in theorems(audit) {
         body.push_str(&format!(
             "<h3>{} <span class=\"kind proved\">bound</span></h3>{}",

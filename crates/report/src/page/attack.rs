@@ -173,7 +173,7 @@ fn curves(a: &Attack) -> String {
     let under = chart(sigma, "advantage", result_lines(a, |r| r.sigma, true), (0.0, "no advantage".into()));
     let lead = "Shaded: 95% intervals over trials. All records of a trial share one noise vector, so trials and not records \
                 are what is independent. Advantage is (accuracy − p*)/(1 − p*), p* the largest prior probability (Guo \
-                2023, eq. 1); attackers without the prior can fall below zero.";
+                2022, eq. 1); attackers without the prior can fall below zero.";
     let body = format!(
         "<div class=\"two\"><div>{left}</div><div>{right}</div></div><div class=\"narrow\">{under}</div>"
     );
@@ -212,17 +212,19 @@ fn deciles(a: &Attack) -> String {
     let after = line(true, "after balancing", 1);
     let lead = match &a.balance {
         Some(b) => format!(
-            "Records in tenths by their η before balancing, at σ = {}. Balancing ({}) took the spread of η from {} to {} \
-             of its mean.",
+            "Records in tenths by their η before balancing, at σ = {}. {} Balancing ({}) took the spread of η from {} to {} \
+             of its mean. {}",
             format::setting(sigma),
+            before(&lines[0].points),
             format::counted(b.iterations as u64, "iteration"),
             format::share(b.spread_before),
-            format::share(b.spread_after)
+            format::share(b.spread_after),
+            balanced(&after.points, b.spread_after)
         ),
         None => format!(
-            "Records in tenths by their η, at σ = {}: the records that leak most are guessed most often. --balance shows \
-             what reweighting does about it.",
-            format::setting(sigma)
+            "Records in tenths by their η, at σ = {}. {} --balance shows what reweighting does about it.",
+            format::setting(sigma),
+            before(&lines[0].points)
         ),
     };
     if !after.points.is_empty() {
@@ -238,6 +240,52 @@ fn deciles(a: &Attack) -> String {
     };
     let body = format!("<div class=\"narrow\">{}</div>", chart.draw());
     card("deciles", "Who is guessed", &[Kind::Observed], &lead, &body)
+}
+
+/// η that varies by less than this share of its mean counts as equal.
+const EVEN: f64 = 0.05;
+/// Why η and guesses need not go together.
+const LARGE_STEP: &str = "η is a local measure, and the step from one value to another is too large for it at this scaling and \
+                          noise";
+
+/// Whether the tenth that leaks most is guessed most often, as far as these trials tell.
+fn before(tenths: &[Point]) -> String {
+    let interval = |p: Option<&Point>| p.and_then(|p| p.interval);
+    match (interval(tenths.first()), interval(tenths.last())) {
+        (Some((_, least)), Some((most, _))) if most > least => {
+            "The tenth that leaks most is guessed more often than the one that leaks least.".into()
+        }
+        (Some((least, _)), Some((_, most))) if most < least => {
+            format!(
+                "The tenth that leaks most is guessed less often than the one that leaks least: {LARGE_STEP}."
+            )
+        }
+        _ => "These trials do not tell the tenth that leaks most from the one that leaks least.".into(),
+    }
+}
+
+/// Whether tenths can still be told apart after balancing. Intervals that overlap are no proof of equality.
+fn balanced(tenths: &[Point], spread: f64) -> String {
+    let intervals = || tenths.iter().filter_map(|p| p.interval);
+    let (low, high) = (
+        intervals().map(|i| i.0).fold(f64::NEG_INFINITY, f64::max),
+        intervals().map(|i| i.1).fold(f64::INFINITY, f64::min),
+    );
+    if low <= high {
+        return "After it the intervals of all tenths overlap: these trials tell no difference, which is no proof that \
+                there is none."
+            .into();
+    }
+    let values = || tenths.iter().map(|p| p.y);
+    let why = match spread <= EVEN {
+        true => format!("{LARGE_STEP}. Equal η does not mean equally often guessed here."),
+        false => "η itself is not equal yet.".to_owned(),
+    };
+    format!(
+        "After it tenths are still guessed differently often, from {} to {}, by more than chance: {why}",
+        format::share(values().fold(f64::INFINITY, f64::min)),
+        format::share(values().fold(0.0, f64::max))
+    )
 }
 
 fn utility(a: &Attack) -> String {
@@ -303,7 +351,7 @@ fn rests_on(a: &Attack) -> String {
         "White box: knows every other value of the table, how the model was trained, the weights, and the released \
          coefficients; picks the candidate whose refitted model is nearest (Hannun 2021, eq. 30). Refits are exact."
             .to_owned(),
-        "White box with prior: weighs that by how frequent each value is (Guo 2023, A.3). No \
+        "White box with prior: weighs that by how frequent each value is (Guo 2022, A.3). No \
          attacker does better on secrets that do not depend on the other values; what they do tell is left to the black box."
             .to_owned(),
         "Black box: sees the record’s other values, its label, predictions of the released model and how often or by how \

@@ -75,7 +75,7 @@ pub(super) fn whole(audit: &Audit) -> String {
         true => format!(", ×{} the most exposed record", format::number(audit.dataset.eta / r.eta.max)),
         false => String::new(),
     };
-    let rows = vec![
+    let mut rows = vec![
         row(
             "η of the whole data set",
             &format::number(audit.dataset.eta),
@@ -109,6 +109,20 @@ pub(super) fn whole(audit: &Audit) -> String {
             ),
         ),
     ];
+    if let Some(label) = &audit.label {
+        let means = match label.min_sd.value.is_finite() {
+            true => format!(
+                "The target alone, to someone who knows all else of the record: an unbiased estimate {}is off by at least \
+                 ±{} for the most exposed record. Mean η {}, largest {}.",
+                if audit.data.classes.is_some() { "of its class (0 or 1) " } else { "" },
+                format::bound(&label.min_sd),
+                format::number(label.eta_mean),
+                format::number(label.eta_max)
+            ),
+            false => "The model gives nothing away about the target.".to_owned(),
+        };
+        rows.push(row(&format!("the label, {}", label.name), &format::number(label.eta_max), &means));
+    }
     let heads = [text_column("quantity"), numbers("value"), text_column("what it means")];
     let body = table("stack plain", "The record and the data set as a whole", &heads, &rows);
     card("whole", "As a whole", &[Kind::Measured, Kind::Bound], "", &body)

@@ -208,7 +208,7 @@ fn attacker(b: &Balance, what: &str) -> String {
             .map_or_else(String::new, |h| format!("<div><h3>{heading}</h3>{}</div>", chart(h, name)))
     };
     let lead = format!(
-        "The guarantee of equal leakage is for an attacker who knows the model <em>and the weights</em>: changing {} by a \
+        "Leakage is measured equal for an attacker who knows the model <em>and the weights</em>: changing {} by a \
          unit moves the coefficients by the weight times what it would without. An attacker who knows the model but not \
          the weights cannot compute that; what the record’s own values do, weight aside, is η without the weights, and \
          reweighting does not make it equal (AM207 §6.3): a record with a small weight is protected by that weight alone. \

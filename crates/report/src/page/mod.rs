@@ -49,7 +49,7 @@ pub fn page(audit: &Audit) -> String {
     body.push_str(&attributes::whole(audit));
     body.push_str(&noise::noise(audit));
     if let Some(s) = &audit.secret {
-        body.push_str(&secret::secret(s));
+        body.push_str(&secret::secret(audit, s));
     }
     if let Some(s) = &audit.score {
         body.push_str(&score::score(audit, s));

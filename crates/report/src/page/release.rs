@@ -12,13 +12,13 @@ pub fn release_page(r: &Release) -> String {
     let budget = match composed.budget_eta {
         Some(b) => format!(
             "Together with earlier releases of these data that is at most <b>{}</b> of a budget of {}.",
-            format::number(composed.eta_max),
+            format::at_most(composed.eta_max),
             format::setting(b)
         ),
         None => format!(
             "With earlier releases of these data ({} in all) that is at most <b>{}</b>; no budget was set.",
             format::count(composed.releases as u64),
-            format::number(composed.eta_max)
+            format::at_most(composed.eta_max)
         ),
     };
     let warnings = match r.warnings.is_empty() {
@@ -61,7 +61,7 @@ pub fn release_page(r: &Release) -> String {
         escape(&r.created),
         format::setting(r.mechanism.sigma),
         format::number(r.eta.mean),
-        format::number(r.eta.max),
+        format::at_most(r.eta.max),
         card("mechanism", "The noise", &[Kind::Measured], &escape(&mechanism), ""),
         card("known", "What attackers are taken to know", &[], "", &list(&r.known)),
         card("assumed", "What the numbers rest on", &[], "", &list(&r.assumed)),

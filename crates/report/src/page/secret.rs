@@ -1,17 +1,23 @@
 //! On the audit's page: a chosen secret, the bound and the attacks in the same axes.
 
 use super::figure::{drawn, kinds};
-use crate::bound::Found;
+use crate::Audit;
+use crate::attack::AttackResult;
+use crate::bound::{Found, Row};
 use crate::format;
 use crate::html::{card, escape, list};
 
-pub(super) fn secret(found: &Found) -> String {
+pub(super) fn secret(audit: &Audit, found: &Found) -> String {
     let (Some(data), Some(figure)) = (&found.data, found.figures.first()) else { return String::new() };
     let (name, sigma) = (escape(&data.secret.name), found.sigma.map(format::setting).unwrap_or_default());
+    let releases = match audit.releases {
+        1 => String::new(),
+        many => format!(", released {many} times,"),
+    };
     let mut lead = String::new();
     if let Some(best) = found.bounds.first() {
         lead = format!(
-            "At σ = {sigma} no attacker’s advantage over guessing the most frequent {name} is above <b>{}</b> (success {}), \
+            "At σ = {sigma}{releases} no attacker’s advantage over guessing the most frequent {name} is above <b>{}</b> (success {}), \
              averaged over records. ",
             format::at_most(best.advantage),
             format::share_at_most(best.success)
@@ -20,11 +26,12 @@ pub(super) fn secret(found: &Found) -> String {
     let at = data.attacks.iter().filter(|a| Some(a.sigma) == found.sigma);
     if let Some(strongest) = at.max_by(|a, b| a.advantage.value.total_cmp(&b.advantage.value)) {
         lead.push_str(&format!(
-            "The strongest attack played, {}, achieved {} ({} to {}). ",
+            "The strongest attack played, {}, achieved {} ({} to {}{}). ",
             escape(&strongest.attack),
             format::number(strongest.advantage.value),
             format::number(strongest.advantage.ci_low),
-            format::number(strongest.advantage.ci_high)
+            format::number(strongest.advantage.ci_high),
+            chance(strongest, found.bounds.first())
         ));
     }
     lead.push_str(&escape(&figure.caption));
@@ -37,4 +44,16 @@ pub(super) fn secret(found: &Found) -> String {
         list(rests)
     );
     card("secret", &heading, &kinds(figure), &lead, &body)
+}
+
+/// An attack that was seen above the bound in a few trials did not beat it.
+fn chance(attack: &AttackResult, bound: Option<&Row>) -> &'static str {
+    let o = &attack.advantage;
+    match bound {
+        Some(b) if o.value > b.advantage && o.ci_low <= b.advantage => ": within chance of the bound",
+        Some(b) if o.ci_low > b.advantage => {
+            ": above the bound, as one run in forty is by chance even of an attack that attains it"
+        }
+        Some(_) | None => "",
+    }
 }

@@ -196,6 +196,8 @@ pub(crate) fn clinic(n: usize, groups: usize) -> Audit {
         schema: SCHEMA.into(),
         leakscope: "0.1.0".into(),
         created: "2026-01-02T03:04:05Z".into(),
+        tables: vec![],
+        label: None,
         data: Data {
             files: vec!["warfarin-demo.csv".into()],
             rows_read: n as u64 + 40,

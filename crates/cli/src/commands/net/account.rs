@@ -42,12 +42,13 @@ pub(super) fn finish<T: Real>(
     quiet: bool,
 ) -> Result<()> {
     let budgets = ended.run.budgets();
-    let training = training(ended, data, facts, plan, &budgets)?;
+    let mut training = training(ended, data, facts, plan, &budgets)?;
     let net = ended.run.network();
     let mut pending = Pending::default();
     if !budgets.is_empty() {
         pending.tables([records(folder, data, &budgets, ended)?]);
     }
+    training.tables = pending.table_names();
     folder.text(&mut pending, NETWORK, &net.spec().to_json())?;
     folder.file(&mut pending, WEIGHTS, &net.to_tensors().to_bytes()?)?;
     folder.text(&mut pending, TRAINING, &page::to_json(&training))?;
@@ -98,6 +99,7 @@ fn training<T: Real>(
     };
     Ok(Training {
         schema: TRAINING_SCHEMA.to_owned(),
+        tables: vec![],
         network: facts(run.network(), &f.name),
         precision: match f.precision {
             Precision::F32 => "f32",

@@ -121,6 +121,7 @@ pub(super) fn audit<T: Real>(f: &Found<T>) -> NetAudit {
     let ends = |of: Number, most: bool| ranked(f, &f.leaks, &f.asked.data, of, most);
     NetAudit {
         schema: AUDIT_SCHEMA.to_owned(),
+        tables: vec![],
         network: f.asked.model.facts(),
         data: DataFacts {
             files: f.asked.files.clone(),

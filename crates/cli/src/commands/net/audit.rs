@@ -107,6 +107,11 @@ fn run_in<T: Real>(args: &Args) -> Result<ExitCode> {
     let regions = args.superpixels.as_deref().map(read_regions).transpose()?;
     let groups = map_groups(args, &model.net, regions.as_ref().map(|(name, array)| (&**name, array)))?;
     let folder = args.out.as_deref().map(|dir| Folder::open(dir, records_format(args.format))).transpose()?;
+    if let Some(folder) = &folder {
+        let read = args.data.iter().chain(&args.score).chain(&args.superpixels).map(PathBuf::as_path);
+        let tables: &[&str] = if args.score.is_empty() { &["records"] } else { &["records", "scores"] };
+        folder.spare(&read.collect::<Vec<_>>(), &["audit.json", "report.html"], tables)?;
+    }
     let trained_on = model.training.as_ref().map(|t| t.data.normalize);
     let scale = normalize(args.normalize.as_deref())?.or(trained_on).unwrap_or([0.0, 1.0]);
     if args.limit == Some(0) {
@@ -141,7 +146,7 @@ fn run_in<T: Real>(args: &Args) -> Result<ExitCode> {
     let found = found(asked, &tick)?;
     drop(watch);
 
-    let audit = assemble::audit(&found);
+    let mut audit = assemble::audit(&found);
     let mut written = Vec::new();
     if let Some(folder) = &folder {
         let pictures = match args.no_pictures {
@@ -150,6 +155,7 @@ fn run_in<T: Real>(args: &Args) -> Result<ExitCode> {
         };
         let mut pending = Pending::default();
         pending.tables(assemble::tables(&found, folder)?);
+        audit.tables = pending.table_names();
         texts(folder, &mut pending, &audit, &pictures)?;
         written = folder.publish(pending)?;
     }

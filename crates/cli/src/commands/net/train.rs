@@ -1,7 +1,7 @@
 //! `leakscope net train`: a network, in private where there is noise.
 
 use super::data::{Part, Reading, Source, test_beside};
-use super::run::{Plan, Run, train};
+use super::run::{CHECKPOINT, Plan, Run, train};
 use super::{Precision, ReleaseArgs, account, model, normalize, random_seed, records_format, use_threads};
 use crate::commands::audit::{FormatArg, LabelArg};
 use crate::output::Folder;
@@ -13,7 +13,7 @@ use leakscope_net::{
     train::{Optimizer, Privacy, Sampling, Tracking, TrainConfig, sigma_for},
 };
 use leakscope_report::net::Stopped;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Train a network, with DP-SGD where there is noise.
@@ -147,6 +147,10 @@ fn run_in<T: Real>(args: &Args) -> Result<ExitCode> {
     let wanted = wanted(args)?;
     let scale = normalize(args.normalize.as_deref())?.unwrap_or([0.0, 1.0]);
     let folder = Folder::open(&args.out, records_format(args.format))?;
+    let read = args.data.iter().chain(&args.test).chain(&args.pretrain).map(PathBuf::as_path);
+    let read: Vec<&Path> = read.chain([Path::new(&args.network)]).collect();
+    let texts = [model::NETWORK, model::WEIGHTS, model::TRAINING, CHECKPOINT, "report.html"];
+    folder.spare(&read, &texts, &["records"])?;
     let resumed = if args.resume { Some(Run::read_checkpoint(folder.path())?) } else { None };
     let stored = resumed.as_ref().map(|r| r.seed);
     let seed = args.seed.or(stored).unwrap_or_else(random_seed);
