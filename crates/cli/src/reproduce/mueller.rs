@@ -2,7 +2,7 @@
 //! part of figure 3.
 
 use super::data::{self, Images};
-use super::images::{ascending, summary};
+use super::images::{RECORDS, ascending, shown};
 use super::{Context, Found};
 use crate::commands::net::demo::{INFORMATIVE, WIDTH, regression};
 use crate::{Failure, Result};
@@ -14,7 +14,9 @@ use leakscope_net::train::{Optimizer, Privacy, Sampling, Tracking, TrainConfig, 
 use leakscope_net::{Clip, Data, LayerSpec, Loss, NetSpec, Network, Real, Shape};
 use leakscope_report::format;
 use leakscope_report::net::Picture;
-use leakscope_report::reproduction::{AxisTitle, Captioned, Claim, Content, Figure, Panel, PointSeries, Row};
+use leakscope_report::reproduction::{
+    AxisTitle, Captioned, Claim, Content, Figure, Panel, Pixels, PointSeries, Row,
+};
 
 fn said(error: impl std::fmt::Display) -> Failure {
     Failure::Message(error.to_string())
@@ -228,51 +230,100 @@ fn plis(
     measure(net, data, records, &what).map_err(said)
 }
 
-/// One record with its maps under both models.
-fn maps(pair: &Pair, images: &Images, data: &Data<f32>, record: usize) -> Result<Vec<Captioned>> {
+/// What is no more than this share of the largest PLIS under DP counts as zero: beyond the clip a gradient hardly moves
+/// what is released, and what is left of its PLIS is the rounding of 32-bit numbers.
+const ROUNDING: f64 = 1e-6;
+
+/// One record with its maps under both models; none is drawn of rounding, PLIS up to `floor` under DP.
+fn maps(pair: &Pair, images: &Images, data: &Data<f32>, record: usize, floor: f64) -> Result<Vec<Captioned>> {
     let [height, width, _] = images.shape;
-    let mut out = vec![];
-    if let Some(picture) = super::images::picture(images, record) {
-        out.push(Captioned { picture, caption: "input".into() });
-    }
+    let Some(input) = shown(images, record, "input") else { return Ok(vec![]) };
+    let mut out = vec![input.clone()];
     for (private, caption) in [(true, "with DP"), (false, "without DP")] {
         let leaks = plis(pair, private, data, &[record], true)?;
-        let parts: Vec<f64> =
-            leaks.first().map(|l| l.plis_parts.iter().map(|v| v.abs()).collect()).unwrap_or_default();
+        let Some(leak) = leaks.first() else { continue };
+        let whole = leak.plis.unwrap_or(0.0);
+        let rounding = private && whole <= floor;
+        let parts: Vec<f64> = match rounding {
+            true => vec![0.0; height * width],
+            false => leak.plis_parts.iter().map(|v| v.abs()).collect(),
+        };
         let most = parts.iter().copied().fold(0.0, f64::max);
         if let Some(picture) = Picture::heat([height, width], &parts, most) {
-            out.push(Captioned { picture, caption: caption.into() });
+            out.push(Captioned {
+                picture,
+                caption: if rounding { format!("{caption}: rounding") } else { caption.into() },
+                value: Some(("PLIS", whole)),
+                pixels: (!rounding).then_some(Pixels { width, values: parts }),
+                ..input.clone()
+            });
         }
     }
     Ok(out)
 }
 
-/// Records of a data set by their PLIS under the private model, the smallest that is not zero first.
-fn ranked(pair: &Pair, data: &Data<f32>) -> Result<(Vec<usize>, Vec<f64>)> {
+/// PLIS of the first records of a data set.
+fn first_plis(pair: &Pair, private: bool, data: &Data<f32>) -> Result<Vec<f64>> {
     let some: Vec<usize> = (0..data.len().min(MEASURED)).collect();
-    let values: Vec<f64> =
-        plis(pair, true, data, &some, false)?.iter().map(|l| l.plis.unwrap_or(0.0)).collect();
-    // Far beyond the clip nothing is left but rounding, which counts as zero.
-    let most = values.iter().copied().fold(0.0, f64::max);
-    let order = ascending(&values).into_iter().filter(|&i| values[i] > 1e-6 * most).collect();
-    Ok((order, values))
+    Ok(plis(pair, private, data, &some, false)?.iter().map(|l| l.plis.unwrap_or(0.0)).collect())
 }
 
-/// Mean distance of a class's images from their mean, as a measure of how unusual one is.
-fn unusual(images: &Images, record: usize) -> f64 {
-    let mine: Vec<usize> =
-        (0..images.labels.len()).filter(|&i| images.labels[i] == images.labels[record]).collect();
+/// Records with the smallest PLIS above rounding and with the largest, and where rounding ends.
+fn extremes(values: &[f64]) -> Result<(usize, usize, f64)> {
+    let floor = ROUNDING * values.iter().copied().fold(0.0, f64::max);
+    let order: Vec<usize> = ascending(values).into_iter().filter(|&i| values[i] > floor).collect();
+    match order.as_slice() {
+        [first, .., last] => Ok((*first, *last, floor)),
+        _ => Err(Failure::Message("no two records have a PLIS above rounding".into())),
+    }
+}
+
+fn said_of_rounding(values: &[f64], floor: f64) -> String {
+    format!(
+        "PLIS is measured on the first {} images, with the smooth clip. Under DP what is at most {} of the largest is \
+         rounding of 32-bit numbers, counts as zero ({} of the training images) and gets no map; A is the smallest above \
+         that.",
+        format::count(values.len() as u64),
+        format::setting(ROUNDING),
+        format::count(values.iter().filter(|v| **v <= floor).count() as u64)
+    )
+}
+
+/// How atypical the first `count` images are: the share of their class that lies closer to the mean of the class.
+fn atypical(images: &Images, count: usize) -> Vec<f64> {
     let size = images.size();
-    let mut mean = vec![0.0; size];
-    for &i in mine.iter().take(2000) {
-        let share = 1.0 / mine.len().clamp(1, 2000) as f64;
-        mean.iter_mut().zip(images.image(i)).for_each(|(m, &b)| *m += share * f64::from(b));
+    let mut means = std::collections::BTreeMap::<u8, (f64, Vec<f64>)>::new();
+    for (i, label) in images.labels.iter().enumerate() {
+        let (n, sum) = means.entry(*label).or_insert_with(|| (0.0, vec![0.0; size]));
+        *n += 1.0;
+        sum.iter_mut().zip(images.image(i)).for_each(|(m, &b)| *m += f64::from(b));
     }
     let distance = |i: usize| -> f64 {
-        images.image(i).iter().zip(&mean).map(|(&b, m)| (f64::from(b) - m).powi(2)).sum::<f64>().sqrt()
+        let Some((n, sum)) = means.get(&images.labels[i]) else { return 0.0 };
+        images.image(i).iter().zip(sum).map(|(&b, m)| (f64::from(b) - m / n).powi(2)).sum::<f64>().sqrt()
     };
-    let usual: Vec<f64> = mine.iter().take(500).map(|&i| distance(i)).collect();
-    distance(record) / summary(&usual).p50.max(f64::MIN_POSITIVE)
+    let mut sorted = std::collections::BTreeMap::<u8, Vec<f64>>::new();
+    for (i, label) in images.labels.iter().enumerate() {
+        sorted.entry(*label).or_default().push(distance(i));
+    }
+    sorted.values_mut().for_each(|d| d.sort_by(f64::total_cmp));
+    let share = |i: usize| {
+        let all = sorted.get(&images.labels[i]).map(Vec::as_slice).unwrap_or_default();
+        all.partition_point(|d| *d < distance(i)) as f64 / all.len().max(1) as f64
+    };
+    (0..count.min(images.labels.len())).map(share).collect()
+}
+
+/// Share of values above a limit.
+fn share_above(values: &[f64], limit: f64) -> f64 {
+    values.iter().filter(|v| **v > limit).count() as f64 / values.len().max(1) as f64
+}
+
+/// The value that a share of all does not exceed.
+fn quantile(values: &[f64], share: f64) -> f64 {
+    let order = ascending(values);
+    let place = (values.len().saturating_sub(1) as f64 * share) as usize;
+    order.get(place).map_or(f64::NAN, |&i| values[i])
 }
 
 fn figure(file: &str, title: &str, rows: Vec<(String, Vec<Captioned>)>) -> Figure {
@@ -280,9 +331,11 @@ fn figure(file: &str, title: &str, rows: Vec<(String, Vec<Captioned>)>) -> Figur
         .into_iter()
         .map(|row| Panel { title: String::new(), content: Content::Pictures { rows: vec![row] } })
         .collect();
-    let caption = "Left the input, then |PLIS| of every pixel for the model trained with and without DP, each on its own \
-                   scale (white is zero).";
-    Figure { file: file.into(), title: title.into(), caption: caption.into(), panels }
+    let caption = format!(
+        "Left the input, then |PLIS| of every pixel for the model trained with and without DP, each on its own scale (white \
+         is zero; “rounding”: too small to be told from it). {RECORDS}"
+    );
+    Figure { file: file.into(), title: title.into(), caption, panels }
 }
 
 /// Figure 2.
@@ -308,60 +361,83 @@ pub(super) fn fig2(context: &Context<'_>) -> Result<Found> {
         ),
         true => SMALL,
     };
+    /// Beyond this share of its class an image is atypical, of the training images an X-ray has a high PLIS.
+    const HIGH: f64 = 0.9;
+    /// "Often".
+    const OFTEN: f64 = 0.5;
     let pair = pair(context, (&train_set, &test_set), 10, schedules)?;
-    let (order, values) = ranked(&pair, &train_set)?;
-    let (Some(&first), Some(&last)) = (order.first(), order.last()) else {
-        return Err(Failure::Message("no record has a PLIS above zero".into()));
-    };
+    let values = first_plis(&pair, true, &train_set)?;
+    let (first, last, floor) = extremes(&values)?;
     let outside = normal.data(&xrays, 10)?;
-    let xray_plis = plis(&pair, true, &outside, &[0], false)?[0].plis.unwrap_or(0.0);
-    let share = values.iter().filter(|v| **v < xray_plis).count() as f64 / values.len().max(1) as f64;
-    let norm = |private: bool, data: &Data<f32>, i: usize| -> Result<f64> {
-        Ok(plis(&pair, private, data, &[i], false)?[0].gradient_norm)
-    };
-    let some: Vec<usize> = (0..train_set.len().min(MEASURED)).collect();
-    let open_norms: Vec<f64> =
-        plis(&pair, false, &train_set, &some, false)?.iter().map(|l| l.gradient_norm).collect();
-    let xray_norm = norm(false, &outside, 0)?;
-    let above = open_norms.iter().filter(|v| **v < xray_norm).count() as f64 / open_norms.len().max(1) as f64;
-    let (typical, atypical) = (unusual(&train_images, first), unusual(&train_images, last));
+    let odd = atypical(&train_images, values.len());
+    let mut rows = vec![
+        Row::ours("test accuracy with DP at (1, 10⁻⁵), %", 100.0 * pair.accuracy[0]),
+        Row::ours("test accuracy without DP, %", 100.0 * pair.accuracy[1]),
+        Row::ours("A, smallest PLIS above rounding", values[first]),
+        Row::ours("B, largest PLIS", values[last]),
+        Row::ours("A, share of its class that lies closer to the mean", odd[first]),
+        Row::ours("B, share of its class that lies closer to the mean", odd[last]),
+    ];
+    let mut claims = vec![];
+    for (private, how) in [(true, "with DP"), (false, "without DP (gradient signal)")] {
+        let trained = first_plis(&pair, private, &train_set)?;
+        let foreign = first_plis(&pair, private, &outside)?;
+        let top = ascending(&trained).into_iter().rev().take((trained.len() / 20).max(1));
+        let top: Vec<f64> = top.map(|i| odd[i]).collect();
+        let unusual = share_above(&top, HIGH);
+        let (median, high) = (quantile(&trained, 0.5), quantile(&trained, HIGH));
+        let (above_median, above_high) = (share_above(&foreign, median), share_above(&foreign, high));
+        if private {
+            rows.push(Row::ours("C, PLIS of the X-ray shown", foreign.first().copied().unwrap_or(f64::NAN)));
+        }
+        rows.push(Row::ours(format!("{how}: share of atypical images among the largest PLIS"), unusual));
+        rows.push(Row::ours(
+            format!("{how}: share of X-rays above the median PLIS of training images"),
+            above_median,
+        ));
+        rows.push(Row::ours(format!("{how}: share of X-rays among the largest tenth of PLIS"), above_high));
+        claims.push(Claim::new(
+            format!("“samples with high PLIS are often atypical (Figure 2B)”, {how}"),
+            unusual >= OFTEN,
+            format!(
+                "Of the {} training images with the largest PLIS {} lie further from the mean of their class than {} of it \
+                 (by chance {} would; often: at least {}).",
+                top.len(),
+                format::share(unusual),
+                format::share(HIGH),
+                format::share(1.0 - HIGH),
+                format::share(OFTEN)
+            ),
+        ));
+        claims.push(Claim::new(
+            format!("“samples with high PLIS are often […] out-of-distribution (Figure 2C)”, {how}"),
+            above_high >= OFTEN,
+            format!(
+                "Of {} X-rays {} have a PLIS above {} of the training images, {} one above the median (often: at least {} \
+                 above {}).{}",
+                format::count(foreign.len() as u64),
+                format::share(above_high),
+                format::share(HIGH),
+                format::share(above_median),
+                format::share(OFTEN),
+                format::share(HIGH),
+                match private {
+                    true => " The clip cuts off what makes a strange image stand out, the length of its gradient.",
+                    false => "",
+                }
+            ),
+        ));
+    }
     Ok(Found {
         data: vec![
             format!("MNIST: {} training images", format::count(train_set.len() as u64)),
-            "PneumoniaMNIST: one chest X-ray as a point out of the distribution".into(),
-        ],
-        rows: vec![
-            Row::ours("test accuracy with DP at (1, 10⁻⁵), %", 100.0 * pair.accuracy[0]),
-            Row::ours("test accuracy without DP, %", 100.0 * pair.accuracy[1]),
-            Row::ours("A, smallest PLIS that is not zero", values[first]),
-            Row::ours("B, largest PLIS", values[last]),
-            Row::ours("A, distance from its class over the usual one", typical),
-            Row::ours("B, distance from its class over the usual one", atypical),
-            Row::ours("C, PLIS of the X-ray", xray_plis),
-        ],
-        claims: vec![
-            Claim::new(
-                "The sample with the highest PLIS is atypical.",
-                atypical > typical,
-                format!(
-                    "It lies {} times as far from the mean of its class as a usual image, the one with the smallest PLIS {} \
-                     times.",
-                    format::number(atypical),
-                    format::number(typical)
-                ),
-            ),
-            Claim::new(
-                "Samples with a high PLIS or gradient signal are often out of the distribution.",
-                above > 0.9,
-                format!(
-                    "The X-ray has a longer gradient than {} of {} training images in the open model; by PLIS under DP it \
-                     is above {} of them, since the clip hides how long a gradient is.",
-                    format::share(above),
-                    format::count(open_norms.len() as u64),
-                    format::share(share)
-                ),
+            format!(
+                "PneumoniaMNIST: {} chest X-rays as points out of the distribution",
+                format::count(outside.len().min(MEASURED) as u64)
             ),
         ],
+        rows,
+        claims,
         method: vec![
             format!(
                 "The CNN of Edmunds table B.7 (26,010 parameters for digits). DP-SGD to (1, 10⁻⁵): {} steps, σ = {}, clip {}; \
@@ -371,7 +447,7 @@ pub(super) fn fig2(context: &Context<'_>) -> Result<Found> {
                 format::setting(CLIP),
                 schedules.1.steps
             ),
-            format!("PLIS is measured on the first {MEASURED} training images, with the smooth clip."),
+            said_of_rounding(&values, floor),
         ],
         figures: vec![figure(
             "mueller-fig2",
@@ -379,13 +455,13 @@ pub(super) fn fig2(context: &Context<'_>) -> Result<Found> {
             vec![
                 (
                     format!("A: smallest PLIS, digit {}", train_images.labels[first]),
-                    maps(&pair, &train_images, &train_set, first)?,
+                    maps(&pair, &train_images, &train_set, first, floor)?,
                 ),
                 (
                     format!("B: largest PLIS, digit {}", train_images.labels[last]),
-                    maps(&pair, &train_images, &train_set, last)?,
+                    maps(&pair, &train_images, &train_set, last, floor)?,
                 ),
-                ("C: out of the distribution, an X-ray".to_owned(), maps(&pair, &xrays, &outside, 0)?),
+                ("C: out of the distribution, an X-ray".to_owned(), maps(&pair, &xrays, &outside, 0, floor)?),
             ],
         )],
     })
@@ -414,10 +490,8 @@ pub(super) fn fig3(context: &Context<'_>) -> Result<Found> {
         true => SMALL,
     };
     let pair = pair(context, (&train_set, &test_set), 2, schedules)?;
-    let (order, values) = ranked(&pair, &train_set)?;
-    let (Some(&first), Some(&last)) = (order.first(), order.last()) else {
-        return Err(Failure::Message("no record has a PLIS above zero".into()));
-    };
+    let values = first_plis(&pair, true, &train_set)?;
+    let (first, last, floor) = extremes(&values)?;
     let sick = test_images.labels.iter().filter(|l| **l == 1).count() as f64
         / test_images.labels.len().max(1) as f64;
     let guess = 100.0 * sick.max(1.0 - sick);
@@ -427,12 +501,12 @@ pub(super) fn fig3(context: &Context<'_>) -> Result<Found> {
             Row::ours("test accuracy with DP at (1, 10⁻⁵), %", 100.0 * pair.accuracy[0]),
             Row::ours("test accuracy without DP, %", 100.0 * pair.accuracy[1]),
             Row::ours("test accuracy of the more frequent class, %", guess),
-            Row::ours("A, smallest PLIS that is not zero", values[first]),
+            Row::ours("A, smallest PLIS above rounding", values[first]),
             Row::ours("B, largest PLIS", values[last]),
         ],
         claims: vec![
             Claim::new(
-                "Chest X-rays give results very similar to those on MNIST.",
+                "“observed very similar results to the MNIST dataset (Figure 3)”",
                 100.0 * pair.accuracy[0] > guess + 2.0 && values[last] > 2.0 * values[first],
                 format!(
                     "As there, the network learns under DP ({:.1}% of test images right, {:.1}% without, {guess:.1}% by \
@@ -453,6 +527,7 @@ pub(super) fn fig3(context: &Context<'_>) -> Result<Found> {
                 format::setting(CLIP),
                 schedules.1.steps
             ),
+            said_of_rounding(&values, floor),
             "The gradient inversion attack of the figure's second column is not part of this: it comes with the attacks on \
              networks."
                 .into(),
@@ -461,8 +536,8 @@ pub(super) fn fig3(context: &Context<'_>) -> Result<Found> {
             "mueller-fig3",
             "Figure 3: PLIS of chest X-rays",
             vec![
-                ("A: smallest PLIS".to_owned(), maps(&pair, &train_images, &train_set, first)?),
-                ("B: largest PLIS".to_owned(), maps(&pair, &train_images, &train_set, last)?),
+                ("A: smallest PLIS".to_owned(), maps(&pair, &train_images, &train_set, first, floor)?),
+                ("B: largest PLIS".to_owned(), maps(&pair, &train_images, &train_set, last, floor)?),
             ],
         )],
     })
