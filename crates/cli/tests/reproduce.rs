@@ -250,6 +250,13 @@ mod published {
         );
         assert!(ours(&json, "σ = 0.1: by the best centre, on average over records") < 0.01 * largest);
         assert!(failed(&json).is_empty(), "{:?}", failed(&json));
+        let rows = json["rows"].as_array().expect("rows").iter();
+        let apart: Vec<&Value> =
+            rows.filter(|r| r["name"].as_str().is_some_and(|n| n.starts_with("all σ: "))).collect();
+        assert!(
+            apart.len() == 3 && apart.iter().all(|r| !r["why"].to_string().contains("beyond its")),
+            "{apart:?}"
+        );
         let json = run("am207-ood");
         let eta = |digit: usize| ours(&json, &format!("mean η of digit {digit}"));
         assert!((2..10).all(|d| eta(d) > eta(0).max(eta(1))), "trained digits have the lowest η");

@@ -415,8 +415,7 @@ pub(super) fn whole_data_set(context: &Context<'_>) -> Result<Found> {
                  that to be Hannun's idea, and reject it).",
                 with_outlier <= without_outlier,
                 format!(
-                    "The toy line has {} with its outlier and {} without, although the outlier is what an attacker learns \
-                     most about.",
+                    "The toy line has {} with its outlier and {} without: the one without looks the more sensitive.",
                     format::number(with_outlier),
                     format::number(without_outlier)
                 ),

@@ -266,10 +266,13 @@ pub(super) fn fig4(context: &Context<'_>) -> Result<Found> {
     Ok(out)
 }
 
+/// Where a bound lies, if it is the one meant.
+type Height = fn(&Bounded) -> Option<f64>;
+
 fn claims(d: &FromData, sigma: f64, out: &mut Found) {
     let prior = d.secret.candidates.iter().map(|c| c.prior).fold(0.0, f64::max);
     // How far attacks ever lie above a bound: their averages, and the lower ends of their intervals.
-    let above = |of: fn(&Bounded) -> Option<f64>| {
+    let above = |of: Height| {
         let each = d.attacks.iter().filter_map(|attack| {
             let point = d.curve.iter().find(|p| p.sigma == attack.sigma)?;
             let bound = point.bounds.iter().find_map(of)?;
@@ -291,7 +294,7 @@ fn claims(d: &FromData, sigma: f64, out: &mut Found) {
         paper.0 < 0.0,
         said(paper),
     ));
-    let drawn: [(&str, fn(&Bounded) -> Option<f64>); 3] = [
+    let drawn: [(&str, Height); 3] = [
         ("the best centre of the easiest record", |b| {
             (b.name == Theorem::BestCentre).then(|| b.worst.map(|w| w.advantage)).flatten()
         }),
@@ -302,11 +305,11 @@ fn claims(d: &FromData, sigma: f64, out: &mut Found) {
     ];
     for (name, of) in drawn {
         let found = above(of);
-        out.claims.push(Claim::new(
-            format!("No attack is above our other bounds: {name}."),
-            found.1 <= 0.0,
-            said(found),
-        ));
+        out.rows.push(
+            Row::ours(format!("all σ: {name}, less the advantage of the closest attack"), -found.0)
+                .observed()
+                .because(said(found)),
+        );
     }
     if let Some(point) = d.curve.iter().find(|p| p.sigma == sigma) {
         let epsilon = point.epsilon_removal.unwrap_or(point.epsilon_secret);

@@ -1,5 +1,5 @@
 //! Hannun, Guo, van der Maaten (2021): table 1, figures 2 to 5, which are about images. Figures 6 and 7 are in
-//! [`super::hannun_attacks`].
+//! [`super::hannun_attacks`] and [`super::hannun_deciles`].
 
 use super::data::{self, Images};
 use super::images::{MNIST_L2, Model, Part, RECORDS, Task, accuracy, ascending, reweight, summary, with_eta};
@@ -80,15 +80,14 @@ fn method(settings: &[Setting<'_>]) -> Vec<String> {
             .to_owned(),
     ];
     for s in settings.iter().filter(|s| s.family == Family::Logistic) {
-        said.push(match s.pair.name {
-            name => format!(
-                "The paper does not print the penalty of logistic regression on {name}; {} is that of the published script \
-                 (`scripts/run_experiments.sh`). By the paper's rule it is the largest that leaves the accuracy on training \
-                 images the same to two digits: here it is {:.1}%.",
-                format::setting(s.l2),
-                100.0 * s.model.accuracy[0]
-            ),
-        });
+        said.push(format!(
+            "The paper does not print the penalty of logistic regression on {}; {} is that of the published script \
+             (`scripts/run_experiments.sh`). By the paper's rule it is the largest that leaves the accuracy on training \
+             images the same to two digits: here it is {:.1}%.",
+            s.pair.name,
+            format::setting(s.l2),
+            100.0 * s.model.accuracy[0]
+        ));
     }
     said
 }

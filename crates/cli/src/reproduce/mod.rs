@@ -11,8 +11,10 @@ pub mod fetch;
 mod guo;
 mod hannun;
 mod hannun_attacks;
+mod hannun_deciles;
 mod images;
 mod mueller;
+mod mueller_images;
 mod synthetic;
 mod toy;
 
@@ -134,7 +136,7 @@ pub fn experiments() -> &'static [Experiment] {
             title: "Reweighting makes the success of attribute inference equal",
             source: HANNUN,
             needs: &[Warfarin, Adult],
-            run: hannun_attacks::fig7,
+            run: hannun_deciles::fig7,
         },
         Experiment {
             name: "am207-toy",
@@ -218,14 +220,14 @@ pub fn experiments() -> &'static [Experiment] {
             title: "Which pixels of a digit a network gives away, with and without DP",
             source: MUELLER,
             needs: &[Mnist, Pneumonia],
-            run: mueller::fig2,
+            run: mueller_images::fig2,
         },
         Experiment {
             name: "mueller-fig3",
             title: "Which pixels of a chest X-ray a network gives away (network part)",
             source: MUELLER,
             needs: &[Pneumonia],
-            run: mueller::fig3,
+            run: mueller_images::fig3,
         },
     ]
 }

@@ -59,7 +59,7 @@ fn verdict(r: &Reproduction) -> (&'static str, &'static str, Vec<String>) {
         said.insert(
             0,
             match (of - to_the_digit, of - agree) {
-                (0, _) => format!("{} with ours, to the digits they are printed with.", agreed(of)),
+                (0, _) => agreed(of),
                 (_, differ) => {
                     let wider = match agree - to_the_digit {
                         0 => String::new(),
@@ -85,7 +85,10 @@ fn verdict(r: &Reproduction) -> (&'static str, &'static str, Vec<String>) {
 }
 
 fn agreed(of: usize) -> String {
-    if of == 1 { "The published number agrees".into() } else { format!("All {of} published numbers agree") }
+    match of {
+        1 => "The published number agrees with ours, to the digits it is printed with.".into(),
+        _ => format!("All {of} published numbers agree with ours, to the digits they are printed with."),
+    }
 }
 
 fn all_hold(n: usize) -> String {
