@@ -144,11 +144,11 @@ fn drop_first_gives_what_drop_last_gives_of_reversed_levels() {
     for name in ["race", "vkorc1", "age"] {
         let (a, b) = (attribute(&last, name), attribute(&first, name));
         assert_eq!(a["columns"].as_array().unwrap().len(), b["columns"].as_array().unwrap().len());
-        for pointer in ["/eta_mean", "/eta_max", "/min_sd/value"] {
+        for pointer in ["/eta_mean", "/eta_max", "/min_sd"] {
             same(&a, &b, pointer);
         }
         if name != "age" {
-            same(&a, &b, "/eta_max_sum_to_one");
+            same(&a, &b, "/sum_to_one/eta_max");
         }
     }
     let (last, first) = of("balance", "--attribute race --iterations 3");
@@ -156,8 +156,8 @@ fn drop_first_gives_what_drop_last_gives_of_reversed_levels() {
     // With next to no noise the attacker finds every value, so candidates are coded as the rows are.
     let (last, first) = of("attack", "--secret race --sigmas 1e-9 --trials 3 --attacks white-box --seed 1");
     same(&last, &first, "/eta_mean_at_unit_noise");
-    same(&last, &first, "/results/0/accuracy/value");
-    assert!(first["results"][0]["accuracy"]["value"].as_f64().unwrap() > 0.99, "{}", first["results"]);
+    same(&last, &first, "/results/0/accuracy");
+    assert!(first["results"][0]["accuracy"].as_f64().unwrap() > 0.99, "{}", first["results"]);
 }
 
 #[test]
