@@ -129,7 +129,7 @@ fn details(name: &str, json: &Value, read: &dyn Fn(&str) -> String) {
             assert_eq!(read(&format!("hannun-fig6{panel}.csv")).lines().count(), 1 + 4 * 13, "{panel}");
         }
         let patients = read("hannun-fig6a.csv").lines().count() - 1;
-        assert!(patients % 4 == 0 && patients > 4 * 350, "{patients}");
+        assert!(patients.is_multiple_of(4) && patients > 4 * 350, "{patients}");
     }
     if name == "mueller-fig2" {
         let found = |k: usize| json["claims"][k]["found"].as_str().expect("words").to_owned();
