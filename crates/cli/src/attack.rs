@@ -67,7 +67,7 @@ pub fn run(request: &Request, playing: &Playing, hooks: &Hooks) -> Result<Attack
     let fit = loaded.fit(request)?;
     let clock = Instant::now();
     let level = Level::Attribute(directions(&loaded, "--secret", &playing.secret, false)?);
-    let unit = Release { sigma: 1.0, releases: 1, label_secret: request.label_secret };
+    let unit = unit(request);
     let eta = weighted(&loaded, losses(&loaded.rows, &fit, &level, unit)?)?;
     let mean = |eta: &[f64]| eta.iter().sum::<f64>() / eta.len().max(1) as f64;
     let eta_mean = mean(&eta);
@@ -144,6 +144,20 @@ pub fn run(request: &Request, playing: &Playing, hooks: &Hooks) -> Result<Attack
         warnings,
         seconds,
     })
+}
+
+/// One release at σ = 1.
+fn unit(request: &Request) -> Release {
+    Release { sigma: 1.0, releases: 1, label_secret: request.label_secret }
+}
+
+/// η of an attribute of every training record at σ = 1, and how many columns the model has.
+pub(crate) fn unit_eta(request: &Request, secret: &str, hooks: &Hooks) -> Result<(Vec<f64>, usize)> {
+    let loaded = model::load(request, hooks)?;
+    let fit = loaded.fit(request)?;
+    let level = Level::Attribute(directions(&loaded, "--secret", secret, false)?);
+    let eta = weighted(&loaded, losses(&loaded.rows, &fit, &level, unit(request))?)?;
+    Ok((eta, loaded.encoding.width()))
 }
 
 /// The rows' own weights are a factor of η.
@@ -275,8 +289,9 @@ pub(crate) fn secret(playing: &Playing, loaded: &Loaded) -> Result<(Secret, Vec<
         names = attribute.levels.clone();
         counts = attribute.levels.iter().map(count).collect::<Vec<u64>>();
         let indicator = 1.0 / attribute.scale;
+        let kept = loaded.encoding.one_hot.kept(names.len());
         values = (0..names.len())
-            .map(|m| (0..columns.len()).map(|j| if j == m { indicator } else { 0.0 }).collect())
+            .map(|m| kept.clone().map(|j| if j == m { indicator } else { 0.0 }).collect())
             .collect::<Vec<Vec<f64>>>();
     } else {
         let mut column = vec![];

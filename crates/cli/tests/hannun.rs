@@ -102,6 +102,64 @@ fn balance_equalises_and_writes_weights_model_and_page() {
     }
 }
 
+/// Dropping the first level is dropping the last one of levels in reverse order, whatever is asked.
+#[test]
+fn drop_first_gives_what_drop_last_gives_of_reversed_levels() {
+    let place = Place::new();
+    let table = std::fs::read_to_string(place.path("patients.csv")).unwrap();
+    // Race and genotypes in reverse; those with two levels or one need none.
+    let reversed = [
+        ("asian", "z"),
+        ("black", "m"),
+        ("white", "b"),
+        (",AA,", ",g9,"),
+        (",AG,", ",g5,"),
+        (",GG,", ",g1,"),
+        (",yes,", ",1no,"),
+    ];
+    let reversed = reversed.iter().fold(table, |t, (from, to)| t.replace(from, to));
+    place.write("reversed.csv", &reversed);
+    let model = "--target dose --id patient --l2 0.01 --drop cyp2c9";
+    let of = |command: &str, rest: &str| {
+        let last = place.json(&format!("{command} patients.csv {model} {rest}"));
+        let first = place.json(&format!("{command} reversed.csv {model} --one-hot drop-first {rest}"));
+        (last, first)
+    };
+    let same = |a: &Value, b: &Value, pointer: &str| {
+        let at =
+            |v: &Value| v.pointer(pointer).and_then(Value::as_f64).unwrap_or_else(|| panic!("{pointer}"));
+        assert!((at(a) - at(b)).abs() <= 1e-9 * at(a).abs(), "{pointer}: {} against {}", at(a), at(b));
+    };
+    let (last, first) = of("audit", "--sigma 0.1");
+    assert_eq!(
+        (&last["data"]["one_hot"], &first["data"]["one_hot"]),
+        (&"drop-last".into(), &"drop-first".into())
+    );
+    for pointer in ["/records/eta/mean", "/records/eta/max", "/dataset/eta"] {
+        same(&last, &first, pointer);
+    }
+    let attribute = |audit: &Value, name: &str| {
+        audit["attributes"].as_array().unwrap().iter().find(|a| a["name"] == name).unwrap().clone()
+    };
+    for name in ["race", "vkorc1", "age"] {
+        let (a, b) = (attribute(&last, name), attribute(&first, name));
+        assert_eq!(a["columns"].as_array().unwrap().len(), b["columns"].as_array().unwrap().len());
+        for pointer in ["/eta_mean", "/eta_max", "/min_sd"] {
+            same(&a, &b, pointer);
+        }
+        if name != "age" {
+            same(&a, &b, "/sum_to_one/eta_max");
+        }
+    }
+    let (last, first) = of("balance", "--attribute race --iterations 3");
+    same(&last, &first, "/iterations/3/eta_std");
+    // With next to no noise the attacker finds every value, so candidates are coded as the rows are.
+    let (last, first) = of("attack", "--secret race --sigmas 1e-9 --trials 3 --attacks white-box --seed 1");
+    same(&last, &first, "/eta_mean_at_unit_noise");
+    same(&last, &first, "/results/0/accuracy");
+    assert!(first["results"][0]["accuracy"].as_f64().unwrap() > 0.99, "{}", first["results"]);
+}
+
 #[test]
 fn balance_of_an_attribute_accelerated_shows_the_published_one_beside_it() {
     let place = Place::new();

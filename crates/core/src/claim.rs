@@ -177,6 +177,13 @@ impl Bound {
             theorem,
         }
     }
+
+    /// An upper bound on a probability or an advantage: moved up by the safety margin, and never above 1, which needs no
+    /// proof.
+    pub fn share_at_most(value: f64, theorem: Theorem) -> Self {
+        let bound = Self::at_most(value, theorem);
+        Self { value: bound.value.min(1.0), ..bound }
+    }
 }
 
 /// What one attack achieved in trials: evidence, never a guarantee.

@@ -93,7 +93,7 @@ pub struct Data {
     pub columns: Vec<Column>,
     /// `standard`, `unit-ball` or `none`.
     pub scale: String,
-    /// `drop-last` or `full`.
+    /// `drop-last`, `drop-first` or `full`.
     pub one_hot: String,
     /// Principal components kept.
     pub pca: Option<usize>,

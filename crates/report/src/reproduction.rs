@@ -50,8 +50,10 @@ pub struct Row {
     pub ours: f64,
     /// How far ours may lie from the printed number: half a unit of its last digit unless the row says otherwise.
     pub tolerance: Option<f64>,
-    /// Whether it does not; absent without a published number or on made-up data.
+    /// Whether ours lies within it; absent without a published number or on made-up data.
     pub agrees: Option<bool>,
+    /// Whether ours rounds to the printed digits, which a wider tolerance does not ask for; absent where `agrees` is.
+    pub to_the_digit: Option<bool>,
     /// What explains a difference, or what should be known.
     pub why: String,
     /// What kind of number ours is.
@@ -73,23 +75,22 @@ pub enum ClaimKind {
 impl Row {
     /// Ours beside a number printed with `digits` decimals.
     pub fn printed(name: impl Into<String>, paper: f64, digits: i32, ours: f64) -> Self {
-        // A printed digit covers half a unit to either side; the last part is for the rounding of decimals.
-        let tolerance = 0.5 * 10_f64.powi(-digits) * (1.0 + 1e-9);
-        Self::within(name, paper, tolerance, ours)
+        Self::within(name, (paper, digits), 0.0, ours)
     }
 
-    /// Ours beside a published number, with how far they may be apart.
-    pub fn within(name: impl Into<String>, paper: f64, tolerance: f64, ours: f64) -> Self {
-        let agrees = Some((ours - paper).abs() <= tolerance);
-        let tolerance = Some(tolerance);
+    /// Ours beside a number printed with some decimals, with how far they may be apart if that is more than the last of
+    /// them allows.
+    pub fn within(name: impl Into<String>, (paper, digits): (f64, i32), tolerance: f64, ours: f64) -> Self {
+        // A printed digit covers half a unit to either side; the last part is for the rounding of decimals.
+        let half = 0.5 * 10_f64.powi(-digits) * (1.0 + 1e-9);
+        let tolerance = half.max(tolerance);
+        let apart = (ours - paper).abs();
         Self {
-            name: name.into(),
             paper: Some(paper),
-            ours,
-            tolerance,
-            agrees,
-            why: String::new(),
-            kind: ClaimKind::Measured,
+            tolerance: Some(tolerance),
+            agrees: Some(apart <= tolerance),
+            to_the_digit: Some(apart <= half),
+            ..Self::ours(name, ours)
         }
     }
 
@@ -101,9 +102,19 @@ impl Row {
             ours,
             tolerance: None,
             agrees: None,
+            to_the_digit: None,
             why: String::new(),
             kind: ClaimKind::Measured,
         }
+    }
+
+    /// How ours fares, in a word or two; absent where there is nothing to judge by.
+    pub fn judged(&self) -> Option<String> {
+        Some(match (self.agrees?, self.to_the_digit?) {
+            (_, true) => "agrees".into(),
+            (true, _) => format!("within {}", crate::format::setting(self.tolerance?)),
+            (false, _) => "differs".into(),
+        })
     }
 
     /// What an attack achieved.
@@ -196,13 +207,30 @@ impl PointSeries {
     }
 }
 
-/// A picture and what is written under it.
+/// A picture and what is written under it, with the numbers behind both.
 #[derive(Debug, Clone)]
 pub struct Captioned {
     /// The picture.
     pub picture: Picture,
     /// The text.
     pub caption: String,
+    /// Place of the record in the published file, from 0.
+    pub record: usize,
+    /// Its class.
+    pub class: String,
+    /// What the value is, and the value; absent for an input that is only shown.
+    pub value: Option<(&'static str, f64)>,
+    /// What a map shows of every pixel.
+    pub pixels: Option<Pixels>,
+}
+
+/// Values of the pixels of a map.
+#[derive(Debug, Clone)]
+pub struct Pixels {
+    /// Pixels in a row.
+    pub width: usize,
+    /// Values, row by row.
+    pub values: Vec<f64>,
 }
 
 /// One part of a figure.
@@ -272,17 +300,32 @@ pub enum Content {
     },
 }
 
+/// How many published numbers ours agree with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Score {
+    /// To the digits they are printed with.
+    pub to_the_digit: usize,
+    /// Within the tolerance of their row, which may be wider.
+    pub agree: usize,
+    /// Of how many.
+    pub of: usize,
+}
+
 impl Reproduction {
-    /// Rows that have a published number, and how many of them agree.
-    pub fn score(&self) -> (usize, usize) {
-        let judged = self.rows.iter().filter_map(|r| r.agrees);
-        (judged.clone().filter(|a| *a).count(), judged.count())
+    /// How the published numbers fare.
+    pub fn score(&self) -> Score {
+        let count = |of: fn(&Row) -> Option<bool>| self.rows.iter().filter(|r| of(r) == Some(true)).count();
+        Score {
+            to_the_digit: count(|r| r.to_the_digit),
+            agree: count(|r| r.agrees),
+            of: self.rows.iter().filter(|r| r.agrees.is_some()).count(),
+        }
     }
 
     /// Marks the data as made up: nothing is judged against the paper.
     pub fn on_made_up_data(mut self) -> Self {
         self.synthetic = true;
-        self.rows.iter_mut().for_each(|r| r.agrees = None);
+        self.rows.iter_mut().for_each(|r| (r.agrees, r.to_the_digit) = (None, None));
         self
     }
 }
@@ -321,10 +364,34 @@ impl From<&crate::figure::Figure> for Panel {
     }
 }
 
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('"', "\"\""))
+}
+
 impl Panel {
+    /// The pixels of the panel's maps as CSV, where it has any.
+    pub fn pixels_csv(&self) -> Option<String> {
+        let Content::Pictures { rows } = &self.content else { return None };
+        let mut out = String::new();
+        for (name, pictures) in rows {
+            for p in pictures {
+                let Some(pixels) = &p.pixels else { continue };
+                for (i, v) in pixels.values.iter().enumerate() {
+                    let (y, x) = (i / pixels.width.max(1), i % pixels.width.max(1));
+                    out.push_str(&format!(
+                        "{},{},{},{y},{x},{v}\n",
+                        quoted(name),
+                        quoted(&p.caption),
+                        p.record
+                    ));
+                }
+            }
+        }
+        (!out.is_empty()).then(|| format!("row,caption,record,y,x,value\n{out}"))
+    }
+
     /// The numbers of the panel as CSV.
     pub fn csv(&self) -> String {
-        let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
         let mut out = String::new();
         let points = |out: &mut String, series: &[PointSeries]| {
             out.push_str("series,x,y,low,high\n");
@@ -344,10 +411,21 @@ impl Panel {
                 }
             }
             Content::Pictures { rows } => {
-                out.push_str("row,place,caption\n");
+                out.push_str("row,place,caption,record,class,quantity,value\n");
                 for (name, pictures) in rows {
                     for (k, p) in pictures.iter().enumerate() {
-                        out.push_str(&format!("{},{},{}\n", quoted(name), k + 1, quoted(&p.caption)));
+                        let value = p
+                            .value
+                            .as_ref()
+                            .map_or_else(|| ",".into(), |(q, v)| format!("{},{v}", quoted(q)));
+                        out.push_str(&format!(
+                            "{},{},{},{},{},{value}\n",
+                            quoted(name),
+                            k + 1,
+                            quoted(&p.caption),
+                            p.record,
+                            quoted(&p.class)
+                        ));
                     }
                 }
             }
@@ -383,6 +461,13 @@ mod tests {
             assert_eq!(Row::printed("x", paper, digits, ours).agrees, Some(agrees), "{paper} {ours}");
         }
         assert_eq!(Row::ours("x", 1.0).agrees, None);
+        // A wider tolerance is agreement, but not to the digit.
+        let row = Row::within("x", (99.8, 1), 0.1, 99.716);
+        assert_eq!((row.agrees, row.to_the_digit), (Some(true), Some(false)));
+        assert_eq!(row.judged().unwrap(), "within 0.1");
+        assert_eq!(Row::within("x", (99.8, 1), 0.1, 99.76).to_the_digit, Some(true));
+        // A tolerance never makes a printed number narrower than its last digit.
+        assert_eq!(Row::within("x", (100.0, 0), 0.1, 99.6).agrees, Some(true));
     }
 
     #[test]
@@ -403,7 +488,29 @@ mod tests {
             line: None,
         };
         assert_eq!(panel(map).csv(), "x,y,value\n0.5,0.5,3\n1.5,0.5,4\n");
+        let cell = |caption: &str, value, pixels| Captioned {
+            picture: Picture::image([1, 2, 1], &[0.0, 1.0], [0.0, 1.0]).unwrap(),
+            caption: caption.into(),
+            record: 7,
+            class: "digit 3".into(),
+            value,
+            pixels,
+        };
+        let third = 1.0 / 3.0;
+        let map = Some(Pixels { width: 2, values: vec![0.25, third] });
+        let row = vec![cell("input", None, None), cell("0.333", Some(("η", third)), map)];
+        let pictures = panel(Content::Pictures { rows: vec![("least".into(), row)] });
+        assert_eq!(
+            pictures.csv(),
+            "row,place,caption,record,class,quantity,value\n\"least\",1,\"input\",7,\"digit 3\",,\n\
+             \"least\",2,\"0.333\",7,\"digit 3\",\"η\",0.3333333333333333\n"
+        );
+        assert_eq!(
+            pictures.pixels_csv().unwrap(),
+            "row,caption,record,y,x,value\n\"least\",\"0.333\",7,0,0,0.25\n\"least\",\"0.333\",7,0,1,0.3333333333333333\n"
+        );
         let histogram = Content::Histograms { x: axis(), series: vec![("c".into(), vec![0.25])] };
+        assert_eq!(panel(histogram.clone()).pixels_csv(), None);
         assert_eq!(panel(histogram).csv(), "series,value\n\"c\",0.25\n");
     }
 }

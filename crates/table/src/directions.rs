@@ -1,6 +1,6 @@
 //! Directions of attributes in the space of model columns, and the way back to original units.
 
-use crate::encoding::{Encoding, OneHot};
+use crate::encoding::Encoding;
 use crate::table::Kind;
 
 impl Encoding {
@@ -9,22 +9,18 @@ impl Encoding {
     /// Column j is what a unit change of the attribute's j-th encoded column does to the model columns: a
     /// unit vector, or with principal components `components · e_j`. With `sum_to_one` a category moves
     /// only so that its indicators keep their sum: `E_S U`, the columns of U (k × (k−1)) an orthonormal
-    /// basis of the vectors that sum to zero; under drop-last coding the rows of U of the levels that have
+    /// basis of the vectors that sum to zero; where a level is dropped the rows of U of the levels that have
     /// a column, since the dropped indicator absorbs the rest. Empty for an attribute without columns (one
-    /// level under drop-last).
+    /// level, dropped).
     pub fn directions(&self, attribute: usize, sum_to_one: bool) -> Vec<f64> {
         let Some(a) = self.attributes.get(attribute) else { return Vec::new() };
         let k = a.columns.len();
         // V: k × m in the attribute's own encoded columns.
         let (v, m) = if sum_to_one && a.kind == Kind::Category {
-            let levels = match self.one_hot {
-                OneHot::Full => k,
-                OneHot::DropLast => a.levels.len(),
-            };
+            let levels = a.levels.len();
             let m = levels.saturating_sub(1);
-            let mut u = zero_sum_basis(levels);
-            u.truncate(k * m);
-            (u, m)
+            let kept = self.one_hot.kept(levels);
+            (zero_sum_basis(levels)[kept.start * m..kept.end * m].to_vec(), m)
         } else {
             let mut identity = vec![0.0; k * k];
             (0..k).for_each(|i| identity[i * k + i] = 1.0);

@@ -261,8 +261,8 @@ impl<'a> Encoder<'a> {
                 let code = codes[*r as usize];
                 let level =
                     if code == MISSING { step.most_frequent } else { meanings[code as usize] } as usize;
-                if level < step.columns {
-                    row[step.first_column + level] = step.one;
+                if step.kept.contains(&level) {
+                    row[step.first_column + level - step.kept.start] = step.one;
                 }
             }
         }

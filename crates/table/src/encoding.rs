@@ -31,8 +31,30 @@ pub enum OneHot {
     /// no column.
     #[default]
     DropLast,
+    /// All but the first in sorted order.
+    DropFirst,
     /// All.
     Full,
+}
+
+impl OneHot {
+    /// Name, as on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::DropLast => "drop-last",
+            Self::DropFirst => "drop-first",
+            Self::Full => "full",
+        }
+    }
+
+    /// Places of the levels that get a column, out of `levels`.
+    pub fn kept(self, levels: usize) -> Range<usize> {
+        match self {
+            Self::DropLast => 0..levels.saturating_sub(1),
+            Self::DropFirst => levels.min(1)..levels,
+            Self::Full => 0..levels,
+        }
+    }
 }
 
 /// How encoded columns are scaled.
@@ -266,13 +288,6 @@ pub struct Encoding {
     pub rows_held_out: u64,
 }
 
-impl Attribute {
-    /// Level names that have a column of their own, in order.
-    pub(crate) fn encoded_levels(&self) -> &[String] {
-        &self.levels[..self.columns.len()]
-    }
-}
-
 impl Encoding {
     /// Number of encoded columns before principal components, without the intercept.
     pub(crate) fn raw_width(&self) -> usize {
@@ -302,10 +317,13 @@ impl Encoding {
     }
 
     /// Names of the encoded columns before principal components.
-    pub(crate) fn raw_columns(&self) -> Vec<String> {
+    pub fn raw_columns(&self) -> Vec<String> {
         let of = |a: &Attribute| match a.kind {
             Kind::Number => vec![a.name.clone()],
-            Kind::Category => a.encoded_levels().iter().map(|l| format!("{}={l}", a.name)).collect(),
+            Kind::Category => a.levels[self.one_hot.kept(a.levels.len())]
+                .iter()
+                .map(|l| format!("{}={l}", a.name))
+                .collect(),
         };
         self.attributes.iter().flat_map(of).collect()
     }

@@ -207,7 +207,7 @@ pub enum Error {
     NoFeatures,
     /// The features have no encoded column: each is a category with a single level.
     #[error(
-        "every feature has one level only, so drop-last coding leaves no column: use --one-hot full, \
+        "every feature has one level only, so none is left when one is dropped: use --one-hot full, \
          or other features"
     )]
     NoColumns,

@@ -3,8 +3,8 @@
 use crate::batch::Reading;
 use crate::encoder::Encoder;
 use crate::encoding::{
-    Attribute, Class, ColumnProfile, EncodeOptions, Encoding, Group, Missing, OneHot, Pca, Roles, Scale,
-    Target, TargetCoding, TargetKind,
+    Attribute, Class, ColumnProfile, EncodeOptions, Encoding, Group, Missing, Pca, Roles, Scale, Target,
+    TargetCoding, TargetKind,
 };
 use crate::hooks::{Hooks, Stage};
 use crate::layout::{Layout, Role};
@@ -186,11 +186,7 @@ fn attribute(
             let most = c.levels.values().copied().max().unwrap_or(0);
             a.most_frequent = c.levels.values().position(|n| *n == most).unwrap_or(0);
             a.levels = c.levels.keys().map(|l| l.to_string()).collect();
-            a.columns.end = start
-                + match options.one_hot {
-                    OneHot::Full => a.levels.len(),
-                    OneHot::DropLast => a.levels.len() - 1,
-                };
+            a.columns.end = start + options.one_hot.kept(a.levels.len()).len();
         }
     }
     Ok(a)
@@ -358,7 +354,8 @@ fn components(table: &Table, encoding: &Encoding, k: usize, hooks: &Hooks) -> Re
         match a.kind {
             Kind::Number => m[a.columns.start] = (a.mean - a.centre) / a.scale,
             Kind::Category => {
-                for (j, (_, count)) in a.columns.clone().zip(&c.levels) {
+                for (j, (_, count)) in a.columns.clone().zip(&c.levels[encoding.one_hot.kept(c.levels.len())])
+                {
                     m[j] = *count as f64 / rows / a.scale;
                 }
             }

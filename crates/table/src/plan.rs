@@ -50,7 +50,8 @@ pub(crate) struct NumberStep {
 pub(crate) struct CategoryStep {
     pub(crate) cell: usize,
     pub(crate) first_column: usize,
-    pub(crate) columns: usize,
+    /// Levels that have a column.
+    pub(crate) kept: std::ops::Range<usize>,
     /// What stands for "yes".
     pub(crate) one: f64,
     pub(crate) most_frequent: u32,
@@ -105,7 +106,7 @@ impl Plan {
                 Kind::Category => categories.push(CategoryStep {
                     cell,
                     first_column: a.columns.start,
-                    columns: a.columns.len(),
+                    kept: encoding.one_hot.kept(a.levels.len()),
                     one: 1.0 / a.scale,
                     most_frequent: a.most_frequent as u32,
                     levels: index(&a.levels),

@@ -168,13 +168,52 @@ fn constants_become_zeros_and_a_single_level_has_no_column() {
     assert!(encoding.directions(1, false).is_empty() && encoding.directions(1, true).is_empty());
     let full = EncodeOptions { one_hot: OneHot::Full, ..Default::default() };
     assert_eq!(fit(&table, &roles("y"), &full).unwrap().columns(), ["a", "one=x", "b", "(intercept)"]);
+    let first = EncodeOptions { one_hot: OneHot::DropFirst, ..Default::default() };
+    let encoding = fit(&table, &roles("y"), &first).unwrap();
+    assert_eq!(encoding.columns(), ["a", "b", "(intercept)"]);
+    assert!(encoding.directions(1, false).is_empty() && encoding.directions(1, true).is_empty());
+}
+
+/// Dropping the first level is dropping the last one of the levels in reverse order: names that sort the other way
+/// round give the same rows, with the block's columns reversed, for every scaling and for components.
+#[test]
+fn drop_first_is_drop_last_of_the_levels_in_reverse() {
+    let reversed =
+        PATIENTS.replace("white", "a-white").replace("asian", "z-asian").replace("black", "m-black");
+    let folder = Folder::new();
+    let table = open(&folder.write("r.csv", &reversed)).unwrap();
+    for scale in [Scale::None, Scale::Standard, Scale::UnitBall] {
+        let options = EncodeOptions { one_hot: OneHot::DropFirst, scale, ..Default::default() };
+        let (last, expected) = patients(&EncodeOptions { one_hot: OneHot::DropLast, ..options.clone() });
+        let first = fit(&table, &roles("y"), &options).unwrap();
+        assert_eq!(first.columns(), ["age", "dose", "race=m-black", "race=z-asian", "(intercept)"]);
+        assert_eq!(first.raw_columns(), first.columns()[..4]);
+        assert_eq!(first.unit_ball, last.unit_ball);
+        let x = content(&dataset(&table, &first, Subset::Training)).x;
+        let swapped =
+            |x: &[f64]| x.chunks(5).flat_map(|r| [r[0], r[1], r[3], r[2], r[4]]).collect::<Vec<_>>();
+        close(&x, &swapped(&expected.x), 1e-15);
+        // The sum-to-zero directions span the same space: the same projector on the block.
+        let projector = |encoding: &Encoding| {
+            let b = encoding.directions(2, true);
+            let row = |i: usize| &b[i * 2..i * 2 + 2];
+            let dot = |i: usize, j: usize| row(i).iter().zip(row(j)).map(|(x, y)| x * y).sum::<f64>();
+            [dot(2, 2), dot(2, 3), dot(3, 3)]
+        };
+        let [a, b, c] = projector(&last);
+        close(&projector(&first), &[c, b, a], 1e-15);
+    }
+    let options = EncodeOptions { pca: Some(2), one_hot: OneHot::DropFirst, ..Default::default() };
+    let first = fit(&table, &roles("y"), &options).unwrap();
+    let (_, expected) = patients(&EncodeOptions { one_hot: OneHot::DropLast, ..options });
+    close(&content(&dataset(&table, &first, Subset::Training)).x, &expected.x, 1e-13);
 }
 
 /// B for full coding: orthonormal columns inside the block that sum to zero. For drop-last: adding the row
 /// of the dropped level back (minus the column sums) gives the same facts.
 #[test]
 fn directions_of_categories_keep_the_sum_of_their_indicators() {
-    for one_hot in [OneHot::Full, OneHot::DropLast] {
+    for one_hot in [OneHot::Full, OneHot::DropLast, OneHot::DropFirst] {
         let (encoding, _) = patients(&EncodeOptions { one_hot, ..Default::default() });
         let (d, m) = (encoding.width(), 2);
         let b = encoding.directions(2, true);
@@ -184,7 +223,7 @@ fn directions_of_categories_keep_the_sum_of_their_indicators() {
             assert!(b[i * m..(i + 1) * m].iter().all(|v| *v == 0.0), "row {i} is outside the attribute");
         }
         let mut rows: Vec<Vec<f64>> = block.map(|i| b[i * m..(i + 1) * m].to_vec()).collect();
-        if one_hot == OneHot::DropLast {
+        if one_hot != OneHot::Full {
             rows.push((0..m).map(|j| -rows.iter().map(|r| r[j]).sum::<f64>()).collect());
         }
         assert_eq!(rows.len(), 3);
@@ -212,6 +251,8 @@ fn original_units_give_the_same_predictor() {
     for (scale, one_hot, intercept) in [
         (Scale::Standard, OneHot::DropLast, true),
         (Scale::Standard, OneHot::DropLast, false),
+        (Scale::Standard, OneHot::DropFirst, true),
+        (Scale::UnitBall, OneHot::DropFirst, false),
         (Scale::UnitBall, OneHot::Full, true),
         (Scale::None, OneHot::Full, false),
     ] {

@@ -13,7 +13,7 @@ use leakscope_core::glm::{self, TOLERANCE};
 use leakscope_core::num::Distribution;
 use leakscope_report::Audit;
 use leakscope_report::audit::{self as report, SigmaSource, Timings};
-use leakscope_table::{Encoding, Kind, OneHot, Scale, TargetCoding};
+use leakscope_table::{Encoding, Kind, Scale, TargetCoding};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 const BINS: usize = 60;
@@ -105,11 +105,7 @@ impl Found<'_> {
                 Scale::None => "none",
             }
             .into(),
-            one_hot: match e.one_hot {
-                OneHot::DropLast => "drop-last",
-                OneHot::Full => "full",
-            }
-            .into(),
+            one_hot: e.one_hot.name().into(),
             pca: self.request.pca,
         }
     }
@@ -213,7 +209,7 @@ impl Found<'_> {
     fn attributes(&self) -> Result<Vec<report::Attribute>> {
         let over_all = self.geometry.attributes_over_set(&self.measured.whole)?;
         let n = self.measured.eta.count().max(1) as f64;
-        let names = self.raw_columns();
+        let names = self.encoding.raw_columns();
         let totals = &self.measured.attributes;
         let mut attributes: Vec<report::Attribute> = self
             .slots
@@ -261,20 +257,6 @@ impl Found<'_> {
             eta_max: totals.max,
             min_sd: estimation::deviation(totals.max, target_unit(self.encoding)),
         })
-    }
-
-    /// Names of the encoded columns before principal components.
-    fn raw_columns(&self) -> Vec<String> {
-        let mut names = vec![];
-        for a in &self.encoding.attributes {
-            match a.kind {
-                Kind::Number => names.push(a.name.clone()),
-                Kind::Category => {
-                    names.extend(a.levels.iter().take(a.columns.len()).map(|l| format!("{}={l}", a.name)));
-                }
-            }
-        }
-        names
     }
 
     fn groups(&self) -> Result<Vec<report::Group>> {

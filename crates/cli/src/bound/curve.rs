@@ -39,7 +39,7 @@ pub fn against_epsilon(candidates: &[u64], epsilons: &[f64]) -> Result<Found> {
         let prior = Prior::uniform(m)?;
         let at = |&e: &f64| {
             let advantage = prior.advantage(fano::success(&prior, e));
-            (e, Bound::at_most(advantage, Theorem::FanoRdp))
+            (e, Bound::share_at_most(advantage, Theorem::FanoRdp))
         };
         series.push(Series::bound(&format!("M = {}", format::count(m)), epsilons.iter().map(at)));
     }
@@ -130,7 +130,7 @@ pub fn against_noise(
     }
     let advantage = |found: &Found, theorem: Theorem| -> Option<Bound> {
         let row: &Row = found.bounds.iter().find(|b| b.name == theorem)?;
-        Some(Bound::at_most(row.advantage, theorem))
+        Some(Bound::share_at_most(row.advantage, theorem))
     };
     let mut series = vec![];
     for theorem in DRAWN {

@@ -11,7 +11,7 @@ pub(super) fn figures(data: &FromData, chosen: Option<f64>) -> Vec<Figure> {
     let pick = |of: &dyn Fn(&Row) -> Option<f64>, theorem: Theorem, largest: bool| {
         let of = move |p: &CurvePoint| {
             let row = p.bounds.iter().find(|b| b.name == theorem && b.largest_distance == largest)?;
-            Some((p.sigma, Bound::at_most(of(row)?, theorem)))
+            Some((p.sigma, Bound::share_at_most(of(row)?, theorem)))
         };
         data.curve.iter().filter_map(of).collect::<Vec<_>>()
     };

@@ -18,16 +18,16 @@ pub(crate) struct Args {
     /// Name all there are, with the data they need
     #[arg(long)]
     list: bool,
-    /// Folder with the data as published (see `leakscope data list`)
-    #[arg(long, value_name = "DIR", required_unless_present_any = ["list", "synthetic"])]
+    /// Folder with the data as published (see `leakscope data list`); some need none (see --list)
+    #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Run on small made-up data of the same shape
+    /// Run on small made-up data of the same shape, where data are needed
     #[arg(long, conflicts_with = "data")]
     synthetic: bool,
     /// Folder for the page, the numbers and the figures; several names get a folder each in it
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Noise vectors for every point of an attack [default: 100, with --synthetic 10]
+    /// Noise vectors for every point of an attack [default: 100, on made-up data 10]
     #[arg(long, value_name = "N")]
     trials: Option<usize>,
     /// Seed of splits, noise and toy data
@@ -55,9 +55,23 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             ));
         }
         Some(path) => Origin::Folder(path),
-        None => Origin::Synthetic,
+        None if args.synthetic => Origin::Synthetic,
+        None => match chosen.iter().find(|e| !e.needs.is_empty()) {
+            Some(e) => {
+                let needs: Vec<&str> = e.needs.iter().map(|s| s.folder()).collect();
+                return Err(Failure::flag(
+                    "--data",
+                    format!(
+                        "{} needs {}: name the folder with the data (`leakscope data list` tells where they are \
+                         published), or try --synthetic, which needs none",
+                        e.name,
+                        needs.join(" and ")
+                    ),
+                ));
+            }
+            None => Origin::Nowhere,
+        },
     };
-    let trials = args.trials.unwrap_or(if args.synthetic { 10 } else { 100 });
     let open = |folder: PathBuf| Folder::open(&folder, RecordsFormat::Csv);
     let folders: Vec<Option<Folder>> = chosen
         .iter()
@@ -73,7 +87,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         if chosen.len() > 1 && !args.run.json {
             display.remark(&format!("{} …", experiment.name));
         }
-        let found = reproduce::run(experiment, &origin, (trials, args.seed), &display.hooks)?;
+        let found = reproduce::run(experiment, &origin, (args.trials, args.seed), &display.hooks)?;
         let written = folder.as_ref().map(|f| reproduce::write(&found, f)).transpose()?.unwrap_or_default();
         all.push((found, written));
     }

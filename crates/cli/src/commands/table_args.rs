@@ -97,6 +97,8 @@ pub(crate) struct ModelArgs {
 pub(crate) enum OneHotArg {
     /// All but the last in sorted order
     DropLast,
+    /// All but the first in sorted order
+    DropFirst,
     /// All
     Full,
 }
@@ -247,6 +249,7 @@ impl ColumnArgs {
     pub(crate) fn one_hot(&self) -> OneHot {
         match self.one_hot {
             OneHotArg::DropLast => OneHot::DropLast,
+            OneHotArg::DropFirst => OneHot::DropFirst,
             OneHotArg::Full => OneHot::Full,
         }
     }

@@ -32,19 +32,22 @@ pub(super) fn toy(context: &Context<'_>) -> Result<Found> {
         ],
         ..Found::default()
     };
-    for (what, eta) in [("linear", &eta_line), ("logistic", &eta_lines)] {
+    for (what, eta, points) in [("linear", &eta_line, &line), ("logistic", &eta_lines, &lines)] {
         let (outlier, rest) = split_last(eta);
-        let most = rest.iter().copied().fold(0.0, f64::max);
+        let largest = ascending(rest).last().copied().unwrap_or(0);
+        let most = rest.get(largest).copied().unwrap_or(0.0);
         found.rows.push(Row::ours(format!("{what}: η of the outlier"), outlier));
         found.rows.push(Row::ours(format!("{what}: largest η of the others"), most));
+        let x: Vec<String> =
+            points.x[largest].iter().rev().skip(1).rev().map(|v| format::setting(*v)).collect();
         found.claims.push(Claim::new(
             format!("{what}: the outlier has a much larger η than all other points."),
             outlier > 1.5 * most,
             format!(
-                "{} against at most {}. η weighs leverage and slope beside the residual: a point at the end of a steep \
-                 line leaks as much as one that lies off it.",
+                "{} against at most {}, which the point at x = {} has.",
                 format::number(outlier),
-                format::number(most)
+                format::number(most),
+                x.join(", ")
             ),
         ));
     }

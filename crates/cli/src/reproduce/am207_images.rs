@@ -1,6 +1,8 @@
 //! AM207 on images: which digits leak, points out of the distribution, whole data sets.
 
-use super::images::{MNIST_L2, Model, Task, UNIT, accuracy, ascending, coded, leakage, picture, summary};
+use super::images::{
+    MNIST_L2, Model, Part, RECORDS, Task, UNIT, accuracy, ascending, coded, leakage, summary, with_eta,
+};
 use super::toy::{self, Points};
 use super::{Context, Found, data};
 use crate::Result;
@@ -10,7 +12,7 @@ use leakscope_core::linalg::{Cholesky, dot, norm};
 use leakscope_core::random::Seeded;
 use leakscope_core::rows::InMemory;
 use leakscope_report::format;
-use leakscope_report::reproduction::{AxisTitle, Captioned, Claim, Content, Figure, Panel, PointSeries, Row};
+use leakscope_report::reproduction::{AxisTitle, Claim, Content, Figure, Panel, PointSeries, Row};
 
 /// Figure 6.3.
 pub(super) fn digits(context: &Context<'_>) -> Result<Found> {
@@ -33,18 +35,13 @@ pub(super) fn digits(context: &Context<'_>) -> Result<Found> {
         context.check()?;
         let eta = &model.records.eta;
         let order = ascending(eta);
-        let row = |which: Vec<usize>| -> Vec<Captioned> {
-            let one = |i: usize| {
-                picture(&task.images, i).map(|picture| Captioned { picture, caption: format::number(eta[i]) })
-            };
-            which.into_iter().filter_map(one).collect()
-        };
+        let images = &task.images;
         panels.push(Panel {
             title: format!("{}/{}", pair[0], pair[1]),
             content: Content::Pictures {
                 rows: vec![
-                    ("smallest η".into(), row(order.iter().take(SHOWN).copied().collect())),
-                    ("largest η".into(), row(order.iter().rev().take(SHOWN).copied().collect())),
+                    ("smallest η".into(), with_eta(images, eta, order.iter().take(SHOWN).copied())),
+                    ("largest η".into(), with_eta(images, eta, order.iter().rev().take(SHOWN).copied())),
                 ],
             },
         });
@@ -75,7 +72,7 @@ pub(super) fn digits(context: &Context<'_>) -> Result<Found> {
     found.figures.push(Figure {
         file: "am207-digits".into(),
         title: "Figure 6.3: the ten images with the smallest and largest η".into(),
-        caption: "Under each image its η.".into(),
+        caption: format!("Under each image its η. {RECORDS}"),
         panels,
     });
     Ok(found)
@@ -83,7 +80,7 @@ pub(super) fn digits(context: &Context<'_>) -> Result<Found> {
 
 /// Distance of every training image from the mean of its class, in the columns of the model.
 fn distances(task: &Task) -> Vec<f64> {
-    let rows = task.rows(Family::Logistic, 0);
+    let rows = task.rows(Family::Logistic, Part::Training);
     let width = rows.blocks().first().map_or(0, |b| b.width);
     let mut means = [vec![0.0; width], vec![0.0; width]];
     let mut counts = [0.0; 2];
@@ -287,9 +284,16 @@ fn by_digit(context: &Context<'_>, found: &mut Found) -> Result<()> {
         bars.push([digit as f64, mean]);
         let mut row = Row::ours(format!("mean η of digit {digit}"), mean);
         row.paper = Some(printed);
-        row.why = "Only the pattern can be compared: the paper does not say which label other \
-                   digits get (ours: the predicted one)."
-            .into();
+        row.why = match digit {
+            0 | 1 => {
+                "Only the pattern can be compared: the paper prints neither the penalty nor the normalisation of this table."
+            }
+            _ => {
+                "Only the pattern can be compared: the paper prints neither the penalty nor the normalisation of this \
+                 table, nor which label a digit gets that is neither 0 nor 1 (ours: the predicted one)."
+            }
+        }
+        .into();
         found.rows.push(row);
     }
     let trained = means[0].max(means[1]);
@@ -334,7 +338,7 @@ fn by_digit(context: &Context<'_>, found: &mut Found) -> Result<()> {
 pub(super) fn whole_data_set(context: &Context<'_>) -> Result<Found> {
     let images = data::digits(context)?;
     let task = Task::new(&images, [0, 1])?;
-    let all = task.rows(Family::Linear, 0);
+    let all = task.rows(Family::Linear, Part::Training);
     let (mut x, mut y) = (vec![], vec![]);
     for block in all.blocks() {
         x.extend_from_slice(&block.x);
@@ -369,7 +373,7 @@ pub(super) fn whole_data_set(context: &Context<'_>) -> Result<Found> {
         whole.push([size as f64, eta]);
         largest.push([size as f64, s.max]);
         mean.push([size as f64, s.mean]);
-        tests.push(accuracy(&task.rows(Family::Linear, 1), &fit.w)?);
+        tests.push(accuracy(&task.rows(Family::Linear, Part::Test), &fit.w)?);
     }
     let slope = |points: &[[f64; 2]]| match (points.first(), points.last()) {
         (Some(a), Some(b)) if b[0] > a[0] => (b[1] / a[1]).ln() / (b[0] / a[0]).ln(),
@@ -395,10 +399,11 @@ pub(super) fn whole_data_set(context: &Context<'_>) -> Result<Found> {
         ],
         claims: vec![
             Claim::new(
-                "There is no concrete trend that can be understood in the η of whole data sets.",
+                "§7.2: “there is no concrete mathematical trend which can be understood in the difference between the \
+                 dataset FIL in different scenarios” (of training sets of different sizes)",
                 !(of_whole < -0.25 && between),
                 format!(
-                    "There is: it lies between the largest η of a record and the root of the sum of their squares at \
+                    "There is one: it lies between the largest η of a record and the root of the sum of their squares at \
                      every size, and falls like n^{}, while that of a record falls like n^{}. It bounds what is \
                      learnt about all records together, so it falls more slowly.",
                     format::number(of_whole),
@@ -406,10 +411,11 @@ pub(super) fn whole_data_set(context: &Context<'_>) -> Result<Found> {
                 ),
             ),
             Claim::new(
-                "η of the data set says whether it is more sensitive than another.",
-                with_outlier > without_outlier,
+                "§7.2, of different data sets: whole-data-set η does not tell which is the more sensitive (the authors take \
+                 that to be Hannun's idea, and reject it).",
+                with_outlier <= without_outlier,
                 format!(
-                    "The toy line has {} with its outlier and {} without.",
+                    "The toy line has {} with its outlier and {} without: the one without looks the more sensitive.",
                     format::number(with_outlier),
                     format::number(without_outlier)
                 ),

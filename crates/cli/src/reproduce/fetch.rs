@@ -1,5 +1,6 @@
 //! Data sets from the web: by the system's `curl`, so that no network code of ours runs beside private data. A part
-//! that was fetched stays, and the next try goes on from there; a file gets its name when its checksum is right.
+//! that was fetched stays, and the next try goes on from there; a file gets its name when its checksum is right. Files
+//! that are there already are checked too.
 
 use super::data::Set;
 use crate::{Failure, Result};
@@ -14,7 +15,20 @@ struct Remote {
     /// Its name at the address.
     name: &'static str,
     sha256: &'static str,
+    /// Of an archive: the files that are taken out of it, with their sizes.
+    holds: &'static [(&'static str, u64)],
 }
+
+/// 10,000 images of 3,073 bytes.
+const BATCH: u64 = 30_730_000;
+const BATCHES: [(&str, u64); 6] = [
+    ("data_batch_1.bin", BATCH),
+    ("data_batch_2.bin", BATCH),
+    ("data_batch_3.bin", BATCH),
+    ("data_batch_4.bin", BATCH),
+    ("data_batch_5.bin", BATCH),
+    ("test_batch.bin", BATCH),
+];
 
 /// Where a data set is published, and its files.
 fn remote(set: Set) -> Option<(&'static str, &'static [Remote])> {
@@ -25,18 +39,22 @@ fn remote(set: Set) -> Option<(&'static str, &'static [Remote])> {
                 Remote {
                     name: "train-images-idx3-ubyte.gz",
                     sha256: "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
+                    holds: &[],
                 },
                 Remote {
                     name: "train-labels-idx1-ubyte.gz",
                     sha256: "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
+                    holds: &[],
                 },
                 Remote {
                     name: "t10k-images-idx3-ubyte.gz",
                     sha256: "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
+                    holds: &[],
                 },
                 Remote {
                     name: "t10k-labels-idx1-ubyte.gz",
                     sha256: "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
+                    holds: &[],
                 },
             ],
         )),
@@ -45,6 +63,7 @@ fn remote(set: Set) -> Option<(&'static str, &'static [Remote])> {
             &[Remote {
                 name: "cifar-10-binary.tar.gz",
                 sha256: "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
+                holds: &BATCHES,
             }],
         )),
         Set::Adult => Some((
@@ -53,10 +72,12 @@ fn remote(set: Set) -> Option<(&'static str, &'static [Remote])> {
                 Remote {
                     name: "adult.data",
                     sha256: "5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d",
+                    holds: &[],
                 },
                 Remote {
                     name: "adult.test",
                     sha256: "a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05",
+                    holds: &[],
                 },
             ],
         )),
@@ -81,17 +102,58 @@ pub fn get(set: Set, out: &Path, from: Option<&str>, say: impl Fn(&str)) -> Resu
     files.iter().try_for_each(|file| get_one(file, address, &folder, &say))
 }
 
-fn get_one(file: &Remote, address: &str, folder: &Path, say: &impl Fn(&str)) -> Result<()> {
+/// Whether a file is there and right; one that is not right is an error, since it may be somebody's own.
+fn is_there(file: &Remote, folder: &Path, say: &impl Fn(&str)) -> Result<bool> {
+    let wrong = |path: &Path, found: String, expected: String| {
+        Failure::Message(format!(
+            "{} is there, but {found}, expected {expected}: it is damaged or another file. Remove it, and run this again",
+            path.display()
+        ))
+    };
     let target = folder.join(file.name);
-    let packed = file.name.ends_with(".tar.gz");
-    let done = if packed { folder.join("test_batch.bin") } else { target.clone() };
-    if done.is_file() {
-        say(&format!("{} is there", done.display()));
+    if file.holds.is_empty() {
+        if !target.is_file() {
+            return Ok(false);
+        }
+        let found = checksum(&target)?;
+        if found != file.sha256 {
+            return Err(wrong(&target, format!("its SHA-256 is {found}"), file.sha256.into()));
+        }
+        say(&format!("{} is there, and right", target.display()));
+        return Ok(true);
+    }
+    let mut all = true;
+    for (name, size) in file.holds {
+        let part = folder.join(name);
+        match fs::metadata(&part) {
+            Ok(m) if m.len() == *size => {}
+            Ok(m) => return Err(wrong(&part, format!("it has {} bytes", m.len()), size.to_string())),
+            Err(_) => all = false,
+        }
+    }
+    if all {
+        say(&format!("the {} files of {} are there", file.holds.len(), file.name));
+    }
+    Ok(all)
+}
+
+fn get_one(file: &Remote, address: &str, folder: &Path, say: &impl Fn(&str)) -> Result<()> {
+    if is_there(file, folder, say)? {
         return Ok(());
     }
+    let url = format!("{address}/{}", file.name);
     let part = folder.join(format!("{}.part", file.name));
-    download(&format!("{address}/{}", file.name), &part)?;
-    let found = checksum(&part)?;
+    let resumed = part.is_file();
+    let mut found = match download(&url, &part)? {
+        Came::All => checksum(&part)?,
+        Came::CannotResume => String::new(),
+    };
+    if found != file.sha256 && resumed {
+        // The part was of another file, or the server cannot go on from it: once more from the start.
+        let _ = fs::remove_file(&part);
+        download(&url, &part)?;
+        found = checksum(&part)?;
+    }
     if found != file.sha256 {
         let _ = fs::remove_file(&part);
         return Err(Failure::Message(format!(
@@ -100,18 +162,27 @@ fn get_one(file: &Remote, address: &str, folder: &Path, say: &impl Fn(&str)) -> 
             file.name, file.sha256
         )));
     }
-    if packed {
-        unpack(&part, folder)?;
-        let _ = fs::remove_file(&part);
-    } else {
+    if file.holds.is_empty() {
+        let target = folder.join(file.name);
         fs::rename(&part, &target)
             .map_err(|e| Failure::Message(format!("cannot write {}: {e}", target.display())))?;
+        say(&format!("wrote {}", target.display()));
+    } else {
+        unpack(&part, folder)?.iter().for_each(|path| say(&format!("wrote {}", path.display())));
+        let _ = fs::remove_file(&part);
     }
-    say(&format!("wrote {}", done.display()));
     Ok(())
 }
 
-fn download(url: &str, part: &Path) -> Result<()> {
+/// What a download left.
+enum Came {
+    /// All there is, if what was there already was right: the checksum decides.
+    All,
+    /// Nothing: the server does not go on from a part.
+    CannotResume,
+}
+
+fn download(url: &str, part: &Path) -> Result<Came> {
     let outcome = Command::new("curl")
         .args([
             "--fail",
@@ -138,17 +209,17 @@ fn download(url: &str, part: &Path) -> Result<()> {
         }
         Err(e) => return Err(Failure::Message(format!("cannot run `curl`: {e}"))),
     };
-    // 33, or 416 from the server: there is nothing after what we have. The checksum decides.
-    let complete =
-        output.status.code() == Some(33) || String::from_utf8_lossy(&output.stderr).contains("416");
-    if output.status.success() || (complete && part.is_file()) {
-        return Ok(());
+    let said = String::from_utf8_lossy(&output.stderr);
+    match (output.status.code(), part.is_file()) {
+        (Some(0), _) => return Ok(Came::All),
+        // curl's CURLE_RANGE_ERROR: the server sent the whole file where the rest was asked for.
+        (Some(33), true) => return Ok(Came::CannotResume),
+        // There is nothing after what we have.
+        (_, true) if said.contains("416") => return Ok(Came::All),
+        _ => {}
     }
     let kept = if part.is_file() { "; what came is kept, and the next try goes on from there" } else { "" };
-    Err(Failure::Message(format!(
-        "cannot fetch {url}: {}{kept}",
-        String::from_utf8_lossy(&output.stderr).trim()
-    )))
+    Err(Failure::Message(format!("cannot fetch {url}: {}{kept}", said.trim())))
 }
 
 fn checksum(path: &Path) -> Result<String> {
@@ -209,8 +280,8 @@ mod tests {
     use std::net::TcpListener;
     use std::sync::mpsc;
 
-    /// A server of one file that understands `Range: bytes=N-`; tells where each request wanted to start.
-    fn serve(content: Vec<u8>, requests: usize) -> (String, mpsc::Receiver<usize>) {
+    /// A server of one file that understands `Range: bytes=N-` (or does not); tells where each request wanted to start.
+    fn serve(content: Vec<u8>, requests: usize, ranges: bool) -> (String, mpsc::Receiver<usize>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         let (tell, told) = mpsc::channel();
@@ -231,8 +302,10 @@ mod tests {
                     }
                 }
                 tell.send(from).unwrap();
+                let from = if ranges { from } else { 0 };
                 let head = match (path.ends_with("missing"), from) {
                     (true, _) => "404 Not Found".into(),
+                    (_, from) if from >= content.len() => "416 Range Not Satisfiable".into(),
                     (_, 0) => "200 OK".into(),
                     _ => format!(
                         "206 Partial Content\r\nContent-Range: bytes {from}-{}/{}",
@@ -240,7 +313,8 @@ mod tests {
                         content.len()
                     ),
                 };
-                let body = if path.ends_with("missing") { &[][..] } else { &content[from..] };
+                let gone = path.ends_with("missing") || from >= content.len();
+                let body = if gone { &[][..] } else { &content[from..] };
                 let head =
                     format!("HTTP/1.1 {head}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
                 stream.write_all(head.as_bytes()).unwrap();
@@ -262,7 +336,7 @@ mod tests {
 
     fn of(name: &'static str, content: &[u8]) -> Remote {
         let hash: String = Sha256::digest(content).iter().map(|b| format!("{b:02x}")).collect();
-        Remote { name, sha256: Box::leak(hash.into_boxed_str()) }
+        Remote { name, sha256: Box::leak(hash.into_boxed_str()), holds: &[] }
     }
 
     #[test]
@@ -272,7 +346,7 @@ mod tests {
         }
         let content: Vec<u8> = (0..50_000_u32).map(|i| (i * 7 % 251) as u8).collect();
         let folder = tempfile::tempdir().unwrap();
-        let (address, told) = serve(content.clone(), 1);
+        let (address, told) = serve(content.clone(), 1, true);
         let file = of("some.data", &content);
         fs::write(folder.path().join("some.data.part"), &content[..12_345]).unwrap();
         get_one(&file, &address, folder.path(), &|_| {}).unwrap();
@@ -283,13 +357,69 @@ mod tests {
         assert!(!folder.path().join("some.data.part").exists());
     }
 
+    /// A part that the server cannot go on from, one of another file, and one that is longer than the file: each is
+    /// thrown away once, and the file comes whole.
+    #[test]
+    fn a_part_that_does_not_fit_is_fetched_anew() {
+        if curl_is_missing() {
+            return;
+        }
+        let content: Vec<u8> = (0..20_000_u32).map(|i| (i * 11 % 241) as u8).collect();
+        let file = of("some.data", &content);
+        let long = vec![7; 30_000];
+        for (part, ranges, asked) in [
+            (&content[..5000], false, [5000, 0]),
+            (&long[..5000], true, [5000, 0]),
+            (&long, true, [30_000, 0]),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            fs::write(folder.path().join("some.data.part"), part).unwrap();
+            let (address, told) = serve(content.clone(), 2, ranges);
+            get_one(&file, &address, folder.path(), &|_| {}).unwrap();
+            assert_eq!([told.recv().unwrap(), told.recv().unwrap()], asked);
+            assert_eq!(fs::read(folder.path().join("some.data")).unwrap(), content);
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        }
+        // A part that is the whole file is taken as it is.
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("some.data.part"), &content).unwrap();
+        let (address, told) = serve(content.clone(), 1, true);
+        get_one(&file, &address, folder.path(), &|_| {}).unwrap();
+        assert_eq!(told.recv().unwrap(), 20_000);
+        assert_eq!(fs::read(folder.path().join("some.data")).unwrap(), content);
+    }
+
+    #[test]
+    fn files_that_are_there_are_checked_and_never_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        // Nobody answers there: nothing is fetched.
+        let get = |file: &Remote| get_one(file, "http://127.0.0.1:9", folder.path(), &|_| {});
+        fs::write(folder.path().join("adult.data"), "junk").unwrap();
+        let message = get(&of("adult.data", b"right")).unwrap_err().to_string();
+        assert!(
+            message.contains("SHA-256") && message.contains("adult.data") && message.contains("Remove it")
+        );
+        assert_eq!(fs::read(folder.path().join("adult.data")).unwrap(), b"junk");
+        get(&of("adult.data", b"junk")).unwrap();
+        // An archive is there when all it holds is.
+        let archive =
+            Remote { name: "x.tar.gz", sha256: "", holds: &[("one_batch.bin", 3), ("test_batch.bin", 2)] };
+        fs::write(folder.path().join("test_batch.bin"), "").unwrap();
+        let message = get(&archive).unwrap_err().to_string();
+        assert!(message.contains("test_batch.bin is there, but it has 0 bytes, expected 2"), "{message}");
+        fs::write(folder.path().join("test_batch.bin"), "ab").unwrap();
+        assert!(!is_there(&archive, folder.path(), &|_| {}).unwrap(), "one batch is missing");
+        fs::write(folder.path().join("one_batch.bin"), "abc").unwrap();
+        get(&archive).unwrap();
+    }
+
     #[test]
     fn a_wrong_file_is_refused_and_a_missing_one_said() {
         if curl_is_missing() {
             return;
         }
         let folder = tempfile::tempdir().unwrap();
-        let (address, _told) = serve(b"something else".to_vec(), 2);
+        let (address, _told) = serve(b"something else".to_vec(), 2, true);
         let message =
             get_one(&of("some.data", b"right"), &address, folder.path(), &|_| {}).unwrap_err().to_string();
         assert!(message.contains("SHA-256") && message.contains("some.data"), "{message}");

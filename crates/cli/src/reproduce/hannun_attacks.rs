@@ -1,23 +1,22 @@
-//! Hannun, Guo, van der Maaten (2021): figures 6 and 7, attribute inference on tables.
+//! Hannun, Guo, van der Maaten (2021): figure 6, attribute inference on a table. Figure 7 is in [`super::hannun_deciles`].
 
+use super::images::summary;
 use super::{Context, Found, data};
 use crate::Result;
 use crate::attack::{self, Playing};
 use crate::audit::{Noise, Request};
-use crate::balance::{self, Balancing};
 use leakscope_core::attack::Attack as Attacker;
-use leakscope_core::balance::{Sharing, Update, Variant};
 use leakscope_core::glm::Family;
 use leakscope_report::format;
 use leakscope_report::reproduction::{AxisTitle, Claim, Content, Figure, Panel, PointSeries, Row};
 use leakscope_table::{Missing, OneHot, ReadOptions, Roles, Scale};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A linear model of a table without intercept.
 pub(super) fn table_model(
     (train, test): (PathBuf, Option<PathBuf>),
     (target, categorical): (&str, &[&str]),
-    (l2, scale): (f64, Scale),
+    (l2, scale, one_hot): (f64, Scale, OneHot),
     seed: u64,
 ) -> Request {
     let read = |path: PathBuf| ReadOptions { paths: vec![path], ..ReadOptions::default() };
@@ -31,7 +30,7 @@ pub(super) fn table_model(
             drop: vec![],
             categorical: categorical.iter().map(|c| (*c).to_owned()).collect(),
         },
-        one_hot: OneHot::DropLast,
+        one_hot,
         scale,
         pca: None,
         missing: Missing::Fail,
@@ -57,24 +56,53 @@ pub(super) fn table_model(
 
 pub(super) const WARFARIN: (&str, &[&str]) = ("dose", &["cyp2c9"]);
 
-/// Figure 6.
-pub(super) fn fig6(context: &Context<'_>) -> Result<Found> {
-    const PENALTIES: [f64; 4] = [1e-4, 1e-3, 1e-2, 1e-1];
-    const LEVELS: usize = 13;
-    let path = data::warfarin(context)?;
-    let (mut against_penalty, mut error, mut white, mut black) = (vec![], vec![], vec![], vec![]);
-    let mut baseline = 0.0;
-    for l2 in PENALTIES {
-        let request = table_model((path.clone(), None), WARFARIN, (l2, Scale::UnitBall), context.seed);
-        // The same mean η for every penalty, so that curves can be compared at it.
-        let probe = playing("vkorc1", vec![], 1, vec![Attacker::WhiteBox]);
-        let unit = attack::run(&request, &probe, context.hooks)?.eta_mean_at_unit_noise;
-        let sigmas = (0..LEVELS).map(|k| unit * 10_f64.powf(4.0 - 0.5 * k as f64)).collect();
+pub(super) const SECRET: &str = "vkorc1";
+
+/// Why the first level is dropped where the paper says the last.
+pub(super) const DROPPED: &str = "IWPC is taken as it is (its numbers are standardised already), without the first level of race, \
+                       cyp2c9 and vkorc1 in sorted order. §6.1 says “with the last value dropped” and does not say in \
+                       which order; the published code deletes the first column of each. The other choice is in the rows \
+                       that say so (`leakscope attack --scale none --one-hot drop-last --no-intercept --categorical \
+                       cyp2c9`).";
+
+pub(super) fn features(name: &str, paper: f64, ours: usize) -> Row {
+    Row::printed(format!("{name}: features per example"), paper, 0, ours as f64)
+}
+
+pub(super) fn playing(secret: &str, sigmas: Vec<f64>, trials: usize, attacks: Vec<Attacker>) -> Playing {
+    Playing { secret: secret.into(), candidates: vec![], bins: 4, attacks, sigmas, trials, balance: 0 }
+}
+
+/// Largest less smallest height of some points.
+pub(super) fn range(points: impl Iterator<Item = f64> + Clone) -> f64 {
+    points.clone().fold(f64::NEG_INFINITY, f64::max) - points.fold(f64::INFINITY, f64::min)
+}
+
+/// What figure 6 shows of one penalty.
+struct Penalised {
+    l2: f64,
+    /// η of every record at σ = 1.
+    eta: Vec<f64>,
+    columns: usize,
+    /// Share of the most frequent genotype.
+    baseline: f64,
+    /// Against mean η.
+    white: PointSeries,
+    black: PointSeries,
+    error: PointSeries,
+    error_without_noise: f64,
+}
+
+impl Penalised {
+    /// Plays both attacks at given mean η.
+    fn new(context: &Context<'_>, path: &Path, l2: f64, one_hot: OneHot, levels: &[f64]) -> Result<Self> {
+        let request = table_model((path.into(), None), WARFARIN, (l2, Scale::None, one_hot), context.seed);
+        let (eta, columns) = attack::unit_eta(&request, SECRET, context.hooks)?;
+        let unit = summary(&eta).mean;
+        let sigmas = levels.iter().map(|level| unit / level).collect();
         let both = vec![Attacker::WhiteBox, Attacker::BlackBox];
-        let found = attack::run(&request, &playing("vkorc1", sigmas, context.trials, both), context.hooks)?;
+        let found = attack::run(&request, &playing(SECRET, sigmas, context.trials, both), context.hooks)?;
         context.check()?;
-        baseline = found.baseline.accuracy;
-        against_penalty.push([l2, unit]);
         let name = format!("λ = {}", format::setting(l2));
         let curve = |attack: Attacker| {
             let mine: Vec<_> = found.results.iter().filter(|r| r.attack == attack.name()).collect();
@@ -84,257 +112,196 @@ pub(super) fn fig6(context: &Context<'_>) -> Result<Found> {
                 intervals: mine.iter().map(|r| [r.accuracy.ci_low, r.accuracy.ci_high]).collect(),
             }
         };
-        white.push(curve(Attacker::WhiteBox));
-        black.push(curve(Attacker::BlackBox));
-        if let Some(u) = &found.utility {
-            let points = u.points.iter().map(|(sigma, mse)| [unit / sigma, *mse]).collect();
-            error.push(PointSeries::new(name, points));
-        }
+        let errors = found
+            .utility
+            .as_ref()
+            .map(|u| (u.points.iter().map(|(sigma, mse)| [unit / sigma, *mse]).collect(), u.without_noise));
+        let (points, error_without_noise) = errors.unwrap_or((vec![], f64::NAN));
+        Ok(Self {
+            l2,
+            columns,
+            baseline: found.baseline.accuracy,
+            white: curve(Attacker::WhiteBox),
+            black: curve(Attacker::BlackBox),
+            error: PointSeries::new(name, points),
+            error_without_noise,
+            eta,
+        })
     }
+
+    fn mean_eta(&self) -> f64 {
+        summary(&self.eta).mean
+    }
+
+    /// How much the better attack gains over a guess without the model.
+    fn gain(&self, eta: f64) -> f64 {
+        height(&self.white, eta).max(height(&self.black, eta)) - self.baseline
+    }
+
+    /// The mean η at which noise doubles the error: MSE = MSE₀ + cσ².
+    fn doubling(&self) -> f64 {
+        let Some([eta, mse]) = self.error.points.iter().min_by(|a, b| a[0].total_cmp(&b[0])) else {
+            return f64::NAN;
+        };
+        eta * ((mse - self.error_without_noise) / self.error_without_noise).sqrt()
+    }
+
+    fn rows(&self, note: &str, eta: f64) -> Vec<Row> {
+        let name = |what: &str| format!("λ = {}{note}: {what}", format::setting(self.l2));
+        let there = format!("at mean η = {}", format::setting(eta));
+        vec![
+            Row::ours(name("mean η at σ = 1"), self.mean_eta()),
+            Row::ours(name(&format!("white-box accuracy {there}")), height(&self.white, eta)).observed(),
+            Row::ours(name(&format!("black-box accuracy {there}")), height(&self.black, eta)).observed(),
+            Row::ours(name(&format!("test MSE {there}")), height(&self.error, eta)),
+            Row::ours(name("test MSE without noise"), self.error_without_noise),
+        ]
+    }
+}
+
+/// Height of a curve at the place nearest to `x` on a logarithmic axis.
+fn height(s: &PointSeries, x: f64) -> f64 {
+    let far = |p: &[f64; 2]| (p[0] / x).ln().abs();
+    s.points.iter().min_by(|a, b| far(a).total_cmp(&far(b))).map_or(f64::NAN, |p| p[1])
+}
+
+/// Figure 6.
+pub(super) fn fig6(context: &Context<'_>) -> Result<Found> {
+    /// As in the published script; the paper's text names none.
+    const PENALTIES: [f64; 4] = [1e-5, 1e-3, 1e-1, 1.0];
+    const ETA: f64 = 1e-3;
+    /// An attack that gains no more than this has failed.
+    const FAILED: f64 = 0.02;
+    /// An error that is no more than this many times as large has degraded little.
+    const LITTLE: f64 = 1.25;
+    // The same mean η for every penalty, so that curves can be compared at it.
+    let levels: Vec<f64> = (0..13).map(|k| 10_f64.powf(-4.0 + 0.5 * f64::from(k))).collect();
+    let path = data::warfarin(context)?;
+    let of = |one_hot: OneHot, levels: &[f64]| -> Result<Vec<Penalised>> {
+        PENALTIES.iter().map(|&l2| Penalised::new(context, &path, l2, one_hot, levels)).collect()
+    };
+    let all = of(OneHot::DropFirst, &levels)?;
+    let other = of(OneHot::DropLast, &[ETA])?;
+    let Some(first) = all.first() else { return Ok(Found::default()) };
+    let baseline = first.baseline;
     // How far the curves of different penalties lie apart at the same η, on average.
-    let apart = |curves: &[PointSeries]| {
-        let count = curves.iter().map(|c| c.points.len()).min().unwrap_or(0);
-        let at = |k: usize| {
-            let ys = curves.iter().map(|c| c.points[k][1]);
-            ys.clone().fold(f64::NEG_INFINITY, f64::max) - ys.fold(f64::INFINITY, f64::min)
+    let apart = |of: fn(&Penalised) -> &PointSeries| {
+        let at = |eta: &f64| range(all.iter().map(|p| height(of(p), *eta)));
+        levels.iter().map(at).sum::<f64>() / levels.len() as f64
+    };
+    // How far the accuracy falls from the largest η to the smallest, which is the measure for that.
+    let falls = |of: fn(&Penalised) -> &PointSeries| {
+        let fall = |p: &Penalised| range(of(p).points.iter().map(|q| q[1]));
+        all.iter().map(fall).sum::<f64>() / all.len() as f64
+    };
+    let loose = |of: fn(&Penalised) -> &PointSeries| (apart(of), falls(of), apart(of) / falls(of));
+    let (white, black) = (loose(|p| &p.white), loose(|p| &p.black));
+    let rise = |s: &PointSeries| {
+        levels.windows(2).map(|w| height(s, w[0]) - height(s, w[1])).fold(f64::NEG_INFINITY, f64::max)
+    };
+    let most_rise =
+        all.iter().flat_map(|p| [rise(&p.white), rise(&p.black)]).fold(f64::NEG_INFINITY, f64::max);
+    let listed = |of: &dyn Fn(&Penalised) -> String| {
+        let each = |p: &Penalised| format!("{} for λ = {}", of(p), format::setting(p.l2));
+        all.iter().map(each).collect::<Vec<_>>().join(", ")
+    };
+    let cheap = |p: &Penalised| height(&p.error, ETA) <= LITTLE * p.error_without_noise;
+    let both = all.iter().filter(|p| p.gain(ETA) <= FAILED && cheap(p)).count();
+    let panel =
+        |title: &str, y: AxisTitle, of: fn(&Penalised) -> &PointSeries, levels: Vec<(f64, String)>| Panel {
+            title: title.into(),
+            content: Content::Curves {
+                x: AxisTitle::log("mean η of the genotype"),
+                y,
+                series: all.iter().map(|p| of(p).clone()).collect(),
+                levels,
+            },
         };
-        (0..count).map(at).sum::<f64>() / count.max(1) as f64
-    };
-    let (white_apart, black_apart) = (apart(&white), apart(&black));
-    let near = |series: &[PointSeries], eta: f64| {
-        let of = |s: &PointSeries| {
-            let closest =
-                s.points.iter().min_by(|a, b| (a[0] / eta).ln().abs().total_cmp(&(b[0] / eta).ln().abs()));
-            closest.map_or(f64::NAN, |p| p[1])
-        };
-        series.get(2).map_or(f64::NAN, of)
-    };
-    let best_error = error.get(2).and_then(|s| s.points.first()).map_or(f64::NAN, |p| p[1]);
-    // The largest η from which on neither attack gains more than 0.02 over a guess without the model.
-    let gains = |k: usize| {
-        let of = |s: &[PointSeries]| s.get(2).and_then(|s| s.points.get(k)).map_or(1.0, |p| p[1] - baseline);
-        of(&white).max(of(&black)) > 0.02
-    };
-    let last_gain =
-        (0..LEVELS).filter(|&k| gains(k)).map(|k| white[2].points[k][0]).fold(f64::INFINITY, f64::min);
-    let safe = white[2].points.iter().map(|p| p[0]).filter(|eta| *eta < last_gain).fold(0.0, f64::max);
-    let (protected, error_there) =
-        (near(&white, 1e-3).max(near(&black, 1e-3)) - baseline, near(&error, 1e-3));
-    let panel = |title: &str, y: &str, series: Vec<PointSeries>, levels: Vec<(f64, String)>| Panel {
-        title: title.into(),
-        content: Content::Curves {
-            x: AxisTitle::log("mean η of the genotype"),
-            y: AxisTitle::linear(y),
-            series,
-            levels,
-        },
-    };
     let level = || vec![(baseline, "guess without the model".to_owned())];
+    let mut rows = vec![features("IWPC", 14.0, first.columns)];
+    rows.extend(all.iter().flat_map(|p| p.rows("", ETA)));
+    rows.extend(other.iter().flat_map(|p| p.rows(", last level dropped", ETA)));
     Ok(Found {
-        data: vec!["IWPC: 4,819 patients of whom a fifth is held out, 14 columns; secret vkorc1".into()],
-        rows: vec![
-            Row::ours("λ = 0.01, mean η near 0.001: white-box accuracy", near(&white, 1e-3)).observed(),
-            Row::ours("λ = 0.01, mean η near 0.001: black-box accuracy", near(&black, 1e-3)).observed(),
-            Row::ours("λ = 0.01, mean η near 0.001: test MSE", near(&error, 1e-3)),
-            Row::ours("λ = 0.01, test MSE with next to no noise", best_error),
-        ],
+        data: vec![format!(
+            "IWPC: {} training patients, a fifth of all is held out; secret {SECRET}",
+            format::count(first.eta.len() as u64)
+        )],
+        rows,
         claims: vec![
             Claim::new(
-                "Across λ the white-box accuracy follows mean η more closely than the black-box accuracy.",
-                white_apart < black_apart,
+                "“across λ the white-box accuracy follows η̄ more closely than the black-box accuracy”",
+                white.2 < black.2,
                 format!(
-                    "At the same η the white-box curves lie {} apart on average, the black-box curves {}.",
-                    format::number(white_apart),
-                    format::number(black_apart)
+                    "At the same η the white-box curves of different λ lie {} apart on average, which is {} of the {} by \
+                     which the accuracy falls with η; the black-box curves lie {} apart, which is {} of {}.",
+                    format::number(white.0),
+                    format::share(white.2),
+                    format::number(white.1),
+                    format::number(black.0),
+                    format::share(black.2),
+                    format::number(black.1)
                 ),
             ),
             Claim::new(
-                "More regularisation requires less noise for the same mean η.",
-                against_penalty.windows(2).all(|w| w[1][1] <= w[0][1]),
-                "Mean η at the same noise falls with λ.".to_owned(),
-            ),
-            Claim::new(
-                "At a mean η of about 0.001 (λ = 0.01) neither attack succeeds.",
-                protected <= 0.02,
+                "“For larger λ, the MSE degrades at smaller η̄”",
+                all.windows(2).all(|w| w[1].doubling() < w[0].doubling()),
                 format!(
-                    "The better one gains {} over a guess without the model, and that is so from η = {} on downwards.",
-                    format::number(protected),
-                    format::number(safe)
+                    "The MSE is doubled by noise at a mean η of {}.",
+                    listed(&|p| format::number(p.doubling()))
                 ),
             ),
             Claim::new(
-                "At a mean η of about 0.001 there is little degradation in MSE.",
-                error_there < 1.25 * best_error,
+                "“The white-box (6c) and black-box (6d) accuracies degrade as η decreases.”",
+                most_rise <= FAILED,
                 format!(
-                    "The error is {} there and {} with next to no noise; at η = {}, where the attacks already gain \
-                     nothing, it is {}. The paper does not say which η (of the genotype, or of the whole record) its \
-                     axis shows; ours is of the genotype, by its definition.",
-                    format::number(error_there),
-                    format::number(best_error),
-                    format::number(safe),
-                    format::number(near(&error, safe))
+                    "From one η to the next smaller one an accuracy rises by {} at most (over all λ; up to {} counts as \
+                     chance).",
+                    format::number(most_rise.max(0.0)),
+                    format::setting(FAILED)
+                ),
+            ),
+            Claim::new(
+                "“By choosing σ such that η̄ ≈ 10⁻³, we can protect against both adversaries with little degradation in \
+                 MSE.”",
+                both == all.len(),
+                format!(
+                    "So it is for {both} of {} λ, if protected means that the better attack gains at most {} over a guess \
+                     without the model, and little that the MSE is at most {} times that without noise. The better attack \
+                     gains {}. The MSE is {} times that without noise.",
+                    all.len(),
+                    format::setting(FAILED),
+                    format::setting(LITTLE),
+                    listed(&|p| format::number(p.gain(ETA))),
+                    listed(&|p| format::number(height(&p.error, ETA) / p.error_without_noise))
                 ),
             ),
         ],
         method: vec![
-            "Linear regression without intercept; one-hot columns, the last value dropped; all divided by the largest norm \
-             of a record."
+            format!("Linear regression without intercept. {DROPPED}"),
+            "λ and η (of the genotype, its mean over training patients) are those of the published scripts; their noise \
+             ends at σ = 1, where the mean η of the two smaller λ is still above 0.001."
                 .into(),
             format!("{} noise vectors for every point; bands are 95% intervals.", context.trials),
         ],
         figures: vec![Figure {
             file: "hannun-fig6".into(),
             title: "Figure 6: penalty, noise, error and two attacks".into(),
-            caption: "(a) the penalty against mean η at unit noise; (b)–(d) error on held-out patients and success of \
-                      the attacks on vkorc1 against mean η."
-                .into(),
+            caption: format!(
+                "(a) η of the records at σ = 1 for every penalty; (b)–(d) error on held-out patients and success of the \
+                 attacks on {SECRET} against mean η."
+            ),
             panels: vec![
                 Panel {
-                    title: "(a) mean η at σ = 1".into(),
-                    content: Content::Curves {
-                        x: AxisTitle::log("penalty λ"),
-                        y: AxisTitle::log("mean η of the genotype"),
-                        series: vec![PointSeries::new("mean η", against_penalty)],
-                        levels: vec![],
+                    title: "(a) η at σ = 1".into(),
+                    content: Content::Histograms {
+                        x: AxisTitle::log("η of the genotype"),
+                        series: all.iter().map(|p| (p.white.name.clone(), p.eta.clone())).collect(),
                     },
                 },
-                panel("(b) test MSE", "expected squared error", clipped(error, 3.0), vec![]),
-                panel("(c) white box", "accuracy", white, level()),
-                panel("(d) black box", "accuracy", black, level()),
+                panel("(b) test MSE", AxisTitle::log("expected squared error"), |p| &p.error, vec![]),
+                panel("(c) white box", AxisTitle::linear("accuracy"), |p| &p.white, level()),
+                panel("(d) black box", AxisTitle::linear("accuracy"), |p| &p.black, level()),
             ],
         }],
     })
-}
-
-/// Curves without the points that lie above `most`, which would hide all others.
-fn clipped(mut series: Vec<PointSeries>, most: f64) -> Vec<PointSeries> {
-    series.iter_mut().for_each(|s| s.points.retain(|p| p[1] <= most));
-    series
-}
-
-fn playing(secret: &str, sigmas: Vec<f64>, trials: usize, attacks: Vec<Attacker>) -> Playing {
-    Playing { secret: secret.into(), candidates: vec![], bins: 4, attacks, sigmas, trials, balance: 0 }
-}
-
-/// Figure 7.
-pub(super) fn fig7(context: &Context<'_>) -> Result<Found> {
-    const SIGMA: f64 = 1e-3;
-    const STEPS: [usize; 3] = [0, 2, 10];
-    let warfarin =
-        table_model((data::warfarin(context)?, None), WARFARIN, (1e-2, Scale::UnitBall), context.seed);
-    let (train, test) = data::incomes(context)?;
-    let adult = table_model((train, Some(test)), ("income", &[]), (1e-3, Scale::Standard), context.seed);
-    let mut found = Found {
-        data: vec![
-            "IWPC: secret vkorc1, λ = 0.01".into(),
-            "UCI Adult: complete rows, married or unmarried, without relationship; secret marital status, λ = 0.001"
-                .into(),
-        ],
-        method: vec![
-            format!(
-            "Linear regression without intercept, noise σ = {}, {} noise vectors. Records are sorted into deciles by \
-             their η before reweighting (§6.4).",
-            format::setting(SIGMA),
-            context.trials
-            ),
-            "IWPC is divided by the largest norm of a record, which §6.1 says of the images only. It matters: on the table \
-             as it is (`leakscope attack --scale none --no-intercept --categorical cyp2c9`) reweighting turns the deciles \
-             round (0.91 in the lowest, 0.67 in the highest) instead of making them equal, because a genotype is then a \
-             step too large for η, which is local. Adult has its numbers standardised."
-                .into(),
-        ],
-        ..Found::default()
-    };
-    let mut panels = vec![];
-    for (name, request, secret, limit) in
-        [("IWPC", &warfarin, "vkorc1", 0.002), ("UCI Adult", &adult, "marital_status", 0.03)]
-    {
-        let balancing = Balancing {
-            attribute: Some(secret.into()),
-            sum_to_one: false,
-            sharing: Sharing::Sample,
-            variant: Variant::Weighted,
-            update: Update::Published,
-            clamp: None,
-            iterations: STEPS[2],
-            tolerance: 0.0,
-            sigma: SIGMA,
-        };
-        let steps = balance::run(request, &balancing, None, context.hooks, |_| {})?.balance.iterations;
-        context.check()?;
-        let curve = |title: &str, of: fn(&leakscope_report::balance::Step) -> f64| {
-            PointSeries::new(title, steps.iter().map(|s| [s.iteration as f64, of(s)]).collect())
-        };
-        panels.push(Panel {
-            title: format!("{name}: η of {secret} over the iterations"),
-            content: Content::Curves {
-                x: AxisTitle::linear("iteration"),
-                y: AxisTitle::log("information loss η"),
-                series: vec![
-                    curve("largest", |s| s.eta_max),
-                    curve("mean", |s| s.eta_mean),
-                    curve("standard deviation", |s| s.eta_std),
-                ],
-                levels: vec![],
-            },
-        });
-        let spread = steps.last().map_or(f64::NAN, |s| s.spread());
-        found.rows.push(Row::ours(format!("{name}: spread of η after ten iterations"), spread));
-        found.claims.push(Claim::new(
-            format!("{name}: η of every example rapidly converges to the same value."),
-            spread < limit,
-            format!("Standard deviation over mean after ten iterations: {}.", format::share(spread)),
-        ));
-        let mut series = vec![];
-        for after in STEPS {
-            let play = Playing {
-                balance: after,
-                ..playing(secret, vec![SIGMA], context.trials, vec![Attacker::WhiteBox])
-            };
-            let attacked = attack::run(request, &play, context.hooks)?;
-            context.check()?;
-            let mine: Vec<_> = attacked.deciles.iter().filter(|d| d.balanced == (after > 0)).collect();
-            series.push(PointSeries {
-                name: format!("after {}", format::counted(after as u64, "iteration")),
-                points: mine.iter().map(|d| [d.decile as f64, d.accuracy.value]).collect(),
-                intervals: mine.iter().map(|d| [d.accuracy.ci_low, d.accuracy.ci_high]).collect(),
-            });
-        }
-        let range = |s: &PointSeries| {
-            let ys = s.points.iter().map(|p| p[1]);
-            ys.clone().fold(f64::NEG_INFINITY, f64::max) - ys.fold(f64::INFINITY, f64::min)
-        };
-        let (before, last) = (range(&series[0]), range(&series[STEPS.len() - 1]));
-        found.rows.push(Row::ours(format!("{name}: accuracy between deciles, before"), before).observed());
-        found.rows.push(
-            Row::ours(format!("{name}: accuracy between deciles, after ten iterations"), last).observed(),
-        );
-        found.claims.push(Claim::new(
-            format!("{name}: after ten iterations the accuracy is nearly constant across deciles."),
-            last < 0.25 * before,
-            format!(
-                "Between the deciles it differs by {} before and by {} after.",
-                format::number(before),
-                format::number(last)
-            ),
-        ));
-        panels.push(Panel {
-            title: format!("{name}: white-box accuracy by decile of the first η"),
-            content: Content::Curves {
-                x: AxisTitle::linear("decile of η before reweighting"),
-                y: AxisTitle::linear("accuracy"),
-                series,
-                levels: vec![],
-            },
-        });
-    }
-    found.figures.push(Figure {
-        file: "hannun-fig7".into(),
-        title: "Figure 7: reweighting equalises η and with it the success of attacks".into(),
-        caption: "Left: η of the secret attribute over the iterations. Right: white-box accuracy by decile, with 95% \
-                  intervals."
-            .into(),
-        panels,
-    });
-    Ok(found)
 }

@@ -7,12 +7,12 @@ use crate::model::scores;
 use leakscope_core::balance::{Balanced, Level, Options, Sharing, Update, Variant, balance};
 use leakscope_core::fisher::{Geometry, Records, Release};
 use leakscope_core::glm::{self, Family, Fit, Metric, Penalty};
-use leakscope_core::linalg::{
-    dot, gram_add_lower, matmul, matmul_by_transposed, mirror_lower, symmetric_eigen,
-};
+use leakscope_core::linalg::{gram_add_lower, matmul, matmul_by_transposed, mirror_lower, symmetric_eigen};
 use leakscope_core::num::{Distribution, Summary};
 use leakscope_core::rows::InMemory;
+use leakscope_report::format;
 use leakscope_report::net::Picture;
+use leakscope_report::reproduction::Captioned;
 
 /// Principal components that are kept.
 pub(super) const COMPONENTS: usize = 20;
@@ -39,7 +39,7 @@ impl Projection {
         let (n, size) = (images.labels.len(), images.size());
         let k = k.min(size).min(n.saturating_sub(1)).max(1);
         let mut x: Vec<f64> = images.pixels.iter().map(|&b| f64::from(b)).collect();
-        let norm = x.chunks_exact(size).map(|r| dot(r, r).sqrt()).fold(0.0, f64::max).max(f64::MIN_POSITIVE);
+        let norm = largest_norm(images);
         let mut mean = vec![0.0; size];
         for row in x.chunks_exact_mut(size) {
             row.iter_mut().zip(&mut mean).for_each(|(v, m)| {
@@ -75,13 +75,24 @@ impl Projection {
 
     /// Columns of images, row-major.
     pub(super) fn apply(&self, images: &Images) -> Vec<f64> {
+        self.apply_scaled(images, self.norm)
+    }
+
+    /// Columns of images that are divided by a norm of their own.
+    fn apply_scaled(&self, images: &Images, norm: f64) -> Vec<f64> {
         let (n, size) = (images.labels.len(), images.size());
-        let mut x: Vec<f64> = images.pixels.iter().map(|&b| f64::from(b) / self.norm).collect();
+        let mut x: Vec<f64> = images.pixels.iter().map(|&b| f64::from(b) / norm).collect();
         x.chunks_exact_mut(size).for_each(|row| row.iter_mut().zip(&self.mean).for_each(|(v, m)| *v -= m));
         let mut out = vec![0.0; n * self.k];
         matmul(&x, &self.components, (n, size, self.k), &mut out);
         out
     }
+}
+
+/// Largest norm of an image.
+fn largest_norm(images: &Images) -> f64 {
+    let square = |i: usize| images.image(i).iter().map(|&b| f64::from(b) * f64::from(b)).sum::<f64>();
+    (0..images.labels.len()).map(square).fold(0.0, f64::max).sqrt().max(f64::MIN_POSITIVE)
 }
 
 /// Two classes of images, projected.
@@ -92,9 +103,9 @@ pub(super) struct Task {
     pub(super) images: Images,
     /// The projection.
     pub(super) projection: Projection,
-    /// Columns of training and test images.
-    x: [Vec<f64>; 2],
-    labels: [Vec<u8>; 2],
+    /// Columns of training and test images, and of test images divided by their own largest norm.
+    x: [Vec<f64>; 3],
+    labels: [Vec<u8>; 3],
 }
 
 impl Task {
@@ -102,13 +113,15 @@ impl Task {
     pub(super) fn new((train, test): &(Images, Images), classes: [u8; 2]) -> Result<Self> {
         let (images, test) = (train.of(&classes), test.of(&classes));
         let projection = Projection::fit(&images, COMPONENTS)?;
-        let x = [projection.apply(&images), projection.apply(&test)];
-        let labels = [images.labels.clone(), test.labels];
+        let by_own_norm = projection.apply_scaled(&test, largest_norm(&test));
+        let x = [projection.apply(&images), projection.apply(&test), by_own_norm];
+        let labels = [images.labels.clone(), test.labels.clone(), test.labels];
         Ok(Self { classes, images, projection, x, labels })
     }
 
-    /// The rows of training (0) or test (1) images for a family: classes are ±1 for linear regression, 0 and 1 else.
-    pub(super) fn rows(&self, family: Family, part: usize) -> InMemory {
+    /// The rows of training or test images for a family: classes are ±1 for linear regression, 0 and 1 else.
+    pub(super) fn rows(&self, family: Family, part: Part) -> InMemory {
+        let part = part as usize;
         let y: Vec<f64> = self.labels[part].iter().map(|&l| coded(family, l == self.classes[1])).collect();
         InMemory::from_matrix(&self.x[part], &y, &[], BLOCK)
     }
@@ -117,6 +130,17 @@ impl Task {
     pub(super) fn labels(&self) -> &[u8] {
         &self.labels[0]
     }
+}
+
+/// A part of the images.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    /// Training images.
+    Training,
+    /// Test images, divided by the largest norm of the training images as those are.
+    Test,
+    /// Test images, divided by their own largest norm: what the published loader does.
+    TestByOwnNorm,
 }
 
 /// The code of a class.
@@ -164,10 +188,10 @@ pub(super) fn accuracy(rows: &InMemory, w: &[f64]) -> Result<f64> {
 impl Model {
     /// Fits and measures.
     pub(super) fn new(task: &Task, family: Family, l2: f64) -> Result<Self> {
-        let rows = task.rows(family, 0);
+        let rows = task.rows(family, Part::Training);
         let fit = glm::fit(&rows, family, penalty(l2))?;
         let records = leakage(&fit, &rows)?;
-        let accuracy = [accuracy(&rows, &fit.w)?, accuracy(&task.rows(family, 1), &fit.w)?];
+        let accuracy = [accuracy(&rows, &fit.w)?, accuracy(&task.rows(family, Part::Test), &fit.w)?];
         Ok(Self { fit, records, accuracy })
     }
 }
@@ -184,7 +208,7 @@ pub(super) fn reweight(task: &Task, family: Family, l2: f64, iterations: usize) 
         tolerance: 0.0,
         release: UNIT,
     };
-    Ok(balance(&task.rows(family, 0), (family, penalty(l2)), &options, |_, _, _| Ok(()))?)
+    Ok(balance(&task.rows(family, Part::Training), (family, penalty(l2)), &options, |_, _, _| Ok(()))?)
 }
 
 /// Mean, standard deviation and quantiles.
@@ -202,7 +226,32 @@ pub(super) fn ascending(values: &[f64]) -> Vec<usize> {
 }
 
 /// An image of a data set as a picture.
-pub(super) fn picture(images: &Images, i: usize) -> Option<Picture> {
+fn picture(images: &Images, i: usize) -> Option<Picture> {
     let values: Vec<f64> = images.image(i).iter().map(|&b| f64::from(b)).collect();
     Picture::image(images.shape, &values, [0.0, 255.0])
 }
+
+/// An image with its class and where it comes from.
+pub(super) fn shown(images: &Images, i: usize, caption: &str) -> Option<Captioned> {
+    Some(Captioned {
+        picture: picture(images, i)?,
+        caption: caption.into(),
+        record: images.places[i],
+        class: images.labels[i].to_string(),
+        value: None,
+        pixels: None,
+    })
+}
+
+/// Images with their η under them.
+pub(super) fn with_eta(images: &Images, eta: &[f64], which: impl Iterator<Item = usize>) -> Vec<Captioned> {
+    let one = |i: usize| {
+        let cell = shown(images, i, &format::number(eta[i]))?;
+        Some(Captioned { value: Some(("η", eta[i])), ..cell })
+    };
+    which.filter_map(one).collect()
+}
+
+/// What stands under figures of pictures.
+pub(super) const RECORDS: &str =
+    "In the CSV files records are counted from 0 in the order of the published files.";

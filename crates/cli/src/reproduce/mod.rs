@@ -11,8 +11,10 @@ pub mod fetch;
 mod guo;
 mod hannun;
 mod hannun_attacks;
+mod hannun_deciles;
 mod images;
 mod mueller;
+mod mueller_images;
 mod synthetic;
 mod toy;
 
@@ -31,7 +33,7 @@ use std::time::Instant;
 pub struct Context<'a> {
     /// Folder with the data.
     folder: PathBuf,
-    /// Whether they were made up.
+    /// Whether they were made up; never where an experiment needs none.
     synthetic: bool,
     /// Folder for intermediate files, gone afterwards.
     scratch: PathBuf,
@@ -134,7 +136,7 @@ pub fn experiments() -> &'static [Experiment] {
             title: "Reweighting makes the success of attribute inference equal",
             source: HANNUN,
             needs: &[Warfarin, Adult],
-            run: hannun_attacks::fig7,
+            run: hannun_deciles::fig7,
         },
         Experiment {
             name: "am207-toy",
@@ -218,14 +220,14 @@ pub fn experiments() -> &'static [Experiment] {
             title: "Which pixels of a digit a network gives away, with and without DP",
             source: MUELLER,
             needs: &[Mnist, Pneumonia],
-            run: mueller::fig2,
+            run: mueller_images::fig2,
         },
         Experiment {
             name: "mueller-fig3",
             title: "Which pixels of a chest X-ray a network gives away (network part)",
             source: MUELLER,
             needs: &[Pneumonia],
-            run: mueller::fig3,
+            run: mueller_images::fig3,
         },
     ]
 }
@@ -263,30 +265,36 @@ pub enum Origin<'a> {
     Folder(&'a Path),
     /// Made up, in the same formats.
     Synthetic,
+    /// From nowhere: for experiments that need none.
+    Nowhere,
 }
+
+/// Noise vectors for every point of an attack, on published and on made-up data.
+pub const TRIALS: [usize; 2] = [100, 10];
 
 /// Runs an experiment.
 pub fn run(
     experiment: &Experiment,
     origin: &Origin<'_>,
-    (trials, seed): (usize, u64),
+    (trials, seed): (Option<usize>, u64),
     hooks: &Hooks,
 ) -> Result<Reproduction> {
     let clock = Instant::now();
     let scratch = tempfile::tempdir()
         .map_err(|e| Failure::Message(format!("cannot make a folder for intermediate files: {e}")))?;
+    let synthetic = matches!(origin, Origin::Synthetic) && !experiment.needs.is_empty();
+    if synthetic {
+        synthetic::write(scratch.path(), experiment.needs, seed)?;
+    }
     let folder = match origin {
         Origin::Folder(path) => path.to_path_buf(),
-        Origin::Synthetic => {
-            synthetic::write(scratch.path(), experiment.needs, seed)?;
-            scratch.path().to_path_buf()
-        }
+        Origin::Synthetic | Origin::Nowhere => scratch.path().to_path_buf(),
     };
     let context = Context {
         folder,
-        synthetic: matches!(origin, Origin::Synthetic),
+        synthetic,
         scratch: scratch.path().to_path_buf(),
-        trials,
+        trials: trials.unwrap_or(TRIALS[usize::from(synthetic)]),
         seed,
         hooks,
     };
@@ -309,8 +317,7 @@ pub fn run(
         seed,
         seconds: clock.elapsed().as_secs_f64(),
     };
-    let from_data = !experiment.needs.is_empty();
-    Ok(if context.synthetic && from_data { made.on_made_up_data() } else { made })
+    Ok(if context.synthetic { made.on_made_up_data() } else { made })
 }
 
 /// Writes the page, the numbers, and every panel as a drawing and as numbers.
@@ -323,6 +330,9 @@ pub fn write(r: &Reproduction, folder: &Folder) -> Result<Vec<PathBuf>> {
             let stem = figure.stem(k);
             folder.text(&mut pending, &format!("{stem}.svg"), &leakscope_report::panel_svg(panel))?;
             folder.text(&mut pending, &format!("{stem}.csv"), &panel.csv())?;
+            if let Some(pixels) = panel.pixels_csv() {
+                folder.text(&mut pending, &format!("{stem}-pixels.csv"), &pixels)?;
+            }
         }
     }
     folder.publish(pending)
@@ -340,7 +350,10 @@ pub fn summary(r: &Reproduction) -> String {
         out.push_str(&format!("\n{:width$}  {:>10}  {:>10}\n", "", "paper", "ours"));
         for row in &r.rows {
             let paper = row.paper.map_or_else(|| "–".into(), number);
-            let mark = if row.agrees == Some(false) { "  differs" } else { "" };
+            let mark = match row.judged() {
+                Some(word) if row.to_the_digit == Some(false) => format!("  {word}"),
+                _ => String::new(),
+            };
             let pad = " ".repeat(width - row.name.chars().count());
             out.push_str(&format!("{}{pad}  {paper:>10}  {:>10}{mark}\n", row.name, number(row.ours)));
         }

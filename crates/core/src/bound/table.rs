@@ -115,8 +115,7 @@ impl Rows<'_> {
 
 /// A bound on success, held between a guess without looking and certainty.
 pub(super) fn success_bound(prior: &Prior, theorem: Theorem, success: f64) -> SuccessBound {
-    let mut bound = Bound::at_most(success.clamp(prior.most_likely(), 1.0), theorem);
-    bound.value = bound.value.min(1.0);
+    let bound = Bound::share_at_most(success.clamp(prior.most_likely(), 1.0), theorem);
     SuccessBound { success: bound, advantage: prior.advantage(bound.value), alpha: None, confidence: None }
 }
 

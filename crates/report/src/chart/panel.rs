@@ -170,22 +170,31 @@ fn dots(
 }
 
 fn outlines(title: &str, x: &AxisTitle, series: &[(String, Vec<f64>)]) -> String {
-    let [low, high] = ends(series.iter().flat_map(|s| s.1.iter().copied()), false);
+    let [low, high] = ends(series.iter().flat_map(|s| s.1.iter().copied()), x.log);
     if !low.is_finite() {
         return drawing(HEIGHT, title, "");
     }
-    let width = if high > low { (high - low) / BINS as f64 } else { 1.0 };
+    // Bins of equal width on the axis as it is drawn.
+    let on_axis = |v: f64| if x.log { v.ln() } else { v };
+    let off_axis = |u: f64| if x.log { u.exp() } else { u };
+    let start = on_axis(low);
+    let width = if high > low { (on_axis(high) - start) / BINS as f64 } else { 1.0 };
+    let edge = |b: usize| off_axis(start + width * b as f64);
     let counted = |values: &[f64]| {
         let mut counts = vec![0_u64; BINS];
-        for v in values.iter().filter(|v| v.is_finite()) {
-            counts[(((v - low) / width) as usize).min(BINS - 1)] += 1;
+        for v in values.iter().filter(|v| v.is_finite() && (!x.log || **v > 0.0)) {
+            counts[(((on_axis(*v) - start) / width) as usize).min(BINS - 1)] += 1;
         }
         counts
     };
     let counts: Vec<Vec<u64>> = series.iter().map(|s| counted(&s.1)).collect();
     let most = counts.iter().flatten().copied().max().unwrap_or(1).max(5) as f64;
     let frame = Frame {
-        x: Scale::linear([low, low + width * BINS as f64], Frame::ACROSS),
+        x: if x.log {
+            Scale::log([low, edge(BINS)], Frame::ACROSS)
+        } else {
+            Scale::linear([low, edge(BINS)], Frame::ACROSS)
+        },
         y: Scale::linear([0.0, nice_end(1.04 * most, 5)], [BOTTOM, TOP]),
         top: TOP,
         bottom: BOTTOM,
@@ -195,7 +204,7 @@ fn outlines(title: &str, x: &AxisTitle, series: &[(String, Vec<f64>)]) -> String
         let slot = k % 8;
         let mut d = format!("M{:.1} {BOTTOM:.1}", frame.x.at(low));
         for (b, &count) in counts[k].iter().enumerate() {
-            let (from, to) = (low + width * b as f64, low + width * (b + 1) as f64);
+            let (from, to) = (edge(b), edge(b + 1));
             let y = frame.y.at(count as f64);
             d.push_str(&format!("L{:.1} {y:.1}L{:.1} {y:.1}", frame.x.at(from), frame.x.at(to)));
         }

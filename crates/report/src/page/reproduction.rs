@@ -5,7 +5,7 @@ use super::shell;
 use crate::chart::{names, panel, patterns};
 use crate::format;
 use crate::html::{Cell, Kind, card, escape, list, numbers, table, words};
-use crate::reproduction::{ClaimKind, Figure, Panel, Reproduction};
+use crate::reproduction::{ClaimKind, Figure, Panel, Reproduction, Score};
 
 /// A reproduction as one self-contained HTML page.
 pub fn reproduction_page(r: &Reproduction) -> String {
@@ -29,7 +29,7 @@ pub fn reproduction_page(r: &Reproduction) -> String {
 }
 
 fn verdict(r: &Reproduction) -> (&'static str, &'static str, Vec<String>) {
-    let (agree, of) = r.score();
+    let Score { to_the_digit, agree, of } = r.score();
     let failed: Vec<&str> = r.claims.iter().filter(|c| !c.holds).map(|c| c.claim.as_str()).collect();
     let mut said = vec![];
     if !r.claims.is_empty() {
@@ -58,12 +58,19 @@ fn verdict(r: &Reproduction) -> (&'static str, &'static str, Vec<String>) {
     if of > 0 {
         said.insert(
             0,
-            match of - agree {
-                0 => format!("{} with ours, to the digits they are printed with.", agreed(of)),
-                _ => format!(
-                    "{agree} of {of} published numbers agree with ours to the digits they are printed with; what \
-                     explains the others stands beside them."
-                ),
+            match (of - to_the_digit, of - agree) {
+                (0, _) => agreed(of),
+                (_, differ) => {
+                    let wider = match agree - to_the_digit {
+                        0 => String::new(),
+                        n => format!(", {n} more within the tolerance of their row"),
+                    };
+                    let rest = if differ == 0 { "" } else { "; what explains the others stands beside them" };
+                    format!(
+                        "{to_the_digit} of {of} published numbers agree with ours to the digits they are printed \
+                         with{wider}{rest}."
+                    )
+                }
             },
         );
     }
@@ -78,7 +85,10 @@ fn verdict(r: &Reproduction) -> (&'static str, &'static str, Vec<String>) {
 }
 
 fn agreed(of: usize) -> String {
-    if of == 1 { "The published number agrees".into() } else { format!("All {of} published numbers agree") }
+    match of {
+        1 => "The published number agrees with ours, to the digits it is printed with.".into(),
+        _ => format!("All {of} published numbers agree with ours, to the digits they are printed with."),
+    }
 }
 
 fn all_hold(n: usize) -> String {
@@ -90,10 +100,10 @@ fn all_hold(n: usize) -> String {
 }
 
 fn tiles(r: &Reproduction) -> String {
-    let (agree, of) = r.score();
+    let Score { to_the_digit, of, .. } = r.score();
     let mut all = vec![];
     if of > 0 {
-        all.push(tile(&format!("{agree} of {of}"), "published numbers agree to their printed digits"));
+        all.push(tile(&format!("{to_the_digit} of {of}"), "published numbers agree to their printed digits"));
     }
     if !r.claims.is_empty() {
         let held = r.claims.iter().filter(|c| c.holds).count();
@@ -116,9 +126,13 @@ fn one(stem: &str, p: &Panel) -> String {
     let drawn = panel(p);
     let heading = if p.title.is_empty() { String::new() } else { format!("<h3>{}</h3>", escape(&p.title)) };
     let stem = escape(stem);
+    let pixels = match p.pixels_csv() {
+        Some(_) => format!(", <a href=\"{stem}-pixels.csv\">{stem}-pixels.csv</a>"),
+        None => String::new(),
+    };
     format!(
         "<div>{heading}{}{}<p class=\"say\">as files: <a href=\"{stem}.svg\">{stem}.svg</a>, \
-         <a href=\"{stem}.csv\">{stem}.csv</a></p></div>",
+         <a href=\"{stem}.csv\">{stem}.csv</a>{pixels}</p></div>",
         names(&drawn),
         drawn.svg
     )
@@ -141,11 +155,7 @@ fn side_by_side(r: &Reproduction) -> String {
             cells.push(Cell::number(row.ours));
             if published {
                 cells.push(row.paper.map_or_else(|| Cell::text("–"), |p| Cell::number(row.ours - p)));
-                cells.push(Cell::text(match row.agrees {
-                    Some(true) => "agrees",
-                    Some(false) => "differs",
-                    None => "–",
-                }));
+                cells.push(Cell::text(&row.judged().unwrap_or_else(|| "–".into())));
             }
             if explained {
                 cells.push(Cell::text(&row.why));
@@ -167,7 +177,8 @@ fn side_by_side(r: &Reproduction) -> String {
     let body = table("wrap beside", "Published numbers and ours", &heads, &rows);
     let heading = if published { "Side by side" } else { "In numbers" };
     let lead = if published {
-        "A number agrees where ours lies within half a unit of its last printed digit, accuracies within 0.1 point."
+        "A number agrees where ours lies within half a unit of its last printed digit; where more is allowed, the table \
+         says how much."
     } else {
         "The paper shows a picture and prints no number."
     };
@@ -258,4 +269,52 @@ fn view_box(svg: &str) -> Option<([f64; 4], &str)> {
     let mut next = || each.next()?.ok();
     let view = [next()?, next()?, next()?, next()?];
     Some((view, svg.split_once('>')?.1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reproduction::{Row, SCHEMA};
+
+    fn page(rows: Vec<Row>) -> String {
+        reproduction_page(&Reproduction {
+            schema: SCHEMA.into(),
+            leakscope: "0".into(),
+            created: "2026-01-01T00:00:00Z".into(),
+            name: "n".into(),
+            title: "t".into(),
+            source: "s".into(),
+            synthetic: false,
+            data: vec![],
+            rows,
+            claims: vec![],
+            method: vec![],
+            figures: vec![],
+            seed: 1,
+            seconds: 1.0,
+        })
+    }
+
+    #[test]
+    fn what_is_within_a_wider_tolerance_does_not_agree_to_the_digit() {
+        let exact = || Row::printed("a", 0.040, 3, 0.0401);
+        let near = || Row::within("b", (99.8, 1), 0.1, 99.716);
+        let other = || Row::printed("c", 0.26, 2, 0.247);
+        let said = page(vec![exact(), near(), other()]);
+        assert!(said.contains(
+            "1 of 3 published numbers agree with ours to the digits they are printed with, 1 more within the tolerance of \
+             their row; what explains the others stands beside them."
+        ));
+        assert!(
+            said.contains(">within 0.1<")
+                && said.contains(">differs<")
+                && said.contains("Reproduced in part")
+        );
+        let said = page(vec![exact(), near()]);
+        assert!(
+            said.contains("1 more within the tolerance of their row.")
+                && !said.contains("explains the others")
+        );
+        assert!(page(vec![exact()]).contains("The published number agrees with ours, to the digits"));
+    }
 }
