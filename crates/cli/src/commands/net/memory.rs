@@ -149,7 +149,8 @@ pub(crate) fn audit<T: Real>(
 pub(crate) fn write(measured: &NetMeasured, out: &Path, format: RecordsFormat) -> Result<Vec<PathBuf>> {
     let folder = Folder::open(out, format)?;
     let mut pending = Pending::default();
-    texts(&folder, &mut pending, &measured.audit, &measured.pictures)?;
     write_tables(&folder, &mut pending, &measured.tables)?;
+    let audit = NetAudit { tables: pending.table_names(), ..measured.audit.clone() };
+    texts(&folder, &mut pending, &audit, &measured.pictures)?;
     folder.publish(pending)
 }
