@@ -170,6 +170,8 @@ def audit(case, rows):
     # Of any estimate of a record, coordinate by coordinate: 1/(mean information + information of the prior).
     variance = np.var(np.column_stack([e.x[:, : e.d]] + ([y] if label else [])), axis=0)
     assert (variance > 1e-12).all()
+    for name, sd in case.get("prior_sd", {}).items():
+        variance[e.names.index(name)] = (sd / e.attributes[name]["unit"]) ** 2
     information = np.mean([(jacobian(i, data, label) ** 2).sum(axis=0) for i in everyone], axis=0)
     out["min_mse_with_prior"] = float((1.0 / (information + 1.0 / variance)).mean())
     for name, attribute in e.attributes.items():
@@ -195,6 +197,11 @@ def audit(case, rows):
             found["min_rmse_with_prior"] = float(1 / np.sqrt((each**2).mean() / unit**2 + 1 / prior**2))
         else:
             each, over_all = over(attribute["sum_to_one"])
+            if case["one_hot"] == "full" and each.max() > 0:
+                # Who knows that one of k levels applies: var(c_j) >= |P e_j|^2 / eta^2, |P e_j|^2 = 1 - 1/k.
+                along = unit * np.sqrt(1 - 1 / len(attribute["directions"].T))
+                found["min_sd"] = min(found["min_sd"], float(along / each.max()))
+                found["min_sd_typical"] = min(found["min_sd_typical"], float(along / each.mean()))
             found["sum_to_one"] = {
                 "eta": some(each),
                 "eta_mean": float(each.mean()),

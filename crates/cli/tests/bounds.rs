@@ -194,7 +194,7 @@ fn the_audit_shows_the_bound_and_the_attacks_in_the_same_axes() {
     assert!(audit["secret"]["data"]["attacks"].as_array().expect("attacks").len() >= 3);
     let page = folder.read("o/report.html");
     assert!(page.contains("Guessing vkorc1: the bound and the attacks") && page.contains("chosen: 0.3"));
-    let with_coefficients = format!("{line} --coefficients o/audit.json");
+    let with_coefficients = format!("{line}2 --coefficients o/audit.json");
     let refused = folder.run(&with_coefficients).expect(2);
     assert!(refused.stderr.contains("--secret"), "{}", refused.stderr);
 }

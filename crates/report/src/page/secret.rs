@@ -46,11 +46,11 @@ pub(super) fn secret(audit: &Audit, found: &Found) -> String {
     card("secret", &heading, &kinds(figure), &lead, &body)
 }
 
-/// An attack that was seen above the bound in a few trials did not beat it.
+/// An attack whose interval holds the bound cannot be told from one that attains it, and did not beat it.
 fn chance(attack: &AttackResult, bound: Option<&Row>) -> &'static str {
     let o = &attack.advantage;
     match bound {
-        Some(b) if o.value > b.advantage && o.ci_low <= b.advantage => ": within chance of the bound",
+        Some(b) if o.ci_low <= b.advantage && b.advantage <= o.ci_high => ": within chance of the bound",
         Some(b) if o.ci_low > b.advantage => {
             ": above the bound, as one run in forty is by chance even of an attack that attains it"
         }
