@@ -77,18 +77,16 @@ pub fn summary(audit: &NetAudit) -> String {
             &format!("mean squared error per value of its unbiased estimate ≥ {}", format::bound(b)),
         );
     }
-    if let Some(s) = &a.score {
-        if let Some(by) = s.by.first() {
-            let text = format!(
-                "{}: {} have longer gradients than 99% of the training records, one has a longer than a training record in \
-                 {} of pairs (95% interval {}; alike: 50%)",
-                format::counted(s.n, "point"),
-                format::share(by.above_training_p99),
-                format::share(by.exceeds_training),
-                interval(by)
-            );
-            line(&mut out, "scored", &text);
-        }
+    if let Some((s, by)) = a.score.as_ref().and_then(|s| Some((s, s.by.first()?))) {
+        let text = format!(
+            "{}: {} have longer gradients than 99% of the training records, one has a longer than a training record in {} \
+             of pairs (95% interval {}; alike: 50%)",
+            format::counted(s.n, "point"),
+            format::share(by.above_training_p99),
+            format::share(by.exceeds_training),
+            interval(by)
+        );
+        line(&mut out, "scored", &text);
     }
     a.warnings.iter().for_each(|w| line(&mut out, "note", w));
     out
