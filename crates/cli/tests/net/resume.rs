@@ -29,7 +29,8 @@ fn a_run_keeps_the_weights_it_started_from() {
     };
     // from random weights: no others come in later, and nothing says they did
     run(&drawn, &["--steps", "4"]);
-    let weights = drawn.join("model.safetensors");
+    let weights = dir.join("weights.safetensors");
+    fs::copy(drawn.join("model.safetensors"), &weights).unwrap();
     let from = text(&weights);
     assert!(said(&drawn, &["--pretrain", from]).contains("--pretrain: the run started from random weights"));
     assert!(!notes(&drawn).contains("given weights"));

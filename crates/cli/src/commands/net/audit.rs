@@ -3,7 +3,7 @@
 use super::array::Array;
 use super::assemble;
 use super::data::{Part, Reading, Source, one_array};
-use super::measuring::{comparable, Asked, Scored, What, found, skip};
+use super::measuring::{Asked, Scored, What, comparable, found, skip};
 use super::model::{Model, trained_precision};
 use super::watch::Watch;
 use super::{Precision, ReleaseArgs, normalize, print, random_seed, records_format, use_threads};
