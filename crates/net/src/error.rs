@@ -40,7 +40,7 @@ pub enum Error {
         expected: usize,
     },
     /// An array holds a NaN or an infinity.
-    #[error("{what} is not finite at position {position}: repair or remove it")]
+    #[error("{what}: not finite at position {position}; repair or remove it")]
     NotFinite {
         /// Name of the array.
         what: &'static str,
@@ -71,15 +71,16 @@ pub enum Error {
         /// What differs.
         what: &'static str,
     },
-    /// Training produced numbers that are not finite; the parameters of the last good step are kept.
+    /// Training produced numbers that are not finite, or a loss out of all proportion; the parameters of the last good
+    /// step are kept.
     #[error(
-        "training diverged at step {step}: {what} is not finite. The parameters of step {step} before the update are \
-         kept; lower the learning rate or clip gradients"
+        "training diverged at step {step}: {what}. The parameters of step {step} before the update are kept; lower the \
+         learning rate or clip gradients"
     )]
     Diverged {
         /// The step that failed, counted from 0.
         step: u64,
-        /// Which quantity.
+        /// What is wrong, in words.
         what: &'static str,
     },
     /// There are no records.

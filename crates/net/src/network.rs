@@ -103,6 +103,11 @@ impl<T: Real> Network<T> {
         let mut b =
             Builder { nodes: Vec::new(), parameters: 0, constants: 0, position: 0, statistics: Vec::new() };
         let shape = b.layers(&spec.layers, spec.input)?;
+        if spec.loss == Loss::SoftmaxCrossEntropy && shape.len() < 2 {
+            let reason = "a softmax over one output is 1 whatever the record, so nothing would be learned and nothing \
+                          measured: give it an output for each class, or take binary-cross-entropy";
+            return Err(Error::Format { what: "the network", reason: reason.to_owned() });
+        }
         let Some(first) = b.nodes.iter().position(|n| n.trained) else {
             let reason = "no layer has parameters that are trained".to_owned();
             return Err(Error::Format { what: "the network", reason });

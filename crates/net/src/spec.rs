@@ -155,6 +155,41 @@ impl NetSpec {
         serde_json::from_str(text).map_err(bad)
     }
 
+    /// All layers with their positions, counted from 0 through residual blocks: a block comes before the layers inside
+    /// it. Names of tensors (`layers.3.weight`) and errors count so too.
+    pub fn positions(&self) -> Vec<(usize, &LayerSpec)> {
+        fn walk<'a>(layers: &'a [LayerSpec], out: &mut Vec<(usize, &'a LayerSpec)>) {
+            for layer in layers {
+                out.push((out.len(), layer));
+                if let LayerSpec::Residual { layers } = layer {
+                    walk(layers, out);
+                }
+            }
+        }
+        let mut out = Vec::new();
+        walk(&self.layers, &mut out);
+        out
+    }
+
+    /// The layer at a position as [`NetSpec::positions`] counts them.
+    pub fn layer_mut(&mut self, position: usize) -> Option<&mut LayerSpec> {
+        fn walk<'a>(layers: &'a mut [LayerSpec], left: &mut usize) -> Option<&'a mut LayerSpec> {
+            for layer in layers {
+                if *left == 0 {
+                    return Some(layer);
+                }
+                *left -= 1;
+                if let LayerSpec::Residual { layers } = layer
+                    && let Some(found) = walk(layers, left)
+                {
+                    return Some(found);
+                }
+            }
+            None
+        }
+        walk(&mut self.layers, &mut { position })
+    }
+
     /// The file's text.
     pub fn to_json(&self) -> String {
         // plain data: serialisation cannot fail
@@ -194,6 +229,33 @@ impl LayerSpec {
         Self::BatchNorm { epsilon: epsilon(), frozen: false }
     }
 
+    /// What kind of layer it is, as in the file.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Dense { .. } => "dense",
+            Self::Conv { .. } => "conv",
+            Self::AveragePool { .. } => "average-pool",
+            Self::MaxPool { .. } => "max-pool",
+            Self::Tanh => "tanh",
+            Self::Relu => "relu",
+            Self::Gelu => "gelu",
+            Self::Sigmoid => "sigmoid",
+            Self::BatchNorm { .. } => "batch-norm",
+            Self::LayerNorm { .. } => "layer-norm",
+            Self::Flatten => "flatten",
+            Self::Residual { .. } => "residual",
+        }
+    }
+
+    /// Whether it, or a layer inside it, has parameters.
+    pub fn has_parameters(&self) -> bool {
+        match self {
+            Self::Dense { .. } | Self::Conv { .. } | Self::BatchNorm { .. } | Self::LayerNorm { .. } => true,
+            Self::Residual { layers } => layers.iter().any(Self::has_parameters),
+            _ => false,
+        }
+    }
+
     /// Freezes or thaws the layer, and those inside it.
     pub fn set_frozen(&mut self, to: bool) {
         match self {
@@ -223,4 +285,53 @@ fn ones() -> [usize; 2] {
 
 fn epsilon() -> f64 {
     1e-5
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Network;
+
+    #[test]
+    fn layers_are_counted_as_the_names_of_tensors_count_them() {
+        let inside = vec![LayerSpec::dense(4), LayerSpec::Tanh, LayerSpec::layer_norm()];
+        let layers = vec![
+            LayerSpec::Flatten,
+            LayerSpec::Residual { layers: inside },
+            LayerSpec::Relu,
+            LayerSpec::dense(2),
+        ];
+        let mut spec =
+            NetSpec { version: SPEC_VERSION, input: Shape::Vector([4]), layers, loss: Loss::SquaredError };
+        let net = Network::<f64>::new(spec.clone(), 1).unwrap();
+        for t in net.tensors() {
+            let position: usize = t.name.split('.').nth(1).unwrap().parse().unwrap();
+            let layer = spec.positions()[position].1;
+            let kind =
+                if t.name.contains("weight") || t.name.contains("bias") { "dense" } else { "layer-norm" };
+            assert_eq!((layer.kind(), layer.has_parameters()), (kind, true), "{}", t.name);
+        }
+        for position in 0..7 {
+            let other = spec.positions()[position].1.clone();
+            assert_eq!(*spec.layer_mut(position).unwrap(), other);
+        }
+        assert_eq!((spec.positions().len(), spec.layer_mut(7)), (7, None));
+        // a kind is what the file calls it
+        for (_, layer) in spec.positions() {
+            assert_eq!(serde_json::to_value(layer).unwrap()["kind"], layer.kind());
+        }
+    }
+
+    #[test]
+    fn a_softmax_over_one_output_is_refused() {
+        let of = |outputs, loss| {
+            let layers = vec![LayerSpec::dense(outputs)];
+            let spec = NetSpec { version: SPEC_VERSION, input: Shape::Vector([4]), layers, loss };
+            Network::<f64>::new(spec, 1).map(|net| net.outputs())
+        };
+        let said = of(1, Loss::SoftmaxCrossEntropy).unwrap_err().to_string();
+        assert!(said.contains("binary-cross-entropy"), "{said}");
+        assert_eq!(of(2, Loss::SoftmaxCrossEntropy), Ok(2));
+        assert_eq!((of(1, Loss::BinaryCrossEntropy), of(1, Loss::SquaredError)), (Ok(1), Ok(1)));
+    }
 }

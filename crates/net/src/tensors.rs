@@ -42,6 +42,14 @@ fn bad(reason: impl Into<String>) -> Error {
     Error::Format { what: "the weights file", reason: reason.into() }
 }
 
+/// Checks that every value of a named array is finite.
+fn finite<T: Real>(name: &str, values: &[T]) -> Result<()> {
+    match values.iter().map(|v| v.to_f64()).enumerate().find(|(_, v)| !v.is_finite()) {
+        None => Ok(()),
+        Some((i, v)) => Err(bad(format!("value {i} of {name} is {v}, not finite: train or export it again"))),
+    }
+}
+
 /// Little-endian whole numbers of N bytes.
 fn whole<T: Real, const N: usize>(bytes: &[u8], read: impl Fn([u8; N]) -> f64) -> Vec<T> {
     bytes.as_chunks::<N>().0.iter().map(|b| T::from_f64(read(*b))).collect()
@@ -187,6 +195,7 @@ impl<T: Real> Network<T> {
             if shape != t.shape {
                 return Err(bad(format!("{} has shape {shape:?}, expected {:?}", t.name, t.shape)));
             }
+            finite(&t.name, &values)?;
             theta[t.offset..t.offset + values.len()].copy_from_slice(&values);
             let mask = format!("{FROZEN}{}", t.name);
             if tensors.names().any(|n| n == mask) {
@@ -204,8 +213,13 @@ impl<T: Real> Network<T> {
         }
         let positions: Vec<usize> = self.statistics().map(|(p, _, _)| p).collect();
         for p in positions {
-            let mean = tensors.get::<f64>(&format!("layers.{p}.mean"))?.1;
-            let variance = tensors.get::<f64>(&format!("layers.{p}.variance"))?.1;
+            let statistic = |name: &str| {
+                let name = format!("layers.{p}.{name}");
+                let values = tensors.get::<f64>(&name)?.1;
+                finite(&name, &values)?;
+                Ok::<_, Error>(values)
+            };
+            let (mean, variance) = (statistic("mean")?, statistic("variance")?);
             self.set_statistics(p, &mean, &variance)?;
         }
         Ok(())
@@ -272,7 +286,12 @@ mod tests {
     fn weights_that_are_not_finite_or_do_not_fit_are_refused() {
         let mut t = net(1).to_tensors();
         t.insert("layers.0.weight", &[3, 4], &[f32::NAN; 12]);
-        assert!(matches!(net(1).load_tensors(&t), Err(Error::NotFinite { position: 0, .. })));
+        let said = net(1).load_tensors(&t).unwrap_err().to_string();
+        assert!(said.contains("value 0 of layers.0.weight is NaN, not finite"), "{said}");
+        let mut t = net(1).to_tensors();
+        t.insert("layers.1.variance", &[3], &[1.0, f64::INFINITY, 1.0]);
+        let said = net(1).load_tensors(&t).unwrap_err().to_string();
+        assert!(said.contains("value 1 of layers.1.variance is inf, not finite"), "{said}");
         t.insert("layers.0.weight", &[4, 3], &[0f32; 12]);
         assert!(matches!(net(1).load_tensors(&t), Err(Error::Format { .. })));
         let empty = Tensors::default();

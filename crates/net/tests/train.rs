@@ -171,8 +171,18 @@ fn checkpoints_of_other_runs_are_refused() {
     let data = clouds(90);
     let run = Trainer::new(net(1), &data, private()).unwrap();
     let bytes = run.checkpoint().unwrap();
-    let other = TrainConfig { seed: 4, ..private() };
-    assert_eq!(Trainer::resume(&bytes, &data, other).unwrap_err(), Error::OtherRun { what: "configuration" });
+    // the setting that differs is named
+    let noise = |clip, sigma| TrainConfig { privacy: Some(Privacy { clip, sigma }), ..private() };
+    for (other, what) in [
+        (TrainConfig { seed: 4, ..private() }, "seed"),
+        (TrainConfig { learning_rate: 0.3, ..private() }, "learning rate"),
+        (TrainConfig { sampling: Sampling::Poisson { rate: 0.3 }, ..private() }, "sampling or batch size"),
+        (noise(Clip::Hard { bound: 1.0 }, 1.0), "clip"),
+        (noise(Clip::Gelu { bound: 1.0 }, 1.1), "noise (sigma)"),
+        (TrainConfig { privacy: None, ..private() }, "clip"),
+    ] {
+        assert_eq!(Trainer::resume(&bytes, &data, other).unwrap_err(), Error::OtherRun { what });
+    }
     let more = clouds(93);
     assert_eq!(Trainer::resume(&bytes, &more, private()).unwrap_err(), Error::OtherRun { what: "data set" });
     let weights = run.network().to_tensors().to_bytes().unwrap();
@@ -221,6 +231,47 @@ fn a_run_that_diverges_stops_and_keeps_the_last_good_parameters() {
     assert_eq!(run.network().parameters(), last.0);
     assert_eq!(run.checkpoint().unwrap(), last.1);
     assert!(run.network().parameters().iter().all(|v| v.is_finite()));
+}
+
+/// Clipped gradients stay finite whatever the loss: a run may not end well with a loss of 1e23. What is out of proportion
+/// is kept over a checkpoint.
+#[test]
+fn a_loss_out_of_all_proportion_is_divergence_even_where_the_clip_keeps_numbers_finite() {
+    let data = clouds(90);
+    let config = TrainConfig { learning_rate: 1e12, ..private() };
+    let mut run = Trainer::new(net(1), &data, config.clone()).unwrap();
+    assert!(run.step().is_ok());
+    let mut resumed = Trainer::resume(&run.checkpoint().unwrap(), &data, config).unwrap();
+    for run in [&mut run, &mut resumed] {
+        let error = run.step().unwrap_err();
+        assert!(matches!(error, Error::Diverged { step: 1, what } if what.contains("million")), "{error}");
+        assert_eq!(run.steps(), 1);
+    }
+    // weights that fit start at hardly a loss: a thousand times that is none
+    let layers = vec![L::Dense { outputs: 1, bias: false, frozen: false }];
+    let spec = NetSpec { version: 1, input: Shape::Vector([2]), layers, loss: Loss::SquaredError };
+    let x: Vec<f64> = (0..20).map(|i| f64::from(i % 7) - 3.0).collect();
+    let y = x.chunks(2).map(|x| x[0] - x[1] + 1e-6).collect();
+    let data = Data::new(Shape::Vector([2]), x, 1, y).unwrap();
+    let fitted = Network::with_parameters(spec, &[1.0, -1.0]).unwrap();
+    let config = TrainConfig { sampling: Sampling::Poisson { rate: 1.0 }, ..private() };
+    let mut run = Trainer::new(fitted, &data, config).unwrap();
+    let losses: Vec<f64> = (0..10).map(|_| run.step().unwrap().loss.unwrap()).collect();
+    assert!(losses[0] < 1e-11 && losses[9] > 1e6 * losses[0], "{losses:?}");
+}
+
+#[test]
+fn statements_name_their_neighbours() {
+    let data = clouds(90);
+    for (sampling, name) in
+        [(Sampling::Poisson { rate: 0.2 }, "add-remove"), (Sampling::Shuffle { batch: 20 }, "zero-out")]
+    {
+        let mut run = Trainer::new(net(1), &data, TrainConfig { sampling, ..private() }).unwrap();
+        assert_eq!(run.account().unwrap().unwrap().neighbours.name(), name);
+        run.step().unwrap();
+        assert_eq!(run.account().unwrap().unwrap().neighbours.name(), name);
+        assert!(sampling.statement().replace('/', "-").contains(&format!("({name} adjacency)")));
+    }
 }
 
 #[test]

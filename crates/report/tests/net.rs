@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use leakscope_core::claim::{Bound, Measured, Theorem};
-use leakscope_core::dp::{Adjacency, Interval};
+use leakscope_core::dp::Interval;
 use leakscope_core::num::Summary;
 use leakscope_report::net::*;
 
@@ -59,7 +59,7 @@ fn training(epsilon: f64) -> Training {
             epsilon_pld: Some(Interval { lower: 0.99 * epsilon, upper: epsilon }),
             epsilon_rdp: 1.2 * epsilon,
             rdp_order: 7.5,
-            adjacency: Adjacency::AddRemove,
+            adjacency: "add-remove".into(),
             advantage: Some(0.125),
             statement: HOSTILE.into(),
         }),
@@ -75,7 +75,7 @@ fn training(epsilon: f64) -> Training {
             published_dfil: spread(0.4),
             epsilon: spread(1.0),
             histogram: Histogram::of(&[0.001, 0.01, 0.04]),
-            most: vec![(7, HOSTILE.into(), Measured { value: 0.04, standard_error: Some(0.01) }, 0.9)],
+            most: vec![(7, Some(HOSTILE.into()), Measured { value: 0.04, standard_error: Some(0.01) }, 0.9)],
         }),
         notes: vec![HOSTILE.into()],
         seconds: 1.0,
@@ -85,8 +85,8 @@ fn training(epsilon: f64) -> Training {
 fn record(number: u64) -> Record {
     Record {
         record: number,
-        label: HOSTILE.into(),
-        right: number.is_multiple_of(2),
+        label: Some(HOSTILE.into()),
+        right: Some(number.is_multiple_of(2)),
         loss: 0.3,
         gradient_norm: 2.0,
         dfil: Some(Measured::exact(0.25)),
@@ -145,6 +145,7 @@ fn audit() -> NetAudit {
                 points: spread(4.0),
                 above_training_p99: 0.5,
                 exceeds_training: 0.75,
+                exceeds_interval: [0.6, 0.9],
             }],
             counts: histogram.as_ref().unwrap().count(&[0.1, 9.0, 0.0]),
             histogram,
@@ -231,6 +232,106 @@ fn names_cannot_drive_the_terminal() {
     for text in [summary(&a), training_summary(&t)] {
         assert!(!text.contains('\u{1b}') && !text.contains('\u{202e}') && !text.contains("\nd"));
     }
+}
+
+/// The level of an audit's verdict, and its text.
+fn verdict_of(a: &NetAudit) -> (String, String) {
+    let page = page(a, &Pictures::default());
+    let (_, rest) = page.split_once("<section class=\"verdict ").unwrap();
+    let (class, rest) = rest.split_once('"').unwrap();
+    (class.to_owned(), rest.split_once("</section>").unwrap().0.to_owned())
+}
+
+#[test]
+fn the_verdict_hides_records_only_where_that_is_known() {
+    // dFIL 0.25 and values that vary by 0.5: guessing the mean is better than any unbiased estimate
+    let good = NetAudit { training: None, eta: Some(spread(1.4)), ..audit() };
+    let (class, text) = verdict_of(&good);
+    assert_eq!(class, "good");
+    assert!(text.contains("on average per value") && text.contains("against unbiased estimates"), "{text}");
+    // an estimate is no proof, and neither is a mean where a direction is given away (η² = 2.25, 1/η² < 0.5)
+    let estimated = NetAudit { trace: TraceKind::Estimate { probes: 10 }, min_mse: None, ..good.clone() };
+    let narrow = NetAudit { eta: Some(spread(1.5)), ..good.clone() };
+    for a in [estimated, narrow] {
+        let (class, text) = verdict_of(&a);
+        assert_eq!(class, "care");
+        assert!(!text.contains("hides") && text.contains("One step tells little, on average"), "{text}");
+    }
+    // a step of several is not what the model gives away
+    let mut run = training(1.0);
+    run.label_secret = false;
+    let of = |t: Training| NetAudit { training: Some(Box::new(t)), ..good.clone() };
+    let (class, text) = verdict_of(&of(Training { accounts: None, ..run.clone() }));
+    assert_eq!(class, "care");
+    assert!(text.contains("The run made 4 steps") && text.contains("--track"), "{text}");
+    // where the run was accounted for, it is what counts
+    let mut accounts = run.accounts.clone().unwrap();
+    accounts.dfil = spread(100.0);
+    let accounted = Training { accounts: Some(accounts), ..run };
+    let (class, text) = verdict_of(&of(accounted.clone()));
+    assert_eq!(class, "bad");
+    assert!(text.contains("The run gives records away") && text.contains("Over all 4 steps"), "{text}");
+    // but not where it kept account of another secret
+    let (_, text) = verdict_of(&of(Training { label_secret: true, ..accounted }));
+    assert!(text.contains("One step tells little") && text.contains("The run made 4 steps"), "{text}");
+}
+
+#[test]
+fn points_differ_only_where_chance_does_not_explain_it() {
+    let said = |pairs: f64, interval: [f64; 2]| {
+        let mut a = audit();
+        let by = &mut a.score.as_mut().unwrap().by[0];
+        (by.exceeds_training, by.exceeds_interval) = (pairs, interval);
+        assert!(summary(&a).contains("95% interval"));
+        page(&a, &Pictures::default())
+    };
+    assert!(said(0.621, [0.49, 0.75]).contains("not shown to differ"));
+    assert!(said(0.621, [0.49, 0.75]).contains("49% to 75%"));
+    assert!(said(0.7, [0.6, 0.8]).contains("They differ from"));
+    assert!(said(0.3, [0.2, 0.4]).contains("They differ from"));
+    assert!(said(0.52, [0.51, 0.53]).contains("differ a little"));
+    assert!(said(0.97, [0.9, 1.0]).contains("unlike"));
+    // of two measures, the one that shows a difference, though the other is further off
+    let mut a = audit();
+    let by = &mut a.score.as_mut().unwrap().by;
+    let mut eta = by[0].clone();
+    (eta.measure, eta.exceeds_training, eta.exceeds_interval) = ("eta".into(), 0.62, [0.55, 0.69]);
+    (by[0].exceeds_training, by[0].exceeds_interval) = (0.7, [0.45, 0.95]);
+    by.push(eta);
+    assert!(page(&a, &Pictures::default()).contains("They differ from the training records</b>: by the η"));
+}
+
+/// Predictions of several values have no class, and are neither right nor wrong.
+#[test]
+fn records_of_a_regression_have_no_label_and_no_verdict() {
+    let mut a = audit();
+    let lists = [&mut a.most_dfil, &mut a.least_dfil, &mut a.most_eta, &mut a.least_eta];
+    lists.into_iter().flatten().for_each(|r| (r.label, r.right) = (None, None));
+    (a.score, a.most_plis, a.least_plis) = (None, vec![], vec![]);
+    let page = page(&a, &pictures());
+    assert!(
+        !page.contains("class=\"flag\"")
+            && page.contains("<b>2</b><br>dFIL")
+            && page.contains("alt=\"record 2\"")
+    );
+    assert!(summary(&a).contains("record 2\n"));
+    let json = to_json(&a);
+    assert!(!json.contains("\"label\"") && !json.contains("\"right\""));
+    let mut t = training(1.0);
+    let with = training_page(&t);
+    t.accounts.as_mut().unwrap().most[0].1 = None;
+    let without = training_page(&t);
+    assert!(with.contains(">label</th>") && !without.contains(">label</th>"));
+}
+
+/// Five tiles stand side by side: none fills a row alone.
+#[test]
+fn five_tiles_are_five_across() {
+    let page = page(&audit(), &Pictures::default());
+    assert!(
+        page.contains("<div class=\"tiles n5\">")
+            && page.contains(".tiles.n5{grid-template-columns:repeat(5,1fr)}")
+    );
 }
 
 #[test]

@@ -42,6 +42,13 @@ fn bad_input_is_explained() {
         (&["--delta", "2"], "--delta"),
         (&["--momentum", "1"], "--momentum"),
         (&["--freeze", "9"], "there is no layer 9"),
+        (
+            &["--freeze", "1"],
+            "layer 1 (tanh) has no parameters: layers with parameters are 0 (conv), 3 (dense)",
+        ),
+        (&["--adam", "--momentum", "0.5"], "--momentum"),
+        (&["--outputs", "7"], "--outputs: the network file says"),
+        (&["--delta", "1e-4"], "--delta: without noise nothing is promised"),
         (&["--pretrain", "nowhere.safetensors"], "nowhere.safetensors"),
         (&["--freeze-smallest", "0.5"], "--pretrain"),
         (&["--normalize", "1"], "MEAN,SD"),
@@ -69,7 +76,12 @@ fn bad_input_is_explained() {
         (
             "outputs.json",
             spec.replace("\"dense\", \"outputs\": 3", "\"dense\", \"outputs\": 2"),
-            "below the number of outputs",
+            "the label of record 2 is 2: expected a class below the number of outputs, 2",
+        ),
+        (
+            "one.json",
+            spec.replace("\"dense\", \"outputs\": 3", "\"dense\", \"outputs\": 1"),
+            "a softmax over one output is 1",
         ),
     ] {
         let said = train(text(&file(name, &changed)), &[]);
@@ -166,6 +178,12 @@ fn bad_input_is_explained() {
     fs::write(elsewhere.join("model.safetensors"), wide.to_tensors().to_bytes().unwrap()).unwrap();
     let said = refused(&["audit", "--model", text(&elsewhere), "--data", &shown]);
     assert!(said.contains("records have shape [8, 8, 1], the network was made for [9, 9, 1]"), "{said}");
+    let said = audit(&["--plis", "--compare", text(&elsewhere)]);
+    let (theirs, ours) = ("[9, 9, 1] and 3 outputs", "[8, 8, 1] and 3 outputs");
+    let says = format!(
+        "--compare: it was made for records of shape {theirs}, the model of --model for records of shape {ours}"
+    );
+    assert!(said.contains(&says), "{said}");
     // weights that are NaN, or of another version
     let weights = model.join("model.safetensors");
     let original = Tensors::from_bytes(&fs::read(&weights).unwrap()).unwrap();
@@ -173,7 +191,7 @@ fn bad_input_is_explained() {
     let shape = original.get::<f32>("layers.0.weight").unwrap().0.to_vec();
     broken.insert("layers.0.weight", &shape, &vec![f32::NAN; shape.iter().product()]);
     fs::write(&weights, broken.to_bytes().unwrap()).unwrap();
-    assert!(audit(&[]).contains("not finite"));
+    assert!(audit(&[]).contains("value 0 of layers.0.weight is NaN, not finite"));
     let mut later = original.clone();
     later.metadata.insert("version".into(), "7".into());
     fs::write(&weights, later.to_bytes().unwrap()).unwrap();

@@ -59,6 +59,42 @@ fn safetensors_hold_records_too() {
     assert!(audit["accuracy"].is_null() && audit["dfil"]["p50"].as_f64().unwrap() > 0.0);
 }
 
+/// Targets of several values are no classes: nothing is said of a label, or of being right.
+#[test]
+fn regressions_with_several_outputs_have_no_label() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, net) = (dir.path().join("points.safetensors"), dir.path().join("two.json"));
+    let (model, out) = (dir.path().join("model"), dir.path().join("audit"));
+    let mut rng = Generator::new(4, Purpose::Other, 0);
+    let x: Vec<f64> = (0..60).map(|_| rng.normal()).collect();
+    let y: Vec<f64> = x.chunks(3).flat_map(|r| [2.0 * r[0], r[1] - r[2]]).collect();
+    let mut points = Tensors::default();
+    points.insert("x", &[20, 3], &x);
+    points.insert("y", &[20, 2], &y);
+    fs::write(&file, points.to_bytes().unwrap()).unwrap();
+    let spec = r#"{"version": 1, "input": [3], "loss": "squared-error", "layers": [{"kind": "dense", "outputs": 2}]}"#;
+    fs::write(&net, spec).unwrap();
+    let train = ["train", "--data", text(&file), "--network", text(&net), "--steps", "5", "--batch", "10"];
+    let more = ["--sigma", "1", "--track", "--seed", "1", "--format", "csv", "--out", text(&model)];
+    answered(&[&train[..], &more].concat());
+    let audit =
+        ["audit", "--model", text(&model), "--data", text(&file), "--trace", "exact", "--eta", "--seed", "1"];
+    answered(&[&audit[..], &["--score", text(&file), "--format", "csv", "--out", text(&out)]].concat());
+    for table in [model.join("records.csv"), out.join("records.csv"), out.join("scores.csv")] {
+        let (names, rows) = csv(&table);
+        assert!(!names.iter().any(|n| n == "label" || n == "right"), "{names:?}");
+        assert!(rows.len() == 20 && rows.iter().all(|r| r.len() == names.len()));
+    }
+    let audit = json(&out.join("audit.json"));
+    assert!(audit["most_dfil"][0]["label"].is_null() && audit["most_dfil"][0]["right"].is_null());
+    assert!(json(&model.join("training.json"))["accounts"]["most"][0][1].is_null());
+    for page in [model.join("report.html"), out.join("report.html")] {
+        let page = fs::read_to_string(page).unwrap();
+        assert!(!page.contains("class=\"flag\"") && !page.contains(">label</th>"));
+        check_page(&page);
+    }
+}
+
 /// A zip file of stored npy files, as `numpy.savez` writes it.
 fn npz(arrays: &[(&str, &str, &[usize], Vec<u8>)]) -> Vec<u8> {
     let (mut file, mut directory) = (Vec::new(), Vec::new());

@@ -5,5 +5,6 @@
 mod audit;
 mod bad_input;
 mod data;
+mod resume;
 mod support;
 mod train;

@@ -174,9 +174,7 @@ fn a_run_that_is_resumed_gives_the_same_numbers() {
     let net = network(data.path());
     let again =
         ["train", "--data", text(data.path()), "--network", text(&net), "--out", text(&halves), "--resume"];
-    assert!(
-        refused(&[&again[..], &["--steps", "20", "--batch", "6"]].concat()).contains("another configuration")
-    );
+    assert!(refused(&[&again[..], &["--steps", "20", "--batch", "6"]].concat()).contains("--lr: 0.1"));
     let same = ["--batch", "12", "--lr", "0.3", "--sigma", "0.8", "--clip", "1", "--track", "--steps", "3"];
     assert!(refused(&[&again[..], &same].concat()).contains("beyond"));
 }
@@ -238,6 +236,103 @@ fn divergence_stops_and_keeps_the_last_good_model() {
     assert!(out.join("checkpoint.safetensors").is_file());
 }
 
+/// Clipped gradients keep all numbers finite, however large the loss: that is no run that went well.
+#[test]
+fn a_runaway_loss_is_divergence() {
+    let data = folder(24);
+    let (net, out) = (network(data.path()), data.path().join("run"));
+    let args =
+        ["train", "--data", text(data.path()), "--network", text(&net), "--out", text(&out), "--seed", "1"];
+    let run =
+        leakscope(&[&args[..], &["--steps", "20", "--batch", "12", "--lr", "1e12", "--sigma", "1"]].concat());
+    let said = String::from_utf8_lossy(&run.stderr);
+    assert_eq!(run.status.code(), Some(2), "{said}");
+    assert!(said.contains("the loss is over a million times that at the start"), "{said}");
+    assert!(said.contains("lower --lr") && !said.contains("clip gradients"), "{said}");
+    let t = json(&out.join("training.json"));
+    assert_eq!(t["stopped"], "diverged");
+    assert!(t["notes"].to_string().contains("which the statement does not cover"), "{t}");
+    // what is kept is what there was before
+    let kept =
+        answered(&["audit", "--model", text(&out), "--data", text(data.path()), "--trace", "skip", "--json"]);
+    let kept: Value = serde_json::from_slice(&kept.stdout).unwrap();
+    assert!(kept["loss"].as_f64().unwrap() < 10.0, "{}", kept["loss"]);
+}
+
+#[test]
+fn the_clip_that_nobody_chose_is_said() {
+    let data = folder(24);
+    let (net, out) = (network(data.path()), data.path().join("run"));
+    let args = [
+        "train",
+        "--data",
+        text(data.path()),
+        "--network",
+        text(&net),
+        "--out",
+        text(&out),
+        "--seed",
+        "1",
+        "--steps",
+        "2",
+        "--batch",
+        "8",
+        "--sigma",
+        "1",
+    ];
+    let said =
+        |more: &[&str]| String::from_utf8_lossy(&answered(&[&args[..], more].concat()).stdout).into_owned();
+    let assumed = said(&[]);
+    assert!(assumed.contains("hard clip at C = 1, σ = 1"), "{assumed}");
+    assert!(assumed.contains("No --clip was given: gradients were clipped at C = 1"), "{assumed}");
+    let chosen = said(&["--clip", "1", "--clip-kind", "gelu"]);
+    assert!(chosen.contains("smooth (GELU) clip at C = 1") && !chosen.contains("No --clip"), "{chosen}");
+    let help = String::from_utf8_lossy(&answered(&["train", "--help"]).stdout).into_owned();
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(help.contains("default: 1 in training where there is noise"), "{help}");
+}
+
+/// `--freeze` and the names of tensors count layers alike, through residual blocks.
+#[test]
+fn layers_are_frozen_by_the_number_in_their_tensors_names() {
+    let data = folder(24);
+    let net = data.path().join("residual.json");
+    let spec = r#"{"version": 1, "input": [8, 8, 1], "loss": "softmax-cross-entropy", "layers": [
+        {"kind": "flatten"}, {"kind": "dense", "outputs": 6},
+        {"kind": "residual", "layers": [{"kind": "dense", "outputs": 6}, {"kind": "tanh"}, {"kind": "dense", "outputs": 6}]},
+        {"kind": "dense", "outputs": 3}]}"#;
+    fs::write(&net, spec).unwrap();
+    let base = [
+        "train",
+        "--data",
+        text(data.path()),
+        "--network",
+        text(&net),
+        "--seed",
+        "1",
+        "--batch",
+        "8",
+        "--steps",
+    ];
+    let read = |dir: &Path| Tensors::from_bytes(&fs::read(dir.join("model.safetensors")).unwrap()).unwrap();
+    let start = data.path().join("start");
+    answered(&[&base[..], &["1", "--out", text(&start)]].concat());
+    let weights = start.join("model.safetensors");
+    for (freeze, frozen) in [("5", &["5"][..]), ("3", &["3"]), ("2", &["3", "5"]), ("1,6", &["1", "6"])] {
+        let out = data.path().join(format!("frozen-{freeze}"));
+        let more = ["3", "--pretrain", text(&weights), "--freeze", freeze, "--out", text(&out)];
+        answered(&[&base[..], &more].concat());
+        let (before, after) = (read(&start), read(&out));
+        for name in before.names() {
+            let same = before.get::<f32>(name).unwrap() == after.get::<f32>(name).unwrap();
+            assert_eq!(same, frozen.contains(&name.split('.').nth(1).unwrap()), "--freeze {freeze}: {name}");
+        }
+    }
+    let said = refused(&[&base[..], &["1", "--freeze", "4", "--out", text(&start)]].concat());
+    let layers = "layers with parameters are 1 (dense), 2 (residual), 3 (dense), 5 (dense), 6 (dense)";
+    assert!(said.contains("layer 4 (tanh) has no parameters") && said.contains(layers), "{said}");
+}
+
 #[test]
 fn empty_batches_shuffling_adam_frozen_layers_and_given_weights() {
     let data = folder(24);
@@ -262,6 +357,8 @@ fn empty_batches_shuffling_adam_frozen_layers_and_given_weights() {
     let t = json(&b.join("training.json"));
     assert_eq!(t["steps"], 6);
     assert!(t["privacy"]["statement"].as_str().unwrap().contains("no amplification"));
+    assert!(t["privacy"]["statement"].as_str().unwrap().contains("zero-out adjacency"));
+    assert_eq!(t["privacy"]["adjacency"], "zero-out");
     assert!(t["network"]["trained"].as_u64() < t["network"]["parameters"].as_u64());
     let read = |dir: &Path| Tensors::from_bytes(&fs::read(dir.join("model.safetensors")).unwrap()).unwrap();
     // nine tenths of the weights, the smallest, stay; an audit of the model knows it

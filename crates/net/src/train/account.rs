@@ -14,9 +14,8 @@ use serde::{Deserialize, Serialize};
 /// What a private run costs every record, whatever its values.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct RunAccount {
-    /// Which two data sets cannot be told apart. Shuffled batches never hold one record more: there a record that is
-    /// not there counts as an empty one, with a gradient of zero.
-    pub adjacency: Adjacency,
+    /// Which two data sets cannot be told apart.
+    pub neighbours: Neighbours,
     /// The δ of both ε.
     pub delta: f64,
     /// By privacy loss distributions: the worst case lies inside. Absent where the noise is so small that the grid does
@@ -32,13 +31,42 @@ impl RunAccount {
         self.pld.map_or(f64::INFINITY, |p| p.upper).min(self.rdp.epsilon)
     }
 
-    fn nothing(delta: f64) -> Self {
+    fn nothing(neighbours: Neighbours, delta: f64) -> Self {
         let rdp = RdpEpsilon { epsilon: 0.0, alpha: 2.0 };
-        Self { adjacency: Adjacency::AddRemove, delta, pld: Some(Interval { lower: 0.0, upper: 0.0 }), rdp }
+        Self { neighbours, delta, pld: Some(Interval { lower: 0.0, upper: 0.0 }), rdp }
+    }
+}
+
+/// Which two data sets a run does not tell apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Neighbours {
+    /// One record is there or is not.
+    AddRemove,
+    /// One record is there or an empty one is, with a gradient of zero. Shuffled batches have a fixed size, so that
+    /// one record more or less would move all others to other batches.
+    ZeroOut,
+}
+
+impl Neighbours {
+    /// Its name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::AddRemove => "add-remove",
+            Self::ZeroOut => "zero-out",
+        }
     }
 }
 
 impl Sampling {
+    /// The neighbours of its privacy statement.
+    pub fn neighbours(self) -> Neighbours {
+        match self {
+            Self::Poisson { .. } => Neighbours::AddRemove,
+            Self::Shuffle { .. } => Neighbours::ZeroOut,
+        }
+    }
+
     /// The sampling rate of a release and the number of releases that `steps` steps are to one record. A shuffled epoch
     /// uses every record once: one release without sampling.
     fn releases(self, steps: u64, records: usize) -> (f64, u64) {
@@ -59,23 +87,24 @@ impl Privacy {
 /// What `steps` steps over `records` records cost; nothing for training in the open.
 ///
 /// # Guarantee
-/// The sequence of all parameters is (ε, δ)-DP for [`RunAccount::epsilon`], under the account's adjacency and the
+/// The sequence of all parameters is (ε, δ)-DP for [`RunAccount::epsilon`], for the account's neighbours and under the
 /// sampling's [`Sampling::statement`].
 pub fn account(config: &TrainConfig, steps: u64, records: usize) -> Result<Option<RunAccount>> {
     let Some(privacy) = config.privacy else { return Ok(None) };
     let delta = config.delta;
+    let neighbours = config.sampling.neighbours();
     if steps == 0 {
-        return Ok(Some(RunAccount::nothing(delta)));
+        return Ok(Some(RunAccount::nothing(neighbours, delta)));
     }
     let accountant = accountant(config.sampling, privacy, steps, records)?;
-    let adjacency = accountant.adjacency();
-    let rdp = rdp::epsilon(accountant.steps(), adjacency, delta)?;
-    Ok(Some(RunAccount { adjacency, delta, pld: accountant.epsilon(delta).ok(), rdp }))
+    let rdp = rdp::epsilon(accountant.steps(), accountant.adjacency(), delta)?;
+    Ok(Some(RunAccount { neighbours, delta, pld: accountant.epsilon(delta).ok(), rdp }))
 }
 
 fn accountant(sampling: Sampling, privacy: Privacy, steps: u64, records: usize) -> Result<Accountant> {
     let (rate, releases) = sampling.releases(steps, records);
     let mechanism = Mechanism::gaussian(privacy.multiplier(), rate);
+    // without sampling, a record against an empty one moves the sum by C, as one more does
     Ok(Accountant::new(Adjacency::AddRemove).with(mechanism, releases)?)
 }
 

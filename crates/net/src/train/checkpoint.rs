@@ -8,6 +8,7 @@ use crate::{
 };
 
 const FORMAT: &str = "leakscope-net-checkpoint";
+const FIRST_LOSS: &str = "first-loss";
 
 fn bad(reason: impl Into<String>) -> Error {
     Error::Format { what: "the checkpoint", reason: reason.into() }
@@ -28,6 +29,9 @@ impl<'d, T: Real> Trainer<'d, T> {
             ("data", fingerprint(self.data).to_string()),
         ] {
             file.metadata.insert(name.to_owned(), value);
+        }
+        if let Some(loss) = self.first_loss {
+            file.metadata.insert(FIRST_LOSS.to_owned(), loss.to_string());
         }
         for (i, m) in self.moments.iter().enumerate() {
             file.insert(&format!("moment.{i}"), &[m.len()], m);
@@ -53,8 +57,8 @@ impl<'d, T: Real> Trainer<'d, T> {
             return Err(Error::OtherRun { what: "precision" });
         }
         let stored: TrainConfig = serde_json::from_str(field("config")?).map_err(|e| bad(e.to_string()))?;
-        if stored != config {
-            return Err(Error::OtherRun { what: "configuration" });
+        if let Some(what) = differs(&stored, &config) {
+            return Err(Error::OtherRun { what });
         }
         if *field("data")? != fingerprint(data).to_string() {
             return Err(Error::OtherRun { what: "data set" });
@@ -63,6 +67,8 @@ impl<'d, T: Real> Trainer<'d, T> {
         net.load_tensors(&file)?;
         let mut run = Self::new(net, data, config)?;
         run.step = field("step")?.parse().map_err(|_| bad("its step is no number"))?;
+        let loss = file.metadata.get(FIRST_LOSS).map(|v| v.parse::<f64>()).transpose();
+        run.first_loss = loss.map_err(|_| bad("its first loss is no number"))?;
         for (i, m) in run.moments.iter_mut().enumerate() {
             let values = file.get::<T>(&format!("moment.{i}"))?.1;
             check_len("a moment of the checkpoint", values.len(), m.len())?;
@@ -86,6 +92,26 @@ impl<'d, T: Real> Trainer<'d, T> {
         }
         Ok(run)
     }
+}
+
+/// The first setting that is another one, in words.
+fn differs(a: &TrainConfig, b: &TrainConfig) -> Option<&'static str> {
+    let of = |c: &TrainConfig| c.privacy.map(|p| (p.clip, p.sigma)).unzip();
+    let ((clip_a, sigma_a), (clip_b, sigma_b)) = (of(a), of(b));
+    let all = [
+        (a.seed == b.seed, "seed"),
+        (a.optimizer == b.optimizer, "optimiser or momentum"),
+        (a.learning_rate == b.learning_rate, "learning rate"),
+        (a.weight_decay == b.weight_decay, "weight decay"),
+        (a.sampling == b.sampling, "sampling or batch size"),
+        (clip_a == clip_b, "clip"),
+        (sigma_a == sigma_b, "noise (sigma)"),
+        (a.tracking == b.tracking, "way of keeping accounts"),
+        (a.label == b.label, "secret (label)"),
+        (a.delta == b.delta, "delta"),
+        (a == b, "configuration"),
+    ];
+    all.into_iter().find(|(same, _)| !same).map(|(_, what)| what)
 }
 
 fn accounts(t: &super::track::Tracker) -> [(&'static str, &[f64]); 5] {

@@ -13,13 +13,13 @@ mod optimizer;
 mod sample;
 mod track;
 
-pub use account::{RunAccount, account, sigma_for};
+pub use account::{Neighbours, RunAccount, account, sigma_for};
 pub use optimizer::Optimizer;
 pub use sample::Sampling;
 pub use track::{RecordBudget, Tracking};
 
 use crate::{
-    Clip, Data, Network, Real,
+    Clip, Data, Loss, Network, Real,
     engine::{Workers, clipped_gradient_with},
     error::{Error, Result, check},
     leak::{Label, Measure, Plis, Probe, Trace, dimension, measure_with},
@@ -103,6 +103,26 @@ pub struct Trainer<'d, T> {
     trained: Vec<bool>,
     tracker: Option<Tracker>,
     workers: Workers<T>,
+    /// Mean loss of the first records drawn.
+    first_loss: Option<f64>,
+    /// Mean loss of a network that says 0 about every record.
+    silent_loss: f64,
+}
+
+/// A loss beyond so many times that at the start is divergence: whatever is learned, it is not what was asked for.
+const RUNAWAY: f64 = 1e6;
+
+/// Mean loss where all outputs are 0: what a network achieves that says nothing.
+fn silent_loss<T: Real>(net: &Network<T>, data: &Data<T>) -> f64 {
+    let k = net.outputs() as f64;
+    match net.loss() {
+        Loss::SoftmaxCrossEntropy => k.ln(),
+        Loss::BinaryCrossEntropy => k * std::f64::consts::LN_2,
+        Loss::SquaredError => {
+            let square = |i| data.label(i).iter().map(|y| y.to_f64().powi(2)).sum::<f64>();
+            (0..data.len()).map(|i| 0.5 * square(i)).sum::<f64>() / data.len() as f64
+        }
+    }
 }
 
 impl<'d, T: Real> Trainer<'d, T> {
@@ -141,7 +161,9 @@ impl<'d, T: Real> Trainer<'d, T> {
         let moments = vec![vec![T::ZERO; net.parameter_count()]; config.optimizer.moments()];
         let tracker = Tracker::new(&config, data.len())?;
         let trained = net.trained();
-        Ok(Self { net, data, config, step: 0, moments, trained, tracker, workers: Workers::new() })
+        let silent_loss = silent_loss(&net, data);
+        let (workers, first_loss) = (Workers::new(), None);
+        Ok(Self { net, data, config, step: 0, moments, trained, tracker, workers, first_loss, silent_loss })
     }
 
     /// Makes one step. After an error the run stands where it stood before the step.
@@ -149,13 +171,17 @@ impl<'d, T: Real> Trainer<'d, T> {
         let (step, n) = (self.step, self.data.len());
         let diverged = |what| Error::Diverged { step, what };
         let stopped = |e| match e {
-            Error::NotFinite { .. } => diverged("the gradient of a record"),
+            Error::NotFinite { .. } => diverged("the gradient of a record is not finite"),
             other => other,
         };
         let drawn = self.config.sampling.draw(self.config.seed, step, n);
         let clip = self.config.privacy.map_or(Clip::None, |p| p.clip);
         let batch =
             clipped_gradient_with(&self.workers, &self.net, self.data, &drawn, clip).map_err(stopped)?;
+        let loss = (!drawn.is_empty()).then(|| batch.losses.iter().sum::<f64>() / drawn.len() as f64);
+        if loss.is_some_and(|loss| !self.in_proportion(loss)) {
+            return Err(diverged("the loss is over a million times that at the start"));
+        }
         let leaks = match (&self.tracker, self.config.privacy, self.config.tracking.probes()) {
             (Some(tracker), Some(privacy), Some(probes)) => {
                 let what = Measure {
@@ -191,19 +217,27 @@ impl<'d, T: Real> Trainer<'d, T> {
         let rate = self.config.learning_rate;
         self.config.optimizer.update(step, rate, &gradient, &self.trained, &mut moments, &mut theta);
         if moments.iter().flatten().any(|m| !m.to_f64().is_finite()) {
-            return Err(diverged("the gradient"));
+            return Err(diverged("the gradient is not finite"));
         }
-        self.net.set_parameters(&theta).map_err(|_| diverged("the parameters"))?;
+        self.net.set_parameters(&theta).map_err(|_| diverged("the parameters are not finite"))?;
         self.moments = moments;
         if let Some(t) = &mut self.tracker {
             t.add(&leaks);
         }
         self.step += 1;
+        self.first_loss = self.first_loss.or(loss);
         let (m, c) = (drawn.len(), clip.unit());
         let over = batch.norms.iter().filter(|n| clip != Clip::None && **n > c).count();
         let share = |v: f64| if m == 0 { 0.0 } else { v / m as f64 };
-        let loss = (m > 0).then(|| share(batch.losses.iter().sum()));
         Ok(StepReport { step, drawn: m, loss, clipped: share(over as f64) })
+    }
+
+    /// Whether a loss is one of a run that may still learn. The clip keeps a gradient finite however large the loss is,
+    /// so that this alone tells of a learning rate far too high. A run from good weights starts with hardly a loss:
+    /// hence not below what saying nothing costs.
+    fn in_proportion(&self, loss: f64) -> bool {
+        let start = self.first_loss.map_or(loss, |first| first.max(self.silent_loss));
+        start == 0.0 || loss <= RUNAWAY * start
     }
 
     /// The network as it stands.

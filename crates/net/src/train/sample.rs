@@ -48,11 +48,12 @@ impl Sampling {
         match self {
             Self::Poisson { .. } => {
                 "each step draws every record independently (Poisson sampling), and neighbouring data sets differ in one \
-                 record that is there or is not"
+                 record that is there or is not (add/remove adjacency)"
             }
             Self::Shuffle { .. } => {
                 "batches come from a shuffled order: no amplification by sampling is claimed, every record takes part \
-                 at most once in an epoch, and neighbouring data sets differ in one record replaced by an empty one"
+                 at most once in an epoch, and neighbouring data sets differ in one record replaced by an empty one \
+                 (zero-out adjacency)"
             }
         }
     }

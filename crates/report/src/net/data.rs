@@ -1,7 +1,7 @@
 //! The data of the two files: `audit.json` of `net audit`, `training.json` of `net train`.
 
 use leakscope_core::claim::{Bound, Measured};
-use leakscope_core::dp::{Adjacency, Interval};
+use leakscope_core::dp::Interval;
 use leakscope_core::num::Summary;
 use serde::{Deserialize, Serialize};
 
@@ -145,10 +145,12 @@ pub enum TraceKind {
 pub struct Record {
     /// Its number in the data, counted from 0.
     pub record: u64,
-    /// Its label.
-    pub label: String,
-    /// Whether the network gets it right.
-    pub right: bool,
+    /// Its label: the class, or the value of a regression; absent where a label is several values.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// Whether the network gets it right; absent for regressions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub right: Option<bool>,
     /// Its loss.
     pub loss: f64,
     /// Norm of its gradient before clipping.
@@ -163,6 +165,14 @@ pub struct Record {
     pub plis: Option<f64>,
     /// The same under the other model.
     pub compared_plis: Option<f64>,
+}
+
+impl Record {
+    /// The record in words.
+    pub(crate) fn described(&self) -> String {
+        let label = self.label.as_ref().map(|l| format!(", label {l}")).unwrap_or_default();
+        format!("record {}{label}", self.record)
+    }
 }
 
 /// What one value of a record gives away, on average over the measured records.
@@ -279,6 +289,8 @@ pub struct ScoredBy {
     /// How often a point has more than a training record, over all pairs (ties count half): ½ where the two are alike, 1
     /// where every point stands out.
     pub exceeds_training: f64,
+    /// Where that share lies, by Mann and Whitney: with a confidence of 95% for all measures together (Bonferroni).
+    pub exceeds_interval: [f64; 2],
 }
 
 /// A training run.
@@ -350,8 +362,9 @@ pub struct PrivacyFacts {
     pub epsilon_rdp: f64,
     /// The order of the latter.
     pub rdp_order: f64,
-    /// Which two data sets cannot be told apart.
-    pub adjacency: Adjacency,
+    /// Which two data sets cannot be told apart: `add-remove`, or `zero-out` for shuffled batches (a record is there, or
+    /// an empty one in its place).
+    pub adjacency: String,
     /// At most so much larger is the true- than the false-positive rate of any test whether a record took part; absent
     /// where nothing is known of it.
     pub advantage: Option<f64>,
@@ -376,7 +389,7 @@ pub enum Stopped {
     Finished,
     /// The user stopped it.
     Interrupted,
-    /// Numbers were no longer finite.
+    /// Numbers were no longer finite, or the loss was out of all proportion.
     Diverged,
 }
 
@@ -410,6 +423,6 @@ pub struct Accounts {
     pub epsilon: Summary,
     /// Histogram of dFIL.
     pub histogram: Option<Histogram>,
-    /// Records with most, most first: number, label, dFIL, own ε.
-    pub most: Vec<(u64, String, Measured, f64)>,
+    /// Records with most, most first: number, label (see [`Record::label`]), dFIL, own ε.
+    pub most: Vec<(u64, Option<String>, Measured, f64)>,
 }

@@ -76,7 +76,12 @@ pub(super) fn tiles(all: &[String]) -> String {
     if all.is_empty() {
         return String::new();
     }
-    let across = if all.len().is_multiple_of(3) { 3 } else { 4 };
+    // five side by side rather than four and one that fills a row
+    let across = match all.len() {
+        5 => 5,
+        n if n.is_multiple_of(3) => 3,
+        _ => 4,
+    };
     format!("<div class=\"tiles n{across}\">\n{}</div>\n", all.concat())
 }
 
@@ -181,9 +186,9 @@ fn who(a: &NetAudit) -> String {
 
 /// A record as a figure: its picture where there is one, and its numbers.
 fn figure(r: &Record, shown: Option<&Shown>) -> String {
-    let described = format!("record {}, label {}", r.record, r.label);
-    let picture = shown.and_then(|s| s.input.as_ref()).map(|p| p.html(&described)).unwrap_or_default();
-    let wrong = if r.right { "" } else { " <span class=\"flag\">wrong</span>" };
+    let picture = shown.and_then(|s| s.input.as_ref()).map(|p| p.html(&r.described())).unwrap_or_default();
+    let wrong = if r.right == Some(false) { " <span class=\"flag\">wrong</span>" } else { "" };
+    let label = r.label.as_ref().map(|l| format!(" · {}", escape(l))).unwrap_or_default();
     let mut numbers = Vec::new();
     if let Some(d) = r.dfil {
         let error = d.standard_error.map(|e| format!(" ± {}", format::number(e))).unwrap_or_default();
@@ -194,9 +199,8 @@ fn figure(r: &Record, shown: Option<&Shown>) -> String {
     }
     numbers.push(format!("norm {}", format::number(r.gradient_norm)));
     format!(
-        "<figure>{picture}<figcaption><b>{}</b> · {}{wrong}<br>{}</figcaption></figure>\n",
+        "<figure>{picture}<figcaption><b>{}</b>{label}{wrong}<br>{}</figcaption></figure>\n",
         r.record,
-        escape(&r.label),
         numbers.join("<br>")
     )
 }
@@ -222,7 +226,7 @@ fn extremes(a: &NetAudit, pictures: &Pictures) -> String {
     if body.is_empty() {
         return String::new();
     }
-    let lead = "Records by number and label, with the norm of their gradient before clipping. What is rare or hard to tell moves the \
+    let lead = "Records by number and, where there is one, label, with the norm of their gradient before clipping. What is rare or hard to tell moves the \
                 gradient most.";
     card("extremes", "The most and the least exposed records", &[Kind::Measured], lead, &body)
 }
@@ -238,7 +242,7 @@ fn map(r: &Record, pictures: &Pictures, other: Option<&str>) -> String {
     };
     format!(
         "<div class=\"triple\">{}{}{}</div>\n",
-        cell(&s.input, &format!("record {}, label {}", r.record, r.label), None),
+        cell(&s.input, &r.described(), None),
         cell(&s.plis, if other.is_some() { "PLIS, this model" } else { "PLIS" }, r.plis),
         cell(&s.compared_plis, &other.map_or(String::new(), |name| format!("PLIS, {name}")), r.compared_plis)
     )

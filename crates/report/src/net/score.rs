@@ -1,27 +1,39 @@
 //! Points that were not trained on: are they like the training records?
 
 use super::chart::histogram;
-use super::data::Score;
+use super::data::{Score, ScoredBy};
 use super::page::gallery;
 use super::picture::Pictures;
 use crate::format;
 use crate::html::{Cell, Kind, card, escape, numbers, table, words};
 
-/// Whether the points are out of distribution, by the measure that tells best.
+/// Whether the points are out of distribution, by the measure that tells best; only where chance does not explain it.
 fn unlike(s: &Score) -> String {
-    let best = s.by.iter().max_by(|a, b| a.exceeds_training.total_cmp(&b.exceeds_training));
+    let off = |b: &ScoredBy| (b.exceeds_training - 0.5).abs();
+    let differs = |b: &ScoredBy| !(b.exceeds_interval[0]..=b.exceeds_interval[1]).contains(&0.5);
+    // measures that show a difference come first
+    let best = s.by.iter().max_by(|a, b| differs(a).cmp(&differs(b)).then(off(a).total_cmp(&off(b))));
     best.map_or(String::new(), |b| {
-        let how = match b.exceeds_training {
-            x if x >= 0.9 => "They are unlike the training records",
-            x if x >= 0.6 => "They differ from the training records",
-            _ => "They are much like the training records",
+        let how = match off(b) {
+            _ if !differs(b) => "They are not shown to differ from the training records",
+            x if x >= 0.4 => "They are unlike the training records",
+            x if x >= 0.1 => "They differ from the training records",
+            _ => "They differ a little from the training records",
         };
         format!(
-            "<b>{how}</b>: by the {} a point has more than a training record in {} of pairs.",
+            "<b>{how}</b>: by the {} a point has more than a training record in {} of pairs (95% interval, {} together: {}).",
             measure_name(&b.measure),
-            format::share(b.exceeds_training)
+            format::share(b.exceeds_training),
+            format::counted(s.by.len() as u64, "measure"),
+            interval(b)
         )
     })
+}
+
+/// Where the share of pairs lies, in words.
+pub(super) fn interval(b: &ScoredBy) -> String {
+    let [low, high] = b.exceeds_interval;
+    format!("{} to {}", format::share(low), format::share(high))
 }
 
 fn measure_name(measure: &str) -> &str {
@@ -57,6 +69,7 @@ pub(super) fn score(s: &Score, pictures: &Pictures) -> String {
                     Cell::number(by.points.max),
                     Cell::sorted(format::share(by.above_training_p99), by.above_training_p99),
                     Cell::sorted(format::share(by.exceeds_training), by.exceeds_training),
+                    Cell::text(&interval(by)),
                 ]
             })
             .collect();
@@ -68,6 +81,7 @@ pub(super) fn score(s: &Score, pictures: &Pictures) -> String {
         numbers("points largest"),
         numbers("above that 99%"),
         numbers("beat a training record"),
+        words("95% interval"),
     ];
     let chart = s.histogram.as_ref().map_or(String::new(), |h| {
         histogram(h, "gradient norm: points as bars, training records as a line", Some(&s.counts))

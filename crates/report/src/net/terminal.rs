@@ -1,6 +1,7 @@
 //! A few lines for the person at the terminal.
 
 use super::data::{NetAudit, TraceKind, Training};
+use super::score::interval;
 use super::training::{accountants, clip_name};
 use crate::format;
 use crate::terminal::clean;
@@ -57,7 +58,7 @@ pub fn summary(audit: &NetAudit) -> String {
         line(&mut out, "PLIS, other", &spread(&c.plis));
     }
     if let Some(r) = a.most_dfil.first() {
-        line(&mut out, "most exposed", &format!("record {}, label {}", r.record, r.label));
+        line(&mut out, "most exposed", &r.described());
     }
     if !a.elements.is_empty() {
         let mut order: Vec<_> = a.elements.iter().collect();
@@ -76,15 +77,14 @@ pub fn summary(audit: &NetAudit) -> String {
             &format!("mean squared error per value of its unbiased estimate ≥ {}", format::bound(b)),
         );
     }
-    if let Some(s) = &a.score {
-        let (above, pairs) =
-            s.by.first().map_or((0.0, 0.0), |by| (by.above_training_p99, by.exceeds_training));
+    if let Some((s, by)) = a.score.as_ref().and_then(|s| Some((s, s.by.first()?))) {
         let text = format!(
             "{}: {} have longer gradients than 99% of the training records, one has a longer than a training record in {} \
-             of pairs (alike: 50%)",
+             of pairs (95% interval {}; alike: 50%)",
             format::counted(s.n, "point"),
-            format::share(above),
-            format::share(pairs)
+            format::share(by.above_training_p99),
+            format::share(by.exceeds_training),
+            interval(by)
         );
         line(&mut out, "scored", &text);
     }
@@ -116,6 +116,9 @@ pub fn training_summary(training: &Training) -> String {
                 format!("({}, {})-DP; {}", format::at_most(p.epsilon), format::setting(p.delta), p.statement);
             line(&mut out, "private", &text);
             line(&mut out, "accounts", &accountants(p));
+            let (kind, c, sigma) =
+                (clip_name(&p.clip_kind), format::setting(p.clip), format::setting(p.sigma));
+            line(&mut out, "release", &format!("{kind} clip at C = {c}, σ = {sigma}"));
         }
         None => line(&mut out, "private", "no: no noise was added, nothing is promised"),
     }

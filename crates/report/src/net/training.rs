@@ -5,6 +5,7 @@ use super::data::{Accounts, Point, PrivacyFacts, Stopped, Training};
 use super::page::{facts, shell, tile, tiles, warnings};
 use crate::format;
 use crate::html::{Cell, Kind, card, escape, list, numbers, table, words};
+use leakscope_core::claim::Measured;
 
 /// The run as one self-contained HTML page.
 pub fn training_page(training: &Training) -> String {
@@ -72,7 +73,8 @@ fn verdict(t: &Training) -> String {
         Stopped::Diverged => {
             (class, level) = ("bad", "Diverged");
             text.push_str(&format!(
-                "<p>Numbers were no longer finite after {} of {} steps; the last good parameters are kept.</p>\n",
+                "<p>After {} of {} steps numbers were no longer finite, or the loss was out of all proportion; the last good \
+                 parameters are kept.</p>\n",
                 format::count(t.steps),
                 format::count(t.planned_steps)
             ));
@@ -160,21 +162,18 @@ fn accounts(t: &Training, a: &Accounts) -> String {
         format::number(a.published_dfil.p50),
         format::number(a.dfil.p50)
     );
-    let rows: Vec<Vec<Cell>> = a
-        .most
-        .iter()
-        .map(|(record, label, dfil, epsilon)| {
-            vec![
-                Cell::name(&record.to_string()),
-                Cell::text(label),
-                Cell::number(dfil.value),
-                Cell::number(dfil.standard_error.unwrap_or(0.0)),
-                Cell::number(*epsilon),
-            ]
-        })
-        .collect();
-    let heads =
-        [words("record"), words("label"), numbers("dFIL"), numbers("standard error"), numbers("own ε")];
+    let labelled = a.most.iter().any(|(_, label, ..)| label.is_some());
+    let row = |(record, label, dfil, epsilon): &(u64, Option<String>, Measured, f64)| {
+        let mut row = vec![Cell::name(&record.to_string())];
+        row.extend(labelled.then(|| Cell::text(label.as_deref().unwrap_or_default())));
+        let error = dfil.standard_error.unwrap_or(0.0);
+        row.extend([dfil.value, error, *epsilon].map(Cell::number));
+        row
+    };
+    let rows: Vec<Vec<Cell>> = a.most.iter().map(row).collect();
+    let mut heads = vec![words("record")];
+    heads.extend(labelled.then(|| words("label")));
+    heads.extend(["dFIL", "standard error", "own ε"].map(numbers));
     let chart =
         a.histogram.as_ref().map(|h| histogram(h, "dFIL of a record over the run", None)).unwrap_or_default();
     let body = format!(

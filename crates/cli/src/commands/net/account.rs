@@ -1,6 +1,6 @@
 //! A run that has ended: its files and its page.
 
-use super::data::{label, short_label};
+use super::data::{label, label_column, short_label};
 use super::model::{NETWORK, TRAINING, WEIGHTS, facts};
 use super::run::{Ended, Plan};
 use super::{Precision, clip_facts, print};
@@ -24,7 +24,8 @@ pub(super) struct Facts {
     pub(super) files: Vec<String>,
     pub(super) normalize: [f64; 2],
     pub(super) test_records: Option<u64>,
-    pub(super) pretrained: bool,
+    /// Whether C was not given.
+    pub(super) clip_assumed: bool,
     pub(super) precision: Precision,
 }
 
@@ -85,7 +86,7 @@ fn training<T: Real>(
                 epsilon_pld: account.pld,
                 epsilon_rdp: account.rdp.epsilon,
                 rdp_order: account.rdp.alpha,
-                adjacency: account.adjacency,
+                adjacency: account.neighbours.name().to_owned(),
                 advantage: run.advantage()?,
                 statement: config.sampling.statement().to_owned(),
             })
@@ -148,6 +149,9 @@ fn notes<T: Real>(ended: &Ended<'_, T>, f: &Facts) -> Vec<String> {
             "The noise follows from the seed: whoever knows it can take the noise off. Keep it secret."
                 .to_owned(),
         );
+        if f.clip_assumed {
+            out.push("No --clip was given: gradients were clipped at C = 1.".to_owned());
+        }
         out.push(
             "Losses and dFIL (and accuracies on training records) are computed without noise: the statement covers the \
              model, not these numbers."
@@ -161,11 +165,17 @@ fn notes<T: Real>(ended: &Ended<'_, T>, f: &Facts) -> Vec<String> {
              average, and one that never was shows 0. --track every has no such error."
         ));
     }
-    if f.pretrained {
+    if ended.start.pretrained.is_some() {
         out.push("The run started from given weights, which are taken to be public.".to_owned());
     }
     if let Some(why) = &ended.failure {
-        out.push(format!("{why}; the parameters are those of the last good checkpoint."));
+        let seen = match config.privacy {
+            Some(_) => {
+                " That it stopped was decided on losses and gradients without noise, which the statement does not cover."
+            }
+            None => "",
+        };
+        out.push(format!("{why}; the parameters are those of the last good checkpoint.{seen}"));
     }
     out
 }
@@ -200,12 +210,13 @@ fn accounts<T: Real>(ended: &Ended<'_, T>, data: &Data<T>, budgets: &[RecordBudg
     let dfil: Vec<f64> = budgets.iter().map(|b| b.dfil.value).collect();
     let published: Vec<f64> = budgets.iter().map(|b| b.published.value / d).collect();
     let epsilon: Vec<f64> = budgets.iter().map(|b| own_epsilon(b, delta, of_run)).collect::<Result<_>>()?;
+    let loss = ended.run.network().loss();
     let mut order: Vec<usize> = (0..budgets.len()).collect();
     order.sort_by(|&a, &b| dfil[b].total_cmp(&dfil[a]).then(a.cmp(&b)));
     let most = order
         .into_iter()
         .take(MOST)
-        .map(|i| (i as u64, short_label(data, i), budgets[i].dfil, epsilon[i]))
+        .map(|i| (i as u64, short_label(data, i, loss), budgets[i].dfil, epsilon[i]))
         .collect();
     Ok(Accounts {
         dfil: summary(&dfil),
@@ -234,7 +245,8 @@ fn records<T: Real>(
     .map(str::to_owned)
     .to_vec();
     numbers.extend(renyi::ORDERS.iter().map(|order| format!("renyi_{order}")));
-    let schema = RecordsSchema { id: "record".into(), texts: vec!["label".into()], numbers };
+    let loss = ended.run.network().loss();
+    let schema = RecordsSchema { id: "record".into(), texts: label_column(data, loss), numbers };
     let mut writer = folder.table("records", schema)?;
     let mut part = writer.parts().part();
     let (d, delta, of_run) = (dimension(ended), ended.run.config().delta, epsilon_of_run(ended)?);
@@ -250,7 +262,7 @@ fn records<T: Real>(
             own_epsilon(b, delta, of_run)?,
         ];
         row.extend(b.renyi);
-        part.push(&i.to_string(), &[&label(data, i)], &row)?;
+        part.push(&i.to_string(), label(data, i, loss).as_deref().as_slice(), &row)?;
     }
     writer.append(part)?;
     Ok(writer)

@@ -2,7 +2,8 @@
 
 use super::account::summary;
 use super::clip_facts;
-use super::data::{label, short_label};
+use super::data::{label, label_column, short_label};
+use super::exceeds::exceeds;
 use super::measuring::{Found, Leak, Scored, measure_times};
 use super::model::Model;
 use crate::Result;
@@ -11,7 +12,7 @@ use leakscope_core::claim::{Bound, Theorem};
 use leakscope_core::num::Summary;
 use leakscope_net::{
     Data, Loss, Network, Real, Shape,
-    leak::{Label, Measure, Plis, Trace},
+    leak::{Label, Measure, Plis, RecordLeak, Trace},
 };
 use leakscope_report::net::{
     AUDIT_SCHEMA, Compared, DataFacts, Histogram, NetAudit, Picture, Pictures, Record, Release, Score,
@@ -62,7 +63,7 @@ fn ranked<T: Real>(found: &Found<T>, leaks: &[Leak], data: &Data<T>, of: Number,
         leaks.iter().enumerate().filter_map(|(i, l)| of(l).map(|v| (v, i))).collect();
     all.sort_by(|a, b| if most { b.0.total_cmp(&a.0) } else { a.0.total_cmp(&b.0) }.then(a.1.cmp(&b.1)));
     let noise = found.asked.what.released.noise();
-    let trained_on = std::ptr::eq(data, &found.asked.data);
+    let (trained_on, loss) = (std::ptr::eq(data, &found.asked.data), found.asked.model.net.loss());
     all.into_iter()
         .take(SHOWN)
         .map(|(_, i)| {
@@ -71,8 +72,8 @@ fn ranked<T: Real>(found: &Found<T>, leaks: &[Leak], data: &Data<T>, of: Number,
             let other = found.other.get(i).filter(|_| trained_on);
             Record {
                 record: r.record as u64,
-                label: short_label(data, r.record),
-                right: r.right,
+                label: short_label(data, r.record, loss),
+                right: right(r, loss),
                 loss: r.loss,
                 gradient_norm: r.gradient_norm,
                 dfil: r.dfil,
@@ -83,6 +84,11 @@ fn ranked<T: Real>(found: &Found<T>, leaks: &[Leak], data: &Data<T>, of: Number,
             }
         })
         .collect()
+}
+
+/// Whether the network gets a record right; a prediction of values is not right or wrong.
+fn right(r: &RecordLeak, loss: Loss) -> Option<bool> {
+    (loss != Loss::SquaredError).then_some(r.right)
 }
 
 fn accuracy<T: Real>(net: &Network<T>, leaks: &[Leak]) -> Option<f64> {
@@ -181,23 +187,18 @@ fn compared<T: Real>(o: &Model<T>, leaks: &[Leak]) -> Compared {
     }
 }
 
-/// The share of pairs in which the point has more than the training record; ties count half.
-fn exceeds(mut training: Vec<f64>, points: &[f64]) -> f64 {
-    training.sort_by(f64::total_cmp);
-    let below = |p: &f64| training.partition_point(|t| t < p) + training.partition_point(|t| t <= p);
-    let pairs = (2 * training.len() * points.len()).max(1);
-    points.iter().map(below).sum::<usize>() as f64 / pairs as f64
-}
-
 fn score<T: Real>(f: &Found<T>, s: &Scored<T>) -> Score {
     let each: [(&str, Number); 4] =
         [("gradient_norm", gradient_norm), ("dfil", dfil), ("eta", eta), ("plis", plis)];
+    let measured = each.iter().filter(|(_, of)| f.leaks.iter().any(|l| of(l).is_some())).count();
     let by = each.into_iter().filter_map(|(name, of)| {
         let (training, points) = (summarised(&f.leaks, of)?, summarised(&f.scored, of)?);
         let above = f.scored.iter().filter_map(of).filter(|v| *v > training.p99).count();
         let above_training_p99 = above as f64 / f.scored.len().max(1) as f64;
-        let exceeds_training = exceeds(values(&f.leaks, of), &values(&f.scored, of));
-        Some(ScoredBy { measure: name.to_owned(), training, points, above_training_p99, exceeds_training })
+        let (exceeds_training, exceeds_interval) =
+            exceeds(&values(&f.leaks, of), &values(&f.scored, of), measured);
+        let measure = name.to_owned();
+        Some(ScoredBy { measure, training, points, above_training_p99, exceeds_training, exceeds_interval })
     });
     let histogram = Histogram::of(&values(&f.leaks, gradient_norm));
     Score {
@@ -321,14 +322,14 @@ fn table<T: Real>(
     leaks: &[Leak],
     others: &[Leak],
 ) -> Result<RecordsWriter> {
-    let noise = f.asked.what.released.noise();
+    let (noise, loss) = (f.asked.what.released.noise(), f.asked.model.net.loss());
     let rows: Vec<Vec<(&str, Option<f64>)>> = leaks
         .iter()
         .enumerate()
         .map(|(i, l)| {
             let r = &l.released;
             vec![
-                ("right", Some(f64::from(u8::from(r.right)))),
+                ("right", right(r, loss).map(|r| f64::from(u8::from(r)))),
                 ("loss", Some(r.loss)),
                 ("gradient_norm", Some(r.gradient_norm)),
                 ("released_norm", Some(r.released_norm)),
@@ -349,13 +350,13 @@ fn table<T: Real>(
     let count = rows.first().map_or(0, Vec::len);
     let kept: Vec<usize> = (0..count).filter(|&j| rows.iter().any(|row| row[j].1.is_some())).collect();
     let numbers = kept.iter().map(|&j| rows[0][j].0.to_owned()).collect();
-    let schema = RecordsSchema { id: "record".into(), texts: vec!["label".into()], numbers };
+    let schema = RecordsSchema { id: "record".into(), texts: label_column(data, loss), numbers };
     let mut writer = folder.table(stem, schema)?;
     let mut part = writer.parts().part();
     for (l, row) in leaks.iter().zip(&rows) {
         let id = l.released.record;
         let row: Vec<f64> = kept.iter().map(|&j| row[j].1.unwrap_or(f64::NAN)).collect();
-        part.push(&id.to_string(), &[&label(data, id)], &row)?;
+        part.push(&id.to_string(), label(data, id, loss).as_deref().as_slice(), &row)?;
     }
     writer.append(part)?;
     Ok(writer)

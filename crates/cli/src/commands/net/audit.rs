@@ -3,7 +3,7 @@
 use super::array::Array;
 use super::assemble;
 use super::data::{Part, Reading, Source, one_array};
-use super::measuring::{Asked, Scored, What, found, skip};
+use super::measuring::{Asked, Scored, What, comparable, found, skip};
 use super::model::{Model, trained_precision};
 use super::watch::Watch;
 use super::{Precision, ReleaseArgs, normalize, print, random_seed, records_format, use_threads};
@@ -120,6 +120,9 @@ fn run_in<T: Real>(args: &Args) -> Result<ExitCode> {
     let reading = Reading { flag: "--data", part: Part::Train, normalize: scale, limit: args.limit };
     let mut source = Source::<T>::read(&args.data, reading)?;
     let data = source.take_data(&model.net)?;
+    if let Some(other) = &other {
+        comparable(&data, &model.net, &other.net)?;
+    }
     let ids = choose(&args.records, data.len(), seed)?;
     let points = match args.score.is_empty() {
         true => None,

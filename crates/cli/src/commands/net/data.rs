@@ -244,6 +244,12 @@ impl<T: Real> Source<T> {
         let wrong = |message: String| Failure::Data(format!("{files}: {message}"));
         if labels.each == 1 && k > 1 {
             let classes = self.classes(&labels.values)?;
+            if let Some(i) = classes.iter().position(|c| *c as usize >= k) {
+                return Err(wrong(format!(
+                    "the label of record {i} is {}: expected a class below the number of outputs, {k}; classes count from 0",
+                    classes[i]
+                )));
+            }
             let x = std::mem::take(&mut self.x);
             return Data::classes(self.shape, x, k, &classes).map_err(|e| wrong(e.to_string()));
         }
@@ -345,20 +351,26 @@ pub(super) fn one_array(path: &Path) -> Result<Array<f64>> {
 }
 
 /// A label for people: the class, or the value to four digits.
-pub(super) fn short_label<T: Real>(data: &Data<T>, record: usize) -> String {
+pub(super) fn short_label<T: Real>(data: &Data<T>, record: usize, loss: Loss) -> Option<String> {
     match data.label(record) {
-        [one] if one.to_f64().fract() != 0.0 => leakscope_report::format::number(one.to_f64()),
-        _ => label(data, record),
+        [one] if one.to_f64().fract() != 0.0 => Some(leakscope_report::format::number(one.to_f64())),
+        _ => label(data, record, loss),
     }
 }
 
-/// A label in words: the class, or the value.
-pub(super) fn label<T: Real>(data: &Data<T>, record: usize) -> String {
+/// A label in words: the class, or the value; absent where it is several values to predict.
+pub(super) fn label<T: Real>(data: &Data<T>, record: usize, loss: Loss) -> Option<String> {
     match data.label(record) {
-        [one] => one.to_f64().to_string(),
+        [one] => Some(one.to_f64().to_string()),
+        _ if loss == Loss::SquaredError => None,
         many => {
             let best = (0..many.len()).fold(0, |b, i| if many[i] > many[b] { i } else { b });
-            best.to_string()
+            Some(best.to_string())
         }
     }
+}
+
+/// The column of labels of a table, where records have one.
+pub(super) fn label_column<T: Real>(data: &Data<T>, loss: Loss) -> Vec<String> {
+    label(data, 0, loss).map(|_| "label".to_owned()).into_iter().collect()
 }

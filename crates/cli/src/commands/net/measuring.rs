@@ -120,6 +120,20 @@ pub(super) fn measure_times<T: Real>(
     Ok(found)
 }
 
+/// Refuses to compare with a model made for other records.
+pub(super) fn comparable<T: Real>(data: &Data<T>, net: &Network<T>, other: &Network<T>) -> Result<()> {
+    let made =
+        |net: &Network<T>| format!("records of shape {:?} and {} outputs", net.input().dims(), net.outputs());
+    data.check(other).map_err(|_| {
+        let message = format!(
+            "it was made for {}, the model of --model for {}: compare models of the same records and labels",
+            made(other),
+            made(net)
+        );
+        Failure::flag("--compare", message)
+    })
+}
+
 /// Measures all that was asked for; `tick` hears how many records are done, and may stop it.
 pub(super) fn found<T: Real>(asked: Asked<T>, tick: &dyn Fn(u64) -> Result<()>) -> Result<Found<T>> {
     let mut elements = Elements::keeping(asked.what.maps);
@@ -127,7 +141,7 @@ pub(super) fn found<T: Real>(asked: Asked<T>, tick: &dyn Fn(u64) -> Result<()>) 
     let leaks = passes.leaks(&asked.model.net, &asked.data, &asked.ids, &asked.what, &mut elements)?;
     let other = match &asked.other {
         Some(other) => {
-            asked.data.check(&other.net).map_err(|e| Failure::flag("--compare", e))?;
+            comparable(&asked.data, &asked.model.net, &other.net)?;
             // the same noise for both; only what nobody clipped is compared
             let plain = What { released: skip(&asked.what.released), ..asked.what.clone() };
             passes.leaks(&other.net, &asked.data, &asked.ids, &plain, &mut Elements::default())?

@@ -4,12 +4,14 @@
 //! |---|---|
 //! | `train` | `net train`: arguments, what follows from them |
 //! | `run` | the loop: steps, checkpoints, divergence, Ctrl-C |
+//! | `resume` | going on from a checkpoint, as the run was started |
 //! | `account` | a run that has ended → `training.json`, `records.*`, its page |
 //! | `demo` | `net demo`: both on a synthetic regression |
 //! | `audit` | `net audit`: arguments, what is measured |
 //! | `measuring` | the measures of an audit, over records, another model, points |
 //! | `memory` | `net audit` over arrays, for other languages |
 //! | `elements` | means of every value of a record |
+//! | `exceeds` | how often points exceed training records, with its interval |
 //! | `assemble` | measures → `audit.json`, pictures |
 //! | `data` | images and labels from files, checked once; `array`, `idx`, `npz` the formats |
 //! | `model` | networks by name or file, models in folders |
@@ -22,11 +24,13 @@ mod audit;
 mod data;
 pub(crate) mod demo;
 mod elements;
+mod exceeds;
 pub(crate) mod idx;
 mod measuring;
 pub(crate) mod memory;
 mod model;
 pub(crate) mod npz;
+mod resume;
 mod run;
 mod train;
 mod watch;
@@ -78,7 +82,7 @@ enum Precision {
 /// How gradients are clipped, and the noise.
 #[derive(clap::Args, Debug, Clone)]
 struct ReleaseArgs {
-    /// Clip gradients at this norm, C
+    /// Clip gradients at this norm, C [default: 1 in training where there is noise; in an audit that of the run]
     #[arg(long, value_name = "C", allow_negative_numbers = true)]
     clip: Option<f64>,
     /// How they are clipped [default: hard where there is a --clip]

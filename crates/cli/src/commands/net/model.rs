@@ -4,6 +4,7 @@ use super::Precision;
 use crate::{Failure, Result};
 use leakscope_net::{NetSpec, Network, Real, Shape, preset, tensors::Tensors};
 use leakscope_report::net::{NetworkFacts, TRAINING_SCHEMA, Training};
+use sha2::{Digest, Sha256};
 use std::path::Path;
 
 /// The weights of a model folder.
@@ -34,12 +35,13 @@ pub(super) fn named<E: std::fmt::Display>(path: &Path) -> impl Fn(E) -> Failure 
     move |e| Failure::Message(format!("{}: {e}", path.display()))
 }
 
-/// Loads weights into a network.
-pub(super) fn load_weights<T: Real>(net: &mut Network<T>, path: &Path) -> Result<()> {
+/// Loads weights into a network. Returns the file's SHA-256.
+pub(super) fn load_weights<T: Real>(net: &mut Network<T>, path: &Path) -> Result<String> {
     let bytes =
         std::fs::read(path).map_err(|e| Failure::Message(format!("cannot read {}: {e}", path.display())))?;
     let file = Tensors::from_bytes(&bytes).map_err(named(path))?;
-    net.load_tensors(&file).map_err(named(path))
+    net.load_tensors(&file).map_err(named(path))?;
+    Ok(Sha256::digest(&bytes).iter().map(|b| format!("{b:02x}")).collect())
 }
 
 impl<T: Real> Model<T> {
@@ -91,6 +93,11 @@ fn read_training(path: &Path) -> Result<Training> {
     }
 }
 
+/// Whether a network is asked for by a file.
+pub(super) fn is_file(network: &str) -> bool {
+    !preset::PRESETS.contains(&network) && Path::new(network).is_file()
+}
+
 /// The network that was asked for: a preset for records of a shape, or a file.
 pub(super) fn spec(network: &str, shape: Shape, outputs: usize) -> Result<NetSpec> {
     if preset::PRESETS.contains(&network) {
@@ -105,19 +112,23 @@ pub(super) fn spec(network: &str, shape: Shape, outputs: usize) -> Result<NetSpe
     NetSpec::from_json(&read_text(path)?).map_err(named(path))
 }
 
-/// Freezes layers by their positions.
+/// Freezes layers by their positions, counted as the names of tensors are. A residual block is frozen whole.
 pub(super) fn freeze(spec: &mut NetSpec, layers: &[usize]) -> Result<()> {
-    let count = spec.layers.len();
+    let with: Vec<String> = spec
+        .positions()
+        .into_iter()
+        .filter(|(_, layer)| layer.has_parameters())
+        .map(|(at, layer)| format!("{at} ({})", layer.kind()))
+        .collect();
+    let wrong = |what: String| {
+        let message = format!("{what}: layers with parameters are {}", with.join(", "));
+        Err(Failure::flag("--freeze", message))
+    };
     for &at in layers {
-        match spec.layers.get_mut(at) {
-            Some(layer) => layer.set_frozen(true),
-            None => {
-                let message = format!(
-                    "there is no layer {at}: the network has layers 0 to {}",
-                    count.saturating_sub(1)
-                );
-                return Err(Failure::flag("--freeze", message));
-            }
+        match spec.layer_mut(at) {
+            Some(layer) if layer.has_parameters() => layer.set_frozen(true),
+            Some(layer) => return wrong(format!("layer {at} ({}) has no parameters", layer.kind())),
+            None => return wrong(format!("there is no layer {at}")),
         }
     }
     Ok(())

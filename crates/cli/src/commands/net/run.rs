@@ -1,5 +1,6 @@
 //! The loop: steps, checkpoints, divergence, Ctrl-C.
 
+use super::resume::{Progress, Resumed, Start};
 use super::watch::Watch;
 use super::write;
 use crate::{Failure, Result};
@@ -13,14 +14,11 @@ use leakscope_net::{
 };
 use leakscope_report::format;
 use leakscope_report::net::{Point, Stopped};
-use serde::{Deserialize, Serialize};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 /// The checkpoint of a run's folder.
 pub(super) const CHECKPOINT: &str = "checkpoint.safetensors";
-/// Where in its metadata the history stands.
-const PROGRESS: &str = "progress";
 /// Accuracy on training records is measured on at most so many.
 const ENOUGH: usize = 10_000;
 
@@ -33,26 +31,10 @@ pub(super) struct Plan {
     pub(super) quiet: bool,
 }
 
-/// What a checkpoint keeps beside the trainer's state.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(default)]
-struct Progress {
-    history: Vec<Point>,
-    /// Sum of the mean losses since the last point, and how many there were.
-    losses: (f64, u64),
-}
-
-/// A checkpoint to go on from.
-pub(super) struct Resumed {
-    bytes: Vec<u8>,
-    progress: Progress,
-    /// Seed of the run.
-    pub(super) seed: u64,
-}
-
 /// A run that has ended, one way or another.
 pub(super) struct Ended<'d, T> {
     pub(super) run: Trainer<'d, T>,
+    pub(super) start: Start,
     pub(super) history: Vec<Point>,
     pub(super) stopped: Stopped,
     /// Why it diverged.
@@ -60,54 +42,24 @@ pub(super) struct Ended<'d, T> {
     pub(super) seconds: f64,
 }
 
-/// Reading checkpoints.
-pub(super) struct Run;
-
-impl Run {
-    /// Reads the checkpoint of a folder.
-    pub(super) fn read_checkpoint(folder: &Path) -> Result<Resumed> {
-        let path = folder.join(CHECKPOINT);
-        let bad = |reason: String| Failure::flag("--resume", format!("{}: {reason}", path.display()));
-        let bytes = std::fs::read(&path).map_err(|e| bad(format!("cannot read it: {e}")))?;
-        let file = Tensors::from_bytes(&bytes).map_err(|e| bad(e.to_string()))?;
-        let field = |name: &str| {
-            file.metadata.get(name).ok_or_else(|| bad(format!("it has no {name}: no checkpoint")))
-        };
-        let config: TrainConfig = serde_json::from_str(field("config")?).map_err(|e| bad(e.to_string()))?;
-        Ok(Resumed { progress: Self::progress(&file)?, bytes, seed: config.seed })
-    }
-
-    fn progress(file: &Tensors) -> Result<Progress> {
-        let text = file.metadata.get(PROGRESS).map_or("{}", String::as_str);
-        serde_json::from_str(text)
-            .map_err(|e| Failure::flag("--resume", format!("the checkpoint has no history: {e}")))
-    }
-}
-
-/// Trains until the plan is done, the user stops it, or numbers are no longer finite.
+/// Trains until the plan is done, the user stops it, or the run diverges. What is resumed has been checked.
 pub(super) fn train<'d, T: Real>(
     net: Network<T>,
     data: &'d Data<T>,
     test: Option<&Data<T>>,
     config: TrainConfig,
     plan: &Plan,
+    start: Start,
     resumed: Option<Resumed>,
 ) -> Result<Ended<'d, T>> {
     let clock = Instant::now();
     let per_epoch = data.len() as f64 / config.sampling.expected(data.len());
     let (mut run, mut progress) = match resumed {
         Some(r) => {
-            let spec = net.spec().clone();
             let run = Trainer::resume(&r.bytes, data, config).map_err(|e| Failure::flag("--resume", e))?;
-            if *run.network().spec() != spec {
-                return Err(Failure::flag(
-                    "--resume",
-                    "the checkpoint is of another network: give the original one",
-                ));
-            }
             (run, r.progress)
         }
-        None => (Trainer::new(net, data, config)?, Progress::default()),
+        None => (Trainer::new(net, data, config)?, Progress::new(start)),
     };
     // A checkpoint is good once a step from it has succeeded: its own update may have been the one that went too far.
     let (mut good, mut candidate) = (bytes(&run, &progress)?, None);
@@ -125,20 +77,21 @@ pub(super) fn train<'d, T: Real>(
         }
         match run.step() {
             Ok(report) => {
-                if let Some(proven) = candidate.take() {
-                    good = proven;
-                }
                 if let Some(loss) = report.loss {
+                    // an empty batch proves nothing
+                    if let Some(proven) = candidate.take() {
+                        good = proven;
+                    }
                     progress.losses.0 += loss;
                     progress.losses.1 += 1;
                 }
             }
             Err(Error::Diverged { step, what }) => {
-                failure = Some(format!("training diverged at step {step}: {what} is not finite"));
+                failure = Some(format!("training diverged at step {step}: {what}"));
                 stopped = Stopped::Diverged;
                 (run, progress) = (
                     Trainer::resume(&good, data, run.config().clone())?,
-                    Run::progress(&Tensors::from_bytes(&good)?)?,
+                    Progress::read(&Tensors::from_bytes(&good)?).map_err(Failure::Message)?,
                 );
                 break;
             }
@@ -157,15 +110,14 @@ pub(super) fn train<'d, T: Real>(
     }
     write(&plan.folder.join(CHECKPOINT), &bytes(&run, &progress)?)?;
     let seconds = clock.elapsed().as_secs_f64();
-    Ok(Ended { run, history: progress.history, stopped, failure, seconds })
+    let Progress { start, history, .. } = progress;
+    Ok(Ended { run, start, history, stopped, failure, seconds })
 }
 
 /// A checkpoint: the trainer's, with the history beside it.
 fn bytes<T: Real>(run: &Trainer<'_, T>, progress: &Progress) -> Result<Vec<u8>> {
     let mut file = Tensors::from_bytes(&run.checkpoint()?)?;
-    let text =
-        serde_json::to_string(progress).map_err(|e| Failure::Message(format!("the checkpoint: {e}")))?;
-    file.metadata.insert(PROGRESS.to_owned(), text);
+    progress.write(&mut file)?;
     Ok(file.to_bytes()?)
 }
 

@@ -1,7 +1,8 @@
 //! `leakscope net train`: a network, in private where there is noise.
 
 use super::data::{Part, Reading, Source, test_beside};
-use super::run::{CHECKPOINT, Plan, Run, train};
+use super::resume::{Resumed, Start};
+use super::run::{CHECKPOINT, Plan, train};
 use super::{Precision, ReleaseArgs, account, model, normalize, random_seed, records_format, use_threads};
 use crate::commands::audit::{FormatArg, LabelArg};
 use crate::output::Folder;
@@ -29,7 +30,8 @@ pub(crate) struct Args {
     /// A preset (linear, mlp, mlp-attack, cnn-mnist, cnn-cifar) or a network file in JSON
     #[arg(long, value_name = "NAME|FILE")]
     network: String,
-    /// Outputs of a preset [default: one more than the largest class; 1 is one output for two classes]
+    /// Outputs of a preset (a network file says its own) [default: one more than the largest class; 1 is one output for
+    /// two classes]
     #[arg(long, value_name = "K")]
     outputs: Option<usize>,
     /// Passes over the data
@@ -45,7 +47,13 @@ pub(crate) struct Args {
     #[arg(long, value_name = "RATE", default_value_t = 0.1, allow_negative_numbers = true)]
     lr: f64,
     /// Momentum of SGD
-    #[arg(long, value_name = "MU", default_value_t = 0.9, allow_negative_numbers = true)]
+    #[arg(
+        long,
+        value_name = "MU",
+        default_value_t = 0.9,
+        allow_negative_numbers = true,
+        conflicts_with = "adam"
+    )]
     momentum: f64,
     /// Adam instead of SGD
     #[arg(long)]
@@ -55,16 +63,17 @@ pub(crate) struct Args {
     /// Instead of --sigma: the noise for which the whole run has this ε at --delta
     #[arg(long, value_name = "E", conflicts_with = "sigma", allow_negative_numbers = true)]
     epsilon: Option<f64>,
-    /// δ of the privacy statement
-    #[arg(long, value_name = "D", default_value_t = 1e-5, allow_negative_numbers = true)]
-    delta: f64,
+    /// δ of the privacy statement [default: 1e-5]
+    #[arg(long, value_name = "D", allow_negative_numbers = true)]
+    delta: Option<f64>,
     /// How batches are drawn
     #[arg(long, value_enum, default_value_t = SamplingArg::Poisson)]
     sampling: SamplingArg,
     /// Weight decay
     #[arg(long, value_name = "W", default_value_t = 0.0, allow_negative_numbers = true)]
     weight_decay: f64,
-    /// Positions of layers (counted from 0) whose parameters stay as they are
+    /// Layers whose parameters stay as they are, by number: the N of layers.N in model.safetensors, which counts all
+    /// layers from 0, a residual block before those inside it; the number of a block freezes all of it
     #[arg(long, value_name = "LAYER,…", value_delimiter = ',')]
     freeze: Vec<usize>,
     /// Train only the largest of the given weights: this share of them, the smallest in size, stays as it is
@@ -85,7 +94,8 @@ pub(crate) struct Args {
     /// Write a checkpoint after every so many steps [default: twenty times in a run, or once an epoch]
     #[arg(long, value_name = "STEPS")]
     checkpoint_every: Option<u64>,
-    /// Go on from the checkpoint in --out, with the same settings and any number of steps
+    /// Go on from the checkpoint in --out, with the same flags; --steps may be larger (with --epsilon it may not: the noise
+    /// was solved for it)
     #[arg(long)]
     resume: bool,
     /// Seed of everything random [default: drawn from the system, and printed]
@@ -151,8 +161,8 @@ fn run_in<T: Real>(args: &Args) -> Result<ExitCode> {
     let read: Vec<&Path> = read.chain([Path::new(&args.network)]).collect();
     let texts = [model::NETWORK, model::WEIGHTS, model::TRAINING, CHECKPOINT, "report.html"];
     folder.spare(&read, &texts, &["records"])?;
-    let resumed = if args.resume { Some(Run::read_checkpoint(folder.path())?) } else { None };
-    let stored = resumed.as_ref().map(|r| r.seed);
+    let resumed = if args.resume { Some(Resumed::read(folder.path())?) } else { None };
+    let stored = resumed.as_ref().map(Resumed::seed);
     let seed = args.seed.or(stored).unwrap_or_else(random_seed);
 
     let reading = Reading { flag: "--data", part: Part::Train, normalize: scale, limit: args.limit };
@@ -165,9 +175,8 @@ fn run_in<T: Real>(args: &Args) -> Result<ExitCode> {
     let mut spec = model::spec(&args.network, source.shape, outputs)?;
     model::freeze(&mut spec, &args.freeze)?;
     let mut net = Network::<T>::new(spec, seed)?;
-    if let Some(weights) = &args.pretrain {
-        model::load_weights(&mut net, weights)?;
-    }
+    let pretrained =
+        args.pretrain.as_ref().map(|weights| model::load_weights(&mut net, weights)).transpose()?;
     if let Some(share) = args.freeze_smallest {
         model::freeze_smallest(&mut net, share)?;
     }
@@ -183,16 +192,20 @@ fn run_in<T: Real>(args: &Args) -> Result<ExitCode> {
 
     let plan = plan(args, data.len(), folder.path().to_path_buf())?;
     let config = config(args, wanted, plan.steps, data.len(), seed)?;
+    let start = Start { pretrained, freeze_smallest: args.freeze_smallest, steps: plan.steps };
+    if let Some(resumed) = &resumed {
+        resumed.check(&config, net.spec(), &start, args.epsilon.is_some())?;
+    }
     if args.seed.is_none() && stored.is_none() && !args.quiet && !args.json {
         eprintln!("seed {seed} (drawn; give it with --seed to repeat this run)");
     }
-    let ended = train(net, &data, test.as_ref(), config, &plan, resumed)?;
+    let ended = train(net, &data, test.as_ref(), config, &plan, start, resumed)?;
     let facts = account::Facts {
         name: model::name_of(&args.network),
         files: source.files.clone(),
         normalize: scale,
         test_records: test.as_ref().map(|t| t.len() as u64),
-        pretrained: args.pretrain.is_some(),
+        clip_assumed: args.release.clip.is_none(),
         precision: args.precision,
     };
     account::finish(&ended, &data, &facts, &plan, &folder, args.json, args.quiet)?;
@@ -205,7 +218,7 @@ fn run_in<T: Real>(args: &Args) -> Result<ExitCode> {
         }
         (Stopped::Diverged, failure) => {
             let (why, at, kept) = (failure.unwrap_or_default(), ended.run.steps(), folder.path().display());
-            let advice = "lower --lr, or clip gradients";
+            let advice = if wanted.is_some() { "lower --lr" } else { "lower --lr, or clip gradients" };
             Err(Failure::Message(format!(
                 "{why}; the last good checkpoint and model, of step {at}, are in {kept}: {advice}"
             )))
@@ -229,8 +242,18 @@ fn check(args: &Args) -> Result<()> {
     if let Some(epsilon) = args.epsilon {
         positive("--epsilon", epsilon)?;
     }
-    if !(args.delta > 0.0 && args.delta < 1.0) {
-        return Err(Failure::flag("--delta", format!("{}: expected between 0 and 1", args.delta)));
+    if let Some(delta) = args.delta {
+        if !(delta > 0.0 && delta < 1.0) {
+            return Err(Failure::flag("--delta", format!("{delta}: expected between 0 and 1")));
+        }
+        if args.release.sigma.is_none() && args.epsilon.is_none() {
+            let message = "without noise nothing is promised: give --sigma or --epsilon too, or leave it out";
+            return Err(Failure::flag("--delta", message));
+        }
+    }
+    if args.outputs.is_some() && model::is_file(&args.network) {
+        let message = "the network file says how many outputs it has: change it there, or name a preset";
+        return Err(Failure::flag("--outputs", message));
     }
     for (flag, value) in [("--checkpoint-every", args.checkpoint_every), ("--steps", args.steps)] {
         if value == Some(0) {
@@ -278,7 +301,7 @@ fn config(
     records: usize,
     seed: u64,
 ) -> Result<TrainConfig> {
-    let n = records as f64;
+    let (n, delta) = (records as f64, args.delta.unwrap_or(1e-5));
     if args.batch > n {
         return Err(Failure::flag("--batch", format!("{}: there are only {records} records", args.batch)));
     }
@@ -296,7 +319,7 @@ fn config(
         None => None,
         Some((clip, Noise::Sigma(sigma))) => Some(Privacy { clip, sigma }),
         Some((clip, Noise::Epsilon(epsilon))) => {
-            let sigma = sigma_for(epsilon, args.delta, clip, sampling, steps, records)
+            let sigma = sigma_for(epsilon, delta, clip, sampling, steps, records)
                 .map_err(|e| Failure::flag("--epsilon", e))?;
             Some(Privacy { clip, sigma })
         }
@@ -317,7 +340,7 @@ fn config(
             LabelArg::Secret => Label::Secret,
             LabelArg::Public => Label::Public,
         },
-        delta: args.delta,
+        delta,
         seed,
     })
 }
