@@ -184,6 +184,14 @@ def test_training_in_private_keeps_account():
     assert open_run.epsilon() == np.inf and len(open_run.records) == 0
 
 
+def test_regressions_have_no_label_and_are_not_right():
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=(30, 4))
+    spec = {"version": 1, "input": [4], "loss": "squared-error", "layers": [{"kind": "dense", "outputs": 2}]}
+    records = leakscope.Network(spec, seed=1).audit(x, x[:, :2], clip=1.0, sigma=1.0, trace="exact", seed=1).records
+    assert len(records) == 30 and not {"label", "right"} & set(records.columns) and (records["dfil"] > 0).all()
+
+
 def test_parameters_there_and_back():
     net = leakscope.Network("mlp", input=(5,), outputs=3, seed=1, precision="f64")
     arrays = net.parameters

@@ -429,7 +429,9 @@ class NetAudit(_WithPage):
             return None
         ids = [int(i) for i in table["ids"]]
         columns: dict[str, Any] = {**dict(table["texts"]), **{column: numbers(raw) for column, raw in table["numbers"]}}
-        columns["right"] = columns["right"].astype(bool)
+        # predictions of values are neither right nor wrong
+        if "right" in columns:
+            columns["right"] = columns["right"].astype(bool)
         if frame_kind("numpy") == "pandas":
             return frame("numpy", columns, index=ids)
         return frame("numpy", {"record": ids, **columns})
