@@ -32,7 +32,7 @@ mod _native {
     #[pymodule_export]
     use crate::failure::{BudgetError, DataError, FitError, LeakscopeError, OptionError};
     #[pymodule_export]
-    use crate::net::{Network, sigma_for};
+    use crate::net::{Network, overshoot, sigma_for};
     #[pymodule_export]
     use crate::outcome::Outcome;
     #[pymodule_export]

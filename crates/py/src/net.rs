@@ -319,3 +319,11 @@ pub(crate) fn sigma_for(
             .map_err(|e| Failure::Option(format!("epsilon: {e}")))
     })
 }
+
+/// The longest gradient that a clip lets through, over its C: what noise is to be compared with.
+#[pyfunction]
+pub(crate) fn overshoot(clip: &str) -> PyResult<f64> {
+    let clip: Clip =
+        serde_json::from_str(clip).map_err(|e| LeakscopeError::new_err(format!("this is no clip: {e}")))?;
+    Ok(clip.longest().map_or(f64::INFINITY, |longest| longest / clip.unit()))
+}

@@ -177,6 +177,17 @@ def test_training_in_private_keeps_account():
     for _ in range(20):
         accountant.step(noise_multiplier=1.0, sample_rate=0.2)
     assert run.epsilon(1e-5) == accountant.get_epsilon(1e-5)
+    # A smooth clip lets through 1.1152 C: the same noise is worth less.
+    smooth = leakscope.Network("linear", input=(4,), outputs=2, seed=1).train(
+        np.zeros((50, 4)), np.zeros(50, int), steps=3, batch=10, sigma=1.0, clip=1.0, clip_kind="gelu", seed=1)
+    worth = leakscope.Accountant()
+    for _ in range(3):
+        worth.step(noise_multiplier=1 / 1.115219, sample_rate=0.2)
+    assert smooth.epsilon(1e-5) == pytest.approx(worth.get_epsilon(1e-5), rel=1e-6)
+    for ignored in ({"adam": True, "momentum": 0.5}, {"delta": 1e-3}):
+        with pytest.raises(leakscope.OptionError, match="momentum|delta"):
+            leakscope.Network("linear", input=(4,), outputs=2, seed=1).train(
+                np.zeros((50, 4)), np.zeros(50, int), steps=3, batch=10, **ignored)
     again = leakscope.Network("mlp", input=(6,), outputs=2, seed=1)
     same = again.train(x, y, epochs=4, batch=60, lr=0.2, clip=1.0, sigma=1.0, track="drawn", seed=7)
     assert same.steps.equals(run.steps) and same.records.equals(run.records)

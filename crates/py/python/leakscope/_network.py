@@ -167,13 +167,13 @@ class Network:
         epochs: float | None = None,
         batch: float = 256,
         lr: float = 0.1,
-        momentum: float = 0.9,
+        momentum: float | None = None,
         adam: bool = False,
         clip: float | None = None,
         clip_kind: str | None = None,
         sigma: float | None = None,
         epsilon: float | None = None,
-        delta: float = 1e-5,
+        delta: float | None = None,
         sampling: str = "poisson",
         weight_decay: float = 0.0,
         freeze: Sequence[int] = (),
@@ -213,6 +213,10 @@ class Network:
             raise OptionError("clip: give the noise too, for example sigma=1 or epsilon=1")
         if not private and track is not None:
             raise OptionError("track: what records give away is only finite under noise: give sigma or epsilon")
+        if not private and delta is not None:
+            raise OptionError("delta: ε is stated at it, and without noise there is none: give sigma or epsilon")
+        if adam and momentum is not None:
+            raise OptionError("momentum: it belongs to SGD: leave it out, or adam")
         if private and clip_kind == "none":
             raise OptionError("clip_kind: 'none': without a clip there is no privacy: give clip, or no noise")
         rate = float(batch) / n
@@ -220,13 +224,13 @@ class Network:
             {"kind": "shuffle", "batch": int(batch)}
         config: dict[str, Any] = {
             "optimizer": {"kind": "adam", "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8} if adam
-            else {"kind": "sgd", "momentum": within("momentum", momentum, 0, 1)},
+            else {"kind": "sgd", "momentum": within("momentum", 0.9 if momentum is None else momentum, 0, 1)},
             "learning_rate": positive("lr", lr),
             "weight_decay": _at_least_0("weight_decay", weight_decay),
             "sampling": drawn,
             "tracking": {"kind": "off"} if track is None else {"kind": track, "probes": whole("probes", probes, 1)},
             "label": one_of("label", label, ("public", "secret")),
-            "delta": between("delta", delta, 0, 1),
+            "delta": between("delta", 1e-5 if delta is None else delta, 0, 1),
             "seed": seeded(seed),
         }
         frozen = [whole("freeze", layer) for layer in _listed("freeze", freeze)]
@@ -244,7 +248,11 @@ class Network:
             reports, records = self._native.train(data, json.dumps(config), count, frozen, smallest, callback)
         finally:
             bar.close()
-        released = (config["privacy"]["sigma"], rate if sampling == "poisson" else None, count) if private else None
+        released = None
+        if private:
+            # A smooth clip lets through a little more than C, so the noise is worth a little less.
+            worth = config["privacy"]["sigma"] / _native.overshoot(json.dumps(config["privacy"]["clip"]))
+            released = (worth, rate if sampling == "poisson" else None, count)
         return Training(config["seed"], released, reports, records)
 
     def audit(
