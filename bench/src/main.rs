@@ -3,6 +3,7 @@
 //! ```text
 //! cargo run --release -p leakscope-bench -- glm            per-record η against Jacobians and SVDs, and one product
 //! cargo run --release -p leakscope-bench -- wide           12,665 × 784 end to end against its three products
+//! cargo run --release -p leakscope-bench -- attack         the white box against refitting in a loop
 //! cargo run --release -p leakscope-bench -- account        ε and calibration against dp-accounting and riskcal (Python)
 //! cargo run --release -p leakscope-bench -- stream [ROWS]  Parquet × 50 columns: memory, and passes against reading
 //! cargo run --release -p leakscope-bench -- net [PYTHON]   the CNN of Edmunds table B.7 against JAX (pip install jax)
@@ -10,6 +11,7 @@
 #![allow(clippy::print_stdout)]
 
 mod account;
+mod attack;
 mod glm;
 mod net;
 mod parallel;
@@ -24,6 +26,7 @@ fn main() -> ExitCode {
         Some("glm") => glm::run(),
         Some("wide") => glm::wide(),
         Some("account") => account::run(),
+        Some("attack") => attack::run(),
         Some("stream") => {
             let rows = arguments.get(1).map_or(Ok(10_000_000), |text| text.parse());
             rows.map_err(Into::into).and_then(stream::run)
@@ -34,7 +37,7 @@ fn main() -> ExitCode {
             let hidden: Result<Vec<usize>, _> = arguments[1..].iter().map(|text| text.parse()).collect();
             hidden.map_err(Into::into).and_then(|hidden| net::memory(&hidden))
         }
-        _ => Err("usage: leakscope-bench glm|wide|account|stream [ROWS]|net [PYTHON]".into()),
+        _ => Err("usage: leakscope-bench glm|wide|attack|account|stream [ROWS]|net [PYTHON]".into()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

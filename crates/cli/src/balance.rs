@@ -77,7 +77,7 @@ pub fn run(
         schema: SCHEMA.into(),
         leakscope: env!("CARGO_PKG_VERSION").into(),
         created: audit::now(),
-        tables: pending.table_names(),
+        tables: if folder.is_some_and(Folder::is_on_disk) { pending.table_names() } else { vec![] },
         subject: loaded.subject(request),
         sigma: balancing.sigma,
         attribute: balancing.attribute.clone(),

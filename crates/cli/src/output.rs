@@ -57,6 +57,11 @@ impl Folder {
         Self { path: PathBuf::new(), format: RecordsFormat::Parquet, in_memory: true }
     }
 
+    /// Whether it holds files, or keeps what is put into it in memory.
+    pub fn is_on_disk(&self) -> bool {
+        !self.in_memory
+    }
+
     /// Refuses a folder in which results would take the place of something that is read: `texts` are the names of
     /// files, `tables` those of tables without their endings. To be asked before any work is done.
     pub fn spare(&self, inputs: &[&Path], texts: &[&str], tables: &[&str]) -> Result<()> {
