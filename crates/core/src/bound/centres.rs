@@ -26,6 +26,8 @@ const SAME: f64 = 0.05;
 /// Rounds over multipliers and centres, and the relative gain below which they end.
 const ROUNDS: usize = 12;
 const GAIN: f64 = 1e-4;
+/// A bound above this is not looked at further.
+const CERTAIN: f64 = 1.0 - 1e-9;
 /// Newton steps a round.
 const NEWTON_STEPS: usize = 30;
 /// The least multiplier, so that its logarithm is a number; and one that is out of use.
@@ -37,17 +39,18 @@ pub(crate) fn best(p: &[f64], encodings: &Encodings, sigma: f64, ball: &[f64]) -
     let search = Search { p, encodings, sigma };
     let mut found = vec![search.descend(encodings.mean(p)), search.descend(ball.to_vec())];
     let mut likely: Vec<usize> = (0..p.len()).filter(|&m| p[m] > 0.0).collect();
-    let few = p.len() <= SEVERAL_UP_TO && !matches!(encodings, Encodings::OneHot);
+    // Of two candidates the middle is the best centre there is, and its bound is the optimal attack.
+    let few = (3..=SEVERAL_UP_TO).contains(&likely.len()) && !matches!(encodings, Encodings::OneHot);
     if few && likely.iter().any(|&m| encodings.between(likely[0], m) > APART * sigma) {
         likely.sort_by(|&a, &b| p[b].total_cmp(&p[a]));
         let alone = |m: usize| (0..p.len()).map(|l| f64::from(u8::from(l == m))).collect::<Vec<_>>();
-        for &m in likely.iter().take(STARTS) {
-            let at = encodings.mean(&alone(m));
-            found.push(search.descend(at.clone()));
-            found.push(search.alone(at));
-        }
+        found.extend(likely.iter().take(STARTS).map(|&m| search.alone(encodings.mean(&alone(m)))));
         found.sort_by(|a, b| a.value.total_cmp(&b.value));
-        return search.several(found);
+        found.insert(0, search.descend(found[0].at.clone()));
+        // Where a reference in the place of each candidate gives nothing, all are further apart than noise reaches.
+        if found.iter().any(|c| c.value < CERTAIN) {
+            return search.several(found);
+        }
     }
     found.iter().map(|c| c.value).fold(1.0, f64::min)
 }
@@ -90,7 +93,7 @@ impl Search<'_> {
             if then.value < now.value {
                 let gain = now.value - then.value;
                 (c, now) = (next, then);
-                if gain < 1e-8 * now.value {
+                if gain < 1e-7 * now.value {
                     break;
                 }
             } else {
@@ -102,7 +105,7 @@ impl Search<'_> {
 
     /// All together: by turns the multipliers, then each centre a step downhill.
     fn several(&self, found: Vec<Centre>) -> f64 {
-        let mut best = found.first().map_or(1.0, |c| c.value);
+        let mut best = found.iter().map(|c| c.value).fold(1.0, f64::min);
         let mut dual = Dual { p: self.p, rho: vec![], lambda: vec![] };
         let mut centres: Vec<Vec<f64>> = vec![];
         for c in found {

@@ -68,7 +68,8 @@ pub(crate) fn one_reference(p: &[f64], rho: &[f64]) -> OneReference {
         let next = if newton > lo && newton < hi { newton } else { 0.5 * (lo + hi) };
         let step = (next - at).abs();
         at = next;
-        if step <= 1e-13 * at.abs().max(1.0) {
+        // What is left of the value is of second order in the step.
+        if step <= 1e-9 * at.abs().max(1.0) {
             break;
         }
     }
