@@ -26,6 +26,35 @@ pub struct Distribution {
     buckets: Vec<Option<Box<[u64]>>>,
 }
 
+/// Count, mean and squares about the mean of a stream, one value at a time (Welford), mergeable (Chan).
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Moments {
+    pub count: u64,
+    pub mean: f64,
+    /// `Σ (x − mean)²`.
+    pub m2: f64,
+}
+
+impl Moments {
+    pub(crate) fn add(&mut self, x: f64) {
+        self.count += 1;
+        let d = x - self.mean;
+        self.mean += d / self.count as f64;
+        self.m2 += d * (x - self.mean);
+    }
+
+    pub(crate) fn merge(&mut self, other: &Self) {
+        if other.count == 0 {
+            return;
+        }
+        let (n, m) = (self.count as f64, other.count as f64);
+        let d = other.mean - self.mean;
+        self.mean += d * m / (n + m);
+        self.m2 += other.m2 + d * d * n * m / (n + m);
+        self.count += other.count;
+    }
+}
+
 /// Mean, spread and quantiles of a distribution.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {

@@ -123,6 +123,14 @@ impl Search<'_> {
         dual.lambda.iter_mut().for_each(|l| *l *= share);
         for _ in 0..ROUNDS {
             dual.minimise();
+            // Who is not asked after the first round is not asked again.
+            for k in (0..centres.len()).rev() {
+                if dual.lambda[k] < UNUSED && centres.len() > 1 {
+                    dual.rho.swap_remove(k);
+                    dual.lambda.swap_remove(k);
+                    centres.swap_remove(k);
+                }
+            }
             for (k, c) in centres.iter_mut().enumerate() {
                 self.step(&mut dual, k, c);
             }
@@ -136,11 +144,8 @@ impl Search<'_> {
         best
     }
 
-    /// Moves a centre that is in use toward the mean weighted by its pulls, as far as that helps.
+    /// Moves a centre toward the mean weighted by its pulls, as far as that helps.
     fn step(&self, dual: &mut Dual, k: usize, c: &mut Vec<f64>) {
-        if dual.lambda[k] < UNUSED {
-            return;
-        }
         let z = dual.guesses();
         let pull: Vec<f64> = z
             .iter()

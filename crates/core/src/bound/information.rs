@@ -6,6 +6,7 @@ use super::prior::PAIRWISE_UP_TO;
 use super::{Encodings, Prior};
 use crate::claim::Observed;
 use crate::dp::{Mechanism, in_range, positive};
+use crate::num::Moments;
 use crate::special::{entropy_term, ln_sum_exp};
 use crate::{Error, Result};
 use rand::Rng;
@@ -76,9 +77,7 @@ pub(crate) struct Draws {
     low: f64,
     high: f64,
     lost: f64,
-    count: u64,
-    mean: f64,
-    m2: f64,
+    of: Moments,
     success: Success,
 }
 
@@ -96,7 +95,7 @@ impl Draws {
 
     /// None yet, to merge others into.
     pub(crate) fn none() -> Self {
-        Self { low: 0.0, high: 0.0, lost: 0.0, count: 0, mean: 0.0, m2: 0.0, success: Success::default() }
+        Self { low: 0.0, high: 0.0, lost: 0.0, of: Moments::default(), success: Success::default() }
     }
 
     /// One draw.
@@ -106,25 +105,17 @@ impl Draws {
         let ln_sum = ln_sum_exp(scores.iter().copied());
         self.success.add(scores, ln_sum);
         let x = scores[k] - sampler.ln_prior(k) - ln_sum;
-        let x = x.clamp(self.low, self.high);
-        self.count += 1;
-        let d = x - self.mean;
-        self.mean += d / self.count as f64;
-        self.m2 += d * (x - self.mean);
+        self.of.add(x.clamp(self.low, self.high));
     }
 
     /// Adds the draws of another state; the ends are those that hold all.
     pub(crate) fn merge(&mut self, other: &Self) {
-        if other.count == 0 {
+        if other.of.count == 0 {
             return;
         }
         (self.low, self.high) = (self.low.min(other.low), self.high.max(other.high));
         self.lost = self.lost.max(other.lost);
-        let (n, m) = (self.count as f64, other.count as f64);
-        let d = other.mean - self.mean;
-        self.mean += d * m / (n + m);
-        self.m2 += other.m2 + d * d * n * m / (n + m);
-        self.count += other.count;
+        self.of.merge(&other.of);
         self.success.merge(&other.success);
     }
 
@@ -140,12 +131,13 @@ impl Draws {
     /// must be independent; they need not be alike: the theorem's two parts, Bennett's inequality with the mean
     /// variance and thm. 10 for the sample variance, which is at least that on average, hold for each on its own.
     pub(crate) fn estimate(&self, confidence: f64) -> Result<Estimate> {
-        in_range("draws", self.count as f64, self.count >= 100, "at least 100")?;
+        let Moments { count, mean, m2 } = self.of;
+        in_range("draws", count as f64, count >= 100, "at least 100")?;
         in_range("confidence", confidence, confidence > 0.0 && confidence < 1.0, "above 0, below 1")?;
-        let n = self.count as f64;
-        let variance = self.m2 / (n - 1.0);
+        let n = count as f64;
+        let variance = m2 / (n - 1.0);
         let ln = (2.0 / (1.0 - confidence)).ln();
-        let (mean, range) = (self.mean, self.high - self.low);
+        let range = self.high - self.low;
         let upper =
             mean + (2.0 * variance * ln / n).sqrt() + 7.0 * range * ln / (3.0 * (n - 1.0)) + self.lost;
         if !upper.is_finite() {
@@ -153,7 +145,7 @@ impl Draws {
             return Err(Error::OutOfRange { what: "the estimated information", value: upper, expected });
         }
         let standard_error = (variance / n).sqrt();
-        Ok(Estimate { value: mean, standard_error, upper: upper.max(0.0), confidence, draws: self.count })
+        Ok(Estimate { value: mean, standard_error, upper: upper.max(0.0), confidence, draws: count })
     }
 }
 

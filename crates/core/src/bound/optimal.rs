@@ -4,6 +4,7 @@
 use super::{Encodings, Prior};
 use crate::claim::Observed;
 use crate::dp::{Mechanism, in_range, positive};
+use crate::num::Moments;
 use crate::special::{ln_sum_exp, normal_ln_cdf, normal_pdf};
 use crate::{Error, Result};
 use rand::rngs::Xoshiro256PlusPlus;
@@ -138,42 +139,28 @@ pub fn gaussian_attack(
 /// How often the optimal attack is right, over simulated releases: of each, the probability that its guess is right
 /// given what it saw, which has the same mean as the hits and far less chance in it.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(crate) struct Success {
-    count: u64,
-    mean: f64,
-    m2: f64,
-}
+pub(crate) struct Success(Moments);
 
 impl Success {
     /// One release: logarithms of the candidates' posterior weights, and of their sum.
     pub(crate) fn add(&mut self, scores: &[f64], ln_sum: f64) {
         let best = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let x = (best - ln_sum).exp().min(1.0);
-        self.count += 1;
-        let d = x - self.mean;
-        self.mean += d / self.count as f64;
-        self.m2 += d * (x - self.mean);
+        self.0.add((best - ln_sum).exp().min(1.0));
     }
 
     /// Adds the releases of another state.
     pub(crate) fn merge(&mut self, other: &Self) {
-        if other.count == 0 {
-            return;
-        }
-        let (n, m) = (self.count as f64, other.count as f64);
-        let d = other.mean - self.mean;
-        self.mean += d * m / (n + m);
-        self.m2 += other.m2 + d * d * n * m / (n + m);
-        self.count += other.count;
+        self.0.merge(&other.0);
     }
 
     /// The mean with a 95% interval: the normal one, and 4/n for what is too rare to have been seen (`e^{−4}` of a
     /// failure to see it).
     pub(crate) fn observed(&self, seed: u64) -> Observed {
-        let n = self.count.max(1) as f64;
-        let half = 1.959_963_984_540_054 * (self.m2.max(0.0) / n / n).sqrt() + 4.0 / n;
-        let (ci_low, ci_high) = ((self.mean - half).max(0.0), (self.mean + half).min(1.0));
-        Observed { value: self.mean, ci_low, ci_high, trials: self.count, seed }
+        let Moments { count: trials, mean: value, m2 } = self.0;
+        let n = trials.max(1) as f64;
+        let half = 1.959_963_984_540_054 * (m2.max(0.0) / n / n).sqrt() + 4.0 / n;
+        let (ci_low, ci_high) = ((value - half).max(0.0), (value + half).min(1.0));
+        Observed { value, ci_low, ci_high, trials, seed }
     }
 }
 
