@@ -1,4 +1,4 @@
-//! Guo, Sablayrolles, Sanjabi (2023): figures 2, 3 and 4.
+//! Guo, Sablayrolles, Sanjabi (2022): figures 2, 3 and 4.
 
 use super::hannun_attacks::{WARFARIN, table_model};
 use super::{Context, Found, data};

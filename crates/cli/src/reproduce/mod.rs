@@ -80,7 +80,7 @@ pub struct Experiment {
 const HANNUN: &str = "Hannun, Guo, van der Maaten, “Measuring data leakage in machine-learning models with Fisher \
                       information” (2021)";
 const GUO: &str = "Guo, Sablayrolles, Sanjabi, “Analyzing privacy leakage in machine learning via multiple hypothesis \
-                   testing: a lesson from Fano” (2023)";
+                   testing: a lesson from Fano” (2022)";
 const MUELLER: &str = "Mueller, Kolek, Jungmann, Ziller, Usynin, Knolle, Rueckert, Kaissis, “How do input attributes impact \
                        the privacy loss in differential privacy?” (2022)";
 const AM207: &str = "Guo, Chen, Liu, Xiang, “AM207 final paper” (2021)";
