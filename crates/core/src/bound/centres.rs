@@ -182,50 +182,56 @@ struct Dual<'a> {
 
 impl Dual<'_> {
     /// The z that maximises `p Φ(z) − Σ_k λ_k Φ(z − ρ_k)`, the root of `Σ_k λ_k exp(ρ_k z − ρ_k²/2) = p`.
-    fn guess(&self, m: usize) -> f64 {
+    /// With it what is left of `|1 − Σ_k …/p|`: the objective is concave in s = Φ(z) with that slope (times p), so p
+    /// times it bounds what a better z could add.
+    fn guess(&self, m: usize) -> (f64, f64) {
         let p = self.p[m];
         if p == 0.0 {
-            return f64::NEG_INFINITY;
+            return (f64::NEG_INFINITY, 0.0);
         }
         let used = || (0..self.lambda.len()).filter(|&k| self.lambda[k] > 0.0).map(|k| (k, self.rho[k][m]));
         let at = |k: usize, rho: f64, z: f64| (self.lambda[k] / p).ln() + rho * (z - 0.5 * rho);
         // References in the candidate's own place take the same whatever z.
         let fixed: f64 = used().filter(|x| x.1 <= 1e-9).map(|(k, _)| self.lambda[k] / p).sum();
         if fixed >= 1.0 {
-            return f64::NEG_INFINITY;
+            return (f64::NEG_INFINITY, 0.0);
         }
         // The logarithm of the sum is convex and rises with z: Newton from where one term alone suffices never
         // overshoots.
         let alone = |(k, rho): (usize, f64)| 0.5 * rho - (self.lambda[k] / p).ln() / rho;
         let mut z = used().filter(|x| x.1 > 1e-9).map(alone).fold(f64::INFINITY, f64::min);
         if z == f64::INFINITY {
-            return z;
+            return (z, 0.0);
         }
+        let at = |z: f64| {
+            let each = used().filter(|x| x.1 > 1e-9).map(|(k, rho)| (rho, at(k, rho, z).exp()));
+            each.fold((fixed, 0.0), |(sum, slope), (rho, term)| (sum + term, slope + rho * term))
+        };
         for _ in 0..50 {
-            let (mut sum, mut slope) = (fixed, 0.0);
-            for (k, rho) in used().filter(|x| x.1 > 1e-9) {
-                let term = at(k, rho, z).exp();
-                sum += term;
-                slope += rho * term;
-            }
+            let (sum, slope) = at(z);
             let step = sum.ln() * sum / slope;
+            if step.is_nan() {
+                break;
+            }
             z -= step;
-            if step.is_nan() || step.abs() <= 1e-10 * z.abs().max(1.0) {
+            if step.abs() <= 1e-10 * z.abs().max(1.0) {
                 break;
             }
         }
-        z
+        (z, (1.0 - at(z).0).abs())
     }
 
     fn guesses(&self) -> Vec<f64> {
-        (0..self.p.len()).map(|m| self.guess(m)).collect()
+        (0..self.p.len()).map(|m| self.guess(m).0).collect()
     }
 
     fn value(&self) -> f64 {
         let gain = |(m, &p): (usize, &f64)| {
-            let z = self.guess(m);
+            let (z, slack) = self.guess(m);
             let paid = |(l, rho): (&f64, &Vec<f64>)| if *l > 0.0 { l * normal_cdf(z - rho[m]) } else { 0.0 };
-            (p * normal_cdf(z) - self.lambda.iter().zip(&self.rho).map(paid).sum::<f64>()).max(0.0)
+            let gain = p * normal_cdf(z) - self.lambda.iter().zip(&self.rho).map(paid).sum::<f64>();
+            // Never more than p; what is no number is taken for all of it.
+            (gain.max(0.0) + p * slack).min(p)
         };
         self.lambda.iter().sum::<f64>() + self.p.iter().enumerate().map(gain).sum::<f64>()
     }
