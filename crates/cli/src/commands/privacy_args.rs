@@ -5,6 +5,7 @@ use crate::{Failure, Result};
 use clap::ValueEnum;
 use leakscope_core::bound::{Encodings, Prior};
 use leakscope_core::dp::{Accountant, Adjacency, Mechanism};
+pub(crate) use leakscope_report::format::five_digits;
 use leakscope_table::RecordsFormat;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -231,32 +232,6 @@ fn vectors(path: &Path) -> Result<Vec<Vec<f64>>> {
         return Err(wrong(format!("vector {} holds a value that is not finite", i + 1)));
     }
     Ok(rows)
-}
-
-/// Five significant digits, rounded up or down: an upper bound stays one.
-pub(crate) fn five_digits(x: f64, up: bool) -> String {
-    if x == 0.0 || !x.is_finite() {
-        return x.to_string();
-    }
-    let magnitude = x.abs().log10().floor();
-    if !(-6.0..=15.0).contains(&magnitude) {
-        let (round, small) = (if up { f64::ceil } else { f64::floor }, magnitude < -300.0);
-        // 10^magnitude may be no number below 1e-308.
-        let mantissa =
-            if small { x * 1e150 / 10_f64.powf(magnitude + 150.0) } else { x / 10_f64.powf(magnitude) };
-        return format!("{:.4}e{magnitude}", round(mantissa * 1e4 - if up { 1e-7 } else { -1e-7 }) / 1e4);
-    }
-    let unit = 10_f64.powf(4.0 - magnitude);
-    // A number that has five digits already is not pushed up by its own rounding.
-    let scaled = x * unit;
-    let near = scaled.round();
-    let whole = match (scaled - near).abs() < 1e-9 * near.abs() {
-        true => near,
-        false if up => scaled.ceil(),
-        false => scaled.floor(),
-    };
-    let decimals = (4.0 - magnitude).max(0.0) as usize;
-    format!("{:.decimals$}", whole / unit)
 }
 
 #[cfg(test)]
