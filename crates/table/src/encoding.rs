@@ -25,6 +25,7 @@ pub struct Roles {
 
 /// Which levels of a category get a column.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum OneHot {
     /// All but the last in sorted order: no collinearity with an intercept. A category with one level has
@@ -59,6 +60,7 @@ impl OneHot {
 
 /// How encoded columns are scaled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum Scale {
     /// Numbers become (x − mean)/sd with the population sd; indicators stay 0 and 1; constants become 0.
@@ -72,6 +74,7 @@ pub enum Scale {
 
 /// What to do where a value is missing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum Missing {
     /// Stop, naming columns and counts.

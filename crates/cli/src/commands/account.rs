@@ -1,7 +1,7 @@
 //! `leakscope account`: what a sequence of noisy releases costs, by every accountant that applies.
 
-use super::privacy_args::{AdjacencyArg, Answer, ShowArgs, composed, five_digits, mechanism, step, whole};
-use crate::{Failure, Result};
+use super::privacy_args::{ShowArgs, composed, five_digits, mechanism, step, whole};
+use leakscope::{Failure, Result};
 use leakscope_core::dp::{Adjacency, Mechanism, account};
 use leakscope_report::account::{Costs, adjacency as in_words};
 use leakscope_report::format::number;
@@ -39,7 +39,7 @@ pub(crate) struct Args {
     /// Which neighbours must not be told apart [default: add-remove, by which σ is defined; randomised response knows
     /// replace alone]
     #[arg(long, value_enum)]
-    adjacency: Option<AdjacencyArg>,
+    adjacency: Option<Adjacency>,
     #[command(flatten)]
     show: ShowArgs,
 }
@@ -53,19 +53,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the command answers.
-pub(crate) fn answer(args: &Args) -> Result<Answer> {
-    let costs = costs(args)?;
-    Ok(Answer { json: costs.json(), text: text(&costs), page: Some(leakscope_report::account_page(&costs)) })
-}
-
 fn costs(args: &Args) -> Result<Costs> {
     let steps = steps(args)?;
     // The noise multiplier of DP-SGD is defined by its clipping norm, the sensitivity under add/remove; randomised
     // response has no record to add.
     let responses = steps.iter().filter(|s| matches!(s.0, Mechanism::RandomisedResponse { .. })).count();
     let adjacency: Adjacency = match args.adjacency {
-        Some(said) => said.into(),
+        Some(said) => said,
         None if responses == 0 => Adjacency::AddRemove,
         None if responses == steps.len() => Adjacency::Replace,
         None => {

@@ -1,21 +1,18 @@
 //! `leakscope bound`: what any attacker can guess of a discrete secret at most, by every bound that applies.
 
-use super::attack::AttackArg;
-use super::privacy_args::{
-    AdjacencyArg, Answer, ShowArgs, composed, encodings, mechanism, said, step, whole,
-};
+use super::privacy_args::{ShowArgs, composed, encodings, mechanism, said, step, whole};
 use super::table_args::DataArgs;
-use crate::bound::curve::{FIG_2, Varied, against_epsilon, against_noise};
-use crate::bound::data::{self, Bounding, FIG_4};
-use crate::bound::{self, Seen};
-use crate::calls::Tables;
 use crate::progress::Display;
-use crate::{Failure, Result};
 use clap::ValueEnum;
+use leakscope::bound::curve::{FIG_2, Varied, against_epsilon, against_noise};
+use leakscope::bound::data::{self, Bounding, FIG_4};
+use leakscope::bound::{self, Seen};
+use leakscope::{Failure, Result};
+use leakscope_core::attack::Attack;
 use leakscope_core::bound::Prior;
 use leakscope_core::bound::table::Simulation;
+use leakscope_core::dp::Adjacency;
 use leakscope_report::bound::Found;
-use leakscope_table::Hooks;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -55,7 +52,7 @@ pub(crate) struct Args {
     step: Vec<String>,
     /// Adjacency of private releases: values of one record that is known to be there are told apart under replace
     #[arg(long, value_enum)]
-    adjacency: Option<AdjacencyArg>,
+    adjacency: Option<Adjacency>,
     /// Order of a stated Rényi divergence, at least 1
     #[arg(long, value_name = "A", allow_negative_numbers = true)]
     alpha: Option<f64>,
@@ -93,7 +90,7 @@ pub(crate) struct Args {
     sigmas: Vec<f64>,
     /// Play attacks beside the bounds [default: white-box-prior, white-box, informed]
     #[arg(long, value_enum, value_name = "ATTACK,…", num_args = 0.., value_delimiter = ',', requires = "secret")]
-    attacks: Option<Vec<AttackArg>>,
+    attacks: Option<Vec<Attack>>,
     /// Noise vectors for every scale of the attacks
     #[arg(long, value_name = "N", default_value_t = 100)]
     noise_vectors: usize,
@@ -151,26 +148,16 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         let read: Vec<&Path> = read.chain(args.encoding.as_deref().map(Path::new)).collect();
         folder.spare(&read, &["bound.json", "report.html"], &[])?;
     }
-    let found = found(args, &Tables::default(), None)?;
+    let found = found(args)?;
     let json = leakscope_report::document(&found);
     let page = || leakscope_report::bound_page(&found);
     args.show.show(folder.as_ref(), ("bound.json", &json), page, &bound::summary(&found))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the command answers, over tables in memory where there are any.
-pub(crate) fn answer(args: &Args, tables: &Tables, hooks: &Hooks) -> Result<Answer> {
-    let found = found(args, tables, Some(hooks))?;
-    Ok(Answer {
-        json: leakscope_report::document(&found),
-        text: bound::summary(&found),
-        page: Some(leakscope_report::bound_page(&found)),
-    })
-}
-
-/// What is found; without hooks it shows its progress itself.
-fn found(args: &Args, tables: &Tables, hooks: Option<&Hooks>) -> Result<Found> {
-    let counted = counted(args, tables)?;
+/// What is found.
+fn found(args: &Args) -> Result<Found> {
+    let counted = counted(args)?;
     let request = if counted.is_some() { None } else { args.data.request(Some(args.seed))? };
     let simulation = (args.trials > 0).then_some(Simulation {
         trials: args.trials,
@@ -178,7 +165,6 @@ fn found(args: &Args, tables: &Tables, hooks: Option<&Hooks>) -> Result<Found> {
         confidence: CONFIDENCE,
     });
     if let Some(request) = request {
-        let request = tables.put_into(request);
         let secret = args.secret.clone();
         let secret =
             secret.ok_or_else(|| Failure::flag("--secret", "say which column of --data is the secret"))?;
@@ -202,16 +188,13 @@ fn found(args: &Args, tables: &Tables, hooks: Option<&Hooks>) -> Result<Found> {
             attacks: match &args.attacks {
                 None => vec![],
                 Some(all) if all.is_empty() => FIG_4.to_vec(),
-                Some(all) => all.iter().map(|a| (*a).into()).collect(),
+                Some(all) => all.clone(),
             },
             noise_vectors: args.noise_vectors,
             draws: args.trials,
             confidence: CONFIDENCE,
             delta: args.delta,
         };
-        if let Some(hooks) = hooks {
-            return data::run(&request, &bounding, hooks);
-        }
         let display = Display::start(args.show.quiet || args.show.json, args.show.out.clone())?;
         return data::run(&request, &bounding, &display.hooks);
     }
@@ -284,7 +267,7 @@ fn found(args: &Args, tables: &Tables, hooks: Option<&Hooks>) -> Result<Found> {
 }
 
 /// The prior counted from a column, where a mechanism says what is released: no model is fitted.
-fn counted(args: &Args, tables: &Tables) -> Result<Option<(Prior, Option<String>)>> {
+fn counted(args: &Args) -> Result<Option<(Prior, Option<String>)>> {
     if args.mechanism.is_none() || args.data.data.is_empty() || args.data.target.is_some() {
         return Ok(None);
     }
@@ -294,8 +277,8 @@ fn counted(args: &Args, tables: &Tables) -> Result<Option<(Prior, Option<String>
     let Some(column) = &args.secret else {
         return Err(Failure::flag("--secret", "say which column of --data the prior is counted from"));
     };
-    let table = leakscope_table::Table::open(&tables.data_or(args.data.read_alone()?))?;
-    let counts = table.counts("--secret", column, &Hooks::default())?;
+    let table = leakscope_table::Table::open(&args.data.read_alone()?)?;
+    let counts = table.counts("--secret", column, &leakscope_table::Hooks::default())?;
     if counts.values.len() < 2 {
         return Err(Failure::flag(
             "--secret",

@@ -1,20 +1,18 @@
 //! `leakscope calibrate`: the noise, the sampling rate or the number of steps that meets a target.
 
-use super::audit::StatisticArg;
-use super::privacy_args::{AdjacencyArg, Answer, encodings, five_digits, said, whole};
+use super::privacy_args::{encodings, five_digits, said, whole};
 use super::table_args::{DataArgs, name_and_number};
-use crate::audit::{Noise, Request};
-use crate::bound::data::Bounding;
-use crate::calibrate::{Aim, Scored, Solved, on_data, on_encodings};
-use crate::calls::Tables;
 use crate::progress::Display;
-use crate::{Failure, Result};
 use clap::ValueEnum;
+use leakscope::audit::{Noise, Request, Statistic};
+use leakscope::bound::data::Bounding;
+use leakscope::calibrate::{Aim, Scored, Solved, on_data, on_encodings};
+use leakscope::{Failure, Result};
 use leakscope_core::bound::Prior;
+use leakscope_core::dp::Adjacency;
 use leakscope_core::dp::{Target, Unknown, calibrate};
 use leakscope_report::account::adjacency as in_words;
 use leakscope_report::format;
-use leakscope_table::Hooks;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::process::ExitCode;
@@ -60,8 +58,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "E", requires = "data", group = "aim", allow_negative_numbers = true)]
     eta: Option<f64>,
     /// The statistic of --eta
-    #[arg(long, value_enum, default_value_t = StatisticArg::Max, requires = "eta")]
-    statistic: StatisticArg,
+    #[arg(long, value_enum, default_value_t = Statistic::Max, requires = "eta")]
+    statistic: Statistic,
     /// Target on --data: least standard deviation of any unbiased estimate of an attribute, in its own units
     #[arg(long, value_name = "ATTRIBUTE=VALUE", requires = "data", group = "aim")]
     sd: Option<String>,
@@ -76,7 +74,7 @@ pub(crate) struct Args {
     steps: Option<u64>,
     /// Which neighbours must not be told apart
     #[arg(long, value_enum)]
-    adjacency: Option<AdjacencyArg>,
+    adjacency: Option<Adjacency>,
     #[command(flatten)]
     pub(crate) data: DataArgs,
     /// The column of --data that must not be guessed
@@ -109,26 +107,15 @@ enum OverArg {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let Answer { json, text, .. } = found(args, &Tables::default(), None)?;
-    let printed = if args.json { json } else { text };
-    // Whoever reads may stop early (`| head`): that is no failure.
-    let _ = std::io::stdout().lock().write_all(printed.as_bytes());
-    Ok(ExitCode::SUCCESS)
-}
-
-/// What the command answers, over tables in memory where there are any.
-pub(crate) fn answer(args: &Args, tables: &Tables, hooks: &Hooks) -> Result<Answer> {
-    found(args, tables, Some(hooks))
-}
-
-/// What is found; without hooks it shows its progress itself.
-fn found(args: &Args, tables: &Tables, hooks: Option<&Hooks>) -> Result<Answer> {
     let (document, text) = match (args.data.request(Some(args.seed))?, &args.encoding) {
-        (Some(request), _) => with_data(args, tables.put_into(request), hooks)?,
+        (Some(request), _) => with_data(args, request)?,
         (None, Some(encoding)) => with_encoding(args, encoding)?,
         (None, None) => dp_sgd(args)?,
     };
-    Ok(Answer { json: format!("{document:#}\n"), text, page: None })
+    let printed = if args.json { format!("{document:#}\n") } else { text };
+    // Whoever reads may stop early (`| head`): that is no failure.
+    let _ = std::io::stdout().lock().write_all(printed.as_bytes());
+    Ok(ExitCode::SUCCESS)
 }
 
 fn dp_sgd(args: &Args) -> Result<(Value, String)> {
@@ -228,7 +215,7 @@ fn with_encoding(args: &Args, encoding: &str) -> Result<(Value, String)> {
     Ok((document, text))
 }
 
-fn with_data(args: &Args, mut request: Request, hooks: Option<&Hooks>) -> Result<(Value, String)> {
+fn with_data(args: &Args, mut request: Request) -> Result<(Value, String)> {
     let dp = [
         ("--sigma", args.sigma.is_some()),
         ("--rate", args.rate.is_some()),
@@ -240,7 +227,7 @@ fn with_data(args: &Args, mut request: Request, hooks: Option<&Hooks>) -> Result
         return Err(Failure::flag(flag, "with --data the noise on the model's coefficients is solved for"));
     }
     let (aim, what, target) = if let Some(eta) = args.eta {
-        let statistic = args.statistic.into();
+        let statistic = args.statistic;
         request.noise = Noise::TargetEta { eta, statistic };
         let what = format!("{} of η over records is", statistic.name());
         (Aim::Leakage, what, json!({ "kind": "eta", "eta": eta, "statistic": statistic.name() }))
@@ -275,10 +262,7 @@ fn with_data(args: &Args, mut request: Request, hooks: Option<&Hooks>) -> Result
             "with --data the targets are --eta E, --sd ATTRIBUTE=VALUE and --success P --secret COLUMN";
         return Err(Failure::Message(message.into()));
     };
-    let solved = match hooks {
-        Some(hooks) => on_data(&request, &aim, hooks),
-        None => on_data(&request, &aim, &Display::start(args.quiet || args.json, None)?.hooks),
-    };
+    let solved = on_data(&request, &aim, &Display::start(args.quiet || args.json, None)?.hooks);
     // The audit's names of the same targets are not the ones that were typed.
     let solved = solved.map_err(|failure| match failure {
         Failure::Option(text) => {

@@ -1,8 +1,9 @@
 //! `leakscope demo`: the main job on a table that ships with Leakscope.
 
 use super::audit;
-use crate::{Failure, Result, patients};
 use clap::Parser;
+use leakscope::{Failure, Result};
+use leakscope_papers::patients;
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,7 @@
 //! The options that say what a private computation does: the same for `account`, `bound` and `calibrate`.
 
-use crate::output::{Folder, Pending};
-use crate::{Failure, Result};
-use clap::ValueEnum;
+use leakscope::output::{Folder, Pending};
+use leakscope::{Failure, Result};
 use leakscope_core::bound::{Encodings, Prior};
 use leakscope_core::dp::{Accountant, Adjacency, Mechanism};
 pub(crate) use leakscope_report::format::five_digits;
@@ -10,39 +9,10 @@ use leakscope_table::RecordsFormat;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Which two data sets an attacker must not tell apart.
-#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum AdjacencyArg {
-    /// One record is there or is not
-    AddRemove,
-    /// One record takes another value
-    Replace,
-}
-
-impl From<AdjacencyArg> for Adjacency {
-    fn from(adjacency: AdjacencyArg) -> Self {
-        match adjacency {
-            AdjacencyArg::AddRemove => Self::AddRemove,
-            AdjacencyArg::Replace => Self::Replace,
-        }
-    }
-}
-
 /// The adjacency, which must be said.
-pub(crate) fn said(adjacency: Option<AdjacencyArg>) -> Result<Adjacency> {
+pub(crate) fn said(adjacency: Option<Adjacency>) -> Result<Adjacency> {
     let why = "say add-remove (a record is there or is not) or replace (it takes another value): the answer depends on it";
-    adjacency.map(Into::into).ok_or_else(|| Failure::flag("--adjacency", why))
-}
-
-/// What a command answers.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Answer {
-    /// For programmes: JSON.
-    pub json: String,
-    /// For people.
-    pub text: String,
-    /// The page, where there is one.
-    pub page: Option<String>,
+    adjacency.ok_or_else(|| Failure::flag("--adjacency", why))
 }
 
 /// How results are shown and kept.

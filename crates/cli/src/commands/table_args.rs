@@ -1,9 +1,8 @@
 //! The options that say how a table is read and encoded: the same for every command that takes one.
 
 use super::run_args::{TestArgs, request};
-use crate::audit::Request;
-use crate::{Failure, Result};
-use clap::ValueEnum;
+use leakscope::audit::Request;
+use leakscope::{Failure, Result};
 use leakscope_core::glm::Family;
 use leakscope_table::{Missing, OneHot, ReadOptions, Roles, Scale};
 use std::path::PathBuf;
@@ -63,17 +62,17 @@ pub(crate) struct ColumnArgs {
     #[arg(long, value_name = "TEXT,…", value_delimiter = ',')]
     pub(crate) na: Vec<String>,
     /// Which levels of a category get a column
-    #[arg(long, value_enum, default_value_t = OneHotArg::DropLast)]
-    pub(crate) one_hot: OneHotArg,
+    #[arg(long, value_enum, default_value_t = OneHot::DropLast)]
+    pub(crate) one_hot: OneHot,
     /// How numbers are scaled
-    #[arg(long, value_enum, default_value_t = ScaleArg::Standard)]
-    pub(crate) scale: ScaleArg,
+    #[arg(long, value_enum, default_value_t = Scale::Standard)]
+    pub(crate) scale: Scale,
     /// Keep this many principal components instead of the columns
     #[arg(long, value_name = "K")]
     pub(crate) pca: Option<usize>,
     /// What to do where a value is missing
-    #[arg(long, value_enum, default_value_t = MissingArg::Fail)]
-    pub(crate) missing: MissingArg,
+    #[arg(long, value_enum, default_value_t = Missing::Fail)]
+    pub(crate) missing: Missing,
     /// The class that is coded high [default: the second in sorted order]
     #[arg(long, value_name = "CLASS")]
     pub(crate) positive: Option<String>,
@@ -83,64 +82,14 @@ pub(crate) struct ColumnArgs {
 #[derive(clap::Args, Debug, Clone)]
 pub(crate) struct ModelArgs {
     /// The model
-    #[arg(long, value_enum, default_value_t = ModelArg::Linear)]
-    pub(crate) model: ModelArg,
+    #[arg(long, value_enum, default_value_t = Family::Linear)]
+    pub(crate) model: Family,
     /// Penalty λ in Σ loss + (nλ/2)‖w‖²; the intercept is not penalised
     #[arg(long, value_name = "L2", default_value_t = 0.0, allow_negative_numbers = true)]
     pub(crate) l2: f64,
     /// Fit without an intercept
     #[arg(long)]
     pub(crate) no_intercept: bool,
-}
-
-#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum OneHotArg {
-    /// All but the last in sorted order
-    DropLast,
-    /// All but the first in sorted order
-    DropFirst,
-    /// All
-    Full,
-}
-
-#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ScaleArg {
-    /// (x − mean) / standard deviation
-    Standard,
-    /// All columns divided by the largest row norm
-    UnitBall,
-    /// As they are
-    None,
-}
-
-#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum MissingArg {
-    /// Stop and name them
-    Fail,
-    /// Leave such rows out
-    Drop,
-    /// Fill in the mean, or the most frequent level
-    Mean,
-}
-
-#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ModelArg {
-    /// Least squares; a target with two values is coded −1 and +1
-    Linear,
-    /// Two classes
-    Logistic,
-    /// Counts
-    Poisson,
-}
-
-impl From<ModelArg> for Family {
-    fn from(model: ModelArg) -> Self {
-        match model {
-            ModelArg::Linear => Self::Linear,
-            ModelArg::Logistic => Self::Logistic,
-            ModelArg::Poisson => Self::Poisson,
-        }
-    }
 }
 
 impl DataArgs {
@@ -191,12 +140,12 @@ impl DataArgs {
             ("--group", c.group.is_some()),
             ("--delimiter", c.delimiter.is_some()),
             ("--na", !c.na.is_empty()),
-            ("--one-hot", c.one_hot != OneHotArg::DropLast),
-            ("--scale", c.scale != ScaleArg::Standard),
+            ("--one-hot", c.one_hot != OneHot::DropLast),
+            ("--scale", c.scale != Scale::Standard),
             ("--pca", c.pca.is_some()),
-            ("--missing", c.missing != MissingArg::Fail),
+            ("--missing", c.missing != Missing::Fail),
             ("--positive", c.positive.is_some()),
-            ("--model", m.model != ModelArg::Linear),
+            ("--model", m.model != Family::Linear),
             ("--l2", m.l2 != 0.0),
             ("--no-intercept", m.no_intercept),
             ("--test", !t.test.is_empty()),
@@ -243,30 +192,6 @@ impl ColumnArgs {
                     format!("`{text}`: expected one ASCII character, or `tab`"),
                 )),
             },
-        }
-    }
-
-    pub(crate) fn one_hot(&self) -> OneHot {
-        match self.one_hot {
-            OneHotArg::DropLast => OneHot::DropLast,
-            OneHotArg::DropFirst => OneHot::DropFirst,
-            OneHotArg::Full => OneHot::Full,
-        }
-    }
-
-    pub(crate) fn scale(&self) -> Scale {
-        match self.scale {
-            ScaleArg::Standard => Scale::Standard,
-            ScaleArg::UnitBall => Scale::UnitBall,
-            ScaleArg::None => Scale::None,
-        }
-    }
-
-    pub(crate) fn missing(&self) -> Missing {
-        match self.missing {
-            MissingArg::Fail => Missing::Fail,
-            MissingArg::Drop => Missing::Drop,
-            MissingArg::Mean => Missing::Mean,
         }
     }
 }

@@ -1,18 +1,18 @@
 //! `leakscope net demo`: Mueller's first figure. A private linear regression on synthetic records, of whose values only
 //! some say anything about the target, and what each value gives away.
 
-use super::{audit, train, write};
+use super::{audit, train};
 use crate::commands::demo::quoted;
-use crate::{Failure, Result};
 use clap::Parser;
+use leakscope::{Failure, Result};
 use leakscope_net::{
     LayerSpec, Loss, NetSpec, Shape,
-    random::{Generator, Purpose},
     spec::SPEC_VERSION,
-    tensors::Tensors,
+    tensors::{Tensors, write_private},
 };
+use leakscope_papers::regression::{INFORMATIVE, WIDTH, regression};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Train a private regression on synthetic records, and show which of their values it gives away (Mueller fig. 1).
@@ -31,11 +31,6 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 }
-
-/// Values of a record.
-pub(crate) const WIDTH: usize = 15;
-/// Those that the target depends on.
-pub(crate) const INFORMATIVE: [usize; 3] = [2, 6, 9];
 
 #[derive(Parser)]
 struct TrainShell {
@@ -137,13 +132,6 @@ fn parse<P: Parser>(command: &str, words: &[OsString]) -> Result<P> {
         .map_err(|e| Failure::Message(e.to_string()))
 }
 
-/// Records of standard normal values and their targets: twice the sum of the informative ones, with a little noise.
-pub(crate) fn regression(n: usize, seed: u64) -> (Vec<f64>, Vec<f64>) {
-    let mut rng = Generator::new(seed, Purpose::Other, 0);
-    let x: Vec<f64> = (0..n * WIDTH).map(|_| rng.normal()).collect();
-    let y = x
-        .chunks(WIDTH)
-        .map(|x| 2.0 * INFORMATIVE.iter().map(|&j| x[j]).sum::<f64>() + 0.1 * rng.normal())
-        .collect();
-    (x, y)
+fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    write_private(path, bytes).map_err(|e| Failure::Message(format!("cannot write {}: {e}", path.display())))
 }
