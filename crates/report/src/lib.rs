@@ -43,7 +43,7 @@ pub use render::terminal::{calibration, summary};
 
 /// Words that commands share with pages.
 pub mod words {
-    pub use crate::render::words::{adjacency, release, theorem};
+    pub use crate::render::words::{adjacency, bound, release, theorem};
 }
 
 /// The audit as pretty JSON in the order of its fields, with a newline at the end.
@@ -51,6 +51,12 @@ pub mod words {
 /// JSON has no infinity: numbers without bound are written as `null`.
 pub fn json(audit: &Audit) -> String {
     document(audit)
+}
+
+/// The same with the fields in the order of their names.
+pub fn sorted_document(data: &impl serde::Serialize) -> String {
+    let value = serde_json::to_value(data).expect("plain data with text keys always serialises");
+    format!("{value:#}\n")
 }
 
 /// Any document of this crate as pretty JSON, with a newline at the end.

@@ -3,8 +3,9 @@
 use super::privacy_args::{ShowArgs, composed, five_digits, mechanism, step, whole};
 use leakscope::{Failure, Result};
 use leakscope_core::dp::{Adjacency, Mechanism, account};
-use leakscope_report::account::{Costs, adjacency as in_words};
+use leakscope_report::account::Costs;
 use leakscope_report::format::number;
+use leakscope_report::words::adjacency as in_words;
 use std::fmt::Write;
 use std::process::ExitCode;
 

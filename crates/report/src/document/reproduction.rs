@@ -69,6 +69,13 @@ pub struct Ours {
     kind: ClaimKind,
 }
 
+impl Ours {
+    /// A number that was computed from what attacks achieved: an interpolation or a difference of observed ones.
+    pub fn achieved(value: f64) -> Self {
+        Self { value, kind: ClaimKind::Observed }
+    }
+}
+
 impl From<f64> for Ours {
     fn from(value: f64) -> Self {
         Measured::exact(value).into()

@@ -328,7 +328,7 @@ pub(crate) fn gloss(theorem: Theorem) -> Option<&'static str> {
 }
 
 /// A bound by its name for people.
-pub(crate) fn title(row: &Row) -> String {
+pub fn bound(row: &Row) -> String {
     let name = theorem(row.name);
     if row.largest_distance { format!("{name}, largest distance over all records") } else { name.into() }
 }

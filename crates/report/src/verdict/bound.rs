@@ -70,7 +70,7 @@ pub fn of_bound(f: &Found) -> Verdict {
     let mut sentences = vec![first];
     sentences.extend(f.data.as_ref().and_then(|d| beaten(f, d, best)));
     let gloss = words::gloss(best.name).map(|g| format!(" ({g})")).unwrap_or_default();
-    sentences.push(vec![plain(format!("The bound is {}{gloss}: {}.", words::title(best), best.source))]);
+    sentences.push(vec![plain(format!("The bound is {}{gloss}: {}.", words::bound(best), best.source))]);
     Verdict::new(decision, head, sentences)
 }
 

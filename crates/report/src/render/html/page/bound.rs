@@ -96,7 +96,7 @@ fn row(b: &Row, with_worst: bool) -> Vec<Cell> {
         (None, None) => format!("{gloss}{}", b.source),
     };
     let mut cells = vec![
-        Cell::remarked_name(&words::title(b), &remark),
+        Cell::remarked_name(&words::bound(b), &remark),
         Cell::sorted(format::share_at_most(b.success), b.success),
         Cell::sorted(format::at_most(b.advantage), b.advantage),
     ];
