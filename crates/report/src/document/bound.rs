@@ -61,7 +61,7 @@ pub struct Row {
     pub name: Theorem,
     /// Probability of a right guess, at most.
     pub success: f64,
-    /// The same over a guess without looking.
+    /// The same over a guess without the model.
     pub advantage: f64,
     /// The Rényi order used, where one was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -89,7 +89,7 @@ pub struct Row {
 pub struct Worst {
     /// Probability of a right guess, at most.
     pub success: f64,
-    /// The same over a guess without looking.
+    /// The same over a guess without the model.
     pub advantage: f64,
 }
 

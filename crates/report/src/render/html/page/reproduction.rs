@@ -192,7 +192,7 @@ fn view_box(svg: &str) -> Option<([f64; 4], &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::reproduction::{Published, Row, SCHEMA};
+    use crate::document::reproduction::{Row, SCHEMA};
 
     fn page(rows: Vec<Row>) -> String {
         reproduction_page(&Reproduction {
