@@ -146,8 +146,8 @@ const SECRET_TRIALS: (usize, u64) = (200, 20_000);
 /// What any attacker can guess of a chosen secret, and what attacks do: one panel of the page.
 fn guessed(request: &Request, loaded: &Loaded, model: &Model, name: &str, sigma: f64) -> Result<Found> {
     if model.best.is_some() {
-        let message = "bounds on guesses compare minimisers: leave --coefficients out";
-        return Err(Failure::flag("--secret", message));
+        let message = "bounds on guesses compare minimisers: leave ⟨coefficients⟩ out";
+        return Err(Failure::option("secret", message));
     }
     let bounding = Bounding {
         secret: name.into(),
@@ -230,13 +230,13 @@ fn choose_sigma(
         Noise::Given(sigma) => Ok((*sigma, SigmaSource::Given)),
         Noise::TargetEta { eta, statistic } => {
             let unit = measure::eta_distribution(rows, &prepare(1.0)?)?;
-            let sigma = solved(statistic.of(&unit) / eta * SAFE, "--target-eta")?;
+            let sigma = solved(statistic.of(&unit) / eta * SAFE, "target_eta")?;
             Ok((sigma, SigmaSource::TargetEta { eta: *eta, statistic: statistic.name().into() }))
         }
         Noise::TargetSd { attribute, sd } => {
             let unit = measure::measure(rows, &prepare(1.0)?, slots, None)?;
             let exposure = exposure_in_own_units(attribute, encoding, slots, &unit)?;
-            let sigma = solved(sd * exposure * SAFE, "--target-sd")?;
+            let sigma = solved(sd * exposure * SAFE, "target_sd")?;
             Ok((sigma, SigmaSource::TargetSd { attribute: attribute.clone(), sd: *sd }))
         }
     }
@@ -275,7 +275,7 @@ fn exposure_in_own_units(
         return Ok(measured.label.max / target_unit(encoding));
     }
     let slot = slots.iter().find(|s| encoding.attributes[s.attribute].name == *name);
-    let slot = slot.ok_or_else(|| Failure::flag("--target-sd", no_columns(name)))?;
+    let slot = slot.ok_or_else(|| Failure::option("target_sd", no_columns(name)))?;
     Ok(slot.exposure(|k| measured.attributes[k].max) / encoding.attributes[slot.attribute].scale)
 }
 
@@ -287,9 +287,9 @@ fn solved(sigma: f64, flag: &str) -> Result<f64> {
     if sigma > 0.0 && sigma.is_finite() {
         return Ok(sigma);
     }
-    Err(Failure::flag(
+    Err(Failure::option(
         flag,
-        "nothing leaks at any noise here (every η is zero), so no σ can be solved for: use --sigma",
+        "nothing leaks at any noise here (every η is zero), so no σ can be solved for: use ⟨sigma⟩",
     ))
 }
 

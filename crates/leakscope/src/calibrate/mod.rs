@@ -1,5 +1,9 @@
 //! The noise on the coefficients of a table's model, or on encodings, that meets a target, and what it costs.
 
+mod request;
+
+pub use request::{Answer, CalibrateRequest, Over, run};
+
 use crate::audit::{self, Request};
 use crate::bound::data::{Bounding, Game};
 use crate::failure::explain;
@@ -115,8 +119,8 @@ fn guessing(
     solve(at, success, scale).map_err(|e| match e {
         Failed::Core(e) => fail(e),
         Failed::Nothing => nothing_leaks(),
-        Failed::Unreachable => Failure::flag(
-            "--success",
+        Failed::Unreachable => Failure::option(
+            "success",
             format!(
                 "{success}: no noise up to a million times the distance of the candidate models reaches it"
             ),
@@ -134,7 +138,7 @@ pub fn on_encodings(prior: &Prior, encodings: &Encodings, success: f64) -> Resul
     solve(at, success, encodings.diameter(prior.candidates())).map_err(|e| match e {
         Failed::Core(e) => e.into(),
         Failed::Nothing => nothing_leaks(),
-        Failed::Unreachable => Failure::flag("--success", format!("{success}: no noise reaches it")),
+        Failed::Unreachable => Failure::option("success", format!("{success}: no noise reaches it")),
     })
 }
 
@@ -162,7 +166,7 @@ fn solve(
 }
 
 fn nothing_leaks() -> Failure {
-    Failure::flag("--success", "all candidates give the same model: no noise is needed")
+    Failure::option("success", "all candidates give the same model: no noise is needed")
 }
 
 fn check_success(prior: &Prior, success: f64) -> Result<()> {
@@ -171,5 +175,5 @@ fn check_success(prior: &Prior, success: f64) -> Result<()> {
         return Ok(());
     }
     let message = format!("{success}: expected more than {p} (a guess without looking) and less than 1");
-    Err(Failure::flag("--success", message))
+    Err(Failure::option("success", message))
 }
