@@ -14,10 +14,12 @@ use leakscope_report::Attack;
 use leakscope_report::attack as report;
 use leakscope_report::format;
 use leakscope_table::{Hooks, Kind};
+use serde::{Deserialize, Serialize};
 use std::time::Instant;
 
 /// Which attacks to play, as a user says it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Playing {
     /// The secret attribute.
     pub secret: String,
@@ -38,18 +40,32 @@ pub struct Playing {
 const DEFAULT_SIGMAS: usize = 16;
 const MAX_BINS: usize = 100;
 
+impl Default for Playing {
+    fn default() -> Self {
+        Self {
+            secret: String::new(),
+            candidates: vec![],
+            bins: 4,
+            attacks: vec![],
+            sigmas: vec![],
+            trials: 100,
+            balance: 0,
+        }
+    }
+}
+
 impl Playing {
     pub(crate) fn check(&self) -> Result<()> {
         for sigma in &self.sigmas {
             if !(*sigma > 0.0 && sigma.is_finite()) {
-                return Err(Failure::flag("--sigmas", format!("{sigma}: expected positive numbers")));
+                return Err(Failure::option("sigmas", format!("{sigma}: expected positive numbers")));
             }
         }
         if self.trials == 0 {
-            return Err(Failure::flag("--trials", "0: expected at least 1"));
+            return Err(Failure::option("trials", "0: expected at least 1"));
         }
         if !(2..=MAX_BINS).contains(&self.bins) {
-            return Err(Failure::flag("--bins", format!("{}: expected 2 to {MAX_BINS}", self.bins)));
+            return Err(Failure::option("bins", format!("{}: expected 2 to {MAX_BINS}", self.bins)));
         }
         Ok(())
     }
@@ -59,14 +75,14 @@ impl Playing {
 pub fn run(request: &Request, playing: &Playing, hooks: &Hooks) -> Result<Attack> {
     playing.check()?;
     if request.pca.is_some() {
-        let message = "attacks replace values of a column, which principal components mix: leave --pca out";
-        return Err(Failure::flag("--pca", message));
+        let message = "attacks replace values of a column, which principal components mix: leave ⟨pca⟩ out";
+        return Err(Failure::option("pca", message));
     }
     let loaded = model::load(request, hooks)?;
     let (secret, candidates) = secret(playing, &loaded)?;
     let fit = loaded.fit(request)?;
     let clock = Instant::now();
-    let level = Level::Attribute(directions(&loaded, "--secret", &playing.secret, false)?);
+    let level = Level::Attribute(directions(&loaded, "secret", &playing.secret, false)?);
     let unit = unit(request);
     let eta = weighted(&loaded, losses(&loaded.rows, &fit, &level, unit)?)?;
     let mean = |eta: &[f64]| eta.iter().sum::<f64>() / eta.len().max(1) as f64;
@@ -155,7 +171,7 @@ fn unit(request: &Request) -> Release {
 pub fn unit_eta(request: &Request, secret: &str, hooks: &Hooks) -> Result<(Vec<f64>, usize)> {
     let loaded = model::load(request, hooks)?;
     let fit = loaded.fit(request)?;
-    let level = Level::Attribute(directions(&loaded, "--secret", secret, false)?);
+    let level = Level::Attribute(directions(&loaded, "secret", secret, false)?);
     let eta = weighted(&loaded, losses(&loaded.rows, &fit, &level, unit(request))?)?;
     Ok((eta, loaded.encoding.width()))
 }
@@ -182,9 +198,8 @@ fn attackers(playing: &Playing, request: &Request, warnings: &mut Vec<String>) -
     let scaled = request.intercept || request.family == Family::Linear;
     if !playing.attacks.is_empty() {
         if playing.attacks.contains(&Attacker::Informed) && !scaled {
-            let message =
-                "the informed adversary needs an intercept to scale the record by: leave --no-intercept out";
-            return Err(Failure::flag("--attacks", message));
+            let message = "the informed adversary needs an intercept to scale the record by: leave ⟨intercept=false⟩ out";
+            return Err(Failure::option("attacks", message));
         }
         return Ok(playing.attacks.clone());
     }
@@ -210,7 +225,7 @@ fn sigmas(playing: &Playing, eta_mean: f64) -> Result<Vec<f64>> {
 pub(crate) fn default_sigmas(secret: &str, eta_mean: f64) -> Result<Vec<f64>> {
     if !(eta_mean > 0.0 && eta_mean.is_finite()) {
         let message = format!("nothing leaks about `{secret}` (every η is zero): give noise scales");
-        return Err(Failure::flag("--sigmas", message));
+        return Err(Failure::option("sigmas", message));
     }
     let at = |k: usize| eta_mean * 10_f64.powf(4.0 * k as f64 / (DEFAULT_SIGMAS - 1) as f64 - 2.0);
     Ok((0..DEFAULT_SIGMAS).map(at).collect())
@@ -272,10 +287,10 @@ pub(crate) fn utility(
 /// The secret with its candidates: levels of a category, distinct values or bins of a number.
 pub(crate) fn secret(playing: &Playing, loaded: &Loaded) -> Result<(Secret, Vec<report::Candidate>)> {
     let name = &playing.secret;
-    let (_, attribute) = loaded.attribute("--secret", name)?;
+    let (_, attribute) = loaded.attribute("secret", name)?;
     let columns = attribute.columns.clone();
     let one_value =
-        || Failure::flag("--secret", format!("`{name}` has one value only: there is nothing to guess"));
+        || Failure::option("secret", format!("`{name}` has one value only: there is nothing to guess"));
     let (mut names, mut values, mut counts);
     if attribute.kind == Kind::Category {
         if attribute.levels.len() < 2 {
@@ -315,8 +330,8 @@ pub(crate) fn secret(playing: &Playing, loaded: &Loaded) -> Result<(Secret, Vec<
         }
         if distinct.len() > playing.bins {
             if !playing.candidates.is_empty() {
-                let message = format!("`{name}` is a number in bins: use --bins instead");
-                return Err(Failure::flag("--candidates", message));
+                let message = format!("`{name}` is a number in bins: use ⟨bins⟩ instead");
+                return Err(Failure::option("candidates", message));
             }
             return in_bins(&column, playing.bins, columns.start, own).map_err(|e| match e {
                 leakscope_core::Error::OutOfRange { .. } => one_value(),
@@ -334,8 +349,8 @@ pub(crate) fn secret(playing: &Playing, loaded: &Loaded) -> Result<(Secret, Vec<
         for wanted in &playing.candidates {
             let found = names.iter().zip(&counts).position(|(n, c)| n == wanted && *c > 0);
             let at = found.ok_or_else(|| {
-                Failure::flag(
-                    "--candidates",
+                Failure::option(
+                    "candidates",
                     format!(
                         "`{wanted}` is no value of `{name}` in these data; they are {}",
                         names.join(", ")
@@ -347,8 +362,8 @@ pub(crate) fn secret(playing: &Playing, loaded: &Loaded) -> Result<(Secret, Vec<
             }
         }
         if kept.len() < 2 {
-            return Err(Failure::flag(
-                "--candidates",
+            return Err(Failure::option(
+                "candidates",
                 "expected at least two values: there is nothing to guess",
             ));
         }

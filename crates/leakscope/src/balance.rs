@@ -16,10 +16,12 @@ use leakscope_report::balance::{Comparison, SCHEMA, Step};
 use leakscope_report::choice::Stopped as Ending;
 use leakscope_report::format;
 use leakscope_table::{Hooks, Kind, RecordsSchema};
+use serde::{Deserialize, Serialize};
 use std::time::Instant;
 
 /// What to balance, as a user says it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Balancing {
     /// The attribute; whole records without one.
     pub attribute: Option<String>,
@@ -39,6 +41,22 @@ pub struct Balancing {
     pub tolerance: f64,
     /// σ.
     pub sigma: f64,
+}
+
+impl Default for Balancing {
+    fn default() -> Self {
+        Self {
+            attribute: None,
+            sum_to_one: false,
+            sharing: Sharing::default(),
+            variant: Variant::default(),
+            update: Update::default(),
+            clamp: None,
+            iterations: 10,
+            tolerance: 1e-6,
+            sigma: 1.0,
+        }
+    }
 }
 
 /// A balancing and the table of weights, not yet published.
@@ -112,24 +130,24 @@ pub(crate) fn options(request: &Request, balancing: &Balancing, loaded: &Loaded)
     let level = match &balancing.attribute {
         None => Level::Record,
         Some(name) => {
-            if balancing.sum_to_one && loaded.attribute("--attribute", name)?.1.kind == Kind::Number {
+            if balancing.sum_to_one && loaded.attribute("attribute", name)?.1.kind == Kind::Number {
                 let message = format!("`{name}` is a number, which has no indicators: leave it out");
-                return Err(Failure::flag("--sum-to-one", message));
+                return Err(Failure::option("sum_to_one", message));
             }
-            Level::Attribute(directions(loaded, "--attribute", name, balancing.sum_to_one)?)
+            Level::Attribute(directions(loaded, "attribute", name, balancing.sum_to_one)?)
         }
     };
     if balancing.sharing != Sharing::Sample && !audit::two_class(&loaded.encoding) {
-        return Err(Failure::flag(
-            "--weights-per",
+        return Err(Failure::option(
+            "weights_per",
             format!("the target `{}` is not two classes: use sample", loaded.encoding.target.name),
         ));
     }
     let plain = balancing.variant == Variant::Unweighted || balancing.sharing != Sharing::Sample;
     if balancing.update == Update::Accelerated && plain {
-        return Err(Failure::flag(
-            "--update",
-            "accelerated needs --weights-per sample and --variant weighted: only they have a fixed point to find",
+        return Err(Failure::option(
+            "update",
+            "accelerated needs ⟨weights_per⟩ sample and ⟨variant⟩ weighted: only they have a fixed point to find",
         ));
     }
     Ok(Options {
@@ -150,7 +168,7 @@ pub(crate) fn directions(loaded: &Loaded, flag: &str, name: &str, sum_to_one: bo
     let basis = loaded.encoding.directions(index, sum_to_one);
     let count = basis.len() / loaded.encoding.width().max(1);
     if count == 0 {
-        return Err(Failure::flag(
+        return Err(Failure::option(
             flag,
             format!("`{name}` has one value only, so it has no column to protect"),
         ));
@@ -176,7 +194,7 @@ pub(crate) fn balanced(
     match (found, failure) {
         (_, Some(failure)) => Err(failure),
         (Err(CoreError::OutOfRange { what: "a weight", .. }), _) => {
-            Err(Failure::flag("--weights", "balancing needs positive weights: leave rows of weight zero out"))
+            Err(Failure::option("weights", "balancing needs positive weights: leave rows of weight zero out"))
         }
         (found, None) => found.map_err(|e| explain(e, &loaded.encoding, request.l2)),
     }
@@ -261,13 +279,13 @@ fn warnings(request: &Request, loaded: &Loaded, found: &Balanced) -> Result<Vec<
     match &found.stopped {
         Stopped::Vanished { row, weight } => all.push(format!(
             "The weight of record {} fell to {weight:.1e} of the mean, so it hardly takes part in the model: stopped at \
-             iteration {last} and kept iteration {}. --min-weight holds weights up.",
+             iteration {last} and kept iteration {}. `min_weight` holds weights up.",
             named(loaded, *row as u64)?,
             found.best
         )),
         Stopped::NoFit(error) => all.push(format!(
             "The reweighted model after iteration {last} has no fit ({}): stopped there and kept iteration {}. \
-             --min-weight or a larger --l2 may help.",
+             `min_weight` or a larger `l2` may help.",
             explain(error.clone(), &loaded.encoding, request.l2),
             found.best
         )),

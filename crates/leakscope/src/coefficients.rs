@@ -10,7 +10,7 @@ use std::path::Path;
 /// `model.coefficients`, as in an audit.json) in it; a number under `intercept` beside that is the intercept.
 pub fn read_coefficients(path: &Path) -> Result<Vec<(String, f64)>> {
     let shown = path.display();
-    let wrong = |what: String| Failure::flag("--coefficients", format!("{shown}: {what}"));
+    let wrong = |what: String| Failure::option("coefficients", format!("{shown}: {what}"));
     let text = std::fs::read_to_string(path).map_err(|e| wrong(format!("cannot read it: {e}")))?;
     let not_json = |e: serde_json::Error| wrong(format!("not JSON ({e}): expected {{\"age\": 0.3, …}}"));
     let json: serde_json::Value = serde_json::from_str(&text).map_err(not_json)?;

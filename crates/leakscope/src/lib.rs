@@ -8,6 +8,7 @@
 //! | [`output`] | results in folders, written whole or not at all |
 //! | [`failure`] | why there is no answer |
 
+pub mod account;
 pub mod attack;
 pub mod audit;
 pub mod balance;
@@ -15,11 +16,14 @@ pub mod bound;
 pub mod calibrate;
 pub mod coefficients;
 pub mod failure;
+pub mod mechanism;
 pub mod model;
 pub mod net;
 pub mod output;
 pub mod release;
 pub mod seed;
+pub mod spelling;
 pub mod unexpected;
 
 pub use failure::{Failure, Result};
+pub use spelling::Spelling;

@@ -31,25 +31,24 @@ pub fn load(request: &Request, hooks: &Hooks) -> Result<Loaded> {
     let encoding = Encoding::fit(&table, &request.roles, &audit::encode_options(request, Some(seed)), hooks)?;
     let rows = Dataset::new(&table, &encoding, Subset::Training, hooks)?;
     let test = if let Some(read) = &request.test {
-        Some((Dataset::new(&Table::open(read)?, &encoding, Subset::All, hooks)?, "--test"))
+        Some((Dataset::new(&Table::open(read)?, &encoding, Subset::All, hooks)?, "test"))
     } else if request.holdout.is_some() {
-        Some((Dataset::new(&table, &encoding, Subset::HeldOut, hooks)?, "--holdout"))
+        Some((Dataset::new(&table, &encoding, Subset::HeldOut, hooks)?, "holdout"))
     } else {
         None
     };
     if let Some((rows, flag)) = &test
         && rows.is_empty()
     {
-        return Err(Failure::flag(flag, "there are no rows to test on"));
+        return Err(Failure::option(flag, "there are no rows to test on"));
     }
     let test = test.map(|t| t.0);
     let mut warnings = remarks::of_data(&encoding);
     warnings.extend(test.iter().flat_map(|rows| remarks::of_test(rows, request.test.is_some())));
     if let Some(group) = &encoding.group {
         let name = &group.name;
-        warnings.push(format!(
-            "Groups of `{name}` are compared by `leakscope audit` only: --group does nothing here."
-        ));
+        warnings
+            .push(format!("Groups of `{name}` are compared by an audit only: `group` does nothing here."));
     }
     Ok(Loaded { encoding, rows, test, seed, warnings })
 }
@@ -96,7 +95,7 @@ impl Loaded {
     /// The attribute that a flag names.
     pub fn attribute(&self, flag: &str, name: &str) -> Result<(usize, &Attribute)> {
         if name == self.encoding.target.name {
-            return Err(Failure::flag(
+            return Err(Failure::option(
                 flag,
                 format!("`{name}` is the target: name one of the columns it is predicted from"),
             ));
@@ -105,7 +104,7 @@ impl Loaded {
         found.ok_or_else(|| {
             let known: Vec<String> =
                 self.encoding.attributes.iter().map(|a| format!("`{}`", a.name)).collect();
-            Failure::flag(
+            Failure::option(
                 flag,
                 format!("`{name}` is not an attribute of this model; they are {}", known.join(", ")),
             )

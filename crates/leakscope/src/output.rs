@@ -36,14 +36,14 @@ impl Folder {
     pub fn open(path: &Path, format: RecordsFormat) -> Result<Self> {
         let fail = |e: std::io::Error| {
             let what = path.display();
-            Failure::flag(
-                "--out",
+            Failure::option(
+                "out",
                 format!("cannot write to {what}: {e}; choose a folder that you may write to"),
             )
         };
         if path.exists() && !path.is_dir() {
-            return Err(Failure::flag(
-                "--out",
+            return Err(Failure::option(
+                "out",
                 format!("{} is a file: name a folder (it is made if needed)", path.display()),
             ));
         }
@@ -75,8 +75,8 @@ impl Folder {
         let same = |path: &PathBuf| fs::canonicalize(path).is_ok_and(|p| inputs.contains(&p));
         match touched.into_iter().find(same) {
             None => Ok(()),
-            Some(path) => Err(Failure::flag(
-                "--out",
+            Some(path) => Err(Failure::option(
+                "out",
                 format!(
                     "{} is read by this command, and results would take its place: choose another folder",
                     path.display()
@@ -174,7 +174,7 @@ impl Folder {
             .collect::<leakscope_table::Result<_>>()?;
         let targets = tables.iter().map(CompleteRecords::path).chain(pending.files.iter().map(|(_, t)| &**t));
         if let Some(folder) = targets.clone().find(|t| t.is_dir()) {
-            let message = format!("{} is a folder: move it away, or choose another --out", folder.display());
+            let message = format!("{} is a folder: move it away, or choose another ⟨out⟩", folder.display());
             return Err(Failure::Message(message));
         }
         let mut written: Vec<PathBuf> = targets.map(PathBuf::from).collect();

@@ -85,11 +85,11 @@ fn find(context: &Context<'_>, set: Set, name: &str) -> Result<PathBuf> {
             }
         }
     }
-    Err(Failure::flag(
-        "--data",
+    Err(Failure::option(
+        "data",
         format!(
             "{} is not complete: `{name}` (or {name}.gz) is neither in {} nor in {}. It is published {}. Put it into \
-             {}, or try --synthetic, which needs no data",
+             {}, or try ⟨synthetic⟩, which needs no data",
             set.title(),
             places[0].display(),
             places[1].display(),

@@ -98,7 +98,7 @@ pub fn get(set: Set, out: &Path, from: Option<&str>, say: impl Fn(&str)) -> Resu
     let address = from.unwrap_or(published).trim_end_matches('/');
     let folder = out.join(set.folder());
     fs::create_dir_all(&folder)
-        .map_err(|e| Failure::flag("--out", format!("cannot write to {}: {e}", folder.display())))?;
+        .map_err(|e| Failure::option("out", format!("cannot write to {}: {e}", folder.display())))?;
     files.iter().try_for_each(|file| get_one(file, address, &folder, &say))
 }
 

@@ -62,7 +62,7 @@ pub(super) const SECRET: &str = "vkorc1";
 pub(super) const DROPPED: &str = "IWPC is taken as it is (its numbers are standardised already), without the first level of race, \
                        cyp2c9 and vkorc1 in sorted order. §6.1 says “with the last value dropped” and does not say in \
                        which order; the published code deletes the first column of each. The other choice is in the rows \
-                       that say so (`leakscope attack --scale none --one-hot drop-last --no-intercept --categorical \
+                       that say so (`leakscope attack ⟨scale=none⟩ ⟨one_hot=drop-last⟩ ⟨intercept=false⟩ --categorical \
                        cyp2c9`).";
 
 pub(super) fn features(name: &str, paper: f64, ours: usize) -> Row {

@@ -128,7 +128,7 @@ mod tests {
         let shipped = std::fs::read_to_string(path).unwrap();
         assert!(
             shipped == table(SHIPPED.0, SHIPPED.1),
-            "make it again: leakscope demo --table > examples/patients.csv"
+            "make it again: leakscope demo ⟨table⟩ > examples/patients.csv"
         );
     }
 

@@ -308,4 +308,14 @@ mod tests {
         assert_eq!(seconds(0.0), "<0.001 s");
         assert_eq!(seconds(2.5), "2.50 s");
     }
+
+    #[test]
+    fn digits_are_rounded_to_the_side_asked_for() {
+        assert_eq!(five_digits(1.827_51, true), "1.8276");
+        assert_eq!(five_digits(1.827_51, false), "1.8275");
+        assert_eq!(five_digits(0.5, true), "0.50000");
+        assert_eq!(five_digits(109.1941, true), "109.20");
+        assert_eq!(five_digits(1_234_567.0, false), "1234500");
+        assert_eq!(five_digits(0.0, true), "0");
+    }
 }

@@ -36,10 +36,11 @@ pub use document::reproduction::Reproduction;
 pub use document::{
     account, attack, audit, balance, bound, calibrate, choice, release, reproduction, subject, tell,
 };
+pub use format::five_digits;
 pub use render::html::page::{
     account_page, attack_page, balance_page, bound_page, page, panel_svg, release_page, reproduction_page,
 };
-pub use render::terminal::{calibration, summary};
+pub use render::terminal::{account_summary, calibration, summary};
 
 /// Words that commands share with pages.
 pub mod words {

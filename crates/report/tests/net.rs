@@ -85,37 +85,34 @@ fn verdict_of(a: &NetAudit) -> (String, String) {
 }
 
 #[test]
-fn the_verdict_hides_records_only_where_that_is_known() {
-    // dFIL 0.25 and values that vary by 0.5: guessing the mean is better than any unbiased estimate
-    let good = NetAudit { training: None, eta: Some(spread(1.4)), ..audit() };
-    let (class, text) = verdict_of(&good);
-    assert_eq!(class, "good");
-    assert!(text.contains("on average per value") && text.contains("against unbiased estimates"), "{text}");
-    // an estimate is no proof, and neither is a mean where a direction is given away (η² = 2.25, 1/η² < 0.5)
-    let estimated = NetAudit { trace: TraceKind::Estimate { probes: 10 }, min_mse: None, ..good.clone() };
-    let narrow = NetAudit { eta: Some(spread(1.5)), ..good.clone() };
-    for a in [estimated, narrow] {
-        let (class, text) = verdict_of(&a);
-        assert_eq!(class, "care");
-        assert!(!text.contains("hides") && text.contains("One step tells little, on average"), "{text}");
-    }
-    // a step of several is not what the model gives away
-    let mut run = training(1.0);
-    run.label_secret = false;
-    let of = |t: Training| NetAudit { training: Some(Box::new(t)), ..good.clone() };
-    let (class, text) = verdict_of(&of(Training { accounts: None, ..run.clone() }));
+fn the_verdict_on_a_network_rests_on_its_run() {
+    // One step tells next to nothing, but nothing is known of the run: no page is green for that.
+    let quiet = NetAudit { training: None, eta: Some(spread(0.01)), dfil: Some(spread(1e-4)), ..audit() };
+    let (class, text) = verdict_of(&quiet);
     assert_eq!(class, "care");
+    assert!(text.contains("How the model was trained is not known"), "{text}");
+    // An estimate that is off by less than the values vary is red, bound or not.
+    let (class, _) = verdict_of(&NetAudit { training: None, ..audit() });
+    assert_eq!(class, "bad");
+    // A private run bounds what any step can tell.
+    let mut run = training(0.5);
+    run.label_secret = false;
+    let of = |t: Training| NetAudit { training: Some(Box::new(t)), ..quiet.clone() };
+    let (class, text) = verdict_of(&of(Training { accounts: None, ..run.clone() }));
+    assert_eq!(class, "good");
     assert!(text.contains("The run made 4 steps") && text.contains("--track"), "{text}");
-    // where the run was accounted for, it is what counts
+    // Where it was accounted for, that is said; a small advantage bounds it, and without one it decides.
     let mut accounts = run.accounts.clone().unwrap();
     accounts.dfil = spread(100.0);
-    let accounted = Training { accounts: Some(accounts), ..run };
+    let mut accounted = Training { accounts: Some(accounts), ..run };
     let (class, text) = verdict_of(&of(accounted.clone()));
-    assert_eq!(class, "bad");
-    assert!(text.contains("The run gives records away") && text.contains("Over all 4 steps"), "{text}");
+    assert_eq!(class, "care");
+    assert!(text.contains("Over all 4 steps"), "{text}");
+    accounted.privacy.as_mut().unwrap().advantage = None;
+    assert_eq!(verdict_of(&of(accounted.clone())).0, "bad");
     // but not where it kept account of another secret
     let (_, text) = verdict_of(&of(Training { label_secret: true, ..accounted }));
-    assert!(text.contains("One step tells little") && text.contains("The run made 4 steps"), "{text}");
+    assert!(text.contains("The run made 4 steps"), "{text}");
 }
 
 #[test]
@@ -177,7 +174,7 @@ fn five_tiles_are_five_across() {
 }
 
 #[test]
-fn a_run_in_the_open_promises_nothing() {
+fn a_run_without_noise_promises_nothing() {
     let mut t = training(1.0);
     t.privacy = None;
     t.accounts = None;

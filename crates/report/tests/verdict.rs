@@ -282,7 +282,7 @@ proptest! {
         let mut a = network();
         a.dfil.iter_mut().for_each(|d| d.max = dfil);
         // Off by less than the spread per value; two values of a record are told apart at most twice as well as its absence.
-        let local = if 1.0 / dfil < 0.5 * a.spread { 1.0 } else { 0.5 };
+        let local: f64 = if 1.0 / dfil < 0.5 * a.spread { 1.0 } else { 0.5 };
         a.training = Some(Box::new(t));
         let capped = local.min(advantage.map_or(1.0, |v| 0.5 + v));
         never_calmer(&of_net_audit(&a), &net::page(&a, &Pictures::default()), told.max(capped))?;
@@ -312,8 +312,10 @@ proptest! {
         prop_assert_eq!(facts(f64::NAN).colour, Colour::Red);
         let bare = Facts { told: Some(p), epsilon: Some(epsilon), ..Facts::default() };
         prop_assert_eq!(decide(&Facts { noise: Noise::Absent, ..bare }).colour, Colour::Red);
-        prop_assert!(decide(&Facts { noise: Noise::Unit, ..bare }).colour >= Colour::Amber);
-        prop_assert!(decide(&Facts { unfinished: true, ..bare }).colour >= Colour::Amber);
+        let unit = decide(&Facts { noise: Noise::Unit, ..bare }).colour;
+        prop_assert!(unit >= Colour::Amber);
+        let unfinished = decide(&Facts { unfinished: true, ..bare }).colour;
+        prop_assert!(unfinished >= Colour::Amber);
     }
 }
 

@@ -8,6 +8,7 @@ use std::ops::Range;
 
 /// What each column is for. Columns without a role are features.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Roles {
     /// The column to predict.
     pub target: String,

@@ -107,12 +107,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let request = request(args)?;
     if let Some(threads) = args.output.threads {
         if threads == 0 {
-            return Err(Failure::flag("--threads", "0: expected at least 1"));
+            return Err(Failure::option("threads", "0: expected at least 1"));
         }
         rayon::ThreadPoolBuilder::new()
             .num_threads(threads)
             .build_global()
-            .map_err(|e| Failure::flag("--threads", e))?;
+            .map_err(|e| Failure::option("threads", e))?;
     }
     let format = args.output.format;
     let folder = args.output.out.as_deref().map(|dir| Folder::open(dir, format)).transpose()?;
@@ -156,14 +156,14 @@ fn show(args: &Args, audit: &Audit, written: &[PathBuf]) -> Result<()> {
     if !args.output.quiet && !args.output.json {
         eprintln!();
         if let (None, Some(seed)) = (args.seed, audit.seed) {
-            eprintln!("seed {seed} (drawn; give it with --seed to repeat this split)");
+            eprintln!("seed {seed} (drawn; give it with ⟨seed⟩ to repeat this split)");
         }
         for path in written {
             eprintln!("wrote {}", path.display());
         }
         if written.is_empty() {
             eprintln!(
-                "nothing was written: --out DIR keeps the report, the audit as JSON and a table of records"
+                "nothing was written: ⟨out⟩ DIR keeps the report, the audit as JSON and a table of records"
             );
         }
     }
@@ -176,7 +176,7 @@ pub(crate) fn request(args: &Args) -> Result<Request> {
         (Some(sigma), _, _) => Noise::Given(sigma),
         (_, Some(eta), _) => Noise::TargetEta { eta, statistic: args.statistic },
         (_, _, Some(text)) => {
-            let (attribute, sd) = name_and_number("--target-sd", text)?;
+            let (attribute, sd) = name_and_number("target_sd", text)?;
             Noise::TargetSd { attribute, sd }
         }
         (None, None, None) => Noise::Default,
@@ -204,22 +204,22 @@ pub(crate) fn request(args: &Args) -> Result<Request> {
         holdout: args.holdout,
         seed: args.seed,
         score: others(&args.score)?,
-        prior_sd: args.prior_sd.iter().map(|t| name_and_number("--prior-sd", t)).collect::<Result<_>>()?,
-        units: args.unit.iter().map(|t| name_and_text("--unit", t)).collect::<Result<_>>()?,
+        prior_sd: args.prior_sd.iter().map(|t| name_and_number("prior_sd", t)).collect::<Result<_>>()?,
+        units: args.unit.iter().map(|t| name_and_text("unit", t)).collect::<Result<_>>()?,
         limits: args.fail_above.iter().map(|t| limit(t)).collect::<Result<_>>()?,
         secret: args.secret.clone(),
     })
 }
 
 fn limit(text: &str) -> Result<Limit> {
-    let (name, limit) = name_and_number("--fail-above", text)?;
+    let (name, limit) = name_and_number("fail_above", text)?;
     let statistic = match name.as_str() {
         "eta" | "max" => Statistic::Max,
         "p99" => Statistic::P99,
         "mean" => Statistic::Mean,
         other => {
             let message = format!("`{other}`: expected eta (the largest), p99 or mean, such as eta=0.1");
-            return Err(Failure::flag("--fail-above", message));
+            return Err(Failure::option("fail_above", message));
         }
     };
     Ok(Limit { statistic, limit })

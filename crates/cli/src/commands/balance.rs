@@ -76,14 +76,14 @@ pub(crate) fn asked(args: &Args) -> Result<(Request, Balancing)> {
     if let Some((low, high)) = clamp
         && !(low >= 0.0 && high > low)
     {
-        return Err(Failure::flag(
-            "--min-weight",
+        return Err(Failure::option(
+            "min_weight",
             format!("{low}: expected 0 ≤ smallest < largest ({high})"),
         ));
     }
     if !(args.tolerance >= 0.0 && args.tolerance.is_finite()) {
-        return Err(Failure::flag(
-            "--tolerance",
+        return Err(Failure::option(
+            "tolerance",
             format!("{}: expected zero or a positive number", args.tolerance),
         ));
     }
@@ -122,7 +122,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     args.output.run.warn(&std::mem::take(&mut balance.warnings));
     args.output.run.show(&json, &balance::summary(&balance), &written);
     if let (false, None, Some(seed)) = (args.output.run.quiet, args.seed, balance.seed) {
-        eprintln!("seed {seed} (drawn; give it with --seed to repeat this split)");
+        eprintln!("seed {seed} (drawn; give it with ⟨seed⟩ to repeat this split)");
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -17,6 +17,7 @@ mod run_args;
 mod table_args;
 
 use clap::{Parser, Subcommand};
+use leakscope::Spelling;
 use leakscope::unexpected::guarded;
 use std::process::ExitCode;
 
@@ -79,7 +80,7 @@ pub(crate) fn main() -> ExitCode {
     match outcome {
         Ok(code) => code,
         Err(failure) => {
-            eprintln!("error: {failure}");
+            eprintln!("error: {}", failure.spelled(Spelling::CommandLine));
             ExitCode::from(failure.exit_code())
         }
     }

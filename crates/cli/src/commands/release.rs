@@ -60,12 +60,12 @@ pub(crate) fn asked(args: &Args) -> Result<(Request, Terms)> {
     let noise = match (args.sigma, args.target_eta) {
         (Some(sigma), _) => Amount::Sigma(sigma),
         (None, Some(eta)) => Amount::TargetEta(eta, args.statistic),
-        (None, None) => return Err(Failure::flag("--sigma", "how much noise? give --sigma or --target-eta")),
+        (None, None) => return Err(Failure::option("sigma", "how much noise? give ⟨sigma⟩ or ⟨target_eta⟩")),
     };
     if args.attribute.is_some() && args.balance == 0 {
-        return Err(Failure::flag(
-            "--attribute",
-            "it says what --balance N balances, which is not asked for",
+        return Err(Failure::option(
+            "attribute",
+            "it says what ⟨balance⟩ N balances, which is not asked for",
         ));
     }
     let terms = Terms {

@@ -43,14 +43,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         return list(args);
     };
     if args.trials == Some(0) {
-        return Err(Failure::flag("--trials", "0: expected at least 1"));
+        return Err(Failure::option("trials", "0: expected at least 1"));
     }
     args.run.start()?;
     let chosen = papers::chosen(name)?;
     let origin = match &args.data {
         Some(path) if !path.is_dir() => {
-            return Err(Failure::flag(
-                "--data",
+            return Err(Failure::option(
+                "data",
                 format!("{} is no folder: name the one with the data", path.display()),
             ));
         }
@@ -59,11 +59,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         None => match chosen.iter().find(|e| !e.needs.is_empty()) {
             Some(e) => {
                 let needs: Vec<&str> = e.needs.iter().map(|s| s.folder()).collect();
-                return Err(Failure::flag(
-                    "--data",
+                return Err(Failure::option(
+                    "data",
                     format!(
                         "{} needs {}: name the folder with the data (`leakscope data list` tells where they are \
-                         published), or try --synthetic, which needs none",
+                         published), or try ⟨synthetic⟩, which needs none",
                         e.name,
                         needs.join(" and ")
                     ),

@@ -52,11 +52,11 @@ impl RunArgs {
     pub(crate) fn start(&self) -> Result<()> {
         match self.threads {
             None => Ok(()),
-            Some(0) => Err(Failure::flag("--threads", "0: expected at least 1")),
+            Some(0) => Err(Failure::option("threads", "0: expected at least 1")),
             Some(threads) => rayon::ThreadPoolBuilder::new()
                 .num_threads(threads)
                 .build_global()
-                .map_err(|e| Failure::flag("--threads", e)),
+                .map_err(|e| Failure::option("threads", e)),
         }
     }
 

@@ -97,14 +97,14 @@ impl DataArgs {
     pub(crate) fn request(&self, seed: Option<u64>) -> Result<Option<Request>> {
         if self.data.is_empty() {
             return match self.stray() {
-                Some(flag) => Err(Failure::flag(flag, "it belongs to a table: name one with --data FILE")),
+                Some(flag) => Err(Failure::option(flag, "it belongs to a table: name one with ⟨data⟩ FILE")),
                 None => Ok(None),
             };
         }
         let target = self
             .target
             .clone()
-            .ok_or_else(|| Failure::flag("--target", "say which column of --data the model predicts"))?;
+            .ok_or_else(|| Failure::option("target", "say which column of ⟨data⟩ the model predicts"))?;
         let table = TableArgs { files: self.data.clone(), target, columns: self.columns.clone() };
         request(&table, &self.model, &self.test, seed).map(Some)
     }
@@ -119,7 +119,7 @@ impl DataArgs {
         };
         match alone.stray() {
             Some(flag) => {
-                Err(Failure::flag(flag, "no model is fitted where --mechanism says what is released"))
+                Err(Failure::option(flag, "no model is fitted where ⟨mechanism⟩ says what is released"))
             }
             None => {
                 let (delimiter, na) = (c.delimiter_byte()?, c.na.clone());
@@ -132,24 +132,24 @@ impl DataArgs {
     fn stray(&self) -> Option<&'static str> {
         let (c, m, t) = (&self.columns, &self.model, &self.test);
         let said = [
-            ("--target", self.target.is_some()),
-            ("--id", c.id.is_some()),
-            ("--drop", !c.drop.is_empty()),
-            ("--categorical", !c.categorical.is_empty()),
-            ("--weights", c.weights.is_some()),
-            ("--group", c.group.is_some()),
-            ("--delimiter", c.delimiter.is_some()),
-            ("--na", !c.na.is_empty()),
-            ("--one-hot", c.one_hot != OneHot::DropLast),
-            ("--scale", c.scale != Scale::Standard),
-            ("--pca", c.pca.is_some()),
-            ("--missing", c.missing != Missing::Fail),
-            ("--positive", c.positive.is_some()),
-            ("--model", m.model != Family::Linear),
-            ("--l2", m.l2 != 0.0),
-            ("--no-intercept", m.no_intercept),
-            ("--test", !t.test.is_empty()),
-            ("--holdout", t.holdout.is_some()),
+            ("target", self.target.is_some()),
+            ("id", c.id.is_some()),
+            ("drop", !c.drop.is_empty()),
+            ("categorical", !c.categorical.is_empty()),
+            ("weights", c.weights.is_some()),
+            ("group", c.group.is_some()),
+            ("delimiter", c.delimiter.is_some()),
+            ("na", !c.na.is_empty()),
+            ("one_hot", c.one_hot != OneHot::DropLast),
+            ("scale", c.scale != Scale::Standard),
+            ("pca", c.pca.is_some()),
+            ("missing", c.missing != Missing::Fail),
+            ("positive", c.positive.is_some()),
+            ("model", m.model != Family::Linear),
+            ("l2", m.l2 != 0.0),
+            ("no_intercept", m.no_intercept),
+            ("test", !t.test.is_empty()),
+            ("holdout", t.holdout.is_some()),
         ];
         said.iter().find(|s| s.1).map(|s| s.0)
     }
@@ -187,8 +187,8 @@ impl ColumnArgs {
             Some("tab" | "\\t" | "\t") => Ok(Some(b'\t')),
             Some(text) => match text.as_bytes() {
                 [byte] if byte.is_ascii() && !matches!(byte, b'"' | b'\n' | b'\r') => Ok(Some(*byte)),
-                _ => Err(Failure::flag(
-                    "--delimiter",
+                _ => Err(Failure::option(
+                    "delimiter",
                     format!("`{text}`: expected one ASCII character, or `tab`"),
                 )),
             },
@@ -201,7 +201,7 @@ pub(crate) fn name_and_number(flag: &str, text: &str) -> Result<(String, f64)> {
     let (name, value) = name_and_text(flag, text)?;
     match value.parse::<f64>() {
         Ok(number) if number.is_finite() => Ok((name, number)),
-        _ => Err(Failure::flag(
+        _ => Err(Failure::option(
             flag,
             format!("`{text}`: expected NAME=VALUE with a finite number, such as age=5"),
         )),
@@ -212,6 +212,6 @@ pub(crate) fn name_and_number(flag: &str, text: &str) -> Result<(String, f64)> {
 pub(crate) fn name_and_text(flag: &str, text: &str) -> Result<(String, String)> {
     match text.rsplit_once('=') {
         Some((name, value)) if !name.is_empty() && !value.is_empty() => Ok((name.into(), value.into())),
-        _ => Err(Failure::flag(flag, format!("`{text}`: expected NAME=VALUE"))),
+        _ => Err(Failure::option(flag, format!("`{text}`: expected NAME=VALUE"))),
     }
 }

@@ -278,7 +278,7 @@ pub(super) fn finite(records: &Records) -> leakscope_core::Result<()> {
         Some(&value) => Err(CoreError::OutOfRange {
             what: "leakage at this noise",
             value,
-            expected: "a finite number: choose a larger --sigma, or other units with --scale standard",
+            expected: "a finite number: choose a larger ⟨sigma⟩, or other units with ⟨scale=standard⟩",
         }),
     }
 }

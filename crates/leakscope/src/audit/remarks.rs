@@ -89,7 +89,7 @@ pub(crate) fn nearly_singular(encoding: &Encoding, geometry: &Geometry) -> Optio
         let weakest: Vec<String> = geometry.weakest_columns().iter().map(|&j| names[j].clone()).collect();
         format!(
             "The problem is nearly singular (condition number {condition:.1e}) along {}: these numbers have few \
-             reliable digits. Drop one of these columns, use --scale standard, or raise --l2.",
+             reliable digits. Drop one of these columns, use `scale = standard`, or raise `l2`.",
             listed(&weakest)
         )
     })

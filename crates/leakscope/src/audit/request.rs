@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 /// Everything an audit is asked to do.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Request {
     /// The table.
     pub read: ReadOptions,
@@ -60,9 +61,11 @@ pub struct Request {
 }
 
 /// The noise, or what it must achieve.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Noise {
     /// σ = 1, as a unit.
+    #[default]
     Default,
     /// σ.
     Given(f64),
@@ -127,12 +130,42 @@ impl Statistic {
 }
 
 /// A limit of `--fail-above`.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Limit {
     /// The statistic; `eta` means the largest.
     pub statistic: Statistic,
     /// The largest value that passes.
     pub limit: f64,
+}
+
+impl Default for Request {
+    fn default() -> Self {
+        Self {
+            read: ReadOptions::default(),
+            roles: Roles::default(),
+            one_hot: OneHot::default(),
+            scale: Scale::default(),
+            pca: None,
+            missing: Missing::default(),
+            positive: None,
+            two_class_coded: true,
+            family: Family::default(),
+            l2: 0.0,
+            intercept: true,
+            coefficients: None,
+            noise: Noise::default(),
+            releases: 1,
+            label_secret: true,
+            test: None,
+            holdout: None,
+            seed: None,
+            score: None,
+            prior_sd: vec![],
+            units: vec![],
+            limits: vec![],
+            secret: None,
+        }
+    }
 }
 
 impl Request {
@@ -148,33 +181,33 @@ impl Request {
             if value > 0.0 && value.is_finite() {
                 Ok(())
             } else {
-                Err(Failure::flag(flag, format!("{value}: expected a positive number")))
+                Err(Failure::option(flag, format!("{value}: expected a positive number")))
             }
         };
         if !(self.l2 >= 0.0 && self.l2.is_finite()) {
-            return Err(Failure::flag("--l2", format!("{}: expected zero or a positive number", self.l2)));
+            return Err(Failure::option("l2", format!("{}: expected zero or a positive number", self.l2)));
         }
         match &self.noise {
             Noise::Default => {}
-            Noise::Given(sigma) => positive("--sigma", *sigma)?,
-            Noise::TargetEta { eta, .. } => positive("--target-eta", *eta)?,
-            Noise::TargetSd { sd, .. } => positive("--target-sd", *sd)?,
+            Noise::Given(sigma) => positive("sigma", *sigma)?,
+            Noise::TargetEta { eta, .. } => positive("target_eta", *eta)?,
+            Noise::TargetSd { sd, .. } => positive("target_sd", *sd)?,
         }
         if self.releases == 0 {
-            return Err(Failure::flag("--releases", "0: expected at least 1"));
+            return Err(Failure::option("releases", "0: expected at least 1"));
         }
         if self.test.is_some() && self.holdout.is_some() {
-            return Err(Failure::flag(
-                "--holdout",
-                "--test names rows to test on already: use one of the two",
+            return Err(Failure::option(
+                "holdout",
+                "⟨test⟩ names rows to test on already: use one of the two",
             ));
         }
         for limit in &self.limits {
-            positive("--fail-above", limit.limit)?;
+            positive("fail_above", limit.limit)?;
         }
         for (name, sd) in &self.prior_sd {
-            positive("--prior-sd", *sd).map_err(|_| {
-                Failure::flag("--prior-sd", format!("{name}={sd}: expected a positive number"))
+            positive("prior_sd", *sd).map_err(|_| {
+                Failure::option("prior_sd", format!("{name}={sd}: expected a positive number"))
             })?;
         }
         Ok(())
@@ -186,28 +219,28 @@ impl Request {
             || encoding.attributes.iter().map(|a| format!("`{}`", a.name)).collect::<Vec<_>>().join(", ");
         let find = |flag: &str, name: &str| {
             encoding.attributes.iter().find(|a| a.name == name).ok_or_else(|| {
-                Failure::flag(
+                Failure::option(
                     flag,
                     format!("`{name}` is not an attribute of this model; they are {}", known()),
                 )
             })
         };
         for (name, _) in &self.units {
-            find("--unit", name)?;
+            find("unit", name)?;
         }
         for (name, _) in &self.prior_sd {
-            if find("--prior-sd", name)?.kind == Kind::Category {
+            if find("prior_sd", name)?.kind == Kind::Category {
                 let message = format!("`{name}` is a category: a spread is for numbers");
-                return Err(Failure::flag("--prior-sd", message));
+                return Err(Failure::option("prior_sd", message));
             }
         }
         match &self.noise {
             Noise::TargetSd { attribute, .. } if *attribute != encoding.target.name => {
-                find("--target-sd", attribute)?;
+                find("target_sd", attribute)?;
             }
             Noise::TargetSd { attribute, .. } if !self.label_secret => {
-                let message = format!("`{attribute}` is the target, which --label public takes as known");
-                return Err(Failure::flag("--target-sd", message));
+                let message = format!("`{attribute}` is the target, which ⟨label=public⟩ takes as known");
+                return Err(Failure::option("target_sd", message));
             }
             Noise::TargetSd { .. } | Noise::Default | Noise::Given(_) | Noise::TargetEta { .. } => {}
         }
@@ -228,24 +261,23 @@ pub(super) fn match_coefficients(given: &[(String, f64)], encoding: &Encoding) -
     let unknown: Vec<&String> = given.iter().map(|(n, _)| n).filter(|n| !columns.contains(n)).collect();
     if !unknown.is_empty() {
         if unknown == [INTERCEPT] {
-            let message =
-                "the given model has an intercept, which --no-intercept leaves out: one of the two must go";
-            return Err(Failure::flag("--coefficients", message));
+            let message = "the given model has an intercept, which ⟨intercept=false⟩ leaves out: one of the two must go";
+            return Err(Failure::option("coefficients", message));
         }
         let all: Vec<&String> = columns.iter().collect();
-        return Err(Failure::flag(
-            "--coefficients",
+        return Err(Failure::option(
+            "coefficients",
             format!("{} is no column of this model; its columns are {}", list(&unknown), list(&all)),
         ));
     }
     let missing: Vec<&String> = columns.iter().filter(|c| !given.iter().any(|(n, _)| n == *c)).collect();
     if !missing.is_empty() {
         let hint = if missing.iter().any(|n| *n == INTERCEPT) {
-            " (a model without intercept needs --no-intercept)"
+            " (a model without intercept needs ⟨intercept=false⟩)"
         } else {
             ""
         };
-        return Err(Failure::flag("--coefficients", format!("no value for {}{hint}", list(&missing))));
+        return Err(Failure::option("coefficients", format!("no value for {}{hint}", list(&missing))));
     }
     Ok(columns.iter().map(|c| given.iter().find(|(n, _)| n == c).map_or(0.0, |(_, value)| *value)).collect())
 }

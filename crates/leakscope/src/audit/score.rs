@@ -50,7 +50,7 @@ pub(super) fn score(
     let options = DatasetOptions { allow_missing_target: true, ..DatasetOptions::default() };
     let rows = Dataset::with_options(&table, encoding, Subset::All, options, hooks)?;
     if rows.is_empty() {
-        return Err(Failure::flag("--score", "there are no rows to score"));
+        return Err(Failure::option("score", "there are no rows to score"));
     }
     let labelled = rows.has_target();
     let training = training_quantiles(&measured.eta);

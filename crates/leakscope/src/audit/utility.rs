@@ -27,14 +27,14 @@ pub(super) fn utility(
     hooks: &Hooks,
 ) -> Result<Option<Cost>> {
     let (rows, flag) = if let Some(read) = &request.test {
-        (Dataset::new(&Table::open(read)?, encoding, Subset::All, hooks)?, "--test")
+        (Dataset::new(&Table::open(read)?, encoding, Subset::All, hooks)?, "test")
     } else if request.holdout.is_some() {
-        (Dataset::new(table, encoding, Subset::HeldOut, hooks)?, "--holdout")
+        (Dataset::new(table, encoding, Subset::HeldOut, hooks)?, "holdout")
     } else {
         return Ok(None);
     };
     if rows.is_empty() {
-        return Err(Failure::flag(flag, "there are no rows to test on"));
+        return Err(Failure::option(flag, "there are no rows to test on"));
     }
     let sigma = geometry.release().sigma;
     let mut sigmas = grid(sigma, measured.largest_norm(geometry));

@@ -21,10 +21,12 @@ use leakscope_report::attack as attacks;
 use leakscope_report::bound::{CurvePoint, Estimation, Found, FromData, MostExposed};
 use leakscope_report::format;
 use leakscope_table::{Hooks, Kind};
+use serde::{Deserialize, Serialize};
 use std::time::Instant;
 
 /// What is asked about a secret of a table.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Bounding {
     /// The secret attribute.
     pub secret: String,
@@ -50,6 +52,24 @@ pub struct Bounding {
     pub delta: f64,
 }
 
+impl Default for Bounding {
+    fn default() -> Self {
+        Self {
+            secret: String::new(),
+            bins: 4,
+            prior: None,
+            sigma: None,
+            sigmas: vec![],
+            curve: false,
+            attacks: vec![],
+            noise_vectors: 100,
+            draws: 100_000,
+            confidence: 0.99,
+            delta: 1e-5,
+        }
+    }
+}
+
 /// The three attacks of Guo's figure 4.
 pub const FIG_4: [Attacker; 3] = [Attacker::WhiteBoxPrior, Attacker::WhiteBox, Attacker::Informed];
 
@@ -71,8 +91,8 @@ impl Game {
     /// The game about a column.
     pub(crate) fn new(request: &Request, loaded: &Loaded, bounding: &Bounding) -> Result<Self> {
         if request.pca.is_some() {
-            let message = "a secret is a column, which principal components mix: leave --pca out";
-            return Err(Failure::flag("--pca", message));
+            let message = "a secret is a column, which principal components mix: leave ⟨pca⟩ out";
+            return Err(Failure::option("pca", message));
         }
         let playing = Playing {
             secret: bounding.secret.clone(),
@@ -90,8 +110,8 @@ impl Game {
             Some(p) if p.len() == candidates.len() => Prior::given(p.clone())?,
             Some(p) => {
                 let names: Vec<&str> = candidates.iter().map(|c| c.name.as_str()).collect();
-                return Err(Failure::flag(
-                    "--prior",
+                return Err(Failure::option(
+                    "prior",
                     format!("{} probabilities for {} values: {}", p.len(), names.len(), names.join(", ")),
                 ));
             }
@@ -144,7 +164,7 @@ pub(crate) fn of_model(request: &Request, loaded: &Loaded, fit: &Fit, bounding: 
     let fail = |e| explain(e, &loaded.encoding, request.l2);
     // K releases with fresh noise are one with σ/√K.
     let releases = f64::from(request.releases).sqrt();
-    let level = Leaking::Attribute(directions(loaded, "--secret", &bounding.secret, false)?);
+    let level = Leaking::Attribute(directions(loaded, "secret", &bounding.secret, false)?);
     let unit = Release { sigma: 1.0, releases: request.releases, label_secret: request.label_secret };
     let eta = attack::weighted(loaded, losses(&loaded.rows, fit, &level, unit).map_err(fail)?)?;
     let mean_eta = eta.iter().sum::<f64>() / eta.len().max(1) as f64;
@@ -157,7 +177,7 @@ pub(crate) fn of_model(request: &Request, loaded: &Loaded, fit: &Fit, bounding: 
     });
     let (records, left_out) = game.records(&loaded.rows, fit, &seen, simulation).map_err(fail)?;
     let Some(most) = records.most_exposed() else {
-        return Err(Failure::flag("--secret", "no record has one of the values"));
+        return Err(Failure::option("secret", "no record has one of the values"));
     };
     let removal = match fit.family {
         Family::Linear => {
@@ -238,17 +258,17 @@ fn sigmas(bounding: &Bounding, mean_eta: f64) -> Result<Vec<f64>> {
         (_, false) => bounding.sigmas.clone(),
         (true, true) => attack::default_sigmas(&bounding.secret, mean_eta)?,
     };
-    let given = bounding.sigma.map(|s| ("--sigma", s));
-    for (flag, sigma) in given.into_iter().chain(all.iter().map(|s| ("--sigmas", *s))) {
+    let given = bounding.sigma.map(|s| ("sigma", s));
+    for (flag, sigma) in given.into_iter().chain(all.iter().map(|s| ("sigmas", *s))) {
         if !(sigma > 0.0 && sigma.is_finite()) {
-            return Err(Failure::flag(flag, format!("{sigma}: expected a positive number")));
+            return Err(Failure::option(flag, format!("{sigma}: expected a positive number")));
         }
     }
     all.extend(bounding.sigma);
     all.sort_by(f64::total_cmp);
     all.dedup();
     if all.is_empty() {
-        return Err(Failure::flag("--sigma", "say how much noise is on the coefficients (or --sigmas)"));
+        return Err(Failure::option("sigma", "say how much noise is on the coefficients (or ⟨sigmas⟩)"));
     }
     Ok(all)
 }

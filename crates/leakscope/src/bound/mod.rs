@@ -9,6 +9,9 @@
 pub mod curve;
 pub mod data;
 mod noise_figures;
+mod request;
+
+pub use request::{BoundRequest, CurveKind, MechanismKind, answer};
 
 use crate::Result;
 use leakscope_core::bound::table::{Optimal, Simulation};

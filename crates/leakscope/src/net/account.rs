@@ -144,7 +144,7 @@ fn notes<T: Real>(ended: &Ended<'_, T>, f: &Facts) -> Vec<String> {
                 .to_owned(),
         );
         if f.clip_assumed {
-            out.push("No --clip was given: gradients were clipped at C = 1.".to_owned());
+            out.push("No `clip` was given: gradients were clipped at C = 1.".to_owned());
         }
         out.push(
             "Losses and dFIL (and accuracies on training records) are computed without noise: the statement covers the \
@@ -156,7 +156,7 @@ fn notes<T: Real>(ended: &Ended<'_, T>, f: &Facts) -> Vec<String> {
         let draws = q * ended.run.steps() as f64;
         out.push(format!(
             "Accounts are kept of drawn records, weighted by 1/q: unbiased, but a record was drawn {draws:.1} times on \
-             average, and one that never was shows 0. --track every has no such error."
+             average, and one that never was shows 0. `track = every` has no such error."
         ));
     }
     if ended.start.pretrained.is_some() {

@@ -127,8 +127,8 @@ fn run_in<T: Real>(
     hooks: &Hooks,
     on_seed: &dyn Fn(u64),
 ) -> Result<NetAuditOutcome> {
-    let model = Model::<T>::open(&args.model, "--model")?;
-    let other = args.compare.as_deref().map(|dir| Model::open(dir, "--compare")).transpose()?;
+    let model = Model::<T>::open(&args.model, "model")?;
+    let other = args.compare.as_deref().map(|dir| Model::open(dir, "compare")).transpose()?;
     let seed = args.seed.unwrap_or_else(crate::seed::drawn);
     let what = what(args, &model, seed)?;
     let regions = args.superpixels.as_deref().map(read_regions).transpose()?;
@@ -142,9 +142,9 @@ fn run_in<T: Real>(
     let trained_on = model.training.as_ref().map(|t| t.data.normalize);
     let scale = args.normalize.or(trained_on).unwrap_or([0.0, 1.0]);
     if args.limit == Some(0) {
-        return Err(Failure::flag("--limit", "0: expected at least 1"));
+        return Err(Failure::option("limit", "0: expected at least 1"));
     }
-    let reading = Reading { flag: "--data", part: Part::Train, normalize: scale, limit: args.limit };
+    let reading = Reading { flag: "data", part: Part::Train, normalize: scale, limit: args.limit };
     let mut source = Source::<T>::read(&args.data, reading)?;
     let data = source.take_data(&model.net)?;
     if let Some(other) = &other {
@@ -154,7 +154,7 @@ fn run_in<T: Real>(
     let points = match args.score.is_empty() {
         true => None,
         false => {
-            let reading = Reading { flag: "--score", part: Part::Test, normalize: scale, limit: None };
+            let reading = Reading { flag: "score", part: Part::Test, normalize: scale, limit: None };
             Some(points(Source::read(&args.score, reading)?, &model.net)?)
         }
     };
@@ -216,7 +216,7 @@ pub(super) fn what<T: Real>(args: &NetAuditRequest, model: &Model<T>, seed: u64)
         TraceRequest::Probes(probes) if probes >= 2 => Trace::Estimate { probes, probe: Probe::Rademacher },
         TraceRequest::Probes(probes) => {
             let message = format!("`{probes}`: expected exact, elements, skip, or a number of probes from 2");
-            return Err(Failure::flag("--trace", message));
+            return Err(Failure::option("trace", message));
         }
     };
     let label = match (args.label, &model.training) {
@@ -253,7 +253,7 @@ fn trained_clip(p: &PrivacyFacts) -> Clip {
 fn choose(records: Option<usize>, n: usize, seed: u64) -> Result<Vec<usize>> {
     let wanted = match records {
         None => n,
-        Some(0) => return Err(Failure::flag("--records", "`0`: expected a number from 1, or all")),
+        Some(0) => return Err(Failure::option("records", "`0`: expected a number from 1, or all")),
         Some(k) => k.min(n),
     };
     let mut ids = match wanted == n {
@@ -274,26 +274,26 @@ pub(super) fn map_groups<T: Real>(
     match (args.plis, net.input(), args.grid, superpixels) {
         (true, Shape::Image(shape), _, Some((name, array))) => Ok(Some(regions(name, array, shape)?)),
         (true, Shape::Image(_), size, None) => {
-            Ok(Some(grid(net.input(), size.unwrap_or(1)).map_err(|e| Failure::flag("--grid", e))?))
+            Ok(Some(grid(net.input(), size.unwrap_or(1)).map_err(|e| Failure::option("grid", e))?))
         }
         (true, Shape::Vector(_), Some(_), _) => {
-            Err(Failure::flag("--grid", "records are no images: leave it out"))
+            Err(Failure::option("grid", "records are no images: leave it out"))
         }
         (true, Shape::Vector(_), _, Some(_)) => {
-            Err(Failure::flag("--superpixels", "records are no images: leave it out"))
+            Err(Failure::option("superpixels", "records are no images: leave it out"))
         }
         _ => Ok(None),
     }
 }
 
 fn read_regions(file: &Path) -> Result<(String, Array<f64>)> {
-    let array = one_array(file).map_err(|e| Failure::flag("--superpixels", e))?;
+    let array = one_array(file).map_err(|e| Failure::option("superpixels", e))?;
     Ok((file.display().to_string(), array))
 }
 
 /// The region of every value of an image, all channels of a pixel together.
 fn regions(name: &str, array: &Array<f64>, [height, width, channels]: [usize; 3]) -> Result<Vec<u32>> {
-    let bad = |reason: String| Failure::flag("--superpixels", format!("{name}: {reason}"));
+    let bad = |reason: String| Failure::option("superpixels", format!("{name}: {reason}"));
     if array.shape != [height, width] {
         return Err(bad(format!("it has shape {:?}, expected [{height}, {width}]", array.shape)));
     }
@@ -310,7 +310,7 @@ pub(super) fn points<T: Real>(mut source: Source<T>, net: &Network<T>) -> Result
     let data = match (labelled, net.loss()) {
         (true, _) => source.take_data(net)?,
         (false, Loss::SquaredError) => {
-            return Err(Failure::flag("--score", "the network predicts values: give their targets as y"));
+            return Err(Failure::option("score", "the network predicts values: give their targets as y"));
         }
         (false, Loss::SoftmaxCrossEntropy | Loss::BinaryCrossEntropy) => {
             let all: Vec<usize> = (0..source.len()).collect();

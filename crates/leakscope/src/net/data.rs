@@ -123,7 +123,7 @@ impl<T: Real> Source<T> {
     pub(super) fn read(paths: &[PathBuf], how: Reading<'_>) -> Result<Self> {
         let files = match paths {
             [folder] if folder.is_dir() => within(folder, how.part).ok_or_else(|| {
-                Failure::flag(how.flag, format!("{} has no {}", folder.display(), how.part.wanted()))
+                Failure::option(how.flag, format!("{} has no {}", folder.display(), how.part.wanted()))
             })?,
             files => files.to_vec(),
         };
@@ -136,7 +136,7 @@ impl<T: Real> Source<T> {
             }
             _ => {
                 let message = "expected a folder, a safetensors or npz file with both, or two idx files (images, labels)";
-                return Err(Failure::flag(how.flag, message));
+                return Err(Failure::option(how.flag, message));
             }
         };
         let name = |p: &PathBuf| p.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
@@ -148,7 +148,7 @@ impl<T: Real> Source<T> {
             y.map(|y| labels(y, n).map_err(|e| Failure::Data(format!("{of_y}: {e}")))).transpose()?;
         let out = Self { files: files.iter().map(name).collect(), labels, ..out };
         if out.len() == 0 {
-            return Err(Failure::flag(how.flag, format!("{}: there are no records", out.files.join(", "))));
+            return Err(Failure::option(how.flag, format!("{}: there are no records", out.files.join(", "))));
         }
         Ok(out)
     }
@@ -324,7 +324,7 @@ fn from_npz<T: Real>(path: &Path, how: Reading<'_>) -> Result<Arrays<T>> {
     let known = how.part.arrays();
     let Some([x, y]) = known.iter().find(|[x, _]| has(x)) else {
         let (wanted, found) = (known.map(|[x, _]| x).join(", "), file.names().collect::<Vec<_>>().join(", "));
-        return Err(Failure::flag(
+        return Err(Failure::option(
             how.flag,
             format!("{} has none of the arrays {wanted}; it has {found}", path.display()),
         ));

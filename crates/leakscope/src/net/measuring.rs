@@ -126,11 +126,11 @@ pub(super) fn comparable<T: Real>(data: &Data<T>, net: &Network<T>, other: &Netw
         |net: &Network<T>| format!("records of shape {:?} and {} outputs", net.input().dims(), net.outputs());
     data.check(other).map_err(|_| {
         let message = format!(
-            "it was made for {}, the model of --model for {}: compare models of the same records and labels",
+            "it was made for {}, the model of ⟨model⟩ for {}: compare models of the same records and labels",
             made(other),
             made(net)
         );
-        Failure::flag("--compare", message)
+        Failure::option("compare", message)
     })
 }
 

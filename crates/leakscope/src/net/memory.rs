@@ -93,7 +93,7 @@ pub fn audit<T: Real>(args: &NetAuditRequest, memory: NetMemory<T>, hooks: &Hook
     what.keep_maps();
     let superpixels = memory.superpixels.map(|(shape, values)| Array { shape, values, bytes: false });
     if superpixels.is_some() && (args.grid.is_some() || !args.plis) {
-        return Err(Failure::flag("--superpixels", "they go with --plis, and without --grid"));
+        return Err(Failure::option("superpixels", "they go with ⟨plis⟩, and without ⟨grid⟩"));
     }
     let groups = map_groups(args, &model_here.net, superpixels.as_ref().map(|array| ("the array", array)))?;
     let mut source = memory.data.source("x, y")?;

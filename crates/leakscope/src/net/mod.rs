@@ -82,25 +82,25 @@ impl ReleaseRequest {
             (None, None) => return Ok(None),
             (Some(ClipKind::None), None) => Clip::None,
             (Some(ClipKind::None), Some(c)) => {
-                return Err(Failure::flag(
-                    "--clip",
-                    format!("{c}: --clip-kind none clips nothing, leave one out"),
+                return Err(Failure::option(
+                    "clip",
+                    format!("{c}: ⟨clip_kind=none⟩ clips nothing, leave one out"),
                 ));
             }
             (Some(_), None) => {
-                return Err(Failure::flag("--clip-kind", "give the bound too, for example --clip 1"));
+                return Err(Failure::option("clip_kind", "give the bound too, for example ⟨clip=1⟩"));
             }
             (Some(ClipKind::Hard) | None, Some(bound)) => Clip::Hard { bound },
             (Some(ClipKind::Gelu), Some(bound)) => Clip::Gelu { bound },
         };
-        clip.check().map_err(|e| Failure::flag("--clip", e))?;
+        clip.check().map_err(|e| Failure::option("clip", e))?;
         Ok(Some(clip))
     }
 
     fn sigma(&self) -> Result<Option<f64>> {
         match self.sigma {
             Some(s) if !(s > 0.0 && s.is_finite()) => {
-                Err(Failure::flag("--sigma", format!("{s}: expected a positive number")))
+                Err(Failure::option("sigma", format!("{s}: expected a positive number")))
             }
             other => Ok(other),
         }

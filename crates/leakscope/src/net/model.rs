@@ -49,8 +49,8 @@ impl<T: Real> Model<T> {
     pub(super) fn open(folder: &Path, flag: &str) -> Result<Self> {
         if !folder.is_dir() {
             let message =
-                format!("{} is no folder: name one that `leakscope net train --out` left", folder.display());
-            return Err(Failure::flag(flag, message));
+                format!("{} is no folder: name one that a training run left (⟨out⟩ of it)", folder.display());
+            return Err(Failure::option(flag, message));
         }
         let network = folder.join(NETWORK);
         let spec = NetSpec::from_json(&read_text(&network)?).map_err(named(&network))?;
@@ -107,7 +107,7 @@ pub(super) fn spec(network: &str, shape: Shape, outputs: usize) -> Result<NetSpe
     if !path.is_file() {
         let known = preset::PRESETS.join(", ");
         let message = format!("`{network}` is neither a file nor one of {known}");
-        return Err(Failure::flag("--network", message));
+        return Err(Failure::option("network", message));
     }
     NetSpec::from_json(&read_text(path)?).map_err(named(path))
 }
@@ -122,7 +122,7 @@ pub(super) fn freeze(spec: &mut NetSpec, layers: &[usize]) -> Result<()> {
         .collect();
     let wrong = |what: String| {
         let message = format!("{what}: layers with parameters are {}", with.join(", "));
-        Err(Failure::flag("--freeze", message))
+        Err(Failure::option("freeze", message))
     };
     for &at in layers {
         match spec.layer_mut(at) {
@@ -138,7 +138,7 @@ pub(super) fn freeze(spec: &mut NetSpec, layers: &[usize]) -> Result<()> {
 pub(super) fn freeze_smallest<T: Real>(net: &mut Network<T>, share: f64) -> Result<()> {
     if !(0.0..1.0).contains(&share) {
         let message = format!("{share}: expected at least 0, below 1");
-        return Err(Failure::flag("--freeze-smallest", message));
+        return Err(Failure::option("freeze_smallest", message));
     }
     let size = |i: &usize| net.parameters()[*i].to_f64().abs();
     let trained = net.trained();

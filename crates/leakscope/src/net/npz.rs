@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     fn a_file_with_any_byte_changed_is_an_array_or_an_error() {
-        let good = include_bytes!("../../../../../testdata/net/arrays.npz");
+        let good = include_bytes!("../../../../testdata/net/arrays.npz");
         for i in 0..good.len() {
             let mut broken = good.to_vec();
             broken[i] ^= 0x91;
@@ -322,7 +322,7 @@ mod tests {
     /// Written by testdata/net/npz.py with NumPy: the same 3 × 2 × 2 values in every type, order and compression.
     #[test]
     fn every_type_and_order_reads_the_same() {
-        let bytes = include_bytes!("../../../../../testdata/net/arrays.npz").to_vec();
+        let bytes = include_bytes!("../../../../testdata/net/arrays.npz").to_vec();
         let entries = directory(&bytes).unwrap();
         let file = Npz { bytes, entries };
         let expected: Vec<f64> = (0..12).map(|i| f64::from(i * 20)).collect();

@@ -69,7 +69,7 @@ impl Resumed {
     /// Reads the checkpoint of a folder.
     pub(super) fn read(folder: &Path) -> Result<Self> {
         let path = folder.join(CHECKPOINT);
-        let bad = |reason: String| Failure::flag("--resume", format!("{}: {reason}", path.display()));
+        let bad = |reason: String| Failure::option("resume", format!("{}: {reason}", path.display()));
         let bytes = std::fs::read(&path).map_err(|e| bad(format!("cannot read it: {e}")))?;
         let file = Tensors::from_bytes(&bytes).map_err(|e| bad(e.to_string()))?;
         let field = |name: &str| {
@@ -100,22 +100,22 @@ impl Resumed {
         check_start(was, start)?;
         let sigmas = (sigma(&self.config), sigma(config));
         if let (true, (Some(before), Some(now))) = (solved && sigmas.0 != sigmas.1, sigmas) {
-            return Err(Failure::flag(
-                "--epsilon",
+            return Err(Failure::option(
+                "epsilon",
                 format!(
                     "the noise follows from the number of steps: the run has σ = {before} and was started for {} steps, \
-                     {} steps would need σ = {now}. Go on with --sigma {before} instead of --epsilon (more steps cost a \
-                     larger ε), or with --steps {}",
+                     {} steps would need σ = {now}. Go on with ⟨sigma={before}⟩ instead of ⟨epsilon⟩ (more steps cost a \
+                     larger ε), or with ⟨steps={}⟩",
                     was.steps, start.steps, was.steps
                 ),
             ));
         }
         match settings(&self.config).into_iter().zip(settings(config)).find(|(a, b)| a != b) {
             None => Ok(()),
-            Some(((flag, before), (_, now))) => Err(Failure::flag(
+            Some(((flag, before), (_, now))) => Err(Failure::option(
                 flag,
                 format!(
-                    "{now}; the run to go on with has {before}: give its settings again, or start anew without --resume"
+                    "{now}; the run to go on with has {before}: give its settings again, or start anew without ⟨resume⟩"
                 ),
             )),
         }
@@ -136,18 +136,18 @@ fn check_network(was: &NetSpec, is: &NetSpec) -> Result<()> {
         return Ok(());
     }
     Err(match thawed(was) == thawed(is) {
-        true => Failure::flag("--freeze", "the run froze other layers: go on with the same"),
-        false => Failure::flag("--network", "the checkpoint is of another network: give the original one"),
+        true => Failure::option("freeze", "the run froze other layers: go on with the same"),
+        false => Failure::option("network", "the checkpoint is of another network: give the original one"),
     })
 }
 
 fn check_start(was: &Start, is: &Start) -> Result<()> {
-    let wrong = |message: &str| Err(Failure::flag("--pretrain", message));
+    let wrong = |message: &str| Err(Failure::option("pretrain", message));
     match (&was.pretrained, &is.pretrained) {
         (None, Some(_)) => {
             return wrong(
                 "the run started from random weights and goes on from its checkpoint: leave these out, or start anew \
-                 without --resume",
+                 without ⟨resume⟩",
             );
         }
         (Some(_), None) => return wrong("the run started from given weights: name the same file again"),
@@ -161,8 +161,8 @@ fn check_start(was: &Start, is: &Start) -> Result<()> {
     }
     let share = |s: &Start| s.freeze_smallest.map_or("none".to_owned(), |v| v.to_string());
     let (before, now) = (share(was), share(is));
-    Err(Failure::flag(
-        "--freeze-smallest",
+    Err(Failure::option(
+        "freeze_smallest",
         format!("{now}; the run was started with {before}: give the same"),
     ))
 }
@@ -179,16 +179,16 @@ fn settings(c: &TrainConfig) -> [(&'static str, String); 11] {
         Sampling::Shuffle { batch } => format!("shuffled batches of {batch}"),
     };
     [
-        ("--seed", c.seed.to_string()),
-        ("--adam", adam.to_owned()),
-        ("--momentum", momentum),
-        ("--lr", c.learning_rate.to_string()),
-        ("--weight-decay", c.weight_decay.to_string()),
-        ("--batch, --sampling or the number of records", batch),
-        ("--clip", c.privacy.map_or_else(none, |p| format!("{:?}", p.clip))),
-        ("--sigma", sigma(c).map_or_else(none, |s| s.to_string())),
-        ("--track", format!("{:?}", c.tracking)),
-        ("--label", format!("{:?}", c.label).to_lowercase()),
-        ("--delta", c.delta.to_string()),
+        ("seed", c.seed.to_string()),
+        ("adam", adam.to_owned()),
+        ("momentum", momentum),
+        ("lr", c.learning_rate.to_string()),
+        ("weight_decay", c.weight_decay.to_string()),
+        ("⟨batch⟩, ⟨sampling⟩ or the number of records", batch),
+        ("clip", c.privacy.map_or_else(none, |p| format!("{:?}", p.clip))),
+        ("sigma", sigma(c).map_or_else(none, |s| s.to_string())),
+        ("track", format!("{:?}", c.tracking)),
+        ("label", format!("{:?}", c.label).to_lowercase()),
+        ("delta", c.delta.to_string()),
     ]
 }

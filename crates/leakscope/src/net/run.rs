@@ -59,7 +59,7 @@ pub(super) fn train<'d, T: Real>(
     let per_epoch = data.len() as f64 / config.sampling.expected(data.len());
     let (mut run, mut progress) = match resumed {
         Some(r) => {
-            let run = Trainer::resume(&r.bytes, data, config).map_err(|e| Failure::flag("--resume", e))?;
+            let run = Trainer::resume(&r.bytes, data, config).map_err(|e| Failure::option("resume", e))?;
             (run, r.progress)
         }
         None => (Trainer::new(net, data, config)?, Progress::new(start)),
@@ -69,7 +69,7 @@ pub(super) fn train<'d, T: Real>(
     if run.steps() > plan.steps {
         let message =
             format!("the checkpoint is at step {}, beyond the {} asked for", run.steps(), plan.steps);
-        return Err(Failure::flag("--resume", message));
+        return Err(Failure::option("resume", message));
     }
     let (mut stopped, mut failure) = (Stopped::Finished, None);
     while run.steps() < plan.steps {

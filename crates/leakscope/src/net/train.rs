@@ -180,10 +180,10 @@ fn run_in<T: Real>(args: &TrainRequest, out: &Path, listener: &Listener<'_>) -> 
     let stored = resumed.as_ref().map(Resumed::seed);
     let seed = args.seed.or(stored).unwrap_or_else(crate::seed::drawn);
 
-    let reading = Reading { flag: "--data", part: Part::Train, normalize: scale, limit: args.limit };
+    let reading = Reading { flag: "data", part: Part::Train, normalize: scale, limit: args.limit };
     let mut source = Source::<T>::read(&args.data, reading)?;
     let outputs = match args.outputs {
-        Some(0) => return Err(Failure::flag("--outputs", "0: expected at least 1")),
+        Some(0) => return Err(Failure::option("outputs", "0: expected at least 1")),
         Some(k) => k,
         None => source.outputs().unwrap_or(1),
     };
@@ -199,7 +199,7 @@ fn run_in<T: Real>(args: &TrainRequest, out: &Path, listener: &Listener<'_>) -> 
     let test_files = if args.test.is_empty() { test_beside(&args.data) } else { Some(args.test.clone()) };
     let test = match &test_files {
         Some(files) => {
-            let reading = Reading { flag: "--test", part: Part::Test, normalize: scale, limit: None };
+            let reading = Reading { flag: "test", part: Part::Test, normalize: scale, limit: None };
             Some(Source::read(files, reading)?.take_data(&net)?)
         }
         None => None,
@@ -227,7 +227,7 @@ fn run_in<T: Real>(args: &TrainRequest, out: &Path, listener: &Listener<'_>) -> 
     let (training, written) = account::finish(&ended, &data, &facts, &plan, &folder)?;
     let diverged = (ended.stopped == Stopped::Diverged).then(|| {
         let (why, at, kept) = (ended.failure.unwrap_or_default(), ended.run.steps(), folder.path().display());
-        let advice = if wanted.is_some() { "lower --lr" } else { "lower --lr, or clip gradients" };
+        let advice = if wanted.is_some() { "lower ⟨lr⟩" } else { "lower ⟨lr⟩, or clip gradients" };
         format!("{why}; the last good checkpoint and model, of step {at}, are in {kept}: {advice}")
     });
     Ok(TrainOutcome { training, written, seed_drawn, diverged })
@@ -236,45 +236,43 @@ fn run_in<T: Real>(args: &TrainRequest, out: &Path, listener: &Listener<'_>) -> 
 fn check(args: &TrainRequest) -> Result<()> {
     let positive = |flag: &str, v: f64| match v > 0.0 && v.is_finite() {
         true => Ok(()),
-        false => Err(Failure::flag(flag, format!("{v}: expected a positive number"))),
+        false => Err(Failure::option(flag, format!("{v}: expected a positive number"))),
     };
-    positive("--batch", args.batch)?;
-    positive("--lr", args.lr)?;
+    positive("batch", args.batch)?;
+    positive("lr", args.lr)?;
     if let Some(epochs) = args.epochs {
-        positive("--epochs", epochs)?;
+        positive("epochs", epochs)?;
     }
     if !(0.0..1.0).contains(&args.momentum) {
-        return Err(Failure::flag("--momentum", format!("{}: expected at least 0, below 1", args.momentum)));
+        return Err(Failure::option("momentum", format!("{}: expected at least 0, below 1", args.momentum)));
     }
     if let Some(epsilon) = args.epsilon {
-        positive("--epsilon", epsilon)?;
+        positive("epsilon", epsilon)?;
     }
     if let Some(delta) = args.delta {
         if !(delta > 0.0 && delta < 1.0) {
-            return Err(Failure::flag("--delta", format!("{delta}: expected between 0 and 1")));
+            return Err(Failure::option("delta", format!("{delta}: expected between 0 and 1")));
         }
         if args.release.sigma.is_none() && args.epsilon.is_none() {
-            let message = "without noise nothing is promised: give --sigma or --epsilon too, or leave it out";
-            return Err(Failure::flag("--delta", message));
+            let message = "without noise nothing is promised: give ⟨sigma⟩ or ⟨epsilon⟩ too, or leave it out";
+            return Err(Failure::option("delta", message));
         }
     }
     if args.outputs.is_some() && model::is_file(&args.network) {
         let message = "the network file says how many outputs it has: change it there, or name a preset";
-        return Err(Failure::flag("--outputs", message));
+        return Err(Failure::option("outputs", message));
     }
-    for (flag, value) in [("--checkpoint-every", args.checkpoint_every), ("--steps", args.steps)] {
+    for (flag, value) in [("checkpoint_every", args.checkpoint_every), ("steps", args.steps)] {
         if value == Some(0) {
-            return Err(Failure::flag(flag, "0: expected at least 1"));
+            return Err(Failure::option(flag, "0: expected at least 1"));
         }
     }
     if args.limit == Some(0) {
-        return Err(Failure::flag("--limit", "0: expected at least 1"));
+        return Err(Failure::option("limit", "0: expected at least 1"));
     }
-    for (other, missing) in [("--freeze-smallest", args.freeze_smallest.is_some() && args.pretrain.is_none())]
-    {
-        if missing {
-            return Err(Failure::flag(other, "it is a share of given weights: name them with --pretrain"));
-        }
+    if args.freeze_smallest.is_some() && args.pretrain.is_none() {
+        let message = "it is a share of given weights: name them with ⟨pretrain⟩";
+        return Err(Failure::option("freeze_smallest", message));
     }
     Ok(())
 }
@@ -291,18 +289,18 @@ enum Noise {
 fn wanted(args: &TrainRequest) -> Result<Option<(Clip, Noise)>> {
     let noise = args.release.sigma()?.map(Noise::Sigma).or(args.epsilon.map(Noise::Epsilon));
     match (noise, args.release.clip()?) {
-        (Some(_), Some(Clip::None)) => Err(Failure::flag(
-            "--clip-kind",
-            "none: without a clip there is no privacy; give --clip, or no noise",
+        (Some(_), Some(Clip::None)) => Err(Failure::option(
+            "clip_kind",
+            "none: without a clip there is no privacy; give ⟨clip⟩, or no noise",
         )),
         (Some(noise), clip) => Ok(Some((clip.unwrap_or(Clip::Hard { bound: 1.0 }), noise))),
-        (None, None | Some(Clip::None)) if args.track.is_some() => Err(Failure::flag(
-            "--track",
-            "what records give away is only finite under noise: give --sigma or --epsilon",
+        (None, None | Some(Clip::None)) if args.track.is_some() => Err(Failure::option(
+            "track",
+            "what records give away is only finite under noise: give ⟨sigma⟩ or ⟨epsilon⟩",
         )),
         (None, None | Some(Clip::None)) => Ok(None),
         (None, Some(_)) => {
-            Err(Failure::flag("--clip", "give the noise too, for example --sigma 1 or --epsilon 1"))
+            Err(Failure::option("clip", "give the noise too, for example ⟨sigma=1⟩ or ⟨epsilon=1⟩"))
         }
     }
 }
@@ -316,13 +314,13 @@ fn config(
 ) -> Result<TrainConfig> {
     let (n, delta) = (records as f64, args.delta.unwrap_or(1e-5));
     if args.batch > n {
-        return Err(Failure::flag("--batch", format!("{}: there are only {records} records", args.batch)));
+        return Err(Failure::option("batch", format!("{}: there are only {records} records", args.batch)));
     }
     let sampling = match args.sampling {
         SamplingKind::Poisson => Sampling::Poisson { rate: args.batch / n },
         SamplingKind::Shuffle if args.batch.fract() != 0.0 => {
-            return Err(Failure::flag(
-                "--batch",
+            return Err(Failure::option(
+                "batch",
                 format!("{}: shuffled batches hold whole records", args.batch),
             ));
         }
@@ -333,7 +331,7 @@ fn config(
         Some((clip, Noise::Sigma(sigma))) => Some(Privacy { clip, sigma }),
         Some((clip, Noise::Epsilon(epsilon))) => {
             let sigma = sigma_for(epsilon, delta, clip, sampling, steps, records)
-                .map_err(|e| Failure::flag("--epsilon", e))?;
+                .map_err(|e| Failure::option("epsilon", e))?;
             Some(Privacy { clip, sigma })
         }
     };

@@ -100,10 +100,10 @@ impl Unit {
             }
         };
         let pca = |u: &Self| u.pca.map_or_else(|| "absent".into(), |k| k.to_string());
-        compare("--scale", word(&self.scale), word(&other.scale));
-        compare("--one-hot", word(&self.one_hot), word(&other.one_hot));
-        compare("--pca", pca(self), pca(other));
-        compare("--label", self.label.clone(), other.label.clone());
+        compare("scale", word(&self.scale), word(&other.scale));
+        compare("one_hot", word(&self.one_hot), word(&other.one_hot));
+        compare("pca", pca(self), pca(other));
+        compare("label", self.label.clone(), other.label.clone());
         if !all.is_empty() {
             return all;
         }
@@ -185,8 +185,8 @@ impl Held {
             return Err(Failure::Message(message));
         }
         if found.fingerprint != fingerprint {
-            return Err(Failure::flag(
-                "--out",
+            return Err(Failure::option(
+                "out",
                 format!(
                     "the ledger in {} is about other data ({}): every data set needs its own folder; if \
                      these are the same data in another file, release from the file used before",
@@ -217,8 +217,8 @@ impl Held {
                     format!("has its η in another unit ({})", differences.join("; "))
                 }
             };
-            return Err(Failure::flag(
-                "--out",
+            return Err(Failure::option(
+                "out",
                 format!(
                     "release {} of the ledger in {} {why}, so the two cannot be added up: release with the same \
                      encoding, or choose another folder; {alone}",

@@ -20,10 +20,12 @@ use leakscope_report::format;
 use leakscope_report::release as report;
 use leakscope_table::Hooks;
 use ledger::{Entry, Held, Unit};
+use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// How much noise, and how much leakage in all.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Terms {
     /// The noise.
     pub noise: Amount,
@@ -36,12 +38,19 @@ pub struct Terms {
 }
 
 /// How much noise.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Amount {
     /// σ.
     Sigma(f64),
     /// The σ at which a statistic of η is this.
     TargetEta(f64, Statistic),
+}
+
+impl Default for Amount {
+    fn default() -> Self {
+        Self::Sigma(1.0)
+    }
 }
 
 /// A release, or why there is none.
@@ -71,7 +80,7 @@ pub fn run(request: &Request, terms: &Terms, folder: &Path, hooks: &Hooks) -> Re
     {
         let left = (budget * budget - before * before).max(0.0).sqrt();
         let advice = if left > 0.0 {
-            format!("--sigma {} or more stays within it", format::setting(unit.max() / left * 1.001))
+            format!("⟨sigma={}⟩ or more stays within it", format::setting(unit.max() / left * 1.001))
         } else {
             "it is spent".to_owned()
         };
@@ -126,10 +135,10 @@ fn prepare(request: &Request, terms: &Terms, hooks: &Hooks) -> Result<Prepared> 
     };
     if !(sigma > 0.0 && sigma.is_finite()) {
         let message =
-            "nothing leaks at any noise here (every η is zero), so no σ can be solved for: use --sigma";
-        return Err(Failure::flag("--target-eta", message));
+            "nothing leaks at any noise here (every η is zero), so no σ can be solved for: use ⟨sigma⟩";
+        return Err(Failure::option("target_eta", message));
     }
-    let grid = Grid::new(sigma).map_err(|e| Failure::flag("--sigma", e))?;
+    let grid = Grid::new(sigma).map_err(|e| Failure::option("sigma", e))?;
     let eta = report::Eta { mean: unit.mean() / grid.sigma(), max: unit.max() / grid.sigma() };
     Ok(Prepared { loaded, fit, unit, grid, eta })
 }
@@ -169,13 +178,13 @@ pub fn private(request: &Request, terms: &Terms, seed: Option<u64>, hooks: &Hook
 fn check(terms: &Terms) -> Result<()> {
     let positive = |flag: &str, value: f64| match value > 0.0 && value.is_finite() {
         true => Ok(()),
-        false => Err(Failure::flag(flag, format!("{value}: expected a positive number"))),
+        false => Err(Failure::option(flag, format!("{value}: expected a positive number"))),
     };
     match terms.noise {
-        Amount::Sigma(sigma) => positive("--sigma", sigma)?,
-        Amount::TargetEta(eta, _) => positive("--target-eta", eta)?,
+        Amount::Sigma(sigma) => positive("sigma", sigma)?,
+        Amount::TargetEta(eta, _) => positive("target_eta", eta)?,
     }
-    terms.budget_eta.map_or(Ok(()), |b| positive("--budget-eta", b))
+    terms.budget_eta.map_or(Ok(()), |b| positive("budget_eta", b))
 }
 
 /// The model to release, balanced where asked for, and η of its records at σ = 1.
@@ -227,7 +236,7 @@ fn statement(
             "η is computed from the data and published here without noise: what it gives away is not counted."
         }
         Amount::TargetEta(..) => {
-            "η, and σ, which was solved for from it (--target-eta), are computed from the data and published here without \
+            "η, and σ, which was solved for from it (`target_eta`), are computed from the data and published here without \
              noise: what they give away is not counted."
         }
     };

@@ -210,10 +210,11 @@ pub fn decide(facts: &Facts) -> Decision {
     let mut covered = false;
     let mut add = |value: Option<f64>, weight: Weight, fact, reason, calm: f64, alarm: f64, share: bool| {
         let Some(value) = value else { return };
-        let colour = judge(value, calm, alarm, weight);
+        let colour = judge(value, calm, alarm);
         covered |= weight == Covers;
         let write = |x: f64| if share { format::share_at_most(x) } else { format::at_most(x) };
-        let green = if weight == Covers { format!("up to {}", write(calm)) } else { "never".into() };
+        let alone = if weight == Covers { "" } else { ", not alone" };
+        let green = format!("up to {}{alone}", write(calm));
         let red = format!("above {}", write(alarm));
         grounds.push(Ground { fact, reason, shown: write(value), green, red, colour });
     };
@@ -260,11 +261,11 @@ pub fn decide(facts: &Facts) -> Decision {
 }
 
 /// The colour of one number; one that is not known is red.
-fn judge(value: f64, calm: f64, alarm: f64, weight: Weight) -> Colour {
-    match (value, weight) {
-        (v, _) if v.is_nan() || v > alarm => Colour::Red,
-        (v, Weight::Covers) if v <= calm => Colour::Green,
-        (_, Weight::Covers | Weight::Warns) => Colour::Amber,
+fn judge(value: f64, calm: f64, alarm: f64) -> Colour {
+    match value {
+        v if v.is_nan() || v > alarm => Colour::Red,
+        v if v <= calm => Colour::Green,
+        _ => Colour::Amber,
     }
 }
 

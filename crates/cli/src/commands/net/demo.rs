@@ -47,13 +47,13 @@ struct AuditShell {
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     if args.records < 100 {
-        return Err(Failure::flag("--records", format!("{}: expected at least 100", args.records)));
+        return Err(Failure::option("records", format!("{}: expected at least 100", args.records)));
     }
     if !(args.epsilon > 0.0 && args.epsilon.is_finite()) {
-        return Err(Failure::flag("--epsilon", format!("{}: expected a positive number", args.epsilon)));
+        return Err(Failure::option("epsilon", format!("{}: expected a positive number", args.epsilon)));
     }
     std::fs::create_dir_all(&args.out).map_err(|e| {
-        Failure::flag("--out", format!("cannot write to {}: {e}; choose another folder", args.out.display()))
+        Failure::option("out", format!("cannot write to {}: {e}; choose another folder", args.out.display()))
     })?;
     let at = |name: &str| args.out.join(name);
     let (data, network, model, results) =
@@ -70,48 +70,48 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let (seed, epsilon) = (args.seed.to_string(), args.epsilon.to_string());
     let batch = (args.records / 4).to_string();
     let trained: Vec<OsString> = vec![
-        "--data".into(),
+        "data".into(),
         data.clone().into(),
-        "--network".into(),
+        "network".into(),
         network.into(),
-        "--epsilon".into(),
+        "epsilon".into(),
         epsilon.into(),
-        "--delta".into(),
+        "delta".into(),
         "1e-3".into(),
-        "--clip".into(),
+        "clip".into(),
         "5".into(),
-        "--clip-kind".into(),
+        "clip_kind".into(),
         "gelu".into(),
-        "--batch".into(),
+        "batch".into(),
         batch.into(),
-        "--steps".into(),
+        "steps".into(),
         "20".into(),
-        "--lr".into(),
+        "lr".into(),
         "0.3".into(),
-        "--momentum".into(),
+        "momentum".into(),
         "0".into(),
-        "--precision".into(),
+        "precision".into(),
         "f64".into(),
-        "--seed".into(),
+        "seed".into(),
         seed.clone().into(),
-        "--out".into(),
+        "out".into(),
         model.clone().into(),
     ];
     let shell: TrainShell = parse("train", &trained)?;
     train::run(&shell.args)?;
     let audited: Vec<OsString> = vec![
-        "--model".into(),
+        "model".into(),
         model.into(),
-        "--data".into(),
+        "data".into(),
         data.into(),
-        "--records".into(),
+        "records".into(),
         "all".into(),
-        "--trace".into(),
+        "trace".into(),
         "elements".into(),
-        "--plis".into(),
-        "--seed".into(),
+        "plis".into(),
+        "seed".into(),
         seed.into(),
-        "--out".into(),
+        "out".into(),
         results.clone().into(),
     ];
     let shell: AuditShell = parse("audit", &audited)?;

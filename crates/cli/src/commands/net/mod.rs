@@ -62,6 +62,6 @@ fn normalize(text: Option<&str>) -> Result<Option<[f64; 2]>> {
         [Some(mean), Some(sd)] if f64::is_finite(mean) && f64::is_finite(sd) && sd > 0.0 => {
             Ok(Some([mean, sd]))
         }
-        _ => Err(Failure::flag("--normalize", format!("`{text}`: expected MEAN,SD such as 0.1307,0.3081"))),
+        _ => Err(Failure::option("normalize", format!("`{text}`: expected MEAN,SD such as 0.1307,0.3081"))),
     }
 }

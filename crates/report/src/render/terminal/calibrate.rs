@@ -67,7 +67,7 @@ fn of_leakage(target: &Leakage) -> (String, bool) {
 fn cost(u: &Utility) -> String {
     let rows = match u.on {
         Scored::HeldOut => "held-out rows",
-        Scored::Training => "the training rows (no --holdout or --test)",
+        Scored::Training => "the training rows (none were held out)",
     };
     format!(
         "expected {} on {rows} {}, {} without noise, {} of a model without columns\n",
