@@ -193,6 +193,26 @@ fn checkpoints_of_other_runs_are_refused() {
     ));
 }
 
+/// Every byte of a checkpoint, changed in one bit or turned over whole, is seen: nothing damaged goes on.
+#[test]
+fn a_checkpoint_with_any_changed_byte_is_refused() {
+    let data = clouds(6);
+    let mut run = Trainer::new(net(1), &data, private()).unwrap();
+    run.step().unwrap();
+    let bytes = run.checkpoint().unwrap();
+    assert!(Trainer::resume(&bytes, &data, private()).is_ok());
+    for i in 0..bytes.len() {
+        for mask in [1 << (i % 8), 0xff] {
+            let mut damaged = bytes.clone();
+            damaged[i] ^= mask;
+            assert!(Trainer::resume(&damaged, &data, private()).is_err(), "byte {i} of {}", bytes.len());
+        }
+    }
+    for changed in [&bytes[..bytes.len() - 1], &[&bytes[..], &[0]].concat()] {
+        assert!(Trainer::resume(changed, &data, private()).is_err());
+    }
+}
+
 #[test]
 fn an_empty_batch_releases_its_noise_and_goes_on() {
     let data = clouds(3);

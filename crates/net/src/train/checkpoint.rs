@@ -1,4 +1,7 @@
-//! Checkpoints: everything a run needs to go on as if it had not stopped.
+//! Checkpoints: everything a run needs to go on as if it had not stopped, under a seal that shows any changed byte.
+//!
+//! The seal is the SHA-256 of the whole file, kept in its own metadata: it is taken with zeros in its place, so that the
+//! file stays one that every reader of the format can open.
 
 use super::{TrainConfig, Trainer};
 use crate::{
@@ -6,9 +9,13 @@ use crate::{
     error::{Error, Result, check_finite, check_len},
     tensors::{FILE_VERSION, Tensors},
 };
+use sha2::{Digest, Sha256};
 
 const FORMAT: &str = "leakscope-net-checkpoint";
 const FIRST_LOSS: &str = "first-loss";
+const SEAL: &str = "sha256";
+/// What stands in the place of the seal while it is taken: as many digits, none of them telling.
+const UNSEALED: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
 fn bad(reason: impl Into<String>) -> Error {
     Error::Format { what: "the checkpoint", reason: reason.into() }
@@ -41,7 +48,7 @@ impl<'d, T: Real> Trainer<'d, T> {
                 file.insert(name, &[values.len()], values);
             }
         }
-        file.to_bytes()
+        sealed(file)
     }
 
     /// Goes on from a checkpoint, over the same data with the same settings; anything else is refused.
@@ -51,6 +58,7 @@ impl<'d, T: Real> Trainer<'d, T> {
         if field("format")? != FORMAT {
             return Err(bad("it holds weights, not a run: load them into a network instead"));
         }
+        check_seal(bytes, field(SEAL)?)?;
         field("version")?;
         // before the data, whose values differ in another precision
         if field("precision")? != T::DTYPE {
@@ -92,6 +100,27 @@ impl<'d, T: Real> Trainer<'d, T> {
         }
         Ok(run)
     }
+}
+
+/// The bytes of a file with their seal in its metadata.
+fn sealed(mut file: Tensors) -> Result<Vec<u8>> {
+    file.metadata.insert(SEAL.to_owned(), UNSEALED.to_owned());
+    let seal = digest(&file.to_bytes()?);
+    file.metadata.insert(SEAL.to_owned(), seal);
+    file.to_bytes()
+}
+
+/// Refuses bytes that are not those the seal was taken of.
+fn check_seal(bytes: &[u8], seal: &str) -> Result<()> {
+    let damaged = || bad("it is damaged: its bytes are not those that were written; start from an older one");
+    let mut unsealed = bytes.to_vec();
+    let at = bytes.windows(UNSEALED.len()).position(|w| w == seal.as_bytes()).ok_or_else(damaged)?;
+    unsealed[at..at + UNSEALED.len()].copy_from_slice(UNSEALED.as_bytes());
+    if digest(&unsealed) == seal { Ok(()) } else { Err(damaged()) }
+}
+
+fn digest(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect()
 }
 
 /// The first setting that is another one, in words.
