@@ -137,7 +137,7 @@ pub fn run(
         secret,
         timings,
     };
-    Ok(Outcome { audit: found.audit()?, pending })
+    Ok(Outcome { audit: crate::output::complete(found.audit()?)?, pending })
 }
 
 /// Noise vectors and draws of the panel about a secret.

@@ -81,9 +81,18 @@ pub(crate) fn listed(names: &[String]) -> String {
     format!("{}{more}", shown.join(", "))
 }
 
-/// A Hessian that leaves few digits, and which columns make it so.
+/// Predictions that were still this far from the minimiser's leave η fewer digits than pages show.
+const UNSETTLED: f64 = 1e-6;
+
+/// A Hessian that leaves few digits, and which columns make it so; or a fit that ended before its predictions settled.
 pub(crate) fn nearly_singular(encoding: &Encoding, geometry: &Geometry) -> Option<String> {
-    let condition = geometry.condition();
+    let (condition, unsettled) = (geometry.condition(), geometry.fit().unsettled);
+    if condition <= ILL_CONDITIONED && unsettled > UNSETTLED {
+        return Some(format!(
+            "The fit settled to about {unsettled:.0e} only, as it does where the model predicts nearly perfectly: numbers \
+             here may be off by that share. A larger `l2` helps."
+        ));
+    }
     (condition > ILL_CONDITIONED).then(|| {
         let names = encoding.columns();
         let weakest: Vec<String> = geometry.weakest_columns().iter().map(|&j| names[j].clone()).collect();
