@@ -362,6 +362,7 @@ def release(
     budget_eta: float | None = None,
     balance: int | None = None,
     attribute: str | None = None,
+    data_changed: str | None = None,
     label: str | None = None,
     progress: Progress = None,
 ) -> Release:
@@ -382,7 +383,7 @@ def release(
         "drop": drop, "categorical": categorical, "delimiter": delimiter, "na": na, "one_hot": one_hot, "scale": scale,
         "pca": pca, "missing": missing, "positive": _class_name(positive), "model": model, "l2": l2,
         "no_intercept": no_intercept, "sigma": sigma, "target_eta": target_eta, "statistic": statistic,
-        "budget_eta": budget_eta, "balance": balance, "attribute": attribute, "label": label, "out": out,
+        "budget_eta": budget_eta, "balance": balance, "attribute": attribute, "data_changed": data_changed, "label": label, "out": out,
     }
     given, line, tables = _prepared("release", data, y, target, id, group, weights, options, columns, None)
     callback, bar = _progress.start(progress)
