@@ -3,7 +3,7 @@
 //! The seal is the SHA-256 of the whole file, kept in its own metadata: it is taken with zeros in its place, so that the
 //! file stays one that every reader of the format can open.
 
-use super::{TrainConfig, Trainer};
+use super::{TrainConfig, Trainer, key::Source};
 use crate::{
     Data, NetSpec, Network, Real,
     error::{Error, Result, check_finite, check_len},
@@ -16,6 +16,8 @@ const FIRST_LOSS: &str = "first-loss";
 const SEAL: &str = "sha256";
 /// What stands in the place of the seal while it is taken: as many digits, none of them telling.
 const UNSEALED: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+/// The secret that sampling and noise follow from: whoever has the checkpoint can take the noise off.
+const KEY: &str = "secret-key";
 
 fn bad(reason: impl Into<String>) -> Error {
     Error::Format { what: "the checkpoint", reason: reason.into() }
@@ -37,6 +39,9 @@ impl<'d, T: Real> Trainer<'d, T> {
         ] {
             file.metadata.insert(name.to_owned(), value);
         }
+        if let Some(key) = self.source.to_hex() {
+            file.metadata.insert(KEY.to_owned(), key);
+        }
         if let Some(loss) = self.first_loss {
             file.metadata.insert(FIRST_LOSS.to_owned(), loss.to_string());
         }
@@ -47,6 +52,12 @@ impl<'d, T: Real> Trainer<'d, T> {
             for (name, values) in accounts(t) {
                 file.insert(name, &[values.len()], values);
             }
+        }
+        if let Some(s) = &self.spending {
+            // a record that takes part has no step before which it dropped out: −1
+            let dropped: Vec<f64> = s.dropped.iter().map(|d| if d.is_finite() { *d } else { -1.0 }).collect();
+            file.insert("filter.spent", &[s.spent.len()], &s.spent);
+            file.insert("filter.dropped", &[dropped.len()], &dropped);
         }
         sealed(file)
     }
@@ -75,6 +86,9 @@ impl<'d, T: Real> Trainer<'d, T> {
         net.load_tensors(&file)?;
         let mut run = Self::new(net, data, config)?;
         run.step = field("step")?.parse().map_err(|_| bad("its step is no number"))?;
+        if matches!(run.source, Source::Key(_)) {
+            run.source = Source::from_hex(field(KEY)?).ok_or_else(|| bad("its key is damaged"))?;
+        }
         let loss = file.metadata.get(FIRST_LOSS).map(|v| v.parse::<f64>()).transpose();
         run.first_loss = loss.map_err(|_| bad("its first loss is no number"))?;
         for (i, m) in run.moments.iter_mut().enumerate() {
@@ -97,6 +111,15 @@ impl<'d, T: Real> Trainer<'d, T> {
                 check_finite("an account of the checkpoint", &stored)?;
                 *values = stored;
             }
+        }
+        if let Some(s) = &mut run.spending {
+            for (name, values) in [("filter.spent", &mut s.spent), ("filter.dropped", &mut s.dropped)] {
+                let stored = file.get::<f64>(name)?.1;
+                check_len("the filter of the checkpoint", stored.len(), values.len())?;
+                check_finite("the filter of the checkpoint", &stored)?;
+                *values = stored;
+            }
+            s.dropped.iter_mut().filter(|d| **d < 0.0).for_each(|d| *d = f64::INFINITY);
         }
         Ok(run)
     }
@@ -138,6 +161,9 @@ fn differs(a: &TrainConfig, b: &TrainConfig) -> Option<&'static str> {
         (a.tracking == b.tracking, "way of keeping accounts"),
         (a.label == b.label, "secret (label)"),
         (a.delta == b.delta, "delta"),
+        (a.randomness == b.randomness, "source of noise"),
+        (a.divisor == b.divisor, "divisor"),
+        (a.filter == b.filter, "filter"),
         (a == b, "configuration"),
     ];
     all.into_iter().find(|(same, _)| !same).map(|(_, what)| what)
