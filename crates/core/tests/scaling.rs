@@ -135,6 +135,37 @@ fn counted_leakage_is_how_the_model_moves_through_scaling_and_fit() {
     assert!(understated > 1.2, "{understated}");
 }
 
+/// One column, fewer records than columns, weak and strong penalties.
+#[test]
+fn small_tables_of_every_shape_are_counted() {
+    let mut tried = 0;
+    for seed in 0..6 {
+        for family in [Family::Linear, Family::Logistic, Family::Poisson] {
+            for (n, d) in [(4, 1), (9, 2), (6, 8), (25, 3)] {
+                let l2 = [3.0, 0.1, 0.01][seed as usize % 3];
+                let table = Raw::draw(100 + seed, family, (n, d), l2, seed % 2 == 1, false);
+                if table.y.iter().all(|y| *y == table.y[0]) {
+                    continue;
+                }
+                let (units, model, encoded) = (table.units(), table.model(None), table.encoded());
+                let block = block_of(&units.rows(&encoded));
+                let release = Release { sigma: 1.0, releases: 1, label_secret: true };
+                let counted = Counted::new(&model, &units, &[], release).unwrap();
+                let mut found = CountedRecords::default();
+                counted.records(&block, Depth::Exact, &mut found).unwrap();
+                for i in 0..n {
+                    let columns: Vec<Vec<f64>> = (0..=d).map(|k| moved(&table, &units, i, k)).collect();
+                    let truth = spectral_norm(&Mat::from_fn(d + 1, d + 1, |j, k| columns[k][j]));
+                    let error = (found.eta[i] / truth - 1.0).abs();
+                    assert!(error < 1e-5, "{family:?} {n} × {d}, λ {l2}, {i}: {} {truth}", found.eta[i]);
+                    tried += 1;
+                }
+            }
+        }
+    }
+    assert!(tried > 300, "{tried}");
+}
+
 #[test]
 fn given_scales_and_no_penalty_leave_nothing_to_count() {
     for (l2, given) in [(0.3, true), (0.0, false)] {

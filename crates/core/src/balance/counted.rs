@@ -17,7 +17,7 @@
 use super::{Level, NOTHING, Options, Sharing, Start, Update, Variant, measure};
 use crate::fisher::Directions;
 use crate::glm::{C, Family, Fit, Penalty};
-use crate::linalg::{Cholesky, axpy, dot, largest_eigenvalue, norm, symmetric_eigen, times};
+use crate::linalg::{Cholesky, axpy, dot, largest_eigenvalue, symmetric_eigen, times};
 use crate::rows::Rows;
 use crate::{Error, Result};
 
@@ -278,8 +278,8 @@ impl Backwards {
                 let along = dot(x, w_bar);
                 self.of_weights[i * p + seed] -= t.r * along;
                 let at = |c: usize| (i * (d + 1) + c) * p + seed;
-                for c in 0..d {
-                    self.jacobian[at(c)] -= omega * (t.a * along * fit.w[c] + t.r * w_bar[c]);
+                for (c, (w, bar)) in fit.w.iter().zip(w_bar).enumerate().take(d) {
+                    self.jacobian[at(c)] -= omega * (t.a * along * w + t.r * bar);
                 }
                 self.jacobian[at(d)] -= omega * C * along;
             }
@@ -332,15 +332,14 @@ impl Backwards {
                 let square = dot(&hx, x);
                 self.of_weights[i * p + seed] += t.a * square;
                 axpy(omega * t.b * square, x, &mut w_bar[seed]);
-                for c in 0..d {
+                for (c, (w, hx)) in fit.w.iter().zip(&hx).enumerate().take(d) {
                     self.jacobian[(i * (d + 1) + c) * p + seed] +=
-                        omega * (t.b * square * fit.w[c] + 2.0 * t.a * hx[c]);
+                        omega * (t.b * square * w + 2.0 * t.a * hx);
                 }
             }
         }
         let through: Vec<Vec<f64>> = w_bar.iter().map(|w| times(&inverse, w)).collect();
         self.through_fit(table, fit, before, &through);
-        debug_assert!(norm(&self.of_weights).is_finite(), "derivatives of weights");
         Ok(true)
     }
 }

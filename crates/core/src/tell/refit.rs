@@ -96,7 +96,7 @@ impl Models<'_> {
         for ((job, _), best) in jobs.iter().zip(&mut best) {
             // A chord that still contracts stops at rounding; one that never did proves nothing.
             if best.error > 1e-6 {
-                *best = self.from_scratch(rows, job)?;
+                *best = self.fitted_anew(rows, job)?;
             }
         }
         Ok(best)
@@ -133,7 +133,7 @@ impl Models<'_> {
         (plain + step.update(v)).max(0.0).sqrt()
     }
 
-    fn from_scratch<R: Rows>(&self, rows: &R, job: &Job<'_>) -> Result<Refit> {
+    fn fitted_anew<R: Rows>(&self, rows: &R, job: &Job<'_>) -> Result<Refit> {
         let (p, d) = (self.p(), self.units.len());
         let (x, y) = self.replaced(job.x, job.y, job.candidate);
         // Columns divided by t' turn the penalty into that of a plain fit.
