@@ -13,7 +13,7 @@
 
 mod counted;
 
-pub use counted::{CountedBalance, counted};
+pub use counted::{CountedBalance, counted, most_even};
 
 use crate::fisher::{Directions, Geometry, Records, Release};
 use crate::glm::{Family, Fit, Penalty, fit};

@@ -11,7 +11,7 @@ mod tolerance;
 
 use dense::spectral_norm;
 use faer::Mat;
-use leakscope_core::balance::{Level, Options, Sharing, Update, Variant, balance, counted};
+use leakscope_core::balance::{Level, Options, Sharing, Update, Variant, balance, counted, most_even};
 use leakscope_core::fisher::{Directions, Release};
 use leakscope_core::glm::{Family, Penalty};
 use leakscope_core::rows::InMemory;
@@ -120,4 +120,26 @@ fn where_it_is_not_known_nothing_is_said() {
         assert_eq!(counted(&rows, model, &other, &[], 2).unwrap(), None);
     }
     assert!(counted(&rows, model, &plain, &[], 2).unwrap().is_some());
+}
+
+#[test]
+fn the_most_even_iteration_is_the_one_that_counting_each_would_choose() {
+    let mut gains = 0;
+    for family in [Family::Linear, Family::Logistic, Family::Poisson] {
+        let (x, y) = table(family);
+        let rows = InMemory::from_matrix(&x, &y, &[], 5);
+        let model = (family, Penalty { l2: 0.1, intercept: true });
+        let options = options(Level::Record, 8, true);
+        let (number, found) = most_even(&rows, model, &options, &[], 8).unwrap().unwrap();
+        let spreads: Vec<f64> =
+            (0..=8).map(|t| counted(&rows, model, &options, &[], t).unwrap().unwrap().spread()).collect();
+        assert!(spreads.iter().all(|s| *s >= found.spread()) && spreads[number] == found.spread());
+        gains += usize::from(found.spread() < 0.999 * spreads[8]);
+    }
+    assert!(gains > 0, "what is published is not always the most even");
+    let wrong = Directions { basis: vec![1.0], count: 1 };
+    let (x, y) = table(Family::Linear);
+    let rows = InMemory::from_matrix(&x, &y, &[], 5);
+    let model = (Family::Linear, Penalty { l2: 0.1, intercept: true });
+    assert!(counted(&rows, model, &options(Level::Record, 1, true), &[wrong], 1).is_err());
 }

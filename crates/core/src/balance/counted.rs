@@ -39,6 +39,16 @@ const MOST_NUMBERS: usize = 1 << 27;
 /// Where two singular values of a record are this close, relative, the larger has no derivative to rely on.
 const REPEATED: f64 = 1e-9;
 
+impl CountedBalance {
+    /// Standard deviation over mean of the counted η of records: zero where all leak the same.
+    pub fn spread(&self) -> f64 {
+        let n = self.eta.len().max(1) as f64;
+        let mean = self.eta.iter().sum::<f64>() / n;
+        let variance = self.eta.iter().map(|e| (e - mean).powi(2)).sum::<f64>() / n;
+        if mean > 0.0 { variance.sqrt() / mean } else { 0.0 }
+    }
+}
+
 /// η of every record of the model after `iterations` reweightings of [`super::balance`] (its `best`), counted.
 ///
 /// `None` where it is not known: weights that are shared or clamped, the unweighted variant, the accelerated update, a
@@ -48,68 +58,126 @@ const REPEATED: f64 = 1e-9;
 /// Those of the fits.
 pub fn counted<R: Rows>(
     rows: &R,
-    (family, penalty): (Family, Penalty),
+    model: (Family, Penalty),
     options: &Options,
     attributes: &[Directions],
     iterations: usize,
 ) -> Result<Option<CountedBalance>> {
-    let published = options.update == Update::Published
-        && options.sharing == Sharing::Sample
-        && options.variant == Variant::Weighted
-        && options.clamp.is_none();
-    let p = rows.width();
-    let d = penalty.data_width(p);
-    let numbers = (rows.len() as usize).saturating_mul((d + 1).saturating_mul(p));
-    if !published || numbers > MOST_NUMBERS {
-        return Ok(None);
+    match Forwards::run(rows, model, options, iterations)? {
+        Some(way) => way.counted(attributes, iterations),
+        None => Ok(None),
     }
-    let start = Start::read(rows)?;
-    options.check(&start)?;
-    let table = Table::read(rows)?;
-    let directions = match &options.level {
-        Level::Record => Directions::columns(0..d, p),
-        Level::Attribute(directions) => directions.clone(),
-    };
-    let label = options.release.label_secret && options.level == Level::Record;
-    // Forwards, keeping every model.
-    let mut weights = start.weights.clone();
-    let mut models = vec![];
+}
+
+/// The iteration, up to `iterations`, after which the counted η of records is most even, and its leakage; `None` as for
+/// [`counted`].
+///
+/// The published fixed point makes η equal with the weights held fixed, not what a release gives away. Weights that divide by
+/// the *counted* η would be another function of the data, whose derivative is not the one that was counted. How often
+/// to reweight, though, is a whole number: locally constant, so that choosing it adds nothing to what is counted.
+pub fn most_even<R: Rows>(
+    rows: &R,
+    model: (Family, Penalty),
+    options: &Options,
+    attributes: &[Directions],
+    iterations: usize,
+) -> Result<Option<(usize, CountedBalance)>> {
+    let Some(way) = Forwards::run(rows, model, options, iterations)? else { return Ok(None) };
+    let mut best: Option<(usize, CountedBalance)> = None;
     for number in 0..=iterations {
-        let (fit, e) = measure(rows, (family, penalty), options, &weights)?;
-        let least = NOTHING * e.iter().sum::<f64>() / e.len() as f64;
-        if number < iterations && e.iter().any(|e| *e <= least) {
+        let Some(found) = way.counted(&[], number)? else { return Ok(None) };
+        if best.as_ref().is_none_or(|(_, b)| found.spread() < b.spread()) {
+            best = Some((number, found));
+        }
+    }
+    let Some((number, _)) = best else { return Ok(None) };
+    Ok(way.counted(attributes, number)?.map(|found| (number, found)))
+}
+
+/// Every model of the iteration with its weights, and what they were made of.
+struct Forwards<'a> {
+    table: Table,
+    models: Vec<(Fit, Vec<f64>)>,
+    total: f64,
+    directions: Directions,
+    options: &'a Options,
+}
+
+impl<'a> Forwards<'a> {
+    fn run<R: Rows>(
+        rows: &R,
+        (family, penalty): (Family, Penalty),
+        options: &'a Options,
+        iterations: usize,
+    ) -> Result<Option<Self>> {
+        let published = options.update == Update::Published
+            && options.sharing == Sharing::Sample
+            && options.variant == Variant::Weighted
+            && options.clamp.is_none();
+        let p = rows.width();
+        let d = penalty.data_width(p);
+        let numbers = (rows.len() as usize).saturating_mul((d + 1).saturating_mul(p));
+        if !published || numbers > MOST_NUMBERS {
             return Ok(None);
         }
-        let next: Vec<f64> = e.iter().map(|e| 1.0 / e).collect();
-        let factor = start.total / next.iter().sum::<f64>();
-        models.push((fit, std::mem::take(&mut weights)));
-        weights = next.iter().map(|w| w * factor).collect();
-    }
-    let Some((last, weights)) = models.pop() else { return Err(Error::Empty) };
-    let mut back = Backwards::new(&table, &last, &weights)?;
-    let fixed = back.jacobian.clone();
-    let mut after = weights.clone();
-    for (fit, before) in models.iter().rev() {
-        if !back.through(&table, fit, before, &after, (&directions, label), start.total)? {
-            return Ok(None);
+        let start = Start::read(rows)?;
+        options.check(&start)?;
+        let directions = match &options.level {
+            Level::Record => Directions::columns(0..d, p),
+            Level::Attribute(directions) => directions.clone(),
+        };
+        let (mut models, mut weights) = (vec![], start.weights.clone());
+        for number in 0..=iterations {
+            let (fit, e) = measure(rows, (family, penalty), options, &weights)?;
+            let least = NOTHING * e.iter().sum::<f64>() / e.len() as f64;
+            if number < iterations && e.iter().any(|e| *e <= least) {
+                return Ok(None);
+            }
+            let next: Vec<f64> = e.iter().map(|e| 1.0 / e).collect();
+            let factor = start.total / next.iter().sum::<f64>();
+            models.push((fit, std::mem::take(&mut weights)));
+            weights = next.iter().map(|w| w * factor).collect();
         }
-        after.clone_from(before);
+        Ok(Some(Self { table: Table::read(rows)?, models, total: start.total, directions, options }))
     }
-    let gain = f64::from(options.release.releases).sqrt() / options.release.sigma;
-    let norms = |jacobian: &[f64]| -> Result<Vec<f64>> {
-        let secret = d + usize::from(options.release.label_secret);
-        jacobian.chunks_exact((d + 1) * p).map(|j| Ok(gain * top(&j[..secret * p], p)?)).collect()
-    };
-    let mut attribute_eta = vec![];
-    for j in back.jacobian.chunks_exact((d + 1) * p) {
-        for a in attributes {
-            attribute_eta.push(gain * top(&projected(j, a, (d, p)), p)?);
+
+    /// Backwards from the model after `number` reweightings.
+    fn counted(&self, attributes: &[Directions], number: usize) -> Result<Option<CountedBalance>> {
+        let (table, p, release) = (&self.table, self.table.p, self.options.release);
+        let (last, weights) = self.models.get(number).ok_or(Error::Empty)?;
+        let d = last.penalty.data_width(p);
+        if let Some(a) = attributes.iter().find(|a| a.basis.len() != p * a.count) {
+            let (found, expected) = (a.basis.len(), p * a.count);
+            return Err(Error::Shape { what: "the directions of an attribute", found, expected });
         }
-    }
-    let (eta, eta_fixed) = (norms(&back.jacobian)?, norms(&fixed)?);
-    match eta.iter().find(|e| !e.is_finite()) {
-        Some(&value) => Err(Error::OutOfRange { what: "η of a record", value, expected: "a finite number" }),
-        None => Ok(Some(CountedBalance { weights, eta, eta_fixed, attribute_eta })),
+        let label = release.label_secret && self.options.level == Level::Record;
+        let mut back = Backwards::new(table, last, weights)?;
+        let fixed = back.jacobian.clone();
+        let mut after = weights;
+        for (fit, before) in self.models[..number].iter().rev() {
+            if !back.through(table, fit, before, after, (&self.directions, label), self.total)? {
+                return Ok(None);
+            }
+            after = before;
+        }
+        let gain = f64::from(release.releases).sqrt() / release.sigma;
+        let norms = |jacobian: &[f64]| -> Result<Vec<f64>> {
+            let secret = d + usize::from(release.label_secret);
+            jacobian.chunks_exact((d + 1) * p).map(|j| Ok(gain * top(&j[..secret * p], p)?)).collect()
+        };
+        let mut attribute_eta = vec![];
+        for j in back.jacobian.chunks_exact((d + 1) * p) {
+            for a in attributes {
+                attribute_eta.push(gain * top(&projected(j, a, (d, p)), p)?);
+            }
+        }
+        let (eta, eta_fixed) = (norms(&back.jacobian)?, norms(&fixed)?);
+        match eta.iter().chain(&attribute_eta).find(|e| !e.is_finite()) {
+            Some(&value) => {
+                Err(Error::OutOfRange { what: "η of a record", value, expected: "a finite number" })
+            }
+            None => Ok(Some(CountedBalance { weights: weights.clone(), eta, eta_fixed, attribute_eta })),
+        }
     }
 }
 
