@@ -11,6 +11,10 @@
 //!
 //! Memory is O(n): one weight and one loss per record, times six with acceleration.
 
+mod counted;
+
+pub use counted::{CountedBalance, counted, most_even};
+
 use crate::fisher::{Directions, Geometry, Records, Release};
 use crate::glm::{Family, Fit, Penalty, fit};
 use crate::linalg::{Cholesky, axpy, dot};
