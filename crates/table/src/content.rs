@@ -14,17 +14,20 @@ pub(crate) const BOM: [u8; 3] = [0xEF, 0xBB, 0xBF];
 
 /// The encoding of text files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum TextEncoding {
     /// UTF-8; a file that starts with the mark of UTF-16 is read as that.
     #[default]
     #[serde(rename = "utf-8")]
+    #[cfg_attr(feature = "clap", value(name = "utf-8"))]
     Utf8,
     /// One byte a character: ISO 8859-1, with what Windows puts into its gaps (code page 1252).
     #[serde(rename = "latin-1")]
+    #[cfg_attr(feature = "clap", value(name = "latin-1"))]
     Latin1,
     /// Two bytes a unit; little-endian unless a mark says otherwise. Such a file is held in memory.
     #[serde(rename = "utf-16")]
+    #[cfg_attr(feature = "clap", value(name = "utf-16"))]
     Utf16,
 }
 

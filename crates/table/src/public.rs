@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// What was given about the columns, and so is public: nothing of it needs to be read off the data.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Public {
     /// A schema that lists all columns.
     pub schema: Option<Schema>,

@@ -93,6 +93,7 @@ impl Edge {
 
 /// The range that the values of a column can have, whatever the data are: finite, `low < high`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "(f64, f64)", into = "(f64, f64)")]
 pub struct Bounds {
     low: f64,
     high: f64,
@@ -138,6 +139,20 @@ impl Bounds {
     /// Whether `x` lies outside; NaN does not.
     pub(crate) fn excludes(&self, x: f64) -> bool {
         x < self.low || x > self.high
+    }
+}
+
+impl TryFrom<(f64, f64)> for Bounds {
+    type Error = SchemaError;
+
+    fn try_from((low, high): (f64, f64)) -> Result<Self, SchemaError> {
+        Self::new("", low, high)
+    }
+}
+
+impl From<Bounds> for (f64, f64) {
+    fn from(bounds: Bounds) -> Self {
+        (bounds.low, bounds.high)
     }
 }
 
