@@ -231,16 +231,19 @@ impl CsvFile {
         Ok(())
     }
 
-    /// Whether the names are values: a column of text is called by one of its values, or all columns of numbers
-    /// are called by numbers.
+    /// Whether the names are values: all columns of numbers are called by numbers, or, where there are none, more than
+    /// half of several columns are called by one of their values.
     fn looks_like_data(&self, repeated: &[bool]) -> bool {
         let numbers = |j: &usize| matches!(self.verdicts[*j], Verdict::Numbers(_));
-        let text = (0..self.header.len()).filter(|j| !numbers(j)).any(|j| repeated[j]);
-        let mut columns = (0..self.header.len()).filter(numbers).peekable();
         let named_by_number = |j: usize| {
             !self.nameless[j] && notation::notation(&self.header[j], self.options.decimal).is_some()
         };
-        text || (columns.peek().is_some() && columns.all(named_by_number))
+        let mut columns = (0..self.header.len()).filter(numbers).peekable();
+        if columns.peek().is_some() {
+            return columns.all(named_by_number);
+        }
+        let count = repeated.iter().filter(|r| **r).count();
+        count > 1 && 2 * count > repeated.len()
     }
 
     fn check_fields(&self, record: &ByteRecord, row: u64) -> Result<()> {
