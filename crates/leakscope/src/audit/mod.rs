@@ -179,6 +179,8 @@ pub(crate) fn encode_options(request: &Request, seed: Option<u64>) -> EncodeOpti
         },
         holdout: request.holdout.zip(seed).map(|(fraction, seed)| Holdout { fraction, seed }),
         positive: request.positive.clone(),
+        public: request.public.clone(),
+        min_level_count: request.min_level_count,
     }
 }
 

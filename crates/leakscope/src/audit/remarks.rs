@@ -106,7 +106,8 @@ pub(crate) fn nearly_singular(encoding: &Encoding, geometry: &Geometry) -> Optio
 
 /// What the user should know of the training rows, whatever is done with them.
 pub(crate) fn of_data(encoding: &Encoding) -> Vec<String> {
-    let mut warnings = vec![];
+    // What was guessed about the table comes first: everything else rests on it.
+    let mut warnings: Vec<String> = encoding.remarks.iter().map(|r| r.to_string()).collect();
     let named = |which: &dyn Fn(&Attribute) -> bool| -> Vec<String> {
         encoding.attributes.iter().filter(|a| which(a)).map(|a| a.name.clone()).collect()
     };

@@ -495,6 +495,10 @@ pub fn fingerprint(read: &ReadOptions) -> Result<String> {
     }
     for path in &read.paths {
         let fail = |e: std::io::Error| Failure::Message(format!("cannot read {}: {e}", path.display()));
+        if path.as_os_str() == "-" {
+            digests.push(Sha256::digest(leakscope_table::standard_input()?));
+            continue;
+        }
         let (mut file, mut hash, mut buffer) =
             (File::open(path).map_err(fail)?, Sha256::new(), vec![0; 1 << 16]);
         loop {
