@@ -25,6 +25,7 @@ pub mod format;
 pub mod net;
 pub mod verdict;
 
+mod finite;
 mod render;
 
 pub use document::attack::Attack;
@@ -36,6 +37,7 @@ pub use document::reproduction::Reproduction;
 pub use document::{
     account, attack, audit, balance, bound, calibrate, choice, release, reproduction, subject, tell,
 };
+pub use finite::{NotFinite, check_finite};
 pub use format::five_digits;
 pub use render::html::page::{
     account_page, attack_page, balance_page, bound_page, page, panel_svg, release_page, reproduction_page,

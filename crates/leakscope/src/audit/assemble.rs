@@ -104,6 +104,7 @@ impl Found<'_> {
             scale: match e.scale {
                 Scale::Standard => Scaling::Standard,
                 Scale::UnitBall => Scaling::UnitBall,
+                Scale::Bounds => Scaling::Bounds,
                 Scale::None => Scaling::None,
             },
             one_hot: match e.one_hot {

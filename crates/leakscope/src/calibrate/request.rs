@@ -200,7 +200,8 @@ fn with_data(args: &CalibrateRequest, mut request: Request, hooks: &Hooks) -> Re
         };
         let every_record = args.over == Over::EveryRecord;
         let secret = Some(secret.clone());
-        let target = Leakage::Guessing { secret, success, every_record: Some(every_record), most_likely: None };
+        let target =
+            Leakage::Guessing { secret, success, every_record: Some(every_record), most_likely: None };
         (Aim::Guessing { bounding, success, every_record }, target)
     } else {
         let message =

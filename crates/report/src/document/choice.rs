@@ -54,6 +54,8 @@ pub enum Scaling {
     Standard,
     /// Into the unit ball.
     UnitBall,
+    /// By bounds that were given.
+    Bounds,
     /// Not at all.
     None,
 }
@@ -64,6 +66,7 @@ impl Scaling {
         match self {
             Self::Standard => "standard",
             Self::UnitBall => "unit-ball",
+            Self::Bounds => "bounds",
             Self::None => "none",
         }
     }

@@ -74,7 +74,9 @@ pub(super) fn whole(audit: &Audit) -> Html {
         Scaling::Standard if audit.data.pca.is_none() => {
             " Numbers are scaled to a spread of one: for those, 1 is what the population alone gives."
         }
-        Scaling::Standard | Scaling::UnitBall | Scaling::None => " In units of the encoded columns.",
+        Scaling::Standard | Scaling::UnitBall | Scaling::Bounds | Scaling::None => {
+            " In units of the encoded columns."
+        }
     };
     let target =
         if audit.label_secret { " The target counts as one more value, in its own units." } else { "" };
