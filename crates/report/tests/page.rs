@@ -255,7 +255,7 @@ fn attributes_say_what_they_mean_in_their_own_units() {
 fn write_pages() {
     let kinds = every_kind().into_iter();
     let situations = situations().into_iter().map(|(name, audit)| (name, page(&audit)));
-    for (name, html) in situations.chain(kinds.map(|(name, html)| (name, html))) {
+    for (name, html) in situations.chain(kinds) {
         let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"))
             .join(format!("{}.html", name.replace(' ', "-")));
         std::fs::write(&path, html).unwrap();
