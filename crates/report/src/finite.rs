@@ -287,6 +287,7 @@ impl ser::SerializeMap for Parts<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde::Serialize;
     use std::collections::BTreeMap;
 
     #[derive(Serialize)]
