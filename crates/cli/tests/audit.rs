@@ -143,7 +143,7 @@ fn json_has_every_path_that_was_promised_and_stands_alone() {
     for stage in ["read", "fit", "leakage", "report"] {
         assert!(number(&audit, &format!("/timings/{stage}")) >= 0.0);
     }
-    assert_eq!(audit["schema"], "leakscope.audit/1");
+    assert_eq!(audit["schema"], "leakscope.audit/2");
     // What is printed is what is kept.
     assert_eq!(folder.json("out/audit.json"), audit);
 }

@@ -188,6 +188,33 @@ impl Units {
         Ok(Self { scaling, public, rounded, stretch, offset, intercept })
     }
 
+    /// The units of the encoding itself, for measuring a model as it was fitted: nothing in them may be published, but what
+    /// a record does to the scaling of its columns can be counted in them.
+    ///
+    /// # Errors
+    /// [`Error::Unscaled`] for a column that is scaled by a deviation of zero; [`Error::NotApplicable`] where columns are
+    /// scaled by their own data and there is no intercept to take their means up.
+    pub fn of_encoding(scaling: Vec<Scaling>, intercept: bool) -> Result<Self> {
+        let mut public = vec![];
+        for (column, s) in scaling.iter().enumerate() {
+            let (centre, unit) = s.parts();
+            if !(unit > 0.0 && unit.is_finite() && centre.is_finite()) {
+                return Err(Error::Unscaled { column });
+            }
+            if !intercept && matches!(s, Scaling::Own { .. }) {
+                return Err(Error::NotApplicable {
+                    what: "counting the scaling of columns",
+                    setting: "columns that are centred and no intercept",
+                    advice: "fit an intercept, or take the scaling as given",
+                });
+            }
+            public.push(PublicUnit { centre, unit });
+        }
+        let d = scaling.len();
+        let (rounded, stretch, offset) = (vec![false; d], vec![1.0; d], vec![0.0; d]);
+        Ok(Self { scaling, public, rounded, stretch, offset, intercept })
+    }
+
     /// Number of data columns.
     pub fn len(&self) -> usize {
         self.scaling.len()

@@ -65,8 +65,8 @@ fn two_values_that_were_tried_decide() {
     let v = of_audit(&with(|a| a.tell = Some(told(&[("age", 0.93, false)]))));
     assert!(
         v.text().starts_with(
-            "Somebody who knows everything else tells age 40 from 60 rightly in 93% of cases for record P-14380 and in 58.6% \
-             for the median record; a coin toss is right in 50%."
+            "Somebody who knows everything else tells age 40 from 60 years rightly in at most 93% of cases for record P-14380, \
+             and in 58.6% for the median record; a coin toss is right in 50%."
         ),
         "{}",
         v.text()
@@ -93,6 +93,8 @@ fn a_value_that_can_be_read_off_is_red_whatever_the_others_are() {
             name: "diagnosis".into(),
             eta_mean: 1.0,
             eta_max: 3.8,
+            eta_max_record: "P-14380".into(),
+            population_sd: None,
             min_sd: Bound::at_least(0.26, Theorem::CramerRao),
         });
     }));
@@ -105,7 +107,9 @@ fn no_noise_and_breached_limits_are_said_plainly_and_first() {
     let unit = |a: &mut Audit| (a.sigma, a.sigma_source) = (1.0, SigmaSource::Default);
     let v = of_audit(&with(unit));
     assert_eq!((v.colour, v.headline.as_str()), (Colour::Amber, "No noise chosen"));
-    assert!(v.text().starts_with("No noise was chosen: numbers are per unit of noise (σ = 1). Somebody"));
+    assert!(v.text().starts_with(
+        "No noise was chosen: numbers are per unit of noise (σ = 1). Released without any, the model"
+    ));
     // Nothing makes a unit of noise green.
     let v = of_audit(&with(|a| {
         unit(a);

@@ -14,6 +14,8 @@ pub(super) struct Kept {
     pub(super) gradient_norm: f64,
     /// Index into the attribute slots, and its η.
     pub(super) attribute: Option<(usize, f64)>,
+    /// η of the label in units of its code, where it is secret.
+    pub(super) label: Option<f64>,
 }
 
 /// The `limit` records with the largest (or smallest) η; ties go to the earlier row.
@@ -129,6 +131,7 @@ mod tests {
             loss: 0.0,
             gradient_norm: 0.0,
             attribute: None,
+            label: None,
         }
     }
 

@@ -1,9 +1,11 @@
 //! The one pass that measures: every record to the table of records, and what the page needs of them all.
 
 use super::collect::{Extremes, Kept, Sample};
+use super::scaling::{Largest, Prepared};
 use super::{AttributeSlot, two_class};
 use crate::{Failure, Result};
 use leakscope_core::Error as CoreError;
+use leakscope_core::fisher::scaling::CountedRecords;
 use leakscope_core::fisher::{Geometry, Records, SetSums};
 use leakscope_core::num::Distribution;
 use leakscope_core::rows::{Block, Rows};
@@ -86,11 +88,14 @@ pub(super) struct Measured {
     /// Sums by group; empty without groups.
     pub(super) groups: Vec<SetSums>,
     pub(super) spread: Spread,
+    /// Largest η with the scaling of columns counted and not.
+    pub(super) scaling: Largest,
 }
 
 struct State {
     found: Measured,
     records: Records,
+    counted: CountedRecords,
     part: Option<RecordsPart>,
     numbers: Vec<f64>,
     rows_of: Vec<Vec<usize>>,
@@ -107,13 +112,20 @@ struct OfBlock {
 }
 
 /// Columns of the table of records.
-pub(super) fn schema(encoding: &Encoding, slots: &[AttributeSlot]) -> Result<RecordsSchema> {
+pub(super) fn schema(
+    encoding: &Encoding,
+    slots: &[AttributeSlot],
+    label_secret: bool,
+) -> Result<RecordsSchema> {
     let mut numbers: Vec<String> = ["eta", "dfil", "loss", "gradient_norm"].map(String::from).into();
     for slot in slots {
         numbers.push(format!("eta_{}", encoding.attributes[slot.attribute].name));
     }
     for slot in slots.iter().filter(|s| s.constrained.is_some()) {
         numbers.push(format!("eta_{}_sum_to_one", encoding.attributes[slot.attribute].name));
+    }
+    if label_secret {
+        numbers.push(format!("eta_{}", encoding.target.name));
     }
     let schema = RecordsSchema { id: id_name(encoding), texts: series_column(encoding), numbers };
     let mut names: Vec<&String> =
@@ -160,6 +172,7 @@ impl Measured {
             whole: SetSums::new(p, true),
             groups: vec![SetSums::new(p, false); groups],
             spread: Spread { sums: vec![0.0; p + 1], squares: vec![0.0; p + 1], weight: 0.0 },
+            scaling: Largest::default(),
         }
     }
 
@@ -180,7 +193,10 @@ impl Measured {
             }
         }
         self.label.sum += other.label.sum;
-        self.label.max = self.label.max.max(other.label.max);
+        if other.label.max > self.label.max || self.label.max_record.is_empty() {
+            (self.label.max, self.label.max_record) = (other.label.max, other.label.max_record);
+        }
+        self.scaling.merge(other.scaling);
         self.whole.merge(&other.whole);
         self.groups.iter_mut().zip(&other.groups).for_each(|(a, b)| a.merge(b));
         for (a, b) in self.spread.sums.iter_mut().zip(other.spread.sums) {
@@ -226,10 +242,11 @@ impl Spread {
 /// Measures every record; their table goes to `writer`.
 pub(super) fn measure(
     rows: &Dataset,
-    geometry: &Geometry,
+    prepared: &Prepared,
     slots: &[AttributeSlot],
     mut writer: Option<&mut RecordsWriter>,
 ) -> Result<Measured> {
+    let geometry = &prepared.geometry;
     let encoding = rows.encoding();
     let parts: Option<PartMaker> = writer.as_ref().map(|w| w.parts());
     let mut total = Measured::new(geometry, encoding);
@@ -238,20 +255,21 @@ pub(super) fn measure(
     let start = || State {
         found: Measured::new(geometry, encoding),
         records: Records::default(),
+        counted: CountedRecords::default(),
         part: parts.as_ref().map(PartMaker::part),
         numbers: vec![],
         rows_of: vec![vec![]; total_groups(encoding)],
         of_block: vec![],
     };
     let step = |state: &mut State, block: &Block, labels: &Labels| {
-        geometry.records(block, &mut state.records);
-        finite(&state.records)?;
+        let largest = prepared.records(block, &mut state.counted, &mut state.records)?;
+        state.found.scaling.merge(largest);
         state.found.spread.add(block);
         state.sets(geometry, block, gram_known);
         state.distributions(block);
-        state.keep(block, labels, slots);
-        state.label(geometry, block);
-        state.write(block, labels, slots).map_err(CoreError::from)
+        state.keep(geometry, block, labels, slots);
+        state.label(geometry, block, labels);
+        state.write(geometry, block, labels, slots).map_err(CoreError::from)
     };
     let merge = |state: State| {
         total.merge(state.found);
@@ -275,11 +293,23 @@ fn total_groups(encoding: &Encoding) -> usize {
 pub(super) fn finite(records: &Records) -> leakscope_core::Result<()> {
     match records.eta.iter().chain(&records.dfil).find(|v| !v.is_finite()) {
         None => Ok(()),
-        Some(&value) => Err(CoreError::OutOfRange {
-            what: "leakage at this noise",
-            value,
-            expected: "a finite number: choose a larger ⟨sigma⟩, or other units with ⟨scale=standard⟩",
-        }),
+        Some(&value) => Err(beyond(value)),
+    }
+}
+
+fn beyond(value: f64) -> CoreError {
+    CoreError::OutOfRange {
+        what: "leakage at this noise",
+        value,
+        expected: "a finite number: choose a larger ⟨sigma⟩, or other units with ⟨scale=standard⟩",
+    }
+}
+
+/// The same for what core refuses where the scaling is counted.
+pub(super) fn too_large(error: CoreError) -> CoreError {
+    match error {
+        CoreError::OutOfRange { value, .. } if !value.is_finite() => beyond(value),
+        other => other,
     }
 }
 
@@ -341,17 +371,21 @@ impl State {
         found.by_series.iter_mut().zip(split).for_each(|(d, etas)| d.extend(&etas));
     }
 
-    fn label(&mut self, geometry: &Geometry, block: &Block) {
+    fn label(&mut self, geometry: &Geometry, block: &Block, labels: &Labels) {
+        let label = &mut self.found.label;
         for i in 0..block.len() {
             let eta = geometry.label_eta(&self.records, i);
-            self.found.label.sum += eta;
-            self.found.label.max = self.found.label.max.max(eta);
+            label.sum += eta;
+            if eta > label.max || label.max_record.is_empty() {
+                label.max = eta;
+                label.max_record.clone_from(&labels.ids[i]);
+            }
         }
     }
 
-    fn keep(&mut self, block: &Block, labels: &Labels, slots: &[AttributeSlot]) {
+    fn keep(&mut self, geometry: &Geometry, block: &Block, labels: &Labels, slots: &[AttributeSlot]) {
         let (found, records) = (&mut self.found, &self.records);
-        let count = found.attributes.len();
+        let (count, secret) = (found.attributes.len(), geometry.release().label_secret);
         let block_totals = &mut self.of_block;
         block_totals.clear();
         block_totals.resize(count, OfBlock::default());
@@ -390,6 +424,7 @@ impl State {
                         loss,
                         gradient_norm,
                         attribute: most_exposed(of_record, slots),
+                        label: secret.then(|| geometry.label_eta(records, i)),
                     });
                 }
             }
@@ -398,6 +433,7 @@ impl State {
 
     fn write(
         &mut self,
+        geometry: &Geometry,
         block: &Block,
         labels: &Labels,
         slots: &[AttributeSlot],
@@ -411,6 +447,9 @@ impl State {
             self.numbers.extend([records.eta[i], records.dfil[i], records.loss[i], records.gradient_norm[i]]);
             self.numbers.extend(slots.iter().map(|s| of_record[s.free]));
             self.numbers.extend(slots.iter().filter_map(|s| s.constrained).map(|k| of_record[k]));
+            if geometry.release().label_secret {
+                self.numbers.push(geometry.label_eta(records, i));
+            }
             let series = self.found.series.index(block, i) as usize;
             let name = self.found.series.names.get(series).map_or("", String::as_str);
             let texts: &[&str] = if with_series { &[name] } else { &[] };

@@ -146,6 +146,7 @@ fn keep(most: &mut Extremes, records: &Records, block: &Block, labels: &Labels) 
                 loss: records.loss[i],
                 gradient_norm: records.gradient_norm[i],
                 attribute: None,
+                label: None,
             });
         }
     }

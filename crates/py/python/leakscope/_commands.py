@@ -113,6 +113,9 @@ def audit(
     unit: Mapping[str, str] | None = None,
     fail_above: Mapping[str, float] | None = None,
     secret: str | None = None,
+    tell: Mapping[str, Sequence[Any]] | None = None,
+    protect_at: float | None = None,
+    scaling: str | None = None,
     out: Path | None = None,
     progress: Progress = None,
 ) -> Audit:
@@ -148,6 +151,8 @@ def audit(
         "no_intercept": no_intercept, "sigma": sigma, "target_eta": target_eta, "statistic": statistic,
         "target_sd": target_sd, "releases": releases, "label": label, "holdout": holdout, "seed": seed,
         "prior_sd": prior_sd, "unit": unit, "fail_above": fail_above, "secret": secret,
+        "tell": None if tell is None else {name: _pair(name, pair) for name, pair in tell.items()},
+        "protect_at": protect_at, "scaling": scaling,
     }
     if sample_weight is not None:
         if weights is not None:
@@ -187,6 +192,13 @@ def audit(
     if out is not None:
         result.save(out)
     return result
+
+
+def _pair(name: str, pair: Any) -> str:
+    """Two values of an attribute, as the command line has them."""
+    if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
+        raise OptionError(f"tell: {name}: expected two values, such as {{'age': (40, 60)}}")
+    return ",".join(str(_class_name(value)) for value in pair)
 
 
 def _class_name(value: Any) -> Any:

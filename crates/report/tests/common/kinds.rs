@@ -168,6 +168,7 @@ pub(crate) fn found() -> Found {
         bounds: vec![row(Theorem::OneCentre, 0.4501), row(Theorem::Balle, 0.6)],
         optimal: None,
         estimation: vec![],
+        typical: vec![],
         data: None,
         figures: vec![figure.clone(), figure],
         seed: Some(1),
