@@ -1,13 +1,16 @@
 //! A network: layers in order, their parameters in one array, the loss.
 
 use crate::{
-    Activation, LayerSpec, Loss, NetSpec, Real, Shape,
+    Activation, Data, LayerSpec, Loss, NetSpec, Real, Shape,
     device::{Buf, Device},
     error::{Error, Result, check, check_finite, check_len},
-    layer::{Affine, Frozen, Layer, Linear, Nonlinear, Norm, PerPosition, Pool, Start, Tensor},
+    layer::{
+        Affine, Dropout, Frozen, Grouped, Layer, Linear, Nonlinear, Norm, OwnStatistics, Pool, Span, Start,
+        Tensor,
+    },
     random::{Generator, Purpose},
-    shape::{Window, product},
-    spec::SPEC_VERSION,
+    shape::{Adaptive, Lie, Window, product},
+    spec::{Padding, SPEC_VERSION},
 };
 
 /// A step of the network. A residual block is its layers between a save and an add.
@@ -31,10 +34,36 @@ pub(crate) struct Node<T> {
 #[derive(Debug, Clone)]
 struct Statistics {
     position: usize,
+    /// Its node.
+    node: usize,
+    /// Whether somebody has set them; until then they are 0 and 1.
+    known: bool,
     offset: usize,
     epsilon: f64,
     mean: Vec<f64>,
     variance: Vec<f64>,
+}
+
+/// Mean and variance of a stream (Welford).
+#[derive(Debug, Clone, Default)]
+struct Moments {
+    count: f64,
+    mean: f64,
+    squares: f64,
+}
+
+impl Moments {
+    fn add(&mut self, v: f64) {
+        self.count += 1.0;
+        let from = v - self.mean;
+        self.mean += from / self.count;
+        self.squares += from * (v - self.mean);
+    }
+
+    /// Mean and variance, the latter over the count, as batch norm has it.
+    fn get(&self) -> (f64, f64) {
+        (self.mean, self.squares / self.count.max(1.0))
+    }
 }
 
 /// One named tensor of the parameters or statistics.
@@ -157,7 +186,7 @@ impl<T: Real> Network<T> {
                 expected: "at least 0",
             });
         }
-        (s.mean, s.variance) = (mean.to_vec(), variance.to_vec());
+        (s.mean, s.variance, s.known) = (mean.to_vec(), variance.to_vec(), true);
         self.write_constants();
         Ok(())
     }
@@ -165,6 +194,43 @@ impl<T: Real> Network<T> {
     /// Position, mean and variance of every batch norm.
     pub fn statistics(&self) -> impl Iterator<Item = (usize, &[f64], &[f64])> {
         self.statistics.iter().map(|s| (s.position, &s.mean[..], &s.variance[..]))
+    }
+
+    /// The first batch norm whose statistics nobody has set.
+    pub fn without_statistics(&self) -> Option<usize> {
+        self.statistics.iter().find(|s| !s.known).map(|s| s.position)
+    }
+
+    pub(crate) fn knows_statistics(&self, position: usize) -> bool {
+        self.statistics.iter().any(|s| s.position == position && s.known)
+    }
+
+    /// Sets the statistics of every batch norm to those of its input over given records, first to last, so that each
+    /// sees what the ones before it make of them.
+    ///
+    /// The statistics are constants of the network from then on, and no accountant counts them: the records must be
+    /// public.
+    pub fn calibrate_statistics(&mut self, public: &Data<T>) -> Result<()> {
+        public.check(self)?;
+        let mut dev = Device::new();
+        for i in 0..self.statistics.len() {
+            let Statistics { position, node, ref mean, .. } = self.statistics[i];
+            let channels = mean.len();
+            let mut moments = vec![Moments::default(); channels];
+            let all: Vec<usize> = (0..public.len()).collect();
+            for piece in all.chunks(self.records_at_a_time()) {
+                let (x, y) = public.upload(&mut dev, piece);
+                dev.put(y);
+                let values = self.values_before(&mut dev, x, piece.len(), node);
+                for row in dev.download(&values).chunks_exact(channels) {
+                    moments.iter_mut().zip(row).for_each(|(m, v)| m.add(v.to_f64()));
+                }
+                dev.put(values);
+            }
+            let (mean, variance): (Vec<f64>, Vec<f64>) = moments.iter().map(Moments::get).unzip();
+            self.set_statistics(position, &mean, &variance)?;
+        }
+        Ok(())
     }
 
     /// The file this network was built from.
@@ -349,34 +415,54 @@ impl<T: Real> Builder<T> {
                 self.push(at, Linear { window: None, inputs, outputs, weight, bias, masked: false }, !frozen);
                 Ok(Shape::Vector([outputs]))
             }
-            LayerSpec::Conv { outputs, kernel, stride, padding, bias, frozen } => {
-                let window = Window::new(shape, kernel, stride, padding, at, "conv")?;
-                let inputs = window.patch();
-                if outputs == 0 || product(&[inputs.max(window.positions()), outputs]).is_none() {
-                    return Err(bad("conv", "outputs must be at least 1, and fit into memory"));
-                }
-                let weight = self.reserve(inputs * outputs);
-                let bias = bias.then(|| self.reserve(outputs));
-                let (image, window) = ([window.out[0], window.out[1], outputs], Some(window));
-                self.push(at, Linear { window, inputs, outputs, weight, bias, masked: false }, !frozen);
-                Ok(Shape::Image(image))
+            LayerSpec::Conv { outputs, kernel, stride, padding, dilation, groups, bias, frozen } => {
+                let lie = Lie { kernel, stride, padding, dilation };
+                self.convolution(lie, outputs, groups, bias, frozen, shape)
             }
             LayerSpec::AveragePool { kernel, stride, padding } => {
-                let window = Window::new(shape, kernel, stride, padding, at, "average-pool")?;
-                self.push(at, Pool { window, max: false }, false);
+                let window = Window::new(shape, pooling(kernel, stride, padding), at, "average-pool")?;
+                self.push(at, Pool::Average(window), false);
                 Ok(Shape::Image([window.out[0], window.out[1], window.channels]))
             }
             LayerSpec::MaxPool { kernel, stride, padding } => {
-                let window = Window::new(shape, kernel, stride, padding, at, "max-pool")?;
-                self.push(at, Pool { window, max: true }, false);
+                let window = Window::new(shape, pooling(kernel, stride, padding), at, "max-pool")?;
+                self.push(at, Pool::Max(window), false);
                 Ok(Shape::Image([window.out[0], window.out[1], window.channels]))
+            }
+            LayerSpec::AdaptiveAveragePool { outputs: out } => {
+                let Shape::Image([height, width, channels]) = shape else {
+                    return Err(bad("adaptive-average-pool", "an image [height, width, channels] is needed"));
+                };
+                if out.contains(&0) || product(&[out[0], out[1], channels]).is_none() {
+                    return Err(bad(
+                        "adaptive-average-pool",
+                        "outputs must be at least 1, and fit into memory",
+                    ));
+                }
+                self.push(at, Pool::Adaptive(Adaptive { size: [height, width], channels, out }), false);
+                Ok(Shape::Image([out[0], out[1], channels]))
             }
             LayerSpec::Tanh => activation(Activation::Tanh),
             LayerSpec::Relu => activation(Activation::Relu),
             LayerSpec::Gelu => activation(Activation::Gelu),
             LayerSpec::Sigmoid => activation(Activation::Sigmoid),
+            LayerSpec::Silu => activation(Activation::Silu),
+            LayerSpec::Softplus => activation(Activation::Softplus),
+            LayerSpec::LeakyRelu { slope } => {
+                check(slope.is_finite(), "the slope of a leaky ReLU", slope, "a finite number")?;
+                activation(Activation::LeakyRelu(slope))
+            }
+            LayerSpec::Elu { alpha } => {
+                check(alpha.is_finite(), "alpha of an ELU", alpha, "a finite number")?;
+                activation(Activation::Elu(alpha))
+            }
+            LayerSpec::Dropout { rate } => {
+                check((0.0..1.0).contains(&rate), "the rate of a dropout", rate, "at least 0 and below 1")?;
+                self.push(at, Dropout { rate, width: shape.len(), position: at }, false);
+                Ok(shape)
+            }
             LayerSpec::BatchNorm { epsilon, frozen } => {
-                let affine = self.affine(shape);
+                let affine = self.affine(shape, true);
                 check(
                     epsilon >= 0.0 && epsilon.is_finite(),
                     "epsilon of a batch norm",
@@ -386,6 +472,8 @@ impl<T: Real> Builder<T> {
                 let (mean, variance) = (vec![0.0; affine.channels], vec![1.0; affine.channels]);
                 self.statistics.push(Statistics {
                     position: at,
+                    node: self.nodes.len(),
+                    known: false,
                     offset: self.constants,
                     epsilon,
                     mean,
@@ -398,8 +486,20 @@ impl<T: Real> Builder<T> {
             }
             LayerSpec::LayerNorm { epsilon, frozen } => {
                 check(epsilon > 0.0 && epsilon.is_finite(), "epsilon of a layer norm", epsilon, "positive")?;
-                let affine = self.affine(shape);
-                self.push(at, Norm { affine, standardise: PerPosition { epsilon } }, !frozen);
+                self.norm(Span::Position, epsilon, true, frozen, shape);
+                Ok(shape)
+            }
+            LayerSpec::GroupNorm { groups, epsilon, frozen } => {
+                check(epsilon > 0.0 && epsilon.is_finite(), "epsilon of a group norm", epsilon, "positive")?;
+                if groups == 0 || shape.channels() % groups != 0 {
+                    return Err(bad("group-norm", "the groups must divide the channels"));
+                }
+                self.norm(Span::Groups(groups), epsilon, true, frozen, shape);
+                Ok(shape)
+            }
+            LayerSpec::RmsNorm { epsilon, frozen } => {
+                check(epsilon > 0.0 && epsilon.is_finite(), "epsilon of an RMS norm", epsilon, "positive")?;
+                self.norm(Span::Position, epsilon, false, frozen, shape);
                 Ok(shape)
             }
             LayerSpec::Flatten => Ok(Shape::Vector([shape.len()])),
@@ -415,10 +515,63 @@ impl<T: Real> Builder<T> {
         }
     }
 
-    fn affine(&mut self, shape: Shape) -> Affine {
+    /// A convolution, in groups where there are several.
+    fn convolution(
+        &mut self,
+        lie: Lie,
+        outputs: usize,
+        groups: usize,
+        bias: bool,
+        frozen: bool,
+        shape: Shape,
+    ) -> Result<Shape> {
+        let at = self.position - 1;
+        let bad = |need| Error::DoesNotChain { layer: at, kind: "conv", found: shape.dims(), need };
+        let whole = Window::new(shape, lie, at, "conv")?;
+        if groups == 0 || whole.channels % groups != 0 || outputs % groups != 0 {
+            return Err(bad("the groups must divide the channels and the outputs"));
+        }
+        let window = Window { channels: whole.channels / groups, ..whole };
+        let (inputs, each) = (window.patch(), outputs / groups);
+        if outputs == 0 || product(&[inputs.max(window.positions()), outputs]).is_none() {
+            return Err(bad("outputs must be at least 1, and fit into memory"));
+        }
+        let weight = self.reserve(inputs * outputs);
+        let bias = bias.then(|| self.reserve(outputs));
+        let mut linear = (0..groups).map(|g| Linear {
+            window: Some(window),
+            inputs,
+            outputs: each,
+            weight: weight + g * each * inputs,
+            bias: bias.map(|b| b + g * each),
+            masked: false,
+        });
+        match (groups, linear.next()) {
+            (1, Some(one)) => self.push(at, one, !frozen),
+            (_, first) => {
+                let groups = first.into_iter().chain(linear).collect();
+                self.push(at, Grouped { groups, channels: whole.channels }, !frozen);
+            }
+        }
+        Ok(Shape::Image([whole.out[0], whole.out[1], outputs]))
+    }
+
+    /// Layer, group or RMS norm, the last neither centred nor with a β.
+    fn norm(&mut self, span: Span, epsilon: f64, centred: bool, frozen: bool, shape: Shape) {
+        let affine = self.affine(shape, centred);
+        let standardise = OwnStatistics { epsilon, centred, span };
+        self.push(self.position - 1, Norm { affine, standardise }, !frozen);
+    }
+
+    fn affine(&mut self, shape: Shape, beta: bool) -> Affine {
         let channels = shape.channels();
         let gamma = self.reserve(channels);
-        let beta = self.reserve(channels);
+        let beta = beta.then(|| self.reserve(channels));
         Affine { channels, positions: shape.len() / channels, gamma, beta }
     }
+}
+
+/// How the window of a pool lies.
+fn pooling(kernel: [usize; 2], stride: [usize; 2], padding: [usize; 2]) -> Lie {
+    Lie { kernel, stride, padding: Padding::Zeros(padding), dilation: [1, 1] }
 }

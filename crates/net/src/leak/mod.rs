@@ -20,6 +20,7 @@ use crate::{
     Clip, Data, Network, Real,
     engine::Workers,
     error::{Error, Result, check, check_finite, check_len},
+    layer::Draws,
 };
 use leakscope_core::claim::Measured;
 use piece::Piece;
@@ -224,7 +225,7 @@ pub fn measure<T: Real>(
 ) -> Result<Vec<RecordLeak>> {
     data.check(net)?;
     data.check_records(records)?;
-    measure_with(&Workers::new(), net, data, records, what)
+    measure_with(&Workers::new(), net, data, records, what, None)
 }
 
 pub(crate) fn measure_with<T: Real>(
@@ -233,10 +234,11 @@ pub(crate) fn measure_with<T: Real>(
     data: &Data<T>,
     records: &[usize],
     what: &Measure,
+    draws: Option<Draws>,
 ) -> Result<Vec<RecordLeak>> {
     what.check(net)?;
     let parts = workers
-        .map(records, net.records_at_a_time(), |dev, ids| piece::measure(net, data, dev, ids, what))?;
+        .map(records, net.records_at_a_time(), |dev, ids| piece::measure(net, data, dev, ids, what, draws))?;
     Ok(parts.into_iter().flatten().collect())
 }
 
@@ -262,7 +264,7 @@ pub fn tangent_squares<T: Real>(
     let starts: Vec<usize> = (0..n).collect();
     let parts = Workers::new().map(&starts, size, |dev, at| {
         let ids: Vec<usize> = at.iter().map(|&i| records[i]).collect();
-        let p = Piece::new(net, data, dev, &ids, what)?;
+        let p = Piece::new(net, data, dev, &ids, what, None)?;
         let mut out = Vec::new();
         for probe in 0..probes {
             let u = dev.upload(&tangents[(probe * n + at[0]) * d..][..at.len() * d]);

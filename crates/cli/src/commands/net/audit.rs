@@ -1,6 +1,5 @@
 //! `leakscope net audit`: what one gradient step of a trained network gives away about every record.
 
-use super::array::Array;
 use super::assemble;
 use super::data::{Part, Reading, Source, one_array};
 use super::measuring::{Asked, Scored, What, comparable, found, skip};
@@ -10,6 +9,7 @@ use super::{Precision, ReleaseArgs, normalize, print, random_seed, records_forma
 use crate::commands::audit::{FormatArg, LabelArg};
 use crate::output::{Folder, Pending};
 use crate::{Failure, Result};
+use leakscope_net::io::Array;
 use leakscope_net::{
     Clip, Loss, Network, Real, Shape,
     leak::{Label, Measure, Plis, Probe, Spectral, Trace, grid, measure},

@@ -7,9 +7,9 @@ use crate::{Failure, Result};
 use clap::Parser;
 use leakscope_net::{
     LayerSpec, Loss, NetSpec, Shape,
+    io::Tensors,
     random::{Generator, Purpose},
     spec::SPEC_VERSION,
-    tensors::Tensors,
 };
 use std::ffi::OsString;
 use std::path::PathBuf;

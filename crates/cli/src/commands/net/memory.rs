@@ -1,6 +1,5 @@
 //! `net audit` over arrays: the words of the command line, with arrays in the place of files.
 
-use super::array::Array;
 use super::audit::{self, map_groups, points, texts, what};
 use super::data::Source;
 use super::measuring::{Asked, found};
@@ -9,6 +8,7 @@ use super::{Args, Command, assemble, random_seed};
 use crate::calls::{Results, results, write_tables};
 use crate::output::{Folder, Pending};
 use crate::{Failure, Result};
+use leakscope_net::io::Array;
 use leakscope_net::{Data, Network, Real};
 use leakscope_report::net::{NetAudit, Pictures};
 use leakscope_table::RecordsFormat;

@@ -13,23 +13,20 @@
 //! | `elements` | means of every value of a record |
 //! | `exceeds` | how often points exceed training records, with its interval |
 //! | `assemble` | measures → `audit.json`, pictures |
-//! | `data` | images and labels from files, checked once; `array`, `idx`, `npz` the formats |
+//! | `data` | images and labels from files, checked once; formats are `leakscope_net::io` |
 //! | `model` | networks by name or file, models in folders |
 //! | `watch` | progress and Ctrl-C |
 
 mod account;
-pub(crate) mod array;
 mod assemble;
 mod audit;
 mod data;
 pub(crate) mod demo;
 mod elements;
 mod exceeds;
-pub(crate) mod idx;
 mod measuring;
 pub(crate) mod memory;
 mod model;
-pub(crate) mod npz;
 mod resume;
 mod run;
 mod train;
@@ -185,7 +182,7 @@ fn normalize(text: Option<&str>) -> Result<Option<[f64; 2]>> {
 
 /// Writes a file whole or not at all, readable by its owner alone.
 fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    leakscope_net::tensors::write_private(path, bytes)
+    leakscope_net::io::write_private(path, bytes)
         .map_err(|e| Failure::Message(format!("cannot write {}: {e}", path.display())))
 }
 
