@@ -5,7 +5,7 @@
 use leakscope_net::{
     Clip, Data, Error, LayerSpec as L, Loss, NetSpec, Network, Shape,
     engine::clipped_gradient,
-    leak::{Label, Measure, Plis, Probe, Spectral, Trace, grid, measure, tangent_squares},
+    leak::{Label, Measure, Plis, Probe, Signal, Spectral, Trace, grid, measure, tangent_squares},
     preset::{PRESETS, preset},
     random::{Generator, Purpose},
 };
@@ -57,6 +57,26 @@ fn squares_of_tangents_are_those_of_differences_under_every_clip() {
             assert!((found[i] / fd - 1.0).abs() < 1e-6, "{clip:?}: {} against {fd}", found[i]);
         }
     }
+}
+
+/// Raw PLIS under any clip is that of the same noise without one.
+#[test]
+fn raw_plis_does_not_see_the_clip() {
+    let (net, data) = setup(3);
+    let of = |clip: Clip, signal| {
+        let what = Measure { signal, plis: Plis::Elements, ..Measure::new(clip, 0.8 / clip.unit(), 1) };
+        measure(&net, &data, &[0, 1, 2], &what).unwrap()
+    };
+    let plain = of(Clip::None, Signal::Released);
+    for clip in [Clip::Hard { bound: 0.5 }, Clip::Gelu { bound: 0.5 }] {
+        for (raw, plain) in of(clip, Signal::Raw).iter().zip(&plain) {
+            assert!((raw.plis.unwrap() / plain.plis.unwrap() - 1.0).abs() < 1e-12);
+            raw.plis_parts.iter().zip(&plain.plis_parts).for_each(|(a, b)| assert!((a - b).abs() < 1e-12));
+        }
+        let released = of(clip, Signal::Released);
+        assert!(released.iter().zip(&plain).all(|(r, p)| r.plis < p.plis));
+    }
+    assert_eq!(Measure::new(Clip::None, 1.0, 1).signal, Signal::Released);
 }
 
 #[test]

@@ -8,11 +8,14 @@
 //! | trace | `‖J‖²_F/s²`, exactly or by random probes; dFIL is the trace over the dimension |
 //! | along | `‖Jᵀĝ‖²/s²`, the share of the trace along the gradient: what Poisson sampling needs |
 //! | η | `‖J‖₂/s` |
-//! | PLIS | `∇ₓ ‖clip(g)‖²/s²` |
+//! | PLIS | `∇ₓ ‖clip(g)‖²/s²`, or of the raw gradient, `∇ₓ ‖g‖²/s²` ([`Signal`]) |
 //! | JacSens | `‖J‖₂`, nothing clipped, no noise: [`Measure::jacobian_sensitivity`] |
 
+mod interval;
 mod piece;
 mod trace;
+
+pub use interval::half_width;
 
 pub(crate) use piece::dimension;
 
@@ -41,6 +44,8 @@ pub struct Measure {
     pub eta: Option<Spectral>,
     /// PLIS.
     pub plis: Plis,
+    /// Of which gradient PLIS is.
+    pub signal: Signal,
     /// Seed of probes and starting vectors.
     pub seed: u64,
 }
@@ -113,6 +118,27 @@ pub enum Plis {
     Superpixels(Vec<u32>),
 }
 
+/// The gradient whose signal-to-noise ratio PLIS is the derivative of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Signal {
+    /// The one that is released, clipped: `∇ₓ‖clip(g)‖²/s²`, as published.
+    #[default]
+    Released,
+    /// The record's own before the clip: `∇ₓ‖g‖²/s²`.
+    Raw,
+}
+
+impl Signal {
+    /// Its name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Released => "released",
+            Self::Raw => "raw",
+        }
+    }
+}
+
 /// Groups of a regular grid of `size × size` pixels over an image, all channels of a pixel together.
 pub fn grid(input: crate::Shape, size: usize) -> Result<Vec<u32>> {
     let crate::Shape::Image([h, w, c]) = input else {
@@ -144,6 +170,9 @@ pub struct RecordLeak {
     pub information: Vec<f64>,
     /// The trace over the dimension of the record.
     pub dfil: Option<Measured>,
+    /// Half of the 95% interval of `dfil`, by Student's t; absent where it is exact. See [`half_width`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dfil_half_width: Option<f64>,
     /// `‖Jᵀĝ‖²/s²`; with PLIS.
     pub along: Option<f64>,
     /// η with the residual it was found to.
@@ -173,6 +202,7 @@ impl Measure {
             trace: Trace::Estimate { probes: 10, probe: Probe::Rademacher },
             eta: None,
             plis: Plis::Record,
+            signal: Signal::default(),
             seed,
         }
     }

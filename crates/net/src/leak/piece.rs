@@ -1,6 +1,6 @@
 //! The measures of one piece of a batch.
 
-use super::{Eta, Label, Measure, Plis, RecordLeak, Spectral, Trace, trace};
+use super::{Eta, Label, Measure, Plis, RecordLeak, Signal, Spectral, Trace, trace};
 use crate::{
     Data, Network, Real,
     clip::Clipped,
@@ -98,6 +98,7 @@ pub(super) fn measure<T: Real>(
             released_norm: p.norms[i] * p.clips[i].s,
             trace: None,
             dfil: None,
+            dfil_half_width: None,
             information: Vec::new(),
             along: None,
             eta: None,
@@ -154,7 +155,10 @@ fn plis<T: Real>(p: &Piece<'_, T>, dev: &mut Device<T>, what: &Measure, out: &mu
         let along = if n > 0.0 { c.slope * (square.sqrt() / n) } else { 0.0 };
         r.along = Some(p.precision * along * along);
         // ∇ₓ (s n)² = 2 s (s + n s') J_gᵀ g
-        let scale = 2.0 * p.precision * c.s * c.slope;
+        let scale = match what.signal {
+            Signal::Released => 2.0 * p.precision * c.s * c.slope,
+            Signal::Raw => 2.0 * p.precision,
+        };
         r.plis = Some(scale.abs() * square.sqrt());
         r.plis_parts = match &what.plis {
             Plis::Skip | Plis::Record => Vec::new(),
