@@ -52,11 +52,12 @@ pub struct Measure {
 
 /// Whether the label is secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum Label {
-    /// The attacker knows it.
+    /// The attacker knows it
     Public,
-    /// It is part of the record: its values (one-hot entries, or the target) are coordinates like those of x.
+    /// It is part of the record: its values (one-hot entries, or the target) are coordinates like those of x
     Secret,
 }
 
@@ -120,12 +121,13 @@ pub enum Plis {
 
 /// The gradient whose signal-to-noise ratio PLIS is the derivative of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum Signal {
-    /// The one that is released, clipped: `∇ₓ‖clip(g)‖²/s²`, as published.
+    /// The one that is released, clipped: `∇ₓ‖clip(g)‖²/s²`, as published
     #[default]
     Released,
-    /// The record's own before the clip: `∇ₓ‖g‖²/s²`.
+    /// The record's own before the clip: `∇ₓ‖g‖²/s²`
     Raw,
 }
 
