@@ -8,7 +8,7 @@
 //! | [`data`] | records and labels, checked once | |
 //! | [`leak`] | what a record's gradient gives away: trace, η, PLIS | `JᵀJ/s²`, `J = ∂clip(g)/∂x` |
 //! | [`clip`] | hard and smooth clipping | `clip(g) = s(‖g‖) g` |
-//! | [`poisson`] | exact information under Poisson sampling | `s⁻²(A JᵀJ + (B−A) JᵀĝĝᵀJ)` |
+//! | [`poisson`] | information under Poisson sampling | `s⁻²(A JᵀJ + (B−A) JᵀĝĝᵀJ)` |
 //! | [`renyi`] | the Rényi budget of one record | |
 //! | [`engine`] | batches: clipped gradients, evaluation | `Σ clip(gᵢ)` |
 //! | [`train`] | SGD, Adam, DP-SGD; what every record has given away so far | `Σ clip(gᵢ) + N(0, (σC)²I)` |
@@ -35,6 +35,7 @@
 //! A gradient is a pair (δ, a) of what came back and what went in, never an array of parameters per record
 //! (MATHS §5.1). Images are channels last.
 
+mod builder;
 pub mod clip;
 #[cfg(test)]
 mod conformance;

@@ -257,7 +257,9 @@ fn dropout_is_in_training_steps_and_nowhere_else() {
     assert_eq!(evaluate(&with, &data), evaluate(&without, &data));
     let run = |net: Network<f64>| {
         let mut run = Trainer::new(net, &data, private(3)).unwrap();
-        (0..3).for_each(|_| drop(run.step().unwrap()));
+        for _ in 0..3 {
+            run.step().unwrap();
+        }
         run.network().parameters().to_vec()
     };
     let first = run(classifier(layers(0.5)));

@@ -59,6 +59,28 @@ fn squares_of_tangents_are_those_of_differences_under_every_clip() {
     }
 }
 
+/// A record alone and among others has the same numbers, but for the rounding of products of other sizes; η too, which
+/// is found step by step.
+#[test]
+fn a_record_has_its_numbers_in_any_company() {
+    let (net, data) = setup(40);
+    let eta = Some(Spectral { tolerance: 1e-3, iterations: 60 });
+    let what = Measure { eta, ..Measure::new(Clip::Gelu { bound: 1.0 }, 1.0, 1) };
+    let all: Vec<usize> = (0..40).collect();
+    let together = measure(&net, &data, &all, &what).unwrap();
+    for (i, among) in together.iter().enumerate() {
+        let alone = &measure(&net, &data, &[i], &what).unwrap()[0];
+        for (a, b) in [
+            (alone.trace.unwrap().value, among.trace.unwrap().value),
+            (alone.eta.unwrap().value, among.eta.unwrap().value),
+            (alone.plis.unwrap(), among.plis.unwrap()),
+            (alone.along.unwrap(), among.along.unwrap()),
+        ] {
+            assert!((a / b - 1.0).abs() < 1e-11, "record {i}: {a} against {b}");
+        }
+    }
+}
+
 /// Raw PLIS under any clip is that of the same noise without one.
 #[test]
 fn raw_plis_does_not_see_the_clip() {

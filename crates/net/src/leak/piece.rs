@@ -191,6 +191,7 @@ fn eta<T: Real>(
             Lanczos::new((0..dim).map(|_| rng.normal()).collect(), rounding)
         })
         .collect();
+    let mut settled = vec![false; n];
     for _ in 0..spectral.iterations.min(dim) {
         let mut x = Vec::with_capacity(n * d);
         let mut y = Vec::with_capacity(n * k);
@@ -200,11 +201,16 @@ fn eta<T: Real>(
         }
         let (x, y) = (dev.upload(&x), secret.then(|| dev.upload(&y)));
         let (xs, ys) = p.information(dev, x, y);
-        for (i, s) in states.iter_mut().enumerate() {
+        for (i, (s, settled)) in states.iter_mut().zip(&mut settled).enumerate() {
+            if *settled {
+                continue;
+            }
             let label = if secret { &ys[i * k..(i + 1) * k] } else { &[] };
             s.advance([&xs[i * d..(i + 1) * d], label].concat());
+            // each stops where it would alone: its η does not depend on the others of the piece
+            *settled = s.done() || largest(s).1 <= spectral.tolerance;
         }
-        if states.iter().all(|s| s.done() || largest(s).1 <= spectral.tolerance) {
+        if !settled.contains(&false) {
             break;
         }
     }
