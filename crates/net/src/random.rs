@@ -42,6 +42,15 @@ impl Generator {
         Self { stream, spare: None }
     }
 
+    /// The stream of a secret key, a purpose and a step.
+    pub fn keyed(key: &[u8; 32], purpose: Purpose, step: u64) -> Self {
+        let mut stream = ChaCha20Rng::from_seed(*key);
+        stream.set_stream(step);
+        // the purpose in the upper half of the counter of blocks, sixteen words each
+        stream.set_word_pos(u128::from(purpose as u32) << 36);
+        Self { stream, spare: None }
+    }
+
     /// 32 random bits.
     pub fn bits(&mut self) -> u32 {
         self.stream.next_u32()
@@ -105,6 +114,13 @@ mod tests {
         assert_eq!(
             (0..4).map(|_| g.bits()).collect::<Vec<_>>(),
             [0x2e52_5bfb, 0xdb3e_facc, 0x18c9_b57e, 0x265e_c01f]
+        );
+        // of a secret key, with the purpose in the nonce
+        let key = std::array::from_fn(|i| i as u8);
+        let mut g = Generator::keyed(&key, Purpose::Noise, 7);
+        assert_eq!(
+            (0..4).map(|_| g.bits()).collect::<Vec<_>>(),
+            [0x11e1_0f05, 0x6c99_0450, 0x34a0_1c0f, 0x543b_e724]
         );
     }
 

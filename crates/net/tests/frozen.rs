@@ -8,7 +8,7 @@ use leakscope_net::{
     io::Tensors,
     leak::{Label, Measure, Plis, Spectral, Trace, measure},
     random::{Generator, Purpose},
-    train::{Optimizer, Privacy, Sampling, Tracking, TrainConfig, Trainer},
+    train::{Optimizer, Privacy, Randomness, Sampling, Tracking, TrainConfig, Trainer},
 };
 
 const SIDE: usize = 5;
@@ -124,6 +124,9 @@ fn frozen_parameters_stay_and_travel_with_the_weights() {
         label: Label::Public,
         delta: 1e-5,
         seed: 1,
+        randomness: Randomness::SeededNotPrivate,
+        divisor: None,
+        filter: None,
     };
     let mut run = Trainer::new(net, &data, config.clone()).unwrap();
     for _ in 0..3 {

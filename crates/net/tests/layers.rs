@@ -8,7 +8,7 @@ use leakscope_net::{
     leak::{Measure, measure},
     random::{Generator, Purpose},
     spec::Padding,
-    train::{Optimizer, Privacy, Sampling, Tracking, TrainConfig, Trainer},
+    train::{Optimizer, Privacy, Randomness, Sampling, Tracking, TrainConfig, Trainer},
 };
 
 const SIZE: [usize; 2] = [7, 6];
@@ -233,6 +233,9 @@ fn private(seed: u64) -> TrainConfig {
         label: leakscope_net::leak::Label::Public,
         delta: 1e-5,
         seed,
+        randomness: Randomness::SeededNotPrivate,
+        divisor: None,
+        filter: None,
     }
 }
 
