@@ -144,7 +144,7 @@ impl<T: Real> Builder<T> {
             }
             LayerSpec::GroupNorm { groups, epsilon, frozen } => {
                 check(epsilon > 0.0 && epsilon.is_finite(), "epsilon of a group norm", epsilon, "positive")?;
-                if groups == 0 || shape.channels() % groups != 0 {
+                if groups == 0 || !shape.channels().is_multiple_of(groups) {
                     return Err(bad("group-norm", "the groups must divide the channels"));
                 }
                 self.norm(Span::Groups(groups), epsilon, true, frozen, shape);
@@ -181,7 +181,7 @@ impl<T: Real> Builder<T> {
         let at = self.position - 1;
         let bad = |need| Error::DoesNotChain { layer: at, kind: "conv", found: shape.dims(), need };
         let whole = Window::new(shape, lie, at, "conv")?;
-        if groups == 0 || whole.channels % groups != 0 || outputs % groups != 0 {
+        if groups == 0 || !whole.channels.is_multiple_of(groups) || !outputs.is_multiple_of(groups) {
             return Err(bad("the groups must divide the channels and the outputs"));
         }
         let window = Window { channels: whole.channels / groups, ..whole };
