@@ -99,7 +99,7 @@ fn worst<T: Real>(label: Label) -> f64 {
             let given = if name == "eta" { 1e-12 } else { 0.0 };
             let error = ((found - exact).abs() / (scale * bend) - given).max(0.0);
             if error > worst {
-                println!(
+                eprintln!(
                     "{:?} {} at loss {:e}: {name} {found:e}, exactly {exact:e}: {error:e}",
                     case.net.loss, case.clip, case.value
                 );
