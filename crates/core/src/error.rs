@@ -77,7 +77,9 @@ pub enum Error {
         advice: &'static str,
     },
     /// A class has too few records for a model of it.
-    #[error("class {class} has {records} record(s): expected at least 2, so merge it with another or leave it out")]
+    #[error(
+        "class {class} has {records} record(s): expected at least 2, so merge it with another or leave it out"
+    )]
     RareClass {
         /// The class, counted from 0.
         class: usize,

@@ -14,7 +14,10 @@
 //! A target is the class as a whole number from 0. [`count_classes`] checks them once; [`fit`] trusts nothing and checks again.
 
 use super::Penalty;
-use crate::linalg::{Cholesky, add_transposed_times, axpy, dot, gram_add_lower, matmul_by_transposed, matmul_transposed, mirror_lower, norm};
+use crate::linalg::{
+    Cholesky, add_transposed_times, axpy, dot, gram_add_lower, matmul_by_transposed, matmul_transposed,
+    mirror_lower, norm,
+};
 use crate::rows::{Block, Rows};
 use crate::{Error, Result};
 
@@ -153,7 +156,15 @@ struct Scratch {
 impl Sums {
     fn new(q: usize, with_hessian: bool) -> Self {
         let hessian = vec![0.0; if with_hessian { q * q } else { 0 }];
-        Self { loss: 0.0, weight: 0.0, scale: 0.0, rows: 0, margin: f64::INFINITY, gradient: vec![0.0; q], hessian }
+        Self {
+            loss: 0.0,
+            weight: 0.0,
+            scale: 0.0,
+            rows: 0,
+            margin: f64::INFINITY,
+            gradient: vec![0.0; q],
+            hessian,
+        }
     }
 
     fn add(&mut self, (classes, w, u): (usize, &[f64], &[f64]), block: &Block, scratch: &mut Scratch) {
@@ -204,7 +215,11 @@ impl Sums {
             gram_add_lower(&block.x, Some(weights), p, &mut scratch.weighted, &mut scratch.gram);
             mirror_lower(&mut scratch.gram, p);
             for i in 0..p {
-                axpy(1.0, &scratch.gram[i * p..(i + 1) * p], &mut self.hessian[(a * p + i) * q + b * p..][..p]);
+                axpy(
+                    1.0,
+                    &scratch.gram[i * p..(i + 1) * p],
+                    &mut self.hessian[(a * p + i) * q + b * p..][..p],
+                );
             }
         }
     }
@@ -235,8 +250,7 @@ pub(crate) fn reduced_residual<'a>(
     // 1 − π_y as the sum of the others keeps its digits where the fit is nearly perfect.
     let missing: f64 = pi.iter().enumerate().filter(|(c, _)| *c != class).map(|(_, v)| v).sum();
     (0..k).map(move |a| {
-        let others: f64 =
-            (0..pi.len()).filter(|c| *c != class).map(|c| pi[c] * u[c * k + a]).sum();
+        let others: f64 = (0..pi.len()).filter(|c| *c != class).map(|c| pi[c] * u[c * k + a]).sum();
         others - missing * u[class * k + a]
     })
 }
@@ -338,7 +352,8 @@ pub fn fit(rows: &impl Rows, penalty: Penalty, most_classes: usize) -> Result<So
             Err(error) => return Err(error),
         };
         let step = factor.solve(&gradient);
-        let Some((next, next_gradient, margin)) = line_search(rows, &current, &step, dot(&step, &gradient))? else {
+        let Some((next, next_gradient, margin)) = line_search(rows, &current, &step, dot(&step, &gradient))?
+        else {
             return finish(current, iteration);
         };
         if penalty.l2 == 0.0 && margin > 0.0 {

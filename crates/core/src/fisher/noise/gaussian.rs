@@ -93,7 +93,9 @@ impl Factor {
 /// `2^(quarters/4)`.
 fn quarter_power(quarters: i32) -> f64 {
     let whole = 2_f64.powi(quarters.div_euclid(4));
-    whole * [1.0, 1.189_207_115_002_721, std::f64::consts::SQRT_2, 1.681_792_830_507_429][quarters.rem_euclid(4) as usize]
+    whole
+        * [1.0, 1.189_207_115_002_721, std::f64::consts::SQRT_2, 1.681_792_830_507_429]
+            [quarters.rem_euclid(4) as usize]
 }
 
 /// Noise `N(0, Σ)`, `Σ = FFᵀ` with a lower triangular factor F.
@@ -112,7 +114,11 @@ impl Noise {
     /// [`Error::Shape`] or [`Error::OutOfRange`] where that is no factor of a covariance.
     pub fn from_factor(factor: Vec<f64>, p: usize) -> Result<Self> {
         if factor.len() != p * p {
-            return Err(Error::Shape { what: "the factor of the noise", found: factor.len(), expected: p * p });
+            return Err(Error::Shape {
+                what: "the factor of the noise",
+                found: factor.len(),
+                expected: p * p,
+            });
         }
         for i in 0..p {
             check_diagonal(factor[i * p + i])?;

@@ -74,7 +74,11 @@ pub fn standard_errors(
         }
     }
     if !(level > 0.0 && level < 1.0) {
-        return Err(Error::OutOfRange { what: "the level", value: level, expected: "a number between 0 and 1" });
+        return Err(Error::OutOfRange {
+            what: "the level",
+            value: level,
+            expected: "a number between 0 and 1",
+        });
     }
     let sampled = sampling_covariance(rows, fit, sampling)?;
     let noisy = noise.covariance();

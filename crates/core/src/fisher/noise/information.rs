@@ -17,8 +17,8 @@ use super::worst::{Record, jacobian};
 use super::{Group, weights::Spectrum};
 use crate::glm::{C, Family, Fit};
 use crate::linalg::{
-    axpy, dot, gram_add_lower, largest_eigenvalue, matmul, matmul_by_transposed, matmul_transposed, mirror_lower,
-    norm, times,
+    axpy, dot, gram_add_lower, largest_eigenvalue, matmul, matmul_by_transposed, matmul_transposed,
+    mirror_lower, norm, times,
 };
 use crate::rows::{Block, Rows};
 use crate::{Error, Result};
@@ -118,7 +118,12 @@ impl Sums {
                     scratch.weighted.extend(block.row(first + i).iter().map(|v| v * weight));
                 }
                 scratch.part.resize(p * width, 0.0);
-                matmul_transposed(&scratch.weighted, &scratch.pairs, (p, last - first, width), &mut scratch.part);
+                matmul_transposed(
+                    &scratch.weighted,
+                    &scratch.pairs,
+                    (p, last - first, width),
+                    &mut scratch.part,
+                );
                 axpy(1.0, &scratch.part, cube);
             }
         }
@@ -222,7 +227,11 @@ pub(super) fn largest<R: Rows>(generator: &Generator<'_, R>, dual: &Dual, public
 }
 
 impl<'a> Derivative<'a> {
-    pub(super) fn new<R: Rows>(generator: &'a Generator<'_, R>, dual: &Dual, public_cost: bool) -> Result<Self> {
+    pub(super) fn new<R: Rows>(
+        generator: &'a Generator<'_, R>,
+        dual: &Dual,
+        public_cost: bool,
+    ) -> Result<Self> {
         let (fit, groups) = (generator.fit, generator.groups);
         let p = fit.w.len();
         let spectrum = generator.spectrum_of(dual)?;
@@ -328,9 +337,8 @@ impl<'a> Derivative<'a> {
                 let t = self.fit.family.terms(z, record.y);
                 let (dz, a1) = (record.x[l], third(self.fit.family, z, t.a));
                 let on_x = a1 * dz * bound.theta + t.a * bound.beta[l];
-                let change: Vec<f64> = (0..p)
-                    .map(|j| record.omega * (on_x * record.x[j] + t.a * dz * bound.beta[j]))
-                    .collect();
+                let change: Vec<f64> =
+                    (0..p).map(|j| record.omega * (on_x * record.x[j] + t.a * dz * bound.beta[j])).collect();
                 add_pair(&mut dk, bound.weight, &k, &change);
             }
             out.extend(self.solved(&dh, &da, &dk));

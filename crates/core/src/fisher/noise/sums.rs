@@ -39,7 +39,8 @@ impl Sums {
             || (Self::new(p), Vec::new()),
             |(sums, scratch), block| {
                 let n = block.len();
-                let (mut a2, mut o2, mut a1) = (Vec::with_capacity(n), Vec::with_capacity(n), Vec::with_capacity(n));
+                let (mut a2, mut o2, mut a1) =
+                    (Vec::with_capacity(n), Vec::with_capacity(n), Vec::with_capacity(n));
                 for i in 0..n {
                     let t = fit.family.terms(dot(block.row(i), &fit.w), block.y[i]);
                     let omega2 = block.weight_of(i).powi(2);

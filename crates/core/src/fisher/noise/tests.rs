@@ -114,10 +114,12 @@ fn the_information_of_a_shape_is_that_of_finite_differences_of_refits() {
             for targets in [whole(true), whole(false), mixed(p)] {
                 let groups: Vec<Group> = targets.iter().map(|t| Group::new(t, &fit, 1).unwrap()).collect();
                 let sums = Sums::of(&rows, &fit).unwrap();
-                let generator = Generator::new(&rows, &fit, (&targets, &groups), &sums, &sums.cost()).unwrap();
+                let generator =
+                    Generator::new(&rows, &fit, (&targets, &groups), &sums, &sums.cost()).unwrap();
                 for dual in duals(&table, &targets, &groups) {
                     let derivative = Derivative::new(&generator, &dual, false).unwrap();
-                    for (i, group) in [3, 9, 17].into_iter().flat_map(|i| groups.iter().map(move |g| (i, g))) {
+                    for (i, group) in [3, 9, 17].into_iter().flat_map(|i| groups.iter().map(move |g| (i, g)))
+                    {
                         let found = derivative.information(i as u64, &table.record(i), group).unwrap();
                         let truth = by_differences(&table, &targets, &dual, i, group);
                         assert!(

@@ -118,7 +118,8 @@ impl Pool {
     pub(super) fn retain(&mut self, keep: &[bool]) {
         let p = self.p;
         let mut atoms = keep.iter();
-        self.b = self.b.chunks_exact(p).filter(|_| *atoms.next().unwrap_or(&true)).flatten().copied().collect();
+        self.b =
+            self.b.chunks_exact(p).filter(|_| *atoms.next().unwrap_or(&true)).flatten().copied().collect();
         let mut weights = std::iter::once(&true).chain(keep);
         self.lambda.retain(|_| *weights.next().unwrap_or(&true));
     }
@@ -137,7 +138,8 @@ impl Pool {
         for i in 0..p {
             for j in 0..=i {
                 // The two triangles of a product may differ by a rounding.
-                let value = m[i * p + j] + 0.5 * (sum[i * p + j] + sum[j * p + i]) + if i == j { floor } else { 0.0 };
+                let value =
+                    m[i * p + j] + 0.5 * (sum[i * p + j] + sum[j * p + i]) + if i == j { floor } else { 0.0 };
                 m[i * p + j] = value;
                 m[j * p + i] = value;
             }

@@ -37,7 +37,8 @@ pub(super) fn worst(
     let whole = targets.iter().position(|t| matches!(t.protected, Protected::Record { .. }));
     let label_secret = whole.is_some_and(|k| groups[k].label != 0.0);
     // Groups that are attributes, in the order of the geometry's.
-    let attributes: Vec<usize> = (0..groups.len()).filter(|&k| Some(k) != whole && groups[k].count > 0).collect();
+    let attributes: Vec<usize> =
+        (0..groups.len()).filter(|&k| Some(k) != whole && groups[k].count > 0).collect();
     let directions: Vec<Directions> = attributes
         .iter()
         .map(|&k| Directions { basis: groups[k].basis.clone(), count: groups[k].count })
@@ -55,7 +56,8 @@ pub(super) fn worst(
             }
             let mut offer = |value: f64, i: usize, group: usize| {
                 if top.len() < most || value > top[top.len() - 1].value {
-                    let record = Record { x: block.row(i).to_vec(), y: block.y[i], omega: block.weight_of(i) };
+                    let record =
+                        Record { x: block.row(i).to_vec(), y: block.y[i], omega: block.weight_of(i) };
                     insert(top, Worst { value, row: block.first_row + i as u64, group, record }, most);
                 }
             };
@@ -123,7 +125,13 @@ pub(super) fn jacobian(fit: &Fit, inverse: &[f64], group: &Group, record: &Recor
 }
 
 /// The direction in which the noise protects a record worst: the top right singular vector of `WJ`.
-pub(super) fn direction(fit: &Fit, inverse: &[f64], whitener: &[f64], group: &Group, record: &Record) -> Result<Vec<f64>> {
+pub(super) fn direction(
+    fit: &Fit,
+    inverse: &[f64],
+    whitener: &[f64],
+    group: &Group,
+    record: &Record,
+) -> Result<Vec<f64>> {
     let (p, m) = (fit.w.len(), group.dimensions());
     if m == 1 {
         return Ok(vec![1.0]);
