@@ -133,7 +133,7 @@ fn cases() -> Vec<(Dense, Vec<Target>)> {
 }
 
 fn designed(model: &Dense, targets: &[Target], shape: Shape) -> Design {
-    let request = Request { gap: 0.002, ..Request::new(targets.to_vec(), shape) };
+    let request = Request { gap: 0.002, shape_budget: 1.0, ..Request::new(targets.to_vec(), shape) };
     design(&model.rows(7), &fitted(model), &request).unwrap()
 }
 
@@ -428,6 +428,22 @@ fn a_public_shape_gives_nothing_away_and_meets_its_target() {
     let narrow = Factor { quarters: 0, exponents: vec![0], entries: vec![1] };
     let error = design_with_shape(&private.rows(9), &fitted(&private), &request, &narrow).unwrap_err();
     assert!(matches!(error, Error::Shape { .. }), "{error}");
+}
+
+#[test]
+fn a_budget_for_the_shape_is_kept_at_some_cost() {
+    let model = model(Family::Logistic, (80, 3), true, false, 12);
+    let (rows, fitted) = (model.rows(8), fitted(&model));
+    let free = Request { shape_budget: 1.0, ..Request::new(records(6.0, true), Shape::Optimal) };
+    let best = design(&rows, &fitted, &free).unwrap();
+    let budget = 0.3 * best.covariance_information;
+    let kept = design(&rows, &fitted, &Request { shape_budget: budget, ..free.clone() }).unwrap();
+    let shaped = design(&rows, &fitted, &Request { shape: Shape::Shaped, ..free.clone() }).unwrap();
+    assert!(kept.covariance_information <= budget && kept.largest_eta <= 1.0);
+    assert!(best.exact_cost <= kept.exact_cost * 1.01 && kept.exact_cost <= shaped.exact_cost);
+    assert!(kept.lower_bound_on_cost >= best.lower_bound_on_cost * (1.0 - 1e-12));
+    let error = design(&rows, &fitted, &Request { shape_budget: 0.0, ..free }).unwrap_err();
+    assert!(matches!(error, Error::OutOfRange { .. }), "{error}");
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! `ηᵢ = ‖Jᵢ‖₂/σ` (Hannun §3–4). Nothing of size d × d is ever formed per record: in the eigenbasis Q of `H⁻¹PH⁻¹`
 //! (P projects on the columns that are data, not on an intercept) each `JᵢJᵢᵀ` is diagonal plus rank two.
 
+mod lanczos;
 pub mod noise;
 mod secular;
 mod sets;

@@ -165,12 +165,30 @@ impl<'a, R: Rows> Generator<'a, R> {
             pool.solve(inner)?;
         }
         let (pool, atoms) = best;
-        let dual = rounded(&pool, atoms);
+        Ok(Shaped { rounds, ..self.at(rounded(&pool, atoms), lower_bound)? })
+    }
+
+    /// The shape of a dual with its weights and directions as they are; `lower_bound` is a certificate already known.
+    fn at(&self, dual: Dual, lower_bound: f64) -> Result<Shaped> {
         let spectrum = self.spectrum_of(&dual)?;
         let top = self.worst(&spectrum, 1)?.first().map_or(0.0, |w| w.value);
-        lower_bound = lower_bound.max(spectrum.certificate());
-        let cost = top * top * spectrum.cost();
-        Ok(Shaped { dual, covariance: self.covariance(&spectrum), cost, lower_bound, rounds })
+        Ok(Shaped {
+            dual,
+            covariance: self.covariance(&spectrum),
+            cost: top * top * spectrum.cost(),
+            lower_bound: lower_bound.max(spectrum.certificate()),
+            rounds: 1,
+        })
+    }
+
+    /// The shape with half of the atoms' weights given to the equal weights: the covariance then depends on single
+    /// records half as much.
+    pub(super) fn evened(&self, shaped: &Shaped) -> Result<Shaped> {
+        let total = shaped.dual.uniform + shaped.dual.atoms.iter().map(|(a, _)| a.weight).sum::<f64>();
+        let mut dual = shaped.dual.clone();
+        dual.uniform = 0.5 * (dual.uniform + total);
+        dual.atoms.iter_mut().for_each(|(atom, _)| atom.weight *= 0.5);
+        Ok(Shaped { rounds: shaped.rounds + 1, ..self.at(dual, shaped.lower_bound)? })
     }
 
     fn drop_weightless(&self, pool: &mut Pool, atoms: &mut Vec<(Atom, Record)>) {

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 /// How the spread of the minimiser over samples is estimated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum Sampling {
     /// `H⁻¹(Σω²r²xxᵀ)H⁻¹`: holds whether or not the family is the true one.

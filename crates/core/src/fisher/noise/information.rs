@@ -13,150 +13,18 @@
 //! Weights and directions of an optimised shape lie on public grids and are held.
 
 use super::generate::{Dual, Generator};
+use super::moved::{Sums, slice, third};
 use super::worst::{Record, jacobian};
 use super::{Group, weights::Spectrum};
-use crate::glm::{C, Family, Fit};
+use crate::glm::{C, Fit};
 use crate::linalg::{
-    axpy, dot, gram_add_lower, largest_eigenvalue, matmul, matmul_by_transposed, matmul_transposed,
-    mirror_lower, norm, times,
+    axpy, dot, largest_eigenvalue, matmul, matmul_by_transposed, matmul_transposed, mirror_lower, norm, times,
 };
 use crate::rows::{Block, Rows};
 use crate::{Error, Result};
 
 /// Above this many coefficients the p matrices of p × p numbers are not made.
 pub(super) const MOST_COEFFICIENTS: usize = 256;
-/// Rows whose products of pairs are formed together.
-const TOGETHER: usize = 128;
-
-/// `∂a/∂z`.
-fn third(family: Family, z: f64, a: f64) -> f64 {
-    match family {
-        Family::Linear => 0.0,
-        // a(1 − 2s) = −a tanh(z/2)
-        Family::Logistic => -a * (0.5 * z).tanh(),
-        Family::Poisson => a,
-    }
-}
-
-/// Sums over the rows that a change of w moves.
-struct Sums {
-    n: u64,
-    /// `Σω²ar x`, `Σω²(a² + ra')xxᵀ`, `Σω²a²xxᵀ`.
-    s: Vec<f64>,
-    slope: Vec<f64>,
-    curved: Vec<f64>,
-    /// `Σωa'`, `Σa'`, `Σω²aa'` times `x ⊗ (xxᵀ)`, p × p(p+1)/2 each; empty where the curvature is constant.
-    cubes: [Vec<f64>; 3],
-}
-
-impl Sums {
-    fn new(p: usize, constant: bool) -> Self {
-        let cube = || vec![0.0; if constant { 0 } else { p * p * (p + 1) / 2 }];
-        Self {
-            n: 0,
-            s: vec![0.0; p],
-            slope: vec![0.0; p * p],
-            curved: vec![0.0; p * p],
-            cubes: [cube(), cube(), cube()],
-        }
-    }
-
-    fn of(rows: &impl Rows, fit: &Fit) -> Result<Self> {
-        let (p, constant) = (fit.w.len(), fit.family.constant_curvature());
-        let mut total = Self::new(p, constant);
-        rows.fold(
-            || (Self::new(p, constant), Scratch::default()),
-            |(sums, scratch), block| {
-                sums.add(fit, block, scratch);
-                Ok(())
-            },
-            |(sums, _)| {
-                total.n += sums.n;
-                axpy(1.0, &sums.s, &mut total.s);
-                axpy(1.0, &sums.slope, &mut total.slope);
-                axpy(1.0, &sums.curved, &mut total.curved);
-                total.cubes.iter_mut().zip(&sums.cubes).for_each(|(t, s)| axpy(1.0, s, t));
-                Ok(())
-            },
-        )?;
-        mirror_lower(&mut total.slope, p);
-        mirror_lower(&mut total.curved, p);
-        Ok(total)
-    }
-
-    fn add(&mut self, fit: &Fit, block: &Block, scratch: &mut Scratch) {
-        let p = block.width;
-        scratch.weights.iter_mut().for_each(Vec::clear);
-        for i in 0..block.len() {
-            let (x, omega) = (block.row(i), block.weight_of(i));
-            let z = dot(x, &fit.w);
-            let t = fit.family.terms(z, block.y[i]);
-            let (a1, omega2) = (third(fit.family, z, t.a), omega * omega);
-            axpy(omega2 * t.a * t.r, x, &mut self.s);
-            let values =
-                [omega2 * (t.a * t.a + t.r * a1), omega2 * t.a * t.a, omega * a1, a1, omega2 * t.a * a1];
-            scratch.weights.iter_mut().zip(values).for_each(|(w, v)| w.push(v));
-        }
-        self.n += block.len() as u64;
-        let [slope, curved, cubes @ ..] = &scratch.weights;
-        gram_add_lower(&block.x, Some(slope), p, &mut scratch.gram, &mut self.slope);
-        gram_add_lower(&block.x, Some(curved), p, &mut scratch.gram, &mut self.curved);
-        if self.cubes[0].is_empty() {
-            return;
-        }
-        let width = p * (p + 1) / 2;
-        for first in (0..block.len()).step_by(TOGETHER) {
-            let last = (first + TOGETHER).min(block.len());
-            scratch.pairs.clear();
-            for i in first..last {
-                let x = block.row(i);
-                (0..p).for_each(|j| scratch.pairs.extend(x[..=j].iter().map(|v| v * x[j])));
-            }
-            for (weights, cube) in cubes.iter().zip(&mut self.cubes) {
-                scratch.weighted.clear();
-                for (i, weight) in weights[first..last].iter().enumerate() {
-                    scratch.weighted.extend(block.row(first + i).iter().map(|v| v * weight));
-                }
-                scratch.part.resize(p * width, 0.0);
-                matmul_transposed(
-                    &scratch.weighted,
-                    &scratch.pairs,
-                    (p, last - first, width),
-                    &mut scratch.part,
-                );
-                axpy(1.0, &scratch.part, cube);
-            }
-        }
-    }
-}
-
-#[derive(Default)]
-struct Scratch {
-    weights: [Vec<f64>; 5],
-    gram: Vec<f64>,
-    pairs: Vec<f64>,
-    weighted: Vec<f64>,
-    part: Vec<f64>,
-}
-
-/// Slice `l` of a cube as a symmetric matrix.
-fn slice(cube: &[f64], l: usize, p: usize) -> Vec<f64> {
-    let mut out = vec![0.0; p * p];
-    if cube.is_empty() {
-        return out;
-    }
-    let width = p * (p + 1) / 2;
-    let mut next = cube[l * width..(l + 1) * width].iter();
-    for j in 0..p {
-        for i in 0..=j {
-            let value = next.next().copied().unwrap_or(0.0);
-            out[j * p + i] = value;
-            out[i * p + j] = value;
-        }
-    }
-    out
-}
-
 /// An atom with what its derivative needs: `k = ω(aθ x + r β + cυ x)`.
 struct Bound {
     row: u64,
@@ -174,10 +42,8 @@ pub(super) struct Derivative<'a> {
     /// `N = WH⁻¹` and `R = W⁻ᵀ`.
     n: Vec<f64>,
     r: Vec<f64>,
-    alpha: Vec<f64>,
-    /// The diagonal of `WMWᵀ`, and the floor δ that was added to M as `δA⁻¹`.
+    /// The diagonal of `WMWᵀ` without the floor δ that was added to M as `δA⁻¹`.
     m: Vec<f64>,
-    floor: f64,
     /// Weight of the equal weights on one record and direction.
     share: f64,
     /// Sums over the groups: `ΣBBᵀ`, `ΣBBᵀw`, `Σ‖Bᵀw‖²`, and of the squares of the labels' scales.
@@ -185,17 +51,29 @@ pub(super) struct Derivative<'a> {
     bw: Vec<f64>,
     w2: f64,
     l2: f64,
-    /// `N(ΣBBᵀ)Nᵀ`.
+    /// `N(ΣBBᵀ)Nᵀ` and `N(ΣBBᵀw)`.
     nbbn: Vec<f64>,
+    nbw: Vec<f64>,
     atoms: Vec<Bound>,
     /// One over n where A is that of the training rows, zero where it is public.
     cost_share: f64,
     /// `X⁽ˡ⁾` for unit changes of w, p × p².
     through_w: Vec<f64>,
+    /// Their inner products, p × p.
+    products: Vec<f64>,
+    /// `1/(αᵢ + αⱼ)` and what dA is multiplied with, `(1 + δ/αᵢαⱼ)`.
+    over: Vec<f64>,
+    raised: Vec<f64>,
 }
+
+/// Records whose information is computed first, those with the largest bounds: it then excludes most of the others.
+const FIRST: usize = 32;
 
 /// Largest information of the covariance about the directions of one group of one record, as a share of its target
 /// `η²` (directions are scaled by their targets).
+///
+/// A bound for every record comes first (O(p²) a direction, one number a record and group kept); the information itself
+/// (O(p³)) is computed where the bound exceeds the largest found so far, so the answer is exact.
 pub(super) fn largest<R: Rows>(generator: &Generator<'_, R>, dual: &Dual, public_cost: bool) -> Result<f64> {
     let p = generator.fit.w.len();
     if p > MOST_COEFFICIENTS {
@@ -206,24 +84,64 @@ pub(super) fn largest<R: Rows>(generator: &Generator<'_, R>, dual: &Dual, public
         });
     }
     let derivative = Derivative::new(generator, dual, public_cost)?;
-    let mut most = 0.0_f64;
+    let groups = generator.groups;
+    let mut bounds: Vec<f64> = Vec::with_capacity(generator.rows.len() as usize * groups.len());
     generator.rows.fold(
-        || 0.0_f64,
-        |best, block| {
-            for i in 0..block.len() {
-                let record = Record { x: block.row(i).to_vec(), y: block.y[i], omega: block.weight_of(i) };
-                for group in generator.groups {
-                    *best = best.max(derivative.information(block.first_row + i as u64, &record, group)?);
-                }
-            }
-            Ok(())
+        Vec::new,
+        |part, block| {
+            for_each(block, groups, |row, record, group| {
+                part.push(derivative.bound(row, record, group));
+                Ok(())
+            })
         },
-        |best| {
-            most = most.max(best);
+        |part| {
+            bounds.extend(part);
             Ok(())
         },
     )?;
+    let mut order = bounds.clone();
+    order.sort_by(|a, b| b.total_cmp(a));
+    let threshold = order.get(FIRST).copied().unwrap_or(0.0);
+    let at = |row: u64, group: &Group| {
+        let place = groups.iter().position(|g| std::ptr::eq(g, group)).unwrap_or(0);
+        bounds[row as usize * groups.len() + place]
+    };
+    let mut most = 0.0_f64;
+    for first in [true, false] {
+        let known = most;
+        generator.rows.fold(
+            || known,
+            |best, block| {
+                for_each(block, groups, |row, record, group| {
+                    let bound = at(row, group);
+                    if (bound >= threshold) == first && bound > *best {
+                        *best = best.max(derivative.information(row, record, group)?);
+                    }
+                    Ok(())
+                })
+            },
+            |best| {
+                most = most.max(best);
+                Ok(())
+            },
+        )?;
+    }
     Ok(most)
+}
+
+/// Every record of a block with every group.
+fn for_each(
+    block: &Block,
+    groups: &[Group],
+    mut step: impl FnMut(u64, &Record, &Group) -> Result<()>,
+) -> Result<()> {
+    for i in 0..block.len() {
+        let record = Record { x: block.row(i).to_vec(), y: block.y[i], omega: block.weight_of(i) };
+        for group in groups {
+            step(block.first_row + i as u64, &record, group)?;
+        }
+    }
+    Ok(())
 }
 
 impl<'a> Derivative<'a> {
@@ -266,10 +184,9 @@ impl<'a> Derivative<'a> {
             p,
             inverse: &generator.inverse,
             m: alpha.iter().map(|a| a - floor / a).collect(),
-            alpha,
-            floor,
             share: dual.uniform / (sums.n as f64 * dimensions),
             nbbn: sandwich(&n, &bb, p),
+            nbw: times(&n, &bw),
             n,
             r,
             bb,
@@ -279,8 +196,13 @@ impl<'a> Derivative<'a> {
             atoms: atoms.collect(),
             cost_share: if public_cost { 0.0 } else { 1.0 / sums.n as f64 },
             through_w: vec![],
+            products: vec![0.0; p * p],
+            over: pairwise(&alpha, |a, b| 1.0 / (a + b)),
+            raised: pairwise(&alpha, |a, b| 1.0 + floor / (a * b)),
         };
         derivative.through_w = derivative.of_coefficients(&sums, dual);
+        let flat = &derivative.through_w;
+        matmul_by_transposed(flat, flat, (p, p * p, p), &mut derivative.products);
         Ok(derivative)
     }
 
@@ -298,15 +220,10 @@ impl<'a> Derivative<'a> {
             for j in 0..p {
                 let ij = i * p + j;
                 let dm = k[ij] - moved[ij] * self.m[j] - moved[j * p + i] * self.m[i];
-                x[ij] = self.entry(i, j, dm, a[ij]);
+                x[ij] = (dm - a[ij] * self.raised[ij]) * self.over[ij];
             }
         }
         x
-    }
-
-    fn entry(&self, i: usize, j: usize, dm: f64, da: f64) -> f64 {
-        let (ai, aj) = (self.alpha[i], self.alpha[j]);
-        (dm - da * (1.0 + self.floor / (ai * aj))) / (ai + aj)
     }
 
     /// `X⁽ˡ⁾` for every coefficient l.
@@ -375,26 +292,43 @@ impl<'a> Derivative<'a> {
         let local = Local::new(self, row, record);
         for (k, x) in out.chunks_exact_mut(p * p).enumerate() {
             x.iter_mut().for_each(|v| *v = -*v);
-            let (epsilon, dy): (Vec<f64>, f64) = if k < group.count {
-                ((0..p).map(|j| group.basis[j * group.count + k]).collect(), 0.0)
-            } else {
-                (vec![0.0; p], group.label)
-            };
-            self.add_direct(&local, record, &epsilon, dy, x);
+            self.add_direct(&local, record, group.change(k), x);
+            mirror_lower(x, p);
             let mean = (0..p).map(|i| x[i * p + i]).sum::<f64>() / p as f64;
             (0..p).for_each(|i| x[i * p + i] -= mean);
         }
         out
     }
 
-    /// What a change ε of the record's values and dy of its label does to A and M with w held.
-    fn add_direct(&self, local: &Local, record: &Record, epsilon: &[f64], dy: f64, x: &mut [f64]) {
+    /// At least the information: `½(‖X_w‖ + ‖X_direct‖)²` in norms over all directions of the group.
+    fn bound(&self, row: u64, record: &Record, group: &Group) -> f64 {
+        let p = self.p;
+        let moved = jacobian(self.fit, self.inverse, group, record);
+        let through: f64 = moved.chunks_exact(p).map(|dw| dot(dw, &times(&self.products, dw))).sum();
+        let local = Local::new(self, row, record);
+        let mut x = vec![0.0; p * p];
+        let mut direct = 0.0;
+        for k in 0..group.dimensions() {
+            x.fill(0.0);
+            self.add_direct(&local, record, group.change(k), &mut x);
+            for i in 0..p {
+                let row = &x[i * p..=i * p + i];
+                direct += 2.0 * dot(row, row) - row[i] * row[i];
+            }
+        }
+        // Rounding must not exclude the largest.
+        0.5 * (through.max(0.0).sqrt() + direct.sqrt()).powi(2) * (1.0 + 1e-9)
+    }
+
+    /// What a change ε of the record's values and dy of its label does to A and M with w held, added to the lower
+    /// triangle of X.
+    fn add_direct(&self, local: &Local, record: &Record, (epsilon, dy): (Vec<f64>, f64), x: &mut [f64]) {
         let (p, omega) = (self.p, record.omega);
         let (a, r) = (local.a, local.r);
-        let dz = dot(epsilon, &self.fit.w);
+        let dz = dot(&epsilon, &self.fit.w);
         let (da, dr) = (local.a1 * dz, a * dz + C * dy);
-        let (eh, er) = (times(&self.n, epsilon), times(&self.r, epsilon));
-        let (xh, xr, bh) = (&local.xh, &local.xr, &local.bh);
+        let (eh, er) = (times(&self.n, &epsilon), times(&self.r, &epsilon));
+        let (xh, xr, bh) = (&local.xh, &local.xr, &self.nbw);
         // Symmetric pairs c(uvᵀ + vuᵀ) of dM, and those of dA.
         let scaled = |v: &[f64]| -> Vec<f64> { v.iter().zip(&self.m).map(|(v, m)| v * m).collect() };
         let (xm, em) = (scaled(xr), scaled(&er));
@@ -422,20 +356,29 @@ impl<'a> Derivative<'a> {
             pairs.push((*weight, k, change));
         }
         let diagonal = 2.0 * share * r * dr;
+        let (mut dm, mut cost) = (vec![0.0; p], vec![0.0; p]);
         for i in 0..p {
-            for j in 0..=i {
-                let ij = i * p + j;
-                let dm: f64 = diagonal * self.nbbn[ij]
-                    + pairs.iter().map(|(c, u, v)| c * (u[i] * v[j] + v[i] * u[j])).sum::<f64>();
-                let cost = self.cost_share * (da * xr[i] * xr[j] + a * (er[i] * xr[j] + xr[i] * er[j]));
-                let value = self.entry(i, j, dm, cost);
-                x[ij] += value;
-                if i != j {
-                    x[j * p + i] += value;
-                }
+            let row = i * p..=i * p + i;
+            let (dm, cost) = (&mut dm[..=i], &mut cost[..=i]);
+            dm.iter_mut().zip(&self.nbbn[row.clone()]).for_each(|(d, n)| *d = diagonal * n);
+            for (c, u, v) in &pairs {
+                axpy(c * u[i], &v[..=i], dm);
+                axpy(c * v[i], &u[..=i], dm);
+            }
+            cost.fill(0.0);
+            axpy(self.cost_share * (da * xr[i] + a * er[i]), &xr[..=i], cost);
+            axpy(self.cost_share * a * xr[i], &er[..=i], cost);
+            let factors = self.raised[row.clone()].iter().zip(&self.over[row.clone()]);
+            for (((x, dm), cost), (raised, over)) in x[row].iter_mut().zip(&*dm).zip(&*cost).zip(factors) {
+                *x += (dm - cost * raised) * over;
             }
         }
     }
+}
+
+/// A function of every pair.
+fn pairwise(values: &[f64], of: impl Fn(f64, f64) -> f64) -> Vec<f64> {
+    values.iter().flat_map(|a| values.iter().map(|b| of(*a, *b)).collect::<Vec<_>>()).collect()
 }
 
 /// A record where the noise is white.
@@ -443,10 +386,9 @@ struct Local<'a> {
     r: f64,
     a: f64,
     a1: f64,
-    /// `Nx`, `Rx`, `N(ΣBBᵀw)`.
+    /// `Nx` and `Rx`.
     xh: Vec<f64>,
     xr: Vec<f64>,
-    bh: Vec<f64>,
     /// Atoms of this record, with `Nk` and `Nβ`.
     atoms: Vec<(&'a Bound, Vec<f64>, Vec<f64>)>,
 }
@@ -463,7 +405,6 @@ impl<'a> Local<'a> {
             a1: third(derivative.fit.family, z, t.a),
             xh: on(&record.x),
             xr: times(&derivative.r, &record.x),
-            bh: on(&derivative.bw),
             atoms: own.map(|b| (b, on(&derivative.kernel(b, record)), on(&b.beta))).collect(),
         }
     }

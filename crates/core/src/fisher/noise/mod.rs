@@ -35,6 +35,7 @@ mod gaussian;
 mod generate;
 mod inference;
 mod information;
+mod moved;
 mod sums;
 #[cfg(test)]
 mod tests;
@@ -55,6 +56,7 @@ use sums::Sums;
 
 /// The shape of the noise on the coefficients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "lowercase")]
 pub enum Shape {
     /// `σ²I`.
@@ -99,6 +101,9 @@ pub struct Request {
     pub releases: u32,
     /// Relative gap between cost and certificate at which an optimal shape is good enough.
     pub gap: f64,
+    /// Largest share of `η²` that the covariance of an optimal shape may give away: where it would be more, weight goes
+    /// from single records back to all alike, which costs some of the gain. 1 leaves the optimum as it is.
+    pub shape_budget: f64,
     /// Binary places that the factor of a published shape keeps below its diagonal.
     pub bits: u32,
     /// The cost matrix A, p × p, where it is public; `None` takes `Σ a xxᵀ/n` of the rows (for squared error
@@ -107,9 +112,10 @@ pub struct Request {
 }
 
 impl Request {
-    /// One release with the given targets and shape, gap 1%, eight binary places, cost from the rows.
+    /// One release with the given targets and shape, gap 1%, a budget of 5% for the shape, eight binary places, cost from
+    /// the rows.
     pub fn new(targets: Vec<Target>, shape: Shape) -> Self {
-        Self { targets, shape, releases: 1, gap: 0.01, bits: 8, cost: None }
+        Self { targets, shape, releases: 1, gap: 0.01, shape_budget: 0.05, bits: 8, cost: None }
     }
 }
 
@@ -137,7 +143,8 @@ pub struct Design {
     pub factor: Factor,
     /// `tr(ΣA)` of the noise as published.
     pub cost: f64,
-    /// `tr(ΣA)` at the scale that the targets need exactly, before scale and factor are rounded.
+    /// `tr(ΣA)` at the scale that the targets need exactly, before scale and factor are rounded and without what is set
+    /// aside for the covariance's own information: what gain and gap compare.
     pub exact_cost: f64,
     /// What isotropic noise costs at the scale that the targets need exactly.
     pub cost_isotropic: f64,
@@ -157,6 +164,9 @@ pub struct Design {
     /// Passes that looked for the worst records.
     pub rounds: usize,
 }
+
+/// How often the weights of single records are halved to stay within the budget for the shape.
+const MOST_HALVINGS: usize = 8;
 
 /// A target in the mathematics: directions scaled by `√K/η`, so that every constraint is `≤ 1`.
 #[derive(Debug, Clone)]
@@ -213,6 +223,15 @@ impl Group {
     /// Row i of the basis.
     fn row(&self, i: usize) -> &[f64] {
         &self.basis[i * self.count..(i + 1) * self.count]
+    }
+
+    /// Direction k as a change of the record's values and of its label.
+    fn change(&self, k: usize) -> (Vec<f64>, f64) {
+        if k < self.count {
+            ((0..self.p).map(|j| self.row(j)[k]).collect(), 0.0)
+        } else {
+            (vec![0.0; self.p], self.label)
+        }
     }
 
     /// `Bv`.
@@ -273,14 +292,26 @@ fn designed(rows: &impl Rows, fit: &Fit, request: &Request, public: Option<&Fact
     let isotropic = needed(&Noise::isotropic(1.0, p)?)?;
     let cost_isotropic = isotropic * isotropic * (0..p).map(|i| a[i * p + i]).sum::<f64>();
 
-    let shaped = match (request.shape, public) {
+    let mut shaped = match (request.shape, public) {
         (Shape::Optimal, None) => generator.optimal(request.gap)?,
         // The certificate of the equal weights holds for any covariance.
         (Shape::Shaped | Shape::Isotropic, None) | (_, Some(_)) => generator.closed_form()?,
     };
     let from_rows = public.is_none() && request.shape != Shape::Isotropic;
-    let covariance_information =
-        if from_rows { information::largest(&generator, &shaped.dual, request.cost.is_some())? } else { 0.0 };
+    let given_away = |shaped: &Shaped| -> Result<f64> {
+        if !from_rows {
+            return Ok(0.0);
+        }
+        information::largest(&generator, &shaped.dual, request.cost.is_some())
+    };
+    let mut covariance_information = given_away(&shaped)?;
+    for _ in 0..MOST_HALVINGS {
+        if shaped.dual.atoms.is_empty() || covariance_information <= request.shape_budget {
+            break;
+        }
+        shaped = generator.evened(&shaped)?;
+        covariance_information = given_away(&shaped)?;
+    }
     if covariance_information.is_nan() || covariance_information >= 1.0 {
         return Err(Error::Unreachable {
             what: "eta, of which the covariance of a shape from these rows alone gives away more",
@@ -355,6 +386,9 @@ fn check(request: &Request) -> Result<()> {
     }
     if !(request.gap >= 1e-4 && request.gap.is_finite()) {
         return out_of_range("the gap", request.gap, "a number of at least 0.0001");
+    }
+    if !(request.shape_budget > 0.0 && request.shape_budget <= 1.0) {
+        return out_of_range("the budget for the shape", request.shape_budget, "a share above 0, at most 1");
     }
     if !(1..=40).contains(&request.bits) {
         return out_of_range("the binary places of the shape", f64::from(request.bits), "1 to 40");
