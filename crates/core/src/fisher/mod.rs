@@ -7,6 +7,7 @@
 
 mod lanczos;
 pub mod noise;
+pub mod scaling;
 mod secular;
 mod sets;
 pub mod softmax;
@@ -96,11 +97,16 @@ pub struct Geometry {
     /// Coefficients with the intercept's set to zero: `w_S`.
     w_data: Vec<f64>,
     w_data_squared: f64,
-    /// `H⁻¹`, or `N = WH⁻¹` where the noise has a shape (see [`Geometry::under`]).
+    /// `H⁻¹` over `unit`, and `unit`: a power of two of its size, so that squares of H⁻¹ are numbers whatever the units
+    /// of the columns and the penalty, and nothing is rounded by it. Where the noise has a shape, `N = WH⁻¹` stands for
+    /// `H⁻¹` (see [`Geometry::under`]).
     inverse: Vec<f64>,
-    /// Its transpose; `H⁻¹` itself without a shape.
+    /// Its transpose, the same without a shape.
     adjoint: Vec<f64>,
     shaped: bool,
+    unit: f64,
+    /// `√K/σ`, and the unit of H⁻¹: what a norm of J is multiplied with to give η.
+    gain: f64,
     condition: f64,
     weakest: Vec<f64>,
     /// Poles g, largest first, and `T = H⁻¹Q`.
@@ -189,19 +195,30 @@ impl Geometry {
         }
         let p = fit.w.len();
         let d = fit.penalty.data_width(p);
-        let inverse = Cholesky::new(&fit.hessian, p)?.inverse();
+        let mut inverse = Cholesky::new(&fit.hessian, p)?.inverse();
+        let unit = unit_of(&inverse, p);
+        inverse.iter_mut().for_each(|v| *v /= unit);
         let mut w_data = fit.w.clone();
         w_data[d..].fill(0.0);
         let whitened = whitener.map(|whitener| {
             let (mut n, mut adjoint) = (vec![0.0; p * p], vec![0.0; p * p]);
             matmul_parallel(whitener, &inverse, (p, p, p), &mut n);
+            let unit = power_of_two(n.iter().fold(0.0, |m, v| v.abs().max(m)));
+            n.iter_mut().for_each(|v| *v /= unit);
             (0..p * p).for_each(|ij| adjoint[ij] = n[ij % p * p + ij / p]);
-            (n, adjoint)
+            (n, adjoint, unit)
         });
-        let adjoint = whitened.as_ref().map(|(_, adjoint)| adjoint.as_slice());
-        let Basis { g, t, condition, weakest } = Basis::new(&fit.hessian, &inverse, adjoint, (p, d))?;
+        let adjoint = whitened.as_ref().map(|(_, adjoint, _)| adjoint.as_slice());
+        let hessian: Vec<f64> = fit.hessian.iter().map(|v| v * unit).collect();
+        let Basis { g, t, condition, weakest } = Basis::new(&hessian, &inverse, adjoint, (p, d))?;
         let shaped = whitened.is_some();
-        let (inverse, adjoint) = whitened.unwrap_or_else(|| (inverse.clone(), inverse));
+        let (inverse, adjoint, of_shape) = whitened.unwrap_or_else(|| (inverse.clone(), inverse, 1.0));
+        let unit = unit * of_shape;
+        let gain = release.gain() * unit;
+        if !(gain > 0.0 && gain.is_finite()) {
+            let expected = "noise and a penalty whose η is a number";
+            return Err(Error::OutOfRange { what: "the size of H⁻¹ over sigma", value: gain, expected });
+        }
         let mut u = vec![0.0; p];
         matmul_transposed(&t, &w_data, (p, p, 1), &mut u);
 
@@ -226,6 +243,8 @@ impl Geometry {
             inverse,
             adjoint,
             shaped,
+            unit,
+            gain,
             attributes,
             singles,
             projections,
@@ -236,6 +255,13 @@ impl Geometry {
     /// Condition number of the Hessian, to about 1%.
     pub fn condition(&self) -> f64 {
         self.condition
+    }
+
+    /// Relative error of the η of a record, estimated to the safe side: a few hundred roundings, what inverting a Hessian
+    /// of this condition number costs, and what the fit left undone ([`Fit::unsettled`]), of which a slope, the Hessian
+    /// and the coefficients take one part each.
+    pub fn error(&self) -> f64 {
+        1e-12 + 100.0 * self.condition * f64::EPSILON + 4.0 * self.fit.unsettled
     }
 
     /// Columns that make the condition number large: those of the direction that the data determine least.
@@ -288,7 +314,7 @@ impl Geometry {
     /// η of the label alone of record `i`, once [`Geometry::records`] or [`Geometry::eta`] has measured it:
     /// `ω|c|‖H⁻¹x‖/σ`.
     pub fn label_eta(&self, measured: &Records, i: usize) -> f64 {
-        measured.omega[i] * self.release.gain() * C.abs() * measured.h2[i].sqrt()
+        measured.omega[i] * self.gain * C.abs() * measured.h2[i].sqrt()
     }
 
     /// Derivatives, loss and gradient norm.
@@ -315,7 +341,7 @@ impl Geometry {
 
     fn whole_records(&self, block: &Block, out: &mut Records) {
         let (n, p, d) = (block.len(), block.width, self.data_width());
-        let (c2, gain) = (self.c2(), self.release.gain());
+        let (c2, gain) = (self.c2(), self.gain);
         let dimensions = (d + usize::from(self.release.label_secret)).max(1) as f64;
         let (v, r, a, omega) = (&out.v, &out.r, &out.a, &out.omega);
         let (eta, dfil, h2, vu) = (&mut out.eta, &mut out.dfil, &mut out.h2, &mut out.vu);
@@ -349,7 +375,7 @@ impl Geometry {
     fn attributes_of_records(&self, block: &Block, out: &mut Records) {
         let n = block.len();
         let (width, count) = (self.projections_width, self.attributes.len());
-        let gain = self.release.gain();
+        let gain = self.gain;
         let Records { r, a, omega, h2, projected, attribute_eta, norms, norm_scale, check, .. } = out;
         attribute_eta.resize(n * count, 0.0);
         let singles = &self.singles;
@@ -437,6 +463,16 @@ impl Geometry {
         matmul_by_transposed(&jacobian, &jacobian, (m + 1, x.len(), m + 1), &mut gram);
         Some((largest_eigenvalue(&gram, m + 1).ok()?, dot(&jacobian, &jacobian)))
     }
+}
+
+/// The largest power of two that is not above the largest entry of the diagonal of `H⁻¹`.
+fn unit_of(inverse: &[f64], p: usize) -> f64 {
+    power_of_two((0..p).map(|j| inverse[j * p + j]).fold(0.0, f64::max))
+}
+
+/// The largest power of two that is not above `largest`; one where that is zero.
+fn power_of_two(largest: f64) -> f64 {
+    if largest >= f64::MIN_POSITIVE { f64::from_bits(largest.to_bits() & (0x7ff << 52)) } else { 1.0 }
 }
 
 /// Share of the parts of a sum of squares that may be left before it is computed again without cancellation:

@@ -69,6 +69,9 @@ pub(super) struct Derivative<'a> {
 /// Records whose information is computed first, those with the largest bounds: it then excludes most of the others.
 const FIRST: usize = 32;
 
+/// Records whose exact information shares one product with the p matrices of p × p numbers.
+const AT_ONCE: usize = 32;
+
 /// Largest information of the covariance about the directions of one group of one record, as a share of its target
 /// `η²` (directions are scaled by their targets).
 ///
@@ -112,13 +115,19 @@ pub(super) fn largest<R: Rows>(generator: &Generator<'_, R>, dual: &Dual, public
         generator.rows.fold(
             || known,
             |best, block| {
+                let mut waiting: Vec<(u64, Record, &Group)> = vec![];
                 for_each(block, groups, |row, record, group| {
                     let bound = at(row, group);
                     if (bound >= threshold) == first && bound > *best {
-                        *best = best.max(derivative.information(row, record, group)?);
+                        waiting.push((row, record.clone(), group));
+                    }
+                    if waiting.len() == AT_ONCE {
+                        *best = best.max(derivative.largest_of(&std::mem::take(&mut waiting))?);
                     }
                     Ok(())
-                })
+                })?;
+                *best = best.max(derivative.largest_of(&waiting)?);
+                Ok(())
             },
             |best| {
                 most = most.max(best);
@@ -130,10 +139,10 @@ pub(super) fn largest<R: Rows>(generator: &Generator<'_, R>, dual: &Dual, public
 }
 
 /// Every record of a block with every group.
-fn for_each(
+fn for_each<'g>(
     block: &Block,
-    groups: &[Group],
-    mut step: impl FnMut(u64, &Record, &Group) -> Result<()>,
+    groups: &'g [Group],
+    mut step: impl FnMut(u64, &Record, &'g Group) -> Result<()>,
 ) -> Result<()> {
     for i in 0..block.len() {
         let record = Record { x: block.row(i).to_vec(), y: block.y[i], omega: block.weight_of(i) };
@@ -271,33 +280,37 @@ impl<'a> Derivative<'a> {
     }
 
     /// `½λ₁` of the Gram matrix of the X of all directions of a group of a record.
+    #[cfg(test)]
     pub(super) fn information(&self, row: u64, record: &Record, group: &Group) -> Result<f64> {
-        let (p, m) = (self.p, group.dimensions());
-        let changes = self.changes(row, record, group);
-        if m == 1 {
-            return Ok(0.5 * dot(&changes, &changes));
-        }
-        let mut gram = vec![0.0; m * m];
-        matmul_by_transposed(&changes, &changes, (m, p * p, m), &mut gram);
-        Ok(0.5 * largest_eigenvalue(&gram, m)?)
+        self.largest_of(&[(row, record.clone(), group)])
     }
 
-    /// X without its trace for every direction of a group of a record, one a row.
-    fn changes(&self, row: u64, record: &Record, group: &Group) -> Vec<f64> {
-        let (p, m) = (self.p, group.dimensions());
+    /// The largest of the information about some records.
+    fn largest_of(&self, records: &[(u64, Record, &Group)]) -> Result<f64> {
+        let p = self.p;
         // dw = Ju, and jacobian() gives −J.
-        let moved = jacobian(self.fit, self.inverse, group, record);
-        let mut out = vec![0.0; m * p * p];
-        matmul(&moved, &self.through_w, (m, p, p * p), &mut out);
-        let local = Local::new(self, row, record);
-        for (k, x) in out.chunks_exact_mut(p * p).enumerate() {
-            x.iter_mut().for_each(|v| *v = -*v);
-            self.add_direct(&local, record, group.change(k), x);
-            mirror_lower(x, p);
-            let mean = (0..p).map(|i| x[i * p + i]).sum::<f64>() / p as f64;
-            (0..p).for_each(|i| x[i * p + i] -= mean);
+        let moved: Vec<f64> =
+            records.iter().flat_map(|(_, r, g)| jacobian(self.fit, self.inverse, g, r)).collect();
+        let mut changes = vec![0.0; moved.len() * p];
+        matmul(&moved, &self.through_w, (moved.len() / p, p, p * p), &mut changes);
+        let (mut most, mut rest) = (0.0_f64, changes.as_mut_slice());
+        for (row, record, group) in records {
+            let m = group.dimensions();
+            let (own, others) = rest.split_at_mut(m * p * p);
+            rest = others;
+            let local = Local::new(self, *row, record);
+            for (k, x) in own.chunks_exact_mut(p * p).enumerate() {
+                x.iter_mut().for_each(|v| *v = -*v);
+                self.add_direct(&local, record, group.change(k), x);
+                mirror_lower(x, p);
+                let mean = (0..p).map(|i| x[i * p + i]).sum::<f64>() / p as f64;
+                (0..p).for_each(|i| x[i * p + i] -= mean);
+            }
+            let mut gram = vec![0.0; m * m];
+            matmul_by_transposed(own, own, (m, p * p, m), &mut gram);
+            most = most.max(0.5 * if m == 1 { gram[0] } else { largest_eigenvalue(&gram, m)? });
         }
-        out
+        Ok(most)
     }
 
     /// At least the information: `½(‖X_w‖ + ‖X_direct‖)²` in norms over all directions of the group.
