@@ -160,7 +160,7 @@ impl Counted {
         i: usize,
         out: &mut CountedRecords,
     ) -> Result<()> {
-        let gain = self.geometry.release.gain();
+        let gain = self.geometry.gain;
         let label = record.label * norm(record.h);
         let trace = dot(columns, columns) + label * label;
         let dimensions = columns.len() + usize::from(self.geometry.release.label_secret);
@@ -231,7 +231,7 @@ impl Counted {
         i: usize,
         out: &mut CountedRecords,
     ) -> Result<()> {
-        let (gain, p, d) = (self.geometry.release.gain(), record.x.len(), columns.len());
+        let (gain, p, d) = (self.geometry.gain, record.x.len(), columns.len());
         let count = self.attributes.len();
         for (k, attribute) in self.attributes.iter().enumerate() {
             let m = attribute.count;
