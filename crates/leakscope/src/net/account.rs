@@ -69,7 +69,7 @@ fn training<T: Real>(
         (Some(p), Some(account)) => {
             let (kind, bound) = clip_facts(p.clip);
             Some(PrivacyFacts {
-                clip_kind: kind.to_owned(),
+                clip_kind: kind,
                 clip: bound.unwrap_or(1.0),
                 sigma: p.sigma,
                 delta: config.delta,
@@ -77,7 +77,10 @@ fn training<T: Real>(
                 epsilon_pld: account.pld,
                 epsilon_rdp: account.rdp.epsilon,
                 rdp_order: account.rdp.alpha,
-                adjacency: account.neighbours.name().to_owned(),
+                adjacency: match account.neighbours {
+                    leakscope_net::train::Neighbours::AddRemove => page::Neighbours::AddRemove,
+                    leakscope_net::train::Neighbours::ZeroOut => page::Neighbours::ZeroOut,
+                },
                 advantage: run.advantage()?,
                 statement: config.statement().to_owned(),
             })
@@ -86,18 +89,17 @@ fn training<T: Real>(
     };
     let tracking = match config.tracking {
         Tracking::Off => None,
-        Tracking::Drawn { probes } => Some(("drawn", probes)),
-        Tracking::Every { probes } => Some(("every", probes)),
+        Tracking::Drawn { probes } => Some((page::Tracked::Drawn, probes)),
+        Tracking::Every { probes } => Some((page::Tracked::Every, probes)),
     };
     Ok(Training {
         schema: TRAINING_SCHEMA.to_owned(),
         tables: vec![],
         network: facts(run.network(), &f.name),
         precision: match f.precision {
-            Precision::F32 => "f32",
-            Precision::F64 => "f64",
-        }
-        .to_owned(),
+            Precision::F32 => page::Precision::F32,
+            Precision::F64 => page::Precision::F64,
+        },
         data: DataFacts {
             files: f.files.clone(),
             records: data.len() as u64,
@@ -111,21 +113,22 @@ fn training<T: Real>(
         learning_rate: config.learning_rate,
         weight_decay: config.weight_decay,
         sampling: match config.sampling {
-            Sampling::Poisson { .. } => "poisson",
-            Sampling::Shuffle { .. } => "shuffle",
-        }
-        .to_owned(),
+            Sampling::Poisson { .. } => page::Sampling::Poisson,
+            Sampling::Shuffle { .. } => page::Sampling::Shuffle,
+        },
         batch: config.sampling.expected(data.len()),
         seed: config.seed,
         notes: notes(ended, f),
         privacy,
         label_secret: config.label == Label::Secret,
-        tracking: tracking
-            .map(|(records, probes)| page::Tracking { records: records.to_owned(), probes: probes as u64 }),
+        tracking: tracking.map(|(records, probes)| page::Tracking { records, probes: probes as u64 }),
         planned_steps: plan.steps,
         steps: run.steps(),
         stopped: ended.stopped,
-        accuracy_on: if f.test_records.is_some() { "test" } else { "training" }.to_owned(),
+        accuracy_on: match f.test_records {
+            Some(_) => page::AccuracyOn::Test,
+            None => page::AccuracyOn::Training,
+        },
         history: ended.history.clone(),
         accounts: if budgets.is_empty() { None } else { Some(accounts(ended, data, budgets)?) },
         seconds: ended.seconds,
