@@ -151,8 +151,8 @@ fn leakage_is_how_the_minimiser_moves() {
             geometry.records(block, &mut found).unwrap();
             let secret = d + if label_secret { k } else { 0 };
             let part = |i: usize, from: usize, count: usize| jacobians[i].subcols(from, count).to_owned();
-            for i in 0..table.n() {
-                let size = spectral_norm(&jacobians[i]) / sigma;
+            for (i, jacobian) in jacobians.iter().enumerate() {
+                let size = spectral_norm(jacobian) / sigma;
                 let same = |found: f64, truth: &Mat<f64>, what: &str| {
                     let truth = spectral_norm(truth) / sigma;
                     assert!(

@@ -44,9 +44,16 @@ pub struct SoftmaxGeometry {
     right: Vec<f64>,
     /// Lower triangles of `G_aa` and `G_ab + G_ba`, d × d, one row a pair.
     packed: Vec<f64>,
-    /// Entries (data column, direction, value) of each attribute, and its number of directions.
-    attributes: Vec<(Vec<(usize, usize, f64)>, usize)>,
+    attributes: Vec<Sparse>,
     u: Vec<f64>,
+}
+
+/// The directions of one attribute, of which most entries are zero.
+#[derive(Debug, Clone)]
+struct Sparse {
+    /// Data column, direction, value.
+    entries: Vec<(usize, usize, f64)>,
+    count: usize,
 }
 
 /// Leakage of the records of one block, and the space to compute it in.
@@ -173,7 +180,7 @@ impl SoftmaxGeometry {
             }
             let entries = attribute.basis.iter().enumerate().filter(|(_, v)| **v != 0.0);
             let data = entries.map(|(ij, v)| (ij / m, ij % m, *v)).filter(|(j, _, _)| *j < d);
-            sparse.push((data.collect(), m));
+            sparse.push(Sparse { entries: data.collect(), count: m });
         }
         Ok(Self {
             fit: fit.clone(),
@@ -296,7 +303,7 @@ impl SoftmaxGeometry {
             eta.push(omega * scratch.lanczos.top(gram, m)?.sqrt());
             dfil.push(omega * omega * trace.max(0.0) / m.max(1) as f64);
             label_eta.push(omega * largest_eigenvalue(&quadratic, k)?.sqrt());
-            for (entries, count) in &self.attributes {
+            for Sparse { entries, count } in &self.attributes {
                 attribute_eta.push(omega * attribute_top(entries, *count, gram, m)?.sqrt());
             }
         }
@@ -323,9 +330,9 @@ impl SoftmaxGeometry {
         set.records += picked.map_or(n, <[usize]>::len) as u64;
         // Z[(b, j), (a, i)] = Σω² ŝ_bj ρ̂_a x_i
         let mut spread = Vec::with_capacity(n * q);
-        for i in 0..n {
+        for (i, weight) in weight.iter().enumerate() {
             for a in 0..k {
-                let factor = weight[i] * scratch.rho[i * k + a];
+                let factor = weight * scratch.rho[i * k + a];
                 spread.extend(block.row(i).iter().map(|x| factor * x));
             }
         }
