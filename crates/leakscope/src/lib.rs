@@ -48,7 +48,7 @@
 //!     ..Default::default()
 //! };
 //! let bounds = bound::answer(&request, &Hooks::default())?;
-//! assert!(!bounds.rows.is_empty());
+//! assert!(!bounds.bounds.is_empty());
 //! # Ok::<(), leakscope::Failure>(())
 //! ```
 //!
