@@ -61,6 +61,13 @@ pub fn kind_of(bytes: &[u8]) -> Result<&str> {
     opened("a value", bytes).map(|(head, _)| head.kind)
 }
 
+/// The checksum that bytes end with. (Over all of them, it included, the sum would be the same for any.)
+pub(super) fn checksum_of(bytes: &[u8]) -> u64 {
+    let mut sum = [0; CHECKSUM];
+    sum.copy_from_slice(&bytes[bytes.len() - CHECKSUM..]);
+    u64::from_le_bytes(sum)
+}
+
 struct Head<'a> {
     kind: &'a str,
     key: u64,
@@ -117,7 +124,7 @@ const TABLE: [u64; 256] = {
 };
 
 /// CRC-64/XZ: finds every error of up to 64 neighbouring bits, and all others but one in 2⁶⁴.
-pub(super) fn crc64(bytes: &[u8]) -> u64 {
+fn crc64(bytes: &[u8]) -> u64 {
     !bytes.iter().fold(!0, |crc, byte| (crc >> 8) ^ TABLE[((crc ^ u64::from(*byte)) & 0xFF) as usize])
 }
 

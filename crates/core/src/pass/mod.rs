@@ -149,8 +149,8 @@ pub fn state_from_bytes<P: Pass>(pass: &P, bytes: &[u8]) -> Result<P::State> {
 
 /// What distinguishes a pass from every other: a state of one Newton step is none of the next.
 fn key<P: Pass>(pass: &P) -> Result<u64> {
-    // Zero is the key of passes themselves.
-    Ok(bytes::crc64(&to_bytes(pass)?) | 1)
+    // Its checksum; zero is the key of passes themselves.
+    Ok(bytes::checksum_of(&to_bytes(pass)?) | 1)
 }
 
 /// Sums that may have overflowed, for `serialize_with`: where they have no digits left they are written as infinity,
