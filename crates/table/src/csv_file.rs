@@ -57,8 +57,8 @@ impl Markers {
 #[derive(Debug)]
 pub(crate) struct CsvFile {
     pub(crate) path: PathBuf,
-    gzip: bool,
-    delimiter: u8,
+    pub(crate) gzip: bool,
+    pub(crate) delimiter: u8,
     pub(crate) header: Vec<String>,
     /// Kind of each column in the first rows; `None` where all are missing.
     pub(crate) kinds: Vec<Option<Kind>>,
@@ -82,40 +82,52 @@ pub(crate) struct CsvRange {
 
 impl CsvFile {
     pub(crate) fn open(path: &Path, gzip: bool, delimiter: Option<u8>, markers: &Markers) -> Result<Self> {
-        let read_error = |source| Error::Read { path: path.into(), source };
-        let bytes = std::fs::metadata(path).map_err(read_error)?.len();
-        let mut file = Self {
-            path: path.into(),
-            gzip,
-            delimiter: b',',
-            header: vec![],
-            kinds: vec![],
-            odd: vec![],
-            bytes,
-        };
+        let mut file = Self::unread(path, gzip)?;
         file.delimiter = match delimiter {
             Some(d) => d,
             None => file.guess_delimiter()?,
         };
         let mut reader = file.parser(file.stream(0)?);
+        file.read_header(&mut reader)?;
+        file.infer_kinds(&mut reader, markers)?;
+        Ok(file)
+    }
+
+    /// A file of which only the header is read: what its columns hold is known to whoever asks.
+    pub(crate) fn with_known_kinds(path: &Path, gzip: bool, delimiter: u8) -> Result<Self> {
+        let mut file = Self { delimiter, ..Self::unread(path, gzip)? };
+        let mut reader = file.parser(file.stream(0)?);
+        file.read_header(&mut reader)?;
+        file.kinds = vec![None; file.header.len()];
+        file.odd = vec![None; file.header.len()];
+        Ok(file)
+    }
+
+    fn unread(path: &Path, gzip: bool) -> Result<Self> {
+        let failed = |source| Error::Read { path: path.into(), source };
+        let bytes = std::fs::metadata(path).map_err(failed)?.len();
+        let (header, kinds, odd) = (vec![], vec![], vec![]);
+        Ok(Self { path: path.into(), gzip, delimiter: b',', header, kinds, odd, bytes })
+    }
+
+    fn read_header<R: Read>(&mut self, reader: &mut csv::Reader<R>) -> Result<()> {
         let mut record = ByteRecord::new();
-        let more = reader.read_byte_record(&mut record).map_err(|e| file.csv_error(e, 0))?;
+        let more = reader.read_byte_record(&mut record).map_err(|e| self.csv_error(e, 0))?;
         if !more || record.iter().all(|name| name.trim_ascii().is_empty()) {
-            return Err(Error::EmptyFile { path: path.into() });
+            return Err(Error::EmptyFile { path: self.path.clone() });
         }
         for (i, name) in record.iter().enumerate() {
             let name = std::str::from_utf8(name)
                 .map_err(|_| Error::NotUtf8 {
-                    path: path.into(),
+                    path: self.path.clone(),
                     row: 0,
                     column: format!("number {}", i + 1),
                 })?
                 .trim();
             // pandas leaves the index without a name: give it one that --drop can take.
-            file.header.push(if name.is_empty() { format!("unnamed_{}", i + 1) } else { name.to_string() });
+            self.header.push(if name.is_empty() { format!("unnamed_{}", i + 1) } else { name.to_string() });
         }
-        file.infer_kinds(&mut reader, markers)?;
-        Ok(file)
+        Ok(())
     }
 
     /// The (uncompressed) bytes from `start`, without a byte order mark.

@@ -12,6 +12,7 @@
 //! | [`Roles`], [`EncodeOptions`] | what each column is for, and how it is to be encoded |
 //! | [`Encoding`] | levels, scales, components; directions of attributes; the way back to original units |
 //! | [`Dataset`] | the encoded rows of a [`Subset`], as `leakscope_core::rows::Rows` |
+//! | [`Splits`] | a table cut into parts that others can read on their own |
 //! | [`RecordsWriter`] | records from parallel parts, in order |
 //! | [`Hooks`] | a request to stop, and progress |
 //!
@@ -19,7 +20,7 @@
 //! what to do. Splits and blocks depend on the data alone, so the same input gives the same bits with any
 //! number of threads. Rows are numbered from 1, the header not counted.
 //!
-//! Inside: `batch` ← `arrow_column`, `csv_file` ← `parquet_file`, `memory` (over `matrix`) ← `table` ← `layout` ← `profile`, `plan` ← `encoder` ← `fit`,
+//! Inside: `batch` ← `arrow_column`, `csv_file` ← `parquet_file`, `memory` (over `matrix`) ← `table` ← `split`, `layout` ← `profile`, `plan` ← `encoder` ← `fit`,
 //! `dataset`; `records` stands alone.
 
 mod arrow_column;
@@ -40,6 +41,7 @@ mod parquet_file;
 mod plan;
 mod profile;
 mod records;
+mod split;
 mod table;
 mod temporary;
 mod words;
@@ -55,9 +57,10 @@ pub use hooks::{Hooks, OnProgress, Progress, Stage};
 pub use matrix::{Element, Matrix};
 pub use memory::{Memory, MemoryColumn};
 pub use plan::Subset;
-pub use profile::Counts;
+pub use profile::{Counts, Profile, Profiling};
 pub use records::{
     Columns, CompleteRecords, PartMaker, RecordsFormat, RecordsPart, RecordsSchema, RecordsWriter,
 };
+pub use split::{Extent, FileSplit, Splits};
 pub use table::{ColumnSchema, Kind, ReadOptions, Table, shown};
 pub use temporary::{remove_temporary_files, temporary_file};

@@ -1,12 +1,15 @@
 //! The first pass: ranges, means, levels, missing values and duplicate ids of every used column.
 
 use crate::batch::{Batch, Cells, MISSING, Reading, Want};
-use crate::encoding::{EncodeOptions, Missing, TargetKind};
+use crate::encoding::{EncodeOptions, Missing, Roles, TargetKind};
 use crate::hooks::{Hooks, Stage};
 use crate::layout::{Layout, Role, block_rows};
 use crate::table::Table;
 use crate::{Error, Result};
+use leakscope_core::error::Damage;
+use leakscope_core::pass::{bytes, overflowing};
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -16,15 +19,17 @@ pub(crate) const MAX_LEVELS: usize = 10_000;
 const FEW: usize = 6;
 
 /// What one pass over the table found. Statistics are those of the training rows.
-#[derive(Debug, Default)]
-pub(crate) struct Profile {
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Profile {
     pub(crate) columns: Vec<Column>,
     pub(crate) rows: u64,
     pub(crate) dropped: u64,
     pub(crate) training: u64,
     pub(crate) held_out: u64,
+    #[serde(serialize_with = "overflowing::number")]
     weight_sum: f64,
     id_hashes: Vec<u64>,
+    #[serde(skip)]
     scratch: Scratch,
 }
 
@@ -36,7 +41,7 @@ struct Scratch {
 }
 
 /// What was found in one cell column.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Column {
     pub(crate) missing: u64,
     pub(crate) numbers: Moments,
@@ -49,11 +54,13 @@ pub(crate) struct Column {
 
 /// Count, mean, squared deviations and range, by the pairwise formulas of Chan, Golub and LeVeque. The mean
 /// is kept as a value of the data and an offset from it, so that a large common offset costs no digits.
-#[derive(Debug, Default, Clone, Copy, PartialEq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Moments {
     pub(crate) count: u64,
     base: f64,
+    #[serde(serialize_with = "overflowing::number")]
     offset: f64,
+    #[serde(serialize_with = "overflowing::number")]
     m2: f64,
     pub(crate) min: f64,
     pub(crate) max: f64,
@@ -116,7 +123,7 @@ fn sum(values: &[f64], f: impl Fn(f64) -> f64) -> f64 {
 }
 
 /// The first few distinct numbers with their counts.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Distinct {
     pub(crate) values: Vec<(f64, u64)>,
     /// Whether there are more.
@@ -155,7 +162,8 @@ impl Table {
             roles: vec![Role::Group],
             ..Layout::default()
         };
-        let profile = Profile::of(self, &layout, &EncodeOptions::default(), hooks)?;
+        let profiling = Profiling { layout, options: EncodeOptions::default() };
+        let profile = profiling.run(self, hooks)?;
         let Some(found) = profile.columns.first() else { return Err(Error::NoFeatures) };
         let values =
             found.levels.iter().filter(|l| *l.1 > 0).map(|(name, n)| (name.to_string(), *n)).collect();
@@ -163,32 +171,86 @@ impl Table {
     }
 }
 
-impl Profile {
-    fn new(layout: &Layout) -> Self {
-        Self { columns: layout.wants.iter().map(|_| Column::default()).collect(), ..Self::default() }
+/// The first pass over a table, as a value: it reads raw cells, where all others read what it taught to encode.
+#[derive(Debug, Clone)]
+pub struct Profiling {
+    pub(crate) layout: Layout,
+    pub(crate) options: EncodeOptions,
+}
+
+/// What the bytes of a profile are called.
+const KIND: &str = "the profile of a table";
+
+impl Profiling {
+    /// Checks roles and options against the columns of a table.
+    pub fn new(table: &Table, roles: &Roles, options: &EncodeOptions) -> Result<Self> {
+        if let Some(h) = options.holdout
+            && !(h.fraction > 0.0 && h.fraction < 1.0)
+        {
+            return Err(Error::Holdout { fraction: h.fraction });
+        }
+        Ok(Self { layout: Layout::from_roles(table, roles)?, options: options.clone() })
     }
 
-    /// Reads the whole table once.
-    pub(crate) fn of(table: &Table, layout: &Layout, options: &EncodeOptions, hooks: &Hooks) -> Result<Self> {
-        let mut all = Self::new(layout);
+    /// The profile of no rows.
+    pub fn start(&self) -> Profile {
+        Profile::new(&self.layout)
+    }
+
+    /// Reads a table, or one split of it, once.
+    pub fn run(&self, table: &Table, hooks: &Hooks) -> Result<Profile> {
+        let Self { layout, options } = self;
+        let mut all = self.start();
         table.fold(
             (&layout.wants, block_rows(layout.wants.len())),
             (hooks, Stage::Profile),
-            |_| Self::new(layout),
+            |_| self.start(),
             |profile, batch| profile.add(batch, table, layout, options),
             |profile| all.merge(profile, layout),
         )?;
+        Ok(all)
+    }
+
+    /// Adds the profile of later rows.
+    pub fn merge(&self, total: &mut Profile, later: Profile) -> Result<()> {
+        total.merge(later, &self.layout)
+    }
+
+    /// A profile as bytes.
+    pub fn to_bytes(&self, profile: &Profile) -> Result<Vec<u8>> {
+        bytes::write(KIND, 0, profile).map_err(Error::Core)
+    }
+
+    /// The profile that [`Profiling::to_bytes`] wrote.
+    pub fn from_bytes(&self, bytes: &[u8]) -> Result<Profile> {
+        let profile: Profile = bytes::read(KIND, 0, bytes).map_err(Error::Core)?;
+        if profile.columns.len() == self.layout.wants.len() {
+            return Ok(profile);
+        }
+        let damage = Damage::Content("the profile has other columns".into());
+        Err(Error::Core(leakscope_core::Error::Bytes { what: KIND, damage }))
+    }
+
+    /// What can be said once all rows were read: ids are unique, and not all weights are zero.
+    pub(crate) fn check(&self, profile: &mut Profile, table: &Table, hooks: &Hooks) -> Result<()> {
+        let layout = &self.layout;
         if layout.id.is_some() {
-            all.check_ids(table, layout, hooks)?;
+            profile.check_ids(table, layout, hooks)?;
         }
         if let Some(w) = layout.weights
-            && all.training > 0
-            && all.weight_sum == 0.0
-            && all.columns[w].numbers.count > 0
+            && profile.training > 0
+            && profile.weight_sum == 0.0
+            && profile.columns[w].numbers.count > 0
         {
             return Err(Error::ZeroWeights { column: layout.names[w].clone() });
         }
-        Ok(all)
+        Ok(())
+    }
+}
+
+impl Profile {
+    fn new(layout: &Layout) -> Self {
+        Self { columns: layout.wants.iter().map(|_| Column::default()).collect(), ..Self::default() }
     }
 
     fn add(&mut self, batch: &Batch, table: &Table, layout: &Layout, options: &EncodeOptions) -> Result<()> {
@@ -292,7 +354,9 @@ impl Profile {
             column.numbers.merge(found.numbers);
             found.distinct.values.iter().for_each(|(value, count)| column.distinct.add(*value, *count));
             column.distinct.more |= found.distinct.more;
-            for (name, count) in found.names.into_iter().zip(found.counts).filter(|(_, count)| *count > 0) {
+            // Counts of one split are by code, those of several by name.
+            let of_split = found.names.into_iter().zip(found.counts).filter(|(_, count)| *count > 0);
+            for (name, count) in found.levels.into_iter().chain(of_split) {
                 *column.levels.entry(name).or_default() += count;
             }
             if column.levels.len() > MAX_LEVELS {

@@ -1,0 +1,124 @@
+//! A table cut into splits, as plain data: what another machine needs to read one of them, and nothing of the others.
+
+use crate::csv_file::{CsvFile, CsvRange};
+use crate::hooks::Hooks;
+use crate::parquet_file::ParquetFile;
+use crate::table::{ColumnSchema, Part, Source, Split, Table};
+use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// A table of files, cut into the splits that passes read on their own, in row order.
+///
+/// Splits depend on the files alone. The state of a pass over the table is that of its splits, merged in this order, so
+/// it does not matter where each of them was read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Splits {
+    /// The columns of the table.
+    pub columns: Vec<ColumnSchema>,
+    /// What means "missing" besides the usual markers.
+    pub na: Vec<String>,
+    /// The splits.
+    pub splits: Vec<FileSplit>,
+}
+
+/// Consecutive rows of one file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileSplit {
+    /// The file.
+    pub path: PathBuf,
+    /// First row, counted from 0 over the whole table.
+    pub first_row: u64,
+    /// Number of rows.
+    pub rows: u64,
+    /// First row, counted from 0 in the file.
+    pub row_in_file: u64,
+    /// Where in the file they are.
+    pub extent: Extent,
+}
+
+/// Where in a file the rows of a split are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Extent {
+    /// Records of a CSV file.
+    Bytes {
+        /// First byte; of a compressed file, in the uncompressed stream.
+        start: u64,
+        /// One past the last.
+        end: u64,
+        /// What separates cells.
+        delimiter: u8,
+        /// Whether the file is compressed.
+        gzip: bool,
+        /// Size of the whole file, to notice that it has changed.
+        file_bytes: u64,
+    },
+    /// A row group of a Parquet file.
+    RowGroup {
+        /// Its number, from 0.
+        group: usize,
+    },
+}
+
+impl Table {
+    /// Cuts the table into splits, as its own passes do.
+    ///
+    /// # Errors
+    /// [`Error::NotInFiles`] where rows are in memory: nobody else can read them there.
+    pub fn cut(&self, hooks: &Hooks) -> Result<Splits> {
+        let describe = |split: &Split| {
+            let source = &self.inner.files[split.file].source;
+            let (row_in_file, extent) = match (source, &split.part) {
+                (Source::Csv(csv), Part::Range(range)) => (
+                    range.first_row,
+                    Extent::Bytes {
+                        start: range.start,
+                        end: range.end,
+                        delimiter: csv.delimiter,
+                        gzip: csv.gzip,
+                        file_bytes: csv.bytes,
+                    },
+                ),
+                (Source::Parquet(_), Part::Group { group, row_in_file }) => {
+                    (*row_in_file, Extent::RowGroup { group: *group })
+                }
+                (Source::Csv(_) | Source::Parquet(_) | Source::Memory(_), _) => {
+                    return Err(Error::NotInFiles { name: source.path().into() });
+                }
+            };
+            let (first_row, rows) = (split.first_row, split.rows);
+            Ok(FileSplit { path: source.path().into(), first_row, rows, row_in_file, extent })
+        };
+        let splits = self.splits(hooks)?.iter().map(describe).collect::<Result<_>>()?;
+        Ok(Splits { columns: self.columns().to_vec(), na: self.inner.markers.own.clone(), splits })
+    }
+
+    /// Opens one split of a table on its own: only its file is touched, and of that only the header or footer.
+    ///
+    /// # Errors
+    /// [`Error::Changed`] where the file is not the one that was cut, [`Error::NoSplit`] for a number beyond the last.
+    pub fn of_split(splits: &Splits, number: usize) -> Result<Self> {
+        let count = splits.splits.len();
+        let split = splits.splits.get(number).ok_or(Error::NoSplit { number, count })?;
+        let changed = || Error::Changed { path: split.path.clone() };
+        let (first_row, rows, row_in_file) = (split.first_row, split.rows, split.row_in_file);
+        let (source, part) = match split.extent {
+            Extent::Bytes { start, end, delimiter, gzip, file_bytes } => {
+                let csv = CsvFile::with_known_kinds(&split.path, gzip, delimiter)?;
+                if csv.bytes != file_bytes || start > end {
+                    return Err(changed());
+                }
+                (Source::Csv(csv), Part::Range(CsvRange { start, end, first_row: row_in_file, rows }))
+            }
+            Extent::RowGroup { group } => {
+                let parquet = ParquetFile::open(&split.path)?;
+                if parquet.group_rows().get(group) != Some(&rows) {
+                    return Err(changed());
+                }
+                (Source::Parquet(parquet), Part::Group { group, row_in_file })
+            }
+        };
+        Self::of_one_split(source, &splits.columns, &splits.na, Split { file: 0, first_row, rows, part })
+    }
+}
