@@ -1,12 +1,12 @@
 //! Progress on stderr, only where a person watches, and Ctrl-C.
 
-use crate::{Failure, Result};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use leakscope_table::{Hooks, Progress, Stage, remove_temporary_files};
+use leakscope::{Failure, Result};
+use leakscope_table::{Hooks, Progress, remove_temporary_files};
 use std::io::IsTerminal;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// A progress display that goes away when it is dropped, and the hooks that feed it.
 pub(crate) struct Display {
@@ -15,46 +15,56 @@ pub(crate) struct Display {
     pub(crate) hooks: Hooks,
 }
 
-impl Display {
-    /// Starts the display, if stderr is a terminal and not `quiet`, and listens for Ctrl-C (and for requests to
-    /// terminate); `folder` is where temporary files may be.
-    pub(crate) fn start(quiet: bool, folder: Option<PathBuf>) -> Result<Self> {
-        let interrupt = Arc::new(AtomicBool::new(false));
-        let flag = Arc::clone(&interrupt);
+/// One handler for the process, however many commands it runs one after the other: the request to stop, and the folder
+/// that may hold temporary files.
+struct Handler {
+    stop: Arc<AtomicBool>,
+    folder: Mutex<Option<PathBuf>>,
+}
+
+/// Listens for Ctrl-C and for requests to terminate: the first asks to stop at the next block, the second does not wait.
+fn handler(folder: Option<PathBuf>) -> Result<Arc<AtomicBool>> {
+    static HANDLER: OnceLock<Handler> = OnceLock::new();
+    let mut first = false;
+    let handler = HANDLER.get_or_init(|| {
+        first = true;
+        Handler { stop: Arc::default(), folder: Mutex::default() }
+    });
+    *handler.folder.lock().unwrap_or_else(PoisonError::into_inner) = folder;
+    if first {
         ctrlc::set_handler(move || {
-            // The first asks to stop at the next block, the second does not wait for it.
-            if flag.swap(true, Ordering::Relaxed) {
+            if handler.stop.swap(true, Ordering::Relaxed) {
+                let folder = handler.folder.lock().unwrap_or_else(PoisonError::into_inner);
                 folder.iter().for_each(|f| remove_temporary_files(f));
                 std::process::exit(130);
             }
         })
         .map_err(|e| Failure::Message(format!("cannot listen for Ctrl-C: {e}")))?;
+    }
+    Ok(Arc::clone(&handler.stop))
+}
+
+impl Display {
+    /// Starts the display, if stderr is a terminal and not `quiet`, and listens for Ctrl-C; `folder` is where temporary
+    /// files may be.
+    pub(crate) fn start(quiet: bool, folder: Option<PathBuf>) -> Result<Self> {
+        let interrupt = handler(folder)?;
         if quiet || !std::io::stderr().is_terminal() {
             return Ok(Self { bar: None, quiet, hooks: Hooks { interrupt, progress: None } });
         }
         let bar = ProgressBar::with_draw_target(Some(1), ProgressDrawTarget::stderr_with_hz(10));
-        let style = ProgressStyle::with_template("{msg:>22} {bar:30} {percent:>3}%  {eta}")
+        let style = ProgressStyle::with_template("{prefix:>22} {bar:20} {percent:>3}%  {eta}  {wide_msg}")
             .unwrap_or_else(|_| ProgressStyle::default_bar());
         bar.set_style(style);
         let shown = bar.clone();
         let progress = move |p: Progress| {
-            let message = match p.stage {
-                Stage::Index => "finding rows",
-                Stage::Profile => "reading columns",
-                Stage::Norm => "scaling",
-                Stage::Components => "principal components",
-                Stage::Encode => "encoding",
-                _ => "computing",
-            };
             shown.set_length(p.total.max(1));
             shown.set_position(p.done);
-            shown.set_message(message);
+            shown.set_prefix(p.stage.name());
         };
         Ok(Self { bar: Some(bar), quiet, hooks: Hooks { interrupt, progress: Some(Arc::new(progress)) } })
     }
-}
 
-impl Display {
     /// A remark on stderr, above the progress bar.
     pub(crate) fn remark(&self, text: &str) {
         match &self.bar {
@@ -64,13 +74,18 @@ impl Display {
         }
     }
 
+    /// Words beside the bar, where there is one; they are made only then.
+    pub(crate) fn note(&self, text: impl FnOnce() -> String) {
+        if let Some(bar) = &self.bar {
+            bar.set_message(text());
+        }
+    }
+
     /// Whether the user has asked to stop.
     pub(crate) fn check(&self) -> Result<()> {
-        if self.hooks.interrupt.load(Ordering::Relaxed) { Err(Failure::Interrupted) } else { Ok(()) }
+        if self.hooks.interrupted() { Err(Failure::Interrupted) } else { Ok(()) }
     }
-}
 
-impl Display {
     /// A line above the bar, where there is one.
     pub(crate) fn line(&self, text: &str) {
         if let Some(bar) = &self.bar {

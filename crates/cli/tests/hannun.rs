@@ -14,7 +14,7 @@ impl Place {
     /// A folder with a table of 400 synthetic patients.
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        std::fs::write(dir.path().join("patients.csv"), leakscope::patients::table(3, 400)).unwrap();
+        std::fs::write(dir.path().join("patients.csv"), leakscope_papers::patients::table(3, 400)).unwrap();
         Self { dir }
     }
 
@@ -333,7 +333,7 @@ fn a_balanced_model_is_released_with_less_noise_for_the_same_loss() {
 fn a_ledger_of_other_data_a_damaged_one_and_a_locked_one_are_refused_and_kept() {
     let place = Place::new();
     place.json(&format!("release {MODEL} --sigma 1 --out out"));
-    std::fs::write(place.path("other.csv"), leakscope::patients::table(5, 200)).unwrap();
+    std::fs::write(place.path("other.csv"), leakscope_papers::patients::table(5, 200)).unwrap();
     let ledger = std::fs::read(place.path("out/ledger.json")).unwrap();
     let said = place.refused("release other.csv --target dose --id patient --sigma 1 --out out", 2);
     assert!(said.contains("other data"), "{said}");

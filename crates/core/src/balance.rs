@@ -32,36 +32,39 @@ pub enum Level {
 
 /// Which records share a weight.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "lowercase")]
 pub enum Sharing {
-    /// None: one weight per record.
+    /// One weight per record
     #[default]
     Sample,
-    /// Records of one class: the mean of what their own weights would be.
+    /// One per class of the target: the mean of what its records' own weights would be
     Class,
-    /// The product of both.
+    /// The product of both (its mean need not be 1)
     Hybrid,
 }
 
 /// Which loss the weights are divided by.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "lowercase")]
 pub enum Variant {
-    /// η with the factor ω: the attacker knows the weights (Hannun).
+    /// The attacker knows the weights: η with the factor ω (Hannun)
     #[default]
     Weighted,
-    /// η without it: the attacker knows the model but not the weights (AM207 §6.3).
+    /// The attacker knows the model but not the weights: η without it (AM207 §6.3)
     Unweighted,
 }
 
 /// How the next weights follow from the last.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "lowercase")]
 pub enum Update {
-    /// Line 7 of Hannun's algorithm.
+    /// Line 7 of Hannun's algorithm 1
     #[default]
     Published,
-    /// The same fixed point by Anderson's method; for weights per sample and the weighted variant.
+    /// The same fixed point in fewer iterations (Anderson), for weights per sample and the weighted variant
     Accelerated,
 }
 

@@ -12,6 +12,7 @@
 //! Page and terminal say the same verdict, [`verdict::verdict`], in the same numbers, [`mod@format`].
 
 pub mod account;
+mod account_terminal;
 pub mod attack;
 pub mod audit;
 pub mod balance;
@@ -32,6 +33,7 @@ mod terminal;
 mod unbounded;
 mod words;
 
+pub use account_terminal::{account_summary, five_digits};
 pub use attack::Attack;
 pub use audit::Audit;
 pub use balance::Balance;

@@ -8,6 +8,7 @@ use std::ops::Range;
 
 /// What each column is for. Columns without a role are features.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Roles {
     /// The column to predict.
     pub target: String,
@@ -25,6 +26,7 @@ pub struct Roles {
 
 /// Which levels of a category get a column.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum OneHot {
     /// All but the last in sorted order: no collinearity with an intercept. A category with one level has
@@ -59,6 +61,7 @@ impl OneHot {
 
 /// How encoded columns are scaled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum Scale {
     /// Numbers become (x − mean)/sd with the population sd; indicators stay 0 and 1; constants become 0.
@@ -72,6 +75,7 @@ pub enum Scale {
 
 /// What to do where a value is missing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum Missing {
     /// Stop, naming columns and counts.

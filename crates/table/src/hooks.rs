@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// What a pass over the table is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum Stage {
     /// Finding record boundaries of CSV files.
     Index,
@@ -21,6 +20,26 @@ pub enum Stage {
     Encode,
     /// A pass that the caller asked for.
     Pass,
+    /// Records measured one by one.
+    Records,
+    /// Steps of a training run.
+    Steps,
+}
+
+impl Stage {
+    /// What is going on, in words for a progress bar.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Index => "finding rows",
+            Self::Profile => "reading columns",
+            Self::Norm => "scaling",
+            Self::Components => "principal components",
+            Self::Encode => "encoding",
+            Self::Pass => "computing",
+            Self::Records => "measuring records",
+            Self::Steps => "training",
+        }
+    }
 }
 
 /// How far a pass has come.
@@ -65,6 +84,18 @@ pub(crate) struct Watch<'a> {
 }
 
 impl Hooks {
+    /// Whether the caller has asked to stop.
+    pub fn interrupted(&self) -> bool {
+        self.interrupt.load(Ordering::Relaxed)
+    }
+
+    /// Tells whoever listens how far a stage has come.
+    pub fn report(&self, stage: Stage, done: u64, total: u64) {
+        if let Some(progress) = &self.progress {
+            progress(Progress { stage, done, total });
+        }
+    }
+
     pub(crate) fn watch(&self, stage: Stage, total: u64) -> Watch<'_> {
         Watch { hooks: self, stage, done: AtomicU64::new(0), total }
     }

@@ -27,11 +27,14 @@ use tempfile::NamedTempFile;
 const GROUP_ROWS: usize = 1 << 16;
 
 /// The format of a file of records.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[serde(rename_all = "kebab-case")]
 pub enum RecordsFormat {
-    /// Parquet with zstd.
+    /// Parquet with zstd
+    #[default]
     Parquet,
-    /// CSV with a header line.
+    /// CSV with a header line
     Csv,
 }
 

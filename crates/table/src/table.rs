@@ -16,13 +16,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 /// Which files to read, and how.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct ReadOptions {
     /// The files; several form one table, in this order.
     pub paths: Vec<PathBuf>,
     /// Delimiter of CSV files; `None` guesses it from the header line among `, ; tab |`.
     pub delimiter: Option<u8>,
     /// Tables in memory; they come after the files.
+    #[serde(skip)]
     pub memory: Vec<Memory>,
     /// What means "missing" besides an empty cell, `NA`, `N/A`, `NaN`, `nan`, `null`, `NULL`, `None` and `?`.
     pub na: Vec<String>,

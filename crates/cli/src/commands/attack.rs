@@ -2,12 +2,11 @@
 
 use super::run_args::{OutArgs, TestArgs, request};
 use super::table_args::{ModelArgs, TableArgs};
-use crate::Result;
-use crate::attack::{self, Playing};
-use crate::audit::Request;
-use crate::output::{Folder, Pending};
 use crate::progress::Display;
-use clap::ValueEnum;
+use leakscope::Result;
+use leakscope::attack::{self, Playing};
+use leakscope::audit::Request;
+use leakscope::output::{Folder, Pending};
 use leakscope_core::attack::Attack;
 use leakscope_report::Attack as Found;
 use leakscope_table::RecordsFormat;
@@ -37,7 +36,7 @@ pub(crate) struct Args {
     trials: usize,
     /// Attackers to play [default: all]
     #[arg(long, value_enum, value_name = "ATTACK,…", value_delimiter = ',')]
-    attacks: Vec<AttackArg>,
+    attacks: Vec<Attack>,
     /// Also attack the model after this many balancing iterations (for the secret)
     #[arg(long, value_name = "N", default_value_t = 0)]
     balance: usize,
@@ -50,29 +49,6 @@ pub(crate) struct Args {
     output: OutArgs,
 }
 
-#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum AttackArg {
-    /// Nearest refitted model
-    WhiteBox,
-    /// The same, weighed by how frequent values are
-    WhiteBoxPrior,
-    /// Predictions alone
-    BlackBox,
-    /// Solve the missing record
-    Informed,
-}
-
-impl From<AttackArg> for Attack {
-    fn from(attack: AttackArg) -> Self {
-        match attack {
-            AttackArg::WhiteBox => Self::WhiteBox,
-            AttackArg::WhiteBoxPrior => Self::WhiteBoxPrior,
-            AttackArg::BlackBox => Self::BlackBox,
-            AttackArg::Informed => Self::Informed,
-        }
-    }
-}
-
 /// Files that attacks leave.
 pub(crate) const TEXTS: [&str; 2] = ["report.html", "attack.json"];
 
@@ -83,7 +59,7 @@ pub(crate) fn asked(args: &Args) -> Result<(Request, Playing)> {
         secret: args.secret.clone(),
         candidates: args.candidates.clone(),
         bins: args.bins,
-        attacks: args.attacks.iter().map(|a| (*a).into()).collect(),
+        attacks: args.attacks.clone(),
         sigmas: args.sigmas.clone(),
         trials: args.trials,
         balance: args.balance,
@@ -112,7 +88,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     args.output.run.warn(&std::mem::take(&mut found.warnings));
     args.output.run.show(&json, &attack::summary(&found), &written);
     if !args.output.run.quiet && args.seed.is_none() {
-        eprintln!("seed {} (drawn; give it with --seed to repeat this)", found.seed);
+        eprintln!("seed {} (drawn; give it with ⟨seed⟩ to repeat this)", found.seed);
     }
     Ok(ExitCode::SUCCESS)
 }

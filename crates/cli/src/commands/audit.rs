@@ -1,13 +1,13 @@
 //! `leakscope audit`: fit, measure, say what follows, leave a page.
 
-use super::coefficients::read_coefficients;
 use super::columns::columns;
 use super::table_args::{ModelArgs, TableArgs, name_and_number, name_and_text};
-use crate::audit::{self, Limit, Noise, Outcome, Request, Statistic};
-use crate::output::Folder;
 use crate::progress::Display;
-use crate::{Failure, Result};
-use clap::ValueEnum;
+use leakscope::audit::{self, Limit, Noise, Outcome, Request, Statistic};
+use leakscope::coefficients::read_coefficients;
+use leakscope::output::Folder;
+use leakscope::{Failure, Result};
+use leakscope_net::leak::Label;
 use leakscope_report::Audit;
 use leakscope_table::{Encoding, RecordsFormat};
 use std::io::{IsTerminal, Write};
@@ -33,9 +33,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "E", allow_negative_numbers = true, conflicts_with = "target_sd")]
     pub(crate) target_eta: Option<f64>,
     /// The statistic of --target-eta
-    #[arg(long, value_enum, default_value_t = StatisticArg::Max, requires = "target_eta")]
+    #[arg(long, value_enum, default_value_t = Statistic::Max, requires = "target_eta")]
     #[arg(conflicts_with_all = ["sigma", "target_sd"])]
-    pub(crate) statistic: StatisticArg,
+    pub(crate) statistic: Statistic,
     /// Solve for the noise at which no unbiased estimate of an attribute (or of a secret target) is closer than this, in
     /// its own units
     #[arg(long, value_name = "ATTRIBUTE=VALUE")]
@@ -44,8 +44,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "K", default_value_t = 1)]
     pub(crate) releases: u32,
     /// Whether the target is part of the record's secret
-    #[arg(long, value_enum, default_value_t = LabelArg::Secret)]
-    pub(crate) label: LabelArg,
+    #[arg(long, value_enum, default_value_t = Label::Secret)]
+    pub(crate) label: Label,
     /// Measure what noise costs on these rows
     #[arg(long, value_name = "FILE")]
     pub(crate) test: Vec<PathBuf>,
@@ -81,8 +81,8 @@ pub(crate) struct OutputArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     /// Format of the table of records
-    #[arg(long, value_enum, default_value_t = FormatArg::Parquet)]
-    pub(crate) format: FormatArg,
+    #[arg(long, value_enum, default_value_t = RecordsFormat::Parquet)]
+    pub(crate) format: RecordsFormat,
     /// Print the audit as JSON to stdout, and nothing else there
     #[arg(long)]
     pub(crate) json: bool,
@@ -92,44 +92,6 @@ pub(crate) struct OutputArgs {
     /// Number of threads [default: all cores]
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<usize>,
-}
-
-#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum StatisticArg {
-    Max,
-    Mean,
-    P99,
-}
-
-impl From<StatisticArg> for Statistic {
-    fn from(statistic: StatisticArg) -> Self {
-        match statistic {
-            StatisticArg::Max => Self::Max,
-            StatisticArg::Mean => Self::Mean,
-            StatisticArg::P99 => Self::P99,
-        }
-    }
-}
-
-#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LabelArg {
-    Secret,
-    Public,
-}
-
-#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FormatArg {
-    Parquet,
-    Csv,
-}
-
-impl From<FormatArg> for RecordsFormat {
-    fn from(format: FormatArg) -> Self {
-        match format {
-            FormatArg::Parquet => Self::Parquet,
-            FormatArg::Csv => Self::Csv,
-        }
-    }
 }
 
 /// Files that an audit leaves besides its tables.
@@ -145,14 +107,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let request = request(args)?;
     if let Some(threads) = args.output.threads {
         if threads == 0 {
-            return Err(Failure::flag("--threads", "0: expected at least 1"));
+            return Err(Failure::option("threads", "0: expected at least 1"));
         }
         rayon::ThreadPoolBuilder::new()
             .num_threads(threads)
             .build_global()
-            .map_err(|e| Failure::flag("--threads", e))?;
+            .map_err(|e| Failure::option("threads", e))?;
     }
-    let format = args.output.format.into();
+    let format = args.output.format;
     let folder = args.output.out.as_deref().map(|dir| Folder::open(dir, format)).transpose()?;
     if let Some(folder) = &folder {
         let read: Vec<&Path> = request.inputs().into_iter().chain(args.coefficients.as_deref()).collect();
@@ -194,14 +156,14 @@ fn show(args: &Args, audit: &Audit, written: &[PathBuf]) -> Result<()> {
     if !args.output.quiet && !args.output.json {
         eprintln!();
         if let (None, Some(seed)) = (args.seed, audit.seed) {
-            eprintln!("seed {seed} (drawn; give it with --seed to repeat this split)");
+            eprintln!("seed {seed} (drawn; give it with ⟨seed⟩ to repeat this split)");
         }
         for path in written {
             eprintln!("wrote {}", path.display());
         }
         if written.is_empty() {
             eprintln!(
-                "nothing was written: --out DIR keeps the report, the audit as JSON and a table of records"
+                "nothing was written: ⟨out⟩ DIR keeps the report, the audit as JSON and a table of records"
             );
         }
     }
@@ -212,9 +174,9 @@ pub(crate) fn request(args: &Args) -> Result<Request> {
     let t = &args.table;
     let noise = match (args.sigma, args.target_eta, &args.target_sd) {
         (Some(sigma), _, _) => Noise::Given(sigma),
-        (_, Some(eta), _) => Noise::TargetEta { eta, statistic: args.statistic.into() },
+        (_, Some(eta), _) => Noise::TargetEta { eta, statistic: args.statistic },
         (_, _, Some(text)) => {
-            let (attribute, sd) = name_and_number("--target-sd", text)?;
+            let (attribute, sd) = name_and_number("target_sd", text)?;
             Noise::TargetSd { attribute, sd }
         }
         (None, None, None) => Noise::Default,
@@ -225,39 +187,39 @@ pub(crate) fn request(args: &Args) -> Result<Request> {
     Ok(Request {
         read: t.read_options(&t.files)?,
         roles: t.roles(),
-        one_hot: t.columns.one_hot(),
-        scale: t.columns.scale(),
+        one_hot: t.columns.one_hot,
+        scale: t.columns.scale,
         pca: t.columns.pca,
-        missing: t.columns.missing(),
+        missing: t.columns.missing,
         positive: t.columns.positive.clone(),
         two_class_coded: true,
-        family: args.model.model.into(),
+        family: args.model.model,
         l2: args.model.l2,
         intercept: !args.model.no_intercept,
         coefficients: args.coefficients.as_deref().map(read_coefficients).transpose()?,
         noise,
         releases: args.releases,
-        label_secret: args.label == LabelArg::Secret,
+        label_secret: args.label == Label::Secret,
         test: others(&args.test)?,
         holdout: args.holdout,
         seed: args.seed,
         score: others(&args.score)?,
-        prior_sd: args.prior_sd.iter().map(|t| name_and_number("--prior-sd", t)).collect::<Result<_>>()?,
-        units: args.unit.iter().map(|t| name_and_text("--unit", t)).collect::<Result<_>>()?,
+        prior_sd: args.prior_sd.iter().map(|t| name_and_number("prior_sd", t)).collect::<Result<_>>()?,
+        units: args.unit.iter().map(|t| name_and_text("unit", t)).collect::<Result<_>>()?,
         limits: args.fail_above.iter().map(|t| limit(t)).collect::<Result<_>>()?,
         secret: args.secret.clone(),
     })
 }
 
 fn limit(text: &str) -> Result<Limit> {
-    let (name, limit) = name_and_number("--fail-above", text)?;
+    let (name, limit) = name_and_number("fail_above", text)?;
     let statistic = match name.as_str() {
         "eta" | "max" => Statistic::Max,
         "p99" => Statistic::P99,
         "mean" => Statistic::Mean,
         other => {
             let message = format!("`{other}`: expected eta (the largest), p99 or mean, such as eta=0.1");
-            return Err(Failure::flag("--fail-above", message));
+            return Err(Failure::option("fail_above", message));
         }
     };
     Ok(Limit { statistic, limit })

@@ -1,16 +1,15 @@
 //! `leakscope balance`: reweight until every record leaks the same.
 
-use super::audit::FormatArg;
 use super::run_args::{OutArgs, TestArgs, request};
 use super::table_args::{ModelArgs, TableArgs};
-use crate::audit::Request;
-use crate::balance::{self, Balancing, Outcome};
-use crate::output::{Folder, Pending};
 use crate::progress::Display;
-use crate::{Failure, Result};
-use clap::ValueEnum;
+use leakscope::audit::Request;
+use leakscope::balance::{self, Balancing, Outcome};
+use leakscope::output::{Folder, Pending};
+use leakscope::{Failure, Result};
 use leakscope_core::balance::{Sharing, Update, Variant};
 use leakscope_report::Balance;
+use leakscope_table::RecordsFormat;
 use std::process::ExitCode;
 
 /// Reweight records until all leak the same, and write the weights and the balanced model.
@@ -27,14 +26,14 @@ pub(crate) struct Args {
     #[arg(long, requires = "attribute")]
     sum_to_one: bool,
     /// Which records share a weight
-    #[arg(long, value_enum, default_value_t = WeightsArg::Sample)]
-    weights_per: WeightsArg,
+    #[arg(long, value_enum, default_value_t = Sharing::Sample)]
+    weights_per: Sharing,
     /// Which loss is equalised: with the weights as a factor (Hannun), or without (AM207)
-    #[arg(long, value_enum, default_value_t = VariantArg::Weighted)]
-    variant: VariantArg,
+    #[arg(long, value_enum, default_value_t = Variant::Weighted)]
+    variant: Variant,
     /// How weights follow from one iteration to the next
-    #[arg(long, value_enum, default_value_t = UpdateArg::Published)]
-    update: UpdateArg,
+    #[arg(long, value_enum, default_value_t = Update::Published)]
+    update: Update,
     /// Smallest weight of a record; weights are clamped after their mean was set to 1, and may have another one then
     #[arg(long, value_name = "W", allow_negative_numbers = true)]
     min_weight: Option<f64>,
@@ -56,36 +55,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Format of the table of weights
-    #[arg(long, value_enum, default_value_t = FormatArg::Parquet)]
-    format: FormatArg,
+    #[arg(long, value_enum, default_value_t = RecordsFormat::Parquet)]
+    format: RecordsFormat,
     #[command(flatten)]
     output: OutArgs,
-}
-
-#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
-enum WeightsArg {
-    /// One weight per record
-    Sample,
-    /// One per class of the target
-    Class,
-    /// The product of both (its mean need not be 1)
-    Hybrid,
-}
-
-#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
-enum VariantArg {
-    /// The attacker knows the weights
-    Weighted,
-    /// The attacker knows the model but not the weights
-    Unweighted,
-}
-
-#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
-enum UpdateArg {
-    /// Line 7 of Hannun's algorithm 1
-    Published,
-    /// The same fixed point in fewer iterations
-    Accelerated,
 }
 
 /// Files and tables that a balancing leaves.
@@ -95,7 +68,7 @@ pub(crate) const TABLES: [&str; 1] = ["weights"];
 /// What is asked for.
 pub(crate) fn asked(args: &Args) -> Result<(Request, Balancing)> {
     let base = request(&args.table, &args.model, &args.test, args.seed)?;
-    let base = crate::model::plain(base, Some(args.sigma));
+    let base = leakscope::model::plain(base, Some(args.sigma));
     let clamp = match (args.min_weight, args.max_weight) {
         (None, None) => None,
         (low, high) => Some((low.unwrap_or(0.0), high.unwrap_or(f64::MAX))),
@@ -103,33 +76,23 @@ pub(crate) fn asked(args: &Args) -> Result<(Request, Balancing)> {
     if let Some((low, high)) = clamp
         && !(low >= 0.0 && high > low)
     {
-        return Err(Failure::flag(
-            "--min-weight",
+        return Err(Failure::option(
+            "min_weight",
             format!("{low}: expected 0 ≤ smallest < largest ({high})"),
         ));
     }
     if !(args.tolerance >= 0.0 && args.tolerance.is_finite()) {
-        return Err(Failure::flag(
-            "--tolerance",
+        return Err(Failure::option(
+            "tolerance",
             format!("{}: expected zero or a positive number", args.tolerance),
         ));
     }
     let balancing = Balancing {
         attribute: args.attribute.clone(),
         sum_to_one: args.sum_to_one,
-        sharing: match args.weights_per {
-            WeightsArg::Sample => Sharing::Sample,
-            WeightsArg::Class => Sharing::Class,
-            WeightsArg::Hybrid => Sharing::Hybrid,
-        },
-        variant: match args.variant {
-            VariantArg::Weighted => Variant::Weighted,
-            VariantArg::Unweighted => Variant::Unweighted,
-        },
-        update: match args.update {
-            UpdateArg::Published => Update::Published,
-            UpdateArg::Accelerated => Update::Accelerated,
-        },
+        sharing: args.weights_per,
+        variant: args.variant,
+        update: args.update,
         clamp,
         iterations: args.iterations,
         tolerance: args.tolerance,
@@ -142,7 +105,7 @@ pub(crate) fn asked(args: &Args) -> Result<(Request, Balancing)> {
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let (base, balancing) = asked(args)?;
     args.output.run.start()?;
-    let folder = args.output.folder(args.format.into())?;
+    let folder = args.output.folder(args.format)?;
     if let Some(folder) = &folder {
         folder.spare(&base.inputs(), &TEXTS, &TABLES)?;
     }
@@ -159,7 +122,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     args.output.run.warn(&std::mem::take(&mut balance.warnings));
     args.output.run.show(&json, &balance::summary(&balance), &written);
     if let (false, None, Some(seed)) = (args.output.run.quiet, args.seed, balance.seed) {
-        eprintln!("seed {seed} (drawn; give it with --seed to repeat this split)");
+        eprintln!("seed {seed} (drawn; give it with ⟨seed⟩ to repeat this split)");
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,21 +1,12 @@
 //! `leakscope calibrate`: the noise, the sampling rate or the number of steps that meets a target.
 
-use super::audit::StatisticArg;
-use super::privacy_args::{AdjacencyArg, Answer, encodings, five_digits, said, whole};
+use super::privacy_args::whole;
 use super::table_args::{DataArgs, name_and_number};
-use crate::audit::{Noise, Request};
-use crate::bound::data::Bounding;
-use crate::calibrate::{Aim, Scored, Solved, on_data, on_encodings};
-use crate::calls::Tables;
 use crate::progress::Display;
-use crate::{Failure, Result};
-use clap::ValueEnum;
-use leakscope_core::bound::Prior;
-use leakscope_core::dp::{Target, Unknown, calibrate};
-use leakscope_report::account::adjacency as in_words;
-use leakscope_report::format;
-use leakscope_table::Hooks;
-use serde_json::{Value, json};
+use leakscope::Result;
+use leakscope::audit::Statistic;
+use leakscope::calibrate::{self, CalibrateRequest, Over};
+use leakscope_core::dp::Adjacency;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -60,8 +51,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "E", requires = "data", group = "aim", allow_negative_numbers = true)]
     eta: Option<f64>,
     /// The statistic of --eta
-    #[arg(long, value_enum, default_value_t = StatisticArg::Max, requires = "eta")]
-    statistic: StatisticArg,
+    #[arg(long, value_enum, default_value_t = Statistic::Max, requires = "eta")]
+    statistic: Statistic,
     /// Target on --data: least standard deviation of any unbiased estimate of an attribute, in its own units
     #[arg(long, value_name = "ATTRIBUTE=VALUE", requires = "data", group = "aim")]
     sd: Option<String>,
@@ -76,7 +67,7 @@ pub(crate) struct Args {
     steps: Option<u64>,
     /// Which neighbours must not be told apart
     #[arg(long, value_enum)]
-    adjacency: Option<AdjacencyArg>,
+    adjacency: Option<Adjacency>,
     #[command(flatten)]
     pub(crate) data: DataArgs,
     /// The column of --data that must not be guessed
@@ -86,8 +77,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 4)]
     bins: usize,
     /// Whether --success is for every record, or on average over them
-    #[arg(long, value_enum, default_value_t = OverArg::EveryRecord, requires = "secret")]
-    over: OverArg,
+    #[arg(long, value_enum, default_value_t = Over::EveryRecord, requires = "secret")]
+    over: Over,
     /// Seed of the split of --holdout
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -99,223 +90,42 @@ pub(crate) struct Args {
     quiet: bool,
 }
 
-#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
-enum OverArg {
-    /// The record that is easiest to guess
-    EveryRecord,
-    /// The mean over records
-    Mean,
+impl Args {
+    fn request(&self) -> Result<CalibrateRequest> {
+        Ok(CalibrateRequest {
+            epsilon: self.epsilon,
+            delta: self.delta,
+            advantage: self.advantage,
+            tpr: self.tpr,
+            fpr: self.fpr,
+            success: self.success,
+            candidates: self.candidates,
+            prior: self.prior.clone(),
+            encoding: self.encoding.clone(),
+            eta: self.eta,
+            statistic: self.statistic,
+            sd: self.sd.as_deref().map(|text| name_and_number("sd", text)).transpose()?,
+            sigma: self.sigma,
+            rate: self.rate,
+            steps: self.steps,
+            adjacency: self.adjacency,
+            table: self.data.request(Some(self.seed))?.map(Box::new),
+            secret: self.secret.clone(),
+            bins: self.bins,
+            over: self.over,
+            seed: self.seed,
+        })
+    }
 }
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let Answer { json, text, .. } = found(args, &Tables::default(), None)?;
-    let printed = if args.json { json } else { text };
+    let request = args.request()?;
+    let display = Display::start(args.quiet || args.json, None)?;
+    let answer = calibrate::run(&request, &display.hooks)?;
+    drop(display);
+    let printed = if args.json { format!("{:#}\n", answer.document) } else { answer.text };
     // Whoever reads may stop early (`| head`): that is no failure.
     let _ = std::io::stdout().lock().write_all(printed.as_bytes());
     Ok(ExitCode::SUCCESS)
-}
-
-/// What the command answers, over tables in memory where there are any.
-pub(crate) fn answer(args: &Args, tables: &Tables, hooks: &Hooks) -> Result<Answer> {
-    found(args, tables, Some(hooks))
-}
-
-/// What is found; without hooks it shows its progress itself.
-fn found(args: &Args, tables: &Tables, hooks: Option<&Hooks>) -> Result<Answer> {
-    let (document, text) = match (args.data.request(Some(args.seed))?, &args.encoding) {
-        (Some(request), _) => with_data(args, tables.put_into(request), hooks)?,
-        (None, Some(encoding)) => with_encoding(args, encoding)?,
-        (None, None) => dp_sgd(args)?,
-    };
-    Ok(Answer { json: format!("{document:#}\n"), text, page: None })
-}
-
-fn dp_sgd(args: &Args) -> Result<(Value, String)> {
-    let target = target(args)?;
-    let unknown = match (args.sigma, args.rate, args.steps) {
-        (None, Some(rate), Some(steps)) => Unknown::Sigma { rate, steps },
-        (Some(sigma), None, Some(steps)) => Unknown::Rate { sigma, steps },
-        (Some(sigma), Some(rate), None) => Unknown::Steps { sigma, rate },
-        _ => {
-            let message = "give two of --sigma, --rate and --steps: the third is solved for";
-            return Err(Failure::Message(message.into()));
-        }
-    };
-    let found = calibrate(target, unknown, said(args.adjacency)?)?;
-    let document = json!({
-        "schema": "leakscope.calibrate/1",
-        "target": target,
-        "solved_for": match unknown {
-            Unknown::Sigma { .. } => "sigma",
-            Unknown::Rate { .. } => "rate",
-            Unknown::Steps { .. } => "steps",
-        },
-        "sigma": found.sigma,
-        "rate": found.rate,
-        "steps": found.steps,
-        "achieved": found.achieved,
-        "adjacency": found.adjacency,
-    });
-    let text = format!(
-        "sigma {}, rate {}, {} steps: {} is at most {} ({})\n",
-        five_digits(found.sigma, true),
-        five_digits(found.rate, false),
-        found.steps,
-        match target {
-            Target::Epsilon { delta, .. } => format!("ε at δ = {delta:e}"),
-            Target::Advantage { .. } => "membership advantage".into(),
-            Target::TruePositiveRate { false_positive, .. } =>
-                format!("the true-positive rate at {false_positive}"),
-            Target::Reconstruction { .. } => "the probability of guessing the secret".into(),
-        },
-        five_digits(found.achieved, true),
-        in_words(found.adjacency)
-    );
-    Ok((document, text))
-}
-
-fn target(args: &Args) -> Result<Target> {
-    if let (Some(epsilon), Some(delta)) = (args.epsilon, args.delta) {
-        return Ok(Target::Epsilon { epsilon, delta });
-    }
-    if let Some(advantage) = args.advantage {
-        return Ok(Target::Advantage { advantage });
-    }
-    if let (Some(true_positive), Some(false_positive)) = (args.tpr, args.fpr) {
-        return Ok(Target::TruePositiveRate { true_positive, false_positive });
-    }
-    if let Some(success) = args.success {
-        return Ok(Target::Reconstruction { success, most_likely: prior(args)?.most_likely() });
-    }
-    Err(Failure::Message(
-        "name a target: --epsilon E --delta D, --advantage A, --tpr P --fpr P or --success P --candidates M; with --data \
-         also --eta E, --sd ATTRIBUTE=VALUE or --success P --secret COLUMN"
-            .into(),
-    ))
-}
-
-fn prior(args: &Args) -> Result<Prior> {
-    match args.candidates {
-        Some(m) => Ok(Prior::uniform(m)?),
-        None if args.prior.is_empty() => {
-            Err(Failure::flag("--candidates", "say how many values the secret has, or --prior P,…"))
-        }
-        None => Ok(Prior::given(args.prior.clone())?),
-    }
-}
-
-fn with_encoding(args: &Args, encoding: &str) -> Result<(Value, String)> {
-    let success = args.success.ok_or_else(|| Failure::flag("--success", "--encoding is for this target"))?;
-    if args.adjacency.is_some() {
-        return Err(Failure::flag("--adjacency", "noise on an encoding tells values apart, no neighbours"));
-    }
-    let prior = prior(args)?;
-    let (sigma, achieved) = on_encodings(&prior, &encodings(encoding, &prior)?, success)?;
-    let document = json!({
-        "schema": "leakscope.calibrate/1",
-        "target": { "kind": "guessing", "success": success, "most_likely": prior.most_likely() },
-        "solved_for": "sigma",
-        "sigma": sigma,
-        "achieved": achieved,
-    });
-    let text = format!(
-        "sigma {}: no attacker guesses the secret with a probability above {} ({} without looking)\n",
-        five_digits(sigma, true),
-        five_digits(achieved, true),
-        format::share(prior.most_likely())
-    );
-    Ok((document, text))
-}
-
-fn with_data(args: &Args, mut request: Request, hooks: Option<&Hooks>) -> Result<(Value, String)> {
-    let dp = [
-        ("--sigma", args.sigma.is_some()),
-        ("--rate", args.rate.is_some()),
-        ("--steps", args.steps.is_some()),
-        ("--adjacency", args.adjacency.is_some()),
-        ("--candidates", args.candidates.is_some()),
-    ];
-    if let Some((flag, _)) = dp.iter().find(|d| d.1) {
-        return Err(Failure::flag(flag, "with --data the noise on the model's coefficients is solved for"));
-    }
-    let (aim, what, target) = if let Some(eta) = args.eta {
-        let statistic = args.statistic.into();
-        request.noise = Noise::TargetEta { eta, statistic };
-        let what = format!("{} of η over records is", statistic.name());
-        (Aim::Leakage, what, json!({ "kind": "eta", "eta": eta, "statistic": statistic.name() }))
-    } else if let Some(text) = &args.sd {
-        let (attribute, sd) = name_and_number("--sd", text)?;
-        let what = format!("every unbiased estimate of {attribute} is off by at least");
-        let target = json!({ "kind": "sd", "attribute": attribute, "sd": sd });
-        request.noise = Noise::TargetSd { attribute, sd };
-        (Aim::Leakage, what, target)
-    } else if let (Some(success), Some(secret)) = (args.success, &args.secret) {
-        let bounding = Bounding {
-            secret: secret.clone(),
-            bins: args.bins,
-            prior: (!args.prior.is_empty()).then(|| args.prior.clone()),
-            sigma: None,
-            sigmas: vec![],
-            curve: false,
-            attacks: vec![],
-            noise_vectors: 1,
-            draws: 0,
-            confidence: 0.99,
-            delta: 1e-5,
-        };
-        let every_record = args.over == OverArg::EveryRecord;
-        let over = if every_record { "of any record" } else { "on average over records" };
-        let what = format!("the probability of guessing {secret} {over} is at most");
-        let target =
-            json!({ "kind": "guessing", "secret": secret, "success": success, "every_record": every_record });
-        (Aim::Guessing { bounding, success, every_record }, what, target)
-    } else {
-        let message =
-            "with --data the targets are --eta E, --sd ATTRIBUTE=VALUE and --success P --secret COLUMN";
-        return Err(Failure::Message(message.into()));
-    };
-    let solved = match hooks {
-        Some(hooks) => on_data(&request, &aim, hooks),
-        None => on_data(&request, &aim, &Display::start(args.quiet || args.json, None)?.hooks),
-    };
-    // The audit's names of the same targets are not the ones that were typed.
-    let solved = solved.map_err(|failure| match failure {
-        Failure::Option(text) => {
-            Failure::Option(text.replacen("--target-sd", "--sd", 1).replacen("--target-eta", "--eta", 1))
-        }
-        other => other,
-    })?;
-    let document = json!({
-        "schema": "leakscope.calibrate/1",
-        "target": target,
-        "solved_for": "sigma",
-        "sigma": solved.sigma,
-        "achieved": solved.achieved,
-        "subject": solved.subject,
-        "utility": solved.utility,
-        "seed": request.holdout.map(|_| args.seed),
-    });
-    Ok((document, in_text(&solved, &what, args.sd.is_some())))
-}
-
-fn in_text(solved: &Solved, what: &str, from_below: bool) -> String {
-    let mut text = format!(
-        "sigma {} on every coefficient: {what} {}\n",
-        five_digits(solved.sigma, true),
-        five_digits(solved.achieved, !from_below)
-    );
-    let u = &solved.utility;
-    let rows = match u.on {
-        Scored::HeldOut => "held-out rows",
-        Scored::Training => "the training rows (no --holdout or --test)",
-    };
-    text.push_str(&format!(
-        "expected {} on {rows} {}, {} without noise, {} of a model without columns\n",
-        u.metric,
-        format::number(u.at_sigma),
-        format::number(u.without_noise),
-        format::number(u.constant_model)
-    ));
-    text
 }

@@ -1,7 +1,7 @@
 //! `leakscope data`: what the papers' data sets are called, and how to get them.
 
-use crate::reproduce::{Set, fetch};
-use crate::{Failure, Result};
+use leakscope::{Failure, Result};
+use leakscope_papers::{Set, fetch};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -1,8 +1,9 @@
 //! `leakscope demo`: the main job on a table that ships with Leakscope.
 
 use super::audit;
-use crate::{Failure, Result, patients};
 use clap::Parser;
+use leakscope::{Failure, Result};
+use leakscope_papers::patients;
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -27,27 +28,27 @@ pub(crate) struct Args {
 
 /// The audit's arguments as a user would type them.
 const AUDIT: &[&str] = &[
-    "--target",
+    "target",
     "dose",
-    "--id",
+    "id",
     "patient",
-    "--group",
+    "group",
     "race",
-    "--model",
+    "model",
     "linear",
-    "--l2",
+    "l2",
     "0.01",
-    "--target-sd",
+    "target_sd",
     "age=50",
-    "--holdout",
+    "holdout",
     "0.2",
-    "--seed",
+    "seed",
     "1",
-    "--unit",
+    "unit",
     "age=years",
-    "--unit",
+    "unit",
     "height=cm",
-    "--unit",
+    "unit",
     "weight=kg",
 ];
 
@@ -60,7 +61,7 @@ struct Shell {
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if args.rows < 100 {
-        return Err(Failure::flag("--rows", format!("{}: expected at least 100", args.rows)));
+        return Err(Failure::option("rows", format!("{}: expected at least 100", args.rows)));
     }
     let table = patients::table(args.seed, args.rows);
     if args.table {
@@ -68,7 +69,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let fail = |e: std::io::Error| {
-        Failure::flag("--out", format!("cannot write to {}: {e}; choose another folder", args.out.display()))
+        Failure::option("out", format!("cannot write to {}: {e}; choose another folder", args.out.display()))
     };
     std::fs::create_dir_all(&args.out).map_err(fail)?;
     let file = args.out.join("patients.csv");
@@ -76,7 +77,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     std::fs::write(&file, table).map_err(fail)?;
     let mut words: Vec<OsString> = vec![file.into()];
     words.extend(AUDIT.iter().map(OsString::from));
-    words.extend(["--out".into(), args.out.clone().into()]);
+    words.extend(["out".into(), args.out.clone().into()]);
     let shown: Vec<String> = words.iter().map(|w| quoted(&w.to_string_lossy())).collect();
     eprintln!("$ leakscope audit {}\n", shown.join(" "));
     let shell = Shell::try_parse_from(std::iter::once(OsString::from("leakscope")).chain(words))
@@ -93,7 +94,7 @@ fn refuse_other_patients(file: &Path, table: &str) -> Result<()> {
         Ok(bytes) if first_line(&String::from_utf8_lossy(&bytes)) != first_line(table) => {
             let message =
                 format!("{} is there already and not of the demo: choose another folder", file.display());
-            Err(Failure::flag("--out", message))
+            Err(Failure::option("out", message))
         }
         _ => Ok(()),
     }

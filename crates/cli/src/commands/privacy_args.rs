@@ -1,48 +1,11 @@
 //! The options that say what a private computation does: the same for `account`, `bound` and `calibrate`.
 
-use crate::output::{Folder, Pending};
-use crate::{Failure, Result};
-use clap::ValueEnum;
-use leakscope_core::bound::{Encodings, Prior};
-use leakscope_core::dp::{Accountant, Adjacency, Mechanism};
+use leakscope::mechanism::ReleaseStep;
+use leakscope::output::{Folder, Pending};
+use leakscope::{Failure, Result};
 use leakscope_table::RecordsFormat;
 use std::io::Write;
-use std::path::{Path, PathBuf};
-
-/// Which two data sets an attacker must not tell apart.
-#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum AdjacencyArg {
-    /// One record is there or is not
-    AddRemove,
-    /// One record takes another value
-    Replace,
-}
-
-impl From<AdjacencyArg> for Adjacency {
-    fn from(adjacency: AdjacencyArg) -> Self {
-        match adjacency {
-            AdjacencyArg::AddRemove => Self::AddRemove,
-            AdjacencyArg::Replace => Self::Replace,
-        }
-    }
-}
-
-/// The adjacency, which must be said.
-pub(crate) fn said(adjacency: Option<AdjacencyArg>) -> Result<Adjacency> {
-    let why = "say add-remove (a record is there or is not) or replace (it takes another value): the answer depends on it";
-    adjacency.map(Into::into).ok_or_else(|| Failure::flag("--adjacency", why))
-}
-
-/// What a command answers.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Answer {
-    /// For programmes: JSON.
-    pub json: String,
-    /// For people.
-    pub text: String,
-    /// The page, where there is one.
-    pub page: Option<String>,
-}
+use std::path::PathBuf;
 
 /// How results are shown and kept.
 #[derive(clap::Args, Debug, Clone)]
@@ -109,169 +72,45 @@ pub(crate) fn whole(text: &str) -> std::result::Result<u64, String> {
 }
 
 /// One release as `sigma=1,rate=0.01,steps=1000`, `laplace=2,steps=3` or `randomised-response=4,noise=0.5`.
-pub(crate) fn step(text: &str) -> Result<(Mechanism, u64)> {
-    let wrong = |what: String| {
-        Failure::flag(
-            "--step",
+pub(crate) fn step(text: &str) -> Result<ReleaseStep> {
+    let wrong = |message: String| {
+        Failure::option(
+            "step",
             format!(
-                "`{text}`: {what}; expected sigma=S[,rate=Q][,steps=T], laplace=B[,steps=T] or \
+                "`{text}`: {message}; expected sigma=S[,rate=Q][,steps=T], laplace=B[,steps=T] or \
                  randomised-response=M,noise=P[,steps=T]"
             ),
         )
     };
-    let (mut sigma, mut laplace, mut response, mut rate, mut noise, mut steps) =
-        (None, None, None, None, None, None);
+    let mut step = ReleaseStep::default();
     for part in text.split(',') {
         let (name, value) = part.split_once('=').ok_or_else(|| wrong(format!("`{part}` has no value")))?;
         let (name, value) = (name.trim(), value.trim());
         let number = || value.parse::<f64>().map_err(|_| wrong(format!("`{value}` is no number")));
         let twice = match name {
-            "sigma" => sigma.replace(number()?).is_some(),
-            "laplace" => laplace.replace(number()?).is_some(),
-            "rate" => rate.replace(number()?).is_some(),
-            "noise" => noise.replace(number()?).is_some(),
-            "randomised-response" => response.replace(whole(value).map_err(wrong)?).is_some(),
-            "steps" => steps.replace(whole(value).map_err(wrong)?).is_some(),
+            "sigma" => step.sigma.replace(number()?).is_some(),
+            "laplace" => step.laplace.replace(number()?).is_some(),
+            "rate" => step.rate.replace(number()?).is_some(),
+            "noise" => step.noise.replace(number()?).is_some(),
+            "randomised-response" => step.randomised_response.replace(whole(value).map_err(wrong)?).is_some(),
+            "steps" => step.steps.replace(whole(value).map_err(wrong)?).is_some(),
             other => return Err(wrong(format!("`{other}` is unknown"))),
         };
         if twice {
             return Err(wrong(format!("`{name}` is said twice")));
         }
     }
-    let mechanism =
-        mechanism(sigma, laplace, response, noise, rate).map_err(|(_, what)| wrong(what.into()))?;
-    Ok((mechanism, steps.unwrap_or(1)))
-}
-
-/// The one mechanism that these values describe; else the flag that is wrong and why.
-pub(crate) fn mechanism(
-    sigma: Option<f64>,
-    laplace: Option<f64>,
-    response: Option<u64>,
-    noise: Option<f64>,
-    rate: Option<f64>,
-) -> std::result::Result<Mechanism, (&'static str, &'static str)> {
-    let kinds = u8::from(sigma.is_some()) + u8::from(laplace.is_some()) + u8::from(response.is_some());
-    if kinds > 1 {
-        return Err(("--sigma", "several mechanisms at once: give each its own --step"));
+    match step.mechanism() {
+        Ok(_) => Ok(step),
+        Err(Failure::Option { message, .. }) => Err(wrong(message)),
+        Err(other) => Err(other),
     }
-    if noise.is_some() && response.is_none() {
-        return Err(("--noise", "it belongs to --randomised-response"));
-    }
-    if rate.is_some() && sigma.is_none() {
-        return Err(("--rate", "sampling is accounted for with --sigma only"));
-    }
-    match (sigma, laplace, response, noise) {
-        (Some(sigma), ..) => Ok(Mechanism::gaussian(sigma, rate.unwrap_or(1.0))),
-        (_, Some(scale), ..) => Ok(Mechanism::Laplace { scale }),
-        (_, _, Some(categories), Some(noise)) => Ok(Mechanism::RandomisedResponse { categories, noise }),
-        (_, _, Some(_), None) => {
-            Err(("--noise", "randomised response needs it: the probability of a uniform draw"))
-        }
-        (None, None, None, _) => {
-            Err(("--sigma", "say what is released: --sigma S, --laplace B or --randomised-response M"))
-        }
-    }
-}
-
-/// Several releases as one composition.
-pub(crate) fn composed(steps: &[(Mechanism, u64)], adjacency: Adjacency) -> Result<Accountant> {
-    let mut accountant = Accountant::new(adjacency);
-    for &(mechanism, count) in steps {
-        accountant = accountant.with(mechanism, count)?;
-    }
-    Ok(accountant)
-}
-
-/// Encodings by name (`one-hot`, `line`) or from a file with one vector per candidate.
-pub(crate) fn encodings(text: &str, prior: &Prior) -> Result<Encodings> {
-    match text {
-        "one-hot" => return Ok(Encodings::OneHot),
-        "line" => return Ok(Encodings::line(prior.candidates())?),
-        _ => {}
-    }
-    let rows = vectors(Path::new(text))?;
-    let m = prior.candidates();
-    if rows.len() as u64 != m {
-        let found = rows.len();
-        return Err(Failure::flag("--encoding", format!("{text} has {found} vectors for {m} candidates")));
-    }
-    let width = rows.first().map_or(0, Vec::len);
-    Ok(Encodings::vectors(width, rows.concat())?)
-}
-
-/// Vectors of a file: rows of a CSV file of numbers, or a JSON array of arrays.
-fn vectors(path: &Path) -> Result<Vec<Vec<f64>>> {
-    let shown = path.display();
-    let wrong = |what: String| Failure::flag("--encoding", format!("{shown}: {what}"));
-    let text = std::fs::read_to_string(path)
-        .map_err(|e| wrong(format!("cannot read it ({e}); expected one-hot, line, or a CSV or JSON file")))?;
-    let rows: Vec<Vec<f64>> = if text.trim_start().starts_with('[') {
-        serde_json::from_str(&text).map_err(|e| wrong(format!("{e}; expected [[1, 0], [0, 1], …]")))?
-    } else {
-        let mut rows = vec![];
-        for (i, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-            let cells = line.split([',', ';', '\t']).map(|c| {
-                let n = c.trim().parse::<f64>();
-                n.map_err(|_| wrong(format!("line {}: `{}` is no number", i + 1, c.trim())))
-            });
-            rows.push(cells.collect::<Result<Vec<f64>>>()?);
-        }
-        rows
-    };
-    let width = rows.first().map_or(0, Vec::len);
-    if width == 0 {
-        return Err(wrong("it has no numbers".into()));
-    }
-    if let Some(i) = rows.iter().position(|r| r.len() != width) {
-        let found = rows[i].len();
-        return Err(wrong(format!("vector {} has {found} numbers, the first has {width}", i + 1)));
-    }
-    if let Some(i) = rows.iter().position(|r| r.iter().any(|x| !x.is_finite())) {
-        return Err(wrong(format!("vector {} holds a value that is not finite", i + 1)));
-    }
-    Ok(rows)
-}
-
-/// Five significant digits, rounded up or down: an upper bound stays one.
-pub(crate) fn five_digits(x: f64, up: bool) -> String {
-    if x == 0.0 || !x.is_finite() {
-        return x.to_string();
-    }
-    let magnitude = x.abs().log10().floor();
-    if !(-6.0..=15.0).contains(&magnitude) {
-        let (round, small) = (if up { f64::ceil } else { f64::floor }, magnitude < -300.0);
-        // 10^magnitude may be no number below 1e-308.
-        let mantissa =
-            if small { x * 1e150 / 10_f64.powf(magnitude + 150.0) } else { x / 10_f64.powf(magnitude) };
-        return format!("{:.4}e{magnitude}", round(mantissa * 1e4 - if up { 1e-7 } else { -1e-7 }) / 1e4);
-    }
-    let unit = 10_f64.powf(4.0 - magnitude);
-    // A number that has five digits already is not pushed up by its own rounding.
-    let scaled = x * unit;
-    let near = scaled.round();
-    let whole = match (scaled - near).abs() < 1e-9 * near.abs() {
-        true => near,
-        false if up => scaled.ceil(),
-        false => scaled.floor(),
-    };
-    let decimals = (4.0 - magnitude).max(0.0) as usize;
-    format!("{:.decimals$}", whole / unit)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn digits_are_rounded_to_the_side_asked_for() {
-        assert_eq!(five_digits(1.827_51, true), "1.8276");
-        assert_eq!(five_digits(1.827_51, false), "1.8275");
-        assert_eq!(five_digits(0.5, true), "0.50000");
-        assert_eq!(five_digits(109.1941, true), "109.20");
-        assert_eq!(five_digits(1_234_567.0, false), "1234500");
-        assert_eq!(five_digits(0.0, true), "0");
-    }
+    use leakscope_core::dp::Mechanism;
 
     #[test]
     fn whole_numbers_in_three_spellings() {
@@ -284,10 +123,13 @@ mod tests {
 
     #[test]
     fn steps_are_read_or_refused() {
-        assert_eq!(step("sigma=1,rate=0.01,steps=1000").unwrap(), (Mechanism::gaussian(1.0, 0.01), 1000));
-        assert_eq!(step("laplace=2").unwrap(), (Mechanism::Laplace { scale: 2.0 }, 1));
+        assert_eq!(
+            step("sigma=1,rate=0.01,steps=1000").unwrap().mechanism().unwrap(),
+            (Mechanism::gaussian(1.0, 0.01), 1000)
+        );
+        assert_eq!(step("laplace=2").unwrap().mechanism().unwrap(), (Mechanism::Laplace { scale: 2.0 }, 1));
         let rr = Mechanism::RandomisedResponse { categories: 4, noise: 0.5 };
-        assert_eq!(step("randomised-response=4,noise=0.5,steps=2").unwrap(), (rr, 2));
+        assert_eq!(step("randomised-response=4,noise=0.5,steps=2").unwrap().mechanism().unwrap(), (rr, 2));
         for text in [
             "sigma",
             "sigma=x",

@@ -1,13 +1,13 @@
 //! `leakscope release`: the private model, with its statement and a ledger.
 
-use super::audit::{LabelArg, StatisticArg};
 use super::run_args::{RunArgs, TestArgs, request};
 use super::table_args::{ModelArgs, TableArgs};
-use crate::audit::{Request, Statistic};
-use crate::output::{Folder, Pending};
 use crate::progress::Display;
-use crate::release::{self, Amount, Outcome, Terms};
-use crate::{Failure, Result};
+use leakscope::audit::{Request, Statistic};
+use leakscope::output::{Folder, Pending};
+use leakscope::release::{self, Amount, Outcome, Terms};
+use leakscope::{Failure, Result};
+use leakscope_net::leak::Label;
 use leakscope_report::Release;
 use leakscope_table::RecordsFormat;
 use std::path::PathBuf;
@@ -28,9 +28,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "E", allow_negative_numbers = true)]
     target_eta: Option<f64>,
     /// The statistic of --target-eta
-    #[arg(long, value_enum, default_value_t = StatisticArg::Max, requires = "target_eta")]
+    #[arg(long, value_enum, default_value_t = Statistic::Max, requires = "target_eta")]
     #[arg(conflicts_with = "sigma")]
-    statistic: StatisticArg,
+    statistic: Statistic,
     /// Refuse (exit code 1) if the largest η of all releases of these data together would be above this
     #[arg(long, value_name = "E", allow_negative_numbers = true)]
     budget_eta: Option<f64>,
@@ -41,8 +41,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ATTRIBUTE", requires = "balance")]
     attribute: Option<String>,
     /// Whether the target is part of the record's secret
-    #[arg(long, value_enum, default_value_t = LabelArg::Secret)]
-    label: LabelArg,
+    #[arg(long, value_enum, default_value_t = Label::Secret)]
+    label: Label,
     /// Folder for model.json, release.json, report.html and the ledger
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
@@ -59,20 +59,13 @@ pub(crate) fn asked(args: &Args) -> Result<(Request, Terms)> {
     let base = request(&args.table, &args.model, &test, None)?;
     let noise = match (args.sigma, args.target_eta) {
         (Some(sigma), _) => Amount::Sigma(sigma),
-        (None, Some(eta)) => Amount::TargetEta(
-            eta,
-            match args.statistic {
-                StatisticArg::Max => Statistic::Max,
-                StatisticArg::Mean => Statistic::Mean,
-                StatisticArg::P99 => Statistic::P99,
-            },
-        ),
-        (None, None) => return Err(Failure::flag("--sigma", "how much noise? give --sigma or --target-eta")),
+        (None, Some(eta)) => Amount::TargetEta(eta, args.statistic),
+        (None, None) => return Err(Failure::option("sigma", "how much noise? give ⟨sigma⟩ or ⟨target_eta⟩")),
     };
     if args.attribute.is_some() && args.balance == 0 {
-        return Err(Failure::flag(
-            "--attribute",
-            "it says what --balance N balances, which is not asked for",
+        return Err(Failure::option(
+            "attribute",
+            "it says what ⟨balance⟩ N balances, which is not asked for",
         ));
     }
     let terms = Terms {

@@ -1,10 +1,10 @@
 //! `leakscope reproduce`: tables and figures of the papers.
 
 use super::run_args::RunArgs;
-use crate::output::Folder;
 use crate::progress::Display;
-use crate::reproduce::{self, Origin};
-use crate::{Failure, Result};
+use leakscope::output::Folder;
+use leakscope::{Failure, Result};
+use leakscope_papers::{self as papers, Origin};
 use leakscope_table::RecordsFormat;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -43,14 +43,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         return list(args);
     };
     if args.trials == Some(0) {
-        return Err(Failure::flag("--trials", "0: expected at least 1"));
+        return Err(Failure::option("trials", "0: expected at least 1"));
     }
     args.run.start()?;
-    let chosen = reproduce::chosen(name)?;
+    let chosen = papers::chosen(name)?;
     let origin = match &args.data {
         Some(path) if !path.is_dir() => {
-            return Err(Failure::flag(
-                "--data",
+            return Err(Failure::option(
+                "data",
                 format!("{} is no folder: name the one with the data", path.display()),
             ));
         }
@@ -59,11 +59,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         None => match chosen.iter().find(|e| !e.needs.is_empty()) {
             Some(e) => {
                 let needs: Vec<&str> = e.needs.iter().map(|s| s.folder()).collect();
-                return Err(Failure::flag(
-                    "--data",
+                return Err(Failure::option(
+                    "data",
                     format!(
                         "{} needs {}: name the folder with the data (`leakscope data list` tells where they are \
-                         published), or try --synthetic, which needs none",
+                         published), or try ⟨synthetic⟩, which needs none",
                         e.name,
                         needs.join(" and ")
                     ),
@@ -87,8 +87,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         if chosen.len() > 1 && !args.run.json {
             display.remark(&format!("{} …", experiment.name));
         }
-        let found = reproduce::run(experiment, &origin, (args.trials, args.seed), &display.hooks)?;
-        let written = folder.as_ref().map(|f| reproduce::write(&found, f)).transpose()?.unwrap_or_default();
+        let found = papers::run(experiment, &origin, (args.trials, args.seed), &display.hooks)?;
+        let written = folder.as_ref().map(|f| papers::write(&found, f)).transpose()?.unwrap_or_default();
         all.push((found, written));
     }
     drop(display);
@@ -103,15 +103,15 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     for (found, written) in &all {
         let pages: Vec<PathBuf> =
             written.iter().filter(|p| p.extension().is_some_and(|e| e == "html")).cloned().collect();
-        args.run.show("", &format!("{}\n", reproduce::summary(found)), &pages);
+        args.run.show("", &format!("{}\n", papers::summary(found)), &pages);
     }
     Ok(ExitCode::SUCCESS)
 }
 
 fn list(args: &Args) -> Result<ExitCode> {
-    let all = reproduce::experiments();
+    let all = papers::experiments();
     let width = all.iter().map(|e| e.name.len()).max().unwrap_or(0);
-    let line = |e: &reproduce::Experiment| {
+    let line = |e: &papers::Experiment| {
         let needs: Vec<&str> = e.needs.iter().map(|s| s.folder()).collect();
         let needs = if needs.is_empty() { "no data".into() } else { needs.join(", ") };
         format!("{:width$}  {} ({needs})\n", e.name, e.title)

@@ -1,10 +1,10 @@
 //! Options that every command on a model has besides those of the table: rows to test on, and where results go.
 
-use super::audit::LabelArg;
 use super::table_args::{ModelArgs, TableArgs};
-use crate::audit::{Noise, Request};
-use crate::output::Folder;
-use crate::{Failure, Result};
+use leakscope::audit::{Noise, Request};
+use leakscope::output::Folder;
+use leakscope::{Failure, Result};
+use leakscope_net::leak::Label;
 use leakscope_table::RecordsFormat;
 use std::io::Write;
 use std::path::PathBuf;
@@ -19,8 +19,8 @@ pub(crate) struct TestArgs {
     #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
     pub(crate) holdout: Option<f64>,
     /// Whether the target is part of the record's secret
-    #[arg(long, value_enum, default_value_t = LabelArg::Secret)]
-    pub(crate) label: LabelArg,
+    #[arg(long, value_enum, default_value_t = Label::Secret)]
+    pub(crate) label: Label,
 }
 
 /// Where results go.
@@ -52,11 +52,11 @@ impl RunArgs {
     pub(crate) fn start(&self) -> Result<()> {
         match self.threads {
             None => Ok(()),
-            Some(0) => Err(Failure::flag("--threads", "0: expected at least 1")),
+            Some(0) => Err(Failure::option("threads", "0: expected at least 1")),
             Some(threads) => rayon::ThreadPoolBuilder::new()
                 .num_threads(threads)
                 .build_global()
-                .map_err(|e| Failure::flag("--threads", e)),
+                .map_err(|e| Failure::option("threads", e)),
         }
     }
 
@@ -97,19 +97,19 @@ pub(crate) fn request(
     Ok(Request {
         read: t.read_options(&t.files)?,
         roles: t.roles(),
-        one_hot: t.columns.one_hot(),
-        scale: t.columns.scale(),
+        one_hot: t.columns.one_hot,
+        scale: t.columns.scale,
         pca: t.columns.pca,
-        missing: t.columns.missing(),
+        missing: t.columns.missing,
         positive: t.columns.positive.clone(),
         two_class_coded: true,
-        family: model.model.into(),
+        family: model.model,
         l2: model.l2,
         intercept: !model.no_intercept,
         coefficients: None,
         noise: Noise::Default,
         releases: 1,
-        label_secret: test.label == LabelArg::Secret,
+        label_secret: test.label == Label::Secret,
         test: if test.test.is_empty() { None } else { Some(t.read_options(&test.test)?) },
         holdout: test.holdout,
         seed,

@@ -1,9 +1,8 @@
 //! The options that say how a table is read and encoded: the same for every command that takes one.
 
 use super::run_args::{TestArgs, request};
-use crate::audit::Request;
-use crate::{Failure, Result};
-use clap::ValueEnum;
+use leakscope::audit::Request;
+use leakscope::{Failure, Result};
 use leakscope_core::glm::Family;
 use leakscope_table::{Missing, OneHot, ReadOptions, Roles, Scale};
 use std::path::PathBuf;
@@ -63,17 +62,17 @@ pub(crate) struct ColumnArgs {
     #[arg(long, value_name = "TEXT,…", value_delimiter = ',')]
     pub(crate) na: Vec<String>,
     /// Which levels of a category get a column
-    #[arg(long, value_enum, default_value_t = OneHotArg::DropLast)]
-    pub(crate) one_hot: OneHotArg,
+    #[arg(long, value_enum, default_value_t = OneHot::DropLast)]
+    pub(crate) one_hot: OneHot,
     /// How numbers are scaled
-    #[arg(long, value_enum, default_value_t = ScaleArg::Standard)]
-    pub(crate) scale: ScaleArg,
+    #[arg(long, value_enum, default_value_t = Scale::Standard)]
+    pub(crate) scale: Scale,
     /// Keep this many principal components instead of the columns
     #[arg(long, value_name = "K")]
     pub(crate) pca: Option<usize>,
     /// What to do where a value is missing
-    #[arg(long, value_enum, default_value_t = MissingArg::Fail)]
-    pub(crate) missing: MissingArg,
+    #[arg(long, value_enum, default_value_t = Missing::Fail)]
+    pub(crate) missing: Missing,
     /// The class that is coded high [default: the second in sorted order]
     #[arg(long, value_name = "CLASS")]
     pub(crate) positive: Option<String>,
@@ -83,8 +82,8 @@ pub(crate) struct ColumnArgs {
 #[derive(clap::Args, Debug, Clone)]
 pub(crate) struct ModelArgs {
     /// The model
-    #[arg(long, value_enum, default_value_t = ModelArg::Linear)]
-    pub(crate) model: ModelArg,
+    #[arg(long, value_enum, default_value_t = Family::Linear)]
+    pub(crate) model: Family,
     /// Penalty λ in Σ loss + (nλ/2)‖w‖²; the intercept is not penalised
     #[arg(long, value_name = "L2", default_value_t = 0.0, allow_negative_numbers = true)]
     pub(crate) l2: f64,
@@ -93,69 +92,19 @@ pub(crate) struct ModelArgs {
     pub(crate) no_intercept: bool,
 }
 
-#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum OneHotArg {
-    /// All but the last in sorted order
-    DropLast,
-    /// All but the first in sorted order
-    DropFirst,
-    /// All
-    Full,
-}
-
-#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ScaleArg {
-    /// (x − mean) / standard deviation
-    Standard,
-    /// All columns divided by the largest row norm
-    UnitBall,
-    /// As they are
-    None,
-}
-
-#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum MissingArg {
-    /// Stop and name them
-    Fail,
-    /// Leave such rows out
-    Drop,
-    /// Fill in the mean, or the most frequent level
-    Mean,
-}
-
-#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ModelArg {
-    /// Least squares; a target with two values is coded −1 and +1
-    Linear,
-    /// Two classes
-    Logistic,
-    /// Counts
-    Poisson,
-}
-
-impl From<ModelArg> for Family {
-    fn from(model: ModelArg) -> Self {
-        match model {
-            ModelArg::Linear => Self::Linear,
-            ModelArg::Logistic => Self::Logistic,
-            ModelArg::Poisson => Self::Poisson,
-        }
-    }
-}
-
 impl DataArgs {
     /// The request for the model of these arguments; none without `--data`, where nothing else may be said either.
     pub(crate) fn request(&self, seed: Option<u64>) -> Result<Option<Request>> {
         if self.data.is_empty() {
             return match self.stray() {
-                Some(flag) => Err(Failure::flag(flag, "it belongs to a table: name one with --data FILE")),
+                Some(flag) => Err(Failure::option(flag, "it belongs to a table: name one with ⟨data⟩ FILE")),
                 None => Ok(None),
             };
         }
         let target = self
             .target
             .clone()
-            .ok_or_else(|| Failure::flag("--target", "say which column of --data the model predicts"))?;
+            .ok_or_else(|| Failure::option("target", "say which column of ⟨data⟩ the model predicts"))?;
         let table = TableArgs { files: self.data.clone(), target, columns: self.columns.clone() };
         request(&table, &self.model, &self.test, seed).map(Some)
     }
@@ -170,7 +119,7 @@ impl DataArgs {
         };
         match alone.stray() {
             Some(flag) => {
-                Err(Failure::flag(flag, "no model is fitted where --mechanism says what is released"))
+                Err(Failure::option(flag, "no model is fitted where ⟨mechanism⟩ says what is released"))
             }
             None => {
                 let (delimiter, na) = (c.delimiter_byte()?, c.na.clone());
@@ -183,24 +132,24 @@ impl DataArgs {
     fn stray(&self) -> Option<&'static str> {
         let (c, m, t) = (&self.columns, &self.model, &self.test);
         let said = [
-            ("--target", self.target.is_some()),
-            ("--id", c.id.is_some()),
-            ("--drop", !c.drop.is_empty()),
-            ("--categorical", !c.categorical.is_empty()),
-            ("--weights", c.weights.is_some()),
-            ("--group", c.group.is_some()),
-            ("--delimiter", c.delimiter.is_some()),
-            ("--na", !c.na.is_empty()),
-            ("--one-hot", c.one_hot != OneHotArg::DropLast),
-            ("--scale", c.scale != ScaleArg::Standard),
-            ("--pca", c.pca.is_some()),
-            ("--missing", c.missing != MissingArg::Fail),
-            ("--positive", c.positive.is_some()),
-            ("--model", m.model != ModelArg::Linear),
-            ("--l2", m.l2 != 0.0),
-            ("--no-intercept", m.no_intercept),
-            ("--test", !t.test.is_empty()),
-            ("--holdout", t.holdout.is_some()),
+            ("target", self.target.is_some()),
+            ("id", c.id.is_some()),
+            ("drop", !c.drop.is_empty()),
+            ("categorical", !c.categorical.is_empty()),
+            ("weights", c.weights.is_some()),
+            ("group", c.group.is_some()),
+            ("delimiter", c.delimiter.is_some()),
+            ("na", !c.na.is_empty()),
+            ("one_hot", c.one_hot != OneHot::DropLast),
+            ("scale", c.scale != Scale::Standard),
+            ("pca", c.pca.is_some()),
+            ("missing", c.missing != Missing::Fail),
+            ("positive", c.positive.is_some()),
+            ("model", m.model != Family::Linear),
+            ("l2", m.l2 != 0.0),
+            ("no_intercept", m.no_intercept),
+            ("test", !t.test.is_empty()),
+            ("holdout", t.holdout.is_some()),
         ];
         said.iter().find(|s| s.1).map(|s| s.0)
     }
@@ -238,35 +187,11 @@ impl ColumnArgs {
             Some("tab" | "\\t" | "\t") => Ok(Some(b'\t')),
             Some(text) => match text.as_bytes() {
                 [byte] if byte.is_ascii() && !matches!(byte, b'"' | b'\n' | b'\r') => Ok(Some(*byte)),
-                _ => Err(Failure::flag(
-                    "--delimiter",
+                _ => Err(Failure::option(
+                    "delimiter",
                     format!("`{text}`: expected one ASCII character, or `tab`"),
                 )),
             },
-        }
-    }
-
-    pub(crate) fn one_hot(&self) -> OneHot {
-        match self.one_hot {
-            OneHotArg::DropLast => OneHot::DropLast,
-            OneHotArg::DropFirst => OneHot::DropFirst,
-            OneHotArg::Full => OneHot::Full,
-        }
-    }
-
-    pub(crate) fn scale(&self) -> Scale {
-        match self.scale {
-            ScaleArg::Standard => Scale::Standard,
-            ScaleArg::UnitBall => Scale::UnitBall,
-            ScaleArg::None => Scale::None,
-        }
-    }
-
-    pub(crate) fn missing(&self) -> Missing {
-        match self.missing {
-            MissingArg::Fail => Missing::Fail,
-            MissingArg::Drop => Missing::Drop,
-            MissingArg::Mean => Missing::Mean,
         }
     }
 }
@@ -276,7 +201,7 @@ pub(crate) fn name_and_number(flag: &str, text: &str) -> Result<(String, f64)> {
     let (name, value) = name_and_text(flag, text)?;
     match value.parse::<f64>() {
         Ok(number) if number.is_finite() => Ok((name, number)),
-        _ => Err(Failure::flag(
+        _ => Err(Failure::option(
             flag,
             format!("`{text}`: expected NAME=VALUE with a finite number, such as age=5"),
         )),
@@ -287,6 +212,6 @@ pub(crate) fn name_and_number(flag: &str, text: &str) -> Result<(String, f64)> {
 pub(crate) fn name_and_text(flag: &str, text: &str) -> Result<(String, String)> {
     match text.rsplit_once('=') {
         Some((name, value)) if !name.is_empty() && !value.is_empty() => Ok((name.into(), value.into())),
-        _ => Err(Failure::flag(flag, format!("`{text}`: expected NAME=VALUE"))),
+        _ => Err(Failure::option(flag, format!("`{text}`: expected NAME=VALUE"))),
     }
 }

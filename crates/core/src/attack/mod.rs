@@ -34,15 +34,16 @@ use serde::{Deserialize, Serialize};
 
 /// An attacker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum Attack {
-    /// The candidate whose model is nearest.
+    /// The candidate whose refitted model is nearest
     WhiteBox,
-    /// The candidate that is most likely a posteriori.
+    /// The same, weighed by how frequent values are
     WhiteBoxPrior,
-    /// The candidate that explains the label best through predictions alone.
+    /// The candidate that explains the label best through predictions alone
     BlackBox,
-    /// The record solved from the stationarity condition.
+    /// The record solved from the stationarity condition
     Informed,
 }
 

@@ -32,11 +32,12 @@ pub use calibrate::{Calibration, Target, Unknown, calibrate};
 
 /// Which two data sets an attacker must not tell apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum Adjacency {
-    /// One record is there or is not: the sum of clipped contributions moves by C.
+    /// One record is there or is not: the sum of clipped contributions moves by C
     AddRemove,
-    /// One record takes another value: the sum moves by up to 2C.
+    /// One record takes another value: the sum moves by up to 2C
     Replace,
 }
 

@@ -11,14 +11,16 @@ pub use utility::{Metric, Utility, UtilityCurve};
 use serde::{Deserialize, Serialize};
 
 /// A family of generalised linear models with its canonical loss `ℓ(z, y)`, `z = wᵀx`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "lowercase")]
 pub enum Family {
-    /// `½(z − y)²`.
+    /// Least squares, `½(z − y)²`
+    #[default]
     Linear,
-    /// `log(1 + eᶻ) − yz`, y ∈ {0, 1}.
+    /// Two classes, `log(1 + eᶻ) − yz`, y ∈ {0, 1}
     Logistic,
-    /// `eᶻ − yz`, y ≥ 0.
+    /// Counts, `eᶻ − yz`, y ≥ 0
     Poisson,
 }
 

@@ -46,11 +46,12 @@ pub struct Measure {
 
 /// Whether the label is secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum Label {
-    /// The attacker knows it.
+    /// The attacker knows it
     Public,
-    /// It is part of the record: its values (one-hot entries, or the target) are coordinates like those of x.
+    /// It is part of the record: its values (one-hot entries, or the target) are coordinates like those of x
     Secret,
 }
 

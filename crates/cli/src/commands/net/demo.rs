@@ -1,18 +1,18 @@
 //! `leakscope net demo`: Mueller's first figure. A private linear regression on synthetic records, of whose values only
 //! some say anything about the target, and what each value gives away.
 
-use super::{audit, train, write};
+use super::{audit, train};
 use crate::commands::demo::quoted;
-use crate::{Failure, Result};
 use clap::Parser;
+use leakscope::{Failure, Result};
 use leakscope_net::{
     LayerSpec, Loss, NetSpec, Shape,
-    random::{Generator, Purpose},
     spec::SPEC_VERSION,
-    tensors::Tensors,
+    tensors::{Tensors, write_private},
 };
+use leakscope_papers::regression::{INFORMATIVE, WIDTH, regression};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Train a private regression on synthetic records, and show which of their values it gives away (Mueller fig. 1).
@@ -32,11 +32,6 @@ pub(crate) struct Args {
     seed: u64,
 }
 
-/// Values of a record.
-pub(crate) const WIDTH: usize = 15;
-/// Those that the target depends on.
-pub(crate) const INFORMATIVE: [usize; 3] = [2, 6, 9];
-
 #[derive(Parser)]
 struct TrainShell {
     #[command(flatten)]
@@ -52,13 +47,13 @@ struct AuditShell {
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     if args.records < 100 {
-        return Err(Failure::flag("--records", format!("{}: expected at least 100", args.records)));
+        return Err(Failure::option("records", format!("{}: expected at least 100", args.records)));
     }
     if !(args.epsilon > 0.0 && args.epsilon.is_finite()) {
-        return Err(Failure::flag("--epsilon", format!("{}: expected a positive number", args.epsilon)));
+        return Err(Failure::option("epsilon", format!("{}: expected a positive number", args.epsilon)));
     }
     std::fs::create_dir_all(&args.out).map_err(|e| {
-        Failure::flag("--out", format!("cannot write to {}: {e}; choose another folder", args.out.display()))
+        Failure::option("out", format!("cannot write to {}: {e}; choose another folder", args.out.display()))
     })?;
     let at = |name: &str| args.out.join(name);
     let (data, network, model, results) =
@@ -75,48 +70,48 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let (seed, epsilon) = (args.seed.to_string(), args.epsilon.to_string());
     let batch = (args.records / 4).to_string();
     let trained: Vec<OsString> = vec![
-        "--data".into(),
+        "data".into(),
         data.clone().into(),
-        "--network".into(),
+        "network".into(),
         network.into(),
-        "--epsilon".into(),
+        "epsilon".into(),
         epsilon.into(),
-        "--delta".into(),
+        "delta".into(),
         "1e-3".into(),
-        "--clip".into(),
+        "clip".into(),
         "5".into(),
-        "--clip-kind".into(),
+        "clip_kind".into(),
         "gelu".into(),
-        "--batch".into(),
+        "batch".into(),
         batch.into(),
-        "--steps".into(),
+        "steps".into(),
         "20".into(),
-        "--lr".into(),
+        "lr".into(),
         "0.3".into(),
-        "--momentum".into(),
+        "momentum".into(),
         "0".into(),
-        "--precision".into(),
+        "precision".into(),
         "f64".into(),
-        "--seed".into(),
+        "seed".into(),
         seed.clone().into(),
-        "--out".into(),
+        "out".into(),
         model.clone().into(),
     ];
     let shell: TrainShell = parse("train", &trained)?;
     train::run(&shell.args)?;
     let audited: Vec<OsString> = vec![
-        "--model".into(),
+        "model".into(),
         model.into(),
-        "--data".into(),
+        "data".into(),
         data.into(),
-        "--records".into(),
+        "records".into(),
         "all".into(),
-        "--trace".into(),
+        "trace".into(),
         "elements".into(),
-        "--plis".into(),
-        "--seed".into(),
+        "plis".into(),
+        "seed".into(),
         seed.into(),
-        "--out".into(),
+        "out".into(),
         results.clone().into(),
     ];
     let shell: AuditShell = parse("audit", &audited)?;
@@ -137,13 +132,6 @@ fn parse<P: Parser>(command: &str, words: &[OsString]) -> Result<P> {
         .map_err(|e| Failure::Message(e.to_string()))
 }
 
-/// Records of standard normal values and their targets: twice the sum of the informative ones, with a little noise.
-pub(crate) fn regression(n: usize, seed: u64) -> (Vec<f64>, Vec<f64>) {
-    let mut rng = Generator::new(seed, Purpose::Other, 0);
-    let x: Vec<f64> = (0..n * WIDTH).map(|_| rng.normal()).collect();
-    let y = x
-        .chunks(WIDTH)
-        .map(|x| 2.0 * INFORMATIVE.iter().map(|&j| x[j]).sum::<f64>() + 0.1 * rng.normal())
-        .collect();
-    (x, y)
+fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    write_private(path, bytes).map_err(|e| Failure::Message(format!("cannot write {}: {e}", path.display())))
 }

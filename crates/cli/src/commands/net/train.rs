@@ -1,20 +1,16 @@
 //! `leakscope net train`: a network, in private where there is noise.
 
-use super::data::{Part, Reading, Source, test_beside};
-use super::resume::{Resumed, Start};
-use super::run::{CHECKPOINT, Plan, train};
-use super::{Precision, ReleaseArgs, account, model, normalize, random_seed, records_format, use_threads};
-use crate::commands::audit::{FormatArg, LabelArg};
-use crate::output::Folder;
-use crate::{Failure, Result};
-use clap::ValueEnum;
-use leakscope_net::{
-    Clip, Network, Real,
-    leak::Label,
-    train::{Optimizer, Privacy, Sampling, Tracking, TrainConfig, sigma_for},
-};
-use leakscope_report::net::Stopped;
-use std::path::{Path, PathBuf};
+use super::super::run_args::RunArgs;
+use super::{ReleaseArgs, normalize};
+use crate::progress::Display;
+use leakscope::net::Precision;
+use leakscope::net::train::{Listener, SamplingKind, Track, TrainRequest, run as train};
+use leakscope::{Failure, Result};
+use leakscope_net::leak::Label;
+use leakscope_report::format;
+use leakscope_report::net::{Point, Stopped, to_json, training_summary};
+use leakscope_table::RecordsFormat;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Train a network, with DP-SGD where there is noise.
@@ -67,8 +63,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "D", allow_negative_numbers = true)]
     delta: Option<f64>,
     /// How batches are drawn
-    #[arg(long, value_enum, default_value_t = SamplingArg::Poisson)]
-    sampling: SamplingArg,
+    #[arg(long, value_enum, default_value_t = SamplingKind::Poisson)]
+    sampling: SamplingKind,
     /// Weight decay
     #[arg(long, value_name = "W", default_value_t = 0.0, allow_negative_numbers = true)]
     weight_decay: f64,
@@ -84,13 +80,13 @@ pub(crate) struct Args {
     pretrain: Option<PathBuf>,
     /// Keep what records give away at every step: of those drawn (unbiased) or of every one
     #[arg(long, value_enum, value_name = "WHICH", num_args = 0..=1, default_missing_value = "drawn")]
-    track: Option<TrackArg>,
+    track: Option<Track>,
     /// Random probes of each trace that --track keeps
     #[arg(long, value_name = "N", default_value_t = 4, requires = "track")]
     probes: usize,
     /// Whether the label is part of the secret that --track keeps account of
-    #[arg(long, value_enum, default_value_t = LabelArg::Public)]
-    label: LabelArg,
+    #[arg(long, value_enum, default_value_t = Label::Public)]
+    label: Label,
     /// Write a checkpoint after every so many steps [default: twenty times in a run, or once an epoch]
     #[arg(long, value_name = "STEPS")]
     checkpoint_every: Option<u64>,
@@ -111,248 +107,92 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     /// Format of the table of records
-    #[arg(long, value_enum, default_value_t = FormatArg::Parquet)]
-    format: FormatArg,
-    /// Print training.json to stdout, and nothing else there
-    #[arg(long)]
-    json: bool,
-    /// No remarks and no progress on stderr
-    #[arg(long, short)]
-    quiet: bool,
+    #[arg(long, value_enum, default_value_t = RecordsFormat::Parquet)]
+    format: RecordsFormat,
     /// Numbers that the network computes with
     #[arg(long, value_enum, default_value_t = Precision::F32)]
     precision: Precision,
-    /// Number of threads [default: all cores]
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
+    #[command(flatten)]
+    run: RunArgs,
 }
 
-#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
-enum SamplingArg {
-    /// Every record with the same probability, independently: what accountants assume
-    Poisson,
-    /// Fixed batches from a shuffled order; no amplification is claimed
-    Shuffle,
-}
-
-#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
-enum TrackArg {
-    /// Those drawn, weighted by 1/q
-    Drawn,
-    /// All of them, at the cost of a pass over the data a step
-    Every,
+impl Args {
+    fn request(&self) -> Result<TrainRequest> {
+        Ok(TrainRequest {
+            data: self.data.clone(),
+            test: self.test.clone(),
+            network: self.network.clone(),
+            outputs: self.outputs,
+            epochs: self.epochs,
+            steps: self.steps,
+            batch: self.batch,
+            lr: self.lr,
+            momentum: self.momentum,
+            adam: self.adam,
+            release: self.release.request(),
+            epsilon: self.epsilon,
+            delta: self.delta,
+            sampling: self.sampling,
+            weight_decay: self.weight_decay,
+            freeze: self.freeze.clone(),
+            freeze_smallest: self.freeze_smallest,
+            pretrain: self.pretrain.clone(),
+            track: self.track,
+            probes: self.probes,
+            label: self.label,
+            checkpoint_every: self.checkpoint_every,
+            resume: self.resume,
+            seed: self.seed,
+            limit: self.limit,
+            normalize: normalize(self.normalize.as_deref())?,
+            format: self.format,
+            precision: self.precision,
+        })
+    }
 }
 
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
-    use_threads(args.threads)?;
-    check(args)?;
-    match args.precision {
-        Precision::F32 => run_in::<f32>(args),
-        Precision::F64 => run_in::<f64>(args),
-    }
-}
-
-fn run_in<T: Real>(args: &Args) -> Result<ExitCode> {
-    let wanted = wanted(args)?;
-    let scale = normalize(args.normalize.as_deref())?.unwrap_or([0.0, 1.0]);
-    let folder = Folder::open(&args.out, records_format(args.format))?;
-    let read = args.data.iter().chain(&args.test).chain(&args.pretrain).map(PathBuf::as_path);
-    let read: Vec<&Path> = read.chain([Path::new(&args.network)]).collect();
-    let texts = [model::NETWORK, model::WEIGHTS, model::TRAINING, CHECKPOINT, "report.html"];
-    folder.spare(&read, &texts, &["records"])?;
-    let resumed = if args.resume { Some(Resumed::read(folder.path())?) } else { None };
-    let stored = resumed.as_ref().map(Resumed::seed);
-    let seed = args.seed.or(stored).unwrap_or_else(random_seed);
-
-    let reading = Reading { flag: "--data", part: Part::Train, normalize: scale, limit: args.limit };
-    let mut source = Source::<T>::read(&args.data, reading)?;
-    let outputs = match args.outputs {
-        Some(0) => return Err(Failure::flag("--outputs", "0: expected at least 1")),
-        Some(k) => k,
-        None => source.outputs().unwrap_or(1),
+    args.run.start()?;
+    let request = args.request()?;
+    let silent = args.run.quiet || args.run.json;
+    let display = Display::start(silent, Some(args.out.clone()))?;
+    let listener = Listener {
+        hooks: &display.hooks,
+        on_point: &|point| display.note(|| line(point)),
+        on_seed: &|seed| {
+            if !silent {
+                display.remark(&format!("seed {seed} (drawn; give it with ⟨seed⟩ to repeat this run)"));
+            }
+        },
     };
-    let mut spec = model::spec(&args.network, source.shape, outputs)?;
-    model::freeze(&mut spec, &args.freeze)?;
-    let mut net = Network::<T>::new(spec, seed)?;
-    let pretrained =
-        args.pretrain.as_ref().map(|weights| model::load_weights(&mut net, weights)).transpose()?;
-    if let Some(share) = args.freeze_smallest {
-        model::freeze_smallest(&mut net, share)?;
+    let outcome = train(&request, &args.out, &listener)?;
+    drop(display);
+    let training = &outcome.training;
+    if !(args.run.json && outcome.diverged.is_some()) {
+        args.run.show(&to_json(training), &training_summary(training), &outcome.written);
     }
-    let data = source.take_data(&net)?;
-    let test_files = if args.test.is_empty() { test_beside(&args.data) } else { Some(args.test.clone()) };
-    let test = match &test_files {
-        Some(files) => {
-            let reading = Reading { flag: "--test", part: Part::Test, normalize: scale, limit: None };
-            Some(Source::read(files, reading)?.take_data(&net)?)
-        }
-        None => None,
-    };
-
-    let plan = plan(args, data.len(), folder.path().to_path_buf())?;
-    let config = config(args, wanted, plan.steps, data.len(), seed)?;
-    let start = Start { pretrained, freeze_smallest: args.freeze_smallest, steps: plan.steps };
-    if let Some(resumed) = &resumed {
-        resumed.check(&config, net.spec(), &start, args.epsilon.is_some())?;
+    if let Some(why) = outcome.diverged {
+        return Err(Failure::Message(why));
     }
-    if args.seed.is_none() && stored.is_none() && !args.quiet && !args.json {
-        eprintln!("seed {seed} (drawn; give it with --seed to repeat this run)");
-    }
-    let ended = train(net, &data, test.as_ref(), config, &plan, start, resumed)?;
-    let facts = account::Facts {
-        name: model::name_of(&args.network),
-        files: source.files.clone(),
-        normalize: scale,
-        test_records: test.as_ref().map(|t| t.len() as u64),
-        clip_assumed: args.release.clip.is_none(),
-        precision: args.precision,
-    };
-    account::finish(&ended, &data, &facts, &plan, &folder, args.json, args.quiet)?;
-    match (ended.stopped, ended.failure) {
-        (Stopped::Finished, _) => Ok(ExitCode::SUCCESS),
-        (Stopped::Interrupted, _) => {
-            let (at, of) = (ended.run.steps(), plan.steps);
-            eprintln!("stopped after step {at} of {of}; go on with --resume");
+    match training.stopped {
+        Stopped::Finished | Stopped::Diverged => Ok(ExitCode::SUCCESS),
+        Stopped::Interrupted => {
+            let (at, of) = (training.steps, training.planned_steps);
+            eprintln!("stopped after step {at} of {of}; go on with ⟨resume⟩");
             Ok(ExitCode::from(130))
         }
-        (Stopped::Diverged, failure) => {
-            let (why, at, kept) = (failure.unwrap_or_default(), ended.run.steps(), folder.path().display());
-            let advice = if wanted.is_some() { "lower --lr" } else { "lower --lr, or clip gradients" };
-            Err(Failure::Message(format!(
-                "{why}; the last good checkpoint and model, of step {at}, are in {kept}: {advice}"
-            )))
-        }
     }
 }
 
-fn check(args: &Args) -> Result<()> {
-    let positive = |flag: &str, v: f64| match v > 0.0 && v.is_finite() {
-        true => Ok(()),
-        false => Err(Failure::flag(flag, format!("{v}: expected a positive number"))),
-    };
-    positive("--batch", args.batch)?;
-    positive("--lr", args.lr)?;
-    if let Some(epochs) = args.epochs {
-        positive("--epochs", epochs)?;
-    }
-    if !(0.0..1.0).contains(&args.momentum) {
-        return Err(Failure::flag("--momentum", format!("{}: expected at least 0, below 1", args.momentum)));
-    }
-    if let Some(epsilon) = args.epsilon {
-        positive("--epsilon", epsilon)?;
-    }
-    if let Some(delta) = args.delta {
-        if !(delta > 0.0 && delta < 1.0) {
-            return Err(Failure::flag("--delta", format!("{delta}: expected between 0 and 1")));
-        }
-        if args.release.sigma.is_none() && args.epsilon.is_none() {
-            let message = "without noise nothing is promised: give --sigma or --epsilon too, or leave it out";
-            return Err(Failure::flag("--delta", message));
-        }
-    }
-    if args.outputs.is_some() && model::is_file(&args.network) {
-        let message = "the network file says how many outputs it has: change it there, or name a preset";
-        return Err(Failure::flag("--outputs", message));
-    }
-    for (flag, value) in [("--checkpoint-every", args.checkpoint_every), ("--steps", args.steps)] {
-        if value == Some(0) {
-            return Err(Failure::flag(flag, "0: expected at least 1"));
-        }
-    }
-    if args.limit == Some(0) {
-        return Err(Failure::flag("--limit", "0: expected at least 1"));
-    }
-    Ok(())
-}
-
-/// How much noise was asked for.
-#[derive(Debug, Clone, Copy)]
-enum Noise {
-    Sigma(f64),
-    /// As much as makes the whole run cost this ε.
-    Epsilon(f64),
-}
-
-/// Clipping and noise, or neither.
-fn wanted(args: &Args) -> Result<Option<(Clip, Noise)>> {
-    let noise = args.release.sigma()?.map(Noise::Sigma).or(args.epsilon.map(Noise::Epsilon));
-    match (noise, args.release.clip()?) {
-        (Some(_), Some(Clip::None)) => Err(Failure::flag(
-            "--clip-kind",
-            "none: without a clip there is no privacy; give --clip, or no noise",
-        )),
-        (Some(noise), clip) => Ok(Some((clip.unwrap_or(Clip::Hard { bound: 1.0 }), noise))),
-        (None, None | Some(Clip::None)) if args.track.is_some() => Err(Failure::flag(
-            "--track",
-            "what records give away is only finite under noise: give --sigma or --epsilon",
-        )),
-        (None, None | Some(Clip::None)) => Ok(None),
-        (None, Some(_)) => {
-            Err(Failure::flag("--clip", "give the noise too, for example --sigma 1 or --epsilon 1"))
-        }
-    }
-}
-
-fn config(
-    args: &Args,
-    wanted: Option<(Clip, Noise)>,
-    steps: u64,
-    records: usize,
-    seed: u64,
-) -> Result<TrainConfig> {
-    let (n, delta) = (records as f64, args.delta.unwrap_or(1e-5));
-    if args.batch > n {
-        return Err(Failure::flag("--batch", format!("{}: there are only {records} records", args.batch)));
-    }
-    let sampling = match args.sampling {
-        SamplingArg::Poisson => Sampling::Poisson { rate: args.batch / n },
-        SamplingArg::Shuffle if args.batch.fract() != 0.0 => {
-            return Err(Failure::flag(
-                "--batch",
-                format!("{}: shuffled batches hold whole records", args.batch),
-            ));
-        }
-        SamplingArg::Shuffle => Sampling::Shuffle { batch: args.batch as usize },
-    };
-    let privacy = match wanted {
-        None => None,
-        Some((clip, Noise::Sigma(sigma))) => Some(Privacy { clip, sigma }),
-        Some((clip, Noise::Epsilon(epsilon))) => {
-            let sigma = sigma_for(epsilon, delta, clip, sampling, steps, records)
-                .map_err(|e| Failure::flag("--epsilon", e))?;
-            Some(Privacy { clip, sigma })
-        }
-    };
-    let probes = args.probes;
-    Ok(TrainConfig {
-        optimizer: if args.adam { Optimizer::adam() } else { Optimizer::Sgd { momentum: args.momentum } },
-        learning_rate: args.lr,
-        weight_decay: args.weight_decay,
-        sampling,
-        privacy,
-        tracking: match args.track {
-            None => Tracking::Off,
-            Some(TrackArg::Drawn) => Tracking::Drawn { probes },
-            Some(TrackArg::Every) => Tracking::Every { probes },
-        },
-        label: match args.label {
-            LabelArg::Secret => Label::Secret,
-            LabelArg::Public => Label::Public,
-        },
-        delta,
-        seed,
-    })
-}
-
-fn plan(args: &Args, records: usize, folder: PathBuf) -> Result<Plan> {
-    let epoch = (records as f64 / args.batch).round().max(1.0) as u64;
-    let steps = match (args.steps, args.epochs) {
-        (Some(steps), _) => steps,
-        // `as` saturates
-        (None, epochs) => ((epochs.unwrap_or(1.0) * records as f64 / args.batch).round() as u64).max(1),
-    };
-    let report_every = epoch.min(steps.div_ceil(20)).max(1);
-    let checkpoint_every = args.checkpoint_every.unwrap_or(report_every);
-    Ok(Plan { steps, report_every, checkpoint_every, folder, quiet: args.quiet || args.json })
+/// Where the run stands, in one line: dFIL is the median record's, then the largest.
+fn line(p: &Point) -> String {
+    let dfil = p.dfil_median.zip(p.dfil_max);
+    let each = [
+        p.loss.map(|v| format!("loss {}", format::number(v))),
+        p.accuracy.map(|v| format!("accuracy {}", format::share(v))),
+        p.epsilon.map(|v| format!("ε {}", format::at_most(v))),
+        dfil.map(|(median, most)| format!("dFIL {} (max {})", format::number(median), format::number(most))),
+    ];
+    each.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }

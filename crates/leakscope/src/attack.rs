@@ -1,0 +1,444 @@
+//! The attacks: a table and a secret in, an [`Attack`] of observed results out.
+
+use crate::audit::{self, Request};
+use crate::balance::{balanced, directions};
+use crate::failure::explain;
+use crate::model::{self, Loaded, scores};
+use crate::{Failure, Result};
+use leakscope_core::attack::{Attack as Attacker, Options, Outcomes, Secret, attack};
+use leakscope_core::balance::{
+    Level, Options as BalanceOptions, OwnWeights, Sharing, Update, Variant, losses,
+};
+use leakscope_core::fisher::Release;
+use leakscope_core::glm::{Family, Fit};
+use leakscope_core::pass::Runner;
+use leakscope_core::rows::{Reweighted, Rows};
+use leakscope_report::Attack;
+use leakscope_report::attack as report;
+use leakscope_report::format;
+use leakscope_table::{Hooks, Kind};
+use serde::{Deserialize, Serialize};
+use std::time::Instant;
+
+/// Which attacks to play, as a user says it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Playing {
+    /// The secret attribute.
+    pub secret: String,
+    /// Values to consider; all that occur without any.
+    pub candidates: Vec<String>,
+    /// Bins of a number with many values.
+    pub bins: usize,
+    /// The attackers; all that apply without any.
+    pub attacks: Vec<Attacker>,
+    /// Noise scales; by default sixteen from mean η = 100 to 0.01.
+    pub sigmas: Vec<f64>,
+    /// Noise vectors.
+    pub trials: usize,
+    /// Balancing iterations before a second round; 0 for none.
+    pub balance: usize,
+}
+
+const DEFAULT_SIGMAS: usize = 16;
+const MAX_BINS: usize = 100;
+
+impl Default for Playing {
+    fn default() -> Self {
+        Self {
+            secret: String::new(),
+            candidates: vec![],
+            bins: 4,
+            attacks: vec![],
+            sigmas: vec![],
+            trials: 100,
+            balance: 0,
+        }
+    }
+}
+
+impl Playing {
+    pub(crate) fn check(&self) -> Result<()> {
+        for sigma in &self.sigmas {
+            if !(*sigma > 0.0 && sigma.is_finite()) {
+                return Err(Failure::option("sigmas", format!("{sigma}: expected positive numbers")));
+            }
+        }
+        if self.trials == 0 {
+            return Err(Failure::option("trials", "0: expected at least 1"));
+        }
+        if !(2..=MAX_BINS).contains(&self.bins) {
+            return Err(Failure::option("bins", format!("{}: expected 2 to {MAX_BINS}", self.bins)));
+        }
+        Ok(())
+    }
+}
+
+/// Runs the attacks.
+pub fn run(request: &Request, playing: &Playing, hooks: &Hooks) -> Result<Attack> {
+    playing.check()?;
+    if request.pca.is_some() {
+        let message = "attacks replace values of a column, which principal components mix: leave ⟨pca⟩ out";
+        return Err(Failure::option("pca", message));
+    }
+    let loaded = model::load(request, hooks)?;
+    let (secret, candidates) = secret(playing, &loaded)?;
+    let fit = loaded.fit(request)?;
+    let clock = Instant::now();
+    let level = Level::Attribute(directions(&loaded, "secret", &playing.secret, false)?);
+    let unit = unit(request);
+    let eta = weighted(&loaded, losses(&loaded.rows, &fit, &level, unit)?)?;
+    let mean = |eta: &[f64]| eta.iter().sum::<f64>() / eta.len().max(1) as f64;
+    let eta_mean = mean(&eta);
+    let sigmas = sigmas(playing, eta_mean)?;
+    let mut warnings = loaded.remarks(request, &fit)?;
+    let options = Options {
+        attacks: attackers(playing, request, &mut warnings)?,
+        sigmas,
+        trials: playing.trials,
+        seed: loaded.seed,
+        two_class: audit::two_class(&loaded.encoding),
+    };
+    let parts = deciles(&eta);
+    let play = |fit: &Fit, weights: Option<&[f64]>| -> Result<Outcomes> {
+        let found = match weights {
+            Some(weights) => attack(&Reweighted::new(&loaded.rows, weights)?, fit, &secret, &options, &parts),
+            None => attack(&loaded.rows, fit, &secret, &options, &parts),
+        };
+        found.map_err(|e| explain(e, &loaded.encoding, request.l2))
+    };
+    let outcomes = play(&fit, None)?;
+    let results = listed(&outcomes, eta_mean, false);
+    let mut by_decile = tenths(&outcomes, false);
+    let mut balance = None;
+    let mut results_balanced = vec![];
+    if playing.balance > 0 {
+        let options = BalanceOptions {
+            level,
+            sharing: Sharing::Sample,
+            variant: Variant::Weighted,
+            update: Update::Published,
+            clamp: None,
+            iterations: playing.balance,
+            tolerance: 0.0,
+            release: unit,
+        };
+        let found = balanced(request, &loaded, &options, |_, _| Ok(()))?;
+        let after = play(&found.fit, Some(&found.weights))?;
+        let after_mean = mean(&found.eta);
+        results_balanced = listed(&after, after_mean, true);
+        by_decile.extend(tenths(&after, true));
+        balance = Some(report::Balanced {
+            iterations: found.best,
+            spread_before: found.history[0].spread,
+            spread_after: found.history[found.best].spread,
+            eta_mean_at_unit_noise: after_mean,
+        });
+    }
+    let seconds = clock.elapsed().as_secs_f64();
+    if outcomes.left_out > 0 {
+        warnings.push(format!(
+            "{} have a value of {} that is none of the candidates, and are not attacked.",
+            format::counted(outcomes.left_out, "record"),
+            playing.secret
+        ));
+    }
+    Ok(Attack {
+        schema: report::SCHEMA.into(),
+        leakscope: env!("CARGO_PKG_VERSION").into(),
+        created: audit::now(),
+        subject: loaded.subject(request),
+        secret: report::Secret { name: playing.secret.clone(), candidates },
+        records: outcomes.records,
+        left_out: outcomes.left_out,
+        trials: playing.trials as u64,
+        seed: loaded.seed,
+        baseline: report::Baseline { accuracy: outcomes.baseline },
+        results,
+        results_balanced,
+        deciles: by_decile,
+        eta_mean_at_unit_noise: eta_mean,
+        balance,
+        utility: utility(request, &loaded, &fit, &options.sigmas)?,
+        warnings,
+        seconds,
+    })
+}
+
+/// One release at σ = 1.
+fn unit(request: &Request) -> Release {
+    Release { sigma: 1.0, releases: 1, label_secret: request.label_secret }
+}
+
+/// η of an attribute of every training record at σ = 1, and how many columns the model has.
+pub fn unit_eta(request: &Request, secret: &str, hooks: &Hooks) -> Result<(Vec<f64>, usize)> {
+    let loaded = model::load(request, hooks)?;
+    let fit = loaded.fit(request)?;
+    let level = Level::Attribute(directions(&loaded, "secret", secret, false)?);
+    let eta = weighted(&loaded, losses(&loaded.rows, &fit, &level, unit(request))?)?;
+    Ok((eta, loaded.encoding.width()))
+}
+
+/// The rows' own weights are a factor of η.
+pub(crate) fn weighted(loaded: &Loaded, mut eta: Vec<f64>) -> Result<Vec<f64>> {
+    let weights = loaded.rows.run(&OwnWeights)?.weights;
+    eta.iter_mut().zip(weights).for_each(|(e, w)| *e *= w);
+    Ok(eta)
+}
+
+fn attackers(playing: &Playing, request: &Request, warnings: &mut Vec<String>) -> Result<Vec<Attacker>> {
+    let scaled = request.intercept || request.family == Family::Linear;
+    if !playing.attacks.is_empty() {
+        if playing.attacks.contains(&Attacker::Informed) && !scaled {
+            let message = "the informed adversary needs an intercept to scale the record by: leave ⟨intercept=false⟩ out";
+            return Err(Failure::option("attacks", message));
+        }
+        return Ok(playing.attacks.clone());
+    }
+    let mut all = Attacker::ALL.to_vec();
+    if !scaled {
+        all.retain(|a| *a != Attacker::Informed);
+        warnings.push("The informed adversary needs an intercept, and was not played.".into());
+    }
+    Ok(all)
+}
+
+fn sigmas(playing: &Playing, eta_mean: f64) -> Result<Vec<f64>> {
+    if !playing.sigmas.is_empty() {
+        let mut sigmas = playing.sigmas.clone();
+        sigmas.sort_by(f64::total_cmp);
+        sigmas.dedup();
+        return Ok(sigmas);
+    }
+    default_sigmas(&playing.secret, eta_mean)
+}
+
+/// Sixteen noise scales, from mean η = 100 down to 0.01.
+pub(crate) fn default_sigmas(secret: &str, eta_mean: f64) -> Result<Vec<f64>> {
+    if !(eta_mean > 0.0 && eta_mean.is_finite()) {
+        let message = format!("nothing leaks about `{secret}` (every η is zero): give noise scales");
+        return Err(Failure::option("sigmas", message));
+    }
+    let at = |k: usize| eta_mean * 10_f64.powf(4.0 * k as f64 / (DEFAULT_SIGMAS - 1) as f64 - 2.0);
+    Ok((0..DEFAULT_SIGMAS).map(at).collect())
+}
+
+/// The tenth of every record by its η: 0 holds the smallest.
+fn deciles(eta: &[f64]) -> Vec<u8> {
+    let mut order: Vec<usize> = (0..eta.len()).collect();
+    order.sort_by(|&a, &b| eta[a].total_cmp(&eta[b]).then(a.cmp(&b)));
+    let mut parts = vec![0; eta.len()];
+    for (rank, &row) in order.iter().enumerate() {
+        parts[row] = (rank * 10 / eta.len()) as u8;
+    }
+    parts
+}
+
+pub(crate) fn listed(outcomes: &Outcomes, eta_mean: f64, balanced: bool) -> Vec<report::AttackResult> {
+    let of = |r: &leakscope_core::attack::Outcome| report::AttackResult {
+        attack: r.attack.name().into(),
+        sigma: r.sigma,
+        eta_mean: eta_mean / r.sigma,
+        balanced,
+        accuracy: r.accuracy.clone(),
+        advantage: r.advantage.clone(),
+    };
+    outcomes.results.iter().map(of).collect()
+}
+
+fn tenths(outcomes: &Outcomes, balanced: bool) -> Vec<report::Decile> {
+    let of = |r: &leakscope_core::attack::PartOutcome| report::Decile {
+        sigma: r.sigma,
+        decile: r.part + 1,
+        balanced,
+        records: r.records,
+        accuracy: r.accuracy.clone(),
+    };
+    outcomes.by_part.iter().map(of).collect()
+}
+
+pub(crate) fn utility(
+    request: &Request,
+    loaded: &Loaded,
+    fit: &Fit,
+    sigmas: &[f64],
+) -> Result<Option<report::Utility>> {
+    let Some(test) = &loaded.test else { return Ok(None) };
+    let metric = loaded.metric(request);
+    let with_zero: Vec<f64> = std::iter::once(0.0).chain(sigmas.iter().copied()).collect();
+    let (values, constant_model) = scores(test, &fit.w, metric, &with_zero)?;
+    Ok(Some(report::Utility {
+        metric: metric.name().into(),
+        higher_is_better: metric.higher_is_better(),
+        without_noise: values[0],
+        constant_model,
+        points: sigmas.iter().copied().zip(values[1..].iter().copied()).collect(),
+    }))
+}
+
+/// The secret with its candidates: levels of a category, distinct values or bins of a number.
+pub(crate) fn secret(playing: &Playing, loaded: &Loaded) -> Result<(Secret, Vec<report::Candidate>)> {
+    let name = &playing.secret;
+    let (_, attribute) = loaded.attribute("secret", name)?;
+    let columns = attribute.columns.clone();
+    let one_value =
+        || Failure::option("secret", format!("`{name}` has one value only: there is nothing to guess"));
+    let (mut names, mut values, mut counts);
+    if attribute.kind == Kind::Category {
+        if attribute.levels.len() < 2 {
+            return Err(one_value());
+        }
+        let profile = loaded.encoding.profile.iter().find(|p| p.name == *name);
+        let count = |level: &String| {
+            let levels = profile.map(|p| p.levels.as_slice()).unwrap_or_default();
+            levels.iter().find(|l| l.0 == *level).map_or(0, |l| l.1)
+        };
+        names = attribute.levels.clone();
+        counts = attribute.levels.iter().map(count).collect::<Vec<u64>>();
+        let indicator = 1.0 / attribute.scale;
+        let kept = loaded.encoding.one_hot.kept(names.len());
+        values = (0..names.len())
+            .map(|m| kept.clone().map(|j| if j == m { indicator } else { 0.0 }).collect())
+            .collect::<Vec<Vec<f64>>>();
+    } else {
+        let mut column = vec![];
+        loaded.rows.fold(
+            Vec::new,
+            |part, block| {
+                part.extend((0..block.len()).map(|i| block.row(i)[columns.start]));
+                Ok(())
+            },
+            |part: Vec<f64>| {
+                column.extend(part);
+                Ok(())
+            },
+        )?;
+        column.sort_by(f64::total_cmp);
+        let own = |v: f64| attribute.centre + attribute.scale * v;
+        let mut distinct = column.clone();
+        distinct.dedup();
+        if distinct.len() < 2 {
+            return Err(one_value());
+        }
+        if distinct.len() > playing.bins {
+            if !playing.candidates.is_empty() {
+                let message = format!("`{name}` is a number in bins: use ⟨bins⟩ instead");
+                return Err(Failure::option("candidates", message));
+            }
+            return in_bins(&column, playing.bins, columns.start, own).map_err(|e| match e {
+                leakscope_core::Error::OutOfRange { .. } => one_value(),
+                other => other.into(),
+            });
+        }
+        let with = |v: f64| column.iter().filter(|c| **c == v).count() as u64;
+        counts = distinct.iter().map(|v| with(*v)).collect();
+        // As it stands in the table, without the digits that scaling there and back leaves.
+        names = distinct.iter().map(|v| format!("{}", (own(*v) * 1e9).round() / 1e9)).collect();
+        values = distinct.iter().map(|v| vec![*v]).collect();
+    }
+    if !playing.candidates.is_empty() {
+        let mut kept = vec![];
+        for wanted in &playing.candidates {
+            let found = names.iter().zip(&counts).position(|(n, c)| n == wanted && *c > 0);
+            let at = found.ok_or_else(|| {
+                Failure::option(
+                    "candidates",
+                    format!(
+                        "`{wanted}` is no value of `{name}` in these data; they are {}",
+                        names.join(", ")
+                    ),
+                )
+            })?;
+            if !kept.contains(&at) {
+                kept.push(at);
+            }
+        }
+        if kept.len() < 2 {
+            return Err(Failure::option(
+                "candidates",
+                "expected at least two values: there is nothing to guess",
+            ));
+        }
+        names = kept.iter().map(|&k| names[k].clone()).collect();
+        counts = kept.iter().map(|&k| counts[k]).collect();
+        values = kept.iter().map(|&k| values[k].clone()).collect();
+    }
+    let secret = Secret::category(columns, values.concat(), &counts)?;
+    let prior = secret.prior().to_vec();
+    Ok((
+        secret,
+        names.into_iter().zip(prior).map(|(name, prior)| report::Candidate { name, prior }).collect(),
+    ))
+}
+
+/// Bins with about equally many records, each tried at its mean; `column` is sorted.
+fn in_bins(
+    column: &[f64],
+    bins: usize,
+    at: usize,
+    own: impl Fn(f64) -> f64,
+) -> leakscope_core::Result<(Secret, Vec<report::Candidate>)> {
+    let mut edges: Vec<f64> = (1..bins).map(|k| column[k * column.len() / bins]).collect();
+    edges.dedup();
+    edges.retain(|e| *e > column[0]);
+    let (mut centres, mut counts, mut first) = (vec![], vec![], 0);
+    for edge in edges.iter().copied().chain([f64::INFINITY]) {
+        let last = column.partition_point(|v| *v < edge);
+        let inside = &column[first..last];
+        centres.push(inside.iter().sum::<f64>() / inside.len().max(1) as f64);
+        counts.push(inside.len() as u64);
+        first = last;
+    }
+    let secret = Secret::bins(at, centres, edges.clone(), &counts)?;
+    let mut names = vec![];
+    for m in 0..counts.len() {
+        names.push(match (m.checked_sub(1).map(|k| own(edges[k])), edges.get(m).map(|e| own(*e))) {
+            (None, Some(high)) => format!("below {}", format::number(high)),
+            (Some(low), Some(high)) => format!("{} to {}", format::number(low), format::number(high)),
+            (Some(low), None) => format!("from {}", format::number(low)),
+            (None, None) => "all".into(),
+        });
+    }
+    let prior = secret.prior().to_vec();
+    Ok((
+        secret,
+        names.into_iter().zip(prior).map(|(name, prior)| report::Candidate { name, prior }).collect(),
+    ))
+}
+
+/// A screenful of text.
+pub fn summary(a: &Attack) -> String {
+    let mut out = format!(
+        "Guessing {} of {} ({} by always guessing the most frequent value). Observed, no guarantee.\n\n",
+        a.secret.name,
+        format::counted(a.records, "record"),
+        format::share(a.baseline.accuracy)
+    );
+    out.push_str(&format!(
+        "{:<16} {:>12} {:>10} {:>8} {:>17} {:>10}\n",
+        "attack", "σ", "mean η", "right", "95% interval", "advantage"
+    ));
+    for r in a.results.iter().chain(&a.results_balanced) {
+        let name = if r.balanced { format!("{}*", r.attack) } else { r.attack.clone() };
+        out.push_str(&format!(
+            "{name:<16} {:>12} {:>10} {:>8} {:>17} {:>10}\n",
+            format::number(r.sigma),
+            format::number(r.eta_mean),
+            format::share(r.accuracy.value),
+            format!("{} – {}", format::share(r.accuracy.ci_low), format::share(r.accuracy.ci_high)),
+            format::number(r.advantage.value)
+        ));
+    }
+    if let Some(b) = &a.balance {
+        out.push_str(&format!(
+            "* after {} balancing iterations: spread of η {}% of its mean, {}% before\n",
+            b.iterations,
+            format::number(100.0 * b.spread_after),
+            format::number(100.0 * b.spread_before)
+        ));
+    }
+    for warning in &a.warnings {
+        out.push_str(&format!("warning: {warning}\n"));
+    }
+    out
+}

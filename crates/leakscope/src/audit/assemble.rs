@@ -1,0 +1,386 @@
+//! What was found, as an [`Audit`]: plain data in words that a reader knows.
+
+use super::measure::Measured;
+use super::names::Names;
+use super::score::Scored;
+use super::utility::Cost;
+use super::{AttributeSlot, Limit, Model, Request, Statistic, target_unit};
+use crate::Result;
+use leakscope_core::bound::estimation;
+use leakscope_core::claim::Bound;
+use leakscope_core::fisher::Geometry;
+use leakscope_core::glm::{self, TOLERANCE};
+use leakscope_core::measure::{EXTREMES, Extreme};
+use leakscope_core::num::Distribution;
+use leakscope_report::Audit;
+use leakscope_report::audit::{self as report, SigmaSource, Timings};
+use leakscope_table::{Encoding, Kind, Scale, TargetCoding};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+const BINS: usize = 60;
+/// Records listed at either end.
+const LISTED: usize = 25;
+/// Records stand out above this many medians.
+const STAND_OUT: f64 = 3.0;
+
+/// Everything that an audit is made from.
+pub(super) struct Found<'a> {
+    pub(super) request: &'a Request,
+    pub(super) encoding: &'a Encoding,
+    pub(super) model: &'a Model,
+    pub(super) geometry: &'a Geometry,
+    pub(super) slots: &'a [AttributeSlot],
+    pub(super) measured: Measured,
+    pub(super) sigma_source: SigmaSource,
+    pub(super) seed: Option<u64>,
+    pub(super) utility: Option<Cost>,
+    pub(super) score: Option<Scored>,
+    pub(super) secret: Option<leakscope_report::bound::Found>,
+    pub(super) timings: Timings,
+}
+
+impl Found<'_> {
+    /// The audit.
+    pub(super) fn audit(mut self) -> Result<Audit> {
+        let mut warnings = self.warnings();
+        if let Some(cost) = &mut self.utility {
+            warnings.append(&mut cost.warnings);
+        }
+        let attributes = self.attributes()?;
+        let groups = self.groups()?;
+        let means = || groups.iter().map(|g| g.eta_mean).filter(|m| *m > 0.0);
+        let ratio = means().fold(0.0, f64::max) / means().fold(f64::INFINITY, f64::min);
+        let histogram = self.histogram();
+        let score = self.score.take().map(|s| self.score(s, &histogram));
+        let dataset = report::Dataset { eta: self.geometry.set_eta(&self.measured.whole)? };
+        let release = self.geometry.release();
+        Ok(Audit {
+            schema: report::SCHEMA.into(),
+            leakscope: env!("CARGO_PKG_VERSION").into(),
+            created: now(),
+            tables: vec![],
+            data: self.data(),
+            n: self.geometry.fit().n,
+            d: self.geometry.data_width(),
+            sigma: release.sigma,
+            sigma_source: self.sigma_source.clone(),
+            releases: release.releases,
+            label_secret: release.label_secret,
+            seed: self.seed,
+            model: self.model_info(),
+            records: self.records(histogram),
+            dataset,
+            attributes,
+            label: self.label(),
+            group_ratio: (groups.len() > 1 && ratio.is_finite() && ratio > 0.0).then_some(ratio),
+            groups,
+            utility: self.utility.as_ref().map(|c| c.utility.clone()),
+            secret: self.secret.take(),
+            score,
+            limits: self.limits(),
+            warnings,
+            assumptions: self.assumptions(),
+            timings: self.timings,
+        })
+    }
+
+    fn data(&self) -> report::Data {
+        let e = self.encoding;
+        report::Data {
+            files: self.request.read.names(),
+            rows_read: e.rows_read,
+            rows_dropped: e.rows_dropped,
+            rows_held_out: e.rows_held_out,
+            target: e.target.name.clone(),
+            classes: match &e.target.coding {
+                TargetCoding::TwoClass { low, high } => Some([low.name.clone(), high.name.clone()]),
+                TargetCoding::Number | TargetCoding::Count => None,
+            },
+            id: e.id.clone(),
+            group: e.group.as_ref().map(|g| g.name.clone()),
+            weights: e.weights.clone(),
+            columns: columns(e, &self.request.roles.drop),
+            scale: match e.scale {
+                Scale::Standard => "standard",
+                Scale::UnitBall => "unit-ball",
+                Scale::None => "none",
+            }
+            .into(),
+            one_hot: e.one_hot.name().into(),
+            pca: self.request.pca,
+        }
+    }
+
+    fn model_info(&self) -> report::Model {
+        let fit = self.geometry.fit();
+        let names = self.encoding.columns();
+        report::Model {
+            family: fit.family.name().into(),
+            l2: fit.penalty.l2,
+            intercept: fit.penalty.intercept,
+            coefficients: names.iter().cloned().zip(fit.w.iter().copied()).collect(),
+            coefficients_original_units: self
+                .encoding
+                .original_units(&fit.w)
+                .map(|c| c.into_iter().collect()),
+            iterations: fit.iterations,
+            gradient: fit.relative_gradient,
+            tolerance: TOLERANCE,
+            condition: self.geometry.condition(),
+            loss: fit.mean_loss,
+            distance: self.model.best.as_ref().map(|best| {
+                let (relative, excess_objective) = glm::distance(fit, best);
+                let differences = fit.w.iter().zip(&best.w).map(|(a, b)| (a - b).abs());
+                let (at, largest) = differences
+                    .enumerate()
+                    .fold((0, 0.0), |found, (j, d)| if d > found.1 { (j, d) } else { found });
+                report::Distance { relative, largest, largest_name: names[at].clone(), excess_objective }
+            }),
+        }
+    }
+
+    fn records(&self, histogram: report::Histogram) -> report::Records {
+        let m = &self.measured;
+        let eta = m.eta.summary();
+        let top = m.most.records();
+        let exposed = &top[..top.len().min((m.eta.count().div_ceil(100) as usize).clamp(1, EXTREMES))];
+        let (loss_95, gradient_95) = (m.loss.quantile(0.95), m.gradient_norm.quantile(0.95));
+        let share = |missed: usize| missed as f64 / exposed.len().max(1) as f64;
+        let dfil = m.dfil.summary();
+        report::Records {
+            missed_by_loss: share(exposed.iter().filter(|k| k.loss < loss_95).count()),
+            missed_by_gradient: share(exposed.iter().filter(|k| k.gradient_norm < gradient_95).count()),
+            stand_out: ((1.0 - m.eta.rank(STAND_OUT * eta.p50)) * m.eta.count() as f64).round() as u64,
+            most: top.iter().take(LISTED).map(|k| self.record(k, &m.names)).collect(),
+            least: m.least.records().iter().take(LISTED).map(|k| self.record(k, &m.names)).collect(),
+            sample: m.sample.clone().into_points().into_iter().map(sample_point).collect(),
+            min_mse: estimation::record_error(dfil.max),
+            min_mse_with_prior: self.van_trees_of_records(),
+            loss: m.loss.summary(),
+            gradient_norm: m.gradient_norm.summary(),
+            dfil,
+            eta,
+            histogram,
+        }
+    }
+
+    /// Van Trees in every column that varies, under a normal prior with the population's spread, or the one given.
+    fn van_trees_of_records(&self) -> Bound {
+        let d = self.geometry.data_width();
+        let information = self.geometry.mean_information(&self.measured.whole);
+        let mut variances = self.measured.spread.variances(d);
+        // A principal component has no prior of its own that those of single columns would give it.
+        for (name, sd) in self.request.prior_sd.iter().filter(|_| self.request.pca.is_none()) {
+            if let Some(a) = self.encoding.attributes.iter().find(|a| a.name == *name) {
+                variances[a.columns.start] = (sd / a.scale).powi(2);
+            }
+        }
+        estimation::any_error(&information, &variances)
+    }
+
+    fn record(&self, kept: &Extreme, names: &Names) -> report::Record {
+        let series = &self.measured.series;
+        report::Record {
+            id: names.of(kept.row),
+            group: (series.by != "all").then(|| series.names[kept.series as usize].clone()),
+            eta: kept.eta,
+            dfil: kept.dfil,
+            loss: kept.loss,
+            gradient_norm: kept.gradient_norm,
+            loss_rank: self.measured.loss.rank(kept.loss),
+            most_exposed_attribute: kept
+                .attribute
+                .map(|(slot, eta)| (self.encoding.attributes[self.slots[slot].attribute].name.clone(), eta)),
+        }
+    }
+
+    fn histogram(&self) -> report::Histogram {
+        let m = &self.measured;
+        // A few far-out records must not flatten everybody else into one bin.
+        let high = m.eta.max().min(4.0 * m.eta.quantile(0.99));
+        let beyond = ((1.0 - m.eta.rank(high)) * m.eta.count() as f64).round() as u64;
+        let series = m.series.names.iter().zip(&m.by_series).map(|(name, eta)| report::Series {
+            name: name.clone(),
+            mean: eta.mean(),
+            counts: eta.histogram(0.0, high, BINS),
+        });
+        report::Histogram { low: 0.0, high, beyond, by: m.series.by.into(), series: series.collect() }
+    }
+
+    fn attributes(&self) -> Result<Vec<report::Attribute>> {
+        let over_all = self.geometry.attributes_over_set(&self.measured.whole)?;
+        let n = self.measured.eta.count().max(1) as f64;
+        let names = self.encoding.raw_columns();
+        let totals = &self.measured.attributes;
+        let mut attributes: Vec<report::Attribute> = self
+            .slots
+            .iter()
+            .map(|slot| {
+                let a = &self.encoding.attributes[slot.attribute];
+                let t = &totals[slot.free];
+                let number = a.kind == Kind::Number;
+                let prior_sd = self.request.prior_sd.iter().find(|(n, _)| *n == a.name).map(|(_, sd)| *sd);
+                let spread = prior_sd.unwrap_or(a.population_sd);
+                // In own units: I = E[η²]/scale², J = 1/spread².
+                let information = t.squares / n / (a.scale * a.scale);
+                report::Attribute {
+                    name: a.name.clone(),
+                    kind: if number { "number" } else { "category" }.into(),
+                    unit: self.request.units.iter().find(|(n, _)| *n == a.name).map(|(_, u)| u.clone()),
+                    columns: names[a.columns.clone()].to_vec(),
+                    eta_mean: t.sum / n,
+                    eta_max: t.max,
+                    eta_max_record: t.max_row.map(|row| self.measured.names.of(row)).unwrap_or_default(),
+                    eta_over_all_records: over_all[slot.free],
+                    sum_to_one: slot.constrained.map(|k| report::SumToOne {
+                        eta_mean: totals[k].sum / n,
+                        eta_max: totals[k].max,
+                        eta_over_all_records: over_all[k],
+                    }),
+                    min_sd: estimation::deviation(slot.exposure(|k| totals[k].max), a.scale),
+                    min_sd_typical: a.scale * n / slot.exposure(|k| totals[k].sum),
+                    population_sd: number.then_some(a.population_sd),
+                    min_rmse_with_prior: number.then(|| estimation::any_deviation(information, spread)),
+                    prior_sd,
+                }
+            })
+            .collect();
+        attributes.sort_by(|a, b| b.eta_max.total_cmp(&a.eta_max));
+        Ok(attributes)
+    }
+
+    /// The label, where it is part of the secret.
+    fn label(&self) -> Option<report::Label> {
+        let totals = &self.measured.label;
+        self.geometry.release().label_secret.then(|| report::Label {
+            name: self.encoding.target.name.clone(),
+            eta_mean: totals.sum / self.measured.eta.count().max(1) as f64,
+            eta_max: totals.max,
+            min_sd: estimation::deviation(totals.max, target_unit(self.encoding)),
+        })
+    }
+
+    fn groups(&self) -> Result<Vec<report::Group>> {
+        let Some(group) = &self.encoding.group else { return Ok(vec![]) };
+        let mut groups = vec![];
+        for ((name, set), eta) in group.levels.iter().zip(&self.measured.groups).zip(&self.measured.by_series)
+        {
+            groups.push(report::Group {
+                name: name.clone(),
+                n: set.records(),
+                eta: self.geometry.set_eta(set)?,
+                eta_mean: eta.mean(),
+                eta_median: eta.quantile(0.5),
+                eta_max: eta.max(),
+            });
+        }
+        Ok(groups)
+    }
+
+    fn score(&self, scored: Scored, histogram: &report::Histogram) -> report::Score {
+        let p99 = self.measured.eta.quantile(0.99);
+        report::Score {
+            files: scored.files,
+            n: scored.eta.count(),
+            labelled: scored.labelled,
+            eta: scored.eta.summary(),
+            above_training_p99: 1.0 - scored.eta.rank(p99),
+            most: scored
+                .most
+                .records()
+                .iter()
+                .map(|k| report::Record { group: None, ..self.record(k, &scored.names) })
+                .collect(),
+            counts: scored.eta.histogram(histogram.low, histogram.high, BINS),
+        }
+    }
+
+    fn limits(&self) -> Vec<report::Limit> {
+        let eta: &Distribution = &self.measured.eta;
+        let limit = |l: &Limit| {
+            let value = l.statistic.of(eta);
+            let statistic = if l.statistic == Statistic::Max { "eta" } else { l.statistic.name() };
+            report::Limit { statistic: statistic.into(), limit: l.limit, value, ok: value <= l.limit }
+        };
+        self.request.limits.iter().map(limit).collect()
+    }
+}
+
+fn sample_point(p: leakscope_core::measure::Point) -> report::SamplePoint {
+    report::SamplePoint { eta: p.eta, loss: p.loss, gradient_norm: p.gradient_norm, series: p.series }
+}
+
+/// Every column once, with all of its roles; those that were dropped come last.
+fn columns(encoding: &Encoding, dropped: &[String]) -> Vec<report::Column> {
+    let mut columns: Vec<report::Column> = vec![];
+    for profile in &encoding.profile {
+        match columns.iter_mut().find(|c| c.name == profile.name) {
+            Some(known) => known.role = format!("{}, {}", known.role, profile.role),
+            None => columns.push(column(profile)),
+        }
+    }
+    for name in dropped.iter().map(|n| n.trim()) {
+        // A group may be no feature: it is dropped and a group.
+        match columns.iter_mut().find(|c| c.name == name) {
+            Some(known) => known.role = format!("dropped, {}", known.role),
+            None => columns.push(report::Column {
+                name: name.into(),
+                kind: "unread".into(),
+                role: "dropped".into(),
+                missing: 0,
+                levels: None,
+                range: None,
+            }),
+        }
+    }
+    columns
+}
+
+fn column(c: &leakscope_table::ColumnProfile) -> report::Column {
+    report::Column {
+        name: c.name.clone(),
+        kind: match c.kind {
+            Kind::Number => "number",
+            Kind::Category => "category",
+        }
+        .into(),
+        role: c.role.clone(),
+        missing: c.missing,
+        levels: (c.kind == Kind::Category && !c.levels.is_empty()).then_some(c.levels.len()),
+        range: c.min.zip(c.max).map(|(a, b)| [a, b]),
+    }
+}
+
+/// The time, RFC 3339 in UTC.
+pub fn now() -> String {
+    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
+    rfc3339(seconds)
+}
+
+/// Seconds since 1970 as RFC 3339 (days to a date by Howard Hinnant's civil-from-days).
+fn rfc3339(seconds: u64) -> String {
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    let z = days + 719_468;
+    let era = z / 146_097;
+    let day_of_era = z % 146_097;
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", rest / 3600, rest / 60 % 60, rest % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_written_as_others_do() {
+        // From `date -u -d @N +%FT%TZ`.
+        assert_eq!(rfc3339(0), "1970-01-01T00:00:00Z");
+        assert_eq!(rfc3339(951_782_400), "2000-02-29T00:00:00Z");
+        assert_eq!(rfc3339(1_794_700_799), "2026-11-14T23:59:59Z");
+    }
+}

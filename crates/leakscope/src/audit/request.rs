@@ -1,0 +1,273 @@
+//! What an audit is asked to do, checked before any work.
+
+use super::remarks::listed;
+use crate::{Failure, Result};
+use leakscope_core::glm::Family;
+use leakscope_core::num::Distribution;
+use leakscope_table::{Encoding, Kind, Missing, OneHot, ReadOptions, Roles, Scale};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// Everything an audit is asked to do.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Request {
+    /// The table.
+    pub read: ReadOptions,
+    /// What each column is for.
+    pub roles: Roles,
+    /// Levels that get a column.
+    pub one_hot: OneHot,
+    /// Scaling.
+    pub scale: Scale,
+    /// Principal components to keep.
+    pub pca: Option<usize>,
+    /// What to do where a value is missing.
+    pub missing: Missing,
+    /// The class that is coded high.
+    pub positive: Option<String>,
+    /// Whether a linear model takes a target with two values as −1 and +1.
+    pub two_class_coded: bool,
+    /// The model.
+    pub family: Family,
+    /// Penalty λ.
+    pub l2: f64,
+    /// Whether there is an intercept.
+    pub intercept: bool,
+    /// A model that was trained elsewhere: names and values.
+    pub coefficients: Option<Vec<(String, f64)>>,
+    /// The noise, or what it must achieve.
+    pub noise: Noise,
+    /// Number of releases.
+    pub releases: u32,
+    /// Whether the label is part of the secret.
+    pub label_secret: bool,
+    /// Rows to measure utility on.
+    pub test: Option<ReadOptions>,
+    /// Share of rows to hold out for that instead.
+    pub holdout: Option<f64>,
+    /// Seed of the split.
+    pub seed: Option<u64>,
+    /// Points to score.
+    pub score: Option<ReadOptions>,
+    /// Spread of what an attacker knows beforehand, in own units, where it is not the population's.
+    pub prior_sd: Vec<(String, f64)>,
+    /// Units of attributes, for display.
+    pub units: Vec<(String, String)>,
+    /// Limits on η.
+    pub limits: Vec<Limit>,
+    /// An attribute whose guessing is bounded and tried.
+    pub secret: Option<String>,
+}
+
+/// The noise, or what it must achieve.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Noise {
+    /// σ = 1, as a unit.
+    #[default]
+    Default,
+    /// σ.
+    Given(f64),
+    /// The noise at which a statistic of η meets a value.
+    TargetEta {
+        /// The value.
+        eta: f64,
+        /// The statistic.
+        statistic: Statistic,
+    },
+    /// The noise at which no unbiased estimate of an attribute has a smaller standard deviation, for any record.
+    TargetSd {
+        /// The attribute.
+        attribute: String,
+        /// The standard deviation, in the attribute's own units.
+        sd: f64,
+    },
+}
+
+/// A statistic of η over records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[serde(rename_all = "kebab-case")]
+pub enum Statistic {
+    /// The largest
+    #[default]
+    Max,
+    /// The mean
+    Mean,
+    /// The 99th percentile
+    P99,
+}
+
+impl Statistic {
+    /// Its value.
+    pub fn of(self, eta: &Distribution) -> f64 {
+        match self {
+            Self::Max => eta.max(),
+            Self::Mean => eta.mean(),
+            Self::P99 => eta.quantile(0.99),
+        }
+    }
+
+    /// Its name in the interface.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Max => "max",
+            Self::Mean => "mean",
+            Self::P99 => "p99",
+        }
+    }
+}
+
+/// A limit of `--fail-above`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Limit {
+    /// The statistic; `eta` means the largest.
+    pub statistic: Statistic,
+    /// The largest value that passes.
+    pub limit: f64,
+}
+
+impl Default for Request {
+    fn default() -> Self {
+        Self {
+            read: ReadOptions::default(),
+            roles: Roles::default(),
+            one_hot: OneHot::default(),
+            scale: Scale::default(),
+            pca: None,
+            missing: Missing::default(),
+            positive: None,
+            two_class_coded: true,
+            family: Family::default(),
+            l2: 0.0,
+            intercept: true,
+            coefficients: None,
+            noise: Noise::default(),
+            releases: 1,
+            label_secret: true,
+            test: None,
+            holdout: None,
+            seed: None,
+            score: None,
+            prior_sd: vec![],
+            units: vec![],
+            limits: vec![],
+            secret: None,
+        }
+    }
+}
+
+impl Request {
+    /// The files that are read.
+    pub fn inputs(&self) -> Vec<&Path> {
+        let others = self.test.iter().chain(&self.score);
+        std::iter::once(&self.read).chain(others).flat_map(|r| &r.paths).map(PathBuf::as_path).collect()
+    }
+
+    /// Checks what needs no table.
+    pub fn check(&self) -> Result<()> {
+        let positive = |flag: &str, value: f64| {
+            if value > 0.0 && value.is_finite() {
+                Ok(())
+            } else {
+                Err(Failure::option(flag, format!("{value}: expected a positive number")))
+            }
+        };
+        if !(self.l2 >= 0.0 && self.l2.is_finite()) {
+            return Err(Failure::option("l2", format!("{}: expected zero or a positive number", self.l2)));
+        }
+        match &self.noise {
+            Noise::Default => {}
+            Noise::Given(sigma) => positive("sigma", *sigma)?,
+            Noise::TargetEta { eta, .. } => positive("target_eta", *eta)?,
+            Noise::TargetSd { sd, .. } => positive("target_sd", *sd)?,
+        }
+        if self.releases == 0 {
+            return Err(Failure::option("releases", "0: expected at least 1"));
+        }
+        if self.test.is_some() && self.holdout.is_some() {
+            return Err(Failure::option(
+                "holdout",
+                "⟨test⟩ names rows to test on already: use one of the two",
+            ));
+        }
+        for limit in &self.limits {
+            positive("fail_above", limit.limit)?;
+        }
+        for (name, sd) in &self.prior_sd {
+            positive("prior_sd", *sd).map_err(|_| {
+                Failure::option("prior_sd", format!("{name}={sd}: expected a positive number"))
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Checks names of attributes against the table.
+    pub fn check_names(&self, encoding: &Encoding) -> Result<()> {
+        let known =
+            || encoding.attributes.iter().map(|a| format!("`{}`", a.name)).collect::<Vec<_>>().join(", ");
+        let find = |flag: &str, name: &str| {
+            encoding.attributes.iter().find(|a| a.name == name).ok_or_else(|| {
+                Failure::option(
+                    flag,
+                    format!("`{name}` is not an attribute of this model; they are {}", known()),
+                )
+            })
+        };
+        for (name, _) in &self.units {
+            find("unit", name)?;
+        }
+        for (name, _) in &self.prior_sd {
+            if find("prior_sd", name)?.kind == Kind::Category {
+                let message = format!("`{name}` is a category: a spread is for numbers");
+                return Err(Failure::option("prior_sd", message));
+            }
+        }
+        match &self.noise {
+            Noise::TargetSd { attribute, .. } if *attribute != encoding.target.name => {
+                find("target_sd", attribute)?;
+            }
+            Noise::TargetSd { attribute, .. } if !self.label_secret => {
+                let message = format!("`{attribute}` is the target, which ⟨label=public⟩ takes as known");
+                return Err(Failure::option("target_sd", message));
+            }
+            Noise::TargetSd { .. } | Noise::Default | Noise::Given(_) | Noise::TargetEta { .. } => {}
+        }
+        Ok(())
+    }
+}
+
+/// Name of the intercept among the columns.
+pub(crate) const INTERCEPT: &str = "(intercept)";
+
+/// Coefficients in the order of the encoding's columns; every column must be named, and nothing else.
+pub(super) fn match_coefficients(given: &[(String, f64)], encoding: &Encoding) -> Result<Vec<f64>> {
+    let columns = encoding.columns();
+    let list = |names: &[&String]| listed(&names.iter().map(|n| (*n).clone()).collect::<Vec<_>>());
+    // What is said to be zero and is not in the model changes nothing.
+    let given: Vec<&(String, f64)> =
+        given.iter().filter(|(n, v)| columns.contains(n) || n != INTERCEPT || *v != 0.0).collect();
+    let unknown: Vec<&String> = given.iter().map(|(n, _)| n).filter(|n| !columns.contains(n)).collect();
+    if !unknown.is_empty() {
+        if unknown == [INTERCEPT] {
+            let message = "the given model has an intercept, which ⟨intercept=false⟩ leaves out: one of the two must go";
+            return Err(Failure::option("coefficients", message));
+        }
+        let all: Vec<&String> = columns.iter().collect();
+        return Err(Failure::option(
+            "coefficients",
+            format!("{} is no column of this model; its columns are {}", list(&unknown), list(&all)),
+        ));
+    }
+    let missing: Vec<&String> = columns.iter().filter(|c| !given.iter().any(|(n, _)| n == *c)).collect();
+    if !missing.is_empty() {
+        let hint = if missing.iter().any(|n| *n == INTERCEPT) {
+            " (a model without intercept needs ⟨intercept=false⟩)"
+        } else {
+            ""
+        };
+        return Err(Failure::option("coefficients", format!("no value for {}{hint}", list(&missing))));
+    }
+    Ok(columns.iter().map(|c| given.iter().find(|(n, _)| n == c).map_or(0.0, |(_, value)| *value)).collect())
+}

@@ -1,0 +1,76 @@
+//! What noise costs on rows that the model was not fitted to.
+
+use super::measure::Measured;
+use super::{Request, remarks, two_class};
+use crate::{Failure, Result};
+use leakscope_core::fisher::Geometry;
+use leakscope_core::glm::{Metric, Utility as UtilityPass};
+use leakscope_core::pass::Runner;
+use leakscope_core::rows::Rows;
+use leakscope_report::audit::{Utility, UtilityPoint};
+use leakscope_table::{Dataset, Encoding, Hooks, Subset, Table};
+use std::borrow::Cow;
+
+const POINTS: usize = 49;
+
+/// The utility curve and remarks on how it was measured.
+pub(super) struct Cost {
+    pub(super) utility: Utility,
+    pub(super) warnings: Vec<String>,
+}
+
+/// The curve on `--test` or `--holdout` rows, if either was asked for.
+pub(super) fn utility(
+    request: &Request,
+    table: &Table,
+    encoding: &Encoding,
+    geometry: &Geometry,
+    measured: &Measured,
+    hooks: &Hooks,
+) -> Result<Option<Cost>> {
+    let (rows, flag) = if let Some(read) = &request.test {
+        (Dataset::new(&Table::open(read)?, encoding, Subset::All, hooks)?, "test")
+    } else if request.holdout.is_some() {
+        (Dataset::new(table, encoding, Subset::HeldOut, hooks)?, "holdout")
+    } else {
+        return Ok(None);
+    };
+    if rows.is_empty() {
+        return Err(Failure::option(flag, "there are no rows to test on"));
+    }
+    let sigma = geometry.release().sigma;
+    let mut sigmas = grid(sigma, measured.largest_norm(geometry));
+    let on_grid = sigmas.len();
+    sigmas.extend([0.0, sigma]);
+    let metric = Metric::of(request.family, two_class(encoding));
+    let pass = UtilityPass { metric, sigmas: Cow::Borrowed(&sigmas), w: Cow::Borrowed(&geometry.fit().w) };
+    let total = rows.run(&pass)?;
+    let values = total.values();
+    let points = (0..on_grid)
+        .map(|k| UtilityPoint {
+            sigma: sigmas[k],
+            value: values[k],
+            eta_mean: measured.eta.mean() * sigma / sigmas[k],
+            eta_max: measured.eta.max() * sigma / sigmas[k],
+        })
+        .collect();
+    let warnings = remarks::of_test(&rows, request.test.is_some());
+    let utility = Utility {
+        metric: metric.name().into(),
+        higher_is_better: metric.higher_is_better(),
+        rows: total.rows(),
+        without_noise: values[on_grid],
+        at_sigma: values[on_grid + 1],
+        constant_model: total.constant_model(),
+        points,
+    };
+    Ok(Some(Cost { utility, warnings }))
+}
+
+/// Noise scales, evenly spaced in the logarithm: a decade beyond both the chosen one and the one at which the most
+/// exposed record has η = 1.
+fn grid(sigma: f64, largest_norm: f64) -> Vec<f64> {
+    let other = if largest_norm > 0.0 { largest_norm } else { sigma };
+    let (low, high) = (sigma.min(other) / 10.0, sigma.max(other) * 10.0);
+    (0..POINTS).map(|k| low * (high / low).powf(k as f64 / (POINTS - 1) as f64)).collect()
+}

@@ -1,0 +1,367 @@
+//! The balancing: a table in, weights, a model and a [`Balance`] out.
+
+use crate::audit::{self, Request};
+use crate::failure::explain;
+use crate::model::{self, Loaded, penalty, scores};
+use crate::output::{Folder, Pending};
+use crate::{Failure, Result};
+use leakscope_core::Error as CoreError;
+use leakscope_core::balance::{
+    Balanced, Iteration, Level, Options, Sharing, Stopped, Update, Variant, balance,
+};
+use leakscope_core::fisher::{Directions, Release};
+use leakscope_core::glm::{Fit, Metric};
+use leakscope_report::Balance;
+use leakscope_report::balance::{Comparison, SCHEMA, Step};
+use leakscope_report::format;
+use leakscope_table::{Hooks, Kind, RecordsSchema};
+use serde::{Deserialize, Serialize};
+use std::time::Instant;
+
+/// What to balance, as a user says it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Balancing {
+    /// The attribute; whole records without one.
+    pub attribute: Option<String>,
+    /// Whether indicators of a category sum to one.
+    pub sum_to_one: bool,
+    /// Which records share a weight.
+    pub sharing: Sharing,
+    /// Which loss is equalised.
+    pub variant: Variant,
+    /// How weights are updated.
+    pub update: Update,
+    /// Smallest and largest weight.
+    pub clamp: Option<(f64, f64)>,
+    /// Reweightings at most.
+    pub iterations: usize,
+    /// The spread at which it stops.
+    pub tolerance: f64,
+    /// σ.
+    pub sigma: f64,
+}
+
+impl Default for Balancing {
+    fn default() -> Self {
+        Self {
+            attribute: None,
+            sum_to_one: false,
+            sharing: Sharing::default(),
+            variant: Variant::default(),
+            update: Update::default(),
+            clamp: None,
+            iterations: 10,
+            tolerance: 1e-6,
+            sigma: 1.0,
+        }
+    }
+}
+
+/// A balancing and the table of weights, not yet published.
+pub struct Outcome {
+    /// What was found.
+    pub balance: Balance,
+    /// Files to publish.
+    pub pending: Pending,
+}
+
+/// Runs the balancing; `say` gets a line after every iteration.
+pub fn run(
+    request: &Request,
+    balancing: &Balancing,
+    folder: Option<&Folder>,
+    hooks: &Hooks,
+    say: impl Fn(&str),
+) -> Result<Outcome> {
+    let clock = Instant::now();
+    let loaded = model::load(request, hooks)?;
+    let options = options(request, balancing, &loaded)?;
+    let metric = loaded.metric(request);
+    let mut steps = vec![];
+    let found = balanced(request, &loaded, &options, |iteration, fit| {
+        let step = step(&loaded, iteration, fit, metric, true)?;
+        say(&line(&step, metric));
+        steps.push(step);
+        Ok(())
+    })?;
+    let comparisons = comparisons(request, &loaded, &options, metric)?;
+    let mut pending = Pending::default();
+    if let Some(folder) = folder {
+        write_weights(&loaded, &found, folder, &mut pending)?;
+    }
+    let names = loaded.encoding.columns();
+    let balance = Balance {
+        schema: SCHEMA.into(),
+        leakscope: env!("CARGO_PKG_VERSION").into(),
+        created: audit::now(),
+        tables: if folder.is_some_and(Folder::is_on_disk) { pending.table_names() } else { vec![] },
+        subject: loaded.subject(request),
+        sigma: balancing.sigma,
+        attribute: balancing.attribute.clone(),
+        sharing: options.sharing,
+        variant: options.variant,
+        update: options.update,
+        clamp: options.clamp,
+        tolerance: options.tolerance,
+        seed: request.holdout.map(|_| loaded.seed),
+        metric: metric.name().into(),
+        higher_is_better: metric.higher_is_better(),
+        converging: found.best + 1 == found.history.len() && found.history.len() > 1,
+        iterations: steps,
+        comparisons,
+        best: found.best,
+        stopped: match found.stopped {
+            Stopped::Converged => "converged",
+            Stopped::Iterations => "iterations",
+            Stopped::Vanished { .. } => "vanished",
+            Stopped::NoFit(_) => "no-fit",
+        }
+        .into(),
+        coefficients: names.into_iter().zip(found.fit.w.iter().copied()).collect(),
+        warnings: warnings(request, &loaded, &found)?,
+        seconds: clock.elapsed().as_secs_f64(),
+    };
+    Ok(Outcome { balance, pending })
+}
+
+/// What core is asked to do.
+pub(crate) fn options(request: &Request, balancing: &Balancing, loaded: &Loaded) -> Result<Options> {
+    let level = match &balancing.attribute {
+        None => Level::Record,
+        Some(name) => {
+            if balancing.sum_to_one && loaded.attribute("attribute", name)?.1.kind == Kind::Number {
+                let message = format!("`{name}` is a number, which has no indicators: leave it out");
+                return Err(Failure::option("sum_to_one", message));
+            }
+            Level::Attribute(directions(loaded, "attribute", name, balancing.sum_to_one)?)
+        }
+    };
+    if balancing.sharing != Sharing::Sample && !audit::two_class(&loaded.encoding) {
+        return Err(Failure::option(
+            "weights_per",
+            format!("the target `{}` is not two classes: use sample", loaded.encoding.target.name),
+        ));
+    }
+    let plain = balancing.variant == Variant::Unweighted || balancing.sharing != Sharing::Sample;
+    if balancing.update == Update::Accelerated && plain {
+        return Err(Failure::option(
+            "update",
+            "accelerated needs ⟨weights_per⟩ sample and ⟨variant⟩ weighted: only they have a fixed point to find",
+        ));
+    }
+    Ok(Options {
+        level,
+        sharing: balancing.sharing,
+        variant: balancing.variant,
+        update: balancing.update,
+        clamp: balancing.clamp,
+        iterations: balancing.iterations,
+        tolerance: balancing.tolerance,
+        release: Release { sigma: balancing.sigma, releases: 1, label_secret: request.label_secret },
+    })
+}
+
+/// Directions of the attribute that a flag names.
+pub(crate) fn directions(loaded: &Loaded, flag: &str, name: &str, sum_to_one: bool) -> Result<Directions> {
+    let (index, _) = loaded.attribute(flag, name)?;
+    let basis = loaded.encoding.directions(index, sum_to_one);
+    let count = basis.len() / loaded.encoding.width().max(1);
+    if count == 0 {
+        return Err(Failure::option(
+            flag,
+            format!("`{name}` has one value only, so it has no column to protect"),
+        ));
+    }
+    Ok(Directions { basis, count })
+}
+
+/// Runs core's balancing, with its errors in words.
+pub(crate) fn balanced(
+    request: &Request,
+    loaded: &Loaded,
+    options: &Options,
+    mut watch: impl FnMut(&Iteration, &Fit) -> Result<()>,
+) -> Result<Balanced> {
+    let mut failure = None;
+    let found = balance(&loaded.rows, (request.family, penalty(request)), options, |iteration, fit, _| {
+        watch(iteration, fit).map_err(|f| {
+            let interrupted = matches!(f, Failure::Interrupted);
+            failure = Some(f);
+            if interrupted { CoreError::Interrupted } else { CoreError::Source(String::new()) }
+        })
+    });
+    match (found, failure) {
+        (_, Some(failure)) => Err(failure),
+        (Err(CoreError::OutOfRange { what: "a weight", .. }), _) => {
+            Err(Failure::option("weights", "balancing needs positive weights: leave rows of weight zero out"))
+        }
+        (found, None) => found.map_err(|e| explain(e, &loaded.encoding, request.l2)),
+    }
+}
+
+fn step(loaded: &Loaded, i: &Iteration, fit: &Fit, metric: Metric, with_scores: bool) -> Result<Step> {
+    let (mut train_score, mut test_score) = (None, None);
+    if with_scores {
+        train_score = Some(scores(&loaded.rows, &fit.w, metric, &[0.0])?.0[0]);
+        if let Some(test) = &loaded.test {
+            test_score = Some(scores(test, &fit.w, metric, &[0.0])?.0[0]);
+        }
+    }
+    Ok(Step {
+        iteration: i.number,
+        eta_mean: i.eta.mean,
+        eta_std: i.eta.std,
+        eta_max: i.eta.max,
+        eta_unweighted_mean: i.eta_unweighted.mean,
+        eta_unweighted_std: i.eta_unweighted.std,
+        eta_unweighted_max: i.eta_unweighted.max,
+        train_score,
+        test_score,
+        weight_min: i.weight_min,
+        weight_max: i.weight_max,
+    })
+}
+
+/// The other variant, and the published update beside an accelerated one.
+fn comparisons(
+    request: &Request,
+    loaded: &Loaded,
+    chosen: &Options,
+    metric: Metric,
+) -> Result<Vec<Comparison>> {
+    let mut all = vec![];
+    let other = match chosen.variant {
+        Variant::Weighted => Variant::Unweighted,
+        Variant::Unweighted => Variant::Weighted,
+    };
+    let mut wanted = vec![(other, Update::Published)];
+    if chosen.update == Update::Accelerated {
+        wanted.push((chosen.variant, Update::Published));
+    }
+    for (variant, update) in wanted {
+        let options = Options { variant, update, ..chosen.clone() };
+        let mut iterations = vec![];
+        balanced(request, loaded, &options, |i, fit| {
+            iterations.push(step(loaded, i, fit, metric, false)?);
+            Ok(())
+        })?;
+        all.push(Comparison { variant, update, iterations });
+    }
+    Ok(all)
+}
+
+fn write_weights(loaded: &Loaded, found: &Balanced, folder: &Folder, pending: &mut Pending) -> Result<()> {
+    let numbers = ["weight", "eta_before", "eta", "eta_unweighted"].map(String::from).into();
+    let id = loaded.encoding.id.clone().unwrap_or_else(|| "row".into());
+    let mut writer = folder.table("weights", RecordsSchema { id, texts: vec![], numbers })?;
+    let parts = writer.parts();
+    loaded.rows.fold_labelled(
+        || parts.part(),
+        |part, block, labels| {
+            for i in 0..block.len() {
+                let row = block.first_row as usize + i;
+                let numbers =
+                    [found.weights[row], found.eta_before[row], found.eta[row], found.eta_unweighted[row]];
+                part.push_at(labels.positions[i], &labels.ids[i], &[], &numbers).map_err(CoreError::from)?;
+            }
+            Ok(())
+        },
+        |part| writer.append(part).map_err(CoreError::from),
+    )?;
+    pending.tables([writer]);
+    Ok(())
+}
+
+fn warnings(request: &Request, loaded: &Loaded, found: &Balanced) -> Result<Vec<String>> {
+    let mut all = loaded.remarks(request, &found.fit)?;
+    let last = found.history.len().saturating_sub(1);
+    match &found.stopped {
+        Stopped::Vanished { row, weight } => all.push(format!(
+            "The weight of record {} fell to {weight:.1e} of the mean, so it hardly takes part in the model: stopped at \
+             iteration {last} and kept iteration {}. `min_weight` holds weights up.",
+            named(loaded, *row as u64)?,
+            found.best
+        )),
+        Stopped::NoFit(error) => all.push(format!(
+            "The reweighted model after iteration {last} has no fit ({}): stopped there and kept iteration {}. \
+             `min_weight` or a larger `l2` may help.",
+            explain(error.clone(), &loaded.encoding, request.l2),
+            found.best
+        )),
+        Stopped::Iterations if found.best < last => all.push(format!(
+            "It does not converge: iteration {} has the smallest spread and is kept, the {} after it were worse.",
+            found.best,
+            last - found.best
+        )),
+        Stopped::Converged | Stopped::Iterations => {}
+    }
+    Ok(all)
+}
+
+/// The name of a training row: its id, or its number in the table.
+fn named(loaded: &Loaded, row: u64) -> Result<String> {
+    let mut found = None;
+    loaded.rows.fold_labelled(
+        || None,
+        |name, block, labels| {
+            let at = row.checked_sub(block.first_row).filter(|i| *i < block.len() as u64);
+            if let Some(i) = at {
+                *name = Some(labels.ids[i as usize].clone());
+            }
+            Ok(())
+        },
+        |name: Option<String>| {
+            found = found.take().or(name);
+            Ok(())
+        },
+    )?;
+    Ok(found.unwrap_or_else(|| (row + 1).to_string()))
+}
+
+fn line(s: &Step, metric: Metric) -> String {
+    let score = |name: &str, v: Option<f64>| {
+        v.map_or_else(String::new, |v| format!("  {name} {}", format::number(v)))
+    };
+    format!(
+        "{:>4}  mean η {}  std {}  max {}  spread {}%{}{}",
+        s.iteration,
+        format::number(s.eta_mean),
+        format::number(s.eta_std),
+        format::number(s.eta_max),
+        format::number(100.0 * s.spread()),
+        score(&format!("training {}", metric.name()), s.train_score),
+        score("held-out", s.test_score)
+    )
+}
+
+/// A screenful of text.
+pub fn summary(b: &Balance) -> String {
+    let metric = match b.metric.as_str() {
+        "accuracy" => Metric::Accuracy,
+        "deviance" => Metric::Deviance,
+        _ => Metric::MeanSquaredError,
+    };
+    let mut out = format!(
+        "{}\n",
+        b.attribute.as_ref().map_or_else(
+            || "Information loss η of whole records, iteration by iteration".to_owned(),
+            |a| format!("Information loss η of {a}, iteration by iteration"),
+        )
+    );
+    for s in &b.iterations {
+        out.push_str(&line(s, metric));
+        out.push('\n');
+    }
+    let reason = match b.stopped.as_str() {
+        "converged" => "Converged".to_owned(),
+        "iterations" if b.converging => "All iterations used, still improving".to_owned(),
+        "iterations" => "Did not converge".to_owned(),
+        _ => "Stopped early".to_owned(),
+    };
+    out.push_str(&format!("{reason}; kept iteration {}.\n", b.best));
+    for warning in &b.warnings {
+        out.push_str(&format!("warning: {warning}\n"));
+    }
+    out
+}

@@ -1,0 +1,334 @@
+//! A column of a table as the secret: its encodings are the models refitted with each candidate in place of a record's
+//! value (Guo §6.2), one bound per record, beside what attacks achieve, what noise costs and what ε would say.
+
+use super::empty;
+use super::noise_figures::figures;
+use crate::attack::{self, Playing};
+use crate::audit::{Request, two_class};
+use crate::balance::directions;
+use crate::failure::explain;
+use crate::model::{self, Loaded};
+use crate::{Failure, Result};
+use leakscope_core::attack::{Attack as Attacker, Options, Secret, for_each_record, removal_distances};
+use leakscope_core::balance::{Level as Leaking, losses};
+use leakscope_core::bound::table::Simulation;
+use leakscope_core::bound::{Channel, Prior, RecordBounds, bounds, estimation};
+use leakscope_core::dp::gaussian;
+use leakscope_core::fisher::Release;
+use leakscope_core::glm::{Family, Fit};
+use leakscope_core::rows::Rows;
+use leakscope_report::attack as attacks;
+use leakscope_report::bound::{CurvePoint, Estimation, Found, FromData, MostExposed};
+use leakscope_report::format;
+use leakscope_table::{Hooks, Kind};
+use serde::{Deserialize, Serialize};
+use std::time::Instant;
+
+/// What is asked about a secret of a table.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Bounding {
+    /// The secret attribute.
+    pub secret: String,
+    /// Bins of a number with many values.
+    pub bins: usize,
+    /// The attacker's prior over the candidates, in their order; counted from the column where none is given.
+    pub prior: Option<Vec<f64>>,
+    /// The noise that the answer is about.
+    pub sigma: Option<f64>,
+    /// Noise scales of the curve; by default sixteen around it.
+    pub sigmas: Vec<f64>,
+    /// Whether there is a curve at all.
+    pub curve: bool,
+    /// Attackers to play beside the bounds.
+    pub attacks: Vec<Attacker>,
+    /// Noise vectors of the attacks.
+    pub noise_vectors: usize,
+    /// Draws for the information and the optimal attack, over all records; 0 for none.
+    pub draws: u64,
+    /// Confidence of what rests on draws.
+    pub confidence: f64,
+    /// The δ of every ε.
+    pub delta: f64,
+}
+
+impl Default for Bounding {
+    fn default() -> Self {
+        Self {
+            secret: String::new(),
+            bins: 4,
+            prior: None,
+            sigma: None,
+            sigmas: vec![],
+            curve: false,
+            attacks: vec![],
+            noise_vectors: 100,
+            draws: 100_000,
+            confidence: 0.99,
+            delta: 1e-5,
+        }
+    }
+}
+
+/// The three attacks of Guo's figure 4.
+pub const FIG_4: [Attacker; 3] = [Attacker::WhiteBoxPrior, Attacker::WhiteBox, Attacker::Informed];
+
+/// Reads the table, fits the model and bounds its secret.
+pub fn run(request: &Request, bounding: &Bounding, hooks: &Hooks) -> Result<Found> {
+    let loaded = model::load(request, hooks)?;
+    let fit = loaded.fit(request)?;
+    of_model(request, &loaded, &fit, bounding)
+}
+
+/// A secret, its candidates' names, and how far refitted models lie apart, as calibration needs them too.
+pub(crate) struct Game {
+    pub(crate) secret: Secret,
+    pub(crate) candidates: Vec<attacks::Candidate>,
+    pub(crate) prior: Prior,
+}
+
+impl Game {
+    /// The game about a column.
+    pub(crate) fn new(request: &Request, loaded: &Loaded, bounding: &Bounding) -> Result<Self> {
+        if request.pca.is_some() {
+            let message = "a secret is a column, which principal components mix: leave ⟨pca⟩ out";
+            return Err(Failure::option("pca", message));
+        }
+        let playing = Playing {
+            secret: bounding.secret.clone(),
+            candidates: vec![],
+            bins: bounding.bins,
+            attacks: bounding.attacks.clone(),
+            sigmas: vec![],
+            trials: bounding.noise_vectors,
+            balance: 0,
+        };
+        playing.check()?;
+        let (secret, mut candidates) = attack::secret(&playing, loaded)?;
+        let prior = match &bounding.prior {
+            None => Prior::given(secret.prior().to_vec())?,
+            Some(p) if p.len() == candidates.len() => Prior::given(p.clone())?,
+            Some(p) => {
+                let names: Vec<&str> = candidates.iter().map(|c| c.name.as_str()).collect();
+                return Err(Failure::option(
+                    "prior",
+                    format!("{} probabilities for {} values: {}", p.len(), names.len(), names.join(", ")),
+                ));
+            }
+        };
+        if let Some(p) = &bounding.prior {
+            candidates.iter_mut().zip(p).for_each(|(c, p)| c.prior = *p);
+        }
+        Ok(Self { secret, candidates, prior })
+    }
+
+    /// Bounds of all records; those whose value is no candidate are left out and counted.
+    pub(crate) fn records(
+        &self,
+        rows: &impl Rows,
+        fit: &Fit,
+        sigmas: &[f64],
+        simulation: Option<Simulation>,
+    ) -> leakscope_core::Result<(RecordBounds, u64)> {
+        let p = fit.w.len();
+        let start = || RecordBounds::new(self.prior.clone(), sigmas, rows.len(), simulation);
+        let mut total = start()?;
+        let mut left_out = 0;
+        for_each_record(
+            rows,
+            fit,
+            &self.secret,
+            || (start(), 0_u64),
+            |(state, left_out), refits| {
+                let Ok(state) = state else { return Ok(()) };
+                if self.secret.truth(refits.x).is_none() {
+                    *left_out += 1;
+                    return Ok(());
+                }
+                state.add(refits.row, p, refits.delta)
+            },
+            |(state, left)| {
+                total.merge(state?);
+                left_out += left;
+                Ok(())
+            },
+        )?;
+        Ok((total, left_out))
+    }
+}
+
+/// Bounds the secret of a model that is fitted already.
+pub(crate) fn of_model(request: &Request, loaded: &Loaded, fit: &Fit, bounding: &Bounding) -> Result<Found> {
+    let game = Game::new(request, loaded, bounding)?;
+    let clock = Instant::now();
+    let fail = |e| explain(e, &loaded.encoding, request.l2);
+    // K releases with fresh noise are one with σ/√K.
+    let releases = f64::from(request.releases).sqrt();
+    let level = Leaking::Attribute(directions(loaded, "secret", &bounding.secret, false)?);
+    let unit = Release { sigma: 1.0, releases: request.releases, label_secret: request.label_secret };
+    let eta = attack::weighted(loaded, losses(&loaded.rows, fit, &level, unit).map_err(fail)?)?;
+    let mean_eta = eta.iter().sum::<f64>() / eta.len().max(1) as f64;
+    let sigmas = sigmas(bounding, mean_eta)?;
+    let seen: Vec<f64> = sigmas.iter().map(|s| s / releases).collect();
+    let simulation = (bounding.draws > 0).then_some(Simulation {
+        trials: bounding.draws,
+        seed: loaded.seed,
+        confidence: bounding.confidence,
+    });
+    let (records, left_out) = game.records(&loaded.rows, fit, &seen, simulation).map_err(fail)?;
+    let Some(most) = records.most_exposed() else {
+        return Err(Failure::option("secret", "no record has one of the values"));
+    };
+    let removal = match fit.family {
+        Family::Linear => {
+            let all = removal_distances(&loaded.rows, fit).map_err(fail)?;
+            Some(all.into_iter().fold(0.0, f64::max))
+        }
+        Family::Logistic | Family::Poisson => None,
+    };
+    let epsilon = |distance: f64, sigma: f64| match distance > 0.0 {
+        true => gaussian::epsilon(distance / sigma, bounding.delta),
+        false => Ok(0.0),
+    };
+    let mut curve = vec![];
+    for (mut at, &sigma) in records.at_sigmas()?.into_iter().zip(&sigmas) {
+        let secret = epsilon(most.distance, at.sigma)?;
+        let removed = removal.map(|d| epsilon(d, at.sigma)).transpose()?;
+        at.sigma = sigma;
+        curve.push(CurvePoint::of(&at, secret, removed));
+    }
+    let mut warnings = vec![];
+    let (played, baseline) = play(request, loaded, fit, &game, bounding, &sigmas, mean_eta, &mut warnings)?;
+    if left_out > 0 {
+        let what = format::counted(left_out, "record");
+        warnings.push(format!("{what} have a value of {} that is none of the candidates.", bounding.secret));
+    }
+    let chosen = bounding.sigma.and_then(|s| curve.iter().find(|p| p.sigma == s));
+    let most_exposed = match chosen {
+        Some(at) => {
+            let channel = Channel::Gaussian { encodings: &most.encodings, sigma: at.sigma / releases };
+            Some(MostExposed::of(most.row, most.distance, &bounds(&game.prior, channel, simulation)?))
+        }
+        None => None,
+    };
+    let estimation = chosen.map_or(vec![], |at| estimates(loaded, bounding, &eta, at.sigma));
+    let (bounds, optimal) = match chosen {
+        Some(p) => (p.bounds.clone(), p.optimal.clone().map(leakscope_core::bound::table::Optimal::Observed)),
+        None => (vec![], None),
+    };
+    let data = FromData {
+        subject: loaded.subject(request),
+        secret: attacks::Secret { name: bounding.secret.clone(), candidates: game.candidates.clone() },
+        records: records.records(),
+        left_out,
+        distance: records.distances().summary(),
+        most_exposed,
+        baseline,
+        curve,
+        attacks: played,
+        utility: attack::utility(request, loaded, fit, &sigmas)?,
+        delta: bounding.delta,
+        seconds: clock.elapsed().as_secs_f64(),
+    };
+    let many = request.releases > 1;
+    let setting = format!(
+        "{} with Gaussian noise on every coefficient{}",
+        loaded.subject(request).family,
+        if many { format!(", released {} times", request.releases) } else { String::new() }
+    );
+    Ok(Found {
+        candidates: Some(game.prior.candidates()),
+        most_likely: Some(game.prior.most_likely()),
+        sigma: bounding.sigma,
+        bounds,
+        optimal,
+        estimation,
+        figures: if bounding.curve { figures(&data, bounding.sigma) } else { vec![] },
+        data: Some(data),
+        seed: (simulation.is_some() || !bounding.attacks.is_empty()).then_some(loaded.seed),
+        warnings,
+        ..empty(setting)
+    })
+}
+
+/// Noise scales, in order: those given, or sixteen around what the secret leaks, and the chosen one.
+fn sigmas(bounding: &Bounding, mean_eta: f64) -> Result<Vec<f64>> {
+    let mut all = match (bounding.curve, bounding.sigmas.is_empty()) {
+        (false, true) => vec![],
+        (_, false) => bounding.sigmas.clone(),
+        (true, true) => attack::default_sigmas(&bounding.secret, mean_eta)?,
+    };
+    let given = bounding.sigma.map(|s| ("sigma", s));
+    for (flag, sigma) in given.into_iter().chain(all.iter().map(|s| ("sigmas", *s))) {
+        if !(sigma > 0.0 && sigma.is_finite()) {
+            return Err(Failure::option(flag, format!("{sigma}: expected a positive number")));
+        }
+    }
+    all.extend(bounding.sigma);
+    all.sort_by(f64::total_cmp);
+    all.dedup();
+    if all.is_empty() {
+        return Err(Failure::option("sigma", "say how much noise is on the coefficients (or ⟨sigmas⟩)"));
+    }
+    Ok(all)
+}
+
+/// What attacks achieve at every noise, and a guess without the model.
+#[allow(clippy::too_many_arguments, reason = "one call, and all of it is the game")]
+fn play(
+    request: &Request,
+    loaded: &Loaded,
+    fit: &Fit,
+    game: &Game,
+    bounding: &Bounding,
+    sigmas: &[f64],
+    mean_eta: f64,
+    warnings: &mut Vec<String>,
+) -> Result<(Vec<attacks::AttackResult>, f64)> {
+    let releases = f64::from(request.releases).sqrt();
+    let mut attackers = bounding.attacks.clone();
+    let scaled = request.intercept || request.family == Family::Linear;
+    if attackers.contains(&Attacker::Informed) && !scaled {
+        attackers.retain(|a| *a != Attacker::Informed);
+        warnings.push("The informed adversary needs an intercept, and was not played.".into());
+    }
+    let prior_max = game.prior.most_likely();
+    if attackers.is_empty() {
+        return Ok((vec![], prior_max));
+    }
+    let options = Options {
+        attacks: attackers,
+        sigmas: sigmas.iter().map(|s| s / releases).collect(),
+        trials: bounding.noise_vectors,
+        seed: loaded.seed,
+        two_class: two_class(&loaded.encoding),
+    };
+    let outcomes = leakscope_core::attack::attack(&loaded.rows, fit, &game.secret, &options, &[])
+        .map_err(|e| explain(e, &loaded.encoding, request.l2))?;
+    let mut results = attack::listed(&outcomes, mean_eta, false);
+    for (result, sigma) in results.iter_mut().zip(sigmas.iter().cycle()) {
+        result.sigma = *sigma;
+    }
+    Ok((results, outcomes.baseline))
+}
+
+/// Cramér–Rao for the record that leaks most, and van Trees over records, at a noise.
+fn estimates(loaded: &Loaded, bounding: &Bounding, eta: &[f64], sigma: f64) -> Vec<Estimation> {
+    let Some(a) = loaded.encoding.attributes.iter().find(|a| a.name == bounding.secret) else {
+        return vec![];
+    };
+    let largest = eta.iter().copied().fold(0.0, f64::max) / sigma;
+    let information =
+        eta.iter().map(|e| (e / (sigma * a.scale)).powi(2)).sum::<f64>() / eta.len().max(1) as f64;
+    let number = a.kind == Kind::Number;
+    let unit = if number { "in the column's units" } else { "of an indicator, 0 or 1" };
+    let what = "unbiased estimate, record that leaks most";
+    let mut all = vec![Estimation::of(what, estimation::deviation(largest, a.scale), unit)];
+    if number {
+        let spread = a.population_sd;
+        let what =
+            format!("any estimate, over records, knowing the population (±{})", format::number(spread));
+        all.push(Estimation::of(&what, estimation::any_deviation(information, spread), unit));
+    }
+    all
+}

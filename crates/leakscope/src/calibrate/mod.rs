@@ -1,0 +1,179 @@
+//! The noise on the coefficients of a table's model, or on encodings, that meets a target, and what it costs.
+
+mod request;
+
+pub use request::{Answer, CalibrateRequest, Over, run};
+
+use crate::audit::{self, Request};
+use crate::bound::data::{Bounding, Game};
+use crate::failure::explain;
+use crate::model::{self, Loaded};
+use crate::{Failure, Result};
+use leakscope_core::bound::{Channel, Encodings, Prior, bounds};
+use leakscope_core::dp::calibrate::{TIGHT, search};
+use leakscope_core::glm::Fit;
+use leakscope_report::subject::Subject;
+use leakscope_table::Hooks;
+use serde::Serialize;
+
+/// What the noise on the coefficients must achieve.
+#[derive(Debug, Clone)]
+pub enum Aim {
+    /// What the request's own noise says: a statistic of η, or the deviation of an attribute.
+    Leakage,
+    /// No attacker guesses a secret more often than this.
+    Guessing {
+        /// The secret and its prior; noise scales and attacks in it are not looked at.
+        bounding: Bounding,
+        /// The probability.
+        success: f64,
+        /// Whether that is for every record, or on average over them.
+        every_record: bool,
+    },
+}
+
+/// The answer.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Solved {
+    /// The noise: the smallest that suffices, to 0.1%.
+    pub sigma: f64,
+    /// What is achieved with it: on the safe side of the target.
+    pub achieved: f64,
+    /// Data and model.
+    pub subject: Subject,
+    /// What it costs.
+    pub utility: Utility,
+}
+
+/// Which rows a score is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scored {
+    /// Rows that the model was not fitted to.
+    HeldOut,
+    /// The rows that it was fitted to, where there are no others: what noise costs shows, how good the model is does
+    /// not.
+    Training,
+}
+
+/// What noise costs; the expectation is exact.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Utility {
+    /// The rows.
+    pub on: Scored,
+    /// `accuracy`, `mse` or `deviance`.
+    pub metric: String,
+    /// Without noise.
+    pub without_noise: f64,
+    /// At the noise that was solved for.
+    pub at_sigma: f64,
+    /// Of a model without columns.
+    pub constant_model: f64,
+}
+
+/// The smallest noise on the coefficients of the request's model that meets the aim.
+pub fn on_data(request: &Request, aim: &Aim, hooks: &Hooks) -> Result<Solved> {
+    let loaded = model::load(request, hooks)?;
+    request.check_names(&loaded.encoding)?;
+    let fit = loaded.fit(request)?;
+    let (sigma, achieved) = match aim {
+        Aim::Leakage => audit::solve(request, &loaded, &fit)?,
+        Aim::Guessing { bounding, success, every_record } => {
+            guessing(request, &loaded, &fit, bounding, *success, *every_record)?
+        }
+    };
+    let metric = loaded.metric(request);
+    let (on, rows) = match &loaded.test {
+        Some(test) => (Scored::HeldOut, test),
+        None => (Scored::Training, &loaded.rows),
+    };
+    let (values, constant_model) = model::scores(rows, &fit.w, metric, &[0.0, sigma])?;
+    let (without_noise, at_sigma) = (values[0], values[1]);
+    let utility = Utility { on, metric: metric.name().into(), without_noise, at_sigma, constant_model };
+    Ok(Solved { sigma, achieved, subject: loaded.subject(request), utility })
+}
+
+fn guessing(
+    request: &Request,
+    loaded: &Loaded,
+    fit: &Fit,
+    bounding: &Bounding,
+    success: f64,
+    every_record: bool,
+) -> Result<(f64, f64)> {
+    let game = Game::new(request, loaded, bounding)?;
+    check_success(&game.prior, success)?;
+    let releases = f64::from(request.releases).sqrt();
+    let fail = |e| explain(e, &loaded.encoding, request.l2);
+    let (unit, _) = game.records(&loaded.rows, fit, &[1.0], None).map_err(fail)?;
+    let scale = unit.distances().max() * releases;
+    let at = |ln_sigma: f64| -> leakscope_core::Result<f64> {
+        let (records, _) = game.records(&loaded.rows, fit, &[ln_sigma.exp() / releases], None)?;
+        let at = records.at_sigmas()?;
+        let of = |b: &leakscope_core::bound::records::RecordBound| match every_record {
+            true => b.worst.map(|w| w.success.value),
+            false => Some(b.mean.success.value),
+        };
+        Ok(at.iter().flat_map(|a| &a.bounds).filter_map(of).fold(1.0, f64::min))
+    };
+    solve(at, success, scale).map_err(|e| match e {
+        Failed::Core(e) => fail(e),
+        Failed::Nothing => nothing_leaks(),
+        Failed::Unreachable => Failure::option(
+            "success",
+            format!(
+                "{success}: no noise up to a million times the distance of the candidate models reaches it"
+            ),
+        ),
+    })
+}
+
+/// The smallest Gaussian noise on encodings at which no attacker guesses the secret more often.
+pub fn on_encodings(prior: &Prior, encodings: &Encodings, success: f64) -> Result<(f64, f64)> {
+    check_success(prior, success)?;
+    let at = |ln_sigma: f64| {
+        let found = bounds(prior, Channel::Gaussian { encodings, sigma: ln_sigma.exp() }, None)?;
+        Ok(found.tightest().map_or(1.0, |b| b.success.value))
+    };
+    solve(at, success, encodings.diameter(prior.candidates())).map_err(|e| match e {
+        Failed::Core(e) => e.into(),
+        Failed::Nothing => nothing_leaks(),
+        Failed::Unreachable => Failure::option("success", format!("{success}: no noise reaches it")),
+    })
+}
+
+enum Failed {
+    Core(leakscope_core::Error),
+    Nothing,
+    Unreachable,
+}
+
+/// The smallest σ with `f(ln σ) ≤ most`; `scale` is the σ to start from.
+fn solve(
+    f: impl FnMut(f64) -> leakscope_core::Result<f64>,
+    most: f64,
+    scale: f64,
+) -> std::result::Result<(f64, f64), Failed> {
+    if !(scale > 0.0 && scale.is_finite()) {
+        return Err(Failed::Nothing);
+    }
+    let start = scale.ln();
+    let range = (start - 1e6_f64.ln(), start + 1e6_f64.ln());
+    match search(f, most, start, range, TIGHT).map_err(Failed::Core)? {
+        Some((ln, achieved)) => Ok((ln.exp(), achieved)),
+        None => Err(Failed::Unreachable),
+    }
+}
+
+fn nothing_leaks() -> Failure {
+    Failure::option("success", "all candidates give the same model: no noise is needed")
+}
+
+fn check_success(prior: &Prior, success: f64) -> Result<()> {
+    let p = prior.most_likely();
+    if success > p && success < 1.0 {
+        return Ok(());
+    }
+    let message = format!("{success}: expected more than {p} (a guess without looking) and less than 1");
+    Err(Failure::option("success", message))
+}

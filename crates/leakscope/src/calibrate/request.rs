@@ -1,0 +1,309 @@
+//! What is asked for: the noise, the sampling rate or the number of steps that meets a target.
+
+use super::{Aim, Scored, Solved, on_data, on_encodings};
+use crate::audit::{Noise, Request, Statistic};
+use crate::bound::data::Bounding;
+use crate::mechanism::{encodings, stated};
+use crate::{Failure, Result};
+use leakscope_core::bound::Prior;
+use leakscope_core::dp::{Adjacency, Target, Unknown, calibrate};
+use leakscope_report::account::adjacency as in_words;
+use leakscope_report::{five_digits, format};
+use leakscope_table::Hooks;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// Which records a limit on guesses is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[serde(rename_all = "kebab-case")]
+pub enum Over {
+    /// The record that is easiest to guess
+    #[default]
+    EveryRecord,
+    /// The mean over records
+    Mean,
+}
+
+/// A target, and what is known of the release that must meet it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CalibrateRequest {
+    /// Target: ε, at `delta`.
+    pub epsilon: Option<f64>,
+    /// The δ of ε.
+    pub delta: Option<f64>,
+    /// Target: membership advantage.
+    pub advantage: Option<f64>,
+    /// Target: true-positive rate of a membership test, at `fpr`.
+    pub tpr: Option<f64>,
+    /// The false-positive rate of it.
+    pub fpr: Option<f64>,
+    /// Target: probability of guessing a secret.
+    pub success: Option<f64>,
+    /// Number of values of the secret, all equally likely.
+    pub candidates: Option<u64>,
+    /// Probabilities of the values instead.
+    pub prior: Vec<f64>,
+    /// Noise on the secret itself: `one-hot`, `line`, or a file with one vector per value.
+    pub encoding: Option<String>,
+    /// Target on a table: a statistic of η over records.
+    pub eta: Option<f64>,
+    /// The statistic.
+    pub statistic: Statistic,
+    /// Target on a table: least standard deviation of any unbiased estimate of an attribute, in its own units.
+    pub sd: Option<(String, f64)>,
+    /// Noise multiplier of DP-SGD.
+    pub sigma: Option<f64>,
+    /// Its sampling rate.
+    pub rate: Option<f64>,
+    /// Its number of steps.
+    pub steps: Option<u64>,
+    /// Which neighbours must not be told apart.
+    pub adjacency: Option<Adjacency>,
+    /// The table and its model.
+    pub table: Option<Box<Request>>,
+    /// The column of the table that must not be guessed.
+    pub secret: Option<String>,
+    /// Bins of a numeric secret with more values than that.
+    pub bins: usize,
+    /// Whether `success` is for every record, or on average over them.
+    pub over: Over,
+    /// Seed of the split of held-out rows.
+    pub seed: u64,
+}
+
+impl Default for CalibrateRequest {
+    fn default() -> Self {
+        Self {
+            epsilon: None,
+            delta: None,
+            advantage: None,
+            tpr: None,
+            fpr: None,
+            success: None,
+            candidates: None,
+            prior: vec![],
+            encoding: None,
+            eta: None,
+            statistic: Statistic::default(),
+            sd: None,
+            sigma: None,
+            rate: None,
+            steps: None,
+            adjacency: None,
+            table: None,
+            secret: None,
+            bins: 4,
+            over: Over::default(),
+            seed: 1,
+        }
+    }
+}
+
+/// The answer, for programmes and for people.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// `leakscope.calibrate/1`.
+    pub document: Value,
+    /// In a few lines.
+    pub text: String,
+}
+
+/// Solves for what the request leaves open.
+pub fn run(request: &CalibrateRequest, hooks: &Hooks) -> Result<Answer> {
+    let (document, text) = match (&request.table, &request.encoding) {
+        (Some(table), _) => with_data(request, (**table).clone(), hooks)?,
+        (None, Some(encoding)) => with_encoding(request, encoding)?,
+        (None, None) => dp_sgd(request)?,
+    };
+    Ok(Answer { document, text })
+}
+
+fn dp_sgd(args: &CalibrateRequest) -> Result<(Value, String)> {
+    let target = target(args)?;
+    let unknown = match (args.sigma, args.rate, args.steps) {
+        (None, Some(rate), Some(steps)) => Unknown::Sigma { rate, steps },
+        (Some(sigma), None, Some(steps)) => Unknown::Rate { sigma, steps },
+        (Some(sigma), Some(rate), None) => Unknown::Steps { sigma, rate },
+        _ => {
+            let message = "give two of ⟨sigma⟩, ⟨rate⟩ and ⟨steps⟩: the third is solved for";
+            return Err(Failure::Message(message.into()));
+        }
+    };
+    let found = calibrate(target, unknown, stated(args.adjacency)?)?;
+    let document = json!({
+        "schema": "leakscope.calibrate/1",
+        "target": target,
+        "solved_for": match unknown {
+            Unknown::Sigma { .. } => "sigma",
+            Unknown::Rate { .. } => "rate",
+            Unknown::Steps { .. } => "steps",
+        },
+        "sigma": found.sigma,
+        "rate": found.rate,
+        "steps": found.steps,
+        "achieved": found.achieved,
+        "adjacency": found.adjacency,
+    });
+    let text = format!(
+        "sigma {}, rate {}, {} steps: {} is at most {} ({})\n",
+        five_digits(found.sigma, true),
+        five_digits(found.rate, false),
+        found.steps,
+        match target {
+            Target::Epsilon { delta, .. } => format!("ε at δ = {delta:e}"),
+            Target::Advantage { .. } => "membership advantage".into(),
+            Target::TruePositiveRate { false_positive, .. } =>
+                format!("the true-positive rate at {false_positive}"),
+            Target::Reconstruction { .. } => "the probability of guessing the secret".into(),
+        },
+        five_digits(found.achieved, true),
+        in_words(found.adjacency)
+    );
+    Ok((document, text))
+}
+
+fn target(args: &CalibrateRequest) -> Result<Target> {
+    if let (Some(epsilon), Some(delta)) = (args.epsilon, args.delta) {
+        return Ok(Target::Epsilon { epsilon, delta });
+    }
+    if let Some(advantage) = args.advantage {
+        return Ok(Target::Advantage { advantage });
+    }
+    if let (Some(true_positive), Some(false_positive)) = (args.tpr, args.fpr) {
+        return Ok(Target::TruePositiveRate { true_positive, false_positive });
+    }
+    if let Some(success) = args.success {
+        return Ok(Target::Reconstruction { success, most_likely: prior(args)?.most_likely() });
+    }
+    Err(Failure::Message(
+        "name a target: ⟨epsilon⟩ E ⟨delta⟩ D, ⟨advantage⟩ A, ⟨tpr⟩ P ⟨fpr⟩ P or ⟨success⟩ P ⟨candidates⟩ M; with ⟨data⟩ \
+         also ⟨eta⟩ E, ⟨sd⟩ ATTRIBUTE=VALUE or ⟨success⟩ P ⟨secret⟩ COLUMN"
+            .into(),
+    ))
+}
+
+fn prior(args: &CalibrateRequest) -> Result<Prior> {
+    match args.candidates {
+        Some(m) => Ok(Prior::uniform(m)?),
+        None if args.prior.is_empty() => {
+            Err(Failure::option("candidates", "say how many values the secret has, or ⟨prior⟩ P,…"))
+        }
+        None => Ok(Prior::given(args.prior.clone())?),
+    }
+}
+
+fn with_encoding(args: &CalibrateRequest, encoding: &str) -> Result<(Value, String)> {
+    let success = args.success.ok_or_else(|| Failure::option("success", "⟨encoding⟩ is for this target"))?;
+    if args.adjacency.is_some() {
+        return Err(Failure::option("adjacency", "noise on an encoding tells values apart, no neighbours"));
+    }
+    let prior = prior(args)?;
+    let (sigma, achieved) = on_encodings(&prior, &encodings(encoding, &prior)?, success)?;
+    let document = json!({
+        "schema": "leakscope.calibrate/1",
+        "target": { "kind": "guessing", "success": success, "most_likely": prior.most_likely() },
+        "solved_for": "sigma",
+        "sigma": sigma,
+        "achieved": achieved,
+    });
+    let text = format!(
+        "sigma {}: no attacker guesses the secret with a probability above {} ({} without looking)\n",
+        five_digits(sigma, true),
+        five_digits(achieved, true),
+        format::share(prior.most_likely())
+    );
+    Ok((document, text))
+}
+
+fn with_data(args: &CalibrateRequest, mut request: Request, hooks: &Hooks) -> Result<(Value, String)> {
+    let dp = [
+        ("sigma", args.sigma.is_some()),
+        ("rate", args.rate.is_some()),
+        ("steps", args.steps.is_some()),
+        ("adjacency", args.adjacency.is_some()),
+        ("candidates", args.candidates.is_some()),
+    ];
+    if let Some((flag, _)) = dp.iter().find(|d| d.1) {
+        return Err(Failure::option(flag, "with ⟨data⟩ the noise on the model's coefficients is solved for"));
+    }
+    let (aim, what, target) = if let Some(eta) = args.eta {
+        let statistic = args.statistic;
+        request.noise = Noise::TargetEta { eta, statistic };
+        let what = format!("{} of η over records is", statistic.name());
+        (Aim::Leakage, what, json!({ "kind": "eta", "eta": eta, "statistic": statistic.name() }))
+    } else if let Some((attribute, sd)) = args.sd.clone() {
+        let what = format!("every unbiased estimate of {attribute} is off by at least");
+        let target = json!({ "kind": "sd", "attribute": attribute, "sd": sd });
+        request.noise = Noise::TargetSd { attribute, sd };
+        (Aim::Leakage, what, target)
+    } else if let (Some(success), Some(secret)) = (args.success, &args.secret) {
+        let bounding = Bounding {
+            secret: secret.clone(),
+            bins: args.bins,
+            prior: (!args.prior.is_empty()).then(|| args.prior.clone()),
+            sigma: None,
+            sigmas: vec![],
+            curve: false,
+            attacks: vec![],
+            noise_vectors: 1,
+            draws: 0,
+            confidence: 0.99,
+            delta: 1e-5,
+        };
+        let every_record = args.over == Over::EveryRecord;
+        let over = if every_record { "of any record" } else { "on average over records" };
+        let what = format!("the probability of guessing {secret} {over} is at most");
+        let target =
+            json!({ "kind": "guessing", "secret": secret, "success": success, "every_record": every_record });
+        (Aim::Guessing { bounding, success, every_record }, what, target)
+    } else {
+        let message =
+            "with ⟨data⟩ the targets are ⟨eta⟩ E, ⟨sd⟩ ATTRIBUTE=VALUE and ⟨success⟩ P ⟨secret⟩ COLUMN";
+        return Err(Failure::Message(message.into()));
+    };
+    let solved = on_data(&request, &aim, hooks);
+    // The audit's names of the same targets are `target_eta` and `target_sd`.
+    let solved = solved.map_err(|failure| match failure {
+        Failure::Option { name, message } if name == "target_eta" => {
+            Failure::Option { name: "eta".into(), message }
+        }
+        Failure::Option { name, message } if name == "target_sd" => {
+            Failure::Option { name: "sd".into(), message }
+        }
+        other => other,
+    })?;
+    let document = json!({
+        "schema": "leakscope.calibrate/1",
+        "target": target,
+        "solved_for": "sigma",
+        "sigma": solved.sigma,
+        "achieved": solved.achieved,
+        "subject": solved.subject,
+        "utility": solved.utility,
+        "seed": request.holdout.map(|_| args.seed),
+    });
+    Ok((document, in_text(&solved, &what, args.sd.is_some())))
+}
+
+fn in_text(solved: &Solved, what: &str, from_below: bool) -> String {
+    let mut text = format!(
+        "sigma {} on every coefficient: {what} {}\n",
+        five_digits(solved.sigma, true),
+        five_digits(solved.achieved, !from_below)
+    );
+    let u = &solved.utility;
+    let rows = match u.on {
+        Scored::HeldOut => "held-out rows",
+        Scored::Training => "the training rows (no ⟨holdout⟩ or ⟨test⟩)",
+    };
+    text.push_str(&format!(
+        "expected {} on {rows} {}, {} without noise, {} of a model without columns\n",
+        u.metric,
+        format::number(u.at_sigma),
+        format::number(u.without_noise),
+        format::number(u.constant_model)
+    ));
+    text
+}

@@ -1,0 +1,92 @@
+//! Coefficients of a model that was trained elsewhere, from JSON.
+
+use crate::audit::INTERCEPT;
+use crate::{Failure, Result};
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// Names and values from JSON: either the object itself, or what stands under `coefficients` (or
+/// `model.coefficients`, as in an audit.json) in it; a number under `intercept` beside that is the intercept.
+pub fn read_coefficients(path: &Path) -> Result<Vec<(String, f64)>> {
+    let shown = path.display();
+    let wrong = |what: String| Failure::option("coefficients", format!("{shown}: {what}"));
+    let text = std::fs::read_to_string(path).map_err(|e| wrong(format!("cannot read it: {e}")))?;
+    let not_json = |e: serde_json::Error| wrong(format!("not JSON ({e}): expected {{\"age\": 0.3, …}}"));
+    let json: serde_json::Value = serde_json::from_str(&text).map_err(not_json)?;
+    serde_json::from_str::<Distinct>(&text).map_err(|e| wrong(e.to_string()))?;
+    let inner = json.get("coefficients").or_else(|| json.pointer("/model/coefficients"));
+    let beside = inner.and_then(|_| json.get("intercept")).filter(|v| v.is_number());
+    let Some(object) = inner.unwrap_or(&json).as_object() else {
+        return Err(wrong("expected an object of column names and values, such as {\"age\": 0.3, …}".into()));
+    };
+    if beside.is_some() && object.contains_key(INTERCEPT) {
+        return Err(wrong(format!("`intercept` and `{INTERCEPT}` are both there: keep one of them")));
+    }
+    let named = object.iter().map(|(name, value)| (name.as_str(), value));
+    named
+        .chain(beside.map(|value| (INTERCEPT, value)))
+        .map(|(name, value)| match value.as_f64() {
+            Some(number) if number.is_finite() => Ok((name.to_owned(), number)),
+            _ => Err(wrong(format!("`{name}` is {value}: expected a finite number"))),
+        })
+        .collect()
+}
+
+/// Any JSON in which no object has a name twice: which of two values is meant, nobody can tell.
+struct Distinct;
+
+impl<'de> Deserialize<'de> for Distinct {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> std::result::Result<Self, D::Error> {
+        d.deserialize_any(Self)
+    }
+}
+
+impl<'de> Visitor<'de> for Distinct {
+    type Value = Self;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Self, A::Error> {
+        let mut seen = BTreeSet::new();
+        while let Some(name) = map.next_key::<String>()? {
+            if seen.contains(&name) {
+                return Err(A::Error::custom(format!("`{name}` is there twice: keep one of them")));
+            }
+            map.next_value::<Self>()?;
+            seen.insert(name);
+        }
+        Ok(self)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> std::result::Result<Self, A::Error> {
+        while seq.next_element::<Self>()?.is_some() {}
+        Ok(self)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> std::result::Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> std::result::Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> std::result::Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> std::result::Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_str<E>(self, _: &str) -> std::result::Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_unit<E>(self) -> std::result::Result<Self, E> {
+        Ok(self)
+    }
+}

@@ -1,0 +1,152 @@
+//! What a user is told when there is no answer: where, what was expected, what to do.
+
+use crate::spelling::{Spelling, spell};
+use leakscope_core::Error as CoreError;
+use leakscope_table::{Encoding, Error as TableError};
+
+/// The result of a command.
+pub type Result<T> = std::result::Result<T, Failure>;
+
+/// Why a command has no answer.
+#[derive(Debug)]
+pub enum Failure {
+    /// The message, complete: exit code 2.
+    Message(String),
+    /// The same, about an option.
+    Option {
+        /// Its name, as in requests.
+        name: String,
+        /// What is wrong with its value, and what was expected.
+        message: String,
+    },
+    /// The same, about the table.
+    Data(String),
+    /// The same, about a model that has no unique minimiser, or none that was found.
+    Fit(String),
+    /// The user asked to stop: exit code 130.
+    Interrupted,
+}
+
+impl Failure {
+    /// A message about an option, by its name in requests.
+    pub fn option(name: &str, message: impl std::fmt::Display) -> Self {
+        Self::Option { name: name.into(), message: message.to_string() }
+    }
+
+    /// The message as an interface spells its options.
+    pub fn spelled(&self, spelling: Spelling) -> String {
+        match self {
+            Self::Message(text) | Self::Data(text) | Self::Fit(text) => spell(text, spelling),
+            Self::Option { name, message } => {
+                format!("{}: {}", spelling.option(name), spell(message, spelling))
+            }
+            Self::Interrupted => "stopped; nothing was written".into(),
+        }
+    }
+
+    /// The exit code.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Message(_) | Self::Option { .. } | Self::Data(_) | Self::Fit(_) => 2,
+            Self::Interrupted => 130,
+        }
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.spelled(Spelling::Rust))
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl From<TableError> for Failure {
+    fn from(error: TableError) -> Self {
+        match error {
+            TableError::Interrupted | TableError::Core(CoreError::Interrupted) => Self::Interrupted,
+            other => Self::Data(other.to_string()),
+        }
+    }
+}
+
+impl From<CoreError> for Failure {
+    fn from(error: CoreError) -> Self {
+        match error {
+            CoreError::Interrupted => Self::Interrupted,
+            CoreError::Overflow { value } => Self::Message(format!(
+                "leakage at this noise is {value}: expected a finite number: choose a larger ⟨sigma⟩, or other units \
+                 with ⟨scale=standard⟩"
+            )),
+            other => Self::Message(other.to_string()),
+        }
+    }
+}
+
+/// A failure of the fit in words: core speaks of column numbers, users of names and flags.
+pub fn explain(error: CoreError, encoding: &Encoding, l2: f64) -> Failure {
+    let names = encoding.columns();
+    let name = |j: usize| format!("`{}`", names[j]);
+    let intercept = encoding.intercept.then(|| names.len() - 1);
+    let remedy = if l2 > 0.0 { "or raise ⟨l2⟩" } else { "or add a penalty, for example ⟨l2=1e-3⟩" };
+    let rows = encoding.rows_training;
+    if let CoreError::Singular { .. } = &error
+        && rows <= names.len() as u64
+    {
+        return Failure::Fit(format!(
+            "there {} for {} coefficients, so the minimiser is not unique: add a penalty (for example \
+             ⟨l2=1e-3⟩), use fewer columns (⟨drop⟩), or keep some components (⟨pca=10⟩)",
+            if rows == 1 { "is 1 row".into() } else { format!("are {rows} rows") },
+            names.len()
+        ));
+    }
+    let text = match error {
+        CoreError::Singular { column, of } => {
+            let others: Vec<usize> = of.iter().copied().filter(|&j| Some(j) != intercept).collect();
+            let list = others.iter().map(|&j| name(j)).collect::<Vec<_>>().join(", ");
+            let full = encoding.one_hot == leakscope_table::OneHot::Full && encoding.intercept;
+            let hint = if full { ", use ⟨one_hot=drop-last⟩" } else { "" };
+            let constant = match others.as_slice() {
+                [only] if Some(column) == intercept => Some(*only),
+                [] => Some(column),
+                _ => None,
+            };
+            if let Some(j) = constant {
+                return Failure::Fit(format!(
+                    "column {} is constant in the training rows, so its coefficient is not unique: remove it with \
+                     ⟨drop⟩, {remedy}",
+                    name(j)
+                ));
+            }
+            let what = if Some(column) == intercept {
+                format!("columns {list} add up to a constant, like the intercept")
+            } else {
+                format!("column {} is a linear combination of {list}", name(column))
+            };
+            format!(
+                "{what}, so the coefficients are not unique: remove one of them with ⟨drop⟩{hint}, {remedy}"
+            )
+        }
+        CoreError::Separable => format!(
+            "the classes of `{}` can be told apart exactly by these columns, so without a penalty the coefficients \
+             are infinite: add one, for example ⟨l2=1e-3⟩",
+            encoding.target.name
+        ),
+        CoreError::NoConvergence { iterations, gradient, tolerance } => {
+            let why = if l2 > 0.0 {
+                "the problem is badly scaled: use ⟨scale=standard⟩, or raise ⟨l2⟩"
+            } else {
+                "the classes (or counts) may be separable in some direction, so that coefficients grow without \
+                 end: add a penalty, for example ⟨l2=1e-3⟩"
+            };
+            let how = if gradient <= tolerance {
+                "the coefficients do not settle, although the gradient is all but zero".into()
+            } else {
+                format!("relative gradient {gradient:.1e}, tolerance {tolerance:.0e}")
+            };
+            format!("the fit did not converge in {iterations} iterations ({how}): {why}")
+        }
+        other => return other.into(),
+    };
+    Failure::Fit(text)
+}

@@ -1,0 +1,126 @@
+//! A table and its model, as balance, attack and release need them: read and encoded as the audit does it.
+
+use crate::audit::{self, Noise, Request, remarks};
+use crate::failure::explain;
+use crate::{Failure, Result};
+use leakscope_core::fisher::{Geometry, Release};
+use leakscope_core::glm::{self, Fit, Metric, Penalty, Utility};
+use leakscope_core::pass::Runner;
+use leakscope_core::rows::Rows;
+use leakscope_report::subject::Subject;
+use leakscope_table::{Attribute, Dataset, Encoding, Hooks, Subset, Table};
+use std::borrow::Cow;
+
+/// A table, encoded, with rows to test on.
+pub struct Loaded {
+    /// How columns were encoded.
+    pub encoding: Encoding,
+    /// Rows to fit on.
+    pub rows: Dataset,
+    /// Rows to test on, where there are any.
+    pub test: Option<Dataset>,
+    /// Seed of the split (and of everything else random).
+    pub seed: u64,
+    /// What the user should know of the rows, in whole sentences.
+    pub warnings: Vec<String>,
+}
+
+/// Reads and encodes the table of a request.
+pub fn load(request: &Request, hooks: &Hooks) -> Result<Loaded> {
+    request.check()?;
+    let table = Table::open(&request.read)?;
+    let seed = request.seed.unwrap_or_else(crate::seed::drawn);
+    let encoding = Encoding::fit(&table, &request.roles, &audit::encode_options(request, Some(seed)), hooks)?;
+    let rows = Dataset::new(&table, &encoding, Subset::Training, hooks)?;
+    let test = if let Some(read) = &request.test {
+        Some((Dataset::new(&Table::open(read)?, &encoding, Subset::All, hooks)?, "test"))
+    } else if request.holdout.is_some() {
+        Some((Dataset::new(&table, &encoding, Subset::HeldOut, hooks)?, "holdout"))
+    } else {
+        None
+    };
+    if let Some((rows, flag)) = &test
+        && rows.is_empty()
+    {
+        return Err(Failure::option(flag, "there are no rows to test on"));
+    }
+    let test = test.map(|t| t.0);
+    let mut warnings = remarks::of_data(&encoding);
+    warnings.extend(test.iter().flat_map(|rows| remarks::of_test(rows, request.test.is_some())));
+    if let Some(group) = &encoding.group {
+        let name = &group.name;
+        warnings
+            .push(format!("Groups of `{name}` are compared by an audit only: `group` does nothing here."));
+    }
+    Ok(Loaded { encoding, rows, test, seed, warnings })
+}
+
+/// A request for a plain model, without anything that only an audit does.
+pub fn plain(base: Request, sigma: Option<f64>) -> Request {
+    Request { noise: sigma.map_or(Noise::Default, Noise::Given), ..base }
+}
+
+impl Loaded {
+    /// Fits the model.
+    pub fn fit(&self, request: &Request) -> Result<Fit> {
+        glm::fit(&self.rows, request.family, penalty(request))
+            .map_err(|e| explain(e, &self.encoding, request.l2))
+    }
+
+    /// What the user should know of the rows and of the model fitted to them.
+    pub fn remarks(&self, request: &Request, fit: &Fit) -> Result<Vec<String>> {
+        let release = Release { sigma: 1.0, releases: 1, label_secret: request.label_secret };
+        let geometry =
+            Geometry::new(fit, &[], release).map_err(|e| explain(e, &self.encoding, request.l2))?;
+        let of_fit = remarks::nearly_singular(&self.encoding, &geometry);
+        Ok(self.warnings.iter().cloned().chain(of_fit).collect())
+    }
+
+    /// What documents say about data and model.
+    pub fn subject(&self, request: &Request) -> Subject {
+        Subject {
+            files: request.read.names(),
+            target: self.encoding.target.name.clone(),
+            n: self.rows.len(),
+            d: self.encoding.data_width(),
+            family: request.family.name().into(),
+            l2: request.l2,
+            intercept: request.intercept,
+        }
+    }
+
+    /// What is measured on held-out rows.
+    pub fn metric(&self, request: &Request) -> Metric {
+        Metric::of(request.family, audit::two_class(&self.encoding))
+    }
+
+    /// The attribute that a flag names.
+    pub fn attribute(&self, flag: &str, name: &str) -> Result<(usize, &Attribute)> {
+        if name == self.encoding.target.name {
+            return Err(Failure::option(
+                flag,
+                format!("`{name}` is the target: name one of the columns it is predicted from"),
+            ));
+        }
+        let found = self.encoding.attributes.iter().enumerate().find(|(_, a)| a.name == name);
+        found.ok_or_else(|| {
+            let known: Vec<String> =
+                self.encoding.attributes.iter().map(|a| format!("`{}`", a.name)).collect();
+            Failure::option(
+                flag,
+                format!("`{name}` is not an attribute of this model; they are {}", known.join(", ")),
+            )
+        })
+    }
+}
+
+/// The penalty of a request.
+pub fn penalty(request: &Request) -> Penalty {
+    Penalty { l2: request.l2, intercept: request.intercept }
+}
+
+/// Expected metric over the noise at each scale (0: without noise), and that of a model without columns.
+pub fn scores(rows: &impl Runner, w: &[f64], metric: Metric, sigmas: &[f64]) -> Result<(Vec<f64>, f64)> {
+    let total = rows.run(&Utility { metric, sigmas: Cow::Borrowed(sigmas), w: Cow::Borrowed(w) })?;
+    Ok((total.values(), total.constant_model()))
+}

@@ -1,0 +1,260 @@
+//! A run that has ended: its files and its page.
+
+use super::data::{label, label_column, short_label};
+use super::model::{NETWORK, TRAINING, WEIGHTS, facts};
+use super::run::{Ended, Plan};
+use super::{Precision, clip_facts};
+use crate::Result;
+use crate::output::{Folder, Pending};
+use leakscope_core::num::{Distribution, Summary};
+use leakscope_net::{
+    Data, Real,
+    leak::Label,
+    renyi,
+    train::{Optimizer, RecordBudget, Sampling, Tracking},
+};
+use leakscope_report::net::{
+    self as page, Accounts, DataFacts, Histogram, PrivacyFacts, TRAINING_SCHEMA, Training,
+};
+use leakscope_table::{RecordsSchema, RecordsWriter};
+use std::path::PathBuf;
+
+/// What the run does not know of itself.
+pub(super) struct Facts {
+    pub(super) name: String,
+    pub(super) files: Vec<String>,
+    pub(super) normalize: [f64; 2],
+    pub(super) test_records: Option<u64>,
+    /// Whether C was not given.
+    pub(super) clip_assumed: bool,
+    pub(super) precision: Precision,
+}
+
+/// Records shown by name.
+const MOST: usize = 20;
+
+/// Writes model, run, records and page.
+pub(super) fn finish<T: Real>(
+    ended: &Ended<'_, T>,
+    data: &Data<T>,
+    facts: &Facts,
+    plan: &Plan,
+    folder: &Folder,
+) -> Result<(Training, Vec<PathBuf>)> {
+    let budgets = ended.run.budgets();
+    let mut training = training(ended, data, facts, plan, &budgets)?;
+    let net = ended.run.network();
+    let mut pending = Pending::default();
+    if !budgets.is_empty() {
+        pending.tables([records(folder, data, &budgets, ended)?]);
+    }
+    training.tables = pending.table_names();
+    folder.text(&mut pending, NETWORK, &net.spec().to_json())?;
+    folder.file(&mut pending, WEIGHTS, &net.to_tensors().to_bytes()?)?;
+    folder.text(&mut pending, TRAINING, &page::to_json(&training))?;
+    folder.text(&mut pending, "report.html", &page::training_page(&training))?;
+    let written = folder.publish(pending)?;
+    Ok((training, written))
+}
+
+fn training<T: Real>(
+    ended: &Ended<'_, T>,
+    data: &Data<T>,
+    f: &Facts,
+    plan: &Plan,
+    budgets: &[RecordBudget],
+) -> Result<Training> {
+    let (run, config) = (&ended.run, ended.run.config());
+    let privacy = match (config.privacy, run.account()?) {
+        (Some(p), Some(account)) => {
+            let (kind, bound) = clip_facts(p.clip);
+            Some(PrivacyFacts {
+                clip_kind: kind.to_owned(),
+                clip: bound.unwrap_or(1.0),
+                sigma: p.sigma,
+                delta: config.delta,
+                epsilon: account.epsilon(),
+                epsilon_pld: account.pld,
+                epsilon_rdp: account.rdp.epsilon,
+                rdp_order: account.rdp.alpha,
+                adjacency: account.neighbours.name().to_owned(),
+                advantage: run.advantage()?,
+                statement: config.sampling.statement().to_owned(),
+            })
+        }
+        _ => None,
+    };
+    let tracking = match config.tracking {
+        Tracking::Off => None,
+        Tracking::Drawn { probes } => Some(("drawn", probes)),
+        Tracking::Every { probes } => Some(("every", probes)),
+    };
+    Ok(Training {
+        schema: TRAINING_SCHEMA.to_owned(),
+        tables: vec![],
+        network: facts(run.network(), &f.name),
+        precision: match f.precision {
+            Precision::F32 => "f32",
+            Precision::F64 => "f64",
+        }
+        .to_owned(),
+        data: DataFacts {
+            files: f.files.clone(),
+            records: data.len() as u64,
+            test_records: f.test_records,
+            normalize: f.normalize,
+        },
+        optimizer: match config.optimizer {
+            Optimizer::Sgd { momentum } => format!("SGD with momentum {momentum}"),
+            Optimizer::Adam { .. } => "Adam".to_owned(),
+        },
+        learning_rate: config.learning_rate,
+        weight_decay: config.weight_decay,
+        sampling: match config.sampling {
+            Sampling::Poisson { .. } => "poisson",
+            Sampling::Shuffle { .. } => "shuffle",
+        }
+        .to_owned(),
+        batch: config.sampling.expected(data.len()),
+        seed: config.seed,
+        notes: notes(ended, f),
+        privacy,
+        label_secret: config.label == Label::Secret,
+        tracking: tracking
+            .map(|(records, probes)| page::Tracking { records: records.to_owned(), probes: probes as u64 }),
+        planned_steps: plan.steps,
+        steps: run.steps(),
+        stopped: ended.stopped,
+        accuracy_on: if f.test_records.is_some() { "test" } else { "training" }.to_owned(),
+        history: ended.history.clone(),
+        accounts: if budgets.is_empty() { None } else { Some(accounts(ended, data, budgets)?) },
+        seconds: ended.seconds,
+    })
+}
+
+fn notes<T: Real>(ended: &Ended<'_, T>, f: &Facts) -> Vec<String> {
+    let config = ended.run.config();
+    let mut out = Vec::new();
+    if config.privacy.is_some() {
+        out.push(
+            "The noise follows from the seed: whoever knows it can take the noise off. Keep it secret."
+                .to_owned(),
+        );
+        if f.clip_assumed {
+            out.push("No `clip` was given: gradients were clipped at C = 1.".to_owned());
+        }
+        out.push(
+            "Losses and dFIL (and accuracies on training records) are computed without noise: the statement covers the \
+             model, not these numbers."
+                .to_owned(),
+        );
+    }
+    if let (Tracking::Drawn { .. }, Sampling::Poisson { rate: q }) = (config.tracking, config.sampling) {
+        let draws = q * ended.run.steps() as f64;
+        out.push(format!(
+            "Accounts are kept of drawn records, weighted by 1/q: unbiased, but a record was drawn {draws:.1} times on \
+             average, and one that never was shows 0. `track = every` has no such error."
+        ));
+    }
+    if ended.start.pretrained.is_some() {
+        out.push("The run started from given weights, which are taken to be public.".to_owned());
+    }
+    if let Some(why) = &ended.failure {
+        let seen = match config.privacy {
+            Some(_) => {
+                " That it stopped was decided on losses and gradients without noise, which the statement does not cover."
+            }
+            None => "",
+        };
+        out.push(format!("{why}; the parameters are those of the last good checkpoint.{seen}"));
+    }
+    out
+}
+
+/// Dimension of the secret.
+fn dimension<T: Real>(ended: &Ended<'_, T>) -> f64 {
+    let net = ended.run.network();
+    let label = if ended.run.config().label == Label::Secret { net.outputs() } else { 0 };
+    (net.input().len() + label) as f64
+}
+
+/// Mean, spread and quantiles of values.
+pub(super) fn summary(values: &[f64]) -> Summary {
+    let mut all = Distribution::default();
+    all.extend(values);
+    all.summary()
+}
+
+/// Each record's own ε at the run's δ; what the run promises to all holds for it too.
+fn own_epsilon(b: &RecordBudget, delta: f64, of_run: f64) -> Result<f64> {
+    let own = if b.renyi.iter().all(|r| *r == 0.0) { 0.0 } else { renyi::epsilon(&b.renyi, delta)?.0 };
+    Ok(own.min(of_run))
+}
+
+/// ε of the run, for every record.
+fn epsilon_of_run<T: Real>(ended: &Ended<'_, T>) -> Result<f64> {
+    Ok(ended.run.account()?.map_or(f64::INFINITY, |a| a.epsilon()))
+}
+
+fn accounts<T: Real>(ended: &Ended<'_, T>, data: &Data<T>, budgets: &[RecordBudget]) -> Result<Accounts> {
+    let (d, delta, of_run) = (dimension(ended), ended.run.config().delta, epsilon_of_run(ended)?);
+    let dfil: Vec<f64> = budgets.iter().map(|b| b.dfil.value).collect();
+    let published: Vec<f64> = budgets.iter().map(|b| b.published.value / d).collect();
+    let epsilon: Vec<f64> = budgets.iter().map(|b| own_epsilon(b, delta, of_run)).collect::<Result<_>>()?;
+    let loss = ended.run.network().loss();
+    let mut order: Vec<usize> = (0..budgets.len()).collect();
+    order.sort_by(|&a, &b| dfil[b].total_cmp(&dfil[a]).then(a.cmp(&b)));
+    let most = order
+        .into_iter()
+        .take(MOST)
+        .map(|i| (i as u64, short_label(data, i, loss), budgets[i].dfil, epsilon[i]))
+        .collect();
+    Ok(Accounts {
+        dfil: summary(&dfil),
+        published_dfil: summary(&published),
+        epsilon: summary(&epsilon),
+        histogram: Histogram::of(&dfil),
+        most,
+    })
+}
+
+fn records<T: Real>(
+    folder: &Folder,
+    data: &Data<T>,
+    budgets: &[RecordBudget],
+    ended: &Ended<'_, T>,
+) -> Result<RecordsWriter> {
+    let mut numbers: Vec<String> = [
+        "trace",
+        "trace_standard_error",
+        "dfil",
+        "dfil_standard_error",
+        "published_trace",
+        "published_dfil",
+        "epsilon",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    numbers.extend(renyi::ORDERS.iter().map(|order| format!("renyi_{order}")));
+    let loss = ended.run.network().loss();
+    let schema = RecordsSchema { id: "record".into(), texts: label_column(data, loss), numbers };
+    let mut writer = folder.table("records", schema)?;
+    let mut part = writer.parts().part();
+    let (d, delta, of_run) = (dimension(ended), ended.run.config().delta, epsilon_of_run(ended)?);
+    for (i, b) in budgets.iter().enumerate() {
+        let error = |m: &leakscope_core::claim::Measured| m.standard_error.unwrap_or(f64::NAN);
+        let mut row = vec![
+            b.trace.value,
+            error(&b.trace),
+            b.dfil.value,
+            error(&b.dfil),
+            b.published.value,
+            b.published.value / d,
+            own_epsilon(b, delta, of_run)?,
+        ];
+        row.extend(b.renyi);
+        part.push(&i.to_string(), label(data, i, loss).as_deref().as_slice(), &row)?;
+    }
+    writer.append(part)?;
+    Ok(writer)
+}

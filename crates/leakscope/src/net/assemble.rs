@@ -1,0 +1,363 @@
+//! Measures to what people read: the audit's data, its pictures, its tables.
+
+use super::account::summary;
+use super::clip_facts;
+use super::data::{label, label_column, short_label};
+use super::exceeds::exceeds;
+use super::measuring::{Found, Leak, Scored, measure_times};
+use super::model::Model;
+use crate::Result;
+use crate::output::Folder;
+use leakscope_core::claim::{Bound, Theorem};
+use leakscope_core::num::Summary;
+use leakscope_net::{
+    Data, Loss, Network, Real, Shape,
+    leak::{Label, Measure, Plis, RecordLeak, Trace},
+};
+use leakscope_report::net::{
+    AUDIT_SCHEMA, Compared, DataFacts, Histogram, NetAudit, Picture, Pictures, Record, Release, Score,
+    ScoredBy, Shown, TraceKind,
+};
+use leakscope_table::{RecordsSchema, RecordsWriter};
+use std::collections::BTreeMap;
+
+/// Records shown at either end.
+const SHOWN: usize = 8;
+
+/// A number of a record, by which it is ranked or summarised.
+type Number = fn(&Leak) -> Option<f64>;
+
+fn dfil(l: &Leak) -> Option<f64> {
+    l.released.dfil.map(|d| d.value)
+}
+
+fn eta(l: &Leak) -> Option<f64> {
+    l.released.eta.map(|e| e.value)
+}
+
+fn gradient_norm(l: &Leak) -> Option<f64> {
+    Some(l.released.gradient_norm)
+}
+
+fn plis(l: &Leak) -> Option<f64> {
+    l.plain.as_ref().and_then(|p| p.plis)
+}
+
+fn values(leaks: &[Leak], of: Number) -> Vec<f64> {
+    leaks.iter().filter_map(of).collect()
+}
+
+fn summarised(leaks: &[Leak], of: Number) -> Option<Summary> {
+    let all = values(leaks, of);
+    (!all.is_empty()).then(|| summary(&all))
+}
+
+/// JacSens from the plain measure, whose noise is divided out.
+fn jacobian_sensitivity(l: &Leak, noise: f64) -> Option<f64> {
+    l.plain.as_ref().and_then(|p| p.eta).map(|e| e.value * noise)
+}
+
+/// The records at one end of a ranking.
+fn ranked<T: Real>(found: &Found<T>, leaks: &[Leak], data: &Data<T>, of: Number, most: bool) -> Vec<Record> {
+    let mut all: Vec<(f64, usize)> =
+        leaks.iter().enumerate().filter_map(|(i, l)| of(l).map(|v| (v, i))).collect();
+    all.sort_by(|a, b| if most { b.0.total_cmp(&a.0) } else { a.0.total_cmp(&b.0) }.then(a.1.cmp(&b.1)));
+    let noise = found.asked.what.released.noise();
+    let (trained_on, loss) = (std::ptr::eq(data, &found.asked.data), found.asked.model.net.loss());
+    all.into_iter()
+        .take(SHOWN)
+        .map(|(_, i)| {
+            let l = &leaks[i];
+            let r = &l.released;
+            let other = found.other.get(i).filter(|_| trained_on);
+            Record {
+                record: r.record as u64,
+                label: short_label(data, r.record, loss),
+                right: right(r, loss),
+                loss: r.loss,
+                gradient_norm: r.gradient_norm,
+                dfil: r.dfil,
+                eta: eta(l),
+                jacobian_sensitivity: jacobian_sensitivity(l, noise),
+                plis: plis(l),
+                compared_plis: other.and_then(plis),
+            }
+        })
+        .collect()
+}
+
+/// Whether the network gets a record right; a prediction of values is not right or wrong.
+fn right(r: &RecordLeak, loss: Loss) -> Option<bool> {
+    (loss != Loss::SquaredError).then_some(r.right)
+}
+
+fn accuracy<T: Real>(net: &Network<T>, leaks: &[Leak]) -> Option<f64> {
+    let right = leaks.iter().filter(|l| l.released.right).count();
+    match net.loss() {
+        Loss::SquaredError => None,
+        Loss::SoftmaxCrossEntropy | Loss::BinaryCrossEntropy => {
+            Some(right as f64 / leaks.len().max(1) as f64)
+        }
+    }
+}
+
+/// Mean over values of their variance over the measured records.
+fn spread<T: Real>(data: &Data<T>, leaks: &[Leak]) -> f64 {
+    let (n, d) = (leaks.len().max(1) as f64, data.input().len());
+    let (mut sum, mut square) = (vec![0.0; d], 0.0);
+    for l in leaks {
+        for (s, v) in sum.iter_mut().zip(data.record(l.released.record)) {
+            let v = v.to_f64();
+            *s += v;
+            square += v * v;
+        }
+    }
+    let means: f64 = sum.iter().map(|s| (s / n).powi(2)).sum();
+    ((square / n - means) / d as f64).max(0.0)
+}
+
+/// The audit's data.
+pub(super) fn audit<T: Real>(f: &Found<T>) -> NetAudit {
+    let m = &f.asked.what.released;
+    let (clip_kind, clip) = clip_facts(m.clip);
+    let dfils = values(&f.leaks, dfil);
+    let exact = matches!(m.trace, Trace::Exact | Trace::Elements);
+    let most = dfils.iter().copied().fold(0.0, f64::max);
+    let jacobians: Vec<f64> = f.leaks.iter().filter_map(|l| jacobian_sensitivity(l, m.noise())).collect();
+    let ends = |of: Number, most: bool| ranked(f, &f.leaks, &f.asked.data, of, most);
+    NetAudit {
+        schema: AUDIT_SCHEMA.to_owned(),
+        tables: vec![],
+        network: f.asked.model.facts(),
+        data: DataFacts {
+            files: f.asked.files.clone(),
+            records: f.asked.data.len() as u64,
+            test_records: None,
+            normalize: f.asked.scale,
+        },
+        release: Release {
+            clip_kind: clip_kind.to_owned(),
+            clip,
+            sigma: m.sigma,
+            noise: m.noise(),
+            chosen: f.asked.what.chosen,
+        },
+        label_secret: m.label == Label::Secret,
+        trace: match m.trace {
+            Trace::Skip => TraceKind::Skip,
+            Trace::Exact | Trace::Elements => TraceKind::Exact,
+            Trace::Estimate { probes, .. } => TraceKind::Estimate { probes: probes as u64 },
+        },
+        seed: f.asked.seed,
+        measured: f.leaks.len() as u64,
+        spread: spread(&f.asked.data, &f.leaks),
+        loss: f.leaks.iter().map(|l| l.released.loss).sum::<f64>() / f.leaks.len().max(1) as f64,
+        accuracy: accuracy(&f.asked.model.net, &f.leaks),
+        gradient_norm: summary(&values(&f.leaks, gradient_norm)),
+        dfil: summarised(&f.leaks, dfil),
+        eta: summarised(&f.leaks, eta),
+        jacobian_sensitivity: (!jacobians.is_empty()).then(|| summary(&jacobians)),
+        plis: summarised(&f.leaks, plis),
+        min_mse: (exact && most > 0.0).then(|| Bound::at_least(1.0 / most, Theorem::CramerRaoGradient)),
+        score: f.asked.points.as_ref().map(|s| score(f, s)),
+        dfil_histogram: Histogram::of(&dfils),
+        eta_histogram: Histogram::of(&values(&f.leaks, eta)),
+        elements: f.elements.means(f.asked.model.net.input().len()),
+        most_dfil: ends(dfil, true),
+        least_dfil: ends(dfil, false),
+        most_eta: ends(eta, true),
+        least_eta: ends(eta, false),
+        most_plis: ends(plis, true),
+        least_plis: ends(plis, false),
+        compared: f.asked.other.as_ref().map(|o| compared(o, &f.other)),
+        training: f.asked.model.training.clone().map(Box::new),
+        warnings: warnings(f),
+    }
+}
+
+fn compared<T: Real>(o: &Model<T>, leaks: &[Leak]) -> Compared {
+    let training = o.training.as_ref();
+    Compared {
+        name: o.name.clone(),
+        private: training.map(|t| t.privacy.is_some()),
+        epsilon: training.and_then(|t| t.privacy.as_ref()).map(|p| p.epsilon),
+        accuracy: accuracy(&o.net, leaks),
+        gradient_norm: summary(&values(leaks, gradient_norm)),
+        plis: summary(&values(leaks, plis)),
+    }
+}
+
+fn score<T: Real>(f: &Found<T>, s: &Scored<T>) -> Score {
+    let each: [(&str, Number); 4] =
+        [("gradient_norm", gradient_norm), ("dfil", dfil), ("eta", eta), ("plis", plis)];
+    let measured = each.iter().filter(|(_, of)| f.leaks.iter().any(|l| of(l).is_some())).count();
+    let by = each.into_iter().filter_map(|(name, of)| {
+        let (training, points) = (summarised(&f.leaks, of)?, summarised(&f.scored, of)?);
+        let above = f.scored.iter().filter_map(of).filter(|v| *v > training.p99).count();
+        let above_training_p99 = above as f64 / f.scored.len().max(1) as f64;
+        let (exceeds_training, exceeds_interval) =
+            exceeds(&values(&f.leaks, of), &values(&f.scored, of), measured);
+        let measure = name.to_owned();
+        Some(ScoredBy { measure, training, points, above_training_p99, exceeds_training, exceeds_interval })
+    });
+    let histogram = Histogram::of(&values(&f.leaks, gradient_norm));
+    Score {
+        files: s.files.clone(),
+        n: f.scored.len() as u64,
+        labelled: s.labelled,
+        by: by.collect(),
+        counts: histogram.as_ref().map(|h| h.count(&values(&f.scored, gradient_norm))).unwrap_or_default(),
+        histogram,
+        most: ranked(f, &f.scored, &s.data, gradient_norm, true),
+    }
+}
+
+fn warnings<T: Real>(f: &Found<T>) -> Vec<String> {
+    let mut out = Vec::new();
+    if let Some(t) = &f.asked.model.training {
+        if t.data.records != f.asked.data.len() as u64 {
+            out.push(format!(
+                "The model was trained on {} records, these are {}: the audit speaks of these records at the model’s \
+                 parameters.",
+                t.data.records,
+                f.asked.data.len()
+            ));
+        }
+        if t.data.normalize != f.asked.scale {
+            out.push("The model was trained on values of another scale (`normalize`).".to_owned());
+        }
+    }
+    let clipped =
+        f.leaks.iter().filter(|l| l.released.released_norm < l.released.gradient_norm * (1.0 - 1e-9)).count();
+    if f.asked.what.released.plis != Plis::Skip && clipped > 0 {
+        out.push(format!(
+            "{clipped} of {} gradients are clipped. PLIS is that of the gradient before clipping, as published; of the \
+             released one (plis_released in the table) it is zero beyond a hard clip.",
+            f.leaks.len()
+        ));
+    }
+    if f.asked.what.factor != 1.0 {
+        out.push(format!(
+            "The loss is {} times the one named here, and the audit is of it.",
+            leakscope_report::format::number(f.asked.what.factor)
+        ));
+    }
+    let slow = f.leaks.iter().filter(|l| l.released.eta.is_some_and(|e| e.residual > 1e-3)).count();
+    if slow > 0 {
+        out.push(format!("For {slow} records η had not settled to 1e-3: it may be slightly too small."));
+    }
+    out
+}
+
+/// Pictures of the records that the page shows, with PLIS maps where `groups` are given.
+pub(super) fn pictures<T: Real>(f: &Found<T>, audit: &NetAudit) -> Result<Pictures> {
+    let Shape::Image(shape) = f.asked.model.net.input() else { return Ok(Pictures::default()) };
+    let mut out = Pictures::default();
+    let a = audit;
+    let shown = [&a.most_dfil, &a.least_dfil, &a.most_eta, &a.least_eta, &a.most_plis, &a.least_plis];
+    for r in shown.into_iter().flatten() {
+        out.records.entry(r.record).or_insert_with(|| input(&f.asked.data, r.record, shape, f.asked.range));
+    }
+    if let (Some(scored), Some(s)) = (&f.asked.points, &audit.score) {
+        for r in &s.most {
+            out.scored.entry(r.record).or_insert_with(|| input(&scored.data, r.record, shape, scored.range));
+        }
+    }
+    if let (Some(groups), Some(plain)) = (&f.asked.groups, &f.asked.what.plain) {
+        let ids: Vec<usize> = out.records.keys().map(|&i| i as usize).collect();
+        let what = Measure { eta: None, plis: Plis::Superpixels(groups.clone()), ..plain.clone() };
+        let mut mine = maps(f, &f.asked.model.net, &ids, &what, groups, shape)?;
+        let mut others = match &f.asked.other {
+            Some(o) => maps(f, &o.net, &ids, &what, groups, shape)?,
+            None => BTreeMap::new(),
+        };
+        for (id, shown) in &mut out.records {
+            shown.plis = mine.remove(id);
+            shown.compared_plis = others.remove(id);
+        }
+    }
+    Ok(out)
+}
+
+fn input<T: Real>(data: &Data<T>, record: u64, shape: [usize; 3], range: [f64; 2]) -> Shown {
+    let values: Vec<f64> = data.record(record as usize).iter().map(|v| v.to_f64()).collect();
+    Shown { input: Picture::image(shape, &values, range), ..Shown::default() }
+}
+
+/// PLIS maps by record: a pixel shows the norm over its group, all channels together.
+fn maps<T: Real>(
+    f: &Found<T>,
+    net: &Network<T>,
+    ids: &[usize],
+    what: &Measure,
+    groups: &[u32],
+    [height, width, channels]: [usize; 3],
+) -> Result<BTreeMap<u64, Picture>> {
+    let mut out = BTreeMap::new();
+    for leak in measure_times(net, &f.asked.data, ids, what, f.asked.what.factor)? {
+        let pixels: Vec<f64> = groups
+            .chunks(channels.max(1))
+            .map(|g| g.first().and_then(|&g| leak.plis_parts.get(g as usize)).map_or(0.0, |v| v.abs()))
+            .collect();
+        let most = pixels.iter().copied().fold(0.0, f64::max);
+        out.extend(Picture::heat([height, width], &pixels, most).map(|p| (leak.record as u64, p)));
+    }
+    Ok(out)
+}
+
+/// The tables: every measured record, every scored point.
+pub(super) fn tables<T: Real>(f: &Found<T>, folder: &Folder) -> Result<Vec<RecordsWriter>> {
+    let mut out = vec![table(f, folder, "records", &f.asked.data, &f.leaks, &f.other)?];
+    if let Some(s) = &f.asked.points {
+        out.push(table(f, folder, "scores", &s.data, &f.scored, &[])?);
+    }
+    Ok(out)
+}
+
+fn table<T: Real>(
+    f: &Found<T>,
+    folder: &Folder,
+    stem: &str,
+    data: &Data<T>,
+    leaks: &[Leak],
+    others: &[Leak],
+) -> Result<RecordsWriter> {
+    let (noise, loss) = (f.asked.what.released.noise(), f.asked.model.net.loss());
+    let rows: Vec<Vec<(&str, Option<f64>)>> = leaks
+        .iter()
+        .enumerate()
+        .map(|(i, l)| {
+            let r = &l.released;
+            vec![
+                ("right", right(r, loss).map(|r| f64::from(u8::from(r)))),
+                ("loss", Some(r.loss)),
+                ("gradient_norm", Some(r.gradient_norm)),
+                ("released_norm", Some(r.released_norm)),
+                ("trace", r.trace.map(|t| t.value)),
+                ("trace_standard_error", r.trace.and_then(|t| t.standard_error)),
+                ("dfil", dfil(l)),
+                ("dfil_standard_error", r.dfil.and_then(|t| t.standard_error)),
+                ("eta", eta(l)),
+                ("eta_residual", r.eta.map(|e| e.residual)),
+                ("jacobian_sensitivity", jacobian_sensitivity(l, noise)),
+                ("plis", plis(l)),
+                ("plis_released", r.plis),
+                ("compared_plis", others.get(i).and_then(plis)),
+            ]
+        })
+        .collect();
+    // columns of what was measured
+    let count = rows.first().map_or(0, Vec::len);
+    let kept: Vec<usize> = (0..count).filter(|&j| rows.iter().any(|row| row[j].1.is_some())).collect();
+    let numbers = kept.iter().map(|&j| rows[0][j].0.to_owned()).collect();
+    let schema = RecordsSchema { id: "record".into(), texts: label_column(data, loss), numbers };
+    let mut writer = folder.table(stem, schema)?;
+    let mut part = writer.parts().part();
+    for (l, row) in leaks.iter().zip(&rows) {
+        let id = l.released.record;
+        let row: Vec<f64> = kept.iter().map(|&j| row[j].1.unwrap_or(f64::NAN)).collect();
+        part.push(&id.to_string(), label(data, id, loss).as_deref().as_slice(), &row)?;
+    }
+    writer.append(part)?;
+    Ok(writer)
+}

@@ -1,0 +1,327 @@
+//! The audit of a network: what one gradient step gives away about every record.
+
+use super::array::Array;
+use super::assemble;
+use super::data::{Part, Reading, Source, one_array};
+use super::measuring::{Asked, Scored, What, comparable, found, skip};
+use super::model::{Model, trained_precision};
+use super::{Precision, ReleaseRequest};
+use crate::output::{Folder, Pending};
+use crate::{Failure, Result};
+use leakscope_net::{
+    Clip, Loss, Network, Real, Shape,
+    leak::{Label, Measure, Plis, Probe, Spectral, Trace, grid, measure},
+    random::{Generator, Purpose},
+};
+use leakscope_report::net::{self as page, NetAudit, PrivacyFacts};
+use leakscope_table::{Hooks, RecordsFormat, Stage};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// What an audit of a network is asked to do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct NetAuditRequest {
+    /// A folder that a run left.
+    pub model: PathBuf,
+    /// The training records.
+    pub data: Vec<PathBuf>,
+    /// Use only the first records of them.
+    pub limit: Option<usize>,
+    /// How many records to measure, drawn by the seed; absent: all.
+    pub records: Option<usize>,
+    /// How the trace is computed.
+    pub trace: TraceRequest,
+    /// Whether η and JacSens are measured too.
+    pub eta: bool,
+    /// Whether PLIS is measured too, and its maps drawn.
+    pub plis: bool,
+    /// Side of the squares of the maps, in pixels.
+    pub grid: Option<usize>,
+    /// A file of region numbers for the maps instead.
+    pub superpixels: Option<PathBuf>,
+    /// Whether the label is part of the secret; absent: as in training, else public.
+    pub label: Option<Label>,
+    /// Clip and noise; absent: those of the run.
+    pub release: ReleaseRequest,
+    /// Another model, whose PLIS maps are drawn beside.
+    pub compare: Option<PathBuf>,
+    /// Points that were not trained on.
+    pub score: Vec<PathBuf>,
+    /// Mean and standard deviation that values are scaled by; absent: as in training.
+    pub normalize: Option<[f64; 2]>,
+    /// Whether records are shown on the page.
+    pub pictures: bool,
+    /// Seed of probes and of the choice of records.
+    pub seed: Option<u64>,
+    /// Format of the table of records.
+    pub format: RecordsFormat,
+    /// Numbers to compute with; absent: those of the run.
+    pub precision: Option<Precision>,
+}
+
+/// How the trace of the information is computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TraceRequest {
+    /// Exactly.
+    Exact,
+    /// Exactly, and what each value of a record adds to it.
+    Elements,
+    /// Not at all.
+    Skip,
+    /// By so many random probes.
+    Probes(usize),
+}
+
+impl Default for NetAuditRequest {
+    fn default() -> Self {
+        Self {
+            model: PathBuf::new(),
+            data: vec![],
+            limit: None,
+            records: Some(1000),
+            trace: TraceRequest::Probes(10),
+            eta: false,
+            plis: false,
+            grid: None,
+            superpixels: None,
+            label: None,
+            release: ReleaseRequest::default(),
+            compare: None,
+            score: vec![],
+            normalize: None,
+            pictures: true,
+            seed: None,
+            format: RecordsFormat::default(),
+            precision: None,
+        }
+    }
+}
+
+/// An audit with its files written.
+#[derive(Debug, Clone)]
+pub struct NetAuditOutcome {
+    /// The audit.
+    pub audit: NetAudit,
+    /// What was written.
+    pub written: Vec<PathBuf>,
+}
+
+/// Audits as the request says; `out` receives the document, the page and the tables.
+pub fn run(
+    request: &NetAuditRequest,
+    out: Option<&Path>,
+    hooks: &Hooks,
+    on_seed: &dyn Fn(u64),
+) -> Result<NetAuditOutcome> {
+    match request.precision.unwrap_or_else(|| trained_precision(&request.model)) {
+        Precision::F32 => run_in::<f32>(request, out, hooks, on_seed),
+        Precision::F64 => run_in::<f64>(request, out, hooks, on_seed),
+    }
+}
+
+fn run_in<T: Real>(
+    args: &NetAuditRequest,
+    out: Option<&Path>,
+    hooks: &Hooks,
+    on_seed: &dyn Fn(u64),
+) -> Result<NetAuditOutcome> {
+    let model = Model::<T>::open(&args.model, "model")?;
+    let other = args.compare.as_deref().map(|dir| Model::open(dir, "compare")).transpose()?;
+    let seed = args.seed.unwrap_or_else(crate::seed::drawn);
+    let what = what(args, &model, seed)?;
+    let regions = args.superpixels.as_deref().map(read_regions).transpose()?;
+    let groups = map_groups(args, &model.net, regions.as_ref().map(|(name, array)| (&**name, array)))?;
+    let folder = out.map(|dir| Folder::open(dir, args.format)).transpose()?;
+    if let Some(folder) = &folder {
+        let read = args.data.iter().chain(&args.score).chain(&args.superpixels).map(PathBuf::as_path);
+        let tables: &[&str] = if args.score.is_empty() { &["records"] } else { &["records", "scores"] };
+        folder.spare(&read.collect::<Vec<_>>(), &["audit.json", "report.html"], tables)?;
+    }
+    let trained_on = model.training.as_ref().map(|t| t.data.normalize);
+    let scale = args.normalize.or(trained_on).unwrap_or([0.0, 1.0]);
+    if args.limit == Some(0) {
+        return Err(Failure::option("limit", "0: expected at least 1"));
+    }
+    let reading = Reading { flag: "data", part: Part::Train, normalize: scale, limit: args.limit };
+    let mut source = Source::<T>::read(&args.data, reading)?;
+    let data = source.take_data(&model.net)?;
+    if let Some(other) = &other {
+        comparable(&data, &model.net, &other.net)?;
+    }
+    let ids = choose(args.records, data.len(), seed)?;
+    let points = match args.score.is_empty() {
+        true => None,
+        false => {
+            let reading = Reading { flag: "score", part: Part::Test, normalize: scale, limit: None };
+            Some(points(Source::read(&args.score, reading)?, &model.net)?)
+        }
+    };
+    let point_ids = points.as_ref().map_or(Ok(Vec::new()), |p| choose(args.records, p.data.len(), seed))?;
+    if args.seed.is_none() {
+        on_seed(seed);
+    }
+    let (files, range) = (source.files, source.range);
+    let asked = Asked { model, other, data, files, range, ids, points, point_ids, what, groups, scale, seed };
+    let total = asked.passes();
+    let found = found(asked, &|done| tick(hooks, done, total))?;
+    let mut audit = assemble::audit(&found);
+    let mut written = Vec::new();
+    if let Some(folder) = &folder {
+        let pictures = match args.pictures {
+            false => page::Pictures::default(),
+            true => assemble::pictures(&found, &audit)?,
+        };
+        let mut pending = Pending::default();
+        pending.tables(assemble::tables(&found, folder)?);
+        audit.tables = pending.table_names();
+        texts(folder, &mut pending, &audit, &pictures)?;
+        written = folder.publish(pending)?;
+    }
+    Ok(NetAuditOutcome { audit, written })
+}
+
+/// Tells how far a pass over records is; an error where it is to stop.
+pub fn tick(hooks: &Hooks, done: u64, total: u64) -> Result<()> {
+    if hooks.interrupted() {
+        return Err(Failure::Interrupted);
+    }
+    hooks.report(Stage::Records, done, total);
+    Ok(())
+}
+
+/// The audit and its page.
+pub(super) fn texts(
+    folder: &Folder,
+    pending: &mut Pending,
+    audit: &page::NetAudit,
+    pictures: &page::Pictures,
+) -> Result<()> {
+    folder.text(pending, "audit.json", &page::to_json(audit))?;
+    folder.text(pending, "report.html", &page::page(audit, pictures))
+}
+
+/// What the words ask for, of a model.
+pub(super) fn what<T: Real>(args: &NetAuditRequest, model: &Model<T>, seed: u64) -> Result<What> {
+    let trained = model.training.as_ref().and_then(|t| t.privacy.as_ref());
+    let (clip, sigma) = (args.release.clip()?, args.release.sigma()?);
+    let chosen = sigma.is_some() || trained.is_some();
+    let clip = clip.or_else(|| trained.map(trained_clip)).unwrap_or(Clip::None);
+    let sigma = sigma.or(trained.map(|p| p.sigma)).unwrap_or(1.0);
+    let trace = match args.trace {
+        TraceRequest::Exact => Trace::Exact,
+        TraceRequest::Elements => Trace::Elements,
+        TraceRequest::Skip => Trace::Skip,
+        TraceRequest::Probes(probes) if probes >= 2 => Trace::Estimate { probes, probe: Probe::Rademacher },
+        TraceRequest::Probes(probes) => {
+            let message = format!("`{probes}`: expected exact, elements, skip, or a number of probes from 2");
+            return Err(Failure::option("trace", message));
+        }
+    };
+    let label = match (args.label, &model.training) {
+        (Some(label), _) => label,
+        (None, Some(t)) if t.label_secret => Label::Secret,
+        (None, _) => Label::Public,
+    };
+    let eta = args.eta.then(Spectral::default);
+    let plis = if args.plis { Plis::Record } else { Plis::Skip };
+    let released = Measure { label, trace, eta, plis: plis.clone(), ..Measure::new(clip, sigma, seed) };
+    let plain = (args.eta || args.plis).then(|| Measure {
+        clip: Clip::None,
+        sigma: released.noise(),
+        trace: Trace::Skip,
+        plis: match (args.plis, trace) {
+            (true, Trace::Elements) => Plis::Elements,
+            _ => plis,
+        },
+        ..released.clone()
+    });
+    Ok(What { released, plain, chosen, factor: 1.0, maps: false })
+}
+
+fn trained_clip(p: &PrivacyFacts) -> Clip {
+    match p.clip_kind.as_str() {
+        "gelu" => Clip::Gelu { bound: p.clip },
+        "none" => Clip::None,
+        _ => Clip::Hard { bound: p.clip },
+    }
+}
+
+/// The records to measure, ascending.
+fn choose(records: Option<usize>, n: usize, seed: u64) -> Result<Vec<usize>> {
+    let wanted = match records {
+        None => n,
+        Some(0) => return Err(Failure::option("records", "`0`: expected a number from 1, or all")),
+        Some(k) => k.min(n),
+    };
+    let mut ids = match wanted == n {
+        true => (0..n).collect(),
+        false => Generator::new(seed, Purpose::Sampling, 0).permutation(n),
+    };
+    ids.truncate(wanted);
+    ids.sort_unstable();
+    Ok(ids)
+}
+
+/// Groups of pixels of the maps; every pixel on its own without --grid, and none where records are no images.
+pub(super) fn map_groups<T: Real>(
+    args: &NetAuditRequest,
+    net: &Network<T>,
+    superpixels: Option<(&str, &Array<f64>)>,
+) -> Result<Option<Vec<u32>>> {
+    match (args.plis, net.input(), args.grid, superpixels) {
+        (true, Shape::Image(shape), _, Some((name, array))) => Ok(Some(regions(name, array, shape)?)),
+        (true, Shape::Image(_), size, None) => {
+            Ok(Some(grid(net.input(), size.unwrap_or(1)).map_err(|e| Failure::option("grid", e))?))
+        }
+        (true, Shape::Vector(_), Some(_), _) => {
+            Err(Failure::option("grid", "records are no images: leave it out"))
+        }
+        (true, Shape::Vector(_), _, Some(_)) => {
+            Err(Failure::option("superpixels", "records are no images: leave it out"))
+        }
+        _ => Ok(None),
+    }
+}
+
+fn read_regions(file: &Path) -> Result<(String, Array<f64>)> {
+    let array = one_array(file).map_err(|e| Failure::option("superpixels", e))?;
+    Ok((file.display().to_string(), array))
+}
+
+/// The region of every value of an image, all channels of a pixel together.
+fn regions(name: &str, array: &Array<f64>, [height, width, channels]: [usize; 3]) -> Result<Vec<u32>> {
+    let bad = |reason: String| Failure::option("superpixels", format!("{name}: {reason}"));
+    if array.shape != [height, width] {
+        return Err(bad(format!("it has shape {:?}, expected [{height}, {width}]", array.shape)));
+    }
+    let most = height * width * channels;
+    if let Some(v) = array.values.iter().find(|v| !(v.fract() == 0.0 && (0.0..most as f64).contains(*v))) {
+        return Err(bad(format!("a region is {v}: expected whole numbers from 0, below {most}")));
+    }
+    Ok(array.values.iter().flat_map(|&v| std::iter::repeat_n(v as u32, channels)).collect())
+}
+
+/// Points to score; without labels the network's own answers stand in.
+pub(super) fn points<T: Real>(mut source: Source<T>, net: &Network<T>) -> Result<Scored<T>> {
+    let labelled = source.labelled();
+    let data = match (labelled, net.loss()) {
+        (true, _) => source.take_data(net)?,
+        (false, Loss::SquaredError) => {
+            return Err(Failure::option("score", "the network predicts values: give their targets as y"));
+        }
+        (false, Loss::SoftmaxCrossEntropy | Loss::BinaryCrossEntropy) => {
+            let all: Vec<usize> = (0..source.len()).collect();
+            let cheap = skip(&Measure::new(Clip::None, 1.0, 0));
+            let mut answers = vec![0; source.len()];
+            for class in 0..net.outputs().max(2) as u32 {
+                let data = source.as_class(net, class)?;
+                let right = measure(net, &data, &all, &cheap)?;
+                right.iter().filter(|r| r.right).for_each(|r| answers[r.record] = class);
+            }
+            source.with_classes(net, &answers)?
+        }
+    };
+    Ok(Scored { files: source.files, range: source.range, labelled, data })
+}

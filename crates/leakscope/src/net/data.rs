@@ -1,0 +1,376 @@
+//! Records and labels from files: a pair of idx files, a safetensors or npz file with both, or a folder of such.
+
+use super::array::Array;
+use super::npz::Npz;
+use super::{idx, model::named};
+use crate::{Failure, Result};
+use leakscope_net::{Data, Loss, Network, Real, Shape, tensors::Tensors};
+use std::path::{Path, PathBuf};
+
+/// Records as they were read, scaled.
+#[derive(Debug, Clone)]
+pub(super) struct Source<T> {
+    /// Names of the files, without folders.
+    pub(super) files: Vec<String>,
+    /// Shape of a record.
+    pub(super) shape: Shape,
+    /// Values that are shown black and white.
+    pub(super) range: [f64; 2],
+    x: Vec<T>,
+    labels: Option<Labels<T>>,
+}
+
+/// Label values, `(n, per record)`.
+#[derive(Debug, Clone)]
+struct Labels<T> {
+    each: usize,
+    values: Vec<T>,
+}
+
+/// Which records of a folder or file are meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    /// `train-images…` and `train-labels…`, `train.safetensors` or `train.npz`; in an npz file `train_images`.
+    Train,
+    /// `t10k-images…` and `t10k-labels…`, `test.safetensors` or `test.npz`; in an npz file `test_images`.
+    Test,
+}
+
+impl Part {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Train => "train",
+            Self::Test => "test",
+        }
+    }
+
+    /// What a folder must have, in words.
+    fn wanted(self) -> String {
+        let (part, stem) = (self.name(), self.stem());
+        format!(
+            "{stem}-images-idx3-ubyte[.gz] and {stem}-labels-idx1-ubyte[.gz], {part}.safetensors or {part}.npz"
+        )
+    }
+
+    /// How MNIST's files begin.
+    fn stem(self) -> &'static str {
+        match self {
+            Self::Train => "train",
+            Self::Test => "t10k",
+        }
+    }
+
+    /// Names of records and of labels in an npz file, as MedMNIST, Keras and plain files have them.
+    fn arrays(self) -> [[String; 2]; 3] {
+        let part = self.name();
+        [
+            [format!("{part}_images"), format!("{part}_labels")],
+            [format!("x_{part}"), format!("y_{part}")],
+            ["x".to_owned(), "y".to_owned()],
+        ]
+    }
+}
+
+/// How files are read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reading<'a> {
+    /// The flag that named them.
+    pub(super) flag: &'a str,
+    /// Which part of a folder.
+    pub(super) part: Part,
+    /// Values become `(x − mean)/sd`; bytes are divided by 255 first.
+    pub(super) normalize: [f64; 2],
+    /// At most this many records.
+    pub(super) limit: Option<usize>,
+}
+
+fn has_extension(path: &Path, wanted: &str) -> bool {
+    path.extension().is_some_and(|e| e.eq_ignore_ascii_case(wanted))
+}
+
+/// The files of a folder: images (or the file with both) first.
+fn within(folder: &Path, part: Part) -> Option<Vec<PathBuf>> {
+    let stem = part.stem();
+    let find = |what: &str, extents: u8| {
+        let names = ["-", "."].map(|dot| format!("{stem}-{what}{dot}idx{extents}-ubyte"));
+        names.into_iter().flat_map(|n| [folder.join(format!("{n}.gz")), folder.join(n)]).find(|p| p.is_file())
+    };
+    match (find("images", 3), find("labels", 1)) {
+        (Some(images), Some(labels)) => Some(vec![images, labels]),
+        _ => ["safetensors", "npz"]
+            .map(|end| folder.join(format!("{}.{end}", part.name())))
+            .into_iter()
+            .find(|p| p.is_file())
+            .map(|p| vec![p]),
+    }
+}
+
+/// The test records beside the training records, where the data is a folder or an npz file that has them.
+pub(super) fn test_beside(paths: &[PathBuf]) -> Option<Vec<PathBuf>> {
+    match paths {
+        [folder] if folder.is_dir() => within(folder, Part::Test),
+        [file] if has_extension(file, "npz") => {
+            let both = Npz::open(file).ok()?;
+            let [[images, _], [x, _], _] = Part::Test.arrays();
+            both.names().any(|n| n == images || n == x).then(|| paths.to_vec())
+        }
+        _ => None,
+    }
+}
+
+impl<T: Real> Source<T> {
+    /// Reads files, or the files of a folder.
+    pub(super) fn read(paths: &[PathBuf], how: Reading<'_>) -> Result<Self> {
+        let files = match paths {
+            [folder] if folder.is_dir() => within(folder, how.part).ok_or_else(|| {
+                Failure::option(how.flag, format!("{} has no {}", folder.display(), how.part.wanted()))
+            })?,
+            files => files.to_vec(),
+        };
+        let (x, y) = match &files[..] {
+            [file] if has_extension(file, "safetensors") => from_tensors(file, how.limit)?,
+            [file] if has_extension(file, "npz") => from_npz(file, how)?,
+            [images] => (idx::read(images, how.limit)?.array(), None),
+            [images, labels] => {
+                (idx::read(images, how.limit)?.array(), Some(idx::read(labels, how.limit)?.array()))
+            }
+            _ => {
+                let message = "expected a folder, a safetensors or npz file with both, or two idx files (images, labels)";
+                return Err(Failure::option(how.flag, message));
+            }
+        };
+        let name = |p: &PathBuf| p.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
+        // of two idx files, what is wrong with labels is said of the second
+        let (of_x, of_y) = (files[0].display().to_string(), files[files.len() - 1].display().to_string());
+        let n = x.records();
+        let out = Self::scaled(x, how.normalize).map_err(|e| Failure::Data(format!("{of_x}: {e}")))?;
+        let labels =
+            y.map(|y| labels(y, n).map_err(|e| Failure::Data(format!("{of_y}: {e}")))).transpose()?;
+        let out = Self { files: files.iter().map(name).collect(), labels, ..out };
+        if out.len() == 0 {
+            return Err(Failure::option(how.flag, format!("{}: there are no records", out.files.join(", "))));
+        }
+        Ok(out)
+    }
+
+    /// Records and labels that are in memory already, under a name for messages.
+    pub(super) fn of_arrays(x: Array<T>, y: Option<Array<T>>, name: &str) -> Result<Self> {
+        let n = x.records();
+        let named = |e: String| Failure::Data(format!("{name}: {e}"));
+        let out = Self::scaled(x, [0.0, 1.0]).map_err(named)?;
+        let labels = y.map(|y| labels(y, n).map_err(named)).transpose()?;
+        if n == 0 {
+            return Err(Failure::Data(format!("{name}: there are no records")));
+        }
+        Ok(Self { files: vec![name.to_owned()], labels, ..out })
+    }
+
+    /// Records from an array: `(x − mean)/sd`, bytes over 255 first.
+    fn scaled(x: Array<T>, [mean, sd]: [f64; 2]) -> std::result::Result<Self, String> {
+        let shape = match x.shape[..] {
+            [_, d] => Shape::Vector([d]),
+            [_, h, w] => Shape::Image([h, w, 1]),
+            [_, h, w, c] => Shape::Image([h, w, c]),
+            _ => {
+                let wanted = "(records, values) or (records, height, width[, channels])";
+                let found = &x.shape;
+                return Err(format!(
+                    "records have shape {found:?}, expected {wanted}; of two idx files, give the images first"
+                ));
+            }
+        };
+        if let Some(at) = x.values.iter().position(|v| !v.to_f64().is_finite()) {
+            let record = at / shape.len().max(1);
+            return Err(format!("x is not finite in record {record}: repair or remove it"));
+        }
+        let scaled = |v: f64| (v - mean) / sd;
+        let whole = if x.bytes { 255.0 } else { 1.0 };
+        let mut values = x.values;
+        values.iter_mut().for_each(|v| *v = T::from_f64(scaled(v.to_f64() / whole)));
+        let range = match x.bytes {
+            true => [scaled(0.0), scaled(1.0)],
+            false => values
+                .iter()
+                .map(|v| v.to_f64())
+                .fold([f64::INFINITY, f64::NEG_INFINITY], |[a, b], v| [a.min(v), b.max(v)]),
+        };
+        Ok(Self { files: Vec::new(), shape, range, x: values, labels: None })
+    }
+
+    /// Number of records.
+    pub(super) fn len(&self) -> usize {
+        self.x.len() / self.shape.len().max(1)
+    }
+
+    /// Whether there are labels.
+    pub(super) fn labelled(&self) -> bool {
+        self.labels.is_some()
+    }
+
+    /// Outputs that a network for these labels needs: one more than the largest class, or the values of a label.
+    pub(super) fn outputs(&self) -> Result<usize> {
+        let labels = self.labels.as_ref().ok_or_else(|| self.unlabelled())?;
+        if labels.each > 1 {
+            return Ok(labels.each);
+        }
+        Ok(self.classes(&labels.values)?.into_iter().max().map_or(2, |c| c as usize + 1).max(2))
+    }
+
+    fn unlabelled(&self) -> Failure {
+        let files = self.files.join(", ");
+        Failure::Data(format!("{files}: there are no labels; give them as a second idx file, or as y"))
+    }
+
+    fn classes(&self, values: &[T]) -> Result<Vec<u32>> {
+        let class = |(i, v): (usize, &T)| {
+            let v = v.to_f64();
+            if (0.0..=65_535.0).contains(&v) && v.fract() == 0.0 {
+                Ok(v as u32)
+            } else {
+                let files = self.files.join(", ");
+                let message =
+                    format!("{files}: the label of record {i} is {v}: expected a class, counted from 0");
+                Err(Failure::Data(message))
+            }
+        };
+        values.iter().enumerate().map(class).collect()
+    }
+
+    /// The records with their labels as a network takes them. The values move into the answer.
+    pub(super) fn take_data(&mut self, net: &Network<T>) -> Result<Data<T>> {
+        let labels = self.labels.take().ok_or_else(|| self.unlabelled())?;
+        self.fits(net)?;
+        let (k, files) = (net.outputs(), self.files.join(", "));
+        let wrong = |message: String| Failure::Data(format!("{files}: {message}"));
+        if labels.each == 1 && k > 1 {
+            let classes = self.classes(&labels.values)?;
+            if let Some(i) = classes.iter().position(|c| *c as usize >= k) {
+                return Err(wrong(format!(
+                    "the label of record {i} is {}: expected a class below the number of outputs, {k}; classes count from 0",
+                    classes[i]
+                )));
+            }
+            let x = std::mem::take(&mut self.x);
+            return Data::classes(self.shape, x, k, &classes).map_err(|e| wrong(e.to_string()));
+        }
+        if labels.each != k {
+            return Err(wrong(format!("labels have {} values, the network {k} outputs", labels.each)));
+        }
+        let unit = !matches!(net.loss(), Loss::SquaredError);
+        if let Some(i) = labels.values.iter().position(|v| unit && !(0.0..=1.0).contains(&v.to_f64())) {
+            return Err(wrong(format!(
+                "the label of record {} is {}: expected values between 0 and 1, as the network’s loss takes them",
+                i / k,
+                labels.values[i].to_f64()
+            )));
+        }
+        let x = std::mem::take(&mut self.x);
+        Data::new(self.shape, x, k, labels.values).map_err(|e| wrong(e.to_string()))
+    }
+
+    /// The records, all with one class: to find out what a network says about records without labels.
+    pub(super) fn as_class(&self, net: &Network<T>, class: u32) -> Result<Data<T>> {
+        self.fits(net)?;
+        Ok(Data::classes(self.shape, self.x.clone(), net.outputs(), &vec![class; self.len()])?)
+    }
+
+    /// The records with given classes.
+    pub(super) fn with_classes(&self, net: &Network<T>, classes: &[u32]) -> Result<Data<T>> {
+        Ok(Data::classes(self.shape, self.x.clone(), net.outputs(), classes)?)
+    }
+
+    fn fits(&self, net: &Network<T>) -> Result<()> {
+        let (found, made) = (self.shape.dims(), net.input().dims());
+        let fits = self.shape == net.input() || (found.len() == 1 && found[0] == net.input().len());
+        if fits {
+            return Ok(());
+        }
+        let files = self.files.join(", ");
+        Err(Failure::Data(format!(
+            "{files}: records have shape {found:?}, the network was made for {made:?}: give it records of that shape"
+        )))
+    }
+}
+
+/// Label values of `n` records.
+fn labels<T: Real>(y: Array<T>, n: usize) -> std::result::Result<Labels<T>, String> {
+    match y.shape[..] {
+        [m] if m == n => Ok(Labels { each: 1, values: y.values }),
+        [m, each] if m == n && each > 0 => Ok(Labels { each, values: y.values }),
+        _ => Err(format!("labels have shape {:?}: expected a label for each of {n} records", y.shape)),
+    }
+}
+
+type Arrays<T> = (Array<T>, Option<Array<T>>);
+
+/// `x` and, where it is there, `y` of a safetensors file.
+fn from_tensors<T: Real>(path: &Path, limit: Option<usize>) -> Result<Arrays<T>> {
+    let bytes =
+        std::fs::read(path).map_err(|e| Failure::Message(format!("cannot read {}: {e}", path.display())))?;
+    let file = Tensors::from_bytes(&bytes).map_err(named(path))?;
+    let get = |name: &str| {
+        let (shape, values) = file.get::<T>(name).map_err(named(path))?;
+        let bytes = file.dtype(name) == Some("U8");
+        Ok::<_, Failure>(Array { shape: shape.to_vec(), values, bytes }.truncate(limit))
+    };
+    let y = file.names().any(|name| name == "y").then(|| get("y")).transpose()?;
+    Ok((get("x")?, y))
+}
+
+/// Records and, where they are there, labels of an npz file.
+fn from_npz<T: Real>(path: &Path, how: Reading<'_>) -> Result<Arrays<T>> {
+    let file = Npz::open(path)?;
+    let has = |name: &str| file.names().any(|n| n == name);
+    let known = how.part.arrays();
+    let Some([x, y]) = known.iter().find(|[x, _]| has(x)) else {
+        let (wanted, found) = (known.map(|[x, _]| x).join(", "), file.names().collect::<Vec<_>>().join(", "));
+        return Err(Failure::option(
+            how.flag,
+            format!("{} has none of the arrays {wanted}; it has {found}", path.display()),
+        ));
+    };
+    let get = |name: &str| file.array(name, how.limit).map_err(named(path));
+    Ok((get(x)?, has(y).then(|| get(y)).transpose()?))
+}
+
+/// The array of an idx file, or of an npz file that has one.
+pub(super) fn one_array(path: &Path) -> Result<Array<f64>> {
+    if !has_extension(path, "npz") {
+        return Ok(idx::read(path, None)?.array());
+    }
+    let file = Npz::open(path)?;
+    let names: Vec<&str> = file.names().collect();
+    match names[..] {
+        [name] => file.array(name, None).map_err(named(path)),
+        _ => Err(Failure::Message(format!(
+            "{} has the arrays {}: expected one",
+            path.display(),
+            names.join(", ")
+        ))),
+    }
+}
+
+/// A label for people: the class, or the value to four digits.
+pub(super) fn short_label<T: Real>(data: &Data<T>, record: usize, loss: Loss) -> Option<String> {
+    match data.label(record) {
+        [one] if one.to_f64().fract() != 0.0 => Some(leakscope_report::format::number(one.to_f64())),
+        _ => label(data, record, loss),
+    }
+}
+
+/// A label in words: the class, or the value; absent where it is several values to predict.
+pub(super) fn label<T: Real>(data: &Data<T>, record: usize, loss: Loss) -> Option<String> {
+    match data.label(record) {
+        [one] => Some(one.to_f64().to_string()),
+        _ if loss == Loss::SquaredError => None,
+        many => {
+            let best = (0..many.len()).fold(0, |b, i| if many[i] > many[b] { i } else { b });
+            Some(best.to_string())
+        }
+    }
+}
+
+/// The column of labels of a table, where records have one.
+pub(super) fn label_column<T: Real>(data: &Data<T>, loss: Loss) -> Vec<String> {
+    label(data, 0, loss).map(|_| "label".to_owned()).into_iter().collect()
+}

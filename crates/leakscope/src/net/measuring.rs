@@ -1,0 +1,203 @@
+//! The measures of an audit: over records, over the other model, over points; from files or from memory.
+
+use super::elements::Elements;
+use super::model::Model;
+use crate::{Failure, Result};
+use leakscope_net::{
+    Clip, Data, Network, Real,
+    leak::{Measure, Plis, RecordLeak, Trace, measure},
+};
+
+/// Records measured between two looks at Ctrl-C.
+const CHUNK: usize = 128;
+
+/// What is measured, of every record.
+#[derive(Debug, Clone)]
+pub(super) struct What {
+    /// Under the clip and the noise of the release.
+    pub(super) released: Measure,
+    /// Nothing clipped, under the same noise: PLIS and JacSens as the papers define them.
+    pub(super) plain: Option<Measure>,
+    /// Whether clip and noise were chosen.
+    pub(super) chosen: bool,
+    /// The loss is this many times the network's, as where a mean over outputs is meant. Everything is that of it.
+    pub(super) factor: f64,
+    /// Whether PLIS of every value is kept, record by record.
+    pub(super) maps: bool,
+}
+
+/// One record's measures.
+#[derive(Debug, Clone)]
+pub(super) struct Leak {
+    pub(super) released: RecordLeak,
+    pub(super) plain: Option<RecordLeak>,
+}
+
+/// Points that were not trained on.
+pub(super) struct Scored<T> {
+    pub(super) files: Vec<String>,
+    pub(super) range: [f64; 2],
+    pub(super) labelled: bool,
+    pub(super) data: Data<T>,
+}
+
+/// Everything that an audit is about.
+pub(super) struct Asked<T> {
+    pub(super) model: Model<T>,
+    /// The other model over the same records.
+    pub(super) other: Option<Model<T>>,
+    pub(super) data: Data<T>,
+    /// Where the records come from.
+    pub(super) files: Vec<String>,
+    /// Values that are shown black and white.
+    pub(super) range: [f64; 2],
+    /// The records that are measured, ascending.
+    pub(super) ids: Vec<usize>,
+    pub(super) points: Option<Scored<T>>,
+    pub(super) point_ids: Vec<usize>,
+    pub(super) what: What,
+    /// Groups of values of the maps; no maps without.
+    pub(super) groups: Option<Vec<u32>>,
+    pub(super) scale: [f64; 2],
+    pub(super) seed: u64,
+}
+
+/// Everything that was found.
+pub(super) struct Found<T> {
+    pub(super) asked: Asked<T>,
+    pub(super) leaks: Vec<Leak>,
+    /// Of the other model; empty without one.
+    pub(super) other: Vec<Leak>,
+    /// Of points; empty without any.
+    pub(super) scored: Vec<Leak>,
+    pub(super) elements: Elements,
+}
+
+impl What {
+    /// Asks for PLIS of every value to be kept, where PLIS is asked for.
+    pub(super) fn keep_maps(&mut self) {
+        if let Some(plain) = self.plain.as_mut().filter(|p| p.plis != Plis::Skip) {
+            plain.plis = Plis::Elements;
+            self.maps = true;
+        }
+    }
+}
+
+impl<T: Real> Asked<T> {
+    /// Records to measure, all in all.
+    pub(super) fn passes(&self) -> u64 {
+        (self.ids.len() * (1 + usize::from(self.other.is_some())) + self.point_ids.len()) as u64
+    }
+}
+
+/// The measure without its costly parts.
+pub(super) fn skip(m: &Measure) -> Measure {
+    Measure { trace: Trace::Skip, eta: None, plis: Plis::Skip, ..m.clone() }
+}
+
+/// [`measure`] under a loss that is `factor` times the network's.
+///
+/// With g the network's gradient the released one is `clip_C(f g) = f clip_{C/f}(g)`, for every kind of clip, and noise
+/// σC on it is noise σC/f on `clip_{C/f}(g)`: the same information. Only the loss and the norms have to be told.
+pub(super) fn measure_times<T: Real>(
+    net: &Network<T>,
+    data: &Data<T>,
+    ids: &[usize],
+    m: &Measure,
+    factor: f64,
+) -> Result<Vec<RecordLeak>> {
+    let (clip, sigma) = match m.clip {
+        Clip::None => (Clip::None, m.sigma / factor),
+        Clip::Hard { bound } => (Clip::Hard { bound: bound / factor }, m.sigma),
+        Clip::Gelu { bound } => (Clip::Gelu { bound: bound / factor }, m.sigma),
+    };
+    let mut found = measure(net, data, ids, &Measure { clip, sigma, ..m.clone() })?;
+    for leak in &mut found {
+        leak.loss *= factor;
+        leak.gradient_norm *= factor;
+        leak.released_norm *= factor;
+    }
+    Ok(found)
+}
+
+/// Refuses to compare with a model made for other records.
+pub(super) fn comparable<T: Real>(data: &Data<T>, net: &Network<T>, other: &Network<T>) -> Result<()> {
+    let made =
+        |net: &Network<T>| format!("records of shape {:?} and {} outputs", net.input().dims(), net.outputs());
+    data.check(other).map_err(|_| {
+        let message = format!(
+            "it was made for {}, the model of ⟨model⟩ for {}: compare models of the same records and labels",
+            made(other),
+            made(net)
+        );
+        Failure::option("compare", message)
+    })
+}
+
+/// Measures all that was asked for; `tick` hears how many records are done, and may stop it.
+pub(super) fn found<T: Real>(asked: Asked<T>, tick: &dyn Fn(u64) -> Result<()>) -> Result<Found<T>> {
+    let mut elements = Elements::keeping(asked.what.maps);
+    let mut passes = Passes { tick, done: 0 };
+    let leaks = passes.leaks(&asked.model.net, &asked.data, &asked.ids, &asked.what, &mut elements)?;
+    let other = match &asked.other {
+        Some(other) => {
+            comparable(&asked.data, &asked.model.net, &other.net)?;
+            // the same noise for both; only what nobody clipped is compared
+            let plain = What { released: skip(&asked.what.released), ..asked.what.clone() };
+            passes.leaks(&other.net, &asked.data, &asked.ids, &plain, &mut Elements::default())?
+        }
+        None => Vec::new(),
+    };
+    let scored = match &asked.points {
+        Some(p) => {
+            let kept = &mut Elements::default();
+            passes.leaks(&asked.model.net, &p.data, &asked.point_ids, &asked.what, kept)?
+        }
+        None => Vec::new(),
+    };
+    Ok(Found { asked, leaks, other, scored, elements })
+}
+
+/// Where the passes over records stand.
+struct Passes<'a> {
+    tick: &'a dyn Fn(u64) -> Result<()>,
+    done: u64,
+}
+
+impl Passes<'_> {
+    fn leaks<T: Real>(
+        &mut self,
+        net: &Network<T>,
+        data: &Data<T>,
+        ids: &[usize],
+        what: &What,
+        elements: &mut Elements,
+    ) -> Result<Vec<Leak>> {
+        let mut out = Vec::with_capacity(ids.len());
+        for chunk in ids.chunks(CHUNK) {
+            (self.tick)(self.done)?;
+            let start = out.len();
+            out.extend(chunk_leaks(net, data, chunk, what)?);
+            out[start..].iter_mut().for_each(|leak| elements.add(leak));
+            self.done += chunk.len() as u64;
+        }
+        (self.tick)(self.done)?;
+        Ok(out)
+    }
+}
+
+fn chunk_leaks<T: Real>(net: &Network<T>, data: &Data<T>, ids: &[usize], what: &What) -> Result<Vec<Leak>> {
+    let measured = |m: &Measure| measure_times(net, data, ids, m, what.factor);
+    let Some(plain) = &what.plain else {
+        let each = measured(&what.released)?.into_iter();
+        return Ok(each.map(|released| Leak { released, plain: None }).collect());
+    };
+    // Where nothing is clipped both are the same gradient: one pass has all.
+    if what.released.clip == Clip::None && what.released.eta.is_some() == plain.eta.is_some() {
+        let both = Measure { plis: plain.plis.clone(), ..what.released.clone() };
+        let each = measured(&both)?.into_iter();
+        return Ok(each.map(|leak| Leak { plain: Some(leak.clone()), released: leak }).collect());
+    }
+    let each = measured(&what.released)?.into_iter().zip(measured(plain)?);
+    Ok(each.map(|(released, plain)| Leak { released, plain: Some(plain) }).collect())
+}

@@ -1,0 +1,137 @@
+//! `net audit` over arrays: the words of the command line, with arrays in the place of files.
+
+use super::array::Array;
+use super::assemble;
+use super::audit::{NetAuditRequest, map_groups, points, texts, tick, what};
+use super::data::Source;
+use super::measuring::{Asked, found};
+use super::model::{self, Model};
+use crate::output::{Folder, Pending, Results, results, write_tables};
+use crate::{Failure, Result};
+use leakscope_net::{Data, Network, Real};
+use leakscope_report::net::{NetAudit, Pictures};
+use leakscope_table::{Hooks, RecordsFormat};
+use std::path::{Path, PathBuf};
+
+/// Records and labels.
+#[derive(Debug, Clone)]
+pub struct NetArrays<T> {
+    /// Shape of one record: a length, or height, width and channels.
+    pub dims: Vec<usize>,
+    /// Values, record by record.
+    pub x: Vec<T>,
+    /// How many values a label has, and the values; a class is one value.
+    pub y: Option<(usize, Vec<T>)>,
+}
+
+/// What stands in the place of the files of an audit.
+#[derive(Debug)]
+pub struct NetMemory<T> {
+    /// The network with its weights.
+    pub net: Network<T>,
+    /// The training records.
+    pub data: NetArrays<T>,
+    /// Which of them are measured; all where nothing is said.
+    pub records: Option<Vec<usize>>,
+    /// Points that were not trained on.
+    pub score: Option<NetArrays<T>>,
+    /// Another network, whose PLIS is shown beside.
+    pub compare: Option<Network<T>>,
+    /// Region numbers, height × width, with their shape.
+    pub superpixels: Option<(Vec<usize>, Vec<f64>)>,
+    /// The loss is this many times the network's.
+    pub factor: f64,
+}
+
+/// What an audit over arrays found.
+#[derive(Debug, Clone)]
+pub struct NetMeasured {
+    /// The audit.
+    pub audit: NetAudit,
+    /// Pictures of its page.
+    pub pictures: Pictures,
+    /// `records` and, where there are points, `scores`.
+    pub tables: Vec<Results>,
+    /// PLIS of every value of every measured record; empty where PLIS was not asked for.
+    pub maps: Vec<f64>,
+}
+
+impl<T: Real> NetArrays<T> {
+    fn source(self, name: &str) -> Result<Source<T>> {
+        let each: usize = self.dims.iter().product();
+        let n = self.x.len() / each.max(1);
+        let shape = std::iter::once(n).chain(self.dims).collect();
+        let labels = self.y.map(|(each, values)| Array { shape: vec![n, each], values, bytes: false });
+        Source::of_arrays(Array { shape, values: self.x, bytes: false }, labels, name)
+    }
+
+    /// The records with their labels as a network takes them.
+    pub fn into_data(self, net: &Network<T>) -> Result<Data<T>> {
+        self.source("x, y")?.take_data(net)
+    }
+}
+
+/// The same network again, with layers (by position) and a share of its parameters (the smallest) frozen.
+pub fn frozen<T: Real>(net: &Network<T>, layers: &[usize], smallest: Option<f64>) -> Result<Network<T>> {
+    let mut spec = net.spec().clone();
+    model::freeze(&mut spec, layers)?;
+    let mut copy = Network::new(spec, 0)?;
+    copy.load_tensors(&net.to_tensors())?;
+    if let Some(share) = smallest {
+        model::freeze_smallest(&mut copy, share)?;
+    }
+    Ok(copy)
+}
+
+/// Audits a network over arrays; files that the request names are not read.
+pub fn audit<T: Real>(args: &NetAuditRequest, memory: NetMemory<T>, hooks: &Hooks) -> Result<NetMeasured> {
+    let seed = args.seed.unwrap_or_else(crate::seed::drawn);
+    let model = |net, name: &str| Model { net, name: name.to_owned(), training: None };
+    let model_here = model(memory.net, "network");
+    let mut what = what(args, &model_here, seed)?;
+    what.factor = memory.factor;
+    what.keep_maps();
+    let superpixels = memory.superpixels.map(|(shape, values)| Array { shape, values, bytes: false });
+    if superpixels.is_some() && (args.grid.is_some() || !args.plis) {
+        return Err(Failure::option("superpixels", "they go with ⟨plis⟩, and without ⟨grid⟩"));
+    }
+    let groups = map_groups(args, &model_here.net, superpixels.as_ref().map(|array| ("the array", array)))?;
+    let mut source = memory.data.source("x, y")?;
+    let data = source.take_data(&model_here.net)?;
+    let ids = memory.records.unwrap_or_else(|| (0..data.len()).collect());
+    let score = memory.score.map(|s| points(s.source("score")?, &model_here.net)).transpose()?;
+    let asked = Asked {
+        other: memory.compare.map(|net| model(net, "the other network")),
+        point_ids: (0..score.as_ref().map_or(0, |p| p.data.len())).collect(),
+        model: model_here,
+        data,
+        files: source.files,
+        range: source.range,
+        ids,
+        points: score,
+        what,
+        groups,
+        scale: [0.0, 1.0],
+        seed,
+    };
+    let total = asked.passes();
+    let found = found(asked, &|done| tick(hooks, done, total))?;
+    let audit = assemble::audit(&found);
+    let pictures = match args.pictures {
+        false => Pictures::default(),
+        true => assemble::pictures(&found, &audit)?,
+    };
+    let mut pending = Pending::default();
+    pending.tables(assemble::tables(&found, &Folder::in_memory())?);
+    Ok(NetMeasured { audit, pictures, tables: results(pending), maps: found.elements.into_maps() })
+}
+
+/// Writes an audit into a folder: what `leakscope net audit --out` leaves.
+pub fn write(measured: &NetMeasured, out: &Path, format: RecordsFormat) -> Result<Vec<PathBuf>> {
+    let folder = Folder::open(out, format)?;
+    let mut pending = Pending::default();
+    write_tables(&folder, &mut pending, &measured.tables)?;
+    let audit = NetAudit { tables: pending.table_names(), ..measured.audit.clone() };
+    texts(&folder, &mut pending, &audit, &measured.pictures)?;
+    folder.publish(pending)
+}

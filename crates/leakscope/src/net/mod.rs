@@ -1,0 +1,132 @@
+//! Networks: private training, and what their gradients give away.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`train`] | a [`train::TrainRequest`] in, a run in a folder out |
+//! | `run` | the loop: steps, checkpoints, divergence, interruption |
+//! | `resume` | going on from a checkpoint, as the run was started |
+//! | `account` | a run that has ended → `training.json`, `records.*`, its page |
+//! | [`audit`] | an [`audit::NetAuditRequest`] in, what is measured out |
+//! | `measuring` | the measures of an audit, over records, another model, points |
+//! | [`memory`] | the audit over arrays |
+//! | `elements` | means of every value of a record |
+//! | `exceeds` | how often points exceed training records, with its interval |
+//! | `assemble` | measures → `audit.json`, pictures |
+//! | `data` | images and labels from files, checked once; [`array`], [`idx`], [`npz`] the formats |
+//! | `model` | networks by name or file, models in folders |
+
+mod account;
+pub mod array;
+mod assemble;
+pub mod audit;
+mod data;
+mod elements;
+mod exceeds;
+pub mod idx;
+mod measuring;
+pub mod memory;
+mod model;
+pub mod npz;
+mod resume;
+mod run;
+pub mod train;
+
+use crate::{Failure, Result};
+use leakscope_net::Clip;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+pub use run::Plan;
+
+/// The numbers that a network computes with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[serde(rename_all = "kebab-case")]
+pub enum Precision {
+    /// Single precision
+    #[default]
+    F32,
+    /// Double precision: twice the memory and the time
+    F64,
+}
+
+/// How gradients are clipped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[serde(rename_all = "kebab-case")]
+pub enum ClipKind {
+    /// At most C
+    Hard,
+    /// Smoothly, at most 1.12 C
+    Gelu,
+    /// Not at all
+    None,
+}
+
+/// How gradients are clipped, and the noise.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ReleaseRequest {
+    /// Clip gradients at this norm, C.
+    pub clip: Option<f64>,
+    /// How they are clipped.
+    pub clip_kind: Option<ClipKind>,
+    /// Noise multiplier: the noise on the sum of gradients has standard deviation σC (σ where nothing is clipped).
+    pub sigma: Option<f64>,
+}
+
+impl ReleaseRequest {
+    /// The clip that was asked for; absent where nothing was said.
+    fn clip(&self) -> Result<Option<Clip>> {
+        let clip = match (self.clip_kind, self.clip) {
+            (None, None) => return Ok(None),
+            (Some(ClipKind::None), None) => Clip::None,
+            (Some(ClipKind::None), Some(c)) => {
+                return Err(Failure::option(
+                    "clip",
+                    format!("{c}: ⟨clip_kind=none⟩ clips nothing, leave one out"),
+                ));
+            }
+            (Some(_), None) => {
+                return Err(Failure::option("clip_kind", "give the bound too, for example ⟨clip=1⟩"));
+            }
+            (Some(ClipKind::Hard) | None, Some(bound)) => Clip::Hard { bound },
+            (Some(ClipKind::Gelu), Some(bound)) => Clip::Gelu { bound },
+        };
+        clip.check().map_err(|e| Failure::option("clip", e))?;
+        Ok(Some(clip))
+    }
+
+    fn sigma(&self) -> Result<Option<f64>> {
+        match self.sigma {
+            Some(s) if !(s > 0.0 && s.is_finite()) => {
+                Err(Failure::option("sigma", format!("{s}: expected a positive number")))
+            }
+            other => Ok(other),
+        }
+    }
+}
+
+/// The name of a clip and its bound.
+fn clip_facts(clip: Clip) -> (&'static str, Option<f64>) {
+    match clip {
+        Clip::None => ("none", None),
+        Clip::Hard { bound } => ("hard", Some(bound)),
+        Clip::Gelu { bound } => ("gelu", Some(bound)),
+    }
+}
+
+impl From<leakscope_net::Error> for Failure {
+    fn from(error: leakscope_net::Error) -> Self {
+        match error {
+            leakscope_net::Error::Core(core) => core.into(),
+            other => Self::Message(other.to_string()),
+        }
+    }
+}
+
+/// Writes a file whole or not at all, readable by its owner alone.
+fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    leakscope_net::tensors::write_private(path, bytes)
+        .map_err(|e| Failure::Message(format!("cannot write {}: {e}", path.display())))
+}

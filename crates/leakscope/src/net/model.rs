@@ -1,0 +1,169 @@
+//! Networks by name or file, and models in the folders that `net train` leaves.
+
+use super::Precision;
+use crate::{Failure, Result};
+use leakscope_net::{NetSpec, Network, Real, Shape, preset, tensors::Tensors};
+use leakscope_report::net::{NetworkFacts, TRAINING_SCHEMA, Training};
+use sha2::{Digest, Sha256};
+use std::path::Path;
+
+/// The weights of a model folder.
+pub(super) const WEIGHTS: &str = "model.safetensors";
+/// The network of a model folder.
+pub(super) const NETWORK: &str = "network.json";
+/// The run of a model folder.
+pub(super) const TRAINING: &str = "training.json";
+
+/// A trained model.
+#[derive(Debug)]
+pub(super) struct Model<T> {
+    /// The network with its weights.
+    pub(super) net: Network<T>,
+    /// What it is called.
+    pub(super) name: String,
+    /// The run that made it, where it is known.
+    pub(super) training: Option<Training>,
+}
+
+fn read_text(path: &Path) -> Result<String> {
+    std::fs::read_to_string(path)
+        .map_err(|e| Failure::Message(format!("cannot read {}: {e}", path.display())))
+}
+
+/// Puts the name of the file before what is wrong with it.
+pub(super) fn named<E: std::fmt::Display>(path: &Path) -> impl Fn(E) -> Failure + '_ {
+    move |e| Failure::Message(format!("{}: {e}", path.display()))
+}
+
+/// Loads weights into a network. Returns the file's SHA-256.
+pub(super) fn load_weights<T: Real>(net: &mut Network<T>, path: &Path) -> Result<String> {
+    let bytes =
+        std::fs::read(path).map_err(|e| Failure::Message(format!("cannot read {}: {e}", path.display())))?;
+    let file = Tensors::from_bytes(&bytes).map_err(named(path))?;
+    net.load_tensors(&file).map_err(named(path))?;
+    Ok(Sha256::digest(&bytes).iter().map(|b| format!("{b:02x}")).collect())
+}
+
+impl<T: Real> Model<T> {
+    /// Opens a model folder.
+    pub(super) fn open(folder: &Path, flag: &str) -> Result<Self> {
+        if !folder.is_dir() {
+            let message =
+                format!("{} is no folder: name one that a training run left (⟨out⟩ of it)", folder.display());
+            return Err(Failure::option(flag, message));
+        }
+        let network = folder.join(NETWORK);
+        let spec = NetSpec::from_json(&read_text(&network)?).map_err(named(&network))?;
+        let mut net = Network::new(spec, 0).map_err(named(&network))?;
+        load_weights(&mut net, &folder.join(WEIGHTS))?;
+        let training = folder.join(TRAINING);
+        let training = if training.is_file() { Some(read_training(&training)?) } else { None };
+        let name = folder.file_name().map_or_else(|| "model".into(), |n| n.to_string_lossy().into_owned());
+        Ok(Self { net, name, training })
+    }
+
+    /// The facts of the network, by the name it was trained under.
+    pub(super) fn facts(&self) -> NetworkFacts {
+        let name = self.training.as_ref().map_or(self.name.as_str(), |t| t.network.name.as_str());
+        facts(&self.net, name)
+    }
+}
+
+/// The numbers a model was trained with; what else is wrong with its folder, [`Model::open`] says.
+pub(super) fn trained_precision(folder: &Path) -> Precision {
+    let training = read_text(&folder.join(TRAINING)).ok();
+    let json: Option<serde_json::Value> = training.and_then(|text| serde_json::from_str(&text).ok());
+    match json.as_ref().and_then(|j| j.get("precision")).and_then(|p| p.as_str()) {
+        Some("f64") => Precision::F64,
+        _ => Precision::F32,
+    }
+}
+
+fn read_training(path: &Path) -> Result<Training> {
+    let json: serde_json::Value = serde_json::from_str(&read_text(path)?).map_err(named(path))?;
+    match json.get("schema").and_then(|s| s.as_str()) {
+        Some(TRAINING_SCHEMA) => serde_json::from_value(json).map_err(named(path)),
+        other => {
+            let found = other.unwrap_or("none");
+            Err(Failure::Message(format!(
+                "{}: its schema is {found}, expected {TRAINING_SCHEMA}",
+                path.display()
+            )))
+        }
+    }
+}
+
+/// Whether a network is asked for by a file.
+pub(super) fn is_file(network: &str) -> bool {
+    !preset::PRESETS.contains(&network) && Path::new(network).is_file()
+}
+
+/// The network that was asked for: a preset for records of a shape, or a file.
+pub(super) fn spec(network: &str, shape: Shape, outputs: usize) -> Result<NetSpec> {
+    if preset::PRESETS.contains(&network) {
+        return Ok(preset::preset(network, shape, outputs)?);
+    }
+    let path = Path::new(network);
+    if !path.is_file() {
+        let known = preset::PRESETS.join(", ");
+        let message = format!("`{network}` is neither a file nor one of {known}");
+        return Err(Failure::option("network", message));
+    }
+    NetSpec::from_json(&read_text(path)?).map_err(named(path))
+}
+
+/// Freezes layers by their positions, counted as the names of tensors are. A residual block is frozen whole.
+pub(super) fn freeze(spec: &mut NetSpec, layers: &[usize]) -> Result<()> {
+    let with: Vec<String> = spec
+        .positions()
+        .into_iter()
+        .filter(|(_, layer)| layer.has_parameters())
+        .map(|(at, layer)| format!("{at} ({})", layer.kind()))
+        .collect();
+    let wrong = |what: String| {
+        let message = format!("{what}: layers with parameters are {}", with.join(", "));
+        Err(Failure::option("freeze", message))
+    };
+    for &at in layers {
+        match spec.layer_mut(at) {
+            Some(layer) if layer.has_parameters() => layer.set_frozen(true),
+            Some(layer) => return wrong(format!("layer {at} ({}) has no parameters", layer.kind())),
+            None => return wrong(format!("there is no layer {at}")),
+        }
+    }
+    Ok(())
+}
+
+/// Freezes the given share of the trained parameters, the smallest in size.
+pub(super) fn freeze_smallest<T: Real>(net: &mut Network<T>, share: f64) -> Result<()> {
+    if !(0.0..1.0).contains(&share) {
+        let message = format!("{share}: expected at least 0, below 1");
+        return Err(Failure::option("freeze_smallest", message));
+    }
+    let size = |i: &usize| net.parameters()[*i].to_f64().abs();
+    let trained = net.trained();
+    let mut order: Vec<usize> = (0..trained.len()).filter(|&i| trained[i]).collect();
+    order.sort_by(|a, b| size(a).total_cmp(&size(b)).then(a.cmp(b)));
+    let mut frozen = vec![false; net.parameter_count()];
+    let smallest = (share * order.len() as f64).round() as usize;
+    order.iter().take(smallest.min(order.len().saturating_sub(1))).for_each(|&i| frozen[i] = true);
+    Ok(net.freeze(&frozen)?)
+}
+
+/// What a network is called on pages: the preset, or the file without its folder.
+pub(super) fn name_of(network: &str) -> String {
+    Path::new(network).file_name().map_or_else(|| network.to_owned(), |n| n.to_string_lossy().into_owned())
+}
+
+/// A network as a page shows it.
+pub(super) fn facts<T: Real>(net: &Network<T>, name: &str) -> NetworkFacts {
+    let loss = serde_json::to_value(net.loss()).ok().and_then(|v| v.as_str().map(str::to_owned));
+    NetworkFacts {
+        name: name.to_owned(),
+        parameters: net.parameter_count() as u64,
+        trained: net.trained().iter().filter(|t| **t).count() as u64,
+        input: net.input().dims().into_iter().map(|d| d as u64).collect(),
+        outputs: net.outputs() as u64,
+        loss: loss.unwrap_or_default(),
+    }
+}

@@ -1,0 +1,194 @@
+//! Going on from a checkpoint: only as the run was started, so that what is said about the run stays true.
+
+use super::run::CHECKPOINT;
+use crate::{Failure, Result};
+use leakscope_net::{
+    NetSpec,
+    tensors::Tensors,
+    train::{Optimizer, Sampling, TrainConfig},
+};
+use leakscope_report::net::Point;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// Where in a checkpoint's metadata [`Progress`] stands.
+const PROGRESS: &str = "progress";
+
+/// How a run started, as far as its settings and its network do not say.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Start {
+    /// SHA-256 of the file of given weights; absent where they were drawn.
+    pub(super) pretrained: Option<String>,
+    /// The share of the given weights that stays as it is.
+    pub(super) freeze_smallest: Option<f64>,
+    /// Steps asked for.
+    pub(super) steps: u64,
+}
+
+/// What a checkpoint keeps beside the trainer's state.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Progress {
+    pub(super) start: Start,
+    pub(super) history: Vec<Point>,
+    /// Sum of the mean losses since the last point, and how many there were.
+    pub(super) losses: (f64, u64),
+}
+
+impl Progress {
+    /// That of a run before its first step.
+    pub(super) fn new(start: Start) -> Self {
+        Self { start, history: Vec::new(), losses: (0.0, 0) }
+    }
+
+    /// Puts it into a checkpoint.
+    pub(super) fn write(&self, file: &mut Tensors) -> Result<()> {
+        let text =
+            serde_json::to_string(self).map_err(|e| Failure::Message(format!("the checkpoint: {e}")))?;
+        file.metadata.insert(PROGRESS.to_owned(), text);
+        Ok(())
+    }
+
+    /// Takes it from a checkpoint.
+    pub(super) fn read(file: &Tensors) -> std::result::Result<Self, String> {
+        let text = file.metadata.get(PROGRESS).ok_or("it does not say how the run started")?;
+        serde_json::from_str(text).map_err(|e| format!("it does not say how the run started: {e}"))
+    }
+}
+
+/// A checkpoint to go on from.
+pub(super) struct Resumed {
+    /// The file.
+    pub(super) bytes: Vec<u8>,
+    /// What it keeps beside the trainer's state.
+    pub(super) progress: Progress,
+    config: TrainConfig,
+    network: NetSpec,
+}
+
+impl Resumed {
+    /// Reads the checkpoint of a folder.
+    pub(super) fn read(folder: &Path) -> Result<Self> {
+        let path = folder.join(CHECKPOINT);
+        let bad = |reason: String| Failure::option("resume", format!("{}: {reason}", path.display()));
+        let bytes = std::fs::read(&path).map_err(|e| bad(format!("cannot read it: {e}")))?;
+        let file = Tensors::from_bytes(&bytes).map_err(|e| bad(e.to_string()))?;
+        let field = |name: &str| {
+            file.metadata.get(name).ok_or_else(|| bad(format!("it has no {name}: no checkpoint")))
+        };
+        let config = serde_json::from_str(field("config")?).map_err(|e| bad(e.to_string()))?;
+        let network = NetSpec::from_json(field("network")?).map_err(|e| bad(e.to_string()))?;
+        let progress = Progress::read(&file).map_err(bad)?;
+        Ok(Self { progress, config, network, bytes })
+    }
+
+    /// Seed of the run.
+    pub(super) fn seed(&self) -> u64 {
+        self.config.seed
+    }
+
+    /// Refuses to go on with other settings, or from another start, than the run had. `solved` where the noise asked
+    /// for follows from an ε and the number of steps.
+    pub(super) fn check(
+        &self,
+        config: &TrainConfig,
+        network: &NetSpec,
+        start: &Start,
+        solved: bool,
+    ) -> Result<()> {
+        check_network(&self.network, network)?;
+        let was = &self.progress.start;
+        check_start(was, start)?;
+        let sigmas = (sigma(&self.config), sigma(config));
+        if let (true, (Some(before), Some(now))) = (solved && sigmas.0 != sigmas.1, sigmas) {
+            return Err(Failure::option(
+                "epsilon",
+                format!(
+                    "the noise follows from the number of steps: the run has σ = {before} and was started for {} steps, \
+                     {} steps would need σ = {now}. Go on with ⟨sigma={before}⟩ instead of ⟨epsilon⟩ (more steps cost a \
+                     larger ε), or with ⟨steps={}⟩",
+                    was.steps, start.steps, was.steps
+                ),
+            ));
+        }
+        match settings(&self.config).into_iter().zip(settings(config)).find(|(a, b)| a != b) {
+            None => Ok(()),
+            Some(((flag, before), (_, now))) => Err(Failure::option(
+                flag,
+                format!(
+                    "{now}; the run to go on with has {before}: give its settings again, or start anew without ⟨resume⟩"
+                ),
+            )),
+        }
+    }
+}
+
+fn sigma(c: &TrainConfig) -> Option<f64> {
+    c.privacy.map(|p| p.sigma)
+}
+
+fn check_network(was: &NetSpec, is: &NetSpec) -> Result<()> {
+    let thawed = |spec: &NetSpec| {
+        let mut spec = spec.clone();
+        spec.layers.iter_mut().for_each(|l| l.set_frozen(false));
+        spec
+    };
+    if was == is {
+        return Ok(());
+    }
+    Err(match thawed(was) == thawed(is) {
+        true => Failure::option("freeze", "the run froze other layers: go on with the same"),
+        false => Failure::option("network", "the checkpoint is of another network: give the original one"),
+    })
+}
+
+fn check_start(was: &Start, is: &Start) -> Result<()> {
+    let wrong = |message: &str| Err(Failure::option("pretrain", message));
+    match (&was.pretrained, &is.pretrained) {
+        (None, Some(_)) => {
+            return wrong(
+                "the run started from random weights and goes on from its checkpoint: leave these out, or start anew \
+                 without ⟨resume⟩",
+            );
+        }
+        (Some(_), None) => return wrong("the run started from given weights: name the same file again"),
+        (Some(a), Some(b)) if a != b => {
+            return wrong("the run started from other weights: name the same file again");
+        }
+        _ => {}
+    }
+    if was.freeze_smallest == is.freeze_smallest {
+        return Ok(());
+    }
+    let share = |s: &Start| s.freeze_smallest.map_or("none".to_owned(), |v| v.to_string());
+    let (before, now) = (share(was), share(is));
+    Err(Failure::option(
+        "freeze_smallest",
+        format!("{now}; the run was started with {before}: give the same"),
+    ))
+}
+
+/// The settings as flags and their values in words, always in the same order.
+fn settings(c: &TrainConfig) -> [(&'static str, String); 11] {
+    let none = || "none".to_owned();
+    let (adam, momentum) = match c.optimizer {
+        Optimizer::Adam { .. } => ("Adam", none()),
+        Optimizer::Sgd { momentum } => ("SGD", momentum.to_string()),
+    };
+    let batch = match c.sampling {
+        Sampling::Poisson { rate } => format!("every record drawn with probability {rate}"),
+        Sampling::Shuffle { batch } => format!("shuffled batches of {batch}"),
+    };
+    [
+        ("seed", c.seed.to_string()),
+        ("adam", adam.to_owned()),
+        ("momentum", momentum),
+        ("lr", c.learning_rate.to_string()),
+        ("weight_decay", c.weight_decay.to_string()),
+        ("⟨batch⟩, ⟨sampling⟩ or the number of records", batch),
+        ("clip", c.privacy.map_or_else(none, |p| format!("{:?}", p.clip))),
+        ("sigma", sigma(c).map_or_else(none, |s| s.to_string())),
+        ("track", format!("{:?}", c.tracking)),
+        ("label", format!("{:?}", c.label).to_lowercase()),
+        ("delta", c.delta.to_string()),
+    ]
+}

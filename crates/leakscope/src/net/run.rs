@@ -1,0 +1,167 @@
+//! The loop: steps, checkpoints, divergence, Ctrl-C.
+
+use super::resume::{Progress, Resumed, Start};
+use super::train::Listener;
+use super::write;
+use crate::{Failure, Result};
+use leakscope_core::num::Distribution;
+use leakscope_net::{
+    Data, Error, Network, Real,
+    engine::evaluate,
+    leak::{Measure, Plis, Trace, measure},
+    tensors::Tensors,
+    train::{TrainConfig, Trainer},
+};
+use leakscope_report::net::{Point, Stopped};
+use leakscope_table::Stage;
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// The checkpoint of a run's folder.
+pub(super) const CHECKPOINT: &str = "checkpoint.safetensors";
+/// Accuracy on training records is measured on at most so many.
+const ENOUGH: usize = 10_000;
+
+/// How long a run goes on and where it leaves things.
+pub struct Plan {
+    /// Steps in all.
+    pub steps: u64,
+    /// A point of the history after every so many.
+    pub report_every: u64,
+    /// A checkpoint after every so many.
+    pub checkpoint_every: u64,
+    /// Where things are left.
+    pub folder: PathBuf,
+}
+
+/// A run that has ended, one way or another.
+pub(super) struct Ended<'d, T> {
+    pub(super) run: Trainer<'d, T>,
+    pub(super) start: Start,
+    pub(super) history: Vec<Point>,
+    pub(super) stopped: Stopped,
+    /// Why it diverged.
+    pub(super) failure: Option<String>,
+    pub(super) seconds: f64,
+}
+
+/// Trains until the plan is done, the user stops it, or the run diverges. What is resumed has been checked.
+pub(super) fn train<'d, T: Real>(
+    net: Network<T>,
+    data: &'d Data<T>,
+    test: Option<&Data<T>>,
+    config: TrainConfig,
+    plan: &Plan,
+    (start, resumed): (Start, Option<Resumed>),
+    listener: &Listener<'_>,
+) -> Result<Ended<'d, T>> {
+    let clock = Instant::now();
+    let per_epoch = data.len() as f64 / config.sampling.expected(data.len());
+    let (mut run, mut progress) = match resumed {
+        Some(r) => {
+            let run = Trainer::resume(&r.bytes, data, config).map_err(|e| Failure::option("resume", e))?;
+            (run, r.progress)
+        }
+        None => (Trainer::new(net, data, config)?, Progress::new(start)),
+    };
+    // A checkpoint is good once a step from it has succeeded: its own update may have been the one that went too far.
+    let (mut good, mut candidate) = (bytes(&run, &progress)?, None);
+    if run.steps() > plan.steps {
+        let message =
+            format!("the checkpoint is at step {}, beyond the {} asked for", run.steps(), plan.steps);
+        return Err(Failure::option("resume", message));
+    }
+    let (mut stopped, mut failure) = (Stopped::Finished, None);
+    while run.steps() < plan.steps {
+        if listener.hooks.interrupted() {
+            stopped = Stopped::Interrupted;
+            break;
+        }
+        match run.step() {
+            Ok(report) => {
+                if let Some(loss) = report.loss {
+                    // an empty batch proves nothing
+                    if let Some(proven) = candidate.take() {
+                        good = proven;
+                    }
+                    progress.losses.0 += loss;
+                    progress.losses.1 += 1;
+                }
+            }
+            Err(Error::Diverged { step, what }) => {
+                failure = Some(format!("training diverged at step {step}: {what}"));
+                stopped = Stopped::Diverged;
+                (run, progress) = (
+                    Trainer::resume(&good, data, run.config().clone())?,
+                    Progress::read(&Tensors::from_bytes(&good)?).map_err(Failure::Message)?,
+                );
+                break;
+            }
+            Err(e) => return Err(e.into()),
+        }
+        let step = run.steps();
+        if step.is_multiple_of(plan.report_every) || step == plan.steps {
+            let point = point(&run, data, test, std::mem::take(&mut progress.losses), per_epoch)?;
+            (listener.on_point)(&point);
+            progress.history.push(point);
+        }
+        if step.is_multiple_of(plan.checkpoint_every) && step < plan.steps {
+            let state = bytes(&run, &progress)?;
+            write(&plan.folder.join(CHECKPOINT), &state)?;
+            candidate = Some(state);
+        }
+        listener.hooks.report(Stage::Steps, step, plan.steps);
+    }
+    write(&plan.folder.join(CHECKPOINT), &bytes(&run, &progress)?)?;
+    let seconds = clock.elapsed().as_secs_f64();
+    let Progress { start, history, .. } = progress;
+    Ok(Ended { run, start, history, stopped, failure, seconds })
+}
+
+/// A checkpoint: the trainer's, with the history beside it.
+fn bytes<T: Real>(run: &Trainer<'_, T>, progress: &Progress) -> Result<Vec<u8>> {
+    let mut file = Tensors::from_bytes(&run.checkpoint()?)?;
+    progress.write(&mut file)?;
+    Ok(file.to_bytes()?)
+}
+
+fn point<T: Real>(
+    run: &Trainer<'_, T>,
+    data: &Data<T>,
+    test: Option<&Data<T>>,
+    (sum, count): (f64, u64),
+    per_epoch: f64,
+) -> Result<Point> {
+    let accuracy = match test {
+        // a network that is about to diverge may have no finite loss
+        Some(test) => evaluate(run.network(), test).ok().and_then(|e| e.accuracy),
+        None => training_accuracy(run.network(), data),
+    };
+    let dfil = run.dfil();
+    let mut spread = Distribution::default();
+    spread.extend(&dfil);
+    let spread = (!dfil.is_empty()).then(|| spread.summary());
+    Ok(Point {
+        step: run.steps(),
+        epoch: run.steps() as f64 / per_epoch,
+        loss: (count > 0).then(|| sum / count as f64),
+        accuracy,
+        epsilon: run.account()?.map(|a| a.epsilon()),
+        dfil_median: spread.map(|s| s.p50),
+        dfil_max: spread.map(|s| s.max),
+    })
+}
+
+fn training_accuracy<T: Real>(net: &Network<T>, data: &Data<T>) -> Option<f64> {
+    if data.len() <= ENOUGH {
+        return evaluate(net, data).ok().and_then(|e| e.accuracy);
+    }
+    if matches!(net.loss(), leakscope_net::Loss::SquaredError) {
+        return None;
+    }
+    let first: Vec<usize> = (0..ENOUGH).collect();
+    let what =
+        Measure { trace: Trace::Skip, plis: Plis::Skip, ..Measure::new(leakscope_net::Clip::None, 1.0, 0) };
+    let leaks = measure(net, data, &first, &what).ok()?;
+    Some(leaks.iter().filter(|l| l.right).count() as f64 / ENOUGH as f64)
+}

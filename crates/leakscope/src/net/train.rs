@@ -1,0 +1,366 @@
+//! Training of a network, in private where there is noise: a request in, a run in a folder out.
+
+use super::data::{Part, Reading, Source, test_beside};
+use super::resume::{Resumed, Start};
+use super::run::{CHECKPOINT, Plan, train};
+use super::{Precision, ReleaseRequest, account, model};
+use crate::output::Folder;
+use crate::{Failure, Result};
+use leakscope_net::{
+    Clip, Network, Real,
+    leak::Label,
+    train::{Optimizer, Privacy, Sampling, Tracking, TrainConfig, sigma_for},
+};
+use leakscope_report::net::{Point, Stopped, Training};
+use leakscope_table::{Hooks, RecordsFormat};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// What a run is asked to do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TrainRequest {
+    /// The training records: a folder, two idx files, a safetensors or an npz file.
+    pub data: Vec<PathBuf>,
+    /// Records to measure accuracy on; empty: the test records beside the data, else training records.
+    pub test: Vec<PathBuf>,
+    /// A preset or a network file in JSON.
+    pub network: String,
+    /// Outputs of a preset; absent: one more than the largest class.
+    pub outputs: Option<usize>,
+    /// Passes over the data.
+    pub epochs: Option<f64>,
+    /// Steps, instead.
+    pub steps: Option<u64>,
+    /// Records in a batch; with Poisson sampling the expected number.
+    pub batch: f64,
+    /// Learning rate.
+    pub lr: f64,
+    /// Momentum of SGD.
+    pub momentum: f64,
+    /// Adam instead of SGD.
+    pub adam: bool,
+    /// Clip and noise.
+    pub release: ReleaseRequest,
+    /// Instead of σ: the noise for which the whole run has this ε.
+    pub epsilon: Option<f64>,
+    /// δ of the privacy statement.
+    pub delta: Option<f64>,
+    /// How batches are drawn.
+    pub sampling: SamplingKind,
+    /// Weight decay.
+    pub weight_decay: f64,
+    /// Layers whose parameters stay as they are, by position.
+    pub freeze: Vec<usize>,
+    /// Share of the given weights, the smallest in size, that stays as it is.
+    pub freeze_smallest: Option<f64>,
+    /// Weights to start from, taken to be public (safetensors).
+    pub pretrain: Option<PathBuf>,
+    /// Whether what records give away is kept at every step, and of which.
+    pub track: Option<Track>,
+    /// Random probes of each trace that tracking keeps.
+    pub probes: usize,
+    /// Whether the label is part of the secret.
+    pub label: Label,
+    /// A checkpoint after every so many steps.
+    pub checkpoint_every: Option<u64>,
+    /// Whether to go on from the checkpoint in the folder.
+    pub resume: bool,
+    /// Seed of everything random.
+    pub seed: Option<u64>,
+    /// Use only the first records.
+    pub limit: Option<usize>,
+    /// Mean and standard deviation that values are scaled by.
+    pub normalize: Option<[f64; 2]>,
+    /// Format of the table of records.
+    pub format: RecordsFormat,
+    /// Numbers that the network computes with.
+    pub precision: Precision,
+}
+
+impl Default for TrainRequest {
+    fn default() -> Self {
+        Self {
+            data: vec![],
+            test: vec![],
+            network: String::new(),
+            outputs: None,
+            epochs: None,
+            steps: None,
+            batch: 256.0,
+            lr: 0.1,
+            momentum: 0.9,
+            adam: false,
+            release: ReleaseRequest::default(),
+            epsilon: None,
+            delta: None,
+            sampling: SamplingKind::default(),
+            weight_decay: 0.0,
+            freeze: vec![],
+            freeze_smallest: None,
+            pretrain: None,
+            track: None,
+            probes: 4,
+            label: Label::Public,
+            checkpoint_every: None,
+            resume: false,
+            seed: None,
+            limit: None,
+            normalize: None,
+            format: RecordsFormat::default(),
+            precision: Precision::default(),
+        }
+    }
+}
+
+/// How batches are drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[serde(rename_all = "kebab-case")]
+pub enum SamplingKind {
+    /// Every record with the same probability, independently: what accountants assume
+    #[default]
+    Poisson,
+    /// Fixed batches from a shuffled order; no amplification is claimed
+    Shuffle,
+}
+
+/// Of which records accounts are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[serde(rename_all = "kebab-case")]
+pub enum Track {
+    /// Those drawn, weighted by 1/q
+    Drawn,
+    /// All of them, at the cost of a pass over the data a step
+    Every,
+}
+
+/// A run that has ended, with its files written.
+#[derive(Debug, Clone)]
+pub struct TrainOutcome {
+    /// The run.
+    pub training: Training,
+    /// What was written.
+    pub written: Vec<PathBuf>,
+    /// Whether the seed was drawn, so that whoever wants to repeat the run must be told it.
+    pub seed_drawn: bool,
+    /// Why it diverged, and what to do; the last good model is written.
+    pub diverged: Option<String>,
+}
+
+/// What a caller hears while a run goes on.
+pub struct Listener<'a> {
+    /// Progress in steps, and whether to stop.
+    pub hooks: &'a Hooks,
+    /// Told every point of the history.
+    pub on_point: &'a dyn Fn(&Point),
+    /// Told the seed before the first step, where it was drawn.
+    pub on_seed: &'a dyn Fn(u64),
+}
+
+/// Trains as the request says; `out` receives the model, the run and its page.
+pub fn run(request: &TrainRequest, out: &Path, listener: &Listener<'_>) -> Result<TrainOutcome> {
+    check(request)?;
+    match request.precision {
+        Precision::F32 => run_in::<f32>(request, out, listener),
+        Precision::F64 => run_in::<f64>(request, out, listener),
+    }
+}
+
+fn run_in<T: Real>(args: &TrainRequest, out: &Path, listener: &Listener<'_>) -> Result<TrainOutcome> {
+    let wanted = wanted(args)?;
+    let scale = args.normalize.unwrap_or([0.0, 1.0]);
+    let folder = Folder::open(out, args.format)?;
+    let read = args.data.iter().chain(&args.test).chain(&args.pretrain).map(PathBuf::as_path);
+    let read: Vec<&Path> = read.chain([Path::new(&args.network)]).collect();
+    let texts = [model::NETWORK, model::WEIGHTS, model::TRAINING, CHECKPOINT, "report.html"];
+    folder.spare(&read, &texts, &["records"])?;
+    let resumed = if args.resume { Some(Resumed::read(folder.path())?) } else { None };
+    let stored = resumed.as_ref().map(Resumed::seed);
+    let seed = args.seed.or(stored).unwrap_or_else(crate::seed::drawn);
+
+    let reading = Reading { flag: "data", part: Part::Train, normalize: scale, limit: args.limit };
+    let mut source = Source::<T>::read(&args.data, reading)?;
+    let outputs = match args.outputs {
+        Some(0) => return Err(Failure::option("outputs", "0: expected at least 1")),
+        Some(k) => k,
+        None => source.outputs().unwrap_or(1),
+    };
+    let mut spec = model::spec(&args.network, source.shape, outputs)?;
+    model::freeze(&mut spec, &args.freeze)?;
+    let mut net = Network::<T>::new(spec, seed)?;
+    let pretrained =
+        args.pretrain.as_ref().map(|weights| model::load_weights(&mut net, weights)).transpose()?;
+    if let Some(share) = args.freeze_smallest {
+        model::freeze_smallest(&mut net, share)?;
+    }
+    let data = source.take_data(&net)?;
+    let test_files = if args.test.is_empty() { test_beside(&args.data) } else { Some(args.test.clone()) };
+    let test = match &test_files {
+        Some(files) => {
+            let reading = Reading { flag: "test", part: Part::Test, normalize: scale, limit: None };
+            Some(Source::read(files, reading)?.take_data(&net)?)
+        }
+        None => None,
+    };
+
+    let plan = plan(args, data.len(), folder.path().to_path_buf());
+    let config = config(args, wanted, plan.steps, data.len(), seed)?;
+    let start = Start { pretrained, freeze_smallest: args.freeze_smallest, steps: plan.steps };
+    if let Some(resumed) = &resumed {
+        resumed.check(&config, net.spec(), &start, args.epsilon.is_some())?;
+    }
+    let seed_drawn = args.seed.is_none() && stored.is_none();
+    if seed_drawn {
+        (listener.on_seed)(seed);
+    }
+    let ended = train(net, &data, test.as_ref(), config, &plan, (start, resumed), listener)?;
+    let facts = account::Facts {
+        name: model::name_of(&args.network),
+        files: source.files.clone(),
+        normalize: scale,
+        test_records: test.as_ref().map(|t| t.len() as u64),
+        clip_assumed: args.release.clip.is_none(),
+        precision: args.precision,
+    };
+    let (training, written) = account::finish(&ended, &data, &facts, &plan, &folder)?;
+    let diverged = (ended.stopped == Stopped::Diverged).then(|| {
+        let (why, at, kept) = (ended.failure.unwrap_or_default(), ended.run.steps(), folder.path().display());
+        let advice = if wanted.is_some() { "lower ⟨lr⟩" } else { "lower ⟨lr⟩, or clip gradients" };
+        format!("{why}; the last good checkpoint and model, of step {at}, are in {kept}: {advice}")
+    });
+    Ok(TrainOutcome { training, written, seed_drawn, diverged })
+}
+
+fn check(args: &TrainRequest) -> Result<()> {
+    let positive = |flag: &str, v: f64| match v > 0.0 && v.is_finite() {
+        true => Ok(()),
+        false => Err(Failure::option(flag, format!("{v}: expected a positive number"))),
+    };
+    positive("batch", args.batch)?;
+    positive("lr", args.lr)?;
+    if let Some(epochs) = args.epochs {
+        positive("epochs", epochs)?;
+    }
+    if !(0.0..1.0).contains(&args.momentum) {
+        return Err(Failure::option("momentum", format!("{}: expected at least 0, below 1", args.momentum)));
+    }
+    if let Some(epsilon) = args.epsilon {
+        positive("epsilon", epsilon)?;
+    }
+    if let Some(delta) = args.delta {
+        if !(delta > 0.0 && delta < 1.0) {
+            return Err(Failure::option("delta", format!("{delta}: expected between 0 and 1")));
+        }
+        if args.release.sigma.is_none() && args.epsilon.is_none() {
+            let message = "without noise nothing is promised: give ⟨sigma⟩ or ⟨epsilon⟩ too, or leave it out";
+            return Err(Failure::option("delta", message));
+        }
+    }
+    if args.outputs.is_some() && model::is_file(&args.network) {
+        let message = "the network file says how many outputs it has: change it there, or name a preset";
+        return Err(Failure::option("outputs", message));
+    }
+    for (flag, value) in [("checkpoint_every", args.checkpoint_every), ("steps", args.steps)] {
+        if value == Some(0) {
+            return Err(Failure::option(flag, "0: expected at least 1"));
+        }
+    }
+    if args.limit == Some(0) {
+        return Err(Failure::option("limit", "0: expected at least 1"));
+    }
+    if args.freeze_smallest.is_some() && args.pretrain.is_none() {
+        let message = "it is a share of given weights: name them with ⟨pretrain⟩";
+        return Err(Failure::option("freeze_smallest", message));
+    }
+    Ok(())
+}
+
+/// How much noise was asked for.
+#[derive(Debug, Clone, Copy)]
+enum Noise {
+    Sigma(f64),
+    /// As much as makes the whole run cost this ε.
+    Epsilon(f64),
+}
+
+/// Clipping and noise, or neither.
+fn wanted(args: &TrainRequest) -> Result<Option<(Clip, Noise)>> {
+    let noise = args.release.sigma()?.map(Noise::Sigma).or(args.epsilon.map(Noise::Epsilon));
+    match (noise, args.release.clip()?) {
+        (Some(_), Some(Clip::None)) => Err(Failure::option(
+            "clip_kind",
+            "none: without a clip there is no privacy; give ⟨clip⟩, or no noise",
+        )),
+        (Some(noise), clip) => Ok(Some((clip.unwrap_or(Clip::Hard { bound: 1.0 }), noise))),
+        (None, None | Some(Clip::None)) if args.track.is_some() => Err(Failure::option(
+            "track",
+            "what records give away is only finite under noise: give ⟨sigma⟩ or ⟨epsilon⟩",
+        )),
+        (None, None | Some(Clip::None)) => Ok(None),
+        (None, Some(_)) => {
+            Err(Failure::option("clip", "give the noise too, for example ⟨sigma=1⟩ or ⟨epsilon=1⟩"))
+        }
+    }
+}
+
+fn config(
+    args: &TrainRequest,
+    wanted: Option<(Clip, Noise)>,
+    steps: u64,
+    records: usize,
+    seed: u64,
+) -> Result<TrainConfig> {
+    let (n, delta) = (records as f64, args.delta.unwrap_or(1e-5));
+    if args.batch > n {
+        return Err(Failure::option("batch", format!("{}: there are only {records} records", args.batch)));
+    }
+    let sampling = match args.sampling {
+        SamplingKind::Poisson => Sampling::Poisson { rate: args.batch / n },
+        SamplingKind::Shuffle if args.batch.fract() != 0.0 => {
+            return Err(Failure::option(
+                "batch",
+                format!("{}: shuffled batches hold whole records", args.batch),
+            ));
+        }
+        SamplingKind::Shuffle => Sampling::Shuffle { batch: args.batch as usize },
+    };
+    let privacy = match wanted {
+        None => None,
+        Some((clip, Noise::Sigma(sigma))) => Some(Privacy { clip, sigma }),
+        Some((clip, Noise::Epsilon(epsilon))) => {
+            let sigma = sigma_for(epsilon, delta, clip, sampling, steps, records)
+                .map_err(|e| Failure::option("epsilon", e))?;
+            Some(Privacy { clip, sigma })
+        }
+    };
+    let probes = args.probes;
+    Ok(TrainConfig {
+        optimizer: if args.adam { Optimizer::adam() } else { Optimizer::Sgd { momentum: args.momentum } },
+        learning_rate: args.lr,
+        weight_decay: args.weight_decay,
+        sampling,
+        privacy,
+        tracking: match args.track {
+            None => Tracking::Off,
+            Some(Track::Drawn) => Tracking::Drawn { probes },
+            Some(Track::Every) => Tracking::Every { probes },
+        },
+        label: args.label,
+        delta,
+        seed,
+    })
+}
+
+fn plan(args: &TrainRequest, records: usize, folder: PathBuf) -> Plan {
+    let epoch = (records as f64 / args.batch).round().max(1.0) as u64;
+    let steps = match (args.steps, args.epochs) {
+        (Some(steps), _) => steps,
+        // `as` saturates
+        (None, epochs) => ((epochs.unwrap_or(1.0) * records as f64 / args.batch).round() as u64).max(1),
+    };
+    let report_every = epoch.min(steps.div_ceil(20)).max(1);
+    let checkpoint_every = args.checkpoint_every.unwrap_or(report_every);
+    Plan { steps, report_every, checkpoint_every, folder }
+}

@@ -1,0 +1,98 @@
+//! Options in messages: the library names them, the edge spells them.
+//!
+//! A message holds an option as `⟨l2⟩`, or with a value as `⟨l2=1e-3⟩`. [`spell`] writes it as the reader's interface has
+//! it, so that no message speaks of `--l2` to somebody who calls a function, or of `l2=` to somebody at a terminal.
+
+use std::fmt::Write;
+
+/// How an interface writes its options.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Spelling {
+    /// `--target-eta 0.5`.
+    CommandLine,
+    /// `target_eta=0.5`.
+    Python,
+    /// `target_eta = 0.5`, the field of a request.
+    Rust,
+}
+
+impl Spelling {
+    /// An option by itself, as the subject of a message.
+    pub fn option(self, name: &str) -> String {
+        match self {
+            Self::CommandLine => format!("--{}", name.replace('_', "-")),
+            Self::Python | Self::Rust => name.into(),
+        }
+    }
+
+    fn with(self, name: &str, value: &str) -> String {
+        match (self, name, value) {
+            // A switch on the command line, a truth value elsewhere.
+            (Self::CommandLine, "intercept", "false") => "--no-intercept".into(),
+            (Self::Python, "intercept", "false") => "fit_intercept=False".into(),
+            (Self::CommandLine, ..) => format!("--{} {value}", name.replace('_', "-")),
+            (Self::Python, ..) => match value.parse::<f64>() {
+                Ok(_) => format!("{name}={value}"),
+                Err(_) => format!("{name}=\"{value}\""),
+            },
+            (Self::Rust, ..) => format!("{name} = {value}"),
+        }
+    }
+}
+
+/// Writes the options of a message as an interface has them.
+pub fn spell(message: &str, spelling: Spelling) -> String {
+    let mut out = String::with_capacity(message.len());
+    let mut rest = message;
+    while let Some((before, after)) = rest.split_once('⟨') {
+        out.push_str(before);
+        let Some((inside, tail)) = after.split_once('⟩') else {
+            out.push('⟨');
+            rest = after;
+            continue;
+        };
+        match inside.split_once('=') {
+            _ if !is_option(inside) => {
+                let _ = write!(out, "⟨{inside}⟩");
+            }
+            Some((name, value)) => out.push_str(&spelling.with(name, value)),
+            None => out.push_str(&spelling.option(inside)),
+        }
+        rest = tail;
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Whether what stands between the marks is an option, and not somebody's text.
+fn is_option(inside: &str) -> bool {
+    let name = inside.split('=').next().unwrap_or_default();
+    !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_interface_has_its_own_spelling() {
+        let text = "add a penalty, for example ⟨l2=1e-3⟩, or use ⟨one_hot=drop-last⟩; see ⟨target_eta⟩";
+        assert_eq!(
+            spell(text, Spelling::CommandLine),
+            "add a penalty, for example --l2 1e-3, or use --one-hot drop-last; see --target-eta"
+        );
+        assert_eq!(
+            spell(text, Spelling::Python),
+            "add a penalty, for example l2=1e-3, or use one_hot=\"drop-last\"; see target_eta"
+        );
+        assert_eq!(spell("⟨intercept=false⟩", Spelling::CommandLine), "--no-intercept");
+        assert_eq!(spell("⟨intercept=false⟩", Spelling::Python), "fit_intercept=False");
+    }
+
+    #[test]
+    fn what_is_no_option_stays_as_it_is() {
+        for text in ["a ⟨ b", "⟨⟩", "⟨Not an option⟩", "x⟩⟨", "no marks"] {
+            assert_eq!(spell(text, Spelling::CommandLine), text);
+        }
+    }
+}
