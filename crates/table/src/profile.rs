@@ -218,12 +218,18 @@ impl Profiling {
 
     /// A profile as bytes.
     pub fn to_bytes(&self, profile: &Profile) -> Result<Vec<u8>> {
-        bytes::write(KIND, 0, profile).map_err(Error::Core)
+        bytes::write(KIND, self.key()?, profile).map_err(Error::Core)
+    }
+
+    /// Tells this pass from one over other columns, or with other options: the checksum of both.
+    fn key(&self) -> Result<u64> {
+        let of_both = bytes::write(KIND, 0, &(&self.layout.names, &self.options)).map_err(Error::Core)?;
+        Ok(of_both.iter().rev().take(8).fold(0, |key, byte| key << 8 | u64::from(*byte)))
     }
 
     /// The profile that [`Profiling::to_bytes`] wrote.
     pub fn from_bytes(&self, bytes: &[u8]) -> Result<Profile> {
-        let profile: Profile = bytes::read(KIND, 0, bytes).map_err(Error::Core)?;
+        let profile: Profile = bytes::read(KIND, self.key()?, bytes).map_err(Error::Core)?;
         if profile.columns.len() == self.layout.wants.len() {
             return Ok(profile);
         }

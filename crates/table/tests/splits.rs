@@ -246,5 +246,7 @@ fn damaged_profiles_are_refused() {
     }
     let fewer = Roles { drop: vec!["c".into()], ..by_roles() };
     let other = Profiling::new(&table, &fewer, &options).unwrap();
-    assert!(other.from_bytes(&bytes).unwrap_err().to_string().contains("other columns"));
+    assert!(other.from_bytes(&bytes).unwrap_err().to_string().contains("another pass"));
+    let held = EncodeOptions { holdout: Some(Holdout { fraction: 0.5, seed: 1 }), ..options };
+    assert!(Profiling::new(&table, &by_roles(), &held).unwrap().from_bytes(&bytes).is_err());
 }

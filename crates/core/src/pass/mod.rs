@@ -6,7 +6,7 @@
 //! the same to the last digit whoever ran them, in whatever order.
 //!
 //! ```
-//! use leakscope_core::pass::{self, LargestNorm, Merge};
+//! use leakscope_core::pass::{self, LargestNorm, Merge, Pass};
 //! use leakscope_core::rows::InMemory;
 //!
 //! let parts = [InMemory::from_matrix(&[3.0, 4.0], &[1.0], &[], 1), InMemory::from_matrix(&[0.6, 0.8], &[0.0], &[], 1)];
@@ -17,7 +17,7 @@
 //!     pass::state_to_bytes(&pass, &pass::run(&pass, part)?)
 //! });
 //! // Here: states merge in the order of the parts.
-//! let mut total = pass::start(&LargestNorm);
+//! let mut total = LargestNorm.start();
 //! for answer in answers {
 //!     total.merge(pass::state_from_bytes(&LargestNorm, &answer?)?);
 //! }
@@ -95,11 +95,6 @@ impl<R: Rows> Runner for R {
     fn run<P: Pass>(&self, pass: &P) -> Result<P::State> {
         run(pass, self)
     }
-}
-
-/// The state of no rows, to merge others into.
-pub fn start<P: Pass>(pass: &P) -> P::State {
-    pass.start()
 }
 
 /// Runs a pass over rows on the threads of this machine.
