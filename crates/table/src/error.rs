@@ -46,11 +46,17 @@ pub enum Error {
     /// The delimiter cannot separate fields.
     #[error("a delimiter must not be a quote or a line break: choose one such as , ; tab or |")]
     Delimiter,
+    /// A schema, bounds or levels are wrong, or contradict the table.
+    #[error(transparent)]
+    Schema(#[from] crate::schema::SchemaError),
     /// No file was named.
-    #[error("no file was given: name at least one CSV or Parquet file")]
+    #[error("no file was given: name at least one CSV, JSON lines, Parquet or Feather file")]
     NoFiles,
     /// Rows in memory cannot be read elsewhere.
-    #[error("{} is in memory, where no other machine can read it: write it to a Parquet file", name.display())]
+    #[error(
+        "{} is held in memory as a whole, so that no other machine can read a part of it: write it to a Parquet file",
+        name.display()
+    )]
     NotInFiles {
         /// What the table is called.
         name: PathBuf,
@@ -95,13 +101,78 @@ pub enum Error {
     },
     /// The bytes are neither Parquet, gzip nor text.
     #[error(
-        "{} is neither CSV in UTF-8 nor Parquet (nor CSV compressed with gzip): convert it to one of \
-         them",
+        "{} is neither CSV nor JSON lines in UTF-8 (nor such a file compressed with gzip), nor Parquet, nor Feather: \
+         convert it to one of them, or say --encoding utf-16 if it is text in that encoding",
         path.display()
     )]
     UnknownFormat {
         /// The file.
         path: PathBuf,
+    },
+    /// The file is that of a spreadsheet or of another programme.
+    #[error(
+        "{} is {workbook}, which is not read: save the table as CSV in UTF-8 (in Excel: Save As, CSV UTF-8), or read it \
+         with pandas and hand the frame to the Python package",
+        path.display()
+    )]
+    Workbook {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        workbook: &'static str,
+    },
+    /// The first version of Feather.
+    #[error("{} is a Feather file of version 1: write it again with a current pyarrow or pandas", path.display())]
+    OldFeather {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A format that cannot come through standard input.
+    #[error("standard input is in {format}, which is read in place: name the file")]
+    BinaryInput {
+        /// The format.
+        format: &'static str,
+    },
+    /// The file is no UTF-16.
+    #[error("{} is not UTF-16: leave --encoding away for UTF-8, or say --encoding latin-1", path.display())]
+    NotUtf16 {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The Arrow file is damaged.
+    #[error("{} cannot be read as Feather or Arrow (truncated or damaged? write it again): {message}", path.display())]
+    Arrow {
+        /// The file.
+        path: PathBuf,
+        /// What the decoder said.
+        message: String,
+    },
+    /// A line is no JSON object.
+    #[error("{place}: no JSON object: {message}")]
+    Json {
+        /// Where.
+        place: Place,
+        /// What the parser said.
+        message: String,
+    },
+    /// One array where lines are needed.
+    #[error(
+        "{} is one JSON array: write one object a line (pandas: to_json(…, orient=\"records\", lines=True))",
+        path.display()
+    )]
+    JsonArray {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A list or an object where a value is needed.
+    #[error(
+        "{place}: column `{column}` holds a list or an object: expected a number, a text, true, false or null"
+    )]
+    Nested {
+        /// Where.
+        place: Place,
+        /// The column.
+        column: String,
     },
     /// The Parquet file is damaged, truncated or uses something unsupported.
     #[error("{} cannot be read as Parquet (truncated or damaged? write it again): {message}", path.display())]
@@ -131,7 +202,7 @@ pub enum Error {
     },
     /// A cell, or the header, is not UTF-8.
     #[error(
-        "{}, {}: column `{column}` is not UTF-8: save the file as UTF-8", path.display(), row_or_header(*row)
+        "{}, {}: column `{column}` is not UTF-8: save the file as UTF-8, or read it with --encoding latin-1", path.display(), row_or_header(*row)
     )]
     NotUtf8 {
         /// The file.
@@ -142,12 +213,18 @@ pub enum Error {
         column: String,
     },
     /// Two columns have one name.
-    #[error("{}: column `{column}` occurs twice in the header: rename one of them", path.display())]
+    #[error(
+        "{}: column `{column}` occurs twice in the header: rename one of them{}",
+        path.display(),
+        no_header(*header_is_data)
+    )]
     DuplicateColumn {
         /// The file.
         path: PathBuf,
         /// The column.
         column: String,
+        /// Whether the header looks like a row of data.
+        header_is_data: bool,
     },
     /// The columns of a table in memory differ in length.
     #[error(
@@ -196,8 +273,36 @@ pub enum Error {
         /// Its type in this file.
         found: String,
     },
+    /// A column is written in one way in one file and in another elsewhere.
+    #[error(
+        "{}: column `{column}` is in {notation}, but in another file in {expected}: write it in one way",
+        path.display()
+    )]
+    NotationsDiffer {
+        /// The file that differs.
+        path: PathBuf,
+        /// The column.
+        column: String,
+        /// What another file has.
+        expected: String,
+        /// What this file has.
+        notation: String,
+    },
+    /// A column of text would hold numbers with a decimal comma.
+    #[error(
+        "{place}: column `{column}` holds numbers with a decimal comma, such as `{value}`: read them with --decimal , \
+         or treat the column as categories with --categorical {column}"
+    )]
+    DecimalComma {
+        /// Where.
+        place: Place,
+        /// The column.
+        column: String,
+        /// The first such cell.
+        value: String,
+    },
     /// A flag names a column that is not there.
-    #[error("{flag}: there is no column `{column}`{}", closest_names(closest))]
+    #[error("{flag}: there is no column `{column}`{}{}", closest_names(closest), no_header(*header_is_data))]
     UnknownColumn {
         /// The flag.
         flag: &'static str,
@@ -205,6 +310,8 @@ pub enum Error {
         column: String,
         /// The names that are closest to it.
         closest: Vec<String>,
+        /// Whether the header looks like a row of data.
+        header_is_data: bool,
     },
     /// One column has two roles that exclude each other.
     #[error("column `{column}` is given both as {first} and as {second}: it can be only one of them")]
@@ -520,6 +627,13 @@ impl From<Error> for leakscope_core::Error {
             Error::Interrupted => Self::Interrupted,
             other => Self::Source(other.to_string()),
         }
+    }
+}
+
+fn no_header(header_is_data: bool) -> &'static str {
+    match header_is_data {
+        true => "; the first line looks like a row of data: with --no-header columns are called c1, c2, …",
+        false => "",
     }
 }
 

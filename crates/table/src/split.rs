@@ -1,9 +1,12 @@
 //! A table cut into splits, as plain data: what another machine needs to read one of them, and nothing of the others.
 
-use crate::csv_file::{CsvFile, CsvRange};
+use crate::content::{Content, TextEncoding};
+use crate::csv_file::{CsvFile, CsvRange, TextOptions};
 use crate::hooks::Hooks;
+use crate::notation::Decimal;
 use crate::parquet_file::ParquetFile;
-use crate::table::{ColumnSchema, Part, Source, Split, Table};
+use crate::source::Source;
+use crate::table::{ColumnSchema, Part, Split, Table};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -49,6 +52,12 @@ pub enum Extent {
         end: u64,
         /// What separates cells.
         delimiter: u8,
+        /// The encoding of its text.
+        encoding: TextEncoding,
+        /// What separates fractions.
+        decimal: Decimal,
+        /// Whether the first line is a row of data.
+        no_header: bool,
         /// Whether the file is compressed.
         gzip: bool,
         /// Size of the whole file, to notice that it has changed.
@@ -65,28 +74,22 @@ impl Table {
     /// Cuts the table into splits, as its own passes do.
     ///
     /// # Errors
-    /// [`Error::NotInFiles`] where rows are in memory: nobody else can read them there.
+    /// [`Error::NotInFiles`] where rows are in memory, as those of standard input, JSON lines, UTF-16 text and Arrow
+    /// files are too: nobody else can read a part of them there.
     pub fn cut(&self, hooks: &Hooks) -> Result<Splits> {
         let describe = |split: &Split| {
             let source = &self.inner.files[split.file].source;
-            let (row_in_file, extent) = match (source, &split.part) {
-                (Source::Csv(csv), Part::Range(range)) => (
-                    range.first_row,
-                    Extent::Bytes {
-                        start: range.start,
-                        end: range.end,
-                        delimiter: csv.delimiter,
-                        gzip: csv.gzip,
-                        file_bytes: csv.bytes,
-                    },
-                ),
+            let place = match (source, &split.part) {
+                (Source::Csv(csv), Part::Range(range)) => {
+                    bytes_of(csv, range).map(|extent| (range.first_row, extent))
+                }
                 (Source::Parquet(_), Part::Group { group, row_in_file }) => {
-                    (*row_in_file, Extent::RowGroup { group: *group })
+                    Some((*row_in_file, Extent::RowGroup { group: *group }))
                 }
-                (Source::Csv(_) | Source::Parquet(_) | Source::Memory(_), _) => {
-                    return Err(Error::NotInFiles { name: source.path().into() });
-                }
+                (Source::Csv(_) | Source::Parquet(_) | Source::Memory(_), _) => None,
             };
+            let not_in_files = || Error::NotInFiles { name: source.path().into() };
+            let (row_in_file, extent) = place.ok_or_else(not_in_files)?;
             let (first_row, rows) = (split.first_row, split.rows);
             Ok(FileSplit { path: source.path().into(), first_row, rows, row_in_file, extent })
         };
@@ -104,11 +107,15 @@ impl Table {
         let changed = || Error::Changed { path: split.path.clone() };
         let (first_row, rows, row_in_file) = (split.first_row, split.rows, split.row_in_file);
         let (source, part) = match split.extent {
-            Extent::Bytes { start, end, delimiter, gzip, file_bytes } => {
-                let csv = CsvFile::with_known_kinds(&split.path, gzip, delimiter)?;
-                if csv.bytes != file_bytes || start > end {
+            Extent::Bytes { start, end, delimiter, encoding, decimal, no_header, gzip, file_bytes } => {
+                let (content, _) = Content::open(&split.path)?;
+                if content.bytes != file_bytes || content.gzip != gzip || content.is_held() || start > end {
                     return Err(changed());
                 }
+                let delimiter = Some(delimiter);
+                let options = TextOptions { delimiter, encoding, decimal, no_header };
+                let mut csv = CsvFile::with_known_columns(content, options)?;
+                csv.set_notations(&splits.columns);
                 (Source::Csv(csv), Part::Range(CsvRange { start, end, first_row: row_in_file, rows }))
             }
             Extent::RowGroup { group } => {
@@ -121,4 +128,19 @@ impl Table {
         };
         Self::of_one_split(source, &splits.columns, &splits.na, Split { file: 0, first_row, rows, part })
     }
+}
+
+/// Records of a CSV file; `None` where its bytes are in memory.
+fn bytes_of(csv: &CsvFile, range: &CsvRange) -> Option<Extent> {
+    let TextOptions { delimiter, encoding, decimal, no_header } = csv.written()?;
+    Some(Extent::Bytes {
+        start: range.start,
+        end: range.end,
+        delimiter: delimiter?,
+        encoding,
+        decimal,
+        no_header,
+        gzip: csv.is_compressed(),
+        file_bytes: csv.bytes(),
+    })
 }

@@ -203,7 +203,7 @@ fn a_dictionary_value_that_no_row_has_is_no_level() {
 #[test]
 fn a_type_without_encoding_is_an_error_only_where_it_is_used() {
     let folder = Folder::new();
-    let day: ArrayRef = Arc::new(Date32Array::from(vec![1, 2, 3]));
+    let day: ArrayRef = Arc::new(Time32SecondArray::from(vec![1, 2, 3]));
     let x: ArrayRef = Arc::new(Float64Array::from(vec![1.0, 2.0, 4.0]));
     let path = folder.parquet("d.parquet", vec![("day", day), ("x", x.clone()), ("y", x)], 10);
     let error = failure(&path, &roles("y"), &plain());
@@ -315,8 +315,21 @@ fn identifiers_are_recognised() {
     let mut text = String::from("name,y\n");
     (0..10_001).for_each(|i| text += &format!("n{i},{i}\n"));
     let path = folder.write("ids.csv", text);
-    let error = failure(&path, &roles("y"), &plain());
+    // Left out as an identifier, nothing remains; as a category it has too many levels.
+    assert!(matches!(failure(&path, &roles("y"), &plain()), Error::NoFeatures));
+    let by = Roles { categorical: vec!["name".into()], ..roles("y") };
+    let error = failure(&path, &by, &plain());
     assert!(matches!(&error, Error::TooManyLevels { column, limit: 10_000 } if column == "name"));
+    let mut text = String::from("name,x,y\n");
+    (0..30_000).for_each(|i| text += &format!("n{i},{i},{}\n", i % 7));
+    let encoding = fit(&open(&folder.write("more.csv", text)).unwrap(), &roles("y"), &plain()).unwrap();
+    assert_eq!(encoding.attributes.len(), 1);
+    assert_eq!(encoding.remarks, [Remark::Identifier { column: "name".into(), values: None, rows: 30_000 }]);
+    // Many levels that come back are no names of rows: somebody must decide.
+    let mut text = String::from("code,x,y\n");
+    (0..30_000).for_each(|i| text += &format!("n{},{i},{}\n", i % 12_000, i % 7));
+    let error = failure(&folder.write("codes.csv", text), &roles("y"), &plain());
+    assert!(matches!(&error, Error::TooManyLevels { column, .. } if column == "code"));
     let by = Roles { id: Some("name".into()), ..roles("y") };
     assert!(matches!(failure(&path, &by, &plain()), Error::NoFeatures));
     let error = failure(

@@ -73,7 +73,7 @@ fn shuffled(count: usize, seed: usize) -> Vec<usize> {
 /// Other machines. All they get is bytes and text: the splits, the encoding, the pass, and where their rows begin.
 struct Cluster {
     splits: String,
-    encoding: Vec<u8>,
+    encoding: String,
     subset: Subset,
     first_rows: Vec<u64>,
     rows: u64,
@@ -84,7 +84,7 @@ impl Cluster {
     fn new(splits: &Splits, encoding: &Encoding, subset: Subset) -> Self {
         let mut cluster = Self {
             splits: serde_json::to_string(splits).unwrap(),
-            encoding: pass::bytes::write("encoding", 0, encoding).unwrap(),
+            encoding: serde_json::to_string(encoding).unwrap(),
             subset,
             first_rows: vec![0; splits.splits.len()],
             rows: 0,
@@ -99,7 +99,7 @@ impl Cluster {
 
     fn worker(&self, k: usize) -> Dataset {
         let splits: Splits = serde_json::from_str(&self.splits).unwrap();
-        let encoding: Encoding = pass::bytes::read("encoding", 0, &self.encoding).unwrap();
+        let encoding: Encoding = serde_json::from_str(&self.encoding).unwrap();
         let table = Table::of_split(&splits, k).unwrap();
         let options = DatasetOptions { first_row: self.first_rows[k], ..Default::default() };
         Dataset::with_options(&table, &encoding, self.subset, options, &Hooks::default()).unwrap()
@@ -131,21 +131,27 @@ impl Runner for Cluster {
 }
 
 /// The encoding by splits: profile, largest norm, components.
-fn fitted_by_splits(table: &Table, options: &EncodeOptions) -> Encoding {
+fn fitted_by_splits(table: &Table, roles: &Roles, options: &EncodeOptions) -> Encoding {
     let hooks = Hooks::default();
     let splits = table.cut(&hooks).unwrap();
-    let profiling = Profiling::new(table, &by_roles(), options).unwrap();
-    let mut answers = vec![vec![]; splits.splits.len()];
-    for k in shuffled(answers.len(), 7) {
-        let part = Table::of_split(&splits, k).unwrap();
-        let theirs = Profiling::new(&part, &by_roles(), options).unwrap();
-        answers[k] = theirs.to_bytes(&theirs.run(&part, &hooks).unwrap()).unwrap();
-    }
-    let mut profile = profiling.start();
-    for answer in &answers {
-        profiling.merge(&mut profile, profiling.from_bytes(answer).unwrap()).unwrap();
-    }
-    let mut encoding = Encoding::of_profile(&profiling, profile, table, &hooks).unwrap();
+    let mut profiling = Profiling::new(table, roles, options).unwrap();
+    let mut encoding = loop {
+        let mut answers = vec![vec![]; splits.splits.len()];
+        for k in shuffled(answers.len(), 7) {
+            let part = Table::of_split(&splits, k).unwrap();
+            let theirs = Profiling::new(&part, roles, options).unwrap();
+            let theirs = theirs.without(profiling.left_out()).unwrap();
+            answers[k] = theirs.to_bytes(&theirs.run(&part, &hooks).unwrap()).unwrap();
+        }
+        let mut profile = profiling.start();
+        for answer in &answers {
+            profiling.merge(&mut profile, profiling.from_bytes(answer).unwrap()).unwrap();
+        }
+        match Encoding::of_profile(&profiling, profile, table, &hooks).unwrap() {
+            Profiled::Encoding(encoding) => break *encoding,
+            Profiled::Identifiers(without) => profiling = *without,
+        }
+    };
     let bare = |encoding: &Encoding| Cluster::new(&splits, &encoding.before_components(), Subset::Training);
     if options.scale == Scale::UnitBall {
         encoding = encoding.clone().with_largest_norm(bare(&encoding).run(&LargestNorm).unwrap()).unwrap();
@@ -162,7 +168,7 @@ fn same_bits(paths: &[PathBuf], options: &EncodeOptions) {
     let read = ReadOptions { paths: paths.to_vec(), na, ..Default::default() };
     let table = Table::open(&read).unwrap();
     let encoding = Encoding::fit(&table, &by_roles(), options, &Hooks::default()).unwrap();
-    assert_eq!(fitted_by_splits(&table, options), encoding);
+    assert_eq!(fitted_by_splits(&table, &by_roles(), options), encoding);
     let splits = table.cut(&Hooks::default()).unwrap();
     assert!(splits.splits.len() >= 3);
     let (here, there) =
@@ -228,6 +234,82 @@ fn what_cannot_be_read_elsewhere_is_an_error_that_says_so() {
     let memory = Memory::new("frame", vec![("x".into(), MemoryColumn::Arrow(vec![column]))]).unwrap();
     let table = Table::open(&ReadOptions { memory: vec![memory], ..Default::default() }).unwrap();
     assert!(table.cut(&hooks).unwrap_err().to_string().contains("frame"));
+    // Nor what is turned into another text in memory when it is opened.
+    let utf16: Vec<u8> = "\u{feff}x,y\n1,2\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    for path in [folder.write("wide.csv", utf16), folder.write("lines.jsonl", "{\"x\": 1, \"y\": 2}\n")] {
+        let error = open(&path).unwrap().cut(&hooks).unwrap_err();
+        assert!(matches!(&error, Error::NotInFiles { name } if *name == path), "{error}");
+    }
+}
+
+/// No names, a decimal comma, separators between thousands, Latin letters of one byte, a column that names the rows and
+/// rows that come back: what a worker is told of a file is all it needs to read its part as the whole is read.
+#[test]
+fn a_messy_file_by_splits_is_the_table() {
+    let folder = Folder::new();
+    let mut text = vec![];
+    for i in 0..70_000 {
+        let (price, c) = (1000 + (noise(i, 1) * 9.0) as u32, (noise(i, 2) * 3.0) as u32);
+        let price = format!("{}.{:03},5 \u{80}", price / 1000, price % 1000);
+        let line = format!(
+            "{price};caf\u{e9}{c};{:x}-{i}@x;{}\n",
+            noise(i, 3).to_bits(),
+            u32::from(noise(i, 4) < 0.5)
+        );
+        text.extend(line.chars().map(|c| c as u8));
+    }
+    let read = ReadOptions {
+        paths: vec![folder.write("messy.csv", text)],
+        encoding: TextEncoding::Latin1,
+        decimal: Decimal::Comma,
+        no_header: true,
+        ..Default::default()
+    };
+    let table = Table::open(&read).unwrap();
+    let options = EncodeOptions { target: TargetKind::TwoClass01, ..Default::default() };
+    let encoding = fit(&table, &roles("c4"), &options).unwrap();
+    let names: Vec<&str> = encoding.attributes.iter().map(|a| a.name.as_str()).collect();
+    assert_eq!(names, ["c1", "c2"]);
+    assert_eq!(encoding.attributes[0].unit.as_deref(), Some("€"));
+    assert_eq!(encoding.attributes[1].levels, ["café0", "café1", "café2"]);
+    // 9 prices, 3 words, 2 classes: all other rows are copies.
+    assert_eq!(encoding.copies, Some(70_000 - 9 * 3 * 2));
+    assert!(
+        encoding.remarks.iter().any(|r| matches!(r, Remark::Identifier { column, .. } if column == "c3"))
+    );
+    assert_eq!(fitted_by_splits(&table, &roles("c4"), &options), encoding);
+    let splits = table.cut(&Hooks::default()).unwrap();
+    assert_eq!(splits.splits.len(), 2);
+    let (here, there) =
+        (streamed(&table, &encoding, Subset::Training), Cluster::new(&splits, &encoding, Subset::Training));
+    assert_eq!(here.run(&LargestNorm).unwrap().norm, there.run(&LargestNorm).unwrap().norm);
+    let penalty = Penalty { l2: 1e-3, intercept: true };
+    assert_eq!(
+        glm::fit(&there, Family::Logistic, penalty).unwrap(),
+        glm::fit(&here, Family::Logistic, penalty).unwrap()
+    );
+}
+
+/// Too many levels that are no identifier are refused, by splits as by the table: a split alone cannot tell.
+#[test]
+fn too_many_levels_by_splits_are_the_error_of_the_table() {
+    let folder = Folder::new();
+    let mut text = String::from("c,y\n");
+    (0..70_000).for_each(|i| text += &format!("v{},{}\n", i % 20_000, i % 7));
+    let table = open(&folder.write("levels.csv", text)).unwrap();
+    let options = EncodeOptions::default();
+    let here = fit(&table, &roles("y"), &options).unwrap_err().to_string();
+    let (splits, hooks) = (table.cut(&Hooks::default()).unwrap(), Hooks::default());
+    let profiling = Profiling::new(&table, &roles("y"), &options).unwrap();
+    let mut total = profiling.start();
+    let parts = (0..splits.splits.len()).map(|k| {
+        let part = Table::of_split(&splits, k).unwrap();
+        let theirs = Profiling::new(&part, &roles("y"), &options).unwrap();
+        profiling.from_bytes(&theirs.to_bytes(&theirs.run(&part, &hooks).unwrap()).unwrap()).unwrap()
+    });
+    let mut merged = parts.map(|part| profiling.merge(&mut total, part));
+    let there = merged.find_map(Result::err).unwrap().to_string();
+    assert!(here.contains("`c`") && there == here, "{here}\n{there}");
 }
 
 #[test]

@@ -192,6 +192,8 @@ pub(crate) fn request(args: &Args) -> Result<Request> {
         pca: t.columns.pca,
         missing: t.columns.missing,
         positive: t.columns.positive.clone(),
+        public: t.columns.public.public()?,
+        min_level_count: t.columns.public.min_level_count,
         two_class_coded: true,
         family: args.model.model,
         l2: args.model.l2,

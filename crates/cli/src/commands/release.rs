@@ -4,8 +4,8 @@ use super::run_args::{RunArgs, TestArgs, request};
 use super::table_args::{ModelArgs, TableArgs};
 use crate::progress::Display;
 use leakscope::audit::{Request, Statistic};
-use leakscope::output::{Folder, Pending};
-use leakscope::release::{self, Amount, Outcome, Terms};
+use leakscope::output::Folder;
+use leakscope::release::{self, Amount, Outcome, Ready, Terms};
 use leakscope::{Failure, Result};
 use leakscope_net::leak::Label;
 use leakscope_report::Release;
@@ -40,18 +40,22 @@ pub(crate) struct Args {
     /// Balance what leaks about this attribute [default: about whole records]
     #[arg(long, value_name = "ATTRIBUTE", requires = "balance")]
     attribute: Option<String>,
+    /// The data grew or lost rows since the releases in the ledger: why; it goes on record, and what was released before
+    /// still counts
+    #[arg(long, value_name = "REASON")]
+    data_changed: Option<String>,
     /// Whether the target is part of the record's secret
     #[arg(long, value_enum, default_value_t = Label::Secret)]
     label: Label,
-    /// Folder for model.json, release.json, report.html and the ledger
+    /// Folder for the ledger and, in a folder of its own each, the releases: model.json, release.json, report.html
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
     #[command(flatten)]
     run: RunArgs,
 }
 
-/// Files that a release leaves.
-pub(crate) const TEXTS: [&str; 4] = ["report.html", "release.json", "model.json", release::ledger::FILE];
+/// Files that a release leaves in the folder itself.
+pub(crate) const TEXTS: [&str; 1] = [release::ledger::FILE];
 
 /// What is asked for.
 pub(crate) fn asked(args: &Args) -> Result<(Request, Terms)> {
@@ -73,6 +77,7 @@ pub(crate) fn asked(args: &Args) -> Result<(Request, Terms)> {
         budget_eta: args.budget_eta,
         balance: args.balance,
         attribute: args.attribute.clone(),
+        data_changed: args.data_changed.clone(),
     };
     Ok((base, terms))
 }
@@ -86,32 +91,28 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let display = Display::start(args.run.quiet || args.run.json, Some(args.out.clone()))?;
     let outcome = release::run(&base, &terms, folder.path(), &display.hooks)?;
     drop(display);
-    let (mut statement, held) = match outcome {
-        Outcome::Released(statement, held) => (statement, held),
+    let (mut statement, ready) = match outcome {
+        Outcome::Ready(statement, ready) => (statement, ready),
         Outcome::Refused(why) => {
             eprintln!("refused: {why}");
             return Ok(ExitCode::from(1));
         }
     };
-    let written = publish(&folder, &statement)?;
-    drop(held);
+    let written = publish(*ready, &statement)?;
     let json = leakscope_report::document(&*statement);
     args.run.warn(&std::mem::take(&mut statement.warnings));
     args.run.show(&json, &release::summary(&statement), &written);
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes what a release leaves in its folder, besides the ledger.
-pub(crate) fn publish(folder: &Folder, statement: &Release) -> Result<Vec<PathBuf>> {
+/// Publishes a release: its statement, model and page.
+pub(crate) fn publish(ready: Ready, statement: &Release) -> Result<Vec<PathBuf>> {
     let json = leakscope_report::document(statement);
-    let mut pending = Pending::default();
     let model = serde_json::json!({
         "coefficients": statement.coefficients,
         "coefficients_original_units": statement.coefficients_original_units,
         "sigma": statement.mechanism.sigma,
     });
-    folder.text(&mut pending, "report.html", &leakscope_report::release_page(statement))?;
-    folder.text(&mut pending, "release.json", &json)?;
-    folder.text(&mut pending, "model.json", &leakscope_report::document(&model))?;
-    folder.publish(pending)
+    let (page, model) = (leakscope_report::release_page(statement), leakscope_report::document(&model));
+    ready.publish(&[("report.html", &page), ("release.json", &json), ("model.json", &model)])
 }

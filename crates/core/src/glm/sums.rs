@@ -1,7 +1,7 @@
 //! The sums of a fit as passes: objective, gradient and Hessian at given coefficients.
 
 use super::Family;
-use crate::linalg::{add_transposed_times, axpy, gram_add_lower};
+use crate::linalg::{add_transposed_times, axpy, gram_add_lower, norm};
 use crate::pass::{Merge, Pass, overflowing};
 use crate::rows::Block;
 use crate::vector::{RowProducts, dispatch};
@@ -33,9 +33,11 @@ pub struct Sums {
     #[serde(serialize_with = "overflowing::number")]
     pub(super) loss: f64,
     pub(super) weight: f64,
-    /// `Σ ω(|μ| + |y|)‖x‖`: the size of the gradient if nothing cancelled.
+    /// The size of the gradient if nothing cancelled (see [`super::TOLERANCE`]).
     #[serde(serialize_with = "overflowing::number")]
     pub(super) scale: f64,
+    /// Largest size of a value of each column; filled along with the Hessian.
+    pub(super) reach: Vec<f64>,
     #[serde(serialize_with = "overflowing::numbers")]
     pub(super) gradient: Vec<f64>,
     /// Lower triangle; empty where it is not asked for.
@@ -43,8 +45,6 @@ pub struct Sums {
     pub(super) hessian: Vec<f64>,
     /// Smallest margin (2y − 1)z of a two-class problem over rows with positive weight.
     pub(super) margin: f64,
-    #[serde(serialize_with = "overflowing::number")]
-    pub(super) curvature_total: f64,
     pub(super) unit_weights: bool,
     pub(super) rows: u64,
     #[serde(skip)]
@@ -63,6 +63,7 @@ struct Scratch {
 impl Sums {
     fn new(p: usize, with_hessian: bool) -> Self {
         Self {
+            reach: vec![0.0; p],
             gradient: vec![0.0; p],
             hessian: vec![0.0; if with_hessian { p * p } else { 0 }],
             margin: f64::INFINITY,
@@ -72,7 +73,8 @@ impl Sums {
     }
 
     fn has_sizes(&self, p: usize, with_hessian: bool) -> bool {
-        self.gradient.len() == p && self.hessian.len() == if with_hessian { p * p } else { 0 }
+        let hessian = if with_hessian { p * p } else { 0 };
+        self.gradient.len() == p && self.reach.len() == p && self.hessian.len() == hessian
     }
 
     fn add_hessian(&mut self, family: Family, block: &Block) {
@@ -82,6 +84,9 @@ impl Sums {
         let unweighted = family.constant_curvature() && block.weight.is_empty();
         let weights = if unweighted { None } else { Some(self.scratch.curvature.as_slice()) };
         gram_add_lower(&block.x, weights, block.width, &mut self.scratch.gram, &mut self.hessian);
+        for row in block.x.chunks_exact(block.width.max(1)) {
+            self.reach.iter_mut().zip(row).for_each(|(reach, x)| *reach = reach.max(x.abs()));
+        }
     }
 }
 
@@ -92,8 +97,8 @@ impl Merge for Sums {
         self.scale += later.scale;
         axpy(1.0, &later.gradient, &mut self.gradient);
         axpy(1.0, &later.hessian, &mut self.hessian);
+        self.reach.iter_mut().zip(&later.reach).for_each(|(reach, x)| *reach = reach.max(*x));
         self.margin = self.margin.min(later.margin);
-        self.curvature_total += later.curvature_total;
         self.unit_weights &= later.unit_weights;
         self.rows += later.rows;
     }
@@ -120,19 +125,20 @@ impl Pass for Newton<'_> {
         curvature.clear();
         slopes.clear();
         dispatch(RowProducts { x: &block.x, w: &self.w, dots, squares });
+        let length = norm(&self.w);
         for i in 0..block.len() {
             let (y, omega, z) = (block.y[i], block.weight_of(i), dots[i]);
             let t = self.family.terms(z, y);
             sums.loss += omega * t.loss;
             sums.weight += omega;
-            sums.scale += omega * ((t.r + y).abs() + y.abs()) * squares[i].sqrt();
+            let size = squares[i].sqrt();
+            sums.scale += omega * self.family.slope_size(t, y, size * length) * size;
             sums.unit_weights &= omega == 1.0;
             if omega > 0.0 {
                 sums.margin = sums.margin.min((2.0 * y - 1.0) * z);
             }
             slopes.push(omega * t.r);
             curvature.push(omega * t.a);
-            sums.curvature_total += omega * t.a;
         }
         add_transposed_times(&block.x, slopes, &mut sums.gradient);
         sums.rows += block.len() as u64;

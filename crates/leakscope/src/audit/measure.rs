@@ -10,6 +10,7 @@ use leakscope_core::measure::{self as core, Measure, Series};
 use leakscope_core::num::Distribution;
 use leakscope_core::pass::{Merge, Pass};
 use leakscope_core::rows::{Block, Rows};
+use leakscope_report::choice::SeriesBy;
 use leakscope_table::TargetCoding;
 use leakscope_table::{Dataset, Encoding, Labels, PartMaker, RecordsPart, RecordsSchema, RecordsWriter};
 use std::borrow::Cow;
@@ -18,21 +19,21 @@ use std::borrow::Cow;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct SeriesNames {
     /// `group`, `class` or `all`.
-    pub(super) by: &'static str,
+    pub(super) by: SeriesBy,
     pub(super) names: Vec<String>,
 }
 
 impl SeriesNames {
     pub(super) fn of(encoding: &Encoding) -> Self {
         if let Some(group) = &encoding.group {
-            return Self { by: "group", names: group.levels.clone() };
+            return Self { by: SeriesBy::Group, names: group.levels.clone() };
         }
         match &encoding.target.coding {
             TargetCoding::TwoClass { low, high } => {
-                Self { by: "class", names: vec![low.name.clone(), high.name.clone()] }
+                Self { by: SeriesBy::Class, names: vec![low.name.clone(), high.name.clone()] }
             }
             TargetCoding::Number | TargetCoding::Count => {
-                Self { by: "all", names: vec!["all records".into()] }
+                Self { by: SeriesBy::All, names: vec!["all records".into()] }
             }
         }
     }

@@ -4,7 +4,7 @@ use super::remarks::listed;
 use crate::{Failure, Result};
 use leakscope_core::glm::Family;
 use leakscope_core::num::Distribution;
-use leakscope_table::{Encoding, Kind, Missing, OneHot, ReadOptions, Roles, Scale};
+use leakscope_table::{Encoding, Kind, Missing, OneHot, Public, ReadOptions, Roles, Scale};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -26,6 +26,10 @@ pub struct Request {
     pub missing: Missing,
     /// The class that is coded high.
     pub positive: Option<String>,
+    /// What is known of the columns without looking at the data.
+    pub public: Public,
+    /// Levels that fewer training records have are merged into `other`, unless they were given.
+    pub min_level_count: Option<u64>,
     /// Whether a linear model takes a target with two values as −1 and +1.
     pub two_class_coded: bool,
     /// The model.
@@ -109,6 +113,16 @@ impl Statistic {
         }
     }
 
+    /// The same as a document names it.
+    pub fn named(self) -> leakscope_report::choice::Statistic {
+        use leakscope_report::choice::Statistic;
+        match self {
+            Self::Max => Statistic::Max,
+            Self::Mean => Statistic::Mean,
+            Self::P99 => Statistic::P99,
+        }
+    }
+
     /// Its name in the interface.
     pub fn name(self) -> &'static str {
         match self {
@@ -138,6 +152,8 @@ impl Default for Request {
             pca: None,
             missing: Missing::default(),
             positive: None,
+            public: Public::default(),
+            min_level_count: None,
             two_class_coded: true,
             family: Family::default(),
             l2: 0.0,

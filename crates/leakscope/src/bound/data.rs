@@ -233,10 +233,10 @@ pub(crate) fn of_model(request: &Request, loaded: &Loaded, fit: &Fit, bounding: 
     let many = request.releases > 1;
     let setting = format!(
         "{} with Gaussian noise on every coefficient{}",
-        loaded.subject(request).family,
+        loaded.subject(request).family.name(),
         if many { format!(", released {} times", request.releases) } else { String::new() }
     );
-    Ok(Found {
+    crate::output::complete(Found {
         candidates: Some(game.prior.candidates()),
         most_likely: Some(game.prior.most_likely()),
         sigma: bounding.sigma,

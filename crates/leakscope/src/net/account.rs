@@ -11,7 +11,7 @@ use leakscope_net::{
     Data, Real,
     leak::Label,
     renyi,
-    train::{Optimizer, RecordBudget, Sampling, Tracking},
+    train::{Optimizer, Randomness, RecordBudget, Sampling, Tracking},
 };
 use leakscope_report::net::{
     self as page, Accounts, DataFacts, Histogram, PrivacyFacts, TRAINING_SCHEMA, Training,
@@ -69,7 +69,7 @@ fn training<T: Real>(
         (Some(p), Some(account)) => {
             let (kind, bound) = clip_facts(p.clip);
             Some(PrivacyFacts {
-                clip_kind: kind.to_owned(),
+                clip_kind: kind,
                 clip: bound.unwrap_or(1.0),
                 sigma: p.sigma,
                 delta: config.delta,
@@ -77,27 +77,29 @@ fn training<T: Real>(
                 epsilon_pld: account.pld,
                 epsilon_rdp: account.rdp.epsilon,
                 rdp_order: account.rdp.alpha,
-                adjacency: account.neighbours.name().to_owned(),
+                adjacency: match account.neighbours {
+                    leakscope_net::train::Neighbours::AddRemove => page::Neighbours::AddRemove,
+                    leakscope_net::train::Neighbours::ZeroOut => page::Neighbours::ZeroOut,
+                },
                 advantage: run.advantage()?,
-                statement: config.sampling.statement().to_owned(),
+                statement: config.statement().to_owned(),
             })
         }
         _ => None,
     };
     let tracking = match config.tracking {
         Tracking::Off => None,
-        Tracking::Drawn { probes } => Some(("drawn", probes)),
-        Tracking::Every { probes } => Some(("every", probes)),
+        Tracking::Drawn { probes } => Some((page::Tracked::Drawn, probes)),
+        Tracking::Every { probes } => Some((page::Tracked::Every, probes)),
     };
     Ok(Training {
         schema: TRAINING_SCHEMA.to_owned(),
         tables: vec![],
         network: facts(run.network(), &f.name),
         precision: match f.precision {
-            Precision::F32 => "f32",
-            Precision::F64 => "f64",
-        }
-        .to_owned(),
+            Precision::F32 => page::Precision::F32,
+            Precision::F64 => page::Precision::F64,
+        },
         data: DataFacts {
             files: f.files.clone(),
             records: data.len() as u64,
@@ -111,21 +113,22 @@ fn training<T: Real>(
         learning_rate: config.learning_rate,
         weight_decay: config.weight_decay,
         sampling: match config.sampling {
-            Sampling::Poisson { .. } => "poisson",
-            Sampling::Shuffle { .. } => "shuffle",
-        }
-        .to_owned(),
+            Sampling::Poisson { .. } => page::Sampling::Poisson,
+            Sampling::Shuffle { .. } => page::Sampling::Shuffle,
+        },
         batch: config.sampling.expected(data.len()),
         seed: config.seed,
         notes: notes(ended, f),
         privacy,
         label_secret: config.label == Label::Secret,
-        tracking: tracking
-            .map(|(records, probes)| page::Tracking { records: records.to_owned(), probes: probes as u64 }),
+        tracking: tracking.map(|(records, probes)| page::Tracking { records, probes: probes as u64 }),
         planned_steps: plan.steps,
         steps: run.steps(),
         stopped: ended.stopped,
-        accuracy_on: if f.test_records.is_some() { "test" } else { "training" }.to_owned(),
+        accuracy_on: match f.test_records {
+            Some(_) => page::AccuracyOn::Test,
+            None => page::AccuracyOn::Training,
+        },
         history: ended.history.clone(),
         accounts: if budgets.is_empty() { None } else { Some(accounts(ended, data, budgets)?) },
         seconds: ended.seconds,
@@ -136,10 +139,19 @@ fn notes<T: Real>(ended: &Ended<'_, T>, f: &Facts) -> Vec<String> {
     let config = ended.run.config();
     let mut out = Vec::new();
     if config.privacy.is_some() {
-        out.push(
-            "The noise follows from the seed: whoever knows it can take the noise off. Keep it secret."
-                .to_owned(),
-        );
+        match config.randomness {
+            Randomness::System => out.push(
+                "Sampling and noise come from the system's cryptographic generator. Only private/checkpoint.safetensors \
+                 holds its key: whoever has that file can take the noise off. model.safetensors and network.json may \
+                 leave the house, nothing else."
+                    .to_owned(),
+            ),
+            Randomness::SeededNotPrivate => out.push(
+                "Not private: the noise follows from the seed, and whoever knows it can take the noise off. No ε is \
+                 stated."
+                    .to_owned(),
+            ),
+        }
         if f.clip_assumed {
             out.push("No `clip` was given: gradients were clipped at C = 1.".to_owned());
         }

@@ -185,7 +185,7 @@ class Network:
         seed: int | None = None,
         progress: Progress = None,
     ) -> Training:
-        """Trains this network: DP-SGD with ``sigma`` or ``epsilon``, in the open without.
+        """Trains this network: DP-SGD with ``sigma`` or ``epsilon``, without noise otherwise.
 
         Options have the names, the defaults and the meanings of ``leakscope net train --help``. ``epsilon`` finds the noise
         for which the whole run costs that much at ``delta``. ``freeze`` names layers by their position and
