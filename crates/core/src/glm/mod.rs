@@ -1,6 +1,7 @@
 //! Generalised linear models: the three families and their derivatives, the minimiser, and what noise costs.
 
 mod fit;
+pub mod softmax;
 mod sums;
 mod utility;
 
