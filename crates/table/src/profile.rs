@@ -577,6 +577,20 @@ mod tests {
         assert!((m.mean() - (1e9 + 4.5)).abs() < 1e-6);
     }
 
+    /// No split has too many rows, all of them together do.
+    #[test]
+    fn copies_are_not_looked_for_beyond_the_limit() {
+        let layout = Layout::default();
+        let of_rows = |rows| Profile { rows, ..Profile::new(&layout, true) };
+        let mut total = of_rows(0);
+        total.merge(of_rows(duplicates::MAX_ROWS), &layout).unwrap();
+        assert!(total.row_hashes.is_some());
+        total.merge(of_rows(1), &layout).unwrap();
+        assert!(total.row_hashes.is_none());
+        total.merge(of_rows(0), &layout).unwrap();
+        assert!(total.row_hashes.is_none());
+    }
+
     #[test]
     fn squares_that_overflow_are_no_constant() {
         let m = Moments::of(&[1e200, -3e200, 2e200]);
