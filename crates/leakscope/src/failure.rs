@@ -80,6 +80,10 @@ impl From<CoreError> for Failure {
     fn from(error: CoreError) -> Self {
         match error {
             CoreError::Interrupted => Self::Interrupted,
+            CoreError::Overflow { value } => Self::Message(format!(
+                "leakage at this noise is {value}: expected a finite number: choose a larger ⟨sigma⟩, or other units \
+                 with ⟨scale=standard⟩"
+            )),
             other => Self::Message(other.to_string()),
         }
     }

@@ -52,6 +52,23 @@ pub enum Error {
     /// No file was named.
     #[error("no file was given: name at least one CSV, JSON lines, Parquet or Feather file")]
     NoFiles,
+    /// Rows in memory cannot be read elsewhere.
+    #[error(
+        "{} is held in memory as a whole, so that no other machine can read a part of it: write it to a Parquet file",
+        name.display()
+    )]
+    NotInFiles {
+        /// What the table is called.
+        name: PathBuf,
+    },
+    /// A split was asked for that is not there.
+    #[error("there is no split {number}: the table has {count}, counted from 0")]
+    NoSplit {
+        /// Its number.
+        number: usize,
+        /// How many there are.
+        count: usize,
+    },
     /// The file cannot be opened or read.
     #[error("cannot read {}: {source}", path.display())]
     Read {

@@ -5,8 +5,8 @@
 //! ```
 
 mod assemble;
-mod collect;
 mod measure;
+mod names;
 pub(crate) mod remarks;
 mod request;
 mod score;
