@@ -6,6 +6,7 @@
 //! | [`balance`], [`attack`], [`release`], [`bound`], [`calibrate`] | the same for the other questions, over [`model`] |
 //! | [`net`] | networks: training in private, and what their gradients give away |
 //! | [`output`] | results in folders, written whole or not at all |
+//! | [`saving`] | what each question leaves in a folder |
 //! | [`failure`] | why there is no answer |
 
 pub mod account;
@@ -21,6 +22,7 @@ pub mod model;
 pub mod net;
 pub mod output;
 pub mod release;
+pub mod saving;
 pub mod seed;
 pub mod spelling;
 pub mod unexpected;

@@ -4,11 +4,11 @@ use super::run_args::{RunArgs, TestArgs, request};
 use super::table_args::{ModelArgs, TableArgs};
 use crate::progress::Display;
 use leakscope::audit::{Request, Statistic};
-use leakscope::output::{Folder, Pending};
+use leakscope::output::Folder;
 use leakscope::release::{self, Amount, Outcome, Terms};
+use leakscope::saving::{RELEASE, publish_release};
 use leakscope::{Failure, Result};
 use leakscope_net::leak::Label;
-use leakscope_report::Release;
 use leakscope_table::RecordsFormat;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -50,9 +50,6 @@ pub(crate) struct Args {
     run: RunArgs,
 }
 
-/// Files that a release leaves.
-pub(crate) const TEXTS: [&str; 4] = ["report.html", "release.json", "model.json", release::ledger::FILE];
-
 /// What is asked for.
 pub(crate) fn asked(args: &Args) -> Result<(Request, Terms)> {
     let test = TestArgs { test: vec![], holdout: None, label: args.label };
@@ -62,12 +59,6 @@ pub(crate) fn asked(args: &Args) -> Result<(Request, Terms)> {
         (None, Some(eta)) => Amount::TargetEta(eta, args.statistic),
         (None, None) => return Err(Failure::option("sigma", "how much noise? give ⟨sigma⟩ or ⟨target_eta⟩")),
     };
-    if args.attribute.is_some() && args.balance == 0 {
-        return Err(Failure::option(
-            "attribute",
-            "it says what ⟨balance⟩ N balances, which is not asked for",
-        ));
-    }
     let terms = Terms {
         noise,
         budget_eta: args.budget_eta,
@@ -82,7 +73,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let (base, terms) = asked(args)?;
     args.run.start()?;
     let folder = Folder::open(&args.out, RecordsFormat::Parquet)?;
-    folder.spare(&base.inputs(), &TEXTS, &[])?;
+    folder.spare(&base.inputs(), RELEASE.texts, RELEASE.tables)?;
     let display = Display::start(args.run.quiet || args.run.json, Some(args.out.clone()))?;
     let outcome = release::run(&base, &terms, folder.path(), &display.hooks)?;
     drop(display);
@@ -93,25 +84,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             return Ok(ExitCode::from(1));
         }
     };
-    let written = publish(&folder, &statement)?;
+    let written = publish_release(&folder, &statement)?;
     drop(held);
     let json = leakscope_report::document(&*statement);
     args.run.warn(&std::mem::take(&mut statement.warnings));
     args.run.show(&json, &release::summary(&statement), &written);
     Ok(ExitCode::SUCCESS)
-}
-
-/// Writes what a release leaves in its folder, besides the ledger.
-pub(crate) fn publish(folder: &Folder, statement: &Release) -> Result<Vec<PathBuf>> {
-    let json = leakscope_report::document(statement);
-    let mut pending = Pending::default();
-    let model = serde_json::json!({
-        "coefficients": statement.coefficients,
-        "coefficients_original_units": statement.coefficients_original_units,
-        "sigma": statement.mechanism.sigma,
-    });
-    folder.text(&mut pending, "report.html", &leakscope_report::release_page(statement))?;
-    folder.text(&mut pending, "release.json", &json)?;
-    folder.text(&mut pending, "model.json", &leakscope_report::document(&model))?;
-    folder.publish(pending)
 }

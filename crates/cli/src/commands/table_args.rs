@@ -1,7 +1,7 @@
 //! The options that say how a table is read and encoded: the same for every command that takes one.
 
 use super::run_args::{TestArgs, request};
-use leakscope::audit::Request;
+use leakscope::audit::{Request, delimiter};
 use leakscope::{Failure, Result};
 use leakscope_core::glm::Family;
 use leakscope_table::{Missing, OneHot, ReadOptions, Roles, Scale};
@@ -182,17 +182,7 @@ impl TableArgs {
 
 impl ColumnArgs {
     fn delimiter_byte(&self) -> Result<Option<u8>> {
-        match self.delimiter.as_deref() {
-            None => Ok(None),
-            Some("tab" | "\\t" | "\t") => Ok(Some(b'\t')),
-            Some(text) => match text.as_bytes() {
-                [byte] if byte.is_ascii() && !matches!(byte, b'"' | b'\n' | b'\r') => Ok(Some(*byte)),
-                _ => Err(Failure::option(
-                    "delimiter",
-                    format!("`{text}`: expected one ASCII character, or `tab`"),
-                )),
-            },
-        }
+        self.delimiter.as_deref().map(delimiter).transpose()
     }
 }
 

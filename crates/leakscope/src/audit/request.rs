@@ -238,6 +238,15 @@ impl Request {
     }
 }
 
+/// The delimiter of CSV files as a person writes it: a character, or `tab`.
+pub fn delimiter(text: &str) -> Result<u8> {
+    match (text, text.as_bytes()) {
+        ("tab" | "\\t", _) => Ok(b'\t'),
+        (_, [byte]) if byte.is_ascii() && !matches!(byte, b'"' | b'\n' | b'\r') => Ok(*byte),
+        _ => Err(Failure::option("delimiter", format!("`{text}`: expected one ASCII character, or `tab`"))),
+    }
+}
+
 /// Name of the intercept among the columns.
 pub(crate) const INTERCEPT: &str = "(intercept)";
 

@@ -141,11 +141,35 @@ impl Default for BoundRequest {
     }
 }
 
+impl BoundRequest {
+    /// Checks which options go together.
+    pub fn check(&self) -> Result<()> {
+        let table = self.table.is_some() || self.column.is_some();
+        let stray = [
+            ("at", !self.at.is_empty() && self.curve.is_none(), "it belongs to ⟨curve⟩"),
+            ("secret", self.secret.is_some() && !table, "it is a column of a table: name one with ⟨data⟩"),
+            ("sigmas", !self.sigmas.is_empty() && self.secret.is_none(), "it belongs to ⟨secret⟩"),
+            ("attacks", self.attacks.is_some() && self.secret.is_none(), "it belongs to ⟨secret⟩"),
+            ("prior_sd", self.prior_sd.is_some() && self.eta.is_none(), "it belongs to ⟨eta⟩"),
+            (
+                "eta",
+                self.eta.is_some() && (table || self.mechanism.is_some() || self.curve.is_some()),
+                "it is about one number, and takes no ⟨mechanism⟩, ⟨data⟩ or ⟨curve⟩",
+            ),
+        ];
+        match stray.into_iter().find(|s| s.1) {
+            Some((name, _, why)) => Err(Failure::option(name, why)),
+            None => Ok(()),
+        }
+    }
+}
+
 /// Confidence of bounds that rest on an estimate of the information.
 const CONFIDENCE: f64 = 0.99;
 
 /// What any attacker can guess, as the request asks.
 pub fn answer(args: &BoundRequest, hooks: &Hooks) -> Result<Found> {
+    args.check()?;
     let counted = counted(args, hooks)?;
     let simulation = (args.trials > 0).then_some(Simulation {
         trials: args.trials,

@@ -101,6 +101,48 @@ impl Default for CalibrateRequest {
     }
 }
 
+impl CalibrateRequest {
+    /// Checks which options go together.
+    pub fn check(&self) -> Result<()> {
+        let aims = [
+            ("epsilon", self.epsilon.is_some()),
+            ("advantage", self.advantage.is_some()),
+            ("tpr", self.tpr.is_some()),
+            ("success", self.success.is_some()),
+            ("eta", self.eta.is_some()),
+            ("sd", self.sd.is_some()),
+        ];
+        let mut named = aims.iter().filter(|a| a.1).map(|a| a.0);
+        if let (Some(first), Some(second)) = (named.next(), named.next()) {
+            return Err(Failure::option(
+                second,
+                format!("⟨{first}⟩ is a target already: give one of the two"),
+            ));
+        }
+        let guessing = self.candidates.is_some() || !self.prior.is_empty() || self.encoding.is_some();
+        let (table, success) = (self.table.is_some(), self.success.is_some());
+        let known = self.sigma.is_some() || self.rate.is_some() || self.steps.is_some();
+        let stray = [
+            ("epsilon", self.epsilon.is_some() && self.delta.is_none(), "it needs ⟨delta⟩"),
+            ("delta", self.delta.is_some() && self.epsilon.is_none(), "it belongs to ⟨epsilon⟩"),
+            ("tpr", self.tpr.is_some() && self.fpr.is_none(), "it needs ⟨fpr⟩"),
+            ("fpr", self.fpr.is_some() && self.tpr.is_none(), "it belongs to ⟨tpr⟩"),
+            ("eta", self.eta.is_some() && !table, "it is about a table: name one with ⟨data⟩"),
+            ("sd", self.sd.is_some() && !table, "it is about a table: name one with ⟨data⟩"),
+            ("statistic", self.statistic != Statistic::Max && self.eta.is_none(), "it belongs to ⟨eta⟩"),
+            ("success", guessing && !success, "⟨candidates⟩, ⟨prior⟩ and ⟨encoding⟩ are for this target"),
+            ("prior", self.candidates.is_some() && !self.prior.is_empty(), "⟨candidates⟩ says it already"),
+            ("encoding", self.encoding.is_some() && (table || known), "the noise on it is solved for alone"),
+            ("secret", self.secret.is_some() && !(table && success), "it needs ⟨data⟩ and ⟨success⟩"),
+            ("over", self.over != Over::EveryRecord && self.secret.is_none(), "it belongs to ⟨secret⟩"),
+        ];
+        match stray.into_iter().find(|s| s.1) {
+            Some((name, _, why)) => Err(Failure::option(name, why)),
+            None => Ok(()),
+        }
+    }
+}
+
 /// The answer, for programmes and for people.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
@@ -112,6 +154,7 @@ pub struct Answer {
 
 /// Solves for what the request leaves open.
 pub fn run(request: &CalibrateRequest, hooks: &Hooks) -> Result<Answer> {
+    request.check()?;
     let (document, text) = match (&request.table, &request.encoding) {
         (Some(table), _) => with_data(request, (**table).clone(), hooks)?,
         (None, Some(encoding)) => with_encoding(request, encoding)?,

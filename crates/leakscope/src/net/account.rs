@@ -57,7 +57,8 @@ pub(super) fn finish<T: Real>(
     Ok((training, written))
 }
 
-fn training<T: Real>(
+/// The document of the run.
+pub(super) fn training<T: Real>(
     ended: &Ended<'_, T>,
     data: &Data<T>,
     f: &Facts,
@@ -218,7 +219,8 @@ fn accounts<T: Real>(ended: &Ended<'_, T>, data: &Data<T>, budgets: &[RecordBudg
     })
 }
 
-fn records<T: Real>(
+/// The table of the accounts of records.
+pub(super) fn records<T: Real>(
     folder: &Folder,
     data: &Data<T>,
     budgets: &[RecordBudget],

@@ -10,14 +10,14 @@ An audit's model minimises ``Σ ω·loss + (nλ/2)‖w‖²`` with an intercept 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from . import _native
 from ._native import DataError, OptionError
+from ._requests import said
 from ._tables import Data, check_order, column_of, dense, is_frame, kind_of, read
 
 SUPPORTED = "Ridge, LinearRegression, LogisticRegression, PoissonRegressor, or a Pipeline that ends in one of them"
@@ -29,8 +29,10 @@ class Translated:
 
     given: Data
     coefficients: list[tuple[str, float]]
-    test: _native.Table | None
-    score: _native.Table | None
+    #: keywords of the audit that follow from it
+    keywords: dict[str, Any]
+    test: Data | None
+    score: Data | None
 
 
 @dataclass
@@ -40,26 +42,16 @@ class _Model:
     weights: np.ndarray[Any, Any] | None
 
 
-def translated(
-    estimator: Any,
-    x: Any,
-    y: Any,
-    *,
-    weights: Any,
-    columns: Sequence[str] | None,
-    group: Any,
-    id: Any,
-    test: Any,
-    score: Any,
-    options: dict[str, Any],
-    coefficients: Any,
-) -> Translated:
-    """The table, the options (written into ``options``) and the coefficients for a fitted estimator."""
-    for name in ("model", "l2", "scale", "one_hot", "pca", "missing", "positive", "drop", "categorical", "holdout"):
-        if options.get(name) is not None:
-            raise OptionError(f"{name}: the estimator says it already: leave it out")
-    if options.get("no_intercept") or coefficients is not None:
-        raise OptionError("no_intercept, coefficients: the estimator says them already: leave them out")
+#: what the estimator says itself
+_ITS_OWN = ("model", "l2", "scale", "one_hot", "pca", "missing", "positive", "drop", "categorical", "holdout", "fit_intercept",
+            "coefficients")
+
+
+def translated(estimator: Any, x: Any, y: Any, asked: Mapping[str, Any], audit: Callable[..., Any]) -> Translated:
+    """The table, the keywords and the coefficients of a fitted estimator; ``asked`` are the keywords of the call."""
+    for name in said(audit, asked, _ITS_OWN):
+        raise OptionError(f"{name}: the estimator says it already: leave it out")
+    weights, columns, group, id = (asked[name] for name in ("weights", "columns", "group", "id"))
     if x is None or y is None:
         raise DataError("audit(estimator, X, y): give the rows and targets that it was fitted on")
     steps, last = _split(estimator)
@@ -80,15 +72,15 @@ def translated(
     if len(coef) != matrix.shape[1]:
         raise DataError(f"X: {matrix.shape[1]} columns, but the estimator was fitted on {len(coef)}: give the same ones")
     intercept = bool(last.fit_intercept)
-    options.update(model=model.family, l2=model.l2, scale="none", no_intercept=not intercept)
+    keywords = {"model": model.family, "l2": model.l2, "scale": "none", "fit_intercept": intercept}
     if model.family == "logistic":
-        options["positive"] = _class(last.classes_[1])
+        keywords["positive"] = last.classes_[1]
     found = _table(matrix, names, target, kind, index, group, id, model.weights)
     values = [(name, float(value)) for name, value in zip(names, coef)]
     if intercept:
         values.append(("(intercept)", float(np.ravel(last.intercept_)[0])))
 
-    def other(given: Any, name: str, needs_target: bool) -> _native.Table | None:
+    def other(given: Any, name: str, needs_target: bool) -> Data | None:
         if given is None:
             return None
         rows, targets = given if isinstance(given, tuple) and len(given) == 2 else (given, None)
@@ -96,9 +88,10 @@ def translated(
             raise DataError(f"{name}: give a pair of rows and targets")
         m = _transformed(steps, last, rows, columns, name)[0]
         t = None if targets is None else _target(targets, m.shape[0])
-        return _table(m, names, t, kind, None, None, None, None, name).table
+        return _table(m, names, t, kind, None, None, None, None, name)
 
-    return Translated(found, values, other(test, "test", True), other(score, "score", False))
+    test, score = other(asked["test"], "test", True), other(asked["score"], "score", False)
+    return Translated(found, values, keywords, test, score)
 
 
 def _table(
@@ -119,12 +112,6 @@ def _table(
 
 def _counted(index: Any) -> bool:
     return type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1
-
-
-def _class(value: Any) -> str:
-    from ._tables import _level
-
-    return _level(value)
 
 
 def _split(estimator: Any) -> tuple[Any, Any]:
