@@ -306,15 +306,28 @@ fn releases_add_up_in_the_ledger_and_stop_at_the_budget() {
     let rms = (noise.iter().map(|v| v * v).sum::<f64>() / noise.len() as f64).sqrt();
     assert!(rms > 0.2 * sigma && rms < 5.0 * sigma, "{rms} {sigma}");
     assert!(noise.iter().all(|v| (v / grid).fract() == 0.0));
-    let before = std::fs::read(place.path("out/model.json")).unwrap();
-    let said = place.refused(&line, 1);
-    assert!(said.contains("budget") && said.contains("Nothing"), "{said}");
-    assert_eq!(std::fs::read(place.path("out/model.json")).unwrap(), before);
+    // Each in a folder of its own; the second did not replace the first.
+    for (folder, statement) in [("release-1", &first), ("release-2", &second)] {
+        let text = std::fs::read_to_string(place.path(&format!("out/{folder}/model.json"))).unwrap();
+        let model: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(model["coefficients"], statement["coefficients"]);
+        assert!(is_private(&place.path(&format!("out/{folder}/model.json"))));
+    }
+    // The budget is in the ledger: leaving it out next time does not lift it, and asking for more is refused.
+    for (line, code) in [
+        (line.as_str(), 1),
+        (&format!("release {MODEL} --target-eta 0.1 --out out"), 1),
+        (&format!("release {MODEL} --target-eta 0.1 --budget-eta 9 --out out"), 2),
+    ] {
+        let said = place.refused(line, code);
+        assert!(said.contains("budget"), "{said}");
+    }
+    assert!(!place.path("out/release-3").exists());
     let ledger: Value =
         serde_json::from_str(&std::fs::read_to_string(place.path("out/ledger.json")).unwrap()).unwrap();
     assert_eq!(ledger["releases"].as_array().unwrap().len(), 2);
-    assert!(is_private(&place.path("out/ledger.json")) && !place.path("out/ledger.lock").exists());
-    let page = std::fs::read_to_string(place.path("out/report.html")).unwrap();
+    assert!(is_private(&place.path("out/ledger.json")) && is_private(&place.path("out/ledger.key")));
+    let page = std::fs::read_to_string(place.path("out/release-1/report.html")).unwrap();
     assert!(page.contains("discrete Gaussian"));
 }
 
@@ -337,16 +350,26 @@ fn a_ledger_of_other_data_a_damaged_one_and_a_locked_one_are_refused_and_kept() 
     let ledger = std::fs::read(place.path("out/ledger.json")).unwrap();
     let said = place.refused("release other.csv --target dose --id patient --sigma 1 --out out", 2);
     assert!(said.contains("other data"), "{said}");
-    place.write("out/ledger.lock", "4711\n");
-    let said = place.refused(&format!("release {MODEL} --sigma 1 --out out"), 2);
-    assert!(said.contains("4711") && said.contains("ledger.lock"), "{said}");
-    assert!(place.path("out/ledger.lock").exists());
-    std::fs::remove_file(place.path("out/ledger.lock")).unwrap();
     assert_eq!(std::fs::read(place.path("out/ledger.json")).unwrap(), ledger);
+    // The owner may say that the data became others: on record, and the release before still counts.
+    let changed = "release other.csv --target dose --id patient --sigma 1 --out out --data-changed joined";
+    let found = place.json(changed);
+    assert_eq!(found["composed"]["releases"], 2);
+    assert!(found["composed"]["eta_max"].as_f64() > found["eta"]["max"].as_f64());
+    let text = std::fs::read_to_string(place.path("out/ledger.json")).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&text).unwrap()["data_changes"][0]["reason"], "joined");
+    // A file that a killed process left is no lock.
+    place.write("out/ledger.lock", "4711\n");
+    place.json("release other.csv --target dose --id patient --sigma 1 --out out");
+    // One that is held by a process that lives is.
+    let lock = std::fs::File::open(place.path("out/ledger.lock")).unwrap();
+    lock.lock().unwrap();
+    let said = place.refused("release other.csv --target dose --id patient --sigma 1 --out out", 2);
+    assert!(said.contains("another release holds the ledger"), "{said}");
+    drop(lock);
     place.write("out/ledger.json", "{");
-    let said = place.refused(&format!("release {MODEL} --sigma 1 --out out"), 2);
+    let said = place.refused("release other.csv --target dose --id patient --sigma 1 --out out", 2);
     assert!(said.contains("damaged"), "{said}");
-    assert!(!place.path("out/ledger.lock").exists());
 }
 
 #[test]
@@ -370,7 +393,8 @@ fn a_ledger_adds_up_one_unit_of_loss_only() {
     let place = Place::new();
     place.json(&format!("release {MODEL} --sigma 1 --out out"));
     let kept = |name: &str| std::fs::read(place.path(&format!("out/{name}"))).unwrap();
-    let before: Vec<_> = ["ledger.json", "model.json", "release.json"].map(kept).into();
+    let names = ["ledger.json", "release-1/model.json", "release-1/release.json"];
+    let before: Vec<_> = names.map(kept).into();
     for (more, said) in [
         ("--scale none", "--scale was standard, now none"),
         ("--one-hot full", "--one-hot was drop-last, now full"),
@@ -380,7 +404,7 @@ fn a_ledger_adds_up_one_unit_of_loss_only() {
         let line = format!("release {MODEL} --sigma 1 --out out {more}");
         let answer = place.refused(&line, 2);
         assert!(answer.contains(said) && answer.contains("another folder"), "{more}: {answer}");
-        assert_eq!(["ledger.json", "model.json", "release.json"].map(kept).to_vec(), before, "{more}");
+        assert_eq!(names.map(kept).to_vec(), before, "{more}");
     }
     // A column less, another family or penalty: the steps of what is left are the same.
     let again =
@@ -389,10 +413,14 @@ fn a_ledger_adds_up_one_unit_of_loss_only() {
     // The target of one model is a scaled column of the other.
     let swapped = place.refused("release patients.csv --target age --id patient --sigma 1 --out out", 2);
     assert!(swapped.contains("one unit of `age` was"), "{swapped}");
-    // Ledgers from before do not say.
+    // Ledgers from before do not say, and had no seal.
     let mut ledger: Value = serde_json::from_slice(&kept("ledger.json")).unwrap();
     ledger["releases"][0].as_object_mut().unwrap().remove("unit");
+    ledger["schema"] = "leakscope.ledger/1".into();
     place.write("out/ledger.json", &ledger.to_string());
+    let answer = place.refused(&format!("release {MODEL} --sigma 1 --out out"), 2);
+    assert!(answer.contains("damaged"), "{answer}");
+    std::fs::remove_file(place.path("out/ledger.key")).unwrap();
     let answer = place.refused(&format!("release {MODEL} --sigma 1 --out out"), 2);
     assert!(answer.contains("release 1") && answer.contains("does not say"), "{answer}");
 }
@@ -401,10 +429,10 @@ fn a_ledger_adds_up_one_unit_of_loss_only() {
 fn composed_loss_is_rounded_up() {
     let place = Place::new();
     let line = format!("release {MODEL} --sigma 0.1 --out out");
-    for _ in 0..3 {
+    for number in 1..=3 {
         let found = place.json(&line);
         let total = found["composed"]["eta_max"].as_f64().unwrap();
-        let page = std::fs::read_to_string(place.path("out/report.html")).unwrap();
+        let page = std::fs::read_to_string(place.path(&format!("out/release-{number}/report.html"))).unwrap();
         let shown = page.split("that is at most <b>").nth(1).unwrap().split('<').next().unwrap();
         let shown: f64 = shown.replace(',', "").parse().unwrap();
         assert!(shown >= total && shown <= 1.01 * total, "{shown} {total}");

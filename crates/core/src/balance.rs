@@ -11,6 +11,10 @@
 //!
 //! Memory is O(n): one weight and one loss per record, times six with acceleration.
 
+mod counted;
+
+pub use counted::{CountedBalance, counted, most_even};
+
 use crate::fisher::{Directions, Geometry, Records, Release};
 use crate::glm::{Family, Fit, Penalty, fit};
 use crate::linalg::{Cholesky, axpy, dot};
@@ -212,6 +216,7 @@ pub fn balance<R: Rows>(
         found = Some(best);
         next(options, &start, &mut own, &weights, e, &mut accelerate);
         weights = shared(options.sharing, &start, &own);
+        options.hold(&mut weights);
     }
     found.ok_or(Error::Empty)
 }
@@ -254,6 +259,14 @@ impl Start {
 }
 
 impl Options {
+    /// Keeps weights between the smallest and the largest allowed: those of every record, and what sharing makes of them
+    /// (the product of two weights within the limits need not be).
+    fn hold(&self, weights: &mut [f64]) {
+        if let Some((low, high)) = self.clamp {
+            weights.iter_mut().for_each(|w| *w = w.clamp(low, high));
+        }
+    }
+
     fn check(&self, start: &Start) -> Result<()> {
         if let Some(&value) = start.weights.iter().find(|w| !(**w > 0.0 && w.is_finite())) {
             let expected = "positive weights: leave rows of weight zero out before balancing";
@@ -384,12 +397,8 @@ fn next(
         }
     }
     let factor = start.total / own.iter().sum::<f64>();
-    for w in own.iter_mut() {
-        *w *= factor;
-        if let Some((low, high)) = options.clamp {
-            *w = w.clamp(low, high);
-        }
-    }
+    own.iter_mut().for_each(|w| *w *= factor);
+    options.hold(own);
 }
 
 fn centred(mut u: Vec<f64>) -> Vec<f64> {

@@ -68,6 +68,8 @@ pub enum Theorem {
     TradeOff,
     /// Total variation: the membership advantage added to the prior.
     TotalVariation,
+    /// The likelihood ratio of two models, each fitted with one of two values in place.
+    TwoValues,
 }
 
 impl Theorem {
@@ -91,6 +93,9 @@ impl Theorem {
             Self::OneCentre => "Neyman–Pearson against one reference: Φ(Φ⁻¹(p*) + r/σ)",
             Self::BestCentre => "Neyman–Pearson against the best references: max Σ p Φ(Φ⁻¹(q) + r/σ)",
             Self::TradeOff => "1 − f(p*), f from privacy loss distributions; Kulynych et al. 2024, thm. 3.3",
+            Self::TwoValues => {
+                "Neyman–Pearson between two refitted models: Φ(δ√K/2), δ² = (w_a − w_b)ᵀΣ⁻¹(w_a − w_b)"
+            }
             Self::TotalVariation => "p* plus the total variation distance, δ at ε = 0",
         }
     }
@@ -114,6 +119,12 @@ impl Theorem {
             Self::FanoRdp | Self::Balle => {
                 &[GAME, KNOWS, "the mechanism has the stated Rényi divergences under the stated adjacency"]
             }
+            Self::TwoValues => &[
+                "the attacker asks which of two values it is, and both are equally likely beforehand",
+                KNOWS,
+                "nothing is published of the model but its coefficients with Gaussian noise of the stated covariance, and what does \
+                 not depend on the value",
+            ],
             Self::TradeOff | Self::TotalVariation => {
                 &[GAME, KNOWS, "the mechanism is private as accounted under the stated adjacency"]
             }

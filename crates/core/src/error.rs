@@ -35,6 +35,14 @@ pub enum Error {
         /// The columns it depends on.
         of: Vec<usize>,
     },
+    /// A column is to be scaled by its own spread and has none.
+    #[error(
+        "column {column} is constant (or its spread no finite number): it cannot be scaled by its own data"
+    )]
+    Unscaled {
+        /// The column.
+        column: usize,
+    },
     /// A hyperplane separates the two classes, so the unregularised minimiser is infinite.
     #[error("the classes are separable: without l2 the minimiser is infinite")]
     Separable,

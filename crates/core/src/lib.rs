@@ -8,12 +8,14 @@
 //! | [`linalg`] | row-major products, symmetric decompositions | `C = A B` |
 //! | [`rows`] | blocks of encoded rows and the passes over them | |
 //! | [`glm`] | generalised linear models and their minimiser | `w* = argmin Σ ωℓ(wᵀx, y) + nλ/2 ‖w‖²` |
+//! | [`units`] | units that may be published, and a model in them | `x̃ = (x − c)/u` |
 //! | [`special`] | normal distribution, exponentials in logarithms | `Φ, Φ⁻¹, ln Σ eˣ` |
 //! | [`dp`] | differential-privacy accounting and calibration | `δ(ε) = sup_E P(E) − e^ε Q(E)` |
 //! | [`bound`] | what any attacker can reconstruct at most | `P(success) ≤ 1 − f(p*)` |
 //! | [`fisher`] | Fisher information loss of records, attributes, groups, data sets | `η = ‖J‖₂/σ` |
 //! | [`balance`] | weights that give every record the same leakage | `ω ← n(ω/η)/Σ(ω/η)` |
 //! | [`attack`] | attackers of the papers against a model, observed | `argmin_m ‖w' − w_m‖` |
+//! | [`tell`] | how often two values of a record can be told apart | `P ≤ Φ(δ/2)` |
 //! | [`release`] | the noise itself, exact on a grid | `P(k) ∝ e^{−k²/2s²}` |
 //! | [`random`] | generators that callers hand in | |
 //!
@@ -34,6 +36,8 @@ pub mod random;
 pub mod release;
 pub mod rows;
 pub mod special;
+pub mod tell;
+pub mod units;
 mod vector;
 
 pub use error::{Error, Result};

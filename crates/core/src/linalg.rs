@@ -378,9 +378,15 @@ const LANCZOS_STEPS: usize = 40;
 /// Condition number λ₁/λ_p of a symmetric positive definite matrix from its inverse, to about 1%, and the
 /// direction of its smallest eigenvalue.
 pub fn condition(a: &[f64], inverse: &[f64], p: usize) -> Result<(f64, Vec<f64>)> {
-    let largest = lanczos_top(a, p, LANCZOS_STEPS, 1e-3)?.value;
-    let Top { value, vector, .. } = lanczos_top(inverse, p, LANCZOS_STEPS, 1e-3)?;
-    Ok(((largest * value).max(1.0), vector))
+    // Each in a unit of its own, so that squares are numbers whatever the units of the columns.
+    let in_units = |a: &[f64]| -> Result<(f64, Vec<f64>)> {
+        let unit = (0..p).map(|j| a[j * p + j].abs()).fold(f64::MIN_POSITIVE, f64::max);
+        let scaled: Vec<f64> = a.iter().map(|v| v / unit).collect();
+        let top = lanczos_top(&scaled, p, LANCZOS_STEPS, 1e-3)?;
+        Ok((unit * top.value, top.vector))
+    };
+    let ((largest, _), (value, vector)) = (in_units(a)?, in_units(inverse)?);
+    Ok(((largest * value).clamp(1.0, f64::MAX), vector))
 }
 
 struct Top {

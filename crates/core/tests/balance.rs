@@ -170,12 +170,14 @@ fn classes_share_a_weight_and_clamped_weights_stay_inside() {
         let expected = own[i] * of_class.iter().sum::<f64>() / of_class.len() as f64;
         assert!((product[i] - expected).abs() < 1e-9);
     }
-    let clamped = Options { clamp: Some((0.5, 1.5)), ..options(Level::Record) };
-    balance(&data.rows(50), model, &clamped, |i, _, w| {
-        assert!(i.number == 0 || w.iter().all(|w| (0.5..=1.5).contains(w)));
-        Ok(())
-    })
-    .unwrap();
+    for sharing in [Sharing::Sample, Sharing::Class, Sharing::Hybrid] {
+        let clamped = Options { clamp: Some((0.8, 1.2)), sharing, ..options(Level::Record) };
+        balance(&data.rows(50), model, &clamped, |i, _, w| {
+            assert!(i.number == 0 || w.iter().all(|w| (0.8..=1.2).contains(w)), "{sharing:?}");
+            Ok(())
+        })
+        .unwrap();
+    }
 }
 
 #[test]

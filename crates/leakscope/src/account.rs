@@ -53,5 +53,6 @@ pub fn run(request: &AccountRequest) -> Result<Costs> {
             return Err(Failure::option("adjacency", why));
         }
     };
-    Ok(Costs::of(account(&composed(&steps, adjacency)?, request.delta)?, request.adjacency.is_none()))
+    let account = account(&composed(&steps, adjacency)?, request.delta)?;
+    crate::output::complete(Costs::of(account, request.adjacency.is_none()))
 }

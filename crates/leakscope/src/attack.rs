@@ -140,7 +140,7 @@ pub fn run(request: &Request, playing: &Playing, hooks: &Hooks) -> Result<Attack
             playing.secret
         ));
     }
-    Ok(Attack {
+    crate::output::complete(Attack {
         schema: report::SCHEMA.into(),
         leakscope: env!("CARGO_PKG_VERSION").into(),
         created: audit::now(),

@@ -143,7 +143,7 @@ pub fn run(
         warnings: warnings(request, &loaded, &found)?,
         seconds: clock.elapsed().as_secs_f64(),
     };
-    Ok(Outcome { balance, pending })
+    Ok(Outcome { balance: crate::output::complete(balance)?, pending })
 }
 
 /// What core is asked to do.

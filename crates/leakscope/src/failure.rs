@@ -68,6 +68,12 @@ impl From<TableError> for Failure {
     }
 }
 
+impl From<leakscope_report::NotFinite> for Failure {
+    fn from(found: leakscope_report::NotFinite) -> Self {
+        Self::Data(found.to_string())
+    }
+}
+
 impl From<CoreError> for Failure {
     fn from(error: CoreError) -> Self {
         match error {

@@ -17,6 +17,12 @@ const TABLES: [(&str, &str); 4] = [
     ("training.json", "records"),
 ];
 
+/// A document all of whose numbers are numbers: to be asked before anything is written or shown.
+pub(crate) fn complete<T: serde::Serialize>(document: T) -> Result<T> {
+    leakscope_report::check_finite(&document)?;
+    Ok(document)
+}
+
 /// A folder for results. Nothing appears in it under its own name before [`Folder::publish`].
 #[derive(Debug)]
 pub struct Folder {

@@ -2,7 +2,7 @@
 
 use crate::Result;
 use crate::output::{Folder, Pending, Results, write_tables};
-use crate::release::ledger;
+use crate::release::{Ready, ledger};
 use leakscope_report::{Attack, Audit, Balance, Release};
 use leakscope_table::RecordsFormat;
 use std::path::{Path, PathBuf};
@@ -22,9 +22,8 @@ pub const BALANCE: Files =
     Files { texts: &["report.html", "balance.json", "model.json"], tables: &["weights"] };
 /// Those of attacks.
 pub const ATTACK: Files = Files { texts: &["report.html", "attack.json"], tables: &[] };
-/// Those of a release.
-pub const RELEASE: Files =
-    Files { texts: &["report.html", "release.json", "model.json", ledger::FILE], tables: &[] };
+/// Those of releases in the folder itself; each has a folder of its own for the others.
+pub const RELEASE: Files = Files { texts: &[ledger::FILE], tables: &[] };
 
 /// Those of an audit, where points were scored too or not.
 pub fn audit_files(scored: bool) -> Files {
@@ -91,18 +90,33 @@ pub fn attack_texts(folder: &Folder, pending: &mut Pending, attack: &Attack) -> 
     folder.text(pending, "attack.json", &leakscope_report::document(attack))
 }
 
-/// Writes what a release leaves in its folder, besides the ledger.
-pub fn publish_release(folder: &Folder, statement: &Release) -> Result<Vec<PathBuf>> {
+/// Publishes a release: statement, model and page in a folder of their own, and the line in the ledger.
+pub fn publish_release(ready: Ready, statement: &Release) -> Result<Vec<PathBuf>> {
+    let files = release_files(statement);
+    ready.publish(&files.iter().map(|(name, text)| (*name, text.as_str())).collect::<Vec<_>>())
+}
+
+/// Writes the files of a release again, without the ledger.
+pub fn release(statement: &Release, out: &Path) -> Result<Vec<PathBuf>> {
+    let folder = Folder::open(out, RecordsFormat::Parquet)?;
     let mut pending = Pending::default();
+    for (name, text) in release_files(statement) {
+        folder.text(&mut pending, name, &text)?;
+    }
+    folder.publish(pending)
+}
+
+fn release_files(statement: &Release) -> [(&'static str, String); 3] {
     let model = serde_json::json!({
         "coefficients": statement.coefficients,
         "coefficients_original_units": statement.coefficients_original_units,
         "sigma": statement.mechanism.sigma,
     });
-    folder.text(&mut pending, "report.html", &leakscope_report::release_page(statement))?;
-    folder.text(&mut pending, "release.json", &leakscope_report::document(statement))?;
-    folder.text(&mut pending, "model.json", &leakscope_report::document(&model))?;
-    folder.publish(pending)
+    [
+        ("report.html", leakscope_report::release_page(statement)),
+        ("release.json", leakscope_report::document(statement)),
+        ("model.json", leakscope_report::document(&model)),
+    ]
 }
 
 /// Writes a document, and its page where it has one.

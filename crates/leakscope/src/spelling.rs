@@ -22,6 +22,7 @@ impl Spelling {
         match self {
             Self::CommandLine => format!("--{}", name.replace('_', "-")),
             Self::Python if name == "intercept" => "fit_intercept".into(),
+            Self::Python if name == "no_header" => "header=False".into(),
             Self::Python | Self::Rust => name.into(),
         }
     }

@@ -34,6 +34,12 @@ impl Generator {
         Self::with(key, [0, step as u32, (step >> 32) as u32])
     }
 
+    /// The stream of a secret key, a purpose and a step.
+    pub fn keyed(key: &[u8; 32], purpose: Purpose, step: u64) -> Self {
+        let word = |i: usize| u32::from_le_bytes([key[i], key[i + 1], key[i + 2], key[i + 3]]);
+        Self::with(std::array::from_fn(|i| word(4 * i)), [purpose as u32, step as u32, (step >> 32) as u32])
+    }
+
     fn with(key: [u32; 8], nonce: [u32; 3]) -> Self {
         let mut state = [0; 16];
         state[..4].copy_from_slice(&[0x6170_7865, 0x3320_646e, 0x7962_2d32, 0x6b20_6574]);

@@ -133,6 +133,9 @@ fn training_in_the_open_ends_at_the_minimiser_of_core() {
             label: Label::Public,
             delta: 1e-5,
             seed: 1,
+            randomness: leakscope_net::train::Randomness::default(),
+            divisor: None,
+            filter: None,
         };
         let mut run = Trainer::new(Network::new(b.spec.clone(), 3).unwrap(), &b.data, config).unwrap();
         for _ in 0..1500 {

@@ -119,7 +119,9 @@ fn one_linear_layer_equals_the_dense_formulas() {
 /// none. Fifteen features, three of them informative; (0.2, 1e-3).
 #[test]
 fn informative_features_of_a_private_regression_stand_out() {
-    use leakscope_net::train::{Optimizer, Privacy, Sampling, Tracking, TrainConfig, Trainer, sigma_for};
+    use leakscope_net::train::{
+        Optimizer, Privacy, Randomness, Sampling, Tracking, TrainConfig, Trainer, account, sigma_for,
+    };
     let (n, d) = (2000, 15);
     let informative = [2, 6, 9];
     let mut rng = Generator::new(9, Purpose::Other, 0);
@@ -143,12 +145,17 @@ fn informative_features_of_a_private_regression_stand_out() {
         label: Label::Public,
         delta: 1e-3,
         seed: 2,
+        randomness: Randomness::SeededNotPrivate,
+        divisor: None,
+        filter: None,
     };
-    let mut run = Trainer::new(Network::<f64>::new(spec, 1).unwrap(), &data, config).unwrap();
+    let mut run = Trainer::new(Network::<f64>::new(spec, 1).unwrap(), &data, config.clone()).unwrap();
     for _ in 0..steps {
         run.step().unwrap();
     }
-    let epsilon = run.account().unwrap().unwrap().epsilon();
+    // what the run would state with noise from the system
+    let stated = TrainConfig { randomness: Randomness::System, ..config };
+    let epsilon = account(&stated, steps, n).unwrap().unwrap().epsilon();
     assert!(epsilon <= 0.2 && epsilon > 0.19, "{epsilon}");
     let what = Measure {
         trace: Trace::Elements,

@@ -9,7 +9,7 @@ use leakscope_net::{
     poisson,
     random::{Generator, Purpose},
     renyi,
-    train::{Optimizer, Privacy, Sampling, Tracking, TrainConfig, Trainer},
+    train::{Filter, Optimizer, Privacy, Randomness, Sampling, Tracking, TrainConfig, Trainer},
 };
 
 /// Three clouds in the plane, well apart.
@@ -40,6 +40,9 @@ fn private() -> TrainConfig {
         label: Label::Public,
         delta: 1e-5,
         seed: 3,
+        randomness: Randomness::SeededNotPrivate,
+        divisor: None,
+        filter: None,
     }
 }
 
@@ -57,14 +60,16 @@ fn runs_learn_in_the_open_and_in_private() {
         let after = evaluate(run.network(), &data).unwrap();
         assert!(after.loss < 0.6 * before.loss, "{config:?}: {} to {}", before.loss, after.loss);
         assert!(after.accuracy.unwrap() > 0.93, "{config:?}: {:?}", after.accuracy);
-        assert_eq!(run.account().unwrap().is_some(), config.privacy.is_some());
+        // the noise of these runs follows from a seed
+        assert!(run.account().unwrap().is_none());
     }
 }
 
 #[test]
 fn epsilon_grows_with_the_steps_and_starts_at_zero() {
     let data = clouds(300);
-    let mut run = Trainer::new(net(1), &data, private()).unwrap();
+    let system = TrainConfig { randomness: Randomness::System, ..private() };
+    let mut run = Trainer::new(net(1), &data, system).unwrap();
     let epsilon = |run: &Trainer<'_, f32>| run.account().unwrap().unwrap().epsilon();
     assert_eq!(epsilon(&run), 0.0);
     let mut last = 0.0;
@@ -193,6 +198,26 @@ fn checkpoints_of_other_runs_are_refused() {
     ));
 }
 
+/// Every byte of a checkpoint, changed in one bit or turned over whole, is seen: nothing damaged goes on.
+#[test]
+fn a_checkpoint_with_any_changed_byte_is_refused() {
+    let data = clouds(6);
+    let mut run = Trainer::new(net(1), &data, private()).unwrap();
+    run.step().unwrap();
+    let bytes = run.checkpoint().unwrap();
+    assert!(Trainer::resume(&bytes, &data, private()).is_ok());
+    for i in 0..bytes.len() {
+        for mask in [1 << (i % 8), 0xff] {
+            let mut damaged = bytes.clone();
+            damaged[i] ^= mask;
+            assert!(Trainer::resume(&damaged, &data, private()).is_err(), "byte {i} of {}", bytes.len());
+        }
+    }
+    for changed in [&bytes[..bytes.len() - 1], &[&bytes[..], &[0]].concat()] {
+        assert!(Trainer::resume(changed, &data, private()).is_err());
+    }
+}
+
 #[test]
 fn an_empty_batch_releases_its_noise_and_goes_on() {
     let data = clouds(3);
@@ -263,15 +288,98 @@ fn a_loss_out_of_all_proportion_is_divergence_even_where_the_clip_keeps_numbers_
 #[test]
 fn statements_name_their_neighbours() {
     let data = clouds(90);
-    for (sampling, name) in
-        [(Sampling::Poisson { rate: 0.2 }, "add-remove"), (Sampling::Shuffle { batch: 20 }, "zero-out")]
-    {
-        let mut run = Trainer::new(net(1), &data, TrainConfig { sampling, ..private() }).unwrap();
+    let system = TrainConfig { randomness: Randomness::System, ..private() };
+    let poisson = Sampling::Poisson { rate: 0.2 };
+    for (sampling, divisor, name) in [
+        (poisson, Some(18.0), "add-remove"),
+        (poisson, None, "zero-out"),
+        (Sampling::Shuffle { batch: 20 }, None, "zero-out"),
+    ] {
+        let config = TrainConfig { sampling, divisor, ..system.clone() };
+        let mut run = Trainer::new(net(1), &data, config.clone()).unwrap();
         assert_eq!(run.account().unwrap().unwrap().neighbours.name(), name);
         run.step().unwrap();
         assert_eq!(run.account().unwrap().unwrap().neighbours.name(), name);
-        assert!(sampling.statement().replace('/', "-").contains(&format!("({name} adjacency)")));
+        assert!(config.statement().replace('/', "-").contains(&format!("({name} adjacency)")));
     }
+}
+
+#[test]
+fn noise_from_a_seed_states_no_epsilon_and_noise_from_the_system_never_repeats() {
+    let data = clouds(90);
+    let weights = |config: TrainConfig| {
+        let mut run = Trainer::new(net(1), &data, config).unwrap();
+        run.step().unwrap();
+        (run.network().parameters().to_vec(), run.account().unwrap(), run.advantage().unwrap())
+    };
+    let (seeded, account, advantage) = weights(private());
+    assert_eq!(seeded, weights(private()).0);
+    assert_eq!((account, advantage), (None, None));
+    let system = || TrainConfig { randomness: Randomness::System, ..private() };
+    let (first, account, advantage) = weights(system());
+    assert!(account.is_some() && advantage.is_some());
+    // the same seed, and other noise
+    assert!(first.iter().zip(&weights(system()).0).all(|(a, b)| a != b));
+}
+
+/// The attacker of the threat model: all records but one, the seed, the configuration and the weights before and after a step.
+/// With noise from the seed the difference of the data sets appears exactly; with noise from the system it does not.
+#[test]
+fn whoever_knows_the_seed_cannot_take_the_noise_off() {
+    let (all, fewer) = (clouds(90), clouds(89));
+    let step = |data: &Data<f32>, randomness| {
+        let sampling = Sampling::Poisson { rate: 1.0 };
+        // a common divisor, so that only the record differs
+        let config = TrainConfig {
+            sampling,
+            randomness,
+            divisor: Some(90.0),
+            optimizer: Optimizer::Sgd { momentum: 0.0 },
+            ..private()
+        };
+        let mut run = Trainer::new(net(1), data, config).unwrap();
+        run.step().unwrap();
+        run.network().parameters().iter().map(|p| f64::from(*p)).collect::<Vec<f64>>()
+    };
+    let distance = |randomness| {
+        let (a, b) = (step(&all, randomness), step(&fewer, randomness));
+        a.iter().zip(&b).map(|(x, y)| (x - y).powi(2)).sum::<f64>().sqrt()
+    };
+    let scale = private().learning_rate / 90.0;
+    let Some(Privacy { clip, sigma }) = private().privacy else { panic!("it is private") };
+    let longest = clip.longest().unwrap();
+    // the clipped gradient of one record, and nothing else
+    assert!(distance(Randomness::SeededNotPrivate) <= scale * longest * 1.001);
+    // √(2p) σC, to a third
+    let noise = (2.0 * net(1).parameter_count() as f64).sqrt() * sigma * clip.unit() * scale;
+    let seen = distance(Randomness::System);
+    assert!(seen > 0.66 * noise && seen < 1.5 * noise, "{seen} {noise}");
+}
+
+#[test]
+fn a_filtered_run_drops_records_and_goes_on_from_its_checkpoint() {
+    let data = clouds(60);
+    let filter = Some(Filter { epsilon: 3.0, budgets: vec![] });
+    let config = TrainConfig { filter, sampling: Sampling::Poisson { rate: 0.5 }, ..private() };
+    let mut run = Trainer::new(net(1), &data, config.clone()).unwrap();
+    for _ in 0..40 {
+        run.step().unwrap();
+    }
+    let resumed = Trainer::resume(&run.checkpoint().unwrap(), &data, config.clone()).unwrap();
+    assert_eq!(resumed.dropped(), run.dropped());
+    for _ in 0..400 {
+        run.step().unwrap();
+    }
+    let dropped = run.dropped();
+    assert_eq!(dropped.len(), 60);
+    assert!(dropped.iter().any(Option::is_some), "{dropped:?}");
+    // what a dropped record says changes nothing: the run over the others alone is the same from there on
+    let system = TrainConfig { randomness: Randomness::System, ..config };
+    let mut stated = Trainer::new(net(1), &data, system).unwrap();
+    for _ in 0..5 {
+        stated.step().unwrap();
+    }
+    assert!(stated.account().unwrap().unwrap().epsilon() <= 3.0);
 }
 
 #[test]

@@ -35,6 +35,8 @@ pub(super) fn table_model(
         pca: None,
         missing: Missing::Fail,
         positive: None,
+        public: Default::default(),
+        min_level_count: None,
         two_class_coded: true,
         family: Family::Linear,
         l2,

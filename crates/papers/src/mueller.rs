@@ -6,7 +6,9 @@ use crate::regression::{INFORMATIVE, WIDTH, regression};
 use leakscope::{Failure, Result};
 use leakscope_net::leak::{Label, Measure, Plis, RecordLeak, Trace, measure};
 use leakscope_net::spec::SPEC_VERSION;
-use leakscope_net::train::{Optimizer, Privacy, Sampling, Tracking, TrainConfig, Trainer, sigma_for};
+use leakscope_net::train::{
+    Optimizer, Privacy, Randomness, Sampling, Tracking, TrainConfig, Trainer, sigma_for,
+};
 use leakscope_net::{Clip, Data, LayerSpec, Loss, NetSpec, Network, Real, Shape};
 use leakscope_report::format;
 use leakscope_report::reproduction::{AxisTitle, Claim, Content, Figure, Panel, PointSeries, Row};
@@ -50,7 +52,11 @@ pub(super) fn train<T: Real>(
         tracking: Tracking::Off,
         label: Label::Public,
         delta,
+        // figures can be repeated: nothing here is released
         seed: context.seed,
+        randomness: Randomness::SeededNotPrivate,
+        divisor: None,
+        filter: None,
     };
     let net = Network::new(spec.clone(), context.seed).map_err(said)?;
     let mut trainer = Trainer::new(net, data, config).map_err(said)?;

@@ -19,7 +19,7 @@ use leakscope::output::{Folder, results, write_text as write};
 use leakscope::release::{self as releasing, Terms};
 use leakscope::saving::{RELEASE, publish_release};
 use leakscope::{Failure, Result};
-use leakscope_table::{Memory, ReadOptions, RecordsFormat};
+use leakscope_table::{Bounds, Memory, ReadOptions, RecordsFormat, Schema};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::Value;
@@ -122,9 +122,8 @@ pub(crate) fn release(
         folder.spare(&base.inputs(), RELEASE.texts, RELEASE.tables)?;
         Ok(match releasing::run(&base, &terms, folder.path(), hooks)? {
             releasing::Outcome::Refused(why) => Err(why),
-            releasing::Outcome::Released(statement, held) => {
-                let written = publish_release(&folder, &statement)?;
-                drop(held);
+            releasing::Outcome::Ready(statement, ready) => {
+                let written = publish_release(*ready, &statement)?;
                 Ok((statement, written))
             }
         })
@@ -220,6 +219,20 @@ pub(crate) fn delimiter(text: &str) -> PyResult<u8> {
     auditing::delimiter(text).map_err(|failure| exception(&failure))
 }
 
+/// A public range as a person writes it, `0..100` or with dates.
+#[pyfunction]
+pub(crate) fn bounds(text: &str) -> PyResult<(f64, f64)> {
+    let bounds = text.parse::<Bounds>().map_err(|e| exception(&Failure::option("bounds", e)))?;
+    Ok(bounds.into())
+}
+
+/// A schema of a file, checked, as JSON.
+#[pyfunction]
+pub(crate) fn schema(path: PathBuf) -> PyResult<String> {
+    let schema = Schema::read(&path).map_err(|e| exception(&Failure::option("schema", e)))?;
+    Ok(schema.to_json())
+}
+
 /// Coefficients of a model that was trained elsewhere, from a file.
 #[pyfunction]
 pub(crate) fn coefficients(path: PathBuf) -> PyResult<Vec<(String, f64)>> {
@@ -250,7 +263,7 @@ pub(crate) fn defaults<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, 
         for (name, value) in fields {
             match value {
                 // What is grouped in a request is plain among keywords.
-                Value::Object(inside) if ["read", "roles", "release"].contains(&&*name) => {
+                Value::Object(inside) if ["read", "roles", "release", "public"].contains(&&*name) => {
                     inside.into_iter().try_for_each(|(k, v)| found.set_item(keyword(&k), v.to_string()))?;
                 }
                 value => found.set_item(keyword(&name), value.to_string())?,

@@ -12,7 +12,7 @@ use serde::{Deserializer, forward_to_deserialize_any};
 use std::fmt::Display;
 
 /// Fields of requests whose keyword has another name: where they are, and the keyword.
-const RENAMED: [(&str, &str); 19] = [
+const RENAMED: [(&str, &str); 25] = [
     ("noise.given", "sigma"),
     ("noise.sigma", "sigma"),
     ("noise.target-eta.eta", "target_eta"),
@@ -21,6 +21,12 @@ const RENAMED: [(&str, &str); 19] = [
     ("noise.target-eta.1", "statistic"),
     ("noise.target-sd", "target_sd"),
     ("limits", "fail_above"),
+    ("table.read.encoding", "text_encoding"),
+    ("column.encoding", "text_encoding"),
+    ("no_header", "header"),
+    ("schema", "schema"),
+    ("bounds", "bounds"),
+    ("levels", "levels"),
     ("family", "model"),
     ("intercept", "fit_intercept"),
     ("label_secret", "label"),
@@ -200,11 +206,7 @@ impl<'de> Deserializer<'de> for Given<'_, '_> {
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong> {
         let items = self.items()?;
-        visitor.visit_seq(Items { items: items.iter(), at: 0 }).map_err(|wrong| match wrong.value {
-            // Such as a pair that has three items.
-            None => Wrong { path: wrong.path, ..self.wrong(strip(&wrong.message)) },
-            Some(_) => wrong,
-        })
+        visitor.visit_seq(Items { items: items.iter(), at: 0 })
     }
 
     fn deserialize_tuple<V: Visitor<'de>>(self, length: usize, visitor: V) -> Result<V::Value, Wrong> {
@@ -255,11 +257,6 @@ impl<'de> Deserializer<'de> for Given<'_, '_> {
     forward_to_deserialize_any! {
         i8 i16 i32 i64 i128 u16 u128 f32 char bytes byte_buf unit unit_struct tuple_struct identifier ignored_any
     }
-}
-
-/// What serde says of a list, less its own beginning.
-fn strip(message: &str) -> &str {
-    message.rsplit_once("expected ").map_or(message, |(_, expected)| expected)
 }
 
 /// Choices as Python writes them: `'a', 'b' or 'c'`.

@@ -33,8 +33,8 @@ mod _native {
     use crate::accountant::{account_advantage, account_delta, account_epsilon};
     #[pymodule_export]
     use crate::calls::{
-        account, attack, audit, balance, bound, calibrate, coefficients, defaults, delimiter, private_model,
-        release, write_text,
+        account, attack, audit, balance, bound, bounds, calibrate, coefficients, defaults, delimiter,
+        private_model, release, schema, write_text,
     };
     #[pymodule_export]
     use crate::failure::{BudgetError, DataError, FitError, LeakscopeError, OptionError};

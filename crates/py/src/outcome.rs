@@ -5,7 +5,7 @@ use crate::frames::{Named, ResultTable, bytes};
 use leakscope::calibrate;
 use leakscope::net::memory::{self, NetMeasured};
 use leakscope::net::training::{self, NetTraining};
-use leakscope::output::{Folder, Results};
+use leakscope::output::Results;
 use leakscope::{Failure, Result, saving};
 use leakscope_report::account::Costs;
 use leakscope_report::bound::Found;
@@ -63,7 +63,7 @@ impl Outcome {
             Document::Audit(audit) => saving::audit(audit, &self.tables, out, format),
             Document::Balance(balance) => saving::balance(balance, &self.tables, out, format),
             Document::Attack(attack) => saving::attack(attack, out),
-            Document::Release(release) => saving::publish_release(&Folder::open(out, format)?, release),
+            Document::Release(release) => saving::release(release, out),
             Document::Account(_) => answer("account.json"),
             Document::Bound(_) => answer("bound.json"),
             Document::Calibration(_) => answer("calibrate.json"),

@@ -129,6 +129,41 @@ def test_chunks_do_not_matter():
     assert leakscope.audit(pieces, **numbers).records.equals(leakscope.audit(whole, **numbers).records)
 
 
+def test_what_is_public_of_a_table(tmp_path):
+    df = table()
+    options = dict(target="dose", sigma=1.0, l2=0.01)
+    levels = {"race": ["c", "b", "a"]}
+    given = leakscope.audit(df, bounds={"age": (0, 120), "weight": "20..200"}, levels=levels, **options)
+    (tmp_path / "levels.json").write_text(json.dumps(levels))
+    from_file = leakscope.audit(df, bounds={"age": [0, 120], "weight": (20.0, 200.0)}, levels=tmp_path / "levels.json", **options)
+    assert given.document["model"] == from_file.document["model"]
+    schema = {"version": 1, "columns": [
+        {"name": "age", "kind": "number", "bounds": [0, 120]}, {"name": "weight", "kind": "number", "bounds": [20, 200]},
+        {"name": "race", "kind": "category", "levels": levels["race"]}, {"name": "smoker", "kind": "category"},
+        {"name": "dose", "kind": "number"}]}
+    (tmp_path / "schema.json").write_text(json.dumps(schema))
+    for by in (schema, tmp_path / "schema.json"):
+        assert leakscope.audit(df, schema=by, **options).document["model"] == given.document["model"]
+    with pytest.raises(DataError, match="no training record has the level `d`"):
+        leakscope.audit(df, levels={"race": ["a", "b", "c", "d"]}, **options)
+    with pytest.raises(DataError, match="age.*clip_to_bounds"):
+        leakscope.audit(df, bounds={"age": (30, 60)}, **options)
+    assert leakscope.audit(df, bounds={"age": (30, 60)}, clip_to_bounds=True, **options)["n"] == 300
+    for bad, words in (({"age": (60, 30)}, "bounds"), ({"age": "wide"}, "bounds"), (3, "bounds=3: expected a mapping")):
+        with pytest.raises(LeakscopeError, match=words):
+            leakscope.audit(df, bounds=bad, **options)
+    with pytest.raises(OptionError, match="clip_to_bounds: there are no bounds: give them with bounds or a schema"):
+        leakscope.audit(df, clip_to_bounds=True, **options)
+    path = tmp_path / "comma.csv"
+    path.write_text("1,5;2\n2,5;3\n0,5;7\n4,0;1\n2,0;9\n")
+    found = leakscope.audit(path, target="c2", header=False, decimal=",", delimiter=";", l2=0.1)
+    assert found["n"] == 5 and found.attributes.index.tolist() == ["c1"]
+    with pytest.raises(OptionError, match="decimal=';': expected '.' or ','"):
+        leakscope.audit(path, target="c2", decimal=";")
+    with pytest.raises(OptionError, match="encoding='ebcdic': expected 'utf-8', 'latin-1' or 'utf-16'"):
+        leakscope.audit(path, target="c2", encoding="ebcdic")
+
+
 def test_results_are_arrow():
     for df in frames(table()).values():
         result = leakscope.audit(df, target="dose", group="race", sigma=1.0, l2=0.01)
@@ -143,7 +178,7 @@ def test_results_are_arrow():
         assert pa.table(records).equals(arrow)
         attributes = pa.table(result.table("attributes"))
         assert attributes["name"].to_pylist() == [a["name"] for a in result["attributes"]]
-        assert attributes["eta_max"].to_pylist() == [a["eta"]["max"] for a in result["attributes"]]
+        assert attributes["eta_max"].to_pylist() == [a["eta_max"] for a in result["attributes"]]
         with pytest.raises(LeakscopeError, match="name='weights': this result has 'records', 'attributes', 'groups'"):
             result.table("weights")
 
@@ -290,7 +325,7 @@ class Pointless:
     (lambda x, y: leakscope.audit(x, y, sigma=float("nan")), OptionError, "sigma=nan: expected a finite number"),
     (lambda x, y: leakscope.audit(x, y, pca=1.5), OptionError, "pca=1.5: expected a whole number"),
     (lambda x, y: leakscope.audit(x, y, seed=-1), OptionError, "seed=-1: expected a whole number from 0"),
-    (lambda x, y: leakscope.audit(x, y, scale=3), OptionError, "scale=3: expected 'none', 'standard' or 'unit-ball'"),
+    (lambda x, y: leakscope.audit(x, y, scale=3), OptionError, "scale=3: expected 'standard', 'unit-ball'"),
     (lambda x, y: leakscope.audit(x, y, statistic="mean"), OptionError, "statistic='mean': it belongs to target_eta"),
     (lambda x, y: leakscope.audit(x, y, target_eta=1, statistic="mode"), OptionError, "statistic='mode': expected 'max'"),
     (lambda x, y: leakscope.audit(x, y, label="open"), OptionError, "label='open': expected 'secret' or 'public'"),

@@ -155,9 +155,17 @@ def test_training_to_an_epsilon_with_frozen_layers_from_public_weights(tmp_path)
     for name in before:
         assert np.array_equal(before[name], after[name]) == name.startswith(f"layers.{first}."), name
     public.save(tmp_path)
-    again = leakscope.Network("mlp", input=(6,), outputs=2, seed=1)
-    again.train(x, y, steps=10, batch=40, epsilon=2.0, pretrain=tmp_path / "model.safetensors", freeze=[first], seed=7)
-    assert all(np.array_equal(again.parameters[k], v) for k, v in after.items())
+    repeated = dict(steps=10, batch=40, epsilon=2.0, freeze=[first], seed=7, not_private_noise_from_seed=True)
+    one, other = (leakscope.Network("mlp", input=(6,), outputs=2, seed=k) for k in (1, 2))
+    one.train(x, y, pretrain=public.parameters, **repeated)
+    open_book = other.train(x, y, pretrain=tmp_path / "model.safetensors", **repeated)
+    assert all(np.array_equal(one.parameters[k], v) for k, v in other.parameters.items())
+    assert open_book.epsilon() == np.inf, "noise that follows from a seed protects nobody"
+    assert not all(np.array_equal(one.parameters[k], v) for k, v in after.items()), "noise of the system is another one"
+    # A run that is refused leaves the weights as they were.
+    with pytest.raises(leakscope.OptionError, match="batch=999: there are only 200 records"):
+        one.train(x, y, batch=999, pretrain=public.parameters)
+    assert all(np.array_equal(one.parameters[k], v) for k, v in other.parameters.items())
     few = leakscope.Network("linear", input=(6,), outputs=2, seed=1)
     start = few.parameters
     few.train(x, y, steps=5, batch=40, sigma=1.0, freeze_smallest=0.5, seed=7)
@@ -172,7 +180,9 @@ def test_training_in_private_keeps_account():
     net = leakscope.Network("mlp", input=(6,), outputs=2, seed=1)
     before = net.evaluate(x, y)
     run = net.train(x, y, epochs=4, batch=60, lr=0.2, clip=1.0, sigma=1.0, track="drawn", seed=7)
-    assert len(run.steps) == 20 and len(run.records) == 300
+    assert len(run.steps) == 20 and len(run.records) == 300 and run.seed == 7
+    assert run.document["schema"] == "leakscope.net-training/1" and run.document["steps"] == 20
+    assert run["history"][-1]["epsilon"] == pytest.approx(run.epsilon(1e-5), rel=0.01)
     assert net.evaluate(x, y)["loss"] < before["loss"] and (run.records["dfil"] >= 0).all()
     accountant = leakscope.Accountant()
     for _ in range(20):
@@ -190,8 +200,10 @@ def test_training_in_private_keeps_account():
             leakscope.Network("linear", input=(4,), outputs=2, seed=1).train(
                 np.zeros((50, 4)), np.zeros(50, int), steps=3, batch=10, **ignored)
     again = leakscope.Network("mlp", input=(6,), outputs=2, seed=1)
-    same = again.train(x, y, epochs=4, batch=60, lr=0.2, clip=1.0, sigma=1.0, track="drawn", seed=7)
-    assert same.steps.equals(run.steps) and same.records.equals(run.records)
+    repeated = dict(epochs=4, batch=60, lr=0.2, clip=1.0, sigma=1.0, track="drawn", seed=7, not_private_noise_from_seed=True)
+    once = leakscope.Network("mlp", input=(6,), outputs=2, seed=1).train(x, y, **repeated)
+    same = again.train(x, y, **repeated)
+    assert same.steps.equals(once.steps) and same.records.equals(once.records)
     open_run = leakscope.Network("linear", input=(6,), outputs=2, seed=1).train(x, y, steps=3, batch=300, sampling="shuffle")
     assert open_run.epsilon() == np.inf and open_run.records is None
 
@@ -267,7 +279,7 @@ def test_parameters_there_and_back():
     (lambda n, x, y: n.audit(x, y, records=-5), "records=-5: expected a whole number from 1"),
     (lambda n, x, y: n.audit(x, y, records=0), "records=0"),
     (lambda n, x, y: n.audit(x, y, records=[-1]), "records=-1: expected a whole number from 0 to 19"),
-    (lambda n, x, y: n.audit(x, y, records=[]), "records=none"),
+    (lambda n, x, y: n.audit(x, y, records=[]), "records: none"),
     (lambda n, x, y: n.audit(x, y, records="all"), "records='all'"),
     (lambda n, x, y: n.audit(x, y, seed=-1), "seed=-1"),
     (lambda n, x, y: n.audit(x, y, sigma=float("nan")), "sigma=nan: expected a finite number"),

@@ -150,6 +150,7 @@ pub fn theorem_name(theorem: Theorem) -> &'static str {
         Theorem::BestCentre => "best centre",
         Theorem::TradeOff => "trade-off function",
         Theorem::TotalVariation => "total variation",
+        Theorem::TwoValues => "two values told apart",
         Theorem::CramerRao | Theorem::CramerRaoRecord | Theorem::CramerRaoGradient => "Cramér–Rao",
         Theorem::VanTrees => "van Trees",
         _ => "another bound",

@@ -26,6 +26,7 @@ pub mod subject;
 pub mod verdict;
 
 mod chart;
+mod finite;
 mod html;
 mod page;
 mod svg;
@@ -37,6 +38,7 @@ pub use account_terminal::{account_summary, five_digits};
 pub use attack::Attack;
 pub use audit::Audit;
 pub use balance::Balance;
+pub use finite::{NotFinite, check_finite};
 pub use page::{
     account_page, attack_page, balance_page, bound_page, page, panel_svg, release_page, reproduction_page,
 };

@@ -2,16 +2,19 @@
 
 use crate::batch::{Cells, Levels, MISSING, Numbers, Reading, Texts};
 use crate::csv_file::Markers;
+use crate::dates::{days_of_units, iso_of_units};
+use crate::notation::Notation;
 use crate::table::Kind;
 use crate::{Error, Result};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    ArrowPrimitiveType, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, DecimalType,
-    Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,
-    UInt32Type, UInt64Type,
+    ArrowPrimitiveType, Date32Type, Date64Type, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type,
+    DecimalType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
+    UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{Array, ArrayRef, PrimitiveArray};
-use arrow_schema::DataType;
+use arrow_schema::{DataType, TimeUnit};
 use std::borrow::Cow;
 use std::path::Path;
 
@@ -24,10 +27,54 @@ pub(crate) fn kind_of(data_type: &DataType) -> std::result::Result<Kind, String>
         }
         T::Float16 | T::Float32 | T::Float64 => Ok(Kind::Number),
         T::Decimal32(..) | T::Decimal64(..) | T::Decimal128(..) | T::Decimal256(..) => Ok(Kind::Number),
+        T::Date32 | T::Date64 | T::Timestamp(..) => Ok(Kind::Number),
         T::Boolean | T::Utf8 | T::LargeUtf8 | T::Utf8View => Ok(Kind::Category),
         T::Dictionary(_, values) => kind_of(values).map(|_| Kind::Category),
         other => Err(other.to_string()),
     }
+}
+
+/// How the numbers of a type are written: dates are days since 1970-01-01.
+pub(crate) fn notation_of(data_type: &DataType) -> Notation {
+    use DataType as T;
+    match data_type {
+        T::Date32 | T::Date64 | T::Timestamp(..) => Notation::Date,
+        _ => Notation::Plain,
+    }
+}
+
+/// The values of a date or timestamp, as numbers of a unit of which a day has so many; `None` for other types.
+fn times(array: &dyn Array) -> Option<(Cow<'_, [i64]>, i64)> {
+    const DAY: i64 = 86_400;
+    Some(match array.data_type() {
+        DataType::Date32 => {
+            let days = array.as_primitive::<Date32Type>().values();
+            (Cow::Owned(days.iter().map(|d| i64::from(*d)).collect()), 1)
+        }
+        DataType::Date64 => (Cow::Borrowed(array.as_primitive::<Date64Type>().values().as_ref()), DAY * 1000),
+        DataType::Timestamp(TimeUnit::Second, _) => {
+            (Cow::Borrowed(array.as_primitive::<TimestampSecondType>().values().as_ref()), DAY)
+        }
+        DataType::Timestamp(TimeUnit::Millisecond, _) => {
+            (Cow::Borrowed(array.as_primitive::<TimestampMillisecondType>().values().as_ref()), DAY * 1000)
+        }
+        DataType::Timestamp(TimeUnit::Microsecond, _) => (
+            Cow::Borrowed(array.as_primitive::<TimestampMicrosecondType>().values().as_ref()),
+            DAY * 1_000_000,
+        ),
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => (
+            Cow::Borrowed(array.as_primitive::<TimestampNanosecondType>().values().as_ref()),
+            DAY * 1_000_000_000,
+        ),
+        _ => return None,
+    })
+}
+
+/// Appends dates as days, nulls as NaN.
+fn extend_times(array: &dyn Array, out: &mut Vec<f64>) {
+    let Some((units, per_day)) = times(array) else { return };
+    let value = |(i, v): (usize, &i64)| if array.is_null(i) { f64::NAN } else { days_of_units(*v, per_day) };
+    out.extend(units.iter().enumerate().map(value));
 }
 
 /// Whether a column of this kind can be read as wanted; an error names it.
@@ -115,6 +162,7 @@ fn read_numbers(array: &ArrayRef, numbers: &mut Numbers, missing: &[f64], whole:
         T::Decimal64(..) => extend_decimal::<Decimal64Type>(array, out),
         T::Decimal128(..) => extend_decimal::<Decimal128Type>(array, out),
         T::Decimal256(..) => extend_decimal::<Decimal256Type>(array, out),
+        T::Date32 | T::Date64 | T::Timestamp(..) => extend_times(array, out),
         // Only the null type is left: `check` lets no other type be read as numbers.
         _ => out.extend(std::iter::repeat_n(f64::NAN, array.len())),
     }
@@ -243,6 +291,11 @@ pub(crate) fn text_at(array: &dyn Array, i: usize) -> Option<Cow<'_, str>> {
         T::Decimal64(..) => shown(array.as_primitive::<Decimal64Type>().value_as_string(i)),
         T::Decimal128(..) => shown(array.as_primitive::<Decimal128Type>().value_as_string(i)),
         T::Decimal256(..) => shown(array.as_primitive::<Decimal256Type>().value_as_string(i)),
+        T::Date32 | T::Date64 | T::Timestamp(..) => {
+            let one = array.slice(i, 1);
+            let (units, per_day) = times(&one)?;
+            shown(iso_of_units(units[0], per_day))
+        }
         T::Dictionary(..) => {
             let keyed = array.as_any_dictionary();
             if keyed.values().is_empty() {

@@ -1,28 +1,35 @@
 //! CSV: header, delimiter, record boundaries, and decoding of a byte range into batches.
 
 use crate::batch::{Batch, Cells, MISSING, Want};
+use crate::content::{BOM, BUFFER, Content, TextEncoding};
 use crate::error::Place;
 use crate::hooks::Watch;
+use crate::notation::{self, Decimal, Notation, Sample, Verdict};
 use crate::table::Kind;
 use crate::words::truncated;
 use crate::{Error, Result};
 use csv::ByteRecord;
-use flate2::read::MultiGzDecoder;
 use std::collections::HashSet;
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::io::{BufRead, Read};
+use std::path::Path;
 
 /// What counts as missing in every CSV file, besides an empty cell.
 const MARKERS: [&str; 9] = ["NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?", ""];
 /// Rows from which the kinds of columns are inferred.
 const INFERENCE_ROWS: usize = 10_000;
-/// A column of text that has this many numbers for every other cell was probably meant to hold numbers.
-const NEARLY_ALL: usize = 9;
 /// Rows of a split: large enough to amortise a seek, small enough to share among cores.
 pub(crate) const SPLIT_ROWS: u64 = 65_536;
-const BUFFER: usize = 1 << 18;
-const BOM: [u8; 3] = [0xEF, 0xBB, 0xBF];
+
+/// How text files are written.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct TextOptions {
+    /// `None` guesses it.
+    pub(crate) delimiter: Option<u8>,
+    pub(crate) encoding: TextEncoding,
+    pub(crate) decimal: Decimal,
+    /// Whether the first line is a row of data.
+    pub(crate) no_header: bool,
+}
 
 /// What counts as missing: the usual markers and the caller's.
 #[derive(Debug, Clone)]
@@ -56,15 +63,20 @@ impl Markers {
 /// A CSV file whose header was read.
 #[derive(Debug)]
 pub(crate) struct CsvFile {
-    pub(crate) path: PathBuf,
-    gzip: bool,
+    content: Content,
+    options: TextOptions,
     delimiter: u8,
     pub(crate) header: Vec<String>,
-    /// Kind of each column in the first rows; `None` where all are missing.
-    pub(crate) kinds: Vec<Option<Kind>>,
-    /// For a column of text that is nearly all numbers, its first cell that is none: row from 0, and the cell.
-    pub(crate) odd: Vec<Option<(u64, String)>>,
-    pub(crate) bytes: u64,
+    /// Columns that have no name of their own.
+    pub(crate) nameless: Vec<bool>,
+    /// What each column holds in the first rows.
+    pub(crate) verdicts: Vec<Verdict>,
+    /// Notation of each column where it is more than what Rust reads; kept for the cells of every pass.
+    notations: Vec<Option<Notation>>,
+    /// Whether the header looks like a row of data.
+    pub(crate) header_is_data: bool,
+    /// Whether rows are counted after a header that somebody might count.
+    counts_header: bool,
 }
 
 /// Consecutive records of a file.
@@ -81,59 +93,77 @@ pub(crate) struct CsvRange {
 }
 
 impl CsvFile {
-    pub(crate) fn open(path: &Path, gzip: bool, delimiter: Option<u8>, markers: &Markers) -> Result<Self> {
-        let read_error = |source| Error::Read { path: path.into(), source };
-        let bytes = std::fs::metadata(path).map_err(read_error)?.len();
+    pub(crate) fn open(content: Content, options: TextOptions, markers: &Markers) -> Result<Self> {
         let mut file = Self {
-            path: path.into(),
-            gzip,
+            content,
+            options,
             delimiter: b',',
             header: vec![],
-            kinds: vec![],
-            odd: vec![],
-            bytes,
+            nameless: vec![],
+            verdicts: vec![],
+            notations: vec![],
+            header_is_data: false,
+            counts_header: !options.no_header,
         };
-        file.delimiter = match delimiter {
+        file.delimiter = match options.delimiter {
             Some(d) => d,
             None => file.guess_delimiter()?,
         };
-        let mut reader = file.parser(file.stream(0)?);
+        let mut reader = file.parser(file.content.stream(0)?);
         let mut record = ByteRecord::new();
         let more = reader.read_byte_record(&mut record).map_err(|e| file.csv_error(e, 0))?;
         if !more || record.iter().all(|name| name.trim_ascii().is_empty()) {
-            return Err(Error::EmptyFile { path: path.into() });
+            return Err(Error::EmptyFile { path: file.path().into() });
         }
         for (i, name) in record.iter().enumerate() {
-            let name = std::str::from_utf8(name)
-                .map_err(|_| Error::NotUtf8 {
-                    path: path.into(),
-                    row: 0,
-                    column: format!("number {}", i + 1),
-                })?
-                .trim();
-            // pandas leaves the index without a name: give it one that --drop can take.
-            file.header.push(if name.is_empty() { format!("unnamed_{}", i + 1) } else { name.to_string() });
+            let name = options.encoding.text(name).ok_or_else(|| Error::NotUtf8 {
+                path: file.path().into(),
+                row: 0,
+                column: format!("number {}", i + 1),
+            })?;
+            let name = name.trim();
+            file.nameless.push(name.is_empty() && !options.no_header);
+            file.header.push(match (options.no_header, name.is_empty()) {
+                (true, _) => format!("c{}", i + 1),
+                // pandas leaves the index without a name: give it one that an option can take.
+                (false, true) => format!("unnamed_{}", i + 1),
+                (false, false) => name.to_string(),
+            });
+        }
+        if options.no_header {
+            reader = file.parser(file.content.stream(0)?);
         }
         file.infer_kinds(&mut reader, markers)?;
         Ok(file)
     }
 
-    /// The (uncompressed) bytes from `start`, without a byte order mark.
-    fn stream(&self, start: u64) -> Result<Box<dyn BufRead>> {
-        let failed = |source| Error::Read { path: self.path.clone(), source };
-        let mut file = File::open(&self.path).map_err(failed)?;
-        let mut reader: Box<dyn BufRead> = if self.gzip {
-            let mut stream = BufReader::with_capacity(BUFFER, MultiGzDecoder::new(file));
-            std::io::copy(&mut (&mut stream).take(start), &mut std::io::sink()).map_err(failed)?;
-            Box::new(stream)
-        } else {
-            file.seek(SeekFrom::Start(start)).map_err(failed)?;
-            Box::new(BufReader::with_capacity(BUFFER, file))
-        };
-        if start == 0 && reader.fill_buf().map_err(failed)?.starts_with(&BOM) {
-            reader.consume(BOM.len());
+    /// The lines of another format that was turned into CSV: the header is ours, nobody counts it.
+    pub(crate) fn without_counted_header(self) -> Self {
+        Self { counts_header: false, header_is_data: false, ..self }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.content.path
+    }
+
+    /// Bytes of the file.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.content.bytes
+    }
+
+    /// Kind of a column in the first rows; `None` where all are missing.
+    pub(crate) fn kind(&self, field: usize) -> Option<Kind> {
+        match self.verdicts[field] {
+            Verdict::Empty => None,
+            Verdict::Numbers(_) => Some(Kind::Number),
+            Verdict::Text { .. } => Some(Kind::Category),
         }
-        Ok(reader)
+    }
+
+    /// Reads the numbers of a column in the notation that the table has for it.
+    pub(crate) fn set_notation(&mut self, field: usize, notation: &Notation) {
+        let usual = *notation == Notation::Plain && self.options.decimal == Decimal::Point;
+        self.notations[field] = if usual { None } else { Some(notation.clone()) };
     }
 
     fn parser<R: Read>(&self, stream: R) -> csv::Reader<R> {
@@ -147,8 +177,8 @@ impl CsvFile {
 
     /// The most frequent of `, ; tab |` outside quotes in the first line that is not blank.
     fn guess_delimiter(&self) -> Result<u8> {
-        let mut stream = self.stream(0)?;
-        let failed = |source| Error::Read { path: self.path.clone(), source };
+        let mut stream = self.content.stream(0)?;
+        let failed = |source| self.content.failed(source);
         let mut line = Vec::new();
         while line.trim_ascii().is_empty() {
             line.clear();
@@ -171,41 +201,49 @@ impl CsvFile {
     }
 
     fn infer_kinds<R: Read>(&mut self, reader: &mut csv::Reader<R>, markers: &Markers) -> Result<()> {
-        let mut numbers = vec![0_usize; self.header.len()];
-        let mut texts = vec![0_usize; self.header.len()];
-        self.odd = vec![None; self.header.len()];
+        let mut samples = vec![Sample::default(); self.header.len()];
+        // Columns whose name is one of their own values.
+        let mut repeated = vec![false; self.header.len()];
         let mut record = ByteRecord::new();
-        for row in 0..INFERENCE_ROWS {
-            if !reader.read_byte_record(&mut record).map_err(|e| self.csv_error(e, row as u64 + 1))? {
+        for row in 0..INFERENCE_ROWS as u64 {
+            if !reader.read_byte_record(&mut record).map_err(|e| self.csv_error(e, row + 1))? {
                 break;
             }
-            self.check_fields(&record, row as u64)?;
+            self.check_fields(&record, row)?;
             for (j, cell) in record.iter().enumerate() {
                 let cell = cell.trim_ascii();
                 if markers.contains(cell) {
                     continue;
                 }
-                if parse(cell).is_some() {
-                    numbers[j] += 1;
-                } else {
-                    texts[j] += 1;
-                    self.odd[j]
-                        .get_or_insert_with(|| (row as u64, truncated(&String::from_utf8_lossy(cell))));
+                match self.options.encoding.text(cell) {
+                    Some(text) => {
+                        samples[j].add(row, &text, self.options.decimal);
+                        repeated[j] |= text == self.header[j];
+                    }
+                    // The pass that needs the cell says that it is no text.
+                    None => samples[j].add(row, &String::from_utf8_lossy(cell), self.options.decimal),
                 }
             }
         }
-        let kind = |(numbers, texts): (&usize, &usize)| match (numbers, texts) {
-            (0, 0) => None,
-            (_, 0) => Some(Kind::Number),
-            _ => Some(Kind::Category),
-        };
-        self.kinds = numbers.iter().zip(&texts).map(kind).collect();
-        for ((odd, numbers), texts) in self.odd.iter_mut().zip(&numbers).zip(&texts) {
-            if *numbers < NEARLY_ALL * texts {
-                *odd = None;
-            }
-        }
+        self.verdicts = samples.into_iter().map(Sample::verdict).collect();
+        self.notations = vec![None; self.header.len()];
+        self.header_is_data = !self.options.no_header && self.looks_like_data(&repeated);
         Ok(())
+    }
+
+    /// Whether the names are values: all columns of numbers are called by numbers, or, where there are none, more than
+    /// half of several columns are called by one of their values.
+    fn looks_like_data(&self, repeated: &[bool]) -> bool {
+        let numbers = |j: &usize| matches!(self.verdicts[*j], Verdict::Numbers(_));
+        let named_by_number = |j: usize| {
+            !self.nameless[j] && notation::notation(&self.header[j], self.options.decimal).is_some()
+        };
+        let mut columns = (0..self.header.len()).filter(numbers).peekable();
+        if columns.peek().is_some() {
+            return columns.all(named_by_number);
+        }
+        let count = repeated.iter().filter(|r| **r).count();
+        count > 1 && 2 * count > repeated.len()
     }
 
     fn check_fields(&self, record: &ByteRecord, row: u64) -> Result<()> {
@@ -217,27 +255,28 @@ impl CsvFile {
 
     /// `row` counted from 0 in the file.
     pub(crate) fn place(&self, row: u64) -> Place {
-        Place::in_file(&self.path, row + 1)
+        Place { path: self.path().into(), row: row + 1, header: self.counts_header }
     }
 
     fn csv_error(&self, error: csv::Error, row: u64) -> Error {
         match error.into_kind() {
-            csv::ErrorKind::Io(source) => Error::Read { path: self.path.clone(), source },
+            csv::ErrorKind::Io(source) => self.content.failed(source),
             other => Error::Csv { place: self.place(row), message: format!("{other:?}") },
         }
     }
 
     /// Finds the records: ranges of [`SPLIT_ROWS`] rows (gzip cannot be entered in the middle: one range).
     pub(crate) fn index(&self, watch: &Watch<'_>) -> Result<Vec<CsvRange>> {
-        let mut stream = self.stream(0)?;
-        let bom = if self.starts_with_bom()? { BOM.len() as u64 } else { 0 };
+        let mut stream = self.content.stream(0)?;
+        let bom = if self.content.starts_with_bom()? { BOM.len() as u64 } else { 0 };
         let mut scanner = Scanner::new(self.delimiter);
         let (mut offset, mut records) = (bom, 0_u64);
+        let header = u64::from(!self.options.no_header);
         let mut ranges: Vec<CsvRange> = Vec::new();
         loop {
             let buffer = match stream.fill_buf() {
                 Ok(buffer) => buffer,
-                Err(source) => return Err(Error::Read { path: self.path.clone(), source }),
+                Err(source) => return Err(self.content.failed(source)),
             };
             if buffer.is_empty() {
                 break;
@@ -248,11 +287,11 @@ impl CsvFile {
                 }
                 records += 1;
                 let start = offset + i as u64;
-                if records == 1 {
-                    continue; // the header
+                if records <= header {
+                    continue;
                 }
-                let row = records - 2;
-                if row == 0 || (!self.gzip && row % SPLIT_ROWS == 0) {
+                let row = records - 1 - header;
+                if row == 0 || (!self.content.gzip && row % SPLIT_ROWS == 0) {
                     ranges.push(CsvRange { start, end: start, first_row: row, rows: 0 });
                 }
             }
@@ -260,27 +299,15 @@ impl CsvFile {
             offset += len as u64;
             stream.consume(len);
             // Progress in bytes of the file is known only without compression.
-            watch.advance(if self.gzip { 0 } else { len as u64 })?;
+            watch.advance(if self.content.gzip { 0 } else { len as u64 })?;
         }
-        let rows = records.saturating_sub(1);
+        let rows = records.saturating_sub(header);
         for i in 0..ranges.len() {
             let (end, last) = ranges.get(i + 1).map_or((offset, rows), |next| (next.start, next.first_row));
             ranges[i].end = end;
             ranges[i].rows = last - ranges[i].first_row;
         }
         Ok(ranges)
-    }
-
-    fn starts_with_bom(&self) -> Result<bool> {
-        let failed = |source| Error::Read { path: self.path.clone(), source };
-        let file = File::open(&self.path).map_err(failed)?;
-        let mut head = Vec::new();
-        if self.gzip {
-            MultiGzDecoder::new(file).take(3).read_to_end(&mut head).map_err(failed)?;
-        } else {
-            file.take(3).read_to_end(&mut head).map_err(failed)?;
-        }
-        Ok(head == BOM)
     }
 
     /// Decodes a range into batches of `batch_rows`. `fields` maps columns of the table to fields of this
@@ -295,7 +322,7 @@ impl CsvFile {
         each: &mut dyn FnMut(&Batch) -> Result<()>,
     ) -> Result<()> {
         let table_row = batch.first_row;
-        let mut reader = self.parser(self.stream(range.start)?.take(range.end - range.start));
+        let mut reader = self.parser(self.content.stream(range.start)?.take(range.end - range.start));
         let mut record = ByteRecord::new();
         let mut done = 0;
         while done < range.rows {
@@ -307,7 +334,7 @@ impl CsvFile {
             for i in 0..rows {
                 let row = batch.row_in_file + i;
                 if !reader.read_byte_record(&mut record).map_err(|e| self.csv_error(e, row))? {
-                    return Err(Error::Changed { path: self.path.clone() });
+                    return Err(Error::Changed { path: self.path().into() });
                 }
                 self.check_fields(&record, row)?;
                 for (want, cells) in wants.iter().zip(&mut batch.cells) {
@@ -332,8 +359,8 @@ impl CsvFile {
 
     fn push(&self, cells: &mut Cells, cell: &[u8], field: usize, row: u64, markers: &Markers) -> Result<()> {
         let text = |cell| {
-            std::str::from_utf8(cell).map_err(|_| Error::NotUtf8 {
-                path: self.path.clone(),
+            self.options.encoding.text(cell).ok_or_else(|| Error::NotUtf8 {
+                path: self.path().into(),
                 row: row + 1,
                 column: self.header[field].clone(),
             })
@@ -342,7 +369,11 @@ impl CsvFile {
             Cells::Number(numbers) => {
                 // Numbers are the common case: ask for markers first only where one may look like a number.
                 let missing_first = !markers.own_numbers.is_empty() && markers.contains(cell);
-                let value = if missing_first { Some(f64::NAN) } else { parse(cell) };
+                let value = match &self.notations[field] {
+                    _ if missing_first => Some(f64::NAN),
+                    None => parse(cell),
+                    Some(notation) => notation::value(&text(cell)?, notation, self.options.decimal),
+                };
                 match value {
                     Some(x) => numbers.own.push(x),
                     None if markers.contains(cell) => numbers.own.push(f64::NAN),
@@ -356,10 +387,11 @@ impl CsvFile {
                 }
             }
             Cells::Level(levels) => {
-                let code = if markers.contains(cell) { MISSING } else { levels.names.code(text(cell)?) };
+                let code = if markers.contains(cell) { MISSING } else { levels.names.code(&text(cell)?) };
                 levels.codes.push(code);
             }
-            Cells::Text(texts) => texts.push(if markers.contains(cell) { None } else { Some(text(cell)?) }),
+            Cells::Text(texts) if markers.contains(cell) => texts.push(None),
+            Cells::Text(texts) => texts.push(Some(&text(cell)?)),
         }
         Ok(())
     }

@@ -232,7 +232,8 @@ impl Dataset {
         let features = &plan.layout.wants[..plan.layout.features];
         // Only the profile of the training rows knows that no feature is missing.
         let complete = plan.subset == Subset::Training && encoding.profile.iter().all(|c| c.missing == 0);
-        let matrix = memory.matrix_of(features).filter(|_| complete);
+        let clipped = plan.numbers.iter().any(|step| step.clip.is_some());
+        let matrix = memory.matrix_of(features).filter(|_| complete && !clipped);
         let steps = || plan.numbers.iter().map(|step| (step.centre, step.scale)).collect();
         Ok(Some(InPlace {
             runs: block_ranges(taken as usize, plan.width),

@@ -73,17 +73,19 @@ impl<'a> Encoder<'a> {
             }
         }
         for (k, step) in plan.categories.iter().enumerate() {
-            self.translate(batch, step.cell, &step.levels, k)?;
+            self.translate(batch, step.cell, (&step.levels, step.other), k)?;
         }
         let others = plan.categories.len();
         match (&plan.target, plan.layout.target) {
-            (TargetStep::Levels { index, .. }, Some(cell)) => self.translate(batch, cell, index, others)?,
+            (TargetStep::Levels { index, .. }, Some(cell)) => {
+                self.translate(batch, cell, (index, None), others)?
+            }
             (TargetStep::Values(classes), Some(cell)) => {
                 let values = batch.numbers(cell).values();
                 let known = |r: u32| classes.iter().any(|(v, _)| *v == values[r as usize]);
                 self.keep(batch, cell, known, |r| values[r as usize].to_string())?;
             }
-            (TargetStep::Count, Some(cell)) => {
+            (TargetStep::Count { .. }, Some(cell)) => {
                 let values = batch.numbers(cell).values();
                 if let Some(r) = self.selected.iter().find(|r| values[**r as usize] < 0.0) {
                     let (place, value) = (self.table.place(batch, *r as usize), values[*r as usize]);
@@ -97,7 +99,7 @@ impl<'a> Encoder<'a> {
             _ => {}
         }
         if let (Some(levels), Some(cell)) = (&plan.groups, plan.layout.group) {
-            self.translate(batch, cell, levels, others + 1)?;
+            self.translate(batch, cell, (levels, None), others + 1)?;
         }
         if let Some(cell) = plan.layout.weights {
             let values = batch.numbers(cell).values();
@@ -114,14 +116,15 @@ impl<'a> Encoder<'a> {
         &mut self,
         batch: &Batch,
         cell: usize,
-        known: &HashMap<String, u32>,
+        (known, other): (&HashMap<String, u32>, Option<u32>),
         slot: usize,
     ) -> Result<()> {
         let levels = batch.levels(cell);
         let names = levels.names.names();
         let meanings = &mut self.meanings[slot];
         let done = meanings.len();
-        meanings.extend(names[done..].iter().map(|n| known.get(n.as_ref()).copied().unwrap_or(UNSEEN)));
+        let otherwise = other.unwrap_or(UNSEEN);
+        meanings.extend(names[done..].iter().map(|n| known.get(n.as_ref()).copied().unwrap_or(otherwise)));
         if !meanings.contains(&UNSEEN) {
             return Ok(());
         }
@@ -236,10 +239,15 @@ impl<'a> Encoder<'a> {
             let first = t * TILE;
             let rows = tile.len() / stride;
             for (values, any_missing, step) in &columns {
-                let NumberStep { column, centre, scale, mean, .. } = step;
+                let NumberStep { column, centre, scale, mean, clip, .. } = step;
                 let encoded = |v: f64| (v - centre) / scale;
                 let cells = tile.iter_mut().skip(*column).step_by(stride);
-                if *any_missing {
+                if let Some(bounds) = clip {
+                    for (cell, r) in cells.zip(&self.selected[first..first + rows]) {
+                        let v = values[*r as usize];
+                        *cell = encoded(if v.is_nan() { *mean } else { bounds.clip(v) });
+                    }
+                } else if *any_missing {
                     for (cell, r) in cells.zip(&self.selected[first..first + rows]) {
                         let v = values[*r as usize];
                         *cell = encoded(if v.is_nan() { *mean } else { v });
@@ -277,9 +285,9 @@ impl<'a> Encoder<'a> {
             return;
         };
         match (&self.plan.target, &batch.cells[cell]) {
-            (TargetStep::Number | TargetStep::Count, Cells::Number(numbers)) => {
+            (TargetStep::Number { clip } | TargetStep::Count { clip }, Cells::Number(numbers)) => {
                 let values = numbers.values();
-                y.extend(selected.map(|r| values[r]));
+                y.extend(selected.map(|r| clip.map_or(values[r], |bounds| bounds.clip(values[r]))));
             }
             (TargetStep::Values([(low, low_code), (_, high_code)]), Cells::Number(numbers)) => {
                 let values = numbers.values();
@@ -299,7 +307,7 @@ impl<'a> Encoder<'a> {
         weight.clear();
         if let Some(cell) = self.plan.layout.weights {
             let values = batch.numbers(cell).values();
-            weight.extend(selected.clone().map(|r| values[r]));
+            weight.extend(selected.clone().map(|r| values[r] / self.plan.weight_mean));
         }
         group.clear();
         if let Some(cell) = self.plan.layout.group {

@@ -2,6 +2,9 @@
 //! [`Encoding::fit`](crate::Encoding::fit).
 
 use crate::holdout::Holdout;
+use crate::public::Public;
+use crate::remark::Remark;
+use crate::schema::Bounds;
 use crate::table::Kind;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -69,8 +72,40 @@ pub enum Scale {
     Standard,
     /// All columns are divided by the largest row norm of the training rows; no centring (Hannun §5).
     UnitBall,
+    /// Numbers become (x − centre)/half-range of their public bounds, so between −1 and 1; every number needs bounds.
+    /// Nothing is read off the data.
+    Bounds,
     /// Numbers stay as they are.
     None,
+}
+
+/// Where something that an encoding uses comes from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Origin {
+    /// Somebody gave it, or it does not depend on the data: it is public.
+    Given,
+    /// It was read off the training rows, and tells about them.
+    #[default]
+    ReadOffData,
+}
+
+/// What an encoding read off the data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReadOff {
+    /// The levels of a category.
+    Levels,
+    /// Centre or scale of a column.
+    Scale,
+    /// What stands in for a missing value.
+    Fill,
+    /// The two classes of the target.
+    Classes,
+    /// The mean of the weights.
+    WeightMean,
+    /// Principal components.
+    Components,
 }
 
 /// What to do where a value is missing.
@@ -122,7 +157,14 @@ pub struct EncodeOptions {
     pub holdout: Option<Holdout>,
     /// The class that is coded high; by default the second in sorted order.
     pub positive: Option<String>,
+    /// What is known of the columns without looking at the data.
+    pub public: Public,
+    /// Levels that were not given and that fewer training rows have are merged into `other`; none are by default.
+    pub min_level_count: Option<u64>,
 }
+
+/// `min_level_count` of what is published.
+pub const MIN_LEVEL_COUNT: u64 = 10;
 
 impl Default for EncodeOptions {
     fn default() -> Self {
@@ -135,6 +177,8 @@ impl Default for EncodeOptions {
             target: TargetKind::Number { two_class_as_plus_minus_one: true },
             holdout: None,
             positive: None,
+            public: Public::default(),
+            min_level_count: None,
         }
     }
 }
@@ -161,6 +205,27 @@ pub struct Attribute {
     pub mean: f64,
     /// Index of the level that stands in for a missing one: the most frequent, of equals the first.
     pub most_frequent: usize,
+    /// Index of the level that rare ones were merged into, and that stands for every level that is not listed.
+    #[serde(default)]
+    pub other: Option<usize>,
+    /// Public bounds of a number.
+    #[serde(default)]
+    pub bounds: Option<Bounds>,
+    /// Whether values outside the bounds are moved to the nearest one.
+    #[serde(default)]
+    pub clipped: bool,
+    /// Unit of a number, where somebody gave it or the table tells it.
+    #[serde(default)]
+    pub unit: Option<String>,
+    /// Where the levels come from.
+    #[serde(default)]
+    pub levels_origin: Origin,
+    /// Where centre and scale come from.
+    #[serde(default)]
+    pub scale_origin: Origin,
+    /// Where the value comes from that stands in for a missing one.
+    #[serde(default)]
+    pub fill_origin: Origin,
 }
 
 /// The grouping column.
@@ -213,6 +278,15 @@ pub struct Target {
     pub kind: Kind,
     /// How it becomes a number.
     pub coding: TargetCoding,
+    /// Public bounds of a number.
+    #[serde(default)]
+    pub bounds: Option<Bounds>,
+    /// Whether values outside the bounds are moved to the nearest one.
+    #[serde(default)]
+    pub clipped: bool,
+    /// Where the two classes come from; a number has none, and nothing to be read off.
+    #[serde(default)]
+    pub origin: Origin,
 }
 
 /// Principal components of the scaled columns, of the training rows.
@@ -264,6 +338,9 @@ pub struct Encoding {
     pub id: Option<String>,
     /// The weights column.
     pub weights: Option<String>,
+    /// Mean of the weights over the training rows, by which they are divided; 1 without weights.
+    #[serde(default = "one")]
+    pub weight_mean: f64,
     /// The grouping column.
     pub group: Option<Group>,
     /// Levels that got a column.
@@ -290,12 +367,48 @@ pub struct Encoding {
     pub rows_training: u64,
     /// Rows held out (before those with unseen levels are left out).
     pub rows_held_out: u64,
+    /// Training rows that repeat an earlier one in every column used; `None` where there are too many rows to count.
+    #[serde(default)]
+    pub copies: Option<u64>,
+    /// What was guessed about the table.
+    #[serde(default)]
+    pub remarks: Vec<Remark>,
+}
+
+fn one() -> f64 {
+    1.0
 }
 
 impl Encoding {
     /// Number of encoded columns before principal components, without the intercept.
     pub(crate) fn raw_width(&self) -> usize {
         self.attributes.last().map_or(0, |a| a.columns.end)
+    }
+
+    /// Everything that was read off the data, with its column where it has one: what a release must count, or must
+    /// not publish.
+    pub fn read_off_data(&self) -> Vec<(Option<String>, ReadOff)> {
+        let mut list = vec![];
+        for a in &self.attributes {
+            let mut add = |origin: Origin, read: ReadOff| {
+                if origin == Origin::ReadOffData {
+                    list.push((Some(a.name.clone()), read));
+                }
+            };
+            add(a.levels_origin, ReadOff::Levels);
+            add(a.scale_origin, ReadOff::Scale);
+            add(a.fill_origin, ReadOff::Fill);
+        }
+        if self.target.origin == Origin::ReadOffData {
+            list.push((Some(self.target.name.clone()), ReadOff::Classes));
+        }
+        if let Some(weights) = &self.weights {
+            list.push((Some(weights.clone()), ReadOff::WeightMean));
+        }
+        if self.pca.is_some() {
+            list.push((None, ReadOff::Components));
+        }
+        list
     }
 
     /// Number of model columns that are data: components, or encoded columns.

@@ -46,8 +46,11 @@ pub enum Error {
     /// The delimiter cannot separate fields.
     #[error("a delimiter must not be a quote or a line break: choose one such as , ; tab or |")]
     Delimiter,
+    /// A schema, bounds or levels are wrong, or contradict the table.
+    #[error(transparent)]
+    Schema(#[from] crate::schema::SchemaError),
     /// No file was named.
-    #[error("no file was given: name at least one CSV or Parquet file")]
+    #[error("no file was given: name at least one CSV, JSON lines, Parquet or Feather file")]
     NoFiles,
     /// The file cannot be opened or read.
     #[error("cannot read {}: {source}", path.display())]
@@ -81,13 +84,78 @@ pub enum Error {
     },
     /// The bytes are neither Parquet, gzip nor text.
     #[error(
-        "{} is neither CSV in UTF-8 nor Parquet (nor CSV compressed with gzip): convert it to one of \
-         them",
+        "{} is neither CSV nor JSON lines in UTF-8 (nor such a file compressed with gzip), nor Parquet, nor Feather: \
+         convert it to one of them, or say ⟨encoding=utf-16⟩ if it is text in that encoding",
         path.display()
     )]
     UnknownFormat {
         /// The file.
         path: PathBuf,
+    },
+    /// The file is that of a spreadsheet or of another programme.
+    #[error(
+        "{} is {workbook}, which is not read: save the table as CSV in UTF-8 (in Excel: Save As, CSV UTF-8), or read it \
+         with pandas and hand the frame to the Python package",
+        path.display()
+    )]
+    Workbook {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        workbook: &'static str,
+    },
+    /// The first version of Feather.
+    #[error("{} is a Feather file of version 1: write it again with a current pyarrow or pandas", path.display())]
+    OldFeather {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A format that cannot come through standard input.
+    #[error("standard input is in {format}, which is read in place: name the file")]
+    BinaryInput {
+        /// The format.
+        format: &'static str,
+    },
+    /// The file is no UTF-16.
+    #[error("{} is not UTF-16: leave ⟨encoding⟩ away for UTF-8, or say ⟨encoding=latin-1⟩", path.display())]
+    NotUtf16 {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The Arrow file is damaged.
+    #[error("{} cannot be read as Feather or Arrow (truncated or damaged? write it again): {message}", path.display())]
+    Arrow {
+        /// The file.
+        path: PathBuf,
+        /// What the decoder said.
+        message: String,
+    },
+    /// A line is no JSON object.
+    #[error("{place}: no JSON object: {message}")]
+    Json {
+        /// Where.
+        place: Place,
+        /// What the parser said.
+        message: String,
+    },
+    /// One array where lines are needed.
+    #[error(
+        "{} is one JSON array: write one object a line (pandas: to_json(…, orient=\"records\", lines=True))",
+        path.display()
+    )]
+    JsonArray {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A list or an object where a value is needed.
+    #[error(
+        "{place}: column `{column}` holds a list or an object: expected a number, a text, true, false or null"
+    )]
+    Nested {
+        /// Where.
+        place: Place,
+        /// The column.
+        column: String,
     },
     /// The Parquet file is damaged, truncated or uses something unsupported.
     #[error("{} cannot be read as Parquet (truncated or damaged? write it again): {message}", path.display())]
@@ -117,7 +185,7 @@ pub enum Error {
     },
     /// A cell, or the header, is not UTF-8.
     #[error(
-        "{}, {}: column `{column}` is not UTF-8: save the file as UTF-8", path.display(), row_or_header(*row)
+        "{}, {}: column `{column}` is not UTF-8: save the file as UTF-8, or read it with ⟨encoding=latin-1⟩", path.display(), row_or_header(*row)
     )]
     NotUtf8 {
         /// The file.
@@ -128,12 +196,18 @@ pub enum Error {
         column: String,
     },
     /// Two columns have one name.
-    #[error("{}: column `{column}` occurs twice in the header: rename one of them", path.display())]
+    #[error(
+        "{}: column `{column}` occurs twice in the header: rename one of them{}",
+        path.display(),
+        no_header(*header_is_data)
+    )]
     DuplicateColumn {
         /// The file.
         path: PathBuf,
         /// The column.
         column: String,
+        /// Whether the header looks like a row of data.
+        header_is_data: bool,
     },
     /// The columns of a table in memory differ in length.
     #[error(
@@ -171,7 +245,7 @@ pub enum Error {
     /// A column holds numbers in one file and text in another.
     #[error(
         "{}: column `{column}` is {found}, but numbers are expected there: convert it, \
-         or name it with --categorical {column}",
+         or name it with ⟨categorical={column}⟩",
         path.display()
     )]
     KindsDiffer {
@@ -182,8 +256,36 @@ pub enum Error {
         /// Its type in this file.
         found: String,
     },
+    /// A column is written in one way in one file and in another elsewhere.
+    #[error(
+        "{}: column `{column}` is in {notation}, but in another file in {expected}: write it in one way",
+        path.display()
+    )]
+    NotationsDiffer {
+        /// The file that differs.
+        path: PathBuf,
+        /// The column.
+        column: String,
+        /// What another file has.
+        expected: String,
+        /// What this file has.
+        notation: String,
+    },
+    /// A column of text would hold numbers with a decimal comma.
+    #[error(
+        "{place}: column `{column}` holds numbers with a decimal comma, such as `{value}`: read them with ⟨decimal=,⟩ \
+         or treat the column as categories with ⟨categorical={column}⟩"
+    )]
+    DecimalComma {
+        /// Where.
+        place: Place,
+        /// The column.
+        column: String,
+        /// The first such cell.
+        value: String,
+    },
     /// A flag names a column that is not there.
-    #[error("{flag}: there is no column `{column}`{}", closest_names(closest))]
+    #[error("⟨{flag}⟩: there is no column `{column}`{}{}", closest_names(closest), no_header(*header_is_data))]
     UnknownColumn {
         /// The flag.
         flag: &'static str,
@@ -191,9 +293,11 @@ pub enum Error {
         column: String,
         /// The names that are closest to it.
         closest: Vec<String>,
+        /// Whether the header looks like a row of data.
+        header_is_data: bool,
     },
     /// One column has two roles that exclude each other.
-    #[error("column `{column}` is given both as {first} and as {second}: it can be only one of them")]
+    #[error("column `{column}` is given both as ⟨{first}⟩ and as ⟨{second}⟩: it can be only one of them")]
     RoleConflict {
         /// The column.
         column: String,
@@ -203,18 +307,18 @@ pub enum Error {
         second: &'static str,
     },
     /// No column is left to be a feature.
-    #[error("no feature columns are left besides the target, the id, the weights and what --drop removes")]
+    #[error("no feature columns are left besides the target, the id, the weights and what ⟨drop⟩ removes")]
     NoFeatures,
     /// The features have no encoded column: each is a category with a single level.
     #[error(
-        "every feature has one level only, so none is left when one is dropped: use --one-hot full, \
+        "every feature has one level only, so none is left when one is dropped: use ⟨one_hot=full⟩, \
          or other features"
     )]
     NoColumns,
     /// A used column has a type that has no encoding.
     #[error(
         "column `{column}` of {} has type {type_name}, which has no encoding as number or category: \
-         remove it with --drop {column}, or convert it to numbers or text",
+         remove it with ⟨drop={column}⟩, or convert it to numbers or text",
         path.display()
     )]
     UnsupportedType {
@@ -227,8 +331,8 @@ pub enum Error {
     },
     /// There are missing values and no rule for them.
     #[error(
-        "missing values: {}. Choose --missing drop (leave such rows out) or --missing mean (fill in \
-         the mean or the most frequent level), or --drop the columns",
+        "missing values: {}. Choose ⟨missing=drop⟩ (leave such rows out) or ⟨missing=mean⟩ (fill in \
+         the mean or the most frequent level), or ⟨drop⟩ the columns",
         missing_columns(columns)
     )]
     Missing {
@@ -237,8 +341,8 @@ pub enum Error {
     },
     /// The target, a weight, an id or a group is missing, which no mean can fill.
     #[error(
-        "column `{column}` ({role}) has {count} missing {}, which --missing mean cannot fill in: \
-         use --missing drop, or complete the column",
+        "column `{column}` ({role}) has {count} missing {}, which ⟨missing=mean⟩ cannot fill in: \
+         use ⟨missing=drop⟩, or complete the column",
         if *count == 1 { "value" } else { "values" }
     )]
     MissingRole {
@@ -251,8 +355,8 @@ pub enum Error {
     },
     /// A value is missing in a table that is encoded with a fitted encoding.
     #[error(
-        "{place}: column `{column}` has no value: complete it, or choose --missing drop (or, for a \
-         feature, --missing mean)"
+        "{place}: column `{column}` has no value: complete it, or choose ⟨missing=drop⟩ (or, for a \
+         feature, ⟨missing=mean⟩)"
     )]
     MissingAt {
         /// Where.
@@ -261,7 +365,7 @@ pub enum Error {
         column: String,
     },
     /// A column has no value in any training row.
-    #[error("column `{column}` has no value in any training row: remove it with --drop {column}")]
+    #[error("column `{column}` has no value in any training row: remove it with ⟨drop={column}⟩")]
     NoValues {
         /// The column.
         column: String,
@@ -269,7 +373,7 @@ pub enum Error {
     /// A numeric column has a cell that is no number.
     #[error(
         "{place}: column `{column}` holds numbers, but here `{value}`: correct it, declare it missing \
-         with --na, or treat the column as categories with --categorical {column}"
+         with ⟨na⟩, or treat the column as categories with ⟨categorical={column}⟩"
     )]
     TextInNumber {
         /// Where.
@@ -301,7 +405,7 @@ pub enum Error {
     /// A categorical column has too many levels.
     #[error(
         "column `{column}` has more than {limit} distinct values, like an identifier: remove it with \
-         --drop {column}, or make it the id with --id {column}"
+         ⟨drop={column}⟩, or make it the id with ⟨id={column}⟩"
     )]
     TooManyLevels {
         /// The column.
@@ -325,7 +429,7 @@ pub enum Error {
     /// Two rows have one id.
     #[error(
         "column `{column}`: id `{id}` occurs twice, in {first} and in {second}: ids must be unique; \
-         correct them, or leave --id away to use row numbers"
+         correct them, or leave ⟨id⟩ away to use row numbers"
     )]
     DuplicateId {
         /// The id column.
@@ -338,7 +442,7 @@ pub enum Error {
         second: Box<Place>,
     },
     /// The weights are text.
-    #[error("--weights: column `{column}` holds text, expected numbers that are zero or more")]
+    #[error("⟨weights⟩: column `{column}` holds text, expected numbers that are zero or more")]
     TextWeights {
         /// The weights column.
         column: String,
@@ -362,7 +466,7 @@ pub enum Error {
     /// The target has one class only.
     #[error(
         "target `{column}` has one class only, `{class}`, in the training rows: a model needs two; \
-             choose another --target, or rows with both"
+             choose another ⟨target⟩, or rows with both"
     )]
     OneClass {
         /// The target.
@@ -384,7 +488,7 @@ pub enum Error {
         more: bool,
     },
     /// The target is text where numbers are needed.
-    #[error("target `{column}` is text ({}), expected {expected}: choose another --target, or recode it", found.join(", "))]
+    #[error("target `{column}` is text ({}), expected {expected}: choose another ⟨target⟩, or recode it", found.join(", "))]
     TextTarget {
         /// The target.
         column: String,
@@ -394,7 +498,7 @@ pub enum Error {
         expected: &'static str,
     },
     /// The positive class is not one of the two classes.
-    #[error("--positive {value}: target `{column}` has the classes `{low}` and `{high}`")]
+    #[error("⟨positive={value}⟩: target `{column}` has the classes `{low}` and `{high}`")]
     Positive {
         /// What was asked for.
         value: String,
@@ -407,7 +511,7 @@ pub enum Error {
     },
     /// A positive class was named for a target that has no classes.
     #[error(
-        "--positive {value}: target `{column}` is not coded as two classes, so no class can be the \
+        "⟨positive={value}⟩: target `{column}` is not coded as two classes, so no class can be the \
          positive one"
     )]
     PositiveUnused {
@@ -427,13 +531,13 @@ pub enum Error {
         value: f64,
     },
     /// The share of rows to hold out makes no sense.
-    #[error("--holdout {fraction}: expected a share between 0 and 1, such as 0.2")]
+    #[error("⟨holdout={fraction}⟩: expected a share between 0 and 1, such as 0.2")]
     Holdout {
         /// The share.
         fraction: f64,
     },
     /// The split leaves one side without rows.
-    #[error("--holdout {fraction} leaves no rows {side} of {rows}: choose another share or seed")]
+    #[error("⟨holdout={fraction}⟩ leaves no rows {side} of {rows}: choose another share or seed")]
     HoldoutEmpty {
         /// The share.
         fraction: f64,
@@ -444,7 +548,7 @@ pub enum Error {
     },
     /// Every row was dropped.
     #[error(
-        "all {rows} rows have a missing value and were dropped: use --missing mean, or --drop the \
+        "all {rows} rows have a missing value and were dropped: use ⟨missing=mean⟩, or ⟨drop⟩ the \
          emptiest columns"
     )]
     AllDropped {
@@ -452,7 +556,7 @@ pub enum Error {
         rows: u64,
     },
     /// The number of principal components is out of range.
-    #[error("--pca {components}: expected between 1 and {columns}, the number of encoded columns")]
+    #[error("⟨pca={components}⟩: expected between 1 and {columns}, the number of encoded columns")]
     Components {
         /// What was asked for.
         components: usize,
@@ -506,6 +610,13 @@ impl From<Error> for leakscope_core::Error {
             Error::Interrupted => Self::Interrupted,
             other => Self::Source(other.to_string()),
         }
+    }
+}
+
+fn no_header(header_is_data: bool) -> &'static str {
+    match header_is_data {
+        true => "; the first line looks like a row of data: with ⟨no_header⟩ columns are called c1, c2, …",
+        false => "",
     }
 }
 

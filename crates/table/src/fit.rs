@@ -3,13 +3,16 @@
 use crate::batch::Reading;
 use crate::encoder::Encoder;
 use crate::encoding::{
-    Attribute, Class, ColumnProfile, EncodeOptions, Encoding, Group, Missing, Pca, Roles, Scale, Target,
-    TargetCoding, TargetKind,
+    Attribute, Class, ColumnProfile, EncodeOptions, Encoding, Group, Missing, Origin, Pca, Roles, Scale,
+    Target, TargetCoding, TargetKind,
 };
 use crate::hooks::{Hooks, Stage};
 use crate::layout::{Layout, Role};
 use crate::plan::{Plan, Subset};
 use crate::profile::{Column, Profile};
+use crate::rare;
+use crate::remark::Remark;
+use crate::schema::SchemaError;
 use crate::table::{Kind, Table};
 use crate::{Error, Result};
 use leakscope_core::linalg;
@@ -28,18 +31,35 @@ impl Encoding {
         {
             return Err(Error::Holdout { fraction: h.fraction });
         }
-        let layout = Layout::from_roles(table, roles)?;
-        let profile = Profile::of(table, &layout, options, hooks)?;
+        let (roles, facts) = options.public.matched(table, roles)?;
+        let mut layout = Layout::from_roles(table, &roles, &facts)?;
+        let mut profile = Profile::of(table, &layout, options, hooks)?;
+        let identifiers = identifiers(&layout, &profile);
+        if !identifiers.is_empty() {
+            // What is left out must not drop rows or make them differ: the profile is another one without it.
+            layout = layout.without(&identifiers.iter().map(|(i, _)| *i).collect::<Vec<_>>())?;
+            layout.remarks.extend(identifiers.into_iter().map(|(_, remark)| remark));
+            profile = Profile::of(table, &layout, options, hooks)?;
+        }
         check_missing(&layout, &profile, options)?;
         check_sizes(&profile, options)?;
+        check_facts(&layout, &profile)?;
+        let merged = merge_rare(&layout, &mut profile, options);
         let mut encoding = assemble(&layout, &profile, options)?;
+        for (i, remark) in merged {
+            let a = &mut encoding.attributes[i];
+            a.other = a.levels.iter().position(|l| l == rare::OTHER);
+            encoding.remarks.push(remark);
+        }
         if encoding.raw_width() == 0 {
             return Err(Error::NoColumns);
         }
         if options.scale == Scale::UnitBall {
             let radius = largest_norm(table, &encoding, hooks)?;
             encoding.unit_ball = Some(radius);
-            encoding.attributes.iter_mut().for_each(|a| a.scale = radius);
+            encoding.attributes.iter_mut().for_each(|a| {
+                (a.scale, a.scale_origin) = (radius, Origin::ReadOffData);
+            });
         }
         if let Some(k) = options.pca {
             let columns = encoding.raw_width();
@@ -76,6 +96,98 @@ fn check_missing(layout: &Layout, profile: &Profile, options: &EncodeOptions) ->
         }
     }
     Ok(())
+}
+
+/// Features whose texts name the rows, with what is said about each.
+fn identifiers(layout: &Layout, profile: &Profile) -> Vec<(usize, Remark)> {
+    let is_guess = |i: &usize| layout.wants[*i].reading == Reading::Level && !layout.facts(*i).declared;
+    let named = (0..layout.features).filter(is_guess).filter(|i| profile.columns[*i].is_identifier());
+    let remark = |i: usize| {
+        let c = &profile.columns[i];
+        let values = (!c.identifies).then_some(c.levels.len() as u64);
+        Remark::Identifier { column: layout.names[i].clone(), values, rows: profile.training }
+    };
+    named.map(|i| (i, remark(i))).collect()
+}
+
+/// What was given must hold.
+fn check_facts(layout: &Layout, profile: &Profile) -> Result<()> {
+    for (i, c) in profile.columns.iter().enumerate() {
+        let (facts, column) = (layout.facts(i), layout.names[i].clone());
+        if let Some(bounds) = facts.bounds
+            && c.outside > 0
+            && !facts.clip
+        {
+            let (low, high) = (bounds.low(), bounds.high());
+            return Err(SchemaError::OutOfBounds { column, low, high, count: c.outside }.into());
+        }
+        if let Some(levels) = &facts.levels
+            && layout.wants[i].reading == Reading::Level
+        {
+            let unused = levels.iter().filter(|l| !c.levels.contains_key(l.as_str())).cloned();
+            let unused: Vec<String> = unused.collect();
+            if !unused.is_empty() {
+                return Err(SchemaError::UnusedLevels { column, levels: unused }.into());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Merges the rare levels of features where nobody gave the levels; the places, with what is said about each.
+fn merge_rare(layout: &Layout, profile: &mut Profile, options: &EncodeOptions) -> Vec<(usize, Remark)> {
+    let Some(min_count) = options.min_level_count else { return vec![] };
+    let mut remarks = vec![];
+    for i in 0..layout.features {
+        let facts = layout.facts(i);
+        let public = facts.levels.is_some() && facts.levels_origin == Origin::Given;
+        if public || layout.wants[i].reading != Reading::Level {
+            continue;
+        }
+        if let Some(merged) = rare::merged(&profile.columns[i].levels, min_count) {
+            profile.columns[i].levels = merged.levels;
+            let (column, merged, rows) = (layout.names[i].clone(), merged.count, merged.rows);
+            remarks.push((i, Remark::RareLevels { column, merged, rows, min_count }));
+        }
+    }
+    remarks
+}
+
+/// The mean of the training weights: exactly 1 where it is so up to rounding.
+fn weight_mean(layout: &Layout, profile: &Profile) -> Result<f64> {
+    let Some(w) = layout.weights else { return Ok(1.0) };
+    let mean = profile.weight_sum / profile.columns[w].numbers.count as f64;
+    if !mean.is_finite() {
+        let value = profile.columns[w].numbers.max;
+        return Err(Error::TooLarge { column: layout.names[w].clone(), value });
+    }
+    Ok(if (mean - 1.0).abs() < 1e-12 { 1.0 } else { mean })
+}
+
+/// What the profile tells about the table, beside what the columns told.
+fn remarks(layout: &Layout, profile: &Profile, target: &Target, weight_mean: f64) -> Vec<Remark> {
+    let mut remarks = layout.remarks.clone();
+    if let TargetCoding::TwoClass { low, high } = &target.coding
+        && (target.kind, low.code) == (Kind::Category, -1.0)
+    {
+        let (low, high) = (low.name.clone(), high.name.clone());
+        remarks.push(Remark::TwoClasses { column: target.name.clone(), low, high });
+    }
+    for (i, c) in profile.columns.iter().enumerate().filter(|(_, c)| c.outside > 0) {
+        if let Some(bounds) = layout.facts(i).bounds {
+            let (low, high) = (bounds.low(), bounds.high());
+            remarks.push(Remark::Clipped { column: layout.names[i].clone(), count: c.outside, low, high });
+        }
+    }
+    if let Some(w) = layout.weights
+        && weight_mean != 1.0
+    {
+        remarks.push(Remark::Weights { column: layout.names[w].clone(), mean: weight_mean });
+    }
+    if let Some(copies) = profile.copies.filter(|n| *n > 0) {
+        remarks.push(Remark::Duplicates { copies, rows: profile.training });
+    }
+    remarks
 }
 
 fn check_sizes(profile: &Profile, options: &EncodeOptions) -> Result<()> {
@@ -117,14 +229,18 @@ fn assemble(layout: &Layout, profile: &Profile, options: &EncodeOptions) -> Resu
         counts: profile.columns[i].levels.values().copied().collect(),
     });
     let target = match layout.target {
-        Some(i) => target(&layout.names[i], kind(layout, i), &profile.columns[i], options)?,
+        Some(i) => target(layout, i, &profile.columns[i], options)?,
         None => unreachable!("roles always have a target"),
     };
     let columns = layout.names.iter().zip(&layout.roles).zip(&profile.columns).enumerate();
     let column_profiles =
         columns.map(|(i, ((name, role), c))| column_profile(name, *role, kind(layout, i), c));
+    let weight_mean = weight_mean(layout, profile)?;
     Ok(Encoding {
         attributes,
+        remarks: remarks(layout, profile, &target, weight_mean),
+        copies: profile.copies,
+        weight_mean,
         target,
         id: layout.id.map(|i| layout.names[i].clone()),
         weights: layout.weights.map(|i| layout.names[i].clone()),
@@ -153,6 +269,11 @@ fn attribute(
 ) -> Result<Attribute> {
     let name = layout.names[i].clone();
     let kind = kind(layout, i);
+    let facts = layout.facts(i);
+    let fill_origin = match options.missing {
+        Missing::Mean => Origin::ReadOffData,
+        Missing::Fail | Missing::Drop => Origin::Given,
+    };
     let mut a = Attribute {
         name,
         kind,
@@ -163,6 +284,13 @@ fn attribute(
         population_sd: 0.0,
         mean: 0.0,
         most_frequent: 0,
+        other: None,
+        bounds: facts.bounds.filter(|_| kind == Kind::Number),
+        clipped: facts.clip && facts.bounds.is_some() && kind == Kind::Number,
+        unit: facts.unit.clone().filter(|_| kind == Kind::Number),
+        levels_origin: Origin::Given, // a number has none
+        scale_origin: Origin::Given,
+        fill_origin,
     };
     match kind {
         Kind::Number => {
@@ -173,10 +301,19 @@ fn attribute(
             if !(a.mean.is_finite() && a.population_sd.is_finite()) {
                 return Err(Error::TooLarge { column: a.name, value: largest(c) });
             }
-            if options.scale == Scale::Standard {
-                a.centre = a.mean;
-                // A constant is centred and keeps its unit. So does a spread that is lost in rounding to 0.
-                a.scale = if a.population_sd > 0.0 { a.population_sd } else { 1.0 };
+            match (options.scale, facts.bounds) {
+                (Scale::Standard, _) => {
+                    a.centre = a.mean;
+                    // A constant is centred and keeps its unit. So does a spread that is lost in rounding to 0.
+                    a.scale = if a.population_sd > 0.0 { a.population_sd } else { 1.0 };
+                    a.scale_origin = Origin::ReadOffData;
+                }
+                (Scale::Bounds, Some(bounds)) => {
+                    (a.centre, a.scale) = (bounds.centre(), bounds.half_range());
+                    a.scale_origin = facts.bounds_origin;
+                }
+                (Scale::Bounds, None) => return Err(SchemaError::NoBounds { column: a.name }.into()),
+                (Scale::UnitBall | Scale::None, _) => {}
             }
         }
         Kind::Category => {
@@ -185,6 +322,7 @@ fn attribute(
             }
             let most = c.levels.values().copied().max().unwrap_or(0);
             a.most_frequent = c.levels.values().position(|n| *n == most).unwrap_or(0);
+            a.levels_origin = if facts.levels.is_some() { facts.levels_origin } else { Origin::ReadOffData };
             a.levels = c.levels.keys().map(|l| l.to_string()).collect();
             a.columns.end = start + options.one_hot.kept(a.levels.len()).len();
         }
@@ -226,12 +364,17 @@ fn classes(kind: Kind, c: &Column) -> (Vec<Class>, bool) {
     }
 }
 
-fn target(name: &str, kind: Kind, c: &Column, options: &EncodeOptions) -> Result<Target> {
-    let column = || name.to_string();
+fn target(layout: &Layout, i: usize, c: &Column, options: &EncodeOptions) -> Result<Target> {
+    let (kind, facts) = (kind(layout, i), layout.facts(i));
+    let column = || layout.names[i].clone();
     let (mut found, more) = classes(kind, c);
     let names = || found.iter().take(NAMED).map(|c| crate::words::truncated(&c.name)).collect::<Vec<_>>();
     let text = |expected| Err(Error::TextTarget { column: column(), found: names(), expected });
     let two = found.len() == 2 && !more;
+    let logistic = |expected: &'static str| match two {
+        true => "numbers: for two classes choose ⟨model=logistic⟩",
+        false => expected,
+    };
     let codes = match options.target {
         TargetKind::TwoClass01 if two => Some((0.0, 1.0)),
         TargetKind::TwoClass01 => {
@@ -247,10 +390,12 @@ fn target(name: &str, kind: Kind, c: &Column, options: &EncodeOptions) -> Result
             return match found.as_slice() {
                 [only] => Err(Error::OneClass { column: column(), class: only.name.clone() }),
                 _ if two_class_as_plus_minus_one => text("numbers or exactly two classes"),
-                _ => text("numbers"),
+                _ => text(logistic("numbers")),
             };
         }
-        TargetKind::Count if kind == Kind::Category => return text("counts: numbers that are zero or more"),
+        TargetKind::Count if kind == Kind::Category => {
+            return text(logistic("counts: numbers that are zero or more"));
+        }
         TargetKind::Number { .. } | TargetKind::Count => None,
     };
     if codes.is_none() && !(c.numbers.mean().is_finite() && c.numbers.sd().is_finite()) {
@@ -287,7 +432,13 @@ fn target(name: &str, kind: Kind, c: &Column, options: &EncodeOptions) -> Result
     if let (Some(value), TargetCoding::Number | TargetCoding::Count) = (&options.positive, &coding) {
         return Err(Error::PositiveUnused { value: value.clone(), column: column() });
     }
-    Ok(Target { name: column(), kind, coding })
+    let origin = match (&coding, &facts.levels) {
+        (TargetCoding::Number | TargetCoding::Count, _) => Origin::Given,
+        (TargetCoding::TwoClass { .. }, Some(_)) => facts.levels_origin,
+        (TargetCoding::TwoClass { .. }, None) => Origin::ReadOffData,
+    };
+    let bounds = facts.bounds.filter(|_| kind == Kind::Number);
+    Ok(Target { name: column(), kind, coding, bounds, clipped: facts.clip && bounds.is_some(), origin })
 }
 
 /// Runs `step` over the encoded training rows before components, without their intercept.

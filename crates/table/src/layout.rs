@@ -2,6 +2,9 @@
 
 use crate::batch::{Reading, Want};
 use crate::encoding::{Encoding, Roles};
+use crate::notation::Notation;
+use crate::public::{Facts, NO_FACTS};
+use crate::remark::Remark;
 use crate::table::{Kind, Table};
 use crate::{Error, Result};
 
@@ -38,22 +41,65 @@ pub(crate) struct Layout {
     pub(crate) id: Option<usize>,
     pub(crate) weights: Option<usize>,
     pub(crate) group: Option<usize>,
+    /// What was given about each; empty where nothing was.
+    pub(crate) facts: Vec<Facts>,
+    /// What was guessed about the columns.
+    pub(crate) remarks: Vec<Remark>,
 }
 
 impl Layout {
-    /// Checks the roles against the table.
-    pub(crate) fn from_roles(table: &Table, roles: &Roles) -> Result<Self> {
-        let target = table.column("--target", &roles.target)?;
+    /// What was given about a cell column.
+    pub(crate) fn facts(&self, i: usize) -> &Facts {
+        self.facts.get(i).unwrap_or(&NO_FACTS)
+    }
+
+    /// The same without some features, by their places.
+    pub(crate) fn without(&self, left_out: &[usize]) -> Result<Self> {
+        let mut layout = Self { remarks: self.remarks.clone(), ..Self::default() };
+        for i in (0..self.wants.len()).filter(|i| !left_out.contains(i)) {
+            layout.wants.push(self.wants[i]);
+            layout.names.push(self.names[i].clone());
+            layout.roles.push(self.roles[i]);
+            layout.facts.push(self.facts(i).clone());
+        }
+        let at = |role: Role| layout.roles.iter().position(|r| *r == role);
+        let features = layout.roles.iter().filter(|r| **r == Role::Feature).count();
+        if features == 0 {
+            return Err(Error::NoFeatures);
+        }
+        let (target, id, weights, group) =
+            (at(Role::Target), at(Role::Id), at(Role::Weights), at(Role::Group));
+        Ok(Self { features, target, id, weights, group, ..layout })
+    }
+
+    /// Every column that can be read, as a feature.
+    pub(crate) fn of_all(table: &Table) -> Self {
+        let mut layout = Self::default();
+        for (column, c) in table.columns().iter().enumerate().filter(|(_, c)| c.unsupported.is_none()) {
+            let reading = match c.kind {
+                Kind::Number => Reading::Number,
+                Kind::Category => Reading::Level,
+            };
+            layout.wants.push(Want { column, reading });
+            layout.names.push(c.name.clone());
+            layout.roles.push(Role::Feature);
+        }
+        Self { features: layout.wants.len(), ..layout }
+    }
+
+    /// Checks the roles against the table; `facts` are those of every column of the table.
+    pub(crate) fn from_roles(table: &Table, roles: &Roles, facts: &[Facts]) -> Result<Self> {
+        let target = table.column("target", &roles.target)?;
         let find = |flag, name: &Option<String>| name.as_ref().map(|n| table.column(flag, n)).transpose();
-        let id = find("--id", &roles.id)?;
-        let weights = find("--weights", &roles.weights)?;
-        let group = find("--group", &roles.group)?;
+        let id = find("id", &roles.id)?;
+        let weights = find("weights", &roles.weights)?;
+        let group = find("group", &roles.group)?;
         let all =
             |flag, names: &[String]| names.iter().map(|n| table.column(flag, n)).collect::<Result<Vec<_>>>();
-        let drop = all("--drop", &roles.drop)?;
-        let categorical = all("--categorical", &roles.categorical)?;
+        let drop = all("drop", &roles.drop)?;
+        let categorical = all("categorical", &roles.categorical)?;
 
-        let given = [("--target", Some(target)), ("--id", id), ("--weights", weights)];
+        let given = [("target", Some(target)), ("id", id), ("weights", weights)];
         let conflict = |column: usize, first, second| {
             Err(Error::RoleConflict { column: table.columns()[column].name.clone(), first, second })
         };
@@ -65,19 +111,21 @@ impl Layout {
                 }
             }
             if drop.contains(&column) {
-                return conflict(column, first, "--drop");
+                return conflict(column, first, "drop");
             }
         }
         if let Some(w) = weights
             && categorical.contains(&w)
         {
-            return conflict(w, "--weights", "--categorical");
+            return conflict(w, "weights", "categorical");
         }
         let mut layout = Self::default();
         let mut push = |column: usize, reading, role| {
             layout.wants.push(Want { column, reading });
             layout.names.push(table.columns()[column].name.clone());
             layout.roles.push(role);
+            // A group is read beside the feature: what was given holds for that.
+            layout.facts.push(if role == Role::Group { NO_FACTS } else { facts[column].clone() });
             layout.wants.len() - 1
         };
         let own_reading = |column: usize| {
@@ -86,9 +134,17 @@ impl Layout {
         };
         let role_of_its_own =
             |c: &usize| *c == target || Some(*c) == id || Some(*c) == weights || drop.contains(c);
-        let features: Vec<usize> = (0..table.columns().len()).filter(|c| !role_of_its_own(c)).collect();
+        // Row numbers tell nothing, unless somebody says that they do.
+        let index = |c: &usize| table.columns()[*c].index && !facts[*c].declared && Some(*c) != group;
+        let unassigned = (0..table.columns().len()).filter(|c| !role_of_its_own(c));
+        let (left_out, features): (Vec<usize>, Vec<usize>) = unassigned.partition(index);
+        let used = features.iter().chain([&target]).chain(&weights);
         // One cell of text must not turn a column of numbers into one with a level for every number.
-        for &c in features.iter().chain([&target]).chain(&weights).filter(|c| !categorical.contains(c)) {
+        for &c in used.clone().filter(|c| !categorical.contains(c)) {
+            if let Some((place, value)) = table.comma_cell(c) {
+                let column = table.columns()[c].name.clone();
+                return Err(Error::DecimalComma { place, column, value: value.into() });
+            }
             if let Some((place, value)) = table.odd_cell(c) {
                 let column = table.columns()[c].name.clone();
                 return Err(Error::TextInNumber { place, column, value: value.into() });
@@ -99,6 +155,7 @@ impl Layout {
         {
             return Err(Error::TextWeights { column: table.columns()[w].name.clone() });
         }
+        let remarks = remarks(table, &left_out, used.filter(|c| own_reading(**c) == Reading::Number));
         features.iter().for_each(|c| {
             push(*c, own_reading(*c), Role::Feature);
         });
@@ -109,7 +166,7 @@ impl Layout {
         if features.is_empty() {
             return Err(Error::NoFeatures);
         }
-        Ok(Self { features: features.len(), target, id, weights, group, ..layout })
+        Ok(Self { features: features.len(), target, id, weights, group, remarks, ..layout })
     }
 
     /// Matches a fitted encoding with a table by name. The features must be there, and the target unless
@@ -149,6 +206,27 @@ impl Layout {
         let group = optional(encoding.group.as_ref().map(|g| &g.name), Reading::Level, Role::Group)?;
         Ok(Self { features: encoding.attributes.len(), target, id, weights, group, ..layout })
     }
+}
+
+/// What is guessed about columns before their rows are read.
+fn remarks<'a>(table: &Table, left_out: &[usize], numbers: impl Iterator<Item = &'a usize>) -> Vec<Remark> {
+    let name = |c: usize| table.columns()[c].name.clone();
+    let mut remarks = vec![];
+    if table.header_is_data() {
+        remarks.push(Remark::HeaderIsData);
+    }
+    remarks.extend(left_out.iter().map(|c| Remark::Index { column: name(*c) }));
+    for &c in numbers {
+        let column = name(c);
+        match &table.columns()[c].notation {
+            Notation::Plain => {}
+            Notation::Grouped => remarks.push(Remark::Separators { column }),
+            Notation::Currency(unit) => remarks.push(Remark::Unit { column, unit: unit.clone() }),
+            Notation::Percent => remarks.push(Remark::Unit { column, unit: "%".into() }),
+            Notation::Date => remarks.push(Remark::Dates { column }),
+        }
+    }
+    remarks
 }
 
 /// Rows of a batch or block of this width: about a megabyte, so that it stays in the second-level cache.

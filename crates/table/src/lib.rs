@@ -1,4 +1,4 @@
-//! CSV and Parquet to encoded blocks of rows, and per-record results back to files.
+//! Files and tables in memory to encoded blocks of rows, and per-record results back to files.
 //!
 //! ```text
 //! files ─Table→ typed batches ─Encoding::fit→ Encoding (plain data)
@@ -10,7 +10,9 @@
 //! |---|---|
 //! | [`Table`] | one or several files with the same columns, or tables in memory ([`Memory`]) |
 //! | [`Roles`], [`EncodeOptions`] | what each column is for, and how it is to be encoded |
-//! | [`Encoding`] | levels, scales, components; directions of attributes; the way back to original units |
+//! | [`Schema`], [`Public`] | what is known of the columns before anybody looks: kinds, bounds, levels, units |
+//! | [`Encoding`] | levels, scales, components, each with its [`Origin`]; directions of attributes; the way back to original units |
+//! | [`Remark`] | what was guessed about the table, and what was done about it |
 //! | [`Dataset`] | the encoded rows of a [`Subset`], as `leakscope_core::rows::Rows` |
 //! | [`RecordsWriter`] | records from parallel parts, in order |
 //! | [`Hooks`] | a request to stop, and progress |
@@ -19,45 +21,63 @@
 //! what to do. Splits and blocks depend on the data alone, so the same input gives the same bits with any
 //! number of threads. Rows are numbered from 1, the header not counted.
 //!
-//! Inside: `batch` ← `arrow_column`, `csv_file` ← `parquet_file`, `memory` (over `matrix`) ← `table` ← `layout` ← `profile`, `plan` ← `encoder` ← `fit`,
-//! `dataset`; `records` stands alone.
+//! Inside: `dates` ← `notation` ← `batch`, `content` ← `arrow_column`, `csv_file`, `json_lines` ← `parquet_file`, `memory`
+//! (over `matrix`), `arrow_file` ← `source` ← `table` ← `schema`, `public` ← `layout` ← `profile`, `plan` ← `encoder` ←
+//! `fit`, `dataset`, `draft`; `records` stands alone.
 
 mod arrow_column;
+mod arrow_file;
 mod batch;
+mod content;
 mod csv_file;
 mod dataset;
+mod dates;
 mod directions;
+mod draft;
+mod duplicates;
 mod encoder;
 mod encoding;
 mod error;
 mod fit;
 mod holdout;
 mod hooks;
+mod json_lines;
 mod layout;
 mod matrix;
 mod memory;
+mod notation;
 mod parquet_file;
 mod plan;
 mod profile;
+mod public;
+mod rare;
 mod records;
+mod remark;
+mod schema;
+mod source;
 mod table;
 mod temporary;
 mod words;
 
+pub use content::{TextEncoding, standard_input};
 pub use dataset::{CACHE_BYTES, Dataset, DatasetOptions, Labels};
 pub use encoding::{
-    Attribute, Class, ColumnProfile, EncodeOptions, Encoding, Group, Missing, OneHot, Pca, Roles, Scale,
-    Target, TargetCoding, TargetKind,
+    Attribute, Class, ColumnProfile, EncodeOptions, Encoding, Group, MIN_LEVEL_COUNT, Missing, OneHot,
+    Origin, Pca, ReadOff, Roles, Scale, Target, TargetCoding, TargetKind,
 };
 pub use error::{Error, Place, Result};
 pub use holdout::Holdout;
 pub use hooks::{Hooks, OnProgress, Progress, Stage};
 pub use matrix::{Element, Matrix};
 pub use memory::{Memory, MemoryColumn};
+pub use notation::{Decimal, Notation};
 pub use plan::Subset;
 pub use profile::Counts;
+pub use public::Public;
 pub use records::{
     Columns, CompleteRecords, PartMaker, RecordsFormat, RecordsPart, RecordsSchema, RecordsWriter,
 };
+pub use remark::Remark;
+pub use schema::{Bounds, Edge, Schema, SchemaColumn, SchemaError, SchemaKind};
 pub use table::{ColumnSchema, Kind, ReadOptions, Table, shown};
 pub use temporary::{remove_temporary_files, temporary_file};

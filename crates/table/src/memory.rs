@@ -3,11 +3,12 @@
 //! Nothing is copied here but the cells of one batch at a time, and of those only what Arrow does not already hold
 //! as `f64` in a column of its own.
 
-use crate::arrow_column::{Dictionary, check_reading, kind_of, read_cells, text_at};
+use crate::arrow_column::{Dictionary, check_reading, kind_of, notation_of, read_cells, text_at};
 use crate::batch::{Batch, Cells, Want};
 use crate::csv_file::{Markers, SPLIT_ROWS};
 use crate::error::Place;
 use crate::matrix::Matrix;
+use crate::notation::Notation;
 use crate::table::Kind;
 use crate::{Error, Result};
 use arrow_array::{Array, ArrayRef};
@@ -124,6 +125,11 @@ impl Memory {
 
     pub(crate) fn kind(&self, field: usize) -> &std::result::Result<Kind, String> {
         &self.inner.kinds[field]
+    }
+
+    /// How the numbers of a column are written.
+    pub(crate) fn notation(&self, field: usize) -> Notation {
+        notation_of(&self.inner.columns[field].data_type())
     }
 
     /// Rows of each split: those of a CSV file of the same length, so that both give the same digits.

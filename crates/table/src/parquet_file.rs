@@ -1,9 +1,10 @@
 //! Parquet: types, row groups, and decoding of a row group into batches.
 
-use crate::arrow_column::{Dictionary, check_reading, kind_of, read_cells};
+use crate::arrow_column::{Dictionary, check_reading, kind_of, notation_of, read_cells};
 use crate::batch::{Batch, Reading, Want};
 use crate::csv_file::Markers;
 use crate::error::Place;
+use crate::notation::Notation;
 use crate::table::Kind;
 use crate::{Error, Result};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
@@ -39,6 +40,11 @@ impl ParquetFile {
             return Err(Error::EmptyFile { path: path.into() });
         }
         Ok(Self { path: path.into(), metadata, names, kinds })
+    }
+
+    /// How the numbers of a column are written.
+    pub(crate) fn notation(&self, field: usize) -> Notation {
+        notation_of(self.metadata.schema().field(field).data_type())
     }
 
     /// Rows of each row group.
@@ -128,7 +134,7 @@ impl ParquetFile {
 }
 
 /// Runs the decoder, which panics on some damaged files; a panic is an error like the others here.
-fn guarded<T, E: Display>(
+pub(crate) fn guarded<T, E: Display>(
     decode: impl FnOnce() -> std::result::Result<T, E>,
 ) -> std::result::Result<T, String> {
     match catch_unwind(AssertUnwindSafe(decode)) {

@@ -4,6 +4,7 @@ use crate::Result;
 use crate::encoding::{Encoding, Missing, TargetCoding};
 use crate::holdout::Holdout;
 use crate::layout::{Layout, block_rows};
+use crate::schema::Bounds;
 use crate::table::{Kind, Table};
 use std::collections::HashMap;
 
@@ -35,6 +36,8 @@ pub(crate) struct Plan {
     /// Index of each group by name.
     pub(crate) groups: Option<HashMap<String, u32>>,
     pub(crate) pca: Option<Projection>,
+    /// What weights are divided by.
+    pub(crate) weight_mean: f64,
 }
 
 #[derive(Debug)]
@@ -44,6 +47,7 @@ pub(crate) struct NumberStep {
     pub(crate) centre: f64,
     pub(crate) scale: f64,
     pub(crate) mean: f64,
+    pub(crate) clip: Option<Bounds>,
 }
 
 #[derive(Debug)]
@@ -55,14 +59,20 @@ pub(crate) struct CategoryStep {
     /// What stands for "yes".
     pub(crate) one: f64,
     pub(crate) most_frequent: u32,
+    /// What a level that is not listed counts as.
+    pub(crate) other: Option<u32>,
     pub(crate) levels: HashMap<String, u32>,
 }
 
 #[derive(Debug)]
 pub(crate) enum TargetStep {
     Absent,
-    Number,
-    Count,
+    Number {
+        clip: Option<Bounds>,
+    },
+    Count {
+        clip: Option<Bounds>,
+    },
     /// Numbers: (value, code) of the two classes.
     Values([(f64, f64); 2]),
     /// Text: code by level.
@@ -102,6 +112,7 @@ impl Plan {
                     centre: a.centre,
                     scale: a.scale,
                     mean: a.mean,
+                    clip: a.bounds.filter(|_| a.clipped),
                 }),
                 Kind::Category => categories.push(CategoryStep {
                     cell,
@@ -109,14 +120,16 @@ impl Plan {
                     kept: encoding.one_hot.kept(a.levels.len()),
                     one: 1.0 / a.scale,
                     most_frequent: a.most_frequent as u32,
+                    other: a.other.map(|o| o as u32),
                     levels: index(&a.levels),
                 }),
             }
         }
+        let clip = encoding.target.bounds.filter(|_| encoding.target.clipped);
         let target = match (&encoding.target.coding, layout.target) {
             (_, None) => TargetStep::Absent,
-            (TargetCoding::Number, _) => TargetStep::Number,
-            (TargetCoding::Count, _) => TargetStep::Count,
+            (TargetCoding::Number, _) => TargetStep::Number { clip },
+            (TargetCoding::Count, _) => TargetStep::Count { clip },
             (TargetCoding::TwoClass { low, high }, _) => match (low.value, high.value) {
                 (Some(a), Some(b)) => TargetStep::Values([(a, low.code), (b, high.code)]),
                 _ => TargetStep::Levels {
@@ -150,6 +163,7 @@ impl Plan {
             target,
             groups,
             pca,
+            weight_mean: encoding.weight_mean,
         })
     }
 

@@ -1,17 +1,20 @@
 //! The first pass: ranges, means, levels, missing values and duplicate ids of every used column.
 
 use crate::batch::{Batch, Cells, MISSING, Reading, Want};
+use crate::duplicates::{self, RowHashes, hash_text};
 use crate::encoding::{EncodeOptions, Missing, TargetKind};
 use crate::hooks::{Hooks, Stage};
 use crate::layout::{Layout, Role, block_rows};
+use crate::schema::SchemaError;
 use crate::table::Table;
 use crate::{Error, Result};
 use rayon::prelude::*;
 use std::collections::{BTreeMap, HashMap};
-use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// More levels than this look like an identifier.
 pub(crate) const MAX_LEVELS: usize = 10_000;
+/// Fewer rows than this are too few to tell an identifier from a category.
+const MIN_IDENTIFIED: u64 = 20;
 /// Distinct numbers of the target that are remembered: enough to tell two classes, and to name a few.
 const FEW: usize = 6;
 
@@ -23,8 +26,12 @@ pub(crate) struct Profile {
     pub(crate) dropped: u64,
     pub(crate) training: u64,
     pub(crate) held_out: u64,
-    weight_sum: f64,
+    pub(crate) weight_sum: f64,
     id_hashes: Vec<u64>,
+    /// Hashes of the training rows; `None` where there are too many.
+    row_hashes: Option<RowHashes>,
+    /// Training rows that repeat an earlier one.
+    pub(crate) copies: Option<u64>,
     scratch: Scratch,
 }
 
@@ -42,6 +49,16 @@ pub(crate) struct Column {
     pub(crate) numbers: Moments,
     pub(crate) levels: BTreeMap<Box<str>, u64>,
     pub(crate) distinct: Distinct,
+    /// Values outside the bounds, in all rows.
+    pub(crate) outside: u64,
+    /// Whether there are so many different texts that they name the rows; levels are then not counted.
+    pub(crate) identifies: bool,
+    /// Levels of this split where they are too many to count each.
+    crowd: u64,
+    /// Cells of a category that have a value, in all rows.
+    present: u64,
+    /// Hash of each level by code of this split.
+    name_hashes: Vec<u64>,
     /// Counts by code of this split, before they are merged by name.
     names: Vec<Box<str>>,
     counts: Vec<u64>,
@@ -164,20 +181,26 @@ impl Table {
 }
 
 impl Profile {
-    fn new(layout: &Layout) -> Self {
-        Self { columns: layout.wants.iter().map(|_| Column::default()).collect(), ..Self::default() }
+    fn new(layout: &Layout, with_hashes: bool) -> Self {
+        Self {
+            columns: layout.wants.iter().map(|_| Column::default()).collect(),
+            row_hashes: with_hashes.then(RowHashes::default),
+            ..Self::default()
+        }
     }
 
     /// Reads the whole table once.
     pub(crate) fn of(table: &Table, layout: &Layout, options: &EncodeOptions, hooks: &Hooks) -> Result<Self> {
-        let mut all = Self::new(layout);
+        let with_hashes = layout.target.is_some() && table.rows(hooks)? <= duplicates::MAX_ROWS;
+        let mut all = Self::new(layout, with_hashes);
         table.fold(
             (&layout.wants, block_rows(layout.wants.len())),
             (hooks, Stage::Profile),
-            |_| Self::new(layout),
+            |_| Self::new(layout, with_hashes),
             |profile, batch| profile.add(batch, table, layout, options),
             |profile| all.merge(profile, layout),
         )?;
+        all.copies = all.row_hashes.take().map(RowHashes::copies);
         if layout.id.is_some() {
             all.check_ids(table, layout, hooks)?;
         }
@@ -195,6 +218,9 @@ impl Profile {
         self.count_rows(batch, options);
         let training = std::mem::take(&mut self.scratch.training);
         let mut values = std::mem::take(&mut self.scratch.values);
+        if let Some(hashes) = &mut self.row_hashes {
+            hashes.begin(training.len());
+        }
         for (i, (cells, column)) in batch.cells.iter().zip(&mut self.columns).enumerate() {
             if cells.any_missing() {
                 column.missing += (0..batch.len).filter(|r| cells.is_missing(*r)).count() as u64;
@@ -202,13 +228,22 @@ impl Profile {
             match cells {
                 Cells::Number(numbers) => {
                     let all = numbers.values();
-                    let selected: &[f64] = if training.len() == batch.len && !cells.any_missing() {
-                        all
-                    } else {
-                        values.clear();
-                        values.extend(training.iter().map(|r| all[*r as usize]).filter(|x| !x.is_nan()));
-                        &values
-                    };
+                    let bounds = layout.facts(i).bounds;
+                    let clip = bounds.filter(|_| layout.facts(i).clip);
+                    if let Some(bounds) = bounds {
+                        column.outside += all.iter().filter(|x| bounds.excludes(**x)).count() as u64;
+                    }
+                    let selected: &[f64] =
+                        if training.len() == batch.len && !cells.any_missing() && clip.is_none() {
+                            all
+                        } else {
+                            values.clear();
+                            values.extend(training.iter().map(|r| all[*r as usize]).filter(|x| !x.is_nan()));
+                            if let Some(bounds) = clip {
+                                values.iter_mut().for_each(|x| *x = bounds.clip(*x));
+                            }
+                            &values
+                        };
                     column.numbers.merge(Moments::of(selected));
                     match layout.roles[i] {
                         Role::Target => {
@@ -236,9 +271,19 @@ impl Profile {
                 }
                 Cells::Level(levels) => {
                     let names = levels.names.names();
+                    column.present += levels.codes.iter().filter(|c| **c != MISSING).count() as u64;
                     if names.len() > MAX_LEVELS {
-                        return Err(too_many(layout, i, names));
+                        if !is_guess(layout, i) {
+                            return Err(too_many(layout, i, names));
+                        }
+                        // Whether they name the rows or come back is known at the end of the split.
+                        column.crowd = names.len() as u64;
+                        continue;
                     }
+                    if let Some(known) = &layout.facts(i).levels {
+                        check_listed(batch, (i, column.names.len()), known, table, layout)?;
+                    }
+                    column.name_hashes.extend(names[column.names.len()..].iter().map(|n| hash_text(n)));
                     column.names.extend_from_slice(&names[column.names.len()..]);
                     column.counts.resize(names.len(), 0);
                     for r in &training {
@@ -250,8 +295,11 @@ impl Profile {
                 }
                 Cells::Text(texts) => {
                     let present = (0..batch.len).filter(|r| !cells.is_missing(*r));
-                    self.id_hashes.extend(present.map(|r| hash(texts.get(r))));
+                    self.id_hashes.extend(present.map(|r| hash_text(texts.get(r))));
                 }
+            }
+            if let Some(hashes) = &mut self.row_hashes {
+                hashes.add(cells, &training, &column.name_hashes);
             }
         }
         self.scratch.training = training;
@@ -287,15 +335,28 @@ impl Profile {
         self.held_out += other.held_out;
         self.weight_sum += other.weight_sum;
         self.id_hashes.extend(other.id_hashes);
+        if let (Some(hashes), Some(others)) = (&mut self.row_hashes, other.row_hashes) {
+            hashes.merge(others);
+        }
         for (i, (column, found)) in self.columns.iter_mut().zip(other.columns).enumerate() {
             column.missing += found.missing;
+            column.outside += found.outside;
+            column.present += found.present;
             column.numbers.merge(found.numbers);
             found.distinct.values.iter().for_each(|(value, count)| column.distinct.add(*value, *count));
             column.distinct.more |= found.distinct.more;
             for (name, count) in found.names.into_iter().zip(found.counts).filter(|(_, count)| *count > 0) {
                 *column.levels.entry(name).or_default() += count;
             }
-            if column.levels.len() > MAX_LEVELS {
+            let levels = column.levels.len() as u64;
+            let many = found.crowd > 0 || column.levels.len() > MAX_LEVELS;
+            if many && is_guess(layout, i) {
+                column.identifies |=
+                    nearly_all(found.crowd, found.present) || nearly_all(levels, column.present);
+            }
+            if column.identifies {
+                column.levels.clear();
+            } else if many {
                 let names: Vec<Box<str>> = column.levels.keys().cloned().collect();
                 return Err(too_many(layout, i, &names));
             }
@@ -319,7 +380,7 @@ impl Profile {
             let texts = batch.texts(0);
             for r in (0..batch.len).filter(|r| !batch.cells[0].is_missing(*r)) {
                 let id = texts.get(r);
-                if twice.binary_search(&hash(id)).is_err() {
+                if twice.binary_search(&hash_text(id)).is_err() {
                     continue;
                 }
                 let second = table.place(batch, r);
@@ -348,11 +409,41 @@ fn too_many(layout: &Layout, i: usize, names: &[Box<str>]) -> Error {
     Error::TooManyLevels { column, limit: MAX_LEVELS }
 }
 
-/// The same on every run: collisions are confirmed, so no secret key is needed.
-fn hash(text: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    text.hash(&mut hasher);
-    hasher.finish()
+/// Whether so many different texts in so many cells name the rows.
+fn nearly_all(levels: u64, cells: u64) -> bool {
+    cells >= MIN_IDENTIFIED && 10 * levels > 9 * cells
+}
+
+/// Whether nobody said what a column is, so that it may be an identifier.
+fn is_guess(layout: &Layout, i: usize) -> bool {
+    layout.roles[i] == Role::Feature && !layout.facts(i).declared
+}
+
+impl Column {
+    /// Whether its texts name the rows rather than classify them.
+    pub(crate) fn is_identifier(&self) -> bool {
+        self.identifies || nearly_all(self.levels.len() as u64, self.levels.values().sum())
+    }
+}
+
+/// Whether the levels that a batch brought from code `start` on are among the listed ones.
+fn check_listed(
+    batch: &Batch,
+    (i, start): (usize, usize),
+    known: &[String],
+    table: &Table,
+    layout: &Layout,
+) -> Result<()> {
+    let levels = batch.levels(i);
+    let is_new = |name: &str| known.binary_search_by(|k| k.as_str().cmp(name)).is_err();
+    let unknown = levels.names.names()[start..].iter().position(|n| is_new(n));
+    let Some(code) = unknown.map(|k| (start + k) as u32) else { return Ok(()) };
+    let row = levels.codes.iter().position(|c| *c == code).unwrap_or(0);
+    Err(Error::Schema(SchemaError::NotALevel {
+        place: Box::new(table.place(batch, row)),
+        column: layout.names[i].clone(),
+        value: crate::words::truncated(&levels.names.names()[code as usize]),
+    }))
 }
 
 #[cfg(test)]

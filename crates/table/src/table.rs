@@ -2,16 +2,16 @@
 
 use crate::arrow_column::Dictionary;
 use crate::batch::{Batch, Want};
-use crate::csv_file::{CsvFile, CsvRange, Markers};
+use crate::content::TextEncoding;
+use crate::csv_file::{CsvRange, Markers, TextOptions};
 use crate::hooks::{Hooks, Stage, Watch};
 use crate::matrix::Matrix;
 use crate::memory::Memory;
-use crate::parquet_file::ParquetFile;
+use crate::notation::{Decimal, Notation, Verdict};
+use crate::source::{Source, common_notation, is_index_name};
 use crate::{Error, Result, error, words};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -19,7 +19,7 @@ use std::sync::{Arc, OnceLock};
 #[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ReadOptions {
-    /// The files; several form one table, in this order.
+    /// The files; several form one table, in this order. `-` is standard input.
     pub paths: Vec<PathBuf>,
     /// Delimiter of CSV files; `None` guesses it from the header line among `, ; tab |`.
     pub delimiter: Option<u8>,
@@ -28,18 +28,28 @@ pub struct ReadOptions {
     pub memory: Vec<Memory>,
     /// What means "missing" besides an empty cell, `NA`, `N/A`, `NaN`, `nan`, `null`, `NULL`, `None` and `?`.
     pub na: Vec<String>,
+    /// Encoding of text files.
+    pub encoding: TextEncoding,
+    /// What separates fractions in text files.
+    pub decimal: Decimal,
+    /// Whether CSV files have no line of names: columns are then called `c1`, `c2`, ….
+    pub no_header: bool,
 }
 
 impl ReadOptions {
     /// Names of the files without their folders, and of tables in memory, for display.
     pub fn names(&self) -> Vec<String> {
         let memory = self.memory.iter().map(Memory::name);
-        self.paths.iter().map(PathBuf::as_path).chain(memory).map(shown).collect()
+        let files = self.paths.iter().map(PathBuf::as_path);
+        files.chain(memory).map(shown).collect()
     }
 }
 
 /// The name of a file without its folder, for display.
 pub fn shown(path: &Path) -> String {
+    if crate::content::is_standard_input(path) {
+        return crate::content::STANDARD_INPUT.into();
+    }
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
@@ -62,6 +72,10 @@ pub struct ColumnSchema {
     pub kind: Kind,
     /// The Parquet type, where it has no encoding: such a column must be dropped.
     pub unsupported: Option<String>,
+    /// How its numbers are written.
+    pub notation: Notation,
+    /// Whether it numbers the rows: a column without a name, or one that pandas writes for its index.
+    pub index: bool,
 }
 
 /// An opened table. Cheap to clone; reading starts with a pass.
@@ -83,13 +97,6 @@ struct TableFile {
     source: Source,
     /// Field of this file for each column of the table.
     fields: Vec<usize>,
-}
-
-#[derive(Debug)]
-enum Source {
-    Csv(CsvFile),
-    Parquet(ParquetFile),
-    Memory(Memory),
 }
 
 #[derive(Debug)]
@@ -141,9 +148,15 @@ impl Table {
             return Err(Error::Delimiter);
         }
         let markers = Markers::new(&options.na);
+        let text = TextOptions {
+            delimiter: options.delimiter,
+            encoding: options.encoding,
+            decimal: options.decimal,
+            no_header: options.no_header,
+        };
         let mut sources = Vec::with_capacity(options.paths.len());
         for path in &options.paths {
-            sources.push(Source::open(path, options.delimiter, &markers)?);
+            sources.push(Source::open(path, text, &markers)?);
         }
         sources.extend(options.memory.iter().cloned().map(Source::Memory));
         let Some(first) = sources.first() else { return Err(Error::NoFiles) };
@@ -162,9 +175,23 @@ impl Table {
                 None => (Kind::Number, None),
             };
             if names[..i].contains(name) {
-                return Err(Error::DuplicateColumn { path: first_path, column: name.clone() });
+                let (column, header_is_data) = (name.clone(), first.header_is_data());
+                return Err(Error::DuplicateColumn { path: first_path, column, header_is_data });
             }
-            columns.push(ColumnSchema { name: name.clone(), kind, unsupported });
+            let notation = match kind {
+                Kind::Number => common_notation(&sources, name)?,
+                Kind::Category => Notation::Plain,
+            };
+            let index = first.is_nameless(i) || is_index_name(name);
+            columns.push(ColumnSchema { name: name.clone(), kind, unsupported, notation, index });
+        }
+        for source in &mut sources {
+            let Source::Csv(csv) = source else { continue };
+            for column in &columns {
+                if let Some(field) = csv.header.iter().position(|n| *n == column.name) {
+                    csv.set_notation(field, &column.notation);
+                }
+            }
         }
         let files =
             sources.into_iter().map(|s| TableFile::matched(s, &names, &first_path)).collect::<Result<_>>()?;
@@ -196,6 +223,7 @@ impl Table {
             flag,
             column: name.into(),
             closest: words::closest(name, self.columns().iter().map(|c| c.name.as_str())),
+            header_is_data: self.header_is_data(),
         })
     }
 
@@ -205,10 +233,12 @@ impl Table {
         for TableFile { source, fields } in &self.inner.files {
             let field = fields[column];
             match source {
-                Source::Csv(csv) => match &csv.odd[field] {
-                    Some((row, cell)) => first = first.or(Some((csv.place(*row), cell.as_str()))),
-                    None if csv.kinds[field] == Some(Kind::Category) => return None,
-                    None => {}
+                Source::Csv(csv) => match &csv.verdicts[field] {
+                    Verdict::Text { odd: Some((row, cell)), .. } => {
+                        first = first.or(Some((csv.place(*row), cell.as_str())));
+                    }
+                    Verdict::Text { odd: None, .. } => return None,
+                    Verdict::Numbers(_) | Verdict::Empty => {}
                 },
                 Source::Parquet(parquet) if parquet.kinds[field] == Ok(Kind::Category) => return None,
                 Source::Memory(memory) if *memory.kind(field) == Ok(Kind::Category) => return None,
@@ -216,6 +246,27 @@ impl Table {
             }
         }
         first
+    }
+
+    /// Whether no file shows what a column holds.
+    pub(crate) fn is_empty(&self, column: usize) -> bool {
+        self.inner.files.iter().all(|f| f.source.kind(f.fields[column]).is_none())
+    }
+
+    /// The first cell with a decimal comma, in a column of text that would hold numbers with one.
+    pub(crate) fn comma_cell(&self, column: usize) -> Option<(error::Place, &str)> {
+        self.inner.files.iter().find_map(|TableFile { source, fields }| match source {
+            Source::Csv(csv) => match &csv.verdicts[fields[column]] {
+                Verdict::Text { comma: Some((row, cell)), .. } => Some((csv.place(*row), cell.as_str())),
+                Verdict::Text { comma: None, .. } | Verdict::Numbers(_) | Verdict::Empty => None,
+            },
+            Source::Parquet(_) | Source::Memory(_) => None,
+        })
+    }
+
+    /// Whether the names of the columns look like a row of data.
+    pub fn header_is_data(&self) -> bool {
+        self.inner.files.iter().any(|f| f.source.header_is_data())
     }
 
     pub(crate) fn first_path(&self) -> PathBuf {
@@ -357,7 +408,8 @@ impl Table {
     pub(crate) fn place(&self, batch: &Batch, i: usize) -> error::Place {
         let (source, row) = (&self.inner.files[batch.file].source, batch.row_in_file + i as u64 + 1);
         match source {
-            Source::Csv(_) | Source::Parquet(_) => error::Place::in_file(source.path(), row),
+            Source::Csv(csv) => csv.place(row - 1),
+            Source::Parquet(_) => error::Place::in_file(source.path(), row),
             Source::Memory(memory) => error::Place::in_memory(memory.name(), row),
         }
     }
@@ -412,7 +464,8 @@ impl TableFile {
         let own = source.names();
         for (i, name) in own.iter().enumerate() {
             if own[..i].contains(name) {
-                return Err(Error::DuplicateColumn { path: path(), column: name.clone() });
+                let header_is_data = source.header_is_data();
+                return Err(Error::DuplicateColumn { path: path(), column: name.clone(), header_is_data });
             }
             if !names.contains(name) {
                 let column = name.clone();
@@ -434,61 +487,5 @@ impl TableFile {
             })?);
         }
         Ok(Self { source, fields })
-    }
-}
-
-impl Source {
-    fn open(path: &Path, delimiter: Option<u8>, markers: &Markers) -> Result<Self> {
-        let failed = |source| Error::Read { path: path.into(), source };
-        if path.is_dir() {
-            return Err(Error::Folder { path: path.into() });
-        }
-        let mut head = Vec::new();
-        File::open(path).and_then(|f| f.take(1024).read_to_end(&mut head)).map_err(failed)?;
-        if head.is_empty() {
-            return Err(Error::EmptyFile { path: path.into() });
-        }
-        let extension = path.extension().map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default();
-        // The first bytes decide; the extension only says what a damaged file was meant to be.
-        if head.starts_with(b"PAR1") || matches!(extension.as_str(), "parquet" | "pq") {
-            return ParquetFile::open(path).map(Self::Parquet);
-        }
-        let gzip = head.starts_with(&[0x1F, 0x8B]);
-        if !gzip && (extension == "gz" || head.contains(&0)) {
-            return Err(Error::UnknownFormat { path: path.into() });
-        }
-        CsvFile::open(path, gzip, delimiter, markers).map(Self::Csv)
-    }
-
-    fn path(&self) -> &Path {
-        match self {
-            Self::Csv(csv) => &csv.path,
-            Self::Parquet(parquet) => &parquet.path,
-            Self::Memory(memory) => memory.name(),
-        }
-    }
-
-    fn names(&self) -> &[String] {
-        match self {
-            Self::Csv(csv) => &csv.header,
-            Self::Parquet(parquet) => &parquet.names,
-            Self::Memory(memory) => memory.names(),
-        }
-    }
-
-    /// Kind of a field; `None` where it cannot be told yet.
-    fn kind(&self, field: usize) -> Option<std::result::Result<Kind, String>> {
-        match self {
-            Self::Csv(csv) => csv.kinds[field].map(Ok),
-            Self::Parquet(parquet) => Some(parquet.kinds[field].clone()),
-            Self::Memory(memory) => Some(memory.kind(field).clone()),
-        }
-    }
-
-    fn bytes_to_index(&self) -> u64 {
-        match self {
-            Self::Csv(csv) => csv.bytes,
-            Self::Parquet(_) | Self::Memory(_) => 0,
-        }
     }
 }

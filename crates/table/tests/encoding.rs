@@ -318,7 +318,8 @@ fn groups_weights_and_ids_ride_along() {
     let found = content(&dataset(&table, &encoding, Subset::Training));
     assert_eq!(found.ids, ["p1", "p2", "p3"]);
     assert_eq!(found.group, [0, 1, 0]);
-    assert_eq!(found.weight, [1.0, 0.5, 2.0]);
+    // Divided by their mean, 7/6.
+    close(&found.weight, &[6.0 / 7.0, 3.0 / 7.0, 12.0 / 7.0], 1e-15);
     let group = encoding.group.as_ref().unwrap();
     assert_eq!(
         (group.levels.as_slice(), group.counts.as_slice()),

@@ -149,14 +149,14 @@ fn show(args: &Args, audit: &Audit, written: &[PathBuf]) -> Result<()> {
     if !args.output.quiet && !args.output.json {
         eprintln!();
         if let (None, Some(seed)) = (args.seed, audit.seed) {
-            eprintln!("seed {seed} (drawn; give it with ⟨seed⟩ to repeat this split)");
+            eprintln!("seed {seed} (drawn; give it with --seed to repeat this split)");
         }
         for path in written {
             eprintln!("wrote {}", path.display());
         }
         if written.is_empty() {
             eprintln!(
-                "nothing was written: ⟨out⟩ DIR keeps the report, the audit as JSON and a table of records"
+                "nothing was written: --out DIR keeps the report, the audit as JSON and a table of records"
             );
         }
     }
@@ -185,6 +185,8 @@ pub(crate) fn request(args: &Args) -> Result<Request> {
         pca: t.columns.pca,
         missing: t.columns.missing,
         positive: t.columns.positive.clone(),
+        public: t.columns.public.public()?,
+        min_level_count: t.columns.public.min_level_count,
         two_class_coded: true,
         family: args.model.model,
         l2: args.model.l2,

@@ -11,9 +11,11 @@ mod data;
 mod demo;
 mod net;
 mod privacy_args;
+mod public_args;
 mod release;
 mod reproduce;
 mod run_args;
+mod schema;
 mod table_args;
 
 use clap::{Parser, Subcommand};
@@ -55,6 +57,8 @@ enum Command {
     Demo(demo::Args),
     /// Make a table or figure of a paper, beside the published one
     Reproduce(reproduce::Args),
+    /// Draft a schema of a table: kinds, bounds, levels, for a person to edit
+    Schema(schema::Args),
     /// Name and fetch the data sets of the papers
     Data(data::Args),
     /// Train networks in private, and measure what their gradients give away
@@ -74,6 +78,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Calibrate(args) => calibrate::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Reproduce(args) => reproduce::run(&args),
+        Command::Schema(args) => schema::run(&args),
         Command::Data(args) => data::run(&args),
         Command::Net(args) => net::run(&args),
     });

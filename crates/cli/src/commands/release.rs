@@ -40,10 +40,14 @@ pub(crate) struct Args {
     /// Balance what leaks about this attribute [default: about whole records]
     #[arg(long, value_name = "ATTRIBUTE", requires = "balance")]
     attribute: Option<String>,
+    /// The data grew or lost rows since the releases in the ledger: why; it goes on record, and what was released before
+    /// still counts
+    #[arg(long, value_name = "REASON")]
+    data_changed: Option<String>,
     /// Whether the target is part of the record's secret
     #[arg(long, value_enum, default_value_t = Label::Secret)]
     label: Label,
-    /// Folder for model.json, release.json, report.html and the ledger
+    /// Folder for the ledger and, in a folder of its own each, the releases: model.json, release.json, report.html
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
     #[command(flatten)]
@@ -64,6 +68,7 @@ pub(crate) fn asked(args: &Args) -> Result<(Request, Terms)> {
         budget_eta: args.budget_eta,
         balance: args.balance,
         attribute: args.attribute.clone(),
+        data_changed: args.data_changed.clone(),
     };
     Ok((base, terms))
 }
@@ -77,15 +82,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let display = Display::start(args.run.quiet || args.run.json, Some(args.out.clone()))?;
     let outcome = release::run(&base, &terms, folder.path(), &display.hooks)?;
     drop(display);
-    let (mut statement, held) = match outcome {
-        Outcome::Released(statement, held) => (statement, held),
+    let (mut statement, ready) = match outcome {
+        Outcome::Ready(statement, ready) => (statement, ready),
         Outcome::Refused(why) => {
             eprintln!("refused: {why}");
             return Ok(ExitCode::from(1));
         }
     };
-    let written = publish_release(&folder, &statement)?;
-    drop(held);
+    let written = publish_release(*ready, &statement)?;
     let json = leakscope_report::document(&*statement);
     args.run.warn(&std::mem::take(&mut statement.warnings));
     args.run.show(&json, &release::summary(&statement), &written);

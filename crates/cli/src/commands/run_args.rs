@@ -102,6 +102,8 @@ pub(crate) fn request(
         pca: t.columns.pca,
         missing: t.columns.missing,
         positive: t.columns.positive.clone(),
+        public: t.columns.public.public()?,
+        min_level_count: t.columns.public.min_level_count,
         two_class_coded: true,
         family: model.model,
         l2: model.l2,

@@ -1,21 +1,25 @@
 //! The options that say how a table is read and encoded: the same for every command that takes one.
 
+use super::public_args::PublicArgs;
 use super::run_args::{TestArgs, request};
 use leakscope::audit::{Request, delimiter};
 use leakscope::{Failure, Result};
 use leakscope_core::glm::Family;
-use leakscope_table::{Missing, OneHot, ReadOptions, Roles, Scale};
+use leakscope_table::{Missing, OneHot, ReadOptions, Roles, Scale, TextEncoding};
 use std::path::PathBuf;
 
 /// How the table is read and which column is what.
 #[derive(clap::Args, Debug, Clone)]
 pub(crate) struct TableArgs {
-    /// CSV (also gzipped) or Parquet files; several are read as one table
+    /// CSV (also gzipped), JSON lines, Parquet or Feather files, or - for standard input; several are one table
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// Column to predict
     #[arg(long, value_name = "COLUMN")]
     pub(crate) target: String,
+    /// Encoding of text files
+    #[arg(long, value_enum, default_value_t = TextEncoding::Utf8)]
+    pub(crate) encoding: TextEncoding,
     #[command(flatten)]
     pub(crate) columns: ColumnArgs,
 }
@@ -23,12 +27,15 @@ pub(crate) struct TableArgs {
 /// The same where a table is optional: files come with `--data`.
 #[derive(clap::Args, Debug, Clone)]
 pub(crate) struct DataArgs {
-    /// Table to fit a model to: CSV (also gzipped) or Parquet files
+    /// Table to fit a model to: CSV (also gzipped), JSON lines, Parquet or Feather files
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub(crate) data: Vec<PathBuf>,
     /// Column to predict, with --data
     #[arg(long, value_name = "COLUMN")]
     pub(crate) target: Option<String>,
+    /// Encoding of text files of --data
+    #[arg(long, value_enum, default_value_t = TextEncoding::Utf8)]
+    pub(crate) text_encoding: TextEncoding,
     #[command(flatten)]
     pub(crate) columns: ColumnArgs,
     #[command(flatten)]
@@ -76,6 +83,8 @@ pub(crate) struct ColumnArgs {
     /// The class that is coded high [default: the second in sorted order]
     #[arg(long, value_name = "CLASS")]
     pub(crate) positive: Option<String>,
+    #[command(flatten)]
+    pub(crate) public: PublicArgs,
 }
 
 /// The model to fit.
@@ -105,7 +114,8 @@ impl DataArgs {
             .target
             .clone()
             .ok_or_else(|| Failure::option("target", "say which column of ⟨data⟩ the model predicts"))?;
-        let table = TableArgs { files: self.data.clone(), target, columns: self.columns.clone() };
+        let (files, columns) = (self.data.clone(), self.columns.clone());
+        let table = TableArgs { files, target, encoding: self.text_encoding, columns };
         request(&table, &self.model, &self.test, seed).map(Some)
     }
 
@@ -114,7 +124,8 @@ impl DataArgs {
         let c = &self.columns;
         let alone = Self {
             target: None,
-            columns: ColumnArgs { delimiter: None, na: vec![], ..c.clone() },
+            text_encoding: TextEncoding::Utf8,
+            columns: ColumnArgs { delimiter: None, na: vec![], public: c.public.without_text(), ..c.clone() },
             ..self.clone()
         };
         match alone.stray() {
@@ -123,7 +134,10 @@ impl DataArgs {
             }
             None => {
                 let (delimiter, na) = (c.delimiter_byte()?, c.na.clone());
-                Ok(ReadOptions { paths: self.data.clone(), memory: vec![], delimiter, na })
+                Ok(c.public.read(
+                    self.text_encoding,
+                    ReadOptions { paths: self.data.clone(), delimiter, na, ..ReadOptions::default() },
+                ))
             }
         }
     }
@@ -150,8 +164,9 @@ impl DataArgs {
             ("no_intercept", m.no_intercept),
             ("test", !t.test.is_empty()),
             ("holdout", t.holdout.is_some()),
+            ("text_encoding", self.text_encoding != TextEncoding::Utf8),
         ];
-        said.iter().find(|s| s.1).map(|s| s.0)
+        said.iter().find(|s| s.1).map(|s| s.0).or_else(|| c.public.stray())
     }
 }
 
@@ -159,12 +174,15 @@ impl TableArgs {
     /// How to read the files, or others of the same layout.
     pub(crate) fn read_options(&self, files: &[PathBuf]) -> Result<ReadOptions> {
         let c = &self.columns;
-        Ok(ReadOptions {
-            paths: files.to_vec(),
-            memory: vec![],
-            delimiter: c.delimiter_byte()?,
-            na: c.na.clone(),
-        })
+        Ok(c.public.read(
+            self.encoding,
+            ReadOptions {
+                paths: files.to_vec(),
+                delimiter: c.delimiter_byte()?,
+                na: c.na.clone(),
+                ..ReadOptions::default()
+            },
+        ))
     }
 
     pub(crate) fn roles(&self) -> Roles {
@@ -182,8 +200,13 @@ impl TableArgs {
 
 impl ColumnArgs {
     fn delimiter_byte(&self) -> Result<Option<u8>> {
-        self.delimiter.as_deref().map(delimiter).transpose()
+        delimiter_byte(self.delimiter.as_deref())
     }
+}
+
+/// A delimiter as it is written on the command line.
+pub(crate) fn delimiter_byte(text: Option<&str>) -> Result<Option<u8>> {
+    text.map(delimiter).transpose()
 }
 
 /// `NAME=VALUE` with a number.

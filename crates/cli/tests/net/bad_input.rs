@@ -202,9 +202,10 @@ fn bad_input_is_explained() {
     assert!(audit(&[]).contains("leakscope.net-training/2"));
 
     // and so is everything in the folder of a run that goes wrong later
-    let before: Vec<_> = ["model.safetensors", "training.json", "report.html", "checkpoint.safetensors"]
-        .map(|f| (f, fs::read(model.join(f)).unwrap()))
-        .to_vec();
+    let before: Vec<_> =
+        ["model.safetensors", "training.json", "report.html", "private/checkpoint.safetensors"]
+            .map(|f| (f, fs::read(model.join(f)).unwrap()))
+            .to_vec();
     refused(&[
         "train",
         "--data",

@@ -22,9 +22,12 @@ fn a_run_keeps_the_weights_it_started_from() {
     let (drawn, given, other) = (dir.join("drawn"), dir.join("given"), dir.join("other"));
     let run = |out: &Path, more: &[&str]| answered(&args(dir, &net, out, &[&SAME[..], more].concat()));
     let said = |out: &Path, more: &[&str]| {
-        let before = fs::read(out.join("checkpoint.safetensors")).unwrap();
+        let before = fs::read(out.join("private/checkpoint.safetensors")).unwrap();
         let said = refused(&args(dir, &net, out, &[&SAME[..], &["--steps", "8", "--resume"], more].concat()));
-        assert!(fs::read(out.join("checkpoint.safetensors")).unwrap() == before, "{more:?} left something");
+        assert!(
+            fs::read(out.join("private/checkpoint.safetensors")).unwrap() == before,
+            "{more:?} left something"
+        );
         said
     };
     // from random weights: no others come in later, and nothing says they did

@@ -51,7 +51,8 @@ fn a_private_run_leaves_model_accounts_and_page() {
     }
     check_page(&page);
     #[cfg(unix)]
-    for file in ["model.safetensors", "training.json", "records.csv", "report.html", "checkpoint.safetensors"]
+    for file in
+        ["model.safetensors", "training.json", "records.csv", "report.html", "private/checkpoint.safetensors"]
     {
         use std::os::unix::fs::PermissionsExt;
         assert_eq!(fs::metadata(out.join(file)).unwrap().permissions().mode() & 0o777, 0o600, "{file}");
@@ -200,7 +201,7 @@ fn ctrl_c_stops_after_the_step_and_the_run_goes_on() {
         .spawn()
         .unwrap();
     let started = std::time::Instant::now();
-    while !out.join("checkpoint.safetensors").is_file() && started.elapsed().as_secs() < 60 {
+    while !out.join("private/checkpoint.safetensors").is_file() && started.elapsed().as_secs() < 60 {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
@@ -233,7 +234,7 @@ fn divergence_stops_and_keeps_the_last_good_model() {
     assert!(t["steps"].as_u64().unwrap() < 50);
     // what is kept can be used
     answered(&["audit", "--model", text(&out), "--data", text(data.path()), "--trace", "skip", "--json"]);
-    assert!(out.join("checkpoint.safetensors").is_file());
+    assert!(out.join("private/checkpoint.safetensors").is_file());
 }
 
 /// Clipped gradients keep all numbers finite, however large the loss: that is no run that went well.

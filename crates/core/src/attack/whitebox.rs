@@ -9,8 +9,10 @@
 //!
 //! which costs O(d) and *is* the answer for linear regression. For the other families it is where Newton starts:
 //! blocks of candidates share every pass over the data (two products, `X W` and `Xᵀ R`), steps use the rank-two
-//! update above of the Hessian at w*, and they go on until the exact gradient is at the solver's tolerance. The rare
-//! candidate for which that does not contract is fitted from scratch.
+//! update above of the Hessian at w*, and they go on until the exact gradient is at the solver's tolerance and a step
+//! moves nothing any more. Each candidate is judged by its own gradient, its own size and its own steps, whichever others
+//! share its passes. One for which that does not contract is fitted from scratch, and where that fit has no answer there
+//! is an error: no candidate is left half-way.
 
 use super::Secret;
 use crate::glm::{Family, Fit, TOLERANCE, fit as fit_model};
@@ -21,6 +23,12 @@ use crate::{Error, Result};
 /// Candidates that share a pass over the data.
 const TOGETHER: usize = 192;
 const MAX_STEPS: usize = 40;
+/// The last step of a candidate, relative to its coefficients. Steps shrink by two at least (a candidate that does not
+/// is fitted from scratch), so what is left after it is no longer than the step itself.
+const LAST_STEP: f64 = 1e-11;
+/// The same where the gradient is at its rounding and improves no more, as it is where columns nearly depend on one
+/// another: the solver would stop there too.
+const LAST_STEP_ROUNDED: f64 = 1e-7;
 
 /// What does not depend on the record.
 pub(super) struct Models<'a> {
@@ -107,7 +115,13 @@ impl<'a> Models<'a> {
                 // (I + C G) (α, β)ᵀ = (ωr, −ωr')ᵀ
                 let (c1, c2) = (-omega * t.a, omega * t2.a);
                 let a = [1.0 + c1 * g11, c1 * g12, c2 * g12, 1.0 + c2 * g22];
-                let [alpha, beta] = solve2(a, [omega * t.r, -omega * t2.r]).ok_or_else(leverage)?;
+                let solved = solve2(a, [omega * t.r, -omega * t2.r]);
+                let [alpha, beta] = match (solved, self.fit.family) {
+                    (Some(steps), _) => steps,
+                    (None, Family::Linear) => return Err(leverage()),
+                    // Only a start here: these are fitted from scratch.
+                    (None, Family::Logistic | Family::Poisson) => continue,
+                };
                 let delta = &mut out.delta[(i * m_count + m) * p..][..p];
                 axpy(alpha, h, delta);
                 axpy(beta, &h2, delta);
@@ -116,7 +130,8 @@ impl<'a> Models<'a> {
         Ok(())
     }
 
-    fn replacement(&self, x: &[f64], y: f64, omega: f64, m: usize) -> Result<Replacement> {
+    /// None where the Hessian with the candidate in place is too near to singular for a rank-two update.
+    fn replacement(&self, x: &[f64], y: f64, omega: f64, m: usize) -> Option<Replacement> {
         let p = self.p();
         let x2 = self.with_candidate(x, m);
         let apply = |x: &[f64]| {
@@ -130,9 +145,8 @@ impl<'a> Models<'a> {
         let (g11, g12, g22) = (dot(x, &h), dot(x, &h2), dot(&x2, &h2));
         // K = C (I + G C)⁻¹ = (I + C G)⁻¹ C, column by column.
         let a = [1.0 + c1 * g11, c1 * g12, c2 * g12, 1.0 + c2 * g22];
-        let first = solve2(a, [c1, 0.0]).ok_or_else(leverage)?;
-        let second = solve2(a, [0.0, c2]).ok_or_else(leverage)?;
-        Ok(Replacement { h: [h, h2], x: [x.to_vec(), x2], k: [first[0], second[0], first[1], second[1]] })
+        let (first, second) = (solve2(a, [c1, 0.0])?, solve2(a, [0.0, c2])?);
+        Some(Replacement { h: [h, h2], x: [x.to_vec(), x2], k: [first[0], second[0], first[1], second[1]] })
     }
 
     /// `Δ` of every candidate of the rows of a block in memory, exact to the solver's tolerance.
@@ -141,9 +155,10 @@ impl<'a> Models<'a> {
         if self.fit.family == Family::Linear {
             return Ok(());
         }
-        let (p, m_count) = (self.p(), self.secret.len());
-        let moved = |c: &usize| out.delta[c * p..(c + 1) * p].iter().any(|v| *v != 0.0);
-        let changed: Vec<usize> = (0..block.len() * m_count).filter(moved).collect();
+        let (m_count, columns) = (self.secret.len(), self.secret.columns());
+        let differs =
+            |c: &usize| block.row(c / m_count)[columns.clone()] != *self.secret.candidate(c % m_count);
+        let changed: Vec<usize> = (0..block.len() * m_count).filter(differs).collect();
         for together in changed.chunks(TOGETHER) {
             self.newton(rows, block, together, &mut out.delta)?;
         }
@@ -152,65 +167,80 @@ impl<'a> Models<'a> {
 
     /// Newton steps for candidates `together` (record · M + m), which share every pass.
     fn newton<R: Rows>(&self, rows: &R, block: &Block, together: &[usize], delta: &mut [f64]) -> Result<()> {
-        let (p, k, m_count) = (self.p(), together.len(), self.secret.len());
-        let d = self.fit.penalty.data_width(p);
-        let strength = self.fit.n as f64 * self.fit.penalty.l2;
-        let of = |c: usize| {
-            let i = together[c] / m_count;
-            (block.row(i), block.y[i], block.weight_of(i))
-        };
-        let replacements: Vec<Replacement> = (0..k)
-            .map(|c| {
-                let (x, y, omega) = of(c);
-                self.replacement(x, y, omega, together[c] % m_count)
-            })
-            .collect::<Result<_>>()?;
-        // p × k, one column per candidate.
-        let mut w = vec![0.0; p * k];
-        for c in 0..k {
-            for j in 0..p {
-                w[j * k + c] = self.fit.w[j] + delta[together[c] * p + j];
+        let (p, m_count) = (self.p(), self.secret.len());
+        let mut going: Vec<Candidate> = vec![];
+        for &at in together {
+            let i = at / m_count;
+            let (y, omega) = (block.y[i], block.weight_of(i));
+            match self.replacement(block.row(i), y, omega, at % m_count) {
+                Some(replaced) => {
+                    let w = self.fit.w.iter().zip(&delta[at * p..]).map(|(w, delta)| w + delta).collect();
+                    going.push(Candidate { at, y, omega, replaced, w, relative: f64::INFINITY });
+                }
+                None => self.fit_anew(rows, block, at, delta)?,
             }
         }
-        let mut last = vec![f64::INFINITY; k];
         for _ in 0..MAX_STEPS {
-            let (mut gradient, size) = gradients(rows, self.fit.family, &w, k)?;
-            let mut going = false;
-            for c in 0..k {
-                let column = |a: &[f64]| -> Vec<f64> { (0..p).map(|j| a[j * k + c]).collect() };
-                let (wc, mut g) = (column(&w), column(&gradient));
-                axpy(strength, &wc[..d], &mut g[..d]);
-                let (replaced, (_, y, omega)) = (&replacements[c], of(c));
-                for (x, sign) in replaced.x.iter().zip([-omega, omega]) {
-                    axpy(sign * self.fit.family.terms(dot(x, &wc), y).r, x, &mut g);
-                }
-                let relative = norm(&g) / (size + strength * norm(&wc[..d])).max(f64::MIN_POSITIVE);
-                let improved = relative < 0.5 * last[c];
-                last[c] = if relative.is_finite() { relative.min(last[c]) } else { f64::INFINITY };
-                if improved {
-                    going |= relative > f64::EPSILON * f64::EPSILON;
-                    let step = self.solve(replaced, &g);
-                    for j in 0..p {
-                        w[j * k + c] -= step[j];
+            if going.is_empty() {
+                return Ok(());
+            }
+            let sums = gradients(rows, self.fit.family, &going, p)?;
+            let mut still = vec![];
+            for (candidate, (gradient, size)) in going.into_iter().zip(sums) {
+                match self.step(candidate, gradient, size) {
+                    Progress::Going(candidate) => still.push(candidate),
+                    Progress::Arrived(candidate) => {
+                        let out = &mut delta[candidate.at * p..][..p];
+                        (0..p).for_each(|j| out[j] = candidate.w[j] - self.fit.w[j]);
                     }
+                    Progress::Lost(at) => self.fit_anew(rows, block, at, delta)?,
                 }
             }
-            gradient.clear();
-            if !going {
-                break;
-            }
+            going = still;
         }
-        for c in 0..k {
-            let out = &mut delta[together[c] * p..][..p];
-            if last[c] <= TOLERANCE {
-                (0..p).for_each(|j| out[j] = w[j * k + c] - self.fit.w[j]);
-            } else {
-                let row = block.first_row + (together[c] / m_count) as u64;
-                let replaced = Replaced { rows, row, x: &replacements[c].x[1] };
-                let best = fit_model(&replaced, self.fit.family, self.fit.penalty)?;
-                (0..p).for_each(|j| out[j] = best.w[j] - self.fit.w[j]);
-            }
+        going.iter().try_for_each(|candidate| self.fit_anew(rows, block, candidate.at, delta))
+    }
+
+    /// One step of one candidate, from the sums of the training data at its coefficients.
+    fn step(&self, mut candidate: Candidate, mut g: Vec<f64>, mut size: f64) -> Progress {
+        let d = self.fit.penalty.data_width(self.p());
+        let strength = self.fit.n as f64 * self.fit.penalty.l2;
+        let w = &candidate.w;
+        axpy(strength, &w[..d], &mut g[..d]);
+        size += strength * norm(&w[..d]);
+        for (x, sign) in candidate.replaced.x.iter().zip([-candidate.omega, candidate.omega]) {
+            let t = self.fit.family.terms(dot(x, w), candidate.y);
+            axpy(sign * t.r, x, &mut g);
+            size += candidate.omega * self.fit.family.slope_size(t, candidate.y, norm(x) * norm(w)) * norm(x);
         }
+        let relative = norm(&g) / size.max(f64::MIN_POSITIVE);
+        let step = self.solve(&candidate.replaced, &g);
+        let (length, before) = (norm(&step), norm(w));
+        if !(relative.is_finite() && length.is_finite()) {
+            return Progress::Lost(candidate.at);
+        }
+        if relative <= TOLERANCE && length <= LAST_STEP * before {
+            return Progress::Arrived(candidate);
+        }
+        if relative >= 0.5 * candidate.relative {
+            let rounded = candidate.relative <= TOLERANCE
+                && relative <= TOLERANCE
+                && length <= LAST_STEP_ROUNDED * before;
+            return if rounded { Progress::Arrived(candidate) } else { Progress::Lost(candidate.at) };
+        }
+        candidate.relative = relative;
+        axpy(-1.0, &step, &mut candidate.w);
+        Progress::Going(candidate)
+    }
+
+    /// The candidate by the solver itself, which converges or says that it does not.
+    fn fit_anew<R: Rows>(&self, rows: &R, block: &Block, at: usize, delta: &mut [f64]) -> Result<()> {
+        let (p, i, m) = (self.p(), at / self.secret.len(), at % self.secret.len());
+        let x = self.with_candidate(block.row(i), m);
+        let replaced = Replaced { rows, row: block.first_row + i as u64, x: &x };
+        let best = fit_model(&replaced, self.fit.family, self.fit.penalty)?;
+        let out = &mut delta[at * p..][..p];
+        (0..p).for_each(|j| out[j] = best.w[j] - self.fit.w[j]);
         Ok(())
     }
 
@@ -227,39 +257,68 @@ impl<'a> Models<'a> {
     }
 }
 
-/// `Xᵀ diag(ω) r(X W, y)`, p × k, and the size of one column if nothing cancelled (at the first).
-fn gradients<R: Rows>(rows: &R, family: Family, w: &[f64], k: usize) -> Result<(Vec<f64>, f64)> {
-    let p = rows.width();
-    let (mut total, mut size) = (vec![0.0; p * k], 0.0);
+/// A candidate on its way.
+struct Candidate {
+    /// record · M + m.
+    at: usize,
+    y: f64,
+    omega: f64,
+    replaced: Replacement,
+    w: Vec<f64>,
+    /// Relative norm of its last gradient.
+    relative: f64,
+}
+
+/// What a step made of a candidate.
+enum Progress {
+    Going(Candidate),
+    Arrived(Candidate),
+    /// Steps do not contract: to be fitted from scratch.
+    Lost(usize),
+}
+
+/// `Xᵀ diag(ω) r(Xw, y)` of every candidate, and its size if nothing cancelled, each with the candidate's own
+/// predictions.
+fn gradients<R: Rows>(
+    rows: &R,
+    family: Family,
+    candidates: &[Candidate],
+    p: usize,
+) -> Result<Vec<(Vec<f64>, f64)>> {
+    let k = candidates.len();
+    // p × k, one column per candidate.
+    let mut w = vec![0.0; p * k];
+    for (c, candidate) in candidates.iter().enumerate() {
+        (0..p).for_each(|j| w[j * k + c] = candidate.w[j]);
+    }
+    let lengths: Vec<f64> = candidates.iter().map(|candidate| norm(&candidate.w)).collect();
+    let (mut total, mut sizes) = (vec![0.0; p * k], vec![0.0; k]);
     rows.fold(
-        || (vec![0.0; p * k], 0.0, vec![], vec![0.0; p * k]),
-        |(gradient, size, r, part), block| {
+        || (vec![0.0; p * k], vec![0.0; k], vec![], vec![0.0; p * k]),
+        |(gradient, sizes, r, part), block| {
             let n = block.len();
             r.resize(n * k, 0.0);
-            matmul(&block.x, w, (n, p, k), r);
+            matmul(&block.x, &w, (n, p, k), r);
             for i in 0..n {
-                let (y, omega) = (block.y[i], block.weight_of(i));
-                let mut prediction = 0.0;
-                for (c, z) in r[i * k..(i + 1) * k].iter_mut().enumerate() {
-                    let residual = family.terms(*z, y).r;
-                    if c == 0 {
-                        prediction = (residual + y).abs();
-                    }
-                    *z = omega * residual;
+                let (y, omega, length) = (block.y[i], block.weight_of(i), norm(block.row(i)));
+                for ((z, size), w) in r[i * k..(i + 1) * k].iter_mut().zip(sizes.iter_mut()).zip(&lengths) {
+                    let t = family.terms(*z, y);
+                    *size += omega * family.slope_size(t, y, length * w) * length;
+                    *z = omega * t.r;
                 }
-                *size += omega * (prediction + y.abs()) * norm(block.row(i));
             }
             matmul_transposed(&block.x, r, (p, n, k), part);
             axpy(1.0, part, gradient);
             Ok(())
         },
-        |(gradient, s, _, _)| {
+        |(gradient, part, _, _)| {
             axpy(1.0, &gradient, &mut total);
-            size += s;
+            axpy(1.0, &part, &mut sizes);
             Ok(())
         },
     )?;
-    Ok((total, size))
+    let column = |c: usize| (0..p).map(|j| total[j * k + c]).collect();
+    Ok(sizes.iter().enumerate().map(|(c, size)| (column(c), *size)).collect())
 }
 
 /// Rows with one of them replaced.

@@ -2,7 +2,7 @@
 //! errors (the audit, `bound`, calibration) takes them from here.
 
 use crate::Result;
-use crate::claim::{Bound, Theorem};
+use crate::claim::{Bound, Measured, Theorem};
 use crate::dp::{in_range, positive};
 
 /// Standard deviation of an unbiased estimate of an attribute with Fisher information loss `eta`, in units of `scale`
@@ -25,17 +25,33 @@ pub fn any_deviation(information: f64, spread: f64) -> Bound {
     Bound::at_least(rmse, Theorem::VanTrees)
 }
 
+/// What [`any_deviation`] would be if the expected information over the prior were the average over the records of a
+/// table: an estimate, no bound, since the prior's values are not those records.
+pub fn typical_deviation(mean_information: f64, spread: f64) -> Measured {
+    let rmse = if spread > 0.0 { (mean_information + 1.0 / (spread * spread)).sqrt().recip() } else { 0.0 };
+    Measured::exact(rmse)
+}
+
+/// What [`any_error`] would be in the same case: an estimate, no bound.
+pub fn typical_error(mean_information: &[f64], variances: &[f64]) -> Measured {
+    Measured::exact(mean_error(mean_information, variances))
+}
+
 /// Mean squared error per coordinate of any estimate, averaged over a prior: the mean over coordinates of
 /// `1/(E[I_jj] + J_j)` (van Trees in each coordinate, never weaker than Edmunds' eq. 1.3 with the means of both).
 /// `information` and `variances` go by coordinate; a coordinate of no variance is no secret and does not count.
 pub fn any_error(information: &[f64], variances: &[f64]) -> Bound {
+    Bound::at_least(mean_error(information, variances), Theorem::VanTrees)
+}
+
+fn mean_error(information: &[f64], variances: &[f64]) -> f64 {
     let errors: Vec<f64> = information
         .iter()
         .zip(variances)
         .filter(|(_, variance)| **variance > 0.0)
         .map(|(information, variance)| 1.0 / (information + 1.0 / variance))
         .collect();
-    Bound::at_least(errors.iter().sum::<f64>() / errors.len().max(1) as f64, Theorem::VanTrees)
+    errors.iter().sum::<f64>() / errors.len().max(1) as f64
 }
 
 /// The same from the trace alone: `1/(E[dFIL] + tr J(π)/d)` (Edmunds eq. 1.3). `prior_information` is `tr J(π)/d`: `1/s²`
@@ -65,6 +81,10 @@ mod tests {
         let b = any_deviation(sigma.powi(-2), s).value;
         assert!(b <= mse.sqrt() && b > mse.sqrt() * (1.0 - 1e-9));
         assert_eq!(any_deviation(1.0, 0.0).value, 0.0);
+        // An average over a table gives the same number, and another kind of claim.
+        assert!((typical_deviation(sigma.powi(-2), s).value / mse.sqrt() - 1.0).abs() < 1e-14);
+        assert!((typical_error(&[sigma.powi(-2)], &[s * s]).value / mse - 1.0).abs() < 1e-14);
+        assert_eq!(typical_deviation(1.0, 0.0).value, 0.0);
         assert!(record_error(4.0).value <= 0.25 && record_error(0.0).value == f64::INFINITY);
         assert!(any_error_from_trace(-1.0, 1.0).is_err() && any_error_from_trace(1.0, 0.0).is_err());
     }

@@ -1,8 +1,10 @@
 //! Privacy loss distributions: ε, δ and the trade-off curve of a composition, each between two certified ends.
 
 use super::compose::{Composed, LONGEST, Query, Side, compose};
-use super::pair::pairs;
-use super::{Adjacency, Interval, Mechanism, check_delta, check_epsilon, gaussian, grid, in_range, rdp};
+use super::pair::{Pair, pairs};
+use super::{
+    Adjacency, Interval, Mechanism, check_delta, check_epsilon, counting, gaussian, grid, in_range, rdp,
+};
 use crate::{Error, Result};
 use realfft::RealFftPlanner;
 use serde::{Deserialize, Serialize};
@@ -106,6 +108,9 @@ impl Accountant {
         if let Some(mu) = self.far_gaussian() {
             return Ok(Interval::around(gaussian::epsilon(mu, delta)?));
         }
+        if let Some(found) = self.without_grid(&steps, delta) {
+            return Ok(found.at_most(guess.epsilon));
+        }
         // Rounding to a grid of width h moves the ends of ε apart by s T h²/4 or so.
         let total: f64 = steps.iter().map(|x| x.1 as f64).sum();
         let h = (3.6 * self.precision * guess.epsilon.max(1e-6) / (s * total)).sqrt();
@@ -118,7 +123,28 @@ impl Accountant {
         let pure: Option<f64> =
             steps.iter().map(|(m, n)| Some(m.pure_epsilon(self.adjacency)? * *n as f64)).sum();
         let most = pure.map_or(guess.epsilon, |pure| guess.epsilon.min(pure * (1.0 + 1e-12)));
+        let found = match (found, steps.as_slice()) {
+            (None, [(mechanism, count)]) => {
+                counting::epsilon(&both(*mechanism, self.adjacency), *count, delta)
+            }
+            (found, _) => found,
+        };
         Ok(found.map_or(Interval { lower: 0.0, upper: most }, |found| found.at_most(most)))
+    }
+
+    /// What needs no grid: ε is 0 where δ is above the total variation, and one step has a closed form.
+    fn without_grid(&self, steps: &[(Mechanism, u64)], delta: f64) -> Option<Interval> {
+        let one_way: Vec<(Pair, u64)> = steps
+            .iter()
+            .filter_map(|&(mechanism, count)| Some((*pairs(mechanism, self.adjacency).first()?, count)))
+            .collect();
+        if counting::total_variation(&one_way) <= delta {
+            return Some(Interval { lower: 0.0, upper: 0.0 });
+        }
+        match steps {
+            [(mechanism, 1)] => counting::epsilon_of_one(&both(*mechanism, self.adjacency), delta),
+            _ => None,
+        }
     }
 
     /// δ at ε; ε may be negative.
@@ -349,6 +375,13 @@ impl Accountant {
         }
         Ok(best.filter(|interval| interval.upper.is_finite()))
     }
+}
+
+/// The pairs of a release, each direction once.
+fn both(mechanism: Mechanism, adjacency: Adjacency) -> Vec<Pair> {
+    let all = pairs(mechanism, adjacency);
+    let count = directions(&[(mechanism, 1)], adjacency, Directions::Both).len();
+    all.into_iter().take(count).collect()
 }
 
 /// Which directions must be looked at: one where the pair is its own mirror image.

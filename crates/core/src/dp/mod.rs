@@ -7,6 +7,7 @@
 //! | `pair` | the pair of distributions that dominates a release | Zhu, Dong, Wang 2022 |
 //! | `grid` | pessimistic and optimistic discretisation of the privacy loss | Doroshenko et al. 2022 |
 //! | `compose` | tilted composition by FFT, with its rounding error bounded | |
+//! | `counting` | what holds without a grid: one step, total variation, counts of large losses | |
 //! | [`accountant`] | certified ε, δ and trade-off curve of a composition | Kulynych et al. 2024 |
 //! | [`account`] | one composition by every accountant that applies | |
 //! | [`calibrate`] | the noise, rate or number of steps for a target | |
@@ -18,6 +19,7 @@ pub mod account;
 pub mod accountant;
 pub mod calibrate;
 mod compose;
+mod counting;
 pub mod gaussian;
 mod grid;
 mod pair;

@@ -159,8 +159,10 @@ impl Pair {
             let still = if q == 1.0 { f64::NEG_INFINITY } else { (-q).ln_1p() + normal_ln_cdf(z(0.0)) };
             (loss + ln_add_exp(still, moved)).exp()
         };
-        // Rounding of the argument of erfc costs z²u, of the exponential |ℓ|u, of x (|ln q| + 1/σ²-free) a few u.
-        Tail { p, r, error: (40.0 + worst * worst + loss.abs() - q.ln()) * U }
+        // Rounding of the argument of erfc costs z²u, of the exponential |ℓ|u, of x (|ln q| + 1/σ²-free) a few u, which
+        // where σ is small are many of z: |z|·|x|u/σ.
+        let argument = worst.abs().min(40.0) * (x.abs() + 1.0) / sigma;
+        Tail { p, r, error: (40.0 + worst * worst + argument + loss.abs() - q.ln()) * U }
     }
 }
 

@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 const SAFETY: f64 = 1e-11;
 /// From this order on only integers are used: their finite sum is cheaper and has no alternating tail.
 const INTEGERS_FROM: f64 = 64.0;
+/// Points of an integral at most: beyond, a bound in closed form serves.
+const MOST_POINTS: f64 = (1 << 16) as f64;
 /// Largest order tried.
 const LARGEST: f64 = 1e5;
 
@@ -46,11 +48,8 @@ fn sampled_gaussian(sigma: f64, q: f64, adjacency: Adjacency, alpha: f64) -> f64
         return gaussian(adjacency.sensitivity() / sigma, alpha);
     }
     let ln_a = match adjacency {
-        // The sum over k has α terms, the integral a number of points that grows with α/σ: whichever is less.
-        Adjacency::AddRemove if alpha > points(sigma, alpha) => integrated_moment(sigma, q, adjacency, alpha),
-        Adjacency::AddRemove if alpha.fract() == 0.0 => integer_moment(sigma, q, alpha),
-        Adjacency::AddRemove => fractional_moment(sigma, q, alpha)
-            .unwrap_or_else(|| integrated_moment(sigma, q, adjacency, alpha)),
+        Adjacency::AddRemove => add_remove_moment(sigma, q, alpha),
+        Adjacency::Replace if points(sigma, 2.0 * alpha) > MOST_POINTS => replaced_moment(sigma, q, alpha),
         Adjacency::Replace => integrated_moment(sigma, q, adjacency, alpha),
     };
     ln_a / (alpha - 1.0)
@@ -111,6 +110,35 @@ fn fractional_moment(sigma: f64, q: f64, alpha: f64) -> Option<f64> {
     }
     let ln_a = plus + ln_1m_exp(minus - plus);
     (ln_a > 1e-3).then_some(ln_a)
+}
+
+/// `ln A_α` under add/remove, or (where neither series converges and an integral would need too many points) what the
+/// next whole order gives: `D_α` grows with α.
+fn add_remove_moment(sigma: f64, q: f64, alpha: f64) -> f64 {
+    // The sum over k has α terms, the integral a number of points that grows with α/σ: whichever is less.
+    if alpha > points(sigma, alpha) {
+        return integrated_moment(sigma, q, Adjacency::AddRemove, alpha);
+    }
+    if alpha.fract() == 0.0 {
+        return integer_moment(sigma, q, alpha);
+    }
+    fractional_moment(sigma, q, alpha).unwrap_or_else(|| {
+        if points(sigma, alpha) <= MOST_POINTS {
+            return integrated_moment(sigma, q, Adjacency::AddRemove, alpha);
+        }
+        let whole = alpha.ceil();
+        integer_moment(sigma, q, whole) * (alpha - 1.0) / (whole - 1.0)
+    })
+}
+
+/// Not below `ln A_α` under replace adjacency, without an integral: for noise so small that one would need too many
+/// points. `Q ≥ (1−q)N(0)`, so that `∫ P^α Q^{1−α} ≤ (1−q)^{1−α} ∫ P^α N(0)^{1−α}`, which is the moment of add/remove. And
+/// `∫ P^α Q^{1−α}` is jointly convex, so it is at most `1 − q + q e^{2α(α−1)/σ²}`, that of two plain Gaussians where the
+/// record takes part.
+fn replaced_moment(sigma: f64, q: f64, alpha: f64) -> f64 {
+    let without = add_remove_moment(sigma, q, alpha) - (alpha - 1.0) * (-q).ln_1p();
+    let convex = ln_add_exp((-q).ln_1p(), q.ln() + 2.0 * alpha * (alpha - 1.0) / (sigma * sigma));
+    without.min(convex)
 }
 
 /// Spacing of the trapezoidal rule below.

@@ -88,7 +88,7 @@ fn top_eigenvalue<S: Simd>(simd: S, g: &[f64], problem: Problem<'_>) -> f64 {
     let size = first + alpha * vv + 2.0 * beta.abs() * (vv * uu).sqrt();
     let mut high = (first + rank_two.max(0.0) + 16.0 * f64::EPSILON * size).max(low);
     // The Ritz value is a guess, no bracket: where v and u are nearly parallel it has few digits.
-    let mut mu = ritz.clamp(low, high);
+    let mut mu = ritz.max(low).min(high);
     for _ in 0..MAX_EVALUATIONS {
         if high - low <= 4.0 * f64::EPSILON * high {
             return 0.5 * (low + high);

@@ -141,7 +141,8 @@ impl Geometry {
     }
 
     /// `H⁻¹(H − nλI)H⁻¹` where H penalises every column alike: it shares the eigenvectors Q of `H⁻¹`, and each
-    /// eigenvalue μ of that gives `μ(1 − nλμ)`. With Q, column by column in the order of [`Geometry::t`].
+    /// eigenvalue μ of that gives `μ(1 − nλμ)`, here over the square of the unit of H⁻¹. With Q, column by column in the
+    /// order of [`Geometry::t`].
     fn spectrum_of_hessian(&self) -> (Vec<f64>, Vec<f64>) {
         let strength = self.fit.n as f64 * self.fit.penalty.l2;
         let mu: Vec<f64> = self.g.iter().map(|g| g.sqrt()).collect();
@@ -149,7 +150,8 @@ impl Geometry {
         for row in q.chunks_exact_mut(mu.len().max(1)) {
             row.iter_mut().zip(&mu).for_each(|(t, mu)| *t /= mu);
         }
-        (mu.iter().map(|mu| (mu * (1.0 - strength * mu)).max(0.0)).collect(), q)
+        let unit = self.unit;
+        (mu.iter().map(|mu| (mu / unit * (1.0 - strength * unit * mu)).max(0.0)).collect(), q)
     }
 
     /// η of a set of records as a whole.
@@ -173,7 +175,7 @@ impl Geometry {
             let problem = Problem { r2: 1.0, alpha, beta: 1.0, v: &v, u: &u };
             let mut top = 0.0_f64;
             top_eigenvalues(&poles, 1, |_| problem, |_, value| top = value.max(0.0));
-            return Ok(self.release.gain() * top.sqrt());
+            return Ok(self.gain * top.sqrt());
         }
         let mut m = set.whole.clone();
         mirror_lower(&mut m, p);
@@ -184,7 +186,7 @@ impl Geometry {
         }
         (0..d).for_each(|j| m[j * p + j] += set.r2);
         let top = largest_eigenvalue(&self.sandwiched(&m, p), p)?;
-        Ok(self.release.gain() * top.sqrt())
+        Ok(self.gain * top.sqrt())
     }
 
     /// Mean over the records of a set of the Fisher information about each data column, and (where the label is
@@ -214,7 +216,7 @@ impl Geometry {
         };
         let curved = trace(&set.curved);
         let hs = times(&square, &set.s);
-        let factor = self.release.gain().powi(2) / set.records as f64;
+        let factor = self.gain.powi(2) / set.records as f64;
         let mut means: Vec<f64> = (0..d)
             .map(|j| {
                 let w = self.w_data[j];
@@ -267,7 +269,7 @@ impl Geometry {
             } else {
                 largest_eigenvalue(&self.block_over_set(attribute, set, &curved, &hs), p)?
             };
-            etas.push(self.release.gain() * top.sqrt());
+            etas.push(self.gain * top.sqrt());
         }
         Ok(etas)
     }

@@ -1,22 +1,24 @@
 //! The minimiser of `Σ ωℓ(wᵀx, y) + (nλ/2)‖w‖²` by Newton's method with a line search, in streaming passes.
 
 use super::Family;
-use crate::linalg::{Cholesky, add_transposed_times, axpy, dot, gram_add_lower, mirror_lower, norm, times};
+use crate::linalg::{Cholesky, add_transposed_times, axpy, dot, gram_add_lower, mirror_lower, norm};
 use crate::rows::{Block, Rows};
 use crate::vector::{RowProducts, dispatch};
 use crate::{Error, Result};
 
-/// Relative norm of the gradient, `‖∇‖ / (Σ ω(|μ| + |y|)‖x‖ + nλ‖w‖)`, that counts as converged: the gradient is
-/// `Σ ω(μ − y)x + nλw`, and the denominator is its size if nothing cancelled.
+/// Relative norm of the gradient, `‖∇‖ / (Σ ω|r|₊‖x‖ + nλ‖w‖)`, that counts as converged: the gradient is
+/// `Σ ωrx + nλw`, and the denominator is its size if nothing cancelled (`|r|₊` is `|μ| + |y|`, and where two classes are
+/// told apart well the size of r itself: see `Family::slope_size`).
 ///
-/// Newton goes on below it for as long as a step still halves the gradient, so that what is left is rounding.
+/// Newton goes on below it for as long as a step still halves what is left, so that this is rounding.
 pub const TOLERANCE: f64 = 1e-10;
 /// A relative gradient of this size is rounding alone: no step can improve it.
 const ROUNDING: f64 = 4.0 * f64::EPSILON;
 const MAX_ITERATIONS: usize = 100;
 const MAX_HALVINGS: usize = 40;
-/// Where there is no penalty, a Newton step that still moves predictions by this much (root mean square) shows
-/// that the minimiser is at infinity, however small the gradient has become.
+/// A Newton step that would still move the prediction of some record by this much shows that the minimiser has not been
+/// reached, or is at infinity, however small the gradient has become: slopes of records that are predicted well are small
+/// themselves. Not for linear regression, whose predictions have the unit of the target.
 const STILL_MOVING: f64 = 1e-3;
 /// Sufficient decrease of the line search (Armijo).
 const ARMIJO: f64 = 1e-4;
@@ -54,6 +56,11 @@ pub struct Fit {
     pub gradient: Vec<f64>,
     /// Its relative norm (see [`TOLERANCE`]).
     pub relative_gradient: f64,
+    /// How far predictions still are from those of the minimiser, estimated to the safe side: what another Newton step
+    /// would move them by, `Σⱼ |H⁻¹∇|ⱼ max|xⱼ|`, and what rounding may. A slope of a logistic or Poisson model, and with
+    /// it η, is off by about this much, relative; for linear regression it is relative to the predictions themselves.
+    /// Only the rounding for given coefficients, which are what they are.
+    pub unsettled: f64,
     /// The objective at `w`.
     pub objective: f64,
     /// Mean loss over the rows, weighted, without the penalty.
@@ -70,13 +77,14 @@ pub struct Fit {
 struct Sums {
     loss: f64,
     weight: f64,
-    /// `Σ ω(|μ| + |y|)‖x‖`: the size of the gradient if nothing cancelled.
+    /// The size of the gradient if nothing cancelled (see [`TOLERANCE`]).
     scale: f64,
+    /// Largest size of a value of each column; filled along with the Hessian.
+    reach: Vec<f64>,
     gradient: Vec<f64>,
     hessian: Vec<f64>,
     /// Smallest margin (2y − 1)z of a two-class problem over rows with positive weight.
     margin: f64,
-    curvature_total: f64,
     unit_weights: bool,
     rows: u64,
     scratch: Vec<f64>,
@@ -92,10 +100,10 @@ impl Sums {
             loss: 0.0,
             weight: 0.0,
             scale: 0.0,
+            reach: vec![0.0; p],
             gradient: vec![0.0; p],
             hessian: vec![0.0; if with_hessian { p * p } else { 0 }],
             margin: f64::INFINITY,
-            curvature_total: 0.0,
             unit_weights: true,
             rows: 0,
             scratch: vec![],
@@ -110,19 +118,20 @@ impl Sums {
         self.curvature.clear();
         self.slopes.clear();
         dispatch(RowProducts { x: &block.x, w, dots: &mut self.dots, squares: &mut self.squares });
+        let length = norm(w);
         for i in 0..block.len() {
             let (y, omega, z) = (block.y[i], block.weight_of(i), self.dots[i]);
             let t = family.terms(z, y);
             self.loss += omega * t.loss;
             self.weight += omega;
-            self.scale += omega * ((t.r + y).abs() + y.abs()) * self.squares[i].sqrt();
+            let size = self.squares[i].sqrt();
+            self.scale += omega * family.slope_size(t, y, size * length) * size;
             self.unit_weights &= omega == 1.0;
             if omega > 0.0 {
                 self.margin = self.margin.min((2.0 * y - 1.0) * z);
             }
             self.slopes.push(omega * t.r);
             self.curvature.push(omega * t.a);
-            self.curvature_total += omega * t.a;
         }
         add_transposed_times(&block.x, &self.slopes, &mut self.gradient);
         self.rows += block.len() as u64;
@@ -136,6 +145,9 @@ impl Sums {
         let unweighted = family.constant_curvature() && block.weight.is_empty();
         let weights = if unweighted { None } else { Some(self.curvature.as_slice()) };
         gram_add_lower(&block.x, weights, block.width, &mut self.scratch, &mut self.hessian);
+        for row in block.x.chunks_exact(block.width.max(1)) {
+            self.reach.iter_mut().zip(row).for_each(|(reach, x)| *reach = reach.max(x.abs()));
+        }
     }
 
     /// The working least-squares problem that starts a Poisson fit: `μ₀ = y + ½`, `z₀ = log μ₀`.
@@ -157,8 +169,8 @@ impl Sums {
         self.scale += other.scale;
         axpy(1.0, &other.gradient, &mut self.gradient);
         axpy(1.0, &other.hessian, &mut self.hessian);
+        self.reach.iter_mut().zip(&other.reach).for_each(|(reach, x)| *reach = reach.max(*x));
         self.margin = self.margin.min(other.margin);
-        self.curvature_total += other.curvature_total;
         self.unit_weights &= other.unit_weights;
         self.rows += other.rows;
     }
@@ -184,12 +196,12 @@ fn pass(rows: &impl Rows, with_hessian: bool, step: impl Fn(&mut Sums, &Block) +
     Ok(total)
 }
 
-/// Signs that a minimiser is at infinity.
+/// What a pass tells besides the model.
 struct Signs {
-    /// Smallest margin of a two-class problem.
+    /// Smallest margin of a two-class problem: positive where the minimiser is at infinity.
     margin: f64,
-    /// `Σ ωa`.
-    curvature: f64,
+    /// Largest size of a value of each column; zeros where the Hessian was known.
+    reach: Vec<f64>,
 }
 
 /// Objective, gradient and Hessian at `w`; the Hessian of an earlier pass is taken over where it is constant.
@@ -229,6 +241,7 @@ fn state_at(
         w: w.to_vec(),
         hessian,
         relative_gradient,
+        unsettled: 0.0,
         objective: sums.loss + 0.5 * strength * dot(&w[..d], &w[..d]),
         mean_loss: sums.loss / sums.weight,
         gradient: sums.gradient,
@@ -236,7 +249,7 @@ fn state_at(
         passes: 1,
         unit_weights: sums.unit_weights,
     };
-    Ok((fit, Signs { margin: sums.margin, curvature: sums.curvature_total }))
+    Ok((fit, Signs { margin: sums.margin, reach: sums.reach }))
 }
 
 /// The model at given coefficients, which need not be the minimiser.
@@ -248,7 +261,8 @@ pub fn evaluate(rows: &impl Rows, family: Family, penalty: Penalty, w: &[f64]) -
     if let Some(&value) = w.iter().find(|v| !v.is_finite()) {
         return Err(Error::OutOfRange { what: "a coefficient", value, expected: "a finite number" });
     }
-    let (fit, _) = state_at(rows, family, penalty, w, None)?;
+    let (mut fit, signs) = state_at(rows, family, penalty, w, None)?;
+    fit.unsettled = rounding(family, w, &signs.reach);
     if !fit.objective.is_finite() {
         return Err(Error::OutOfRange {
             what: "the loss at the given coefficients",
@@ -287,12 +301,12 @@ pub fn fit(rows: &impl Rows, family: Family, penalty: Penalty) -> Result<Fit> {
         w = poisson_start(rows, penalty)?;
         passes += 1;
     }
-    let (mut current, first) = state_at(rows, family, penalty, &w, None)?;
+    let (mut current, Signs { margin, reach }) = state_at(rows, family, penalty, &w, None)?;
     passes += 1;
-    refuse_separable(family, penalty, first.margin)?;
-    let start = (penalty.l2 == 0.0 && !family.constant_curvature()).then(|| current.hessian.clone());
-    let first_curvature = first.curvature;
+    refuse_separable(family, penalty, margin)?;
     let mut factor = None;
+    // The last model that counts as converged, while steps still improve on it.
+    let mut best: Option<Fit> = None;
     for iteration in 0..MAX_ITERATIONS {
         let known = factor.take().filter(|_| family.constant_curvature());
         let now = match known.map_or_else(|| Cholesky::new(&current.hessian, p), Ok) {
@@ -306,43 +320,59 @@ pub fn fit(rows: &impl Rows, family: Family, penalty: Penalty) -> Result<Fit> {
         };
         let step = now.solve(&current.gradient);
         factor = Some(now);
+        let floor = rounding(family, &current.w, &reach);
+        current.unsettled = moved(family, &step, &current.w, &reach) + floor;
+        if let Some(mut known) = best.take() {
+            let improved = current.unsettled < 0.5 * known.unsettled
+                || current.relative_gradient < 0.5 * known.relative_gradient;
+            if !improved || !converged(&current) {
+                // One of them may have come close by chance: what both say is safe.
+                known.unsettled = known.unsettled.max(current.unsettled.min(2.0 * known.unsettled));
+                return Ok(Fit { iterations: iteration, passes, ..known });
+            }
+        }
+        if converged(&current) {
+            if current.relative_gradient <= ROUNDING && current.unsettled <= 2.0 * floor {
+                return Ok(Fit { iterations: iteration, passes, ..current });
+            }
+            best = Some(current.clone());
+        }
         let decrease = dot(&step, &current.gradient);
         let Some((next, margin, tried)) = line_search(rows, &current, &step, decrease)? else {
             // No decrease can be seen any more: either rounding is all that is left, or we are stuck.
-            return finish(current, iteration, passes + MAX_HALVINGS);
+            passes += MAX_HALVINGS;
+            let stuck = || no_convergence(iteration, current.relative_gradient);
+            return best.ok_or_else(stuck).map(|fit| Fit { iterations: iteration, passes, ..fit });
         };
         passes += tried;
         refuse_separable(family, penalty, margin)?;
-        let improved = next.relative_gradient < 0.5 * current.relative_gradient;
-        let better = next.relative_gradient <= current.relative_gradient;
-        let settled = current.relative_gradient <= TOLERANCE
-            && start.as_ref().is_none_or(|h| !still_moving(h, first_curvature, &step));
-        if better || !settled {
-            current = next;
-        }
-        if settled && (!improved || current.relative_gradient <= ROUNDING) {
-            return finish(current, iteration + 1, passes);
-        }
+        current = next;
     }
-    Err(no_convergence(MAX_ITERATIONS, current.relative_gradient))
+    let stuck = || no_convergence(MAX_ITERATIONS, current.relative_gradient);
+    best.ok_or_else(stuck).map(|fit| Fit { iterations: MAX_ITERATIONS, passes, ..fit })
 }
 
-/// Whether a step moves predictions in the mean square `Σ ωa₀(xᵀstep)² / Σ ωa₀`, weighted by the curvature where the
-/// fit began (at later points it may have vanished).
-fn still_moving(first_hessian: &[f64], first_curvature: f64, step: &[f64]) -> bool {
-    dot(&times(first_hessian, step), step) > STILL_MOVING.powi(2) * first_curvature
+/// How far a step moves the prediction of any record, at most: `Σⱼ |stepⱼ| max|xⱼ|`; for linear regression relative to
+/// what the coefficients themselves predict at most.
+fn moved(family: Family, step: &[f64], w: &[f64], reach: &[f64]) -> f64 {
+    let by = |v: &[f64]| v.iter().zip(reach).map(|(v, reach)| v.abs() * reach).sum::<f64>();
+    match family {
+        Family::Linear => by(step) / by(w).max(by(step)).max(f64::MIN_POSITIVE),
+        Family::Logistic | Family::Poisson => by(step),
+    }
+}
+
+/// What rounding does to predictions, in the unit of [`moved`].
+fn rounding(family: Family, w: &[f64], reach: &[f64]) -> f64 {
+    ROUNDING * (1.0 + moved(family, w, w, reach))
+}
+
+fn converged(fit: &Fit) -> bool {
+    fit.relative_gradient <= TOLERANCE && (fit.family.constant_curvature() || fit.unsettled <= STILL_MOVING)
 }
 
 fn no_convergence(iterations: usize, gradient: f64) -> Error {
     Error::NoConvergence { iterations, gradient, tolerance: TOLERANCE }
-}
-
-fn finish(current: Fit, iterations: usize, passes: usize) -> Result<Fit> {
-    if current.relative_gradient <= TOLERANCE {
-        Ok(Fit { iterations, passes, ..current })
-    } else {
-        Err(no_convergence(iterations, current.relative_gradient))
-    }
 }
 
 fn refuse_separable(family: Family, penalty: Penalty, margin: f64) -> Result<()> {

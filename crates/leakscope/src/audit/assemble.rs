@@ -102,6 +102,7 @@ impl Found<'_> {
             scale: match e.scale {
                 Scale::Standard => "standard",
                 Scale::UnitBall => "unit-ball",
+                Scale::Bounds => "bounds",
                 Scale::None => "none",
             }
             .into(),

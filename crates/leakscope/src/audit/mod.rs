@@ -137,7 +137,7 @@ pub fn run(
         secret,
         timings,
     };
-    Ok(Outcome { audit: found.audit()?, pending })
+    Ok(Outcome { audit: crate::output::complete(found.audit()?)?, pending })
 }
 
 /// Noise vectors and draws of the panel about a secret.
@@ -179,6 +179,8 @@ pub(crate) fn encode_options(request: &Request, seed: Option<u64>) -> EncodeOpti
         },
         holdout: request.holdout.zip(seed).map(|(fraction, seed)| Holdout { fraction, seed }),
         positive: request.positive.clone(),
+        public: request.public.clone(),
+        min_level_count: request.min_level_count,
     }
 }
 

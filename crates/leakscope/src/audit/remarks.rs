@@ -81,9 +81,18 @@ pub(crate) fn listed(names: &[String]) -> String {
     format!("{}{more}", shown.join(", "))
 }
 
-/// A Hessian that leaves few digits, and which columns make it so.
+/// Predictions that were still this far from the minimiser's leave η fewer digits than pages show.
+const UNSETTLED: f64 = 1e-6;
+
+/// A Hessian that leaves few digits, and which columns make it so; or a fit that ended before its predictions settled.
 pub(crate) fn nearly_singular(encoding: &Encoding, geometry: &Geometry) -> Option<String> {
-    let condition = geometry.condition();
+    let (condition, unsettled) = (geometry.condition(), geometry.fit().unsettled);
+    if condition <= ILL_CONDITIONED && unsettled > UNSETTLED {
+        return Some(format!(
+            "The fit settled to about {unsettled:.0e} only, as it does where the model predicts nearly perfectly: numbers \
+             here may be off by that share. A larger `l2` helps."
+        ));
+    }
     (condition > ILL_CONDITIONED).then(|| {
         let names = encoding.columns();
         let weakest: Vec<String> = geometry.weakest_columns().iter().map(|&j| names[j].clone()).collect();
@@ -97,7 +106,8 @@ pub(crate) fn nearly_singular(encoding: &Encoding, geometry: &Geometry) -> Optio
 
 /// What the user should know of the training rows, whatever is done with them.
 pub(crate) fn of_data(encoding: &Encoding) -> Vec<String> {
-    let mut warnings = vec![];
+    // What was guessed about the table comes first: everything else rests on it.
+    let mut warnings: Vec<String> = encoding.remarks.iter().map(|r| r.to_string()).collect();
     let named = |which: &dyn Fn(&Attribute) -> bool| -> Vec<String> {
         encoding.attributes.iter().filter(|a| which(a)).map(|a| a.name.clone()).collect()
     };

@@ -4,7 +4,7 @@ use super::remarks::listed;
 use crate::{Failure, Result};
 use leakscope_core::glm::Family;
 use leakscope_core::num::Distribution;
-use leakscope_table::{Encoding, Kind, Missing, OneHot, ReadOptions, Roles, Scale};
+use leakscope_table::{Encoding, Kind, Missing, OneHot, Public, ReadOptions, Roles, Scale};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -26,6 +26,10 @@ pub struct Request {
     pub missing: Missing,
     /// The class that is coded high.
     pub positive: Option<String>,
+    /// What is known of the columns without looking at the data.
+    pub public: Public,
+    /// Levels that fewer training records have are merged into `other`, unless they were given.
+    pub min_level_count: Option<u64>,
     /// Whether a linear model takes a target with two values as −1 and +1.
     pub two_class_coded: bool,
     /// The model.
@@ -138,6 +142,8 @@ impl Default for Request {
             pca: None,
             missing: Missing::default(),
             positive: None,
+            public: Public::default(),
+            min_level_count: None,
             two_class_coded: true,
             family: Family::default(),
             l2: 0.0,
@@ -182,6 +188,11 @@ impl Request {
             Noise::Given(sigma) => positive("sigma", *sigma)?,
             Noise::TargetEta { eta, .. } => positive("target_eta", *eta)?,
             Noise::TargetSd { sd, .. } => positive("target_sd", *sd)?,
+        }
+        let public = &self.public;
+        if public.clip_to_bounds && public.schema.is_none() && public.bounds.is_empty() {
+            let message = "there are no bounds: give them with ⟨bounds⟩ or a ⟨schema⟩";
+            return Err(Failure::option("clip_to_bounds", message));
         }
         if self.releases == 0 {
             return Err(Failure::option("releases", "0: expected at least 1"));

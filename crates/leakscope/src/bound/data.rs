@@ -236,7 +236,7 @@ pub(crate) fn of_model(request: &Request, loaded: &Loaded, fit: &Fit, bounding: 
         loaded.subject(request).family,
         if many { format!(", released {} times", request.releases) } else { String::new() }
     );
-    Ok(Found {
+    crate::output::complete(Found {
         candidates: Some(game.prior.candidates()),
         most_likely: Some(game.prior.most_likely()),
         sigma: bounding.sigma,

@@ -108,7 +108,7 @@ pub fn run(prior: &Prior, seen: &Seen, simulation: Option<Simulation>) -> Result
         Seen::Gaussian { sigma, .. } => Some(*sigma),
         Seen::RandomisedResponse { .. } | Seen::Private(_) | Seen::Renyi { .. } => None,
     };
-    Ok(Found {
+    crate::output::complete(Found {
         candidates: Some(found.candidates),
         most_likely: Some(found.most_likely),
         sigma,

@@ -373,3 +373,28 @@ fn seen(args: &BoundRequest, kind: MechanismKind, prior: &Prior) -> Result<Seen>
         }
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_that_do_not_go_together_are_named() {
+        let none = BoundRequest::default;
+        let cases = [
+            ("at", BoundRequest { at: vec![1.0], ..none() }),
+            ("secret", BoundRequest { secret: Some("race".into()), ..none() }),
+            ("sigmas", BoundRequest { sigmas: vec![1.0], ..none() }),
+            ("attacks", BoundRequest { attacks: Some(vec![]), ..none() }),
+            ("prior_sd", BoundRequest { prior_sd: Some(1.0), ..none() }),
+            ("eta", BoundRequest { eta: Some(1.0), curve: Some(CurveKind::Noise), ..none() }),
+        ];
+        for (expected, request) in cases {
+            match answer(&request, &Hooks::default()) {
+                Err(Failure::Option { name, .. }) => assert_eq!(name, expected),
+                other => panic!("{expected}: {other:?}"),
+            }
+        }
+        assert!(answer(&BoundRequest { eta: Some(1.0), ..none() }, &Hooks::default()).is_ok());
+    }
+}

@@ -350,3 +350,34 @@ fn in_text(solved: &Solved, what: &str, from_below: bool) -> String {
     ));
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(request: CalibrateRequest) -> Option<String> {
+        match request.check() {
+            Err(Failure::Option { name, .. }) => Some(name),
+            Err(other) => panic!("{other}"),
+            Ok(()) => None,
+        }
+    }
+
+    #[test]
+    fn options_that_do_not_go_together_are_named() {
+        let none = CalibrateRequest::default;
+        let (epsilon, delta) = (Some(1.0), Some(1e-5));
+        assert_eq!(named(CalibrateRequest { epsilon, delta, ..none() }), None);
+        let two = CalibrateRequest { epsilon, delta, advantage: Some(0.1), ..none() };
+        assert_eq!(named(two).as_deref(), Some("advantage"));
+        assert_eq!(named(CalibrateRequest { epsilon, ..none() }).as_deref(), Some("epsilon"));
+        assert_eq!(named(CalibrateRequest { delta, ..none() }).as_deref(), Some("delta"));
+        assert_eq!(named(CalibrateRequest { tpr: Some(0.5), ..none() }).as_deref(), Some("tpr"));
+        assert_eq!(named(CalibrateRequest { eta: Some(0.5), ..none() }).as_deref(), Some("eta"));
+        assert_eq!(named(CalibrateRequest { candidates: Some(3), ..none() }).as_deref(), Some("success"));
+        let secret = CalibrateRequest { success: Some(0.5), secret: Some("race".into()), ..none() };
+        assert_eq!(named(secret).as_deref(), Some("secret"));
+        let mean = CalibrateRequest { success: Some(0.5), over: Over::Mean, ..none() };
+        assert_eq!(named(mean).as_deref(), Some("over"));
+    }
+}

@@ -11,7 +11,7 @@ use leakscope_net::{
     Data, Real,
     leak::Label,
     renyi,
-    train::{Optimizer, RecordBudget, Sampling, Tracking},
+    train::{Optimizer, Randomness, RecordBudget, Sampling, Tracking},
 };
 use leakscope_report::net::{
     self as page, Accounts, DataFacts, Histogram, PrivacyFacts, TRAINING_SCHEMA, Training,
@@ -80,7 +80,7 @@ pub(super) fn training<T: Real>(
                 rdp_order: account.rdp.alpha,
                 adjacency: account.neighbours.name().to_owned(),
                 advantage: run.advantage()?,
-                statement: config.sampling.statement().to_owned(),
+                statement: config.statement().to_owned(),
             })
         }
         _ => None,
@@ -137,10 +137,19 @@ fn notes<T: Real>(ended: &Ended<'_, T>, f: &Facts) -> Vec<String> {
     let config = ended.run.config();
     let mut out = Vec::new();
     if config.privacy.is_some() {
-        out.push(
-            "The noise follows from the seed: whoever knows it can take the noise off. Keep it secret."
-                .to_owned(),
-        );
+        match config.randomness {
+            Randomness::System => out.push(
+                "Sampling and noise come from the system's cryptographic generator. Only private/checkpoint.safetensors \
+                 holds its key: whoever has that file can take the noise off. model.safetensors and network.json may \
+                 leave the house, nothing else."
+                    .to_owned(),
+            ),
+            Randomness::SeededNotPrivate => out.push(
+                "Not private: the noise follows from the seed, and whoever knows it can take the noise off. No ε is \
+                 stated."
+                    .to_owned(),
+            ),
+        }
         if f.clip_assumed {
             out.push("No `clip` was given: gradients were clipped at C = 1.".to_owned());
         }

@@ -14,11 +14,13 @@ use leakscope_net::{
 };
 use leakscope_report::net::{Point, Stopped};
 use leakscope_table::Stage;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// The checkpoint of a run's folder.
-pub(super) const CHECKPOINT: &str = "checkpoint.safetensors";
+/// The checkpoint of a run's folder, in the part that must not leave the house: it holds the key of the noise.
+pub(super) const CHECKPOINT: &str = "private/checkpoint.safetensors";
+/// The folder, inside that of a run, of what only the owner may see.
+const PRIVATE: &str = "private";
 /// Accuracy on training records is measured on at most so many.
 const ENOUGH: usize = 10_000;
 
@@ -56,6 +58,7 @@ pub(super) fn train<'d, T: Real>(
     listener: &Listener<'_>,
 ) -> Result<Ended<'d, T>> {
     let clock = Instant::now();
+    make_private(&plan.folder.join(PRIVATE))?;
     let per_epoch = data.len() as f64 / config.sampling.expected(data.len());
     let (mut run, mut progress) = match resumed {
         Some(r) => {
@@ -116,6 +119,15 @@ pub(super) fn train<'d, T: Real>(
     let seconds = clock.elapsed().as_secs_f64();
     let Progress { start, history, .. } = progress;
     Ok(Ended { run, start, history, stopped, failure, seconds })
+}
+
+/// Makes the folder of what only the owner may see.
+fn make_private(folder: &Path) -> Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder).map_err(|e| Failure::Message(format!("cannot make {}: {e}", folder.display())))
 }
 
 /// A checkpoint: the trainer's, with the history beside it.

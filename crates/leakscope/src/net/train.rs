@@ -9,7 +9,7 @@ use crate::{Failure, Result};
 use leakscope_net::{
     Clip, Network, Real,
     leak::Label,
-    train::{Optimizer, Privacy, Sampling, Tracking, TrainConfig, sigma_for},
+    train::{Filter, Optimizer, Privacy, Randomness, Sampling, Tracking, TrainConfig, sigma_for},
 };
 use leakscope_report::net::{Point, Stopped, Training};
 use leakscope_table::{Hooks, RecordsFormat};
@@ -34,6 +34,9 @@ pub struct TrainRequest {
     pub steps: Option<u64>,
     /// Records in a batch; with Poisson sampling the expected number.
     pub batch: f64,
+    /// Probability of each record to be drawn in a step; absent: `batch` over the number of records, which is public then.
+    /// Where it is given, `batch` is what the sum of gradients is divided by, and the number of records stays private.
+    pub rate: Option<f64>,
     /// Learning rate.
     pub lr: f64,
     /// Momentum of SGD.
@@ -66,8 +69,14 @@ pub struct TrainRequest {
     pub checkpoint_every: Option<u64>,
     /// Whether to go on from the checkpoint in the folder.
     pub resume: bool,
-    /// Seed of everything random.
+    /// Seed of what is no secret: the initial weights, probes. In a run without noise also of its batches.
     pub seed: Option<u64>,
+    /// Whether the noise follows from the seed too, so that the run can be repeated: it is not private then.
+    pub not_private_noise_from_seed: bool,
+    /// The most that the run may cost a record, as ε: it drops out of further steps before it would cost more.
+    pub filter_epsilon: Option<f64>,
+    /// The same by record: a file with one number a line, in the order of the records.
+    pub filter_budgets: Option<PathBuf>,
     /// Use only the first records.
     pub limit: Option<usize>,
     /// Mean and standard deviation that values are scaled by.
@@ -88,6 +97,7 @@ impl Default for TrainRequest {
             epochs: None,
             steps: None,
             batch: 256.0,
+            rate: None,
             lr: 0.1,
             momentum: 0.9,
             adam: false,
@@ -105,6 +115,9 @@ impl Default for TrainRequest {
             checkpoint_every: None,
             resume: false,
             seed: None,
+            not_private_noise_from_seed: false,
+            filter_epsilon: None,
+            filter_budgets: None,
             limit: None,
             normalize: None,
             format: RecordsFormat::default(),
@@ -260,6 +273,21 @@ pub(super) fn check_numbers(args: &TrainRequest) -> Result<()> {
     if let Some(epochs) = args.epochs {
         positive("epochs", epochs)?;
     }
+    if let Some(rate) = args.rate {
+        if !(rate > 0.0 && rate <= 1.0) {
+            return Err(Failure::option("rate", format!("{rate}: expected above 0, at most 1")));
+        }
+        if args.sampling == SamplingKind::Shuffle {
+            return Err(Failure::option("rate", "shuffled batches have a size, no rate: leave it out"));
+        }
+    }
+    if let Some(epsilon) = args.filter_epsilon {
+        positive("filter_epsilon", epsilon)?;
+    }
+    if args.not_private_noise_from_seed && args.release.sigma.is_none() && args.epsilon.is_none() {
+        let message = "there is no noise in this run: leave it out";
+        return Err(Failure::option("not_private_noise_from_seed", message));
+    }
     if !(0.0..1.0).contains(&args.momentum) {
         return Err(Failure::option("momentum", format!("{}: expected at least 0, below 1", args.momentum)));
     }
@@ -294,6 +322,40 @@ pub(super) fn check_numbers(args: &TrainRequest) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// What a record may spend, for all or for each.
+fn filter(args: &TrainRequest, records: usize) -> Result<Option<Filter>> {
+    let budgets = match &args.filter_budgets {
+        None => vec![],
+        Some(path) => {
+            let wrong =
+                |message: String| Failure::option("filter_budgets", format!("{}: {message}", path.display()));
+            let text = std::fs::read_to_string(path).map_err(|e| wrong(format!("cannot read it: {e}")))?;
+            let budgets = text
+                .lines()
+                .enumerate()
+                .filter(|(_, line)| !line.trim().is_empty())
+                .map(|(i, line)| match line.trim().parse::<f64>() {
+                    Ok(epsilon) if epsilon > 0.0 && epsilon.is_finite() => Ok(epsilon),
+                    _ => Err(wrong(format!("line {}: `{}`: expected a positive number", i + 1, line.trim()))),
+                })
+                .collect::<Result<Vec<f64>>>()?;
+            if budgets.len() != records {
+                let count = budgets.len();
+                return Err(wrong(format!("{count} budgets for {records} records: expected one for each")));
+            }
+            budgets
+        }
+    };
+    match (args.filter_epsilon, budgets.is_empty()) {
+        (None, true) => Ok(None),
+        (Some(_), false) => Err(Failure::option(
+            "filter_epsilon",
+            "⟨filter_budgets⟩ has an ε for every record: give one of the two",
+        )),
+        (epsilon, _) => Ok(Some(Filter { epsilon: epsilon.unwrap_or(0.0), budgets })),
+    }
 }
 
 /// How much noise was asked for.
@@ -332,11 +394,11 @@ pub(super) fn config(
     seed: u64,
 ) -> Result<TrainConfig> {
     let (n, delta) = (records as f64, args.delta.unwrap_or(1e-5));
-    if args.batch > n {
+    if args.batch > n && args.rate.is_none() {
         return Err(Failure::option("batch", format!("{}: there are only {records} records", args.batch)));
     }
     let sampling = match args.sampling {
-        SamplingKind::Poisson => Sampling::Poisson { rate: args.batch / n },
+        SamplingKind::Poisson => Sampling::Poisson { rate: args.rate.unwrap_or(args.batch / n) },
         SamplingKind::Shuffle if args.batch.fract() != 0.0 => {
             return Err(Failure::option(
                 "batch",
@@ -369,15 +431,22 @@ pub(super) fn config(
         label: args.label,
         delta,
         seed,
+        randomness: match args.not_private_noise_from_seed {
+            true => Randomness::SeededNotPrivate,
+            false => Randomness::System,
+        },
+        divisor: args.rate.map(|_| args.batch),
+        filter: filter(args, records)?,
     })
 }
 
 pub(super) fn plan(args: &TrainRequest, records: usize, folder: PathBuf) -> Plan {
-    let epoch = (records as f64 / args.batch).round().max(1.0) as u64;
+    let per_epoch = args.rate.map_or(records as f64 / args.batch, |rate| 1.0 / rate);
+    let epoch = per_epoch.round().max(1.0) as u64;
     let steps = match (args.steps, args.epochs) {
         (Some(steps), _) => steps,
         // `as` saturates
-        (None, epochs) => ((epochs.unwrap_or(1.0) * records as f64 / args.batch).round() as u64).max(1),
+        (None, epochs) => ((epochs.unwrap_or(1.0) * per_epoch).round() as u64).max(1),
     };
     let report_every = epoch.min(steps.div_ceil(20)).max(1);
     let checkpoint_every = args.checkpoint_every.unwrap_or(report_every);

@@ -1,5 +1,11 @@
-//! The ledger of releases: whose data, how many, how much in all; one process at a time.
+//! The ledger of releases: whose data, how many, how much in all; one process at a time, sealed.
+//!
+//! A release is a folder of its own, `release-1`, `release-2`, …, and charged exactly when it is there. Its files are
+//! written under a temporary name; the ledger then holds the *intention*; the folder gets its name; the intention becomes
+//! a line. A process that dies in between leaves one of these states, and the next one that opens the ledger puts it
+//! right and says so: no folder of that name, nothing was released and nothing is charged; the folder is there, it is.
 
+use super::seal::{Key, UNSEALED};
 use crate::audit::{Request, target_unit};
 use crate::{Failure, Result};
 use leakscope_report::format;
@@ -7,7 +13,7 @@ use leakscope_table::{Encoding, OneHot, ReadOptions, Scale};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -15,7 +21,11 @@ use std::time::{Duration, Instant};
 /// Name of the ledger in the output folder.
 pub const FILE: &str = "ledger.json";
 const LOCK: &str = "ledger.lock";
-const SCHEMA: &str = "leakscope.ledger/1";
+const SCHEMA: &str = "leakscope.ledger/2";
+/// What ledgers were before they were sealed.
+const UNSEALED_SCHEMA: &str = "leakscope.ledger/1";
+/// Before the name of a folder that is not released yet.
+const TEMPORARY: &str = ".release-";
 /// How long another process may take to write its line.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -31,13 +41,41 @@ pub struct Ledger {
     pub schema: String,
     /// SHA-256 over the contents of the data files, whatever their names and order.
     pub fingerprint: String,
+    /// Largest η of all releases together that was ever asked for.
+    #[serde(default)]
+    pub budget_eta: Option<f64>,
+    /// When the data became others by decision of their owner, oldest first.
+    #[serde(default)]
+    pub data_changes: Vec<DataChange>,
     /// Every release, oldest first.
     pub releases: Vec<Entry>,
+    /// A release that is being made: charged if its folder is there.
+    #[serde(default)]
+    pub intention: Option<Entry>,
+    /// HMAC-SHA256 over this file with zeros here.
+    #[serde(default)]
+    pub seal: String,
+}
+
+/// A decision of the owner: the data grew or lost rows, and what was released of them before still counts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DataChange {
+    /// When, RFC 3339, UTC.
+    pub when: String,
+    /// Why, in the owner's words.
+    pub reason: String,
+    /// Fingerprint before.
+    pub before: String,
+    /// Releases before.
+    pub releases: usize,
 }
 
 /// One release.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
+    /// Folder of its files; absent in ledgers that were kept before releases had one.
+    #[serde(default)]
+    pub folder: Option<String>,
     /// When, RFC 3339, UTC.
     pub when: String,
     /// The target of the model.
@@ -89,6 +127,22 @@ impl Unit {
             label: label.into(),
             columns,
         }
+    }
+
+    /// Whether η in this unit can be bounded in another: the same choices, other scales of the same columns.
+    fn convertible(&self, other: &Self) -> bool {
+        let choices = |u: &Self| (word(&u.scale), word(&u.one_hot), u.pca, u.label.clone());
+        choices(self) == choices(other)
+            && self.pca.is_none()
+            && self.columns.keys().eq(other.columns.keys())
+            && self.columns.values().all(|scale| *scale > 0.0)
+    }
+
+    /// How many steps of this unit one step of another is, in the column where it is most.
+    fn steps(&self, other: &Self) -> f64 {
+        let ratios = other.columns.iter().filter_map(|(name, theirs)| Some(theirs / self.columns.get(name)?));
+        let most = ratios.fold(0.0, f64::max);
+        if (most - 1.0).abs() <= SAME || !(most > 0.0 && most.is_finite()) { 1.0 } else { most }
     }
 
     /// What differs from another, in the words of the command line; empty where η may be added up.
@@ -147,56 +201,156 @@ impl Ledger {
     }
 }
 
-/// The ledger of a folder, held by this process alone until dropped.
+/// The ledger of a folder, held by this process alone until dropped or dead.
 #[derive(Debug)]
 pub struct Held {
     folder: PathBuf,
     /// What it holds.
     pub ledger: Ledger,
+    /// What was put right on opening, in whole sentences.
+    pub remarks: Vec<String>,
+    key: Option<Key>,
+    _lock: File,
 }
 
 impl Held {
-    /// Locks and reads the ledger of `folder`, or starts one.
+    /// Locks and reads the ledger of `folder`, or starts one; what a process that died left is put right. Where the data
+    /// are others, `data_changed` is the owner's reason to go on.
     ///
     /// # Errors
-    /// Where another process holds it, where it cannot be read, and where it is about other data.
-    pub fn open(folder: &Path, fingerprint: &str) -> Result<Self> {
-        lock(&folder.join(LOCK))?;
-        // From here on dropping `held` unlocks, whatever goes wrong.
-        let empty = Ledger { schema: SCHEMA.into(), fingerprint: fingerprint.into(), releases: vec![] };
-        let mut held = Self { folder: folder.into(), ledger: empty };
-        let path = folder.join(FILE);
-        let text = match fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(held),
-            Err(e) => {
-                return Err(Failure::Message(format!("cannot read the ledger {}: {e}", path.display())));
-            }
+    /// Where another process holds it, where it cannot be read or was changed, and where it is about other data.
+    pub fn open(folder: &Path, fingerprint: &str, data_changed: Option<&str>) -> Result<Self> {
+        let lock = lock(&folder.join(LOCK))?;
+        let empty = Ledger {
+            schema: SCHEMA.into(),
+            fingerprint: fingerprint.into(),
+            budget_eta: None,
+            data_changes: vec![],
+            releases: vec![],
+            intention: None,
+            seal: String::new(),
         };
-        let found: Ledger = serde_json::from_str(&text).map_err(|e| {
-            Failure::Message(format!(
-                "the ledger {} is damaged ({e}): restore it from a copy; without it releases cannot be added up",
-                path.display()
-            ))
-        })?;
-        if found.schema != SCHEMA {
-            let message =
-                format!("the ledger {} has schema {}, expected {SCHEMA}", path.display(), found.schema);
-            return Err(Failure::Message(message));
+        let key = Key::read(folder)?;
+        let mut held = Self { folder: folder.into(), ledger: empty, remarks: vec![], key, _lock: lock };
+        if let Some(ledger) = held.read()? {
+            held.ledger = ledger;
         }
-        if found.fingerprint != fingerprint {
+        held.put_right()?;
+        if held.ledger.fingerprint != fingerprint {
+            let Some(reason) = data_changed else { return Err(held.other_data()) };
+            let change = DataChange {
+                when: crate::audit::now(),
+                reason: reason.into(),
+                before: std::mem::replace(&mut held.ledger.fingerprint, fingerprint.into()),
+                releases: held.ledger.releases.len(),
+            };
+            held.ledger.data_changes.push(change);
+        }
+        Ok(held)
+    }
+
+    fn read(&self) -> Result<Option<Ledger>> {
+        let path = self.folder.join(FILE);
+        let shown = path.display();
+        let text = match fs::read(&path) {
+            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+            Err(e) if e.kind() == ErrorKind::NotFound => {
+                // Folders of releases come after the first ledger.
+                let released = self.folder.join(folder_name(1)).exists();
+                let message = format!("the ledger {shown} is gone: restore it from a copy");
+                return if released { Err(Failure::Message(message)) } else { Ok(None) };
+            }
+            Err(e) => return Err(Failure::Message(format!("cannot read the ledger {shown}: {e}"))),
+        };
+        let damaged = |why: String| {
+            Failure::Message(format!(
+                "the ledger {shown} is damaged ({why}): restore it from a copy; without it releases cannot be added up"
+            ))
+        };
+        let found: Ledger = serde_json::from_str(&text).map_err(|e| damaged(e.to_string()))?;
+        match (&self.key, found.schema.as_str()) {
+            (Some(key), SCHEMA) if key.holds(&text, &found.seal) => {
+                Ok(Some(Ledger { seal: String::new(), ..found }))
+            }
+            (Some(_), SCHEMA | UNSEALED_SCHEMA) => Err(damaged("it was changed since it was sealed".into())),
+            (None, SCHEMA) => Err(damaged(format!("its key {} is missing", super::seal::KEY))),
+            // From before there were seals: sealed from the next release on.
+            (None, UNSEALED_SCHEMA) => Ok(Some(Ledger { schema: SCHEMA.into(), ..found })),
+            (_, other) => {
+                let message = format!("the ledger {shown} has schema {other}, expected {SCHEMA}");
+                Err(Failure::Message(message))
+            }
+        }
+    }
+
+    /// Finishes or drops what a process that died was doing, and removes what it had not released.
+    fn put_right(&mut self) -> Result<()> {
+        if let Some(entry) = self.ledger.intention.take() {
+            let name = entry.folder.clone().unwrap_or_default();
+            if self.folder.join(&name).is_dir() {
+                self.remarks.push(format!(
+                    "The process that made {name} ended before its line was in the ledger: it is released, and is charged \
+                     now."
+                ));
+                self.ledger.releases.push(entry);
+            } else {
+                self.remarks.push(format!(
+                    "The process that was to make {name} ended before anything was released: nothing is charged for it."
+                ));
+            }
+            self.write()?;
+        }
+        let unreleased = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        for left in unreleased.filter(|e| e.file_name().to_string_lossy().starts_with(TEMPORARY)) {
+            let _ = fs::remove_dir_all(left.path());
+        }
+        Ok(())
+    }
+
+    fn other_data(&self) -> Failure {
+        Failure::option(
+            "out",
+            format!(
+                "the ledger in {} is about other data ({}): every data set needs its own folder; if these are the same \
+                 data in another file, release from the file used before; if they grew or lost rows, say so with \
+                 ⟨data_changed⟩ and the reason, and what was released before still counts",
+                self.folder.display(),
+                format::counted(self.ledger.releases.len() as u64, "release")
+            ),
+        )
+    }
+
+    /// The budget that holds: the smaller of the one given and the one in the ledger, where it stays.
+    ///
+    /// # Errors
+    /// Where the one given is larger: a budget is not raised by asking for more.
+    pub fn budget(&mut self, given: Option<f64>) -> Result<Option<f64>> {
+        if let (Some(given), Some(held)) = (given, self.ledger.budget_eta)
+            && given > held
+        {
             return Err(Failure::option(
-                "out",
+                "budget_eta",
                 format!(
-                    "the ledger in {} is about other data ({}): every data set needs its own folder; if \
-                     these are the same data in another file, release from the file used before",
-                    folder.display(),
-                    format::counted(found.releases.len() as u64, "release")
+                    "the ledger in {} holds a budget of {}, and {} is more: a budget can be lowered, not raised",
+                    self.folder.display(),
+                    format::setting(held),
+                    format::setting(given)
                 ),
             ));
         }
-        held.ledger = found;
-        Ok(held)
+        self.ledger.budget_eta = given.or(self.ledger.budget_eta);
+        Ok(self.ledger.budget_eta)
+    }
+
+    /// Largest η of all releases so far, at most, counted in `unit`: data that changed by decision may have other scales,
+    /// and then a step of a column is as many of the earlier steps as its scales are apart, at most.
+    ///
+    /// # Errors
+    /// As [`Held::check_unit`], which holds for releases of the same data.
+    pub fn spent(&self, unit: &Unit) -> Result<f64> {
+        self.check_unit(unit)?;
+        let of = |entry: &Entry| entry.eta_max * entry.unit.as_ref().map_or(1.0, |before| before.steps(unit));
+        Ok(self.ledger.releases.iter().map(|entry| of(entry).powi(2)).sum::<f64>().sqrt())
     }
 
     /// Refuses to add up η of different units.
@@ -206,8 +360,10 @@ impl Held {
     pub fn check_unit(&self, unit: &Unit) -> Result<()> {
         let alone = "a ledger in another folder does not add up with this one, so with it the total of both is yours \
                      to keep. Nothing was written";
+        let changed = self.ledger.data_changes.last().map_or(0, |change| change.releases);
         for (i, entry) in self.ledger.releases.iter().enumerate() {
             let why = match &entry.unit {
+                Some(before) if i < changed && before.convertible(unit) => continue,
                 None => "does not say in which unit its η is (an older version wrote it)".to_owned(),
                 Some(before) => {
                     let differences = before.differences(unit);
@@ -230,49 +386,101 @@ impl Held {
         Ok(())
     }
 
-    /// Adds a release and writes the ledger, whole or not at all, before anything is released.
-    pub fn add(&mut self, entry: Entry) -> Result<()> {
-        self.ledger.releases.push(entry);
+    /// Publishes a release: `files` (names and contents) become a new folder, and the ledger its line, both or neither.
+    /// Returns the names of what was written.
+    pub fn publish(&mut self, entry: Entry, files: &[(&str, &str)]) -> Result<Vec<PathBuf>> {
+        let staged = self.stage(files)?;
+        let name = self.intend(entry)?;
+        let target = self.folder.join(&name);
+        let fail = |e: std::io::Error| Failure::Message(format!("cannot write {}: {e}", target.display()));
+        let staged = staged.keep();
+        if let Err(e) = fs::rename(&staged, &target) {
+            let _ = fs::remove_dir_all(&staged);
+            self.ledger.intention = None;
+            self.write()?;
+            return Err(fail(e));
+        }
+        // The name itself reaches the disk before the line that relies on it.
+        File::open(&self.folder).and_then(|folder| folder.sync_all()).map_err(fail)?;
+        self.charge()?;
+        Ok(files.iter().map(|(name, _)| target.join(name)).collect())
+    }
+
+    /// The files of a release under a temporary name.
+    fn stage(&self, files: &[(&str, &str)]) -> Result<tempfile::TempDir> {
+        let fail = |e: std::io::Error| {
+            Failure::Message(format!("cannot write a release to {}: {e}", self.folder.display()))
+        };
+        let staged = tempfile::Builder::new().prefix(TEMPORARY).tempdir_in(&self.folder).map_err(fail)?;
+        for (name, text) in files {
+            let mut file = leakscope_table::temporary_file(staged.path()).map_err(fail)?;
+            file.write_all(text.as_bytes()).and_then(|()| file.as_file().sync_all()).map_err(fail)?;
+            file.persist(staged.path().join(name)).map_err(|e| fail(e.error))?;
+        }
+        Ok(staged)
+    }
+
+    /// Writes down what is about to be released, under a name that no release has; returns the name.
+    fn intend(&mut self, entry: Entry) -> Result<String> {
+        let mut number = self.ledger.releases.len() + 1;
+        while self.folder.join(folder_name(number)).exists() {
+            number += 1;
+        }
+        let name = folder_name(number);
+        self.ledger.intention = Some(Entry { folder: Some(name.clone()), ..entry });
+        self.write()?;
+        Ok(name)
+    }
+
+    /// The intention becomes a line.
+    fn charge(&mut self) -> Result<()> {
+        self.ledger.releases.extend(self.ledger.intention.take());
+        self.write()
+    }
+
+    /// Writes the ledger, sealed, whole or not at all.
+    fn write(&mut self) -> Result<()> {
         let path = self.folder.join(FILE);
         let fail =
             |e: std::io::Error| Failure::Message(format!("cannot write the ledger {}: {e}", path.display()));
-        let text = leakscope_report::document(&self.ledger);
+        let key = match self.key.take() {
+            Some(key) => key,
+            None => Key::create(&self.folder)?,
+        };
+        let unsealed = Ledger { seal: UNSEALED.into(), ..self.ledger.clone() };
+        let seal = key.seal(leakscope_report::document(&unsealed).as_bytes());
+        self.key = Some(key);
+        let text = leakscope_report::document(&Ledger { seal, ..unsealed });
         let mut file = leakscope_table::temporary_file(&self.folder).map_err(fail)?;
         file.write_all(text.as_bytes()).and_then(|()| file.as_file().sync_all()).map_err(fail)?;
         file.persist(&path).map_err(|e| fail(e.error))?;
-        Ok(())
+        File::open(&self.folder).and_then(|folder| folder.sync_all()).map_err(fail)
     }
 }
 
-impl Drop for Held {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(self.folder.join(LOCK));
-    }
+fn folder_name(number: usize) -> String {
+    format!("release-{number}")
 }
 
-/// Creates the lock file, waiting a little for another process that is at it.
-fn lock(path: &Path) -> Result<()> {
+/// Locks the file, waiting a little for another process that is at it; the system unlocks it when this one ends.
+fn lock(path: &Path) -> Result<File> {
+    let fail =
+        |e: std::io::Error| Failure::Message(format!("cannot lock the ledger {}: {e}", path.display()));
+    let file = OpenOptions::new().write(true).create(true).truncate(false).open(path).map_err(fail)?;
     let start = Instant::now();
     loop {
-        match OpenOptions::new().write(true).create_new(true).open(path) {
-            Ok(mut file) => {
-                let _ = writeln!(file, "{}", std::process::id());
-                return Ok(());
-            }
-            Err(e) if e.kind() == ErrorKind::AlreadyExists && start.elapsed() < PATIENCE => {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) if start.elapsed() < PATIENCE => {
                 std::thread::sleep(Duration::from_millis(50));
             }
-            Err(e) if e.kind() == ErrorKind::AlreadyExists => {
-                let holder = fs::read_to_string(path).unwrap_or_default();
+            Err(TryLockError::WouldBlock) => {
                 return Err(Failure::Message(format!(
-                    "another release (process {}) holds the ledger: wait for it; if that process is gone, remove {}",
-                    holder.trim(),
+                    "another release holds the ledger ({}): wait for it to end",
                     path.display()
                 )));
             }
-            Err(e) => {
-                return Err(Failure::Message(format!("cannot lock the ledger {}: {e}", path.display())));
-            }
+            Err(TryLockError::Error(e)) => return Err(fail(e)),
         }
     }
 }
@@ -287,6 +495,10 @@ pub fn fingerprint(read: &ReadOptions) -> Result<String> {
     }
     for path in &read.paths {
         let fail = |e: std::io::Error| Failure::Message(format!("cannot read {}: {e}", path.display()));
+        if path.as_os_str() == "-" {
+            digests.push(Sha256::digest(leakscope_table::standard_input()?));
+            continue;
+        }
         let (mut file, mut hash, mut buffer) =
             (File::open(path).map_err(fail)?, Sha256::new(), vec![0; 1 << 16]);
         loop {
@@ -302,4 +514,122 @@ pub fn fingerprint(read: &ReadOptions) -> Result<String> {
     let mut all = Sha256::new();
     digests.iter().for_each(|d| all.update(d));
     Ok(all.finalize().iter().map(|b| format!("{b:02x}")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry() -> Entry {
+        Entry {
+            folder: None,
+            when: "2026-01-01T00:00:00Z".into(),
+            target: "y".into(),
+            family: "linear".into(),
+            l2: 0.1,
+            sigma: 1.0,
+            eta_mean: 0.1,
+            eta_max: 0.3,
+            unit: None,
+        }
+    }
+
+    const FILES: [(&str, &str); 2] = [("model.json", "{}\n"), ("release.json", "{}\n")];
+
+    fn names(folder: &Path) -> Vec<String> {
+        let mut names: Vec<String> = fs::read_dir(folder)
+            .unwrap()
+            .map(|e| e.unwrap().file_name().to_string_lossy().into_owned())
+            .filter(|name| !name.starts_with("ledger"))
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// A process that dies leaves one of these states: whichever, there is no release or one that is charged.
+    #[test]
+    fn a_release_is_there_and_charged_or_neither() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path();
+        let open = || Held::open(folder, "f", None).unwrap();
+        // Staged alone.
+        let held = open();
+        let _ = held.stage(&FILES).unwrap().keep();
+        drop(held);
+        let held = open();
+        assert!(held.ledger.releases.is_empty() && held.remarks.is_empty() && names(folder).is_empty());
+        drop(held);
+        // Staged and intended.
+        let mut held = open();
+        let _ = held.stage(&FILES).unwrap().keep();
+        held.intend(entry()).unwrap();
+        drop(held);
+        let held = open();
+        assert!(held.ledger.releases.is_empty() && names(folder).is_empty());
+        assert!(held.remarks[0].contains("nothing is charged"), "{:?}", held.remarks);
+        drop(held);
+        // Intended and named.
+        let mut held = open();
+        let staged = held.stage(&FILES).unwrap().keep();
+        let name = held.intend(entry()).unwrap();
+        fs::rename(staged, folder.join(name)).unwrap();
+        drop(held);
+        let held = open();
+        assert_eq!((held.ledger.releases.len(), names(folder)), (1, vec!["release-1".to_owned()]));
+        assert!(held.remarks[0].contains("charged"), "{:?}", held.remarks);
+        drop(held);
+        // The next one has its own folder, and nothing is left to say.
+        let mut held = open();
+        assert!(held.remarks.is_empty());
+        held.publish(entry(), &FILES).unwrap();
+        drop(held);
+        assert_eq!((open().ledger.releases.len(), names(folder).len()), (2, 2));
+    }
+
+    #[test]
+    fn any_changed_byte_of_a_ledger_is_seen() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path();
+        let mut held = Held::open(folder, "f", None).unwrap();
+        held.budget(Some(1.0)).unwrap();
+        held.publish(entry(), &FILES).unwrap();
+        drop(held);
+        let path = folder.join(FILE);
+        let whole = fs::read(&path).unwrap();
+        for i in 0..whole.len() {
+            for mask in [1 << (i % 8), 0xff] {
+                let mut changed = whole.clone();
+                changed[i] ^= mask;
+                fs::write(&path, &changed).unwrap();
+                assert!(Held::open(folder, "f", None).is_err(), "byte {i}");
+            }
+        }
+        fs::write(&path, &whole).unwrap();
+        assert_eq!(Held::open(folder, "f", None).unwrap().ledger.budget_eta, Some(1.0));
+        // Without its key nobody can tell, and without the ledger nothing can be added up.
+        let key = folder.join(super::super::seal::KEY);
+        fs::rename(&key, folder.join("kept")).unwrap();
+        assert!(Held::open(folder, "f", None).is_err());
+        fs::rename(folder.join("kept"), &key).unwrap();
+        fs::remove_file(&path).unwrap();
+        assert!(Held::open(folder, "f", None).is_err());
+    }
+
+    #[test]
+    fn a_budget_stays_and_data_change_by_decision_only() {
+        let place = tempfile::tempdir().unwrap();
+        let mut held = Held::open(place.path(), "f", None).unwrap();
+        assert_eq!(held.budget(Some(1.0)).unwrap(), Some(1.0));
+        held.publish(entry(), &FILES).unwrap();
+        drop(held);
+        assert!(Held::open(place.path(), "g", None).is_err());
+        let mut held = Held::open(place.path(), "g", Some("40 patients joined")).unwrap();
+        assert_eq!(held.budget(None).unwrap(), Some(1.0));
+        assert!(held.budget(Some(2.0)).is_err() && held.budget(Some(0.5)).unwrap() == Some(0.5));
+        held.publish(entry(), &FILES).unwrap();
+        drop(held);
+        let held = Held::open(place.path(), "g", None).unwrap();
+        assert_eq!((held.ledger.releases.len(), held.ledger.data_changes.len()), (2, 1));
+        assert_eq!(held.ledger.data_changes[0].reason, "40 patients joined");
+    }
 }

@@ -1,6 +1,7 @@
 //! The release: noise on the coefficients, a statement, a ledger.
 
 pub mod ledger;
+mod seal;
 
 use crate::audit::{self, Request, Statistic};
 use crate::balance::{self, Balancing};
@@ -21,7 +22,7 @@ use leakscope_report::release as report;
 use leakscope_table::Hooks;
 use ledger::{Entry, Held, Unit};
 use serde::{Deserialize, Serialize};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// How much noise, and how much leakage in all.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -35,6 +36,8 @@ pub struct Terms {
     pub balance: usize,
     /// The attribute to balance; whole records without one.
     pub attribute: Option<String>,
+    /// The owner's reason why the data are others than in the ledger, and still the same for it.
+    pub data_changed: Option<String>,
 }
 
 /// How much noise.
@@ -55,27 +58,42 @@ impl Default for Amount {
 
 /// A release, or why there is none.
 pub enum Outcome {
-    /// The statement; the ledger has its line already and stays locked until this is dropped.
-    Released(Box<Release>, Held),
+    /// The statement, and where to publish it: nothing is released or charged before [`Ready::publish`].
+    Ready(Box<Release>, Box<Ready>),
     /// It would go past the budget: nothing was written.
     Refused(String),
 }
 
-/// Prepares a release into `folder`: fits, measures, checks the budget, enters it in the ledger and adds the noise.
+/// A release that may be published: the ledger, locked, and the line it will have.
+pub struct Ready {
+    held: Held,
+    entry: Entry,
+}
+
+impl Ready {
+    /// Publishes the files of the release in a folder of their own and charges the ledger, both or neither.
+    pub fn publish(mut self, files: &[(&str, &str)]) -> Result<Vec<PathBuf>> {
+        self.held.publish(self.entry, files)
+    }
+}
+
+/// Prepares a release into `folder`: fits, measures, checks the budget and adds the noise.
 pub fn run(request: &Request, terms: &Terms, folder: &Path, hooks: &Hooks) -> Result<Outcome> {
     check(terms)?;
     let fingerprint = ledger::fingerprint(&request.read)?;
     // A ledger of other data is refused before any work.
-    drop(Held::open(folder, &fingerprint)?);
+    let reason = terms.data_changed.as_deref();
+    let mut put_right = std::mem::take(&mut Held::open(folder, &fingerprint, reason)?.remarks);
     let Prepared { loaded, fit, unit, grid, eta } = prepare(request, terms, hooks)?;
 
     let remarks = loaded.remarks(request, &fit)?;
-    let mut held = Held::open(folder, &fingerprint)?;
+    let mut held = Held::open(folder, &fingerprint, reason)?;
+    put_right.append(&mut held.remarks);
     let unit_of_eta = Unit::of(request, &loaded.encoding);
-    held.check_unit(&unit_of_eta)?;
-    let before = held.ledger.eta_max();
+    let before = held.spent(&unit_of_eta)?;
     let total = before.hypot(eta.max);
-    if let Some(budget) = terms.budget_eta
+    let budget_eta = held.budget(terms.budget_eta)?;
+    if let Some(budget) = budget_eta
         && total > budget
     {
         let left = (budget * budget - before * before).max(0.0).sqrt();
@@ -93,10 +111,10 @@ pub fn run(request: &Request, terms: &Terms, folder: &Path, hooks: &Hooks) -> Re
             format::setting(budget)
         )));
     }
-    // The noise is drawn first, so that a failing generator costs no budget; the ledger is written before the model.
     let noisy = grid.release(&fit.w, &mut System::default())?;
     let created = audit::now();
-    held.add(Entry {
+    let entry = Entry {
+        folder: None,
         when: created.clone(),
         target: loaded.encoding.target.name.clone(),
         family: request.family.name().into(),
@@ -105,15 +123,13 @@ pub fn run(request: &Request, terms: &Terms, folder: &Path, hooks: &Hooks) -> Re
         eta_mean: eta.mean,
         eta_max: eta.max,
         unit: Some(unit_of_eta),
-    })?;
-    let composed = report::Composed {
-        releases: held.ledger.releases.len(),
-        eta_max: total,
-        budget_eta: terms.budget_eta,
     };
+    let composed = report::Composed { releases: held.ledger.releases.len() + 1, eta_max: total, budget_eta };
     let mut statement = statement(request, terms, &loaded, (grid, eta, composed), &noisy, created);
     statement.warnings.extend(remarks);
-    Ok(Outcome::Released(Box::new(statement), held))
+    statement.warnings.extend(put_right);
+    let statement = crate::output::complete(statement)?;
+    Ok(Outcome::Ready(Box::new(statement), Box::new(Ready { held, entry })))
 }
 
 /// A model before its noise.

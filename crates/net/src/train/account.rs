@@ -1,6 +1,6 @@
 //! ε of a run for every record, by the accountants of core.
 
-use super::{Privacy, Sampling, TrainConfig, Trainer};
+use super::{Filter, Privacy, Randomness, Sampling, TrainConfig, Trainer};
 use crate::{
     Real,
     error::{Result, check},
@@ -23,17 +23,21 @@ pub struct RunAccount {
     pub pld: Option<Interval>,
     /// By Rényi divergences over real orders: never below the former.
     pub rdp: RdpEpsilon,
+    /// What the filter lets no record pass; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filter: Option<f64>,
 }
 
 impl RunAccount {
-    /// The ε to state: the smaller of two that both hold.
+    /// The ε to state: the smallest of those that all hold.
     pub fn epsilon(&self) -> f64 {
-        self.pld.map_or(f64::INFINITY, |p| p.upper).min(self.rdp.epsilon)
+        let filter = self.filter.unwrap_or(f64::INFINITY);
+        self.pld.map_or(f64::INFINITY, |p| p.upper).min(self.rdp.epsilon).min(filter)
     }
 
     fn nothing(neighbours: Neighbours, delta: f64) -> Self {
         let rdp = RdpEpsilon { epsilon: 0.0, alpha: 2.0 };
-        Self { neighbours, delta, pld: Some(Interval { lower: 0.0, upper: 0.0 }), rdp }
+        Self { neighbours, delta, pld: Some(Interval { lower: 0.0, upper: 0.0 }), rdp, filter: None }
     }
 }
 
@@ -58,15 +62,38 @@ impl Neighbours {
     }
 }
 
-impl Sampling {
-    /// The neighbours of its privacy statement.
-    pub fn neighbours(self) -> Neighbours {
-        match self {
-            Self::Poisson { .. } => Neighbours::AddRemove,
-            Self::Shuffle { .. } => Neighbours::ZeroOut,
+impl TrainConfig {
+    /// The neighbours of its privacy statement. A step that divides by a share of the number of records tells that
+    /// number, so that one record more or less could be seen: it is public then, and neighbours have the same number.
+    pub fn neighbours(&self) -> Neighbours {
+        match (self.sampling, self.divisor) {
+            (Sampling::Poisson { .. }, Some(_)) => Neighbours::AddRemove,
+            (Sampling::Poisson { .. }, None) | (Sampling::Shuffle { .. }, _) => Neighbours::ZeroOut,
         }
     }
 
+    /// What a privacy statement must say about sampling and neighbours.
+    pub fn statement(&self) -> &'static str {
+        match (self.sampling, self.divisor) {
+            (Sampling::Poisson { .. }, Some(_)) => {
+                "each step draws every record independently (Poisson sampling), rate and divisor were given, and \
+                 neighbouring data sets differ in one record that is there or is not (add/remove adjacency)"
+            }
+            (Sampling::Poisson { .. }, None) => {
+                "each step draws every record independently (Poisson sampling); rate and divisor were computed from the \
+                 number of records, which is public then, and neighbouring data sets differ in one record replaced by an \
+                 empty one (zero-out adjacency)"
+            }
+            (Sampling::Shuffle { .. }, _) => {
+                "batches come from a shuffled order: no amplification by sampling is claimed, every record takes part \
+                 at most once in an epoch, and neighbouring data sets differ in one record replaced by an empty one \
+                 (zero-out adjacency)"
+            }
+        }
+    }
+}
+
+impl Sampling {
     /// The sampling rate of a release and the number of releases that `steps` steps are to one record. A shuffled epoch
     /// uses every record once: one release without sampling.
     fn releases(self, steps: u64, records: usize) -> (f64, u64) {
@@ -84,21 +111,24 @@ impl Privacy {
     }
 }
 
-/// What `steps` steps over `records` records cost; nothing for training in the open.
+/// What `steps` steps over `records` records cost; nothing is stated of training in the open, or with noise from a seed.
 ///
 /// # Guarantee
 /// The sequence of all parameters is (ε, δ)-DP for [`RunAccount::epsilon`], for the account's neighbours and under the
-/// sampling's [`Sampling::statement`].
+/// run's [`TrainConfig::statement`].
 pub fn account(config: &TrainConfig, steps: u64, records: usize) -> Result<Option<RunAccount>> {
-    let Some(privacy) = config.privacy else { return Ok(None) };
+    let Some(privacy) = config.privacy.filter(|_| config.randomness == Randomness::System) else {
+        return Ok(None);
+    };
     let delta = config.delta;
-    let neighbours = config.sampling.neighbours();
+    let neighbours = config.neighbours();
     if steps == 0 {
         return Ok(Some(RunAccount::nothing(neighbours, delta)));
     }
     let accountant = accountant(config.sampling, privacy, steps, records)?;
     let rdp = rdp::epsilon(accountant.steps(), accountant.adjacency(), delta)?;
-    Ok(Some(RunAccount { neighbours, delta, pld: accountant.epsilon(delta).ok(), rdp }))
+    let filter = config.filter.as_ref().map(Filter::largest);
+    Ok(Some(RunAccount { neighbours, delta, pld: accountant.epsilon(delta).ok(), rdp, filter }))
 }
 
 fn accountant(sampling: Sampling, privacy: Privacy, steps: u64, records: usize) -> Result<Accountant> {
@@ -141,7 +171,7 @@ impl<T: Real> Trainer<'_, T> {
     /// Membership advantage of the run so far: the largest difference of true- and false-positive rate of any test
     /// whether a record took part. Absent for training in the open, and where it is not known to be below 1.
     pub fn advantage(&self) -> Result<Option<f64>> {
-        let Some(privacy) = self.config.privacy else { return Ok(None) };
+        let Some(privacy) = self.config.privacy.filter(|_| self.is_private()) else { return Ok(None) };
         if self.step == 0 {
             return Ok(Some(0.0));
         }
@@ -170,6 +200,9 @@ mod tests {
             label: Label::Public,
             delta: 1e-5,
             seed: 1,
+            randomness: Randomness::System,
+            divisor: None,
+            filter: None,
         }
     }
 

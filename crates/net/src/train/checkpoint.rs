@@ -1,14 +1,23 @@
-//! Checkpoints: everything a run needs to go on as if it had not stopped.
+//! Checkpoints: everything a run needs to go on as if it had not stopped, under a seal that shows any changed byte.
+//!
+//! The seal is the SHA-256 of the whole file, kept in its own metadata: it is taken with zeros in its place, so that the
+//! file stays one that every reader of the format can open.
 
-use super::{TrainConfig, Trainer};
+use super::{TrainConfig, Trainer, key::Source};
 use crate::{
     Data, NetSpec, Network, Real,
     error::{Error, Result, check_finite, check_len},
     tensors::{FILE_VERSION, Tensors},
 };
+use sha2::{Digest, Sha256};
 
 const FORMAT: &str = "leakscope-net-checkpoint";
 const FIRST_LOSS: &str = "first-loss";
+const SEAL: &str = "sha256";
+/// What stands in the place of the seal while it is taken: as many digits, none of them telling.
+const UNSEALED: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+/// The secret that sampling and noise follow from: whoever has the checkpoint can take the noise off.
+const KEY: &str = "secret-key";
 
 fn bad(reason: impl Into<String>) -> Error {
     Error::Format { what: "the checkpoint", reason: reason.into() }
@@ -30,6 +39,9 @@ impl<'d, T: Real> Trainer<'d, T> {
         ] {
             file.metadata.insert(name.to_owned(), value);
         }
+        if let Some(key) = self.source.to_hex() {
+            file.metadata.insert(KEY.to_owned(), key);
+        }
         if let Some(loss) = self.first_loss {
             file.metadata.insert(FIRST_LOSS.to_owned(), loss.to_string());
         }
@@ -41,7 +53,13 @@ impl<'d, T: Real> Trainer<'d, T> {
                 file.insert(name, &[values.len()], values);
             }
         }
-        file.to_bytes()
+        if let Some(s) = &self.spending {
+            // a record that takes part has no step before which it dropped out: −1
+            let dropped: Vec<f64> = s.dropped.iter().map(|d| if d.is_finite() { *d } else { -1.0 }).collect();
+            file.insert("filter.spent", &[s.spent.len()], &s.spent);
+            file.insert("filter.dropped", &[dropped.len()], &dropped);
+        }
+        sealed(file)
     }
 
     /// Goes on from a checkpoint, over the same data with the same settings; anything else is refused.
@@ -51,6 +69,7 @@ impl<'d, T: Real> Trainer<'d, T> {
         if field("format")? != FORMAT {
             return Err(bad("it holds weights, not a run: load them into a network instead"));
         }
+        check_seal(bytes, field(SEAL)?)?;
         field("version")?;
         // before the data, whose values differ in another precision
         if field("precision")? != T::DTYPE {
@@ -67,6 +86,9 @@ impl<'d, T: Real> Trainer<'d, T> {
         net.load_tensors(&file)?;
         let mut run = Self::new(net, data, config)?;
         run.step = field("step")?.parse().map_err(|_| bad("its step is no number"))?;
+        if matches!(run.source, Source::Key(_)) {
+            run.source = Source::from_hex(field(KEY)?).ok_or_else(|| bad("its key is damaged"))?;
+        }
         let loss = file.metadata.get(FIRST_LOSS).map(|v| v.parse::<f64>()).transpose();
         run.first_loss = loss.map_err(|_| bad("its first loss is no number"))?;
         for (i, m) in run.moments.iter_mut().enumerate() {
@@ -90,8 +112,38 @@ impl<'d, T: Real> Trainer<'d, T> {
                 *values = stored;
             }
         }
+        if let Some(s) = &mut run.spending {
+            for (name, values) in [("filter.spent", &mut s.spent), ("filter.dropped", &mut s.dropped)] {
+                let stored = file.get::<f64>(name)?.1;
+                check_len("the filter of the checkpoint", stored.len(), values.len())?;
+                check_finite("the filter of the checkpoint", &stored)?;
+                *values = stored;
+            }
+            s.dropped.iter_mut().filter(|d| **d < 0.0).for_each(|d| *d = f64::INFINITY);
+        }
         Ok(run)
     }
+}
+
+/// The bytes of a file with their seal in its metadata.
+fn sealed(mut file: Tensors) -> Result<Vec<u8>> {
+    file.metadata.insert(SEAL.to_owned(), UNSEALED.to_owned());
+    let seal = digest(&file.to_bytes()?);
+    file.metadata.insert(SEAL.to_owned(), seal);
+    file.to_bytes()
+}
+
+/// Refuses bytes that are not those the seal was taken of.
+fn check_seal(bytes: &[u8], seal: &str) -> Result<()> {
+    let damaged = || bad("it is damaged: its bytes are not those that were written; start from an older one");
+    let mut unsealed = bytes.to_vec();
+    let at = bytes.windows(UNSEALED.len()).position(|w| w == seal.as_bytes()).ok_or_else(damaged)?;
+    unsealed[at..at + UNSEALED.len()].copy_from_slice(UNSEALED.as_bytes());
+    if digest(&unsealed) == seal { Ok(()) } else { Err(damaged()) }
+}
+
+fn digest(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect()
 }
 
 /// The first setting that is another one, in words.
@@ -109,6 +161,9 @@ fn differs(a: &TrainConfig, b: &TrainConfig) -> Option<&'static str> {
         (a.tracking == b.tracking, "way of keeping accounts"),
         (a.label == b.label, "secret (label)"),
         (a.delta == b.delta, "delta"),
+        (a.randomness == b.randomness, "source of noise"),
+        (a.divisor == b.divisor, "divisor"),
+        (a.filter == b.filter, "filter"),
         (a == b, "configuration"),
     ];
     all.into_iter().find(|(same, _)| !same).map(|(_, what)| what)

@@ -1,19 +1,24 @@
 //! Training: SGD and Adam, in private by DP-SGD, with what every record gives away kept as it runs.
 //!
 //! A private step releases `Σ clip(gᵢ) + N(0, (σC)²I)` over the drawn records, divides it by the *expected* batch and
-//! hands it to the optimiser. Every random number is a function of the seed and the step, so a run stopped anywhere
-//! and resumed from its checkpoint gives the same numbers.
+//! hands it to the optimiser. Which records are drawn and the noise follow from a secret key and the step ([`Randomness`]),
+//! everything else from a seed and the step, so a run stopped anywhere and resumed from its checkpoint gives the same
+//! numbers.
 //!
 //! The noise is drawn in double precision (ChaCha20, Box–Muller) and rounded to the type of the parameters. Attacks on
 //! the last bits of floating-point noise (Mironov 2012) are outside the guarantee.
 
 mod account;
 mod checkpoint;
+mod filter;
+mod key;
 mod optimizer;
 mod sample;
 mod track;
 
 pub use account::{Neighbours, RunAccount, account, sigma_for};
+pub use filter::Filter;
+pub use key::Randomness;
 pub use optimizer::Optimizer;
 pub use sample::Sampling;
 pub use track::{RecordBudget, Tracking};
@@ -23,8 +28,10 @@ use crate::{
     engine::{Workers, clipped_gradient_with},
     error::{Error, Result, check},
     leak::{Label, Measure, Plis, Probe, Trace, dimension, measure_with},
-    random::{Generator, Purpose},
+    random::Purpose,
 };
+use filter::Spending;
+use key::Source;
 use serde::{Deserialize, Serialize};
 use track::Tracker;
 
@@ -53,8 +60,17 @@ pub struct TrainConfig {
     /// δ of the statements.
     #[serde(default = "usual_delta")]
     pub delta: f64,
-    /// Seed of everything random.
+    /// Seed of what is no secret: probes; in a run that is not private also of sampling and noise.
     pub seed: u64,
+    /// Where sampling and noise of a private run come from.
+    #[serde(default)]
+    pub randomness: Randomness,
+    /// What the sum of gradients is divided by; absent: the expected batch, which makes the number of records public.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub divisor: Option<f64>,
+    /// The most that a record may spend; it drops out before it would spend more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filter: Option<Filter>,
 }
 
 fn off() -> Tracking {
@@ -102,6 +118,8 @@ pub struct Trainer<'d, T> {
     moments: Vec<Vec<T>>,
     trained: Vec<bool>,
     tracker: Option<Tracker>,
+    source: Source,
+    spending: Option<Spending>,
     workers: Workers<T>,
     /// Mean loss of the first records drawn.
     first_loss: Option<f64>,
@@ -158,12 +176,43 @@ impl<'d, T: Real> Trainer<'d, T> {
                 return Err(Error::Format { what: "tracking", reason });
             }
         }
+        if let Some(divisor) = config.divisor {
+            check(positive(divisor), "the divisor of a step", divisor, "positive and finite")?;
+        }
+        let spending = match (&config.filter, config.privacy) {
+            (Some(filter), Some(privacy)) => {
+                Some(Spending::new(filter, privacy, config.sampling, config.delta, data.len())?)
+            }
+            (Some(_), None) => {
+                let reason =
+                    "without noise a record spends everything at once: give clip and sigma".to_owned();
+                return Err(Error::Format { what: "the filter", reason });
+            }
+            (None, _) => None,
+        };
+        let source = match (config.privacy, config.randomness) {
+            (Some(_), Randomness::System) => Source::from_system()?,
+            (Some(_), Randomness::SeededNotPrivate) | (None, _) => Source::Seed(config.seed),
+        };
         let moments = vec![vec![T::ZERO; net.parameter_count()]; config.optimizer.moments()];
         let tracker = Tracker::new(&config, data.len())?;
         let trained = net.trained();
         let silent_loss = silent_loss(&net, data);
         let (workers, first_loss) = (Workers::new(), None);
-        Ok(Self { net, data, config, step: 0, moments, trained, tracker, workers, first_loss, silent_loss })
+        Ok(Self {
+            net,
+            data,
+            config,
+            step: 0,
+            moments,
+            trained,
+            tracker,
+            source,
+            spending,
+            workers,
+            first_loss,
+            silent_loss,
+        })
     }
 
     /// Makes one step. After an error the run stands where it stood before the step.
@@ -174,8 +223,12 @@ impl<'d, T: Real> Trainer<'d, T> {
             Error::NotFinite { .. } => diverged("the gradient of a record is not finite"),
             other => other,
         };
-        let drawn = self.config.sampling.draw(self.config.seed, step, n);
+        let mut drawn = self.config.sampling.draw(&self.source, step, n);
         let clip = self.config.privacy.map_or(Clip::None, |p| p.clip);
+        let spending = self.spend().map_err(stopped)?;
+        if let Some(spending) = &spending {
+            drawn.retain(|&i| spending.dropped[i].is_infinite());
+        }
         let batch =
             clipped_gradient_with(&self.workers, &self.net, self.data, &drawn, clip).map_err(stopped)?;
         let loss = (!drawn.is_empty()).then(|| batch.losses.iter().sum::<f64>() / drawn.len() as f64);
@@ -202,15 +255,15 @@ impl<'d, T: Real> Trainer<'d, T> {
         };
         let mut gradient = batch.sum;
         if let Some(p) = self.config.privacy {
-            let mut rng = Generator::new(self.config.seed, Purpose::Noise, step);
+            let mut rng = self.source.generator(Purpose::Noise, step);
             let s = p.sigma * p.clip.unit();
             // one normal per trained parameter
             for (g, _) in gradient.iter_mut().zip(&self.trained).filter(|(_, t)| **t) {
                 *g += T::from_f64(s * rng.normal());
             }
         }
-        let (scale, decay) =
-            (T::from_f64(1.0 / self.config.sampling.expected(n)), T::from_f64(self.config.weight_decay));
+        let divisor = self.config.divisor.unwrap_or_else(|| self.config.sampling.expected(n));
+        let (scale, decay) = (T::from_f64(1.0 / divisor), T::from_f64(self.config.weight_decay));
         let mut theta = self.net.parameters().to_vec();
         gradient.iter_mut().zip(&theta).for_each(|(g, &t)| *g = *g * scale + decay * t);
         let mut moments = self.moments.clone();
@@ -224,12 +277,41 @@ impl<'d, T: Real> Trainer<'d, T> {
         if let Some(t) = &mut self.tracker {
             t.add(&leaks);
         }
+        self.spending = spending.or_else(|| self.spending.take());
         self.step += 1;
         self.first_loss = self.first_loss.or(loss);
         let (m, c) = (drawn.len(), clip.unit());
         let over = batch.norms.iter().filter(|n| clip != Clip::None && **n > c).count();
         let share = |v: f64| if m == 0 { 0.0 } else { v / m as f64 };
         Ok(StepReport { step, drawn: m, loss, clipped: share(over as f64) })
+    }
+
+    /// The records' spending with this step charged to those that can pay it; absent without a filter.
+    fn spend(&self) -> Result<Option<Spending>> {
+        let (Some(spending), Some(p)) = (&self.spending, self.config.privacy) else { return Ok(None) };
+        let norms = Measure {
+            trace: Trace::Skip,
+            plis: Plis::Skip,
+            label: self.config.label,
+            ..Measure::new(p.clip, p.sigma, self.config.seed)
+        };
+        let active = spending.active();
+        let leaks = measure_with(&self.workers, &self.net, self.data, &active, &norms)?;
+        let mut spending = spending.clone();
+        spending.charge(self.step, leaks.iter().map(|leak| (leak.record, leak.released_norm)));
+        Ok(Some(spending))
+    }
+
+    /// The step before which each record dropped out of a filtered run; `None` for one that takes part. Empty without a
+    /// filter.
+    pub fn dropped(&self) -> Vec<Option<u64>> {
+        let of = |d: &f64| d.is_finite().then_some(*d as u64);
+        self.spending.iter().flat_map(|s| s.dropped.iter().map(of)).collect()
+    }
+
+    /// Whether sampling and noise are secret, so that a statement of privacy holds.
+    pub fn is_private(&self) -> bool {
+        self.config.privacy.is_some() && matches!(self.source, Source::Key(_))
     }
 
     /// Whether a loss is one of a run that may still learn. The clip keeps a gradient finite however large the loss is,

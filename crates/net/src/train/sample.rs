@@ -1,8 +1,9 @@
 //! Which records a step draws.
 
+use super::key::Source;
 use crate::{
     error::{Result, check},
-    random::{Generator, Purpose},
+    random::Purpose,
 };
 use serde::{Deserialize, Serialize};
 
@@ -43,31 +44,16 @@ impl Sampling {
         }
     }
 
-    /// What a privacy statement must say about it.
-    pub fn statement(self) -> &'static str {
-        match self {
-            Self::Poisson { .. } => {
-                "each step draws every record independently (Poisson sampling), and neighbouring data sets differ in one \
-                 record that is there or is not (add/remove adjacency)"
-            }
-            Self::Shuffle { .. } => {
-                "batches come from a shuffled order: no amplification by sampling is claimed, every record takes part \
-                 at most once in an epoch, and neighbouring data sets differ in one record replaced by an empty one \
-                 (zero-out adjacency)"
-            }
-        }
-    }
-
     /// The records of a step, in ascending order for Poisson sampling; may be empty.
-    pub(crate) fn draw(self, seed: u64, step: u64, records: usize) -> Vec<usize> {
+    pub(crate) fn draw(self, source: &Source, step: u64, records: usize) -> Vec<usize> {
         match self {
             Self::Poisson { rate } => {
-                let mut rng = Generator::new(seed, Purpose::Sampling, step);
+                let mut rng = source.generator(Purpose::Sampling, step);
                 (0..records).filter(|_| rng.uniform() < rate).collect()
             }
             Self::Shuffle { batch } => {
                 let per_epoch = (records / batch).max(1) as u64;
-                let order = Generator::new(seed, Purpose::Sampling, step / per_epoch).permutation(records);
+                let order = source.generator(Purpose::Sampling, step / per_epoch).permutation(records);
                 let from = (step % per_epoch) as usize * batch;
                 order[from..(from + batch).min(records)].to_vec()
             }
@@ -82,18 +68,18 @@ mod tests {
     #[test]
     fn poisson_batches_have_the_binomial_spread() {
         let s = Sampling::Poisson { rate: 0.1 };
-        let sizes: Vec<f64> = (0..400).map(|t| s.draw(3, t, 500).len() as f64).collect();
+        let sizes: Vec<f64> = (0..400).map(|t| s.draw(&Source::Seed(3), t, 500).len() as f64).collect();
         let mean = sizes.iter().sum::<f64>() / 400.0;
         let variance = sizes.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / 399.0;
         assert!((mean - 50.0).abs() < 5.0 * (45.0f64 / 400.0).sqrt(), "{mean}");
         assert!((variance / 45.0 - 1.0).abs() < 5.0 * (2.0f64 / 400.0).sqrt(), "{variance}");
-        assert_eq!(s.draw(3, 7, 500), s.draw(3, 7, 500));
+        assert_eq!(s.draw(&Source::Seed(3), 7, 500), s.draw(&Source::Seed(3), 7, 500));
     }
 
     #[test]
     fn a_shuffled_epoch_visits_every_record_once() {
         let s = Sampling::Shuffle { batch: 10 };
-        let epoch = |e: u64| (0..5).flat_map(|t| s.draw(3, 5 * e + t, 50)).collect::<Vec<_>>();
+        let epoch = |e: u64| (0..5).flat_map(|t| s.draw(&Source::Seed(3), 5 * e + t, 50)).collect::<Vec<_>>();
         let (mut first, second) = (epoch(0), epoch(1));
         assert_ne!(first, second);
         first.sort_unstable();

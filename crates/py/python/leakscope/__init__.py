@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 from ._accountant import Accountant
 from ._models import attack, audit, balance, release
-from ._network import NetAudit, Network, Training
+from ._net_results import NetAudit, Training
+from ._network import Network
 from ._native import BudgetError, DataError, FitError, LeakscopeError, OptionError, __version__
 from ._privacy import account, bound, calibrate
 from ._results import Account, Attack, Audit, Balance, Bound, Calibration, Release, Result

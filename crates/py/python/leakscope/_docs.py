@@ -13,7 +13,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 PARAMETERS = {
     # the table
     "data": "The table: an array of rows × columns, a DataFrame of pandas, polars or pyarrow (or anything with "
-            "``__arrow_c_stream__``), or names of CSV (also gzipped) or Parquet files.",
+            "``__arrow_c_stream__``), or names of files: CSV (also gzipped), JSON lines, Parquet, Feather.",
     "x": "The target of an array or a frame: one value a row. With an estimator, the rows that it was fitted on.",
     "y": "The target: one value a row. Leave it out where ``target`` names a column.",
     "target": "Name of the column to predict. With ``y`` it only says what the target is called.",
@@ -34,6 +34,14 @@ PARAMETERS = {
     "missing": "What to do where a value is missing: ``\"fail\"``, ``\"drop\"`` (leave the row out) or ``\"mean\"`` (fill in "
                "the mean, or the most frequent level).",
     "positive": "The class that is coded high. By default the second in sorted order.",
+    "schema": "A schema that lists all columns with their kinds, bounds, levels and units: a JSON file, or a mapping.",
+    "bounds": "Public ranges of numbers or dates, such as ``{\"age\": (0, 100)}`` or ``{\"born\": \"1900-01-01..2020-12-31\"}``.",
+    "levels": "Public levels of categories, such as ``{\"sex\": [\"f\", \"m\"]}``, or a JSON file of such.",
+    "clip_to_bounds": "Move values outside their bounds to the nearest bound.",
+    "min_level_count": "Merge levels that fewer records have into ``other``, unless they were given.",
+    "decimal": "What separates fractions in text files: ``\".\"`` or ``\",\"``.",
+    "text_encoding": "Encoding of text files: ``\"utf-8\"``, ``\"latin-1\"`` or ``\"utf-16\"``.",
+    "header": "Whether CSV files have a line of names; without one columns are called ``c1``, ``c2``, …",
     # the model
     "model": "``\"linear\"``, ``\"logistic\"`` (two classes) or ``\"poisson\"`` (counts).",
     "l2": "Penalty λ ≥ 0 in Σ loss + (nλ/2)‖w‖²; the intercept is not penalised.",
@@ -80,6 +88,8 @@ PARAMETERS = {
     "balance": "Balance leakage first, in this many iterations; 0 for none.",
     # release
     "budget_eta": "Refuse if the largest η of all releases of these data together would be above this.",
+    "data_changed": "The data grew or lost rows since the releases in the ledger: why. It goes on record, and what was released "
+                    "before still counts.",
     # accounting
     "delta": "δ, at which ε is stated: above 0, below 1.",
     "rate": "Probability of each record to take part in a step (Poisson sampling), above 0, at most 1.",

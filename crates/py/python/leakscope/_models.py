@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import _native, _progress, _requests
-from ._docs import documented
+from ._docs import PARAMETERS, documented
 from ._native import OptionError
 from ._requests import Path, Progress, listed, native, other, pairs
 from ._results import Attack, Audit, Balance, Release
@@ -17,10 +17,10 @@ _LIMITS = {"eta": "max", "max": "max", "p99": "p99", "mean": "mean"}
 
 @documented(data=
             "The table: an array of rows × columns, a DataFrame of pandas, polars or pyarrow (or anything with "
-            "``__arrow_c_stream__``), or names of CSV (also gzipped) or Parquet files. Or a fitted ``Ridge``, "
+            "``__arrow_c_stream__``), or names of files: CSV (also gzipped), JSON lines, Parquet, Feather. Or a fitted ``Ridge``, "
             "``LinearRegression``, ``LogisticRegression`` or ``PoissonRegressor`` of scikit-learn, or a ``Pipeline`` that ends "
             "in one.",
-            y="The targets of ``audit(estimator, X, y)``.")
+            y="The targets of ``audit(estimator, X, y)``.", encoding=PARAMETERS["text_encoding"])
 def audit(
     data: Any,
     x: Any = None,
@@ -41,6 +41,14 @@ def audit(
     pca: int | None = None,
     missing: str = "fail",
     positive: Any = None,
+    schema: Mapping[str, Any] | Path | None = None,
+    bounds: Mapping[str, Any] | None = None,
+    levels: Mapping[str, Sequence[str]] | Path | None = None,
+    clip_to_bounds: bool = False,
+    min_level_count: int | None = None,
+    decimal: str = ".",
+    encoding: str = "utf-8",
+    header: bool = True,
     model: str = "linear",
     l2: float = 0.0,
     fit_intercept: bool = True,
@@ -134,7 +142,7 @@ def _limit(name: str, limit: float) -> dict[str, Any]:
     return {"statistic": _LIMITS[name], "limit": limit}
 
 
-@documented(sigma="Standard deviation of the noise on every coefficient, above 0.", seed=
+@documented(encoding=PARAMETERS["text_encoding"], sigma="Standard deviation of the noise on every coefficient, above 0.", seed=
             "Seed of the split of ``holdout``. By default drawn from the system, and kept in the document.")
 def balance(
     data: Any,
@@ -154,6 +162,14 @@ def balance(
     pca: int | None = None,
     missing: str = "fail",
     positive: Any = None,
+    schema: Mapping[str, Any] | Path | None = None,
+    bounds: Mapping[str, Any] | None = None,
+    levels: Mapping[str, Sequence[str]] | Path | None = None,
+    clip_to_bounds: bool = False,
+    min_level_count: int | None = None,
+    decimal: str = ".",
+    encoding: str = "utf-8",
+    header: bool = True,
     model: str = "linear",
     l2: float = 0.0,
     fit_intercept: bool = True,
@@ -210,7 +226,7 @@ def balance(
     return Balance(outcome, given)._kept(out)
 
 
-@documented(secret="The attribute to guess: a category, or a number (in ``bins``).",
+@documented(encoding=PARAMETERS["text_encoding"], secret="The attribute to guess: a category, or a number (in ``bins``).",
             candidates="Values that the attackers consider. By default all that occur.",
             balance="Also attack the model after this many balancing iterations (for the secret); 0 for none.",
             attacks="Attackers to play: ``\"white-box\"``, ``\"white-box-prior\"``, ``\"black-box\"``, ``\"informed\"``. By "
@@ -236,6 +252,14 @@ def attack(
     pca: int | None = None,
     missing: str = "fail",
     positive: Any = None,
+    schema: Mapping[str, Any] | Path | None = None,
+    bounds: Mapping[str, Any] | None = None,
+    levels: Mapping[str, Sequence[str]] | Path | None = None,
+    clip_to_bounds: bool = False,
+    min_level_count: int | None = None,
+    decimal: str = ".",
+    encoding: str = "utf-8",
+    header: bool = True,
     model: str = "linear",
     l2: float = 0.0,
     fit_intercept: bool = True,
@@ -267,7 +291,7 @@ def attack(
     >>> y = X @ [1.0, 2.0] + rng.normal(size=200)
     >>> result = leakscope.attack(X, y, secret="x1", l2=0.01, sigmas=[1e-4], trials=20, seed=1)
     >>> white_box = [r for r in result["results"] if r["attack"] == "white-box"][0]
-    >>> white_box["accuracy"]["value"] > 0.9
+    >>> white_box["accuracy"] > 0.9
     True
     """
     asked = dict(locals())
@@ -282,7 +306,7 @@ def attack(
     return Attack(outcome, given)._kept(out)
 
 
-@documented(out="Folder for the model, the statement, the page and the ledger of releases of these data.")
+@documented(encoding=PARAMETERS["text_encoding"], out="Folder for the ledger and, in a folder of its own each, the releases of these data: model, statement, page.")
 def release(
     data: Any,
     y: Any = None,
@@ -302,6 +326,14 @@ def release(
     pca: int | None = None,
     missing: str = "fail",
     positive: Any = None,
+    schema: Mapping[str, Any] | Path | None = None,
+    bounds: Mapping[str, Any] | None = None,
+    levels: Mapping[str, Sequence[str]] | Path | None = None,
+    clip_to_bounds: bool = False,
+    min_level_count: int | None = None,
+    decimal: str = ".",
+    encoding: str = "utf-8",
+    header: bool = True,
     model: str = "linear",
     l2: float = 0.0,
     fit_intercept: bool = True,
@@ -311,6 +343,7 @@ def release(
     budget_eta: float | None = None,
     balance: int = 0,
     attribute: str | None = None,
+    data_changed: str | None = None,
     label: str = "secret",
     progress: Progress = None,
 ) -> Release:
@@ -336,7 +369,8 @@ def release(
     ['model.json', 'release.json', 'report.html']
     """
     asked = dict(locals())
-    terms = {"noise": _requests.amount(asked), "budget_eta": budget_eta, "balance": balance, "attribute": attribute}
+    terms = {"noise": _requests.amount(asked), "budget_eta": budget_eta, "balance": balance, "attribute": attribute,
+             "data_changed": data_changed}
     given = _requests.opened(data, y, asked)
     with _progress.shown(progress) as callback:
         outcome = _native.release(_requests.table(given, asked), terms, out, given.table, callback)

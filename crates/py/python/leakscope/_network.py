@@ -11,13 +11,11 @@ from typing import Any
 import numpy as np
 
 from . import _native, _progress
-from ._accountant import Accountant
 from ._checks import one_of, seeded, whole
 from ._docs import documented
 from ._native import DataError, LeakscopeError, OptionError
+from ._net_results import NetAudit, Training
 from ._requests import Path, Progress
-from ._results import Result, _Kept
-from ._tables import frame, frame_kind
 
 _NAMES = {"F32": "<f4", "F64": "<f8"}
 
@@ -191,7 +189,14 @@ class Network:
         track="Keep what records give away at every step: of those ``\"drawn\"`` (unbiased) or of ``\"every\"`` one.",
         probes="Random probes of each trace that ``track`` keeps.",
         label="Whether the label is part of the secret that ``track`` keeps account of: ``\"public\"`` or ``\"secret\"``.",
-        seed="Seed of everything random; whoever knows it can take the noise off. By default drawn from the system.",
+        rate="Probability of each record to be drawn in a step, above 0, at most 1; the sum of gradients is then divided by "
+             "``batch``, and the number of records stays private. By default ``batch`` over the number of records, which is "
+             "taken to be public.",
+        seed="Seed of what is no secret: probes, and in a run without noise its batches. By default drawn from the system.",
+        not_private_noise_from_seed="Let batches and noise follow from the seed too, so that the run can be repeated. Whoever "
+                                    "knows the seed can take the noise off: no ε is stated.",
+        filter_epsilon="Drop a record from further steps before the run would cost it more than this ε (at ``delta``).",
+        filter_budgets="The same by record: a file with one number a line, in the order of the records.",
         out="Folder to keep the run in: network, weights, document, page and table of records.",
     )
     def train(
@@ -202,6 +207,7 @@ class Network:
         steps: int | None = None,
         epochs: float | None = None,
         batch: float = 256,
+        rate: float | None = None,
         lr: float = 0.1,
         momentum: float = 0.9,
         adam: bool = False,
@@ -219,6 +225,9 @@ class Network:
         probes: int = 4,
         label: str = "public",
         seed: int | None = None,
+        not_private_noise_from_seed: bool = False,
+        filter_epsilon: float | None = None,
+        filter_budgets: Path | None = None,
         out: Path | None = None,
         progress: Progress = None,
     ) -> Training:
@@ -238,11 +247,13 @@ class Network:
             "steps": steps, "epochs": epochs, "batch": batch, "lr": lr, "momentum": momentum, "adam": adam,
             "release": {"clip": clip, "clip_kind": clip_kind, "sigma": sigma}, "epsilon": epsilon, "delta": delta,
             "sampling": sampling, "weight_decay": weight_decay, "freeze": freeze, "freeze_smallest": freeze_smallest,
-            "track": track, "probes": probes, "label": label, "seed": seed,
+            "track": track, "probes": probes, "label": label, "seed": seed, "rate": rate,
+            "not_private_noise_from_seed": not_private_noise_from_seed, "filter_epsilon": filter_epsilon,
+            "filter_budgets": filter_budgets,
         }
         with _progress.shown(progress) as callback:
             outcome = self._native.train(request, data, None if pretrain is None else _weights(pretrain), callback)
-        return Training(outcome, float(batch) / len(data[1]))._kept(out)
+        return Training(outcome, float(batch) / len(data[1]) if rate is None else float(rate))._kept(out)
 
     @documented(
         x="Records: an array of (records, length), (records, height, width) or (records, height, width, channels).",
@@ -359,86 +370,3 @@ def _weights(pretrain: Any) -> bytes:
         return _Path(pretrain).read_bytes()
     except (OSError, TypeError) as e:
         raise OptionError(f"pretrain={str(pretrain)!r}: cannot read it: {e}") from e
-
-
-class _OfRecords(Result):
-    """A result whose records are those of arrays, named by their number."""
-
-    def _rows(self, name: str, by_position: bool = True) -> Any:
-        table = self._outcome.table(name)
-        if table is None:
-            return None
-        return frame("numpy", table, index_name=table.id() if frame_kind("numpy") == "pandas" else None)
-
-
-class Training(_OfRecords):
-    """What a training run did: with ``track``, ``records`` has what every one has given away in the whole run."""
-
-    def __init__(self, outcome: _native.Outcome | _Kept, rate: float) -> None:
-        super().__init__(outcome)
-        self._rate = rate
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_rate": self._rate}
-
-    @property
-    def seed(self) -> int:
-        """The seed of everything random."""
-        return int(self.document["seed"])
-
-    @property
-    def steps(self) -> Any:
-        """A frame with a row for every step: records drawn, loss, share clipped."""
-        return self._listed("steps")
-
-    def epsilon(self, delta: float = 1e-5, adjacency: str = "add-remove") -> float:
-        """ε of the whole run, certified."""
-        privacy = self.document["privacy"]
-        if privacy is None:
-            return float("inf")
-        if self.document["sampling"] != "poisson":
-            raise OptionError("sampling: ε of shuffled batches is not accounted for here: train with sampling='poisson'")
-        # A smooth clip lets through a little more than C, so the noise is worth a little less.
-        worth = privacy["sigma"] / _native.overshoot({"kind": privacy["clip_kind"], "bound": privacy["clip"]})
-        accountant = Accountant(adjacency)
-        accountant.history = [(worth, self._rate, int(self.document["steps"]))]
-        return accountant.get_epsilon(delta)
-
-
-class NetAudit(_OfRecords):
-    """What one gradient step of a network gives away: as :class:`leakscope.Audit`, with page, summary and document.
-
-    >>> import numpy as np, leakscope
-    >>> rng = np.random.default_rng(0)
-    >>> x, y = rng.normal(size=(20, 4)), rng.integers(0, 2, 20)
-    >>> found = leakscope.Network("linear", input=(4,), outputs=2, seed=1).audit(x, y, trace="elements", plis=True, seed=1)
-    >>> len(found.records), found.plis_maps.shape, len(found["elements"])
-    (20, (20, 4), 4)
-    """
-
-    def __init__(self, outcome: _native.Outcome | _Kept, shape: tuple[int, ...]) -> None:
-        super().__init__(outcome)
-        self._shape = shape
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_shape": self._shape}
-
-    @property
-    def plis_maps(self) -> np.ndarray[Any, Any] | None:
-        """PLIS of every input value before clipping, one map a record; ``None`` unless asked for."""
-        maps = self._outcome.maps()
-        if maps is None:
-            return None
-        # With a secret label its values come after those of the record.
-        size, values = int(np.prod(self._shape)), np.frombuffer(maps, dtype=np.float64)
-        return values.reshape(int(self.document["measured"]), -1)[:, :size].reshape(-1, *self._shape)
-
-    @property
-    def seed(self) -> int:
-        """The seed of probes."""
-        return int(self.document["seed"])
-
-    @property
-    def scores(self) -> Any:
-        """The table of records for the points of ``score``; ``None`` without any."""
-        return self._rows("scores")

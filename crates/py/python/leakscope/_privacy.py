@@ -56,6 +56,10 @@ def account(
     return Account(_native.account({"steps": releases, "delta": delta, "adjacency": adjacency}))._kept(out)
 
 
+#: keywords of a table that say how its text is written
+_OF_TEXT = ("delimiter", "na", "decimal", "text_encoding", "header", "columns")
+
+
 def _over_data(
     function: Callable[..., Any], asked: Mapping[str, Any], lone: bool = False
 ) -> tuple[Data | None, Data | None, dict[str, Any] | None, dict[str, Any] | None]:
@@ -66,7 +70,7 @@ def _over_data(
         return None, None, None, None
     given = _requests.opened(asked["data"], asked["y"], asked, need_target=not lone)
     if lone:
-        for name in _requests.said(function, asked, (n for n in _requests.OF_A_TABLE if n not in ("delimiter", "na", "columns"))):
+        for name in _requests.said(function, asked, (n for n in _requests.OF_A_TABLE if n not in _OF_TEXT)):
             raise OptionError(f"{name}: no model is fitted where mechanism says what is released")
         return given, None, None, _requests.reading(given.files, asked)
     rows = other(asked["test"], given, asked["columns"], "test", True)
@@ -133,6 +137,14 @@ def bound(
     pca: int | None = None,
     missing: str = "fail",
     positive: Any = None,
+    schema: Mapping[str, Any] | Path | None = None,
+    bounds: Mapping[str, Any] | None = None,
+    levels: Mapping[str, Sequence[str]] | Path | None = None,
+    clip_to_bounds: bool = False,
+    min_level_count: int | None = None,
+    decimal: str = ".",
+    text_encoding: str = "utf-8",
+    header: bool = True,
     model: str = "linear",
     l2: float = 0.0,
     fit_intercept: bool = True,
@@ -227,6 +239,14 @@ def calibrate(
     pca: int | None = None,
     missing: str = "fail",
     positive: Any = None,
+    schema: Mapping[str, Any] | Path | None = None,
+    bounds: Mapping[str, Any] | None = None,
+    levels: Mapping[str, Sequence[str]] | Path | None = None,
+    clip_to_bounds: bool = False,
+    min_level_count: int | None = None,
+    decimal: str = ".",
+    text_encoding: str = "utf-8",
+    header: bool = True,
     model: str = "linear",
     l2: float = 0.0,
     fit_intercept: bool = True,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -17,7 +18,8 @@ Path = str | os.PathLike[str]
 #: keywords about a table and its model, of functions where a table is optional
 OF_A_TABLE = (
     "y", "target", "id", "drop", "categorical", "weights", "group", "columns", "delimiter", "na", "one_hot", "scale", "pca",
-    "missing", "positive", "model", "l2", "fit_intercept", "test", "holdout", "label",
+    "missing", "positive", "schema", "bounds", "levels", "clip_to_bounds", "min_level_count", "decimal", "text_encoding", "header",
+    "model", "l2", "fit_intercept", "test", "holdout", "label",
 )
 
 
@@ -107,7 +109,51 @@ def reading(files: Sequence[str], asked: Mapping[str, Any]) -> dict[str, Any]:
         "paths": list(files),
         "delimiter": None if delimiter is None else _native.delimiter(delimiter),
         "na": listed(asked.get("na")),
+        "encoding": asked["text_encoding"] if "text_encoding" in asked else asked["encoding"],
+        "decimal": _decimal(asked["decimal"]),
+        "no_header": _no_header(asked["header"]),
     }
+
+
+def _decimal(text: Any) -> str:
+    if text not in (".", ","):
+        raise OptionError(f"decimal={text!r}: expected '.' or ','")
+    return "comma" if text == "," else "point"
+
+
+def _no_header(header: Any) -> bool:
+    if not isinstance(header, bool):
+        raise OptionError(f"header={header!r}: expected True or False")
+    return not header
+
+
+def public(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """What is known of the columns without looking at the data."""
+    schema, levels = asked["schema"], asked["levels"]
+    if schema is not None and not isinstance(schema, Mapping):
+        schema = json.loads(_native.schema(schema))
+    if levels is not None and not isinstance(levels, Mapping):
+        try:
+            with open(levels, encoding="utf-8") as file:
+                levels = json.load(file)
+        except (OSError, TypeError, ValueError) as e:
+            raise OptionError(f"levels={str(levels)!r}: {e}: expected a mapping of columns to levels, or a JSON file of one") from e
+    return {
+        "schema": None if schema is None else dict(schema),
+        "bounds": [(name, _range(value)) for name, value in pairs("bounds", asked["bounds"])],
+        "levels": [(name, [level(v) for v in listed(values)]) for name, values in pairs("levels", levels)],
+        "clip_to_bounds": asked["clip_to_bounds"],
+    }
+
+
+def _range(value: Any) -> Any:
+    """A range as two numbers; dates and texts are read as the library reads them."""
+    if isinstance(value, str):
+        return _native.bounds(value)
+    edges = listed(value)
+    if any(isinstance(edge, str) or hasattr(edge, "isoformat") for edge in edges):
+        return _native.bounds("..".join(edge if isinstance(edge, str) else edge.isoformat() for edge in edges))
+    return edges
 
 
 def table(given: Data, asked: Mapping[str, Any], test: Data | None = None) -> dict[str, Any]:
@@ -127,6 +173,8 @@ def table(given: Data, asked: Mapping[str, Any], test: Data | None = None) -> di
         "pca": asked["pca"],
         "missing": asked["missing"],
         "positive": None if asked["positive"] is None else level(asked["positive"]),
+        "public": public(asked),
+        "min_level_count": asked["min_level_count"],
         "family": asked["model"],
         "l2": asked["l2"],
         "intercept": asked["fit_intercept"],

@@ -1,11 +1,12 @@
 """Fitted scikit-learn models in the terms of an audit: their penalty, their columns, their weights, exactly.
 
-An audit's model minimises ``Σ ω·loss + (nλ/2)‖w‖²`` with an intercept that is not penalised, so that
+An audit's model minimises ``Σ (ω/ω̄)·loss + (nλ/2)‖w‖²`` with an intercept that is not penalised, ω̄ the mean of the weights;
+nω̄ = Σω, so that
 
-- ``Ridge(alpha)``, ``Σ ω(y − z)² + α‖w‖²``: λ = α/n
+- ``Ridge(alpha)``, ``Σ ω(y − z)² + α‖w‖²``: λ = α/Σω
 - ``LinearRegression``: λ = 0
-- ``LogisticRegression(C)``, ``C·Σ ω·loss + ½‖w‖²``: λ = 1/(nC); without a penalty 0
-- ``PoissonRegressor(alpha)``, ``Σ ω·(half deviance)/Σω + (α/2)‖w‖²``: λ = α·Σω/n
+- ``LogisticRegression(C)``, ``C·Σ ω·loss + ½‖w‖²``: λ = 1/(C·Σω); without a penalty 0
+- ``PoissonRegressor(alpha)``, ``Σ ω·(half deviance)/Σω + (α/2)‖w‖²``: λ = α
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class _Model:
 
 #: what the estimator says itself
 _ITS_OWN = ("model", "l2", "scale", "one_hot", "pca", "missing", "positive", "drop", "categorical", "holdout", "fit_intercept",
-            "coefficients")
+            "coefficients", "schema", "bounds", "levels", "clip_to_bounds", "min_level_count")
 
 
 def translated(estimator: Any, x: Any, y: Any, asked: Mapping[str, Any], audit: Callable[..., Any]) -> Translated:
@@ -161,13 +162,17 @@ def _model(model: Any, target: np.ndarray[Any, Any], weights: Any, n: int) -> _M
     if isinstance(model, Ridge):
         if np.size(model.alpha) != 1:
             raise OptionError("Ridge with an alpha for every target: expected one number")
-        return _Model("linear", float(np.ravel(model.alpha)[0]) / n, given)
+        return _Model("linear", float(np.ravel(model.alpha)[0]) / _total(given, n), given)
     if isinstance(model, LinearRegression):
         return _Model("linear", 0.0, given)
     if isinstance(model, LogisticRegression):
         return _logistic(model, target, given, n)
-    total = float(n if given is None else given.sum())
-    return _Model("poisson", float(model.alpha) * total / n, given)
+    return _Model("poisson", float(model.alpha), given)
+
+
+def _total(weights: np.ndarray[Any, Any] | None, n: int) -> float:
+    """The sum of the weights; of 1 for each record without any."""
+    return float(n) if weights is None else float(weights.sum()) or 1.0
 
 
 def _logistic(model: Any, target: np.ndarray[Any, Any], given: Any, n: int) -> _Model:
@@ -184,7 +189,6 @@ def _logistic(model: Any, target: np.ndarray[Any, Any], given: Any, n: int) -> _
     if penalty == "deprecated" and ratio:
         raise OptionError(f"LogisticRegression(l1_ratio={ratio}): expected l1_ratio=0: leakage needs second derivatives, "
                           "which an l1 penalty does not have")
-    strength = 0.0 if penalty is None or np.isinf(model.C) else 1.0 / (n * float(model.C))
     if model.class_weight is not None:
         from inspect import signature
 
@@ -196,6 +200,7 @@ def _logistic(model: Any, target: np.ndarray[Any, Any], given: Any, n: int) -> _
         factors = compute_class_weight(model.class_weight, classes=model.classes_, y=target, **more)
         by_class = factors[np.searchsorted(model.classes_, target)]
         given = by_class if given is None else given * by_class
+    strength = 0.0 if penalty is None or np.isinf(model.C) else 1.0 / (_total(given, n) * float(model.C))
     return _Model("logistic", strength, given)
 
 

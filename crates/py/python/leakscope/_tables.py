@@ -307,7 +307,7 @@ def _pandas_column(table: _native.Table, name: str, values: Any) -> None:
     inferred = pd.api.types.infer_dtype(values, skipna=True)
     if inferred in ("string", "boolean"):
         codes, levels = pd.factorize(values)
-        return table.levels(name, codes.astype(np.int32), [level(level) for level in levels])
+        return table.levels(name, codes.astype(np.int32), [level(c) for c in levels])
     if inferred in ("integer", "floating", "mixed-integer-float", "decimal", "empty"):
         return table.array(name, pd.to_numeric(values).to_numpy(dtype=np.float64, na_value=np.nan))
     raise DataError(_no_encoding(name, inferred if isinstance(dtype, np.dtype) else str(dtype)))

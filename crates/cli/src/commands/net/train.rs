@@ -39,6 +39,10 @@ pub(crate) struct Args {
     /// Records in a batch; with Poisson sampling the expected number
     #[arg(long, value_name = "N", default_value_t = 256.0, allow_negative_numbers = true)]
     batch: f64,
+    /// Probability of each record to be drawn in a step; the sum of gradients is then divided by --batch, and the number
+    /// of records stays private [default: --batch over the number of records, which is taken to be public]
+    #[arg(long, value_name = "Q", allow_negative_numbers = true)]
+    rate: Option<f64>,
     /// Learning rate
     #[arg(long, value_name = "RATE", default_value_t = 0.1, allow_negative_numbers = true)]
     lr: f64,
@@ -94,9 +98,21 @@ pub(crate) struct Args {
     /// was solved for it)
     #[arg(long)]
     resume: bool,
-    /// Seed of everything random [default: drawn from the system, and printed]
+    /// Seed of the initial weights and of probes, in a run without noise also of its batches [default: drawn from the
+    /// system, and printed]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
+    /// Let batches and noise of a run with noise follow from the seed too, so that it can be repeated. Whoever knows the
+    /// seed can take the noise off: no ε is stated
+    #[arg(long)]
+    not_private_noise_from_seed: bool,
+    /// Drop a record from further steps before the run would cost it more than this ε (at --delta); costs a pass over the
+    /// data a step
+    #[arg(long, value_name = "E", allow_negative_numbers = true)]
+    filter_epsilon: Option<f64>,
+    /// The same by record: a file with one number a line, in the order of the records
+    #[arg(long, value_name = "FILE", conflicts_with = "filter_epsilon")]
+    filter_budgets: Option<PathBuf>,
     /// Use only the first records
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
@@ -126,6 +142,7 @@ impl Args {
             epochs: self.epochs,
             steps: self.steps,
             batch: self.batch,
+            rate: self.rate,
             lr: self.lr,
             momentum: self.momentum,
             adam: self.adam,
@@ -143,6 +160,9 @@ impl Args {
             checkpoint_every: self.checkpoint_every,
             resume: self.resume,
             seed: self.seed,
+            not_private_noise_from_seed: self.not_private_noise_from_seed,
+            filter_epsilon: self.filter_epsilon,
+            filter_budgets: self.filter_budgets.clone(),
             limit: self.limit,
             normalize: normalize(self.normalize.as_deref())?,
             format: self.format,
@@ -162,7 +182,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         on_point: &|point| display.note(|| line(point)),
         on_seed: &|seed| {
             if !silent {
-                display.remark(&format!("seed {seed} (drawn; give it with ⟨seed⟩ to repeat this run)"));
+                display.remark(&format!("seed {seed} (drawn; give it with --seed to repeat this run)"));
             }
         },
     };
@@ -179,7 +199,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         Stopped::Finished | Stopped::Diverged => Ok(ExitCode::SUCCESS),
         Stopped::Interrupted => {
             let (at, of) = (training.steps, training.planned_steps);
-            eprintln!("stopped after step {at} of {of}; go on with ⟨resume⟩");
+            eprintln!("stopped after step {at} of {of}; go on with --resume");
             Ok(ExitCode::from(130))
         }
     }

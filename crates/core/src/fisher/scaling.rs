@@ -1,0 +1,321 @@
+//! Leakage of a model whose columns were scaled by their own data, with the scaling counted.
+//!
+//! In public units ([`crate::units`]) the minimiser is that of `Σ ωℓ(wᵀx, y) + (nλ/2) Σ t_j² w_j²`, with `t_j` the standard
+//! deviation of column j. Record i moves it through the loss *and* through t: `∂t_j²/∂x_ij = 2(x_ij − o_j)/n`, so
+//!
+//! ```text
+//! Jᵢ = −H⁻¹ [ ωᵢ(aᵢ xᵢwᵀ + rᵢ I) + Dᵢ, ωᵢcᵢ xᵢ ],   Dᵢ = diag(2λ w_j (x_ij − o_j))
+//! ```
+//!
+//! with o the means, D zero for the intercept and for columns whose scale is given. Scales count every row once, whatever
+//! its weight: D has no factor ω. (Weighted scales would give D that factor and weighted means.) Rows that a mean was
+//! filled in for move with the mean of their column; that is not counted here, and such columns must not be called counted.
+//!
+//! D is diagonal but differs from record to record, so records share no eigenbasis. One column of J costs O(p), its norm
+//! is at most `η₀ + ‖H⁻¹D‖/σ` with η₀ of §1.1 of the mathematics, and exactly the root of the largest eigenvalue of `BᵀH⁻²B`,
+//! `J = −H⁻¹B`, which Lanczos finds in a few products of O(p²).
+
+use super::{Directions, Geometry, Records, Release};
+use crate::glm::C;
+use crate::linalg::{axpy, dot, largest_eigenvalue, matmul, norm, symmetric_eigen, times};
+use crate::rows::Block;
+use crate::units::{FitInUnits, Units};
+use crate::{Error, Result};
+
+/// How η of whole records is found.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Depth {
+    /// `η₀ + ‖H⁻¹D‖/σ`, never too small: O(p) a record on top of η₀.
+    Bounded,
+    /// Exactly: a few products of O(p²) a record.
+    #[default]
+    Exact,
+}
+
+/// A model in public units, with how its scaling depends on the data.
+#[derive(Debug, Clone)]
+pub struct Counted {
+    geometry: Geometry,
+    /// `2λw_j`, zero where the scale is given.
+    slope: Vec<f64>,
+    offset: Vec<f64>,
+    /// `H⁻²`.
+    inverse_squared: Vec<f64>,
+    /// `‖H⁻¹P‖`.
+    largest: f64,
+    /// The directions of each attribute.
+    attributes: Vec<Directions>,
+}
+
+/// Counted leakage of the records of one block.
+#[derive(Debug, Clone, Default)]
+pub struct CountedRecords {
+    /// η of each record: exact, or a bound ([`Depth`]).
+    pub eta: Vec<f64>,
+    /// dFIL of each record, exact.
+    pub dfil: Vec<f64>,
+    /// η of every attribute, records × attributes, exact.
+    pub attribute_eta: Vec<f64>,
+    /// The same record with its scaling taken as given: what was not counted is the difference.
+    pub given: Records,
+    h: Vec<f64>,
+}
+
+/// One record's `B = [ωa xwᵀ + diag(e), ωc x]` without the rows and columns of an intercept.
+struct Record<'a> {
+    x: &'a [f64],
+    /// `H⁻¹x`.
+    h: &'a [f64],
+    /// `ωa`.
+    curvature: f64,
+    /// `ωr + D_jj`, a data column each.
+    diagonal: Vec<f64>,
+    /// `ωc`, zero where the label is no secret.
+    label: f64,
+}
+
+impl Counted {
+    /// Prepares a model in public units; attributes are directions in the same units.
+    ///
+    /// # Errors
+    /// As [`Geometry::new`], and [`Error::Shape`] where units and model do not belong together.
+    pub fn new(
+        model: &FitInUnits,
+        units: &Units,
+        attributes: &[Directions],
+        release: Release,
+    ) -> Result<Self> {
+        let geometry = Geometry::new(&model.fit, attributes, release)?;
+        let (p, d) = (model.fit.w.len(), geometry.data_width());
+        if units.len() != d {
+            return Err(Error::Shape { what: "the units of columns", found: units.len(), expected: d });
+        }
+        let l2 = model.fit.penalty.l2;
+        let slope = (0..d).map(|j| if units.is_own(j) { 2.0 * l2 * model.fit.w[j] } else { 0.0 }).collect();
+        let mut inverse_squared = vec![0.0; p * p];
+        matmul(&geometry.inverse, &geometry.inverse, (p, p, p), &mut inverse_squared);
+        let largest = geometry.g.first().copied().unwrap_or(0.0).sqrt();
+        let offset = (0..d).map(|j| units.offset(j)).collect();
+        Ok(Self { geometry, slope, offset, inverse_squared, largest, attributes: attributes.to_vec() })
+    }
+
+    /// The same model with its scaling taken as given.
+    pub fn given(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// Counted leakage of every record of a block in public units.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] where a record's leakage is no finite number.
+    pub fn records(&self, block: &Block, depth: Depth, out: &mut CountedRecords) -> Result<()> {
+        let (n, p) = (block.len(), block.width);
+        self.geometry.records(block, &mut out.given);
+        let mut h = std::mem::take(&mut out.h);
+        h.resize(n * p, 0.0);
+        matmul(&block.x, &self.geometry.inverse, (n, p, p), &mut h);
+        out.eta.clear();
+        out.dfil.clear();
+        out.attribute_eta.clear();
+        for i in 0..n {
+            let record = self.record(block, &out.given, &h, i);
+            let columns: Vec<f64> = (0..self.slope.len()).map(|j| self.column_norm(&record, j)).collect();
+            self.whole(&record, &columns, depth, i, out)?;
+            self.attributes_of(&record, &columns, i, out)?;
+        }
+        out.h = h;
+        match out.eta.iter().chain(&out.dfil).chain(&out.attribute_eta).find(|v| !v.is_finite()) {
+            Some(&value) => {
+                Err(Error::OutOfRange { what: "η of a record", value, expected: "a finite number" })
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn record<'a>(&self, block: &'a Block, given: &Records, h: &'a [f64], i: usize) -> Record<'a> {
+        let (p, x, omega) = (block.width, block.row(i), given.omega[i]);
+        let scaling = self.slope.iter().zip(&self.offset).zip(x).map(|((s, o), x)| s * (x - o));
+        Record {
+            x,
+            h: &h[i * p..(i + 1) * p],
+            curvature: omega * given.a[i],
+            diagonal: scaling.map(|d| omega * given.r[i] + d).collect(),
+            label: if self.geometry.release.label_secret { omega * C } else { 0.0 },
+        }
+    }
+
+    /// `‖H⁻¹Be_j‖`, as a norm: nothing cancels that need not.
+    fn column_norm(&self, record: &Record<'_>, j: usize) -> f64 {
+        let p = record.x.len();
+        let (along_x, along_j) = (record.curvature * self.geometry.fit.w[j], record.diagonal[j]);
+        let row = &self.geometry.inverse[j * p..(j + 1) * p];
+        record.h.iter().zip(row).map(|(h, b)| (along_x * h + along_j * b).powi(2)).sum::<f64>().sqrt()
+    }
+
+    fn whole(
+        &self,
+        record: &Record<'_>,
+        columns: &[f64],
+        depth: Depth,
+        i: usize,
+        out: &mut CountedRecords,
+    ) -> Result<()> {
+        let gain = self.geometry.release.gain();
+        let label = record.label * norm(record.h);
+        let trace = dot(columns, columns) + label * label;
+        let dimensions = columns.len() + usize::from(self.geometry.release.label_secret);
+        out.dfil.push(gain * gain * trace / dimensions.max(1) as f64);
+        let shift = record.diagonal.iter().zip(&self.slope).filter(|(_, s)| **s != 0.0).count();
+        out.eta.push(match depth {
+            Depth::Exact if shift > 0 => gain * self.top_singular_value(record)?,
+            // Nothing of this record's scaling moves: η is that of the given scaling.
+            Depth::Exact => out.given.eta[i],
+            Depth::Bounded => out.given.eta[i] + gain * self.scaling_norm(record),
+        });
+        Ok(())
+    }
+
+    /// At least `‖H⁻¹D‖`: the smaller of its Frobenius norm and `‖H⁻¹P‖ max |D_jj|`.
+    fn scaling_norm(&self, record: &Record<'_>) -> f64 {
+        let p = record.x.len();
+        let (mut frobenius, mut most) = (0.0, 0.0_f64);
+        for (j, (slope, o)) in self.slope.iter().zip(&self.offset).enumerate() {
+            let d = slope * (record.x[j] - o);
+            frobenius += d * d * self.inverse_squared[j * p + j];
+            most = most.max(d.abs());
+        }
+        f64::sqrt(frobenius).min(self.largest * most)
+    }
+
+    /// `‖H⁻¹B‖` by Lanczos on `BᵀH⁻²B`.
+    fn top_singular_value(&self, record: &Record<'_>) -> Result<f64> {
+        let (d, p) = (record.diagonal.len(), record.x.len());
+        let w = &self.geometry.fit.w[..d];
+        let mut image = vec![0.0; p];
+        let apply = |q: &[f64]| -> Vec<f64> {
+            // Bq, H⁻²Bq, BᵀH⁻²Bq
+            let along_x = record.curvature * dot(w, &q[..d]) + record.label * q[d];
+            image.iter_mut().zip(record.x).for_each(|(o, x)| *o = along_x * x);
+            for ((o, e), q) in image.iter_mut().zip(&record.diagonal).zip(q) {
+                *o += e * q;
+            }
+            let sent = times(&self.inverse_squared, &image);
+            let on_x = dot(&sent, record.x);
+            let mut back: Vec<f64> =
+                (0..d).map(|j| record.curvature * on_x * w[j] + record.diagonal[j] * sent[j]).collect();
+            back.push(record.label * on_x);
+            back
+        };
+        // Where one part of B dominates, its own top direction; and a little of every coordinate.
+        let mut start: Vec<f64> = (0..=d)
+            .map(|j| {
+                let generic = 1.0 + ((j * 7919 + 13) % 101) as f64 / 101.0;
+                match w.get(j) {
+                    Some(w) => {
+                        generic
+                            + (d as f64).sqrt() * w / norm(&self.geometry.fit.w[..d]).max(f64::MIN_POSITIVE)
+                    }
+                    None => generic,
+                }
+            })
+            .collect();
+        let length = norm(&start);
+        start.iter_mut().for_each(|v| *v /= length);
+        Ok(lanczos(start, apply)?.max(0.0).sqrt())
+    }
+
+    fn attributes_of(
+        &self,
+        record: &Record<'_>,
+        columns: &[f64],
+        i: usize,
+        out: &mut CountedRecords,
+    ) -> Result<()> {
+        let (gain, p, d) = (self.geometry.release.gain(), record.x.len(), columns.len());
+        let count = self.attributes.len();
+        for (k, attribute) in self.attributes.iter().enumerate() {
+            let m = attribute.count;
+            // Columns of DB; an attribute whose scales are given keeps its η.
+            let moved = (0..d).any(|j| {
+                self.slope[j] != 0.0 && attribute.basis[j * m..(j + 1) * m].iter().any(|b| *b != 0.0)
+            });
+            if !moved {
+                out.attribute_eta.push(out.given.attribute_eta[i * count + k]);
+                continue;
+            }
+            if let Some(j) = unit_column(attribute, p) {
+                out.attribute_eta.push(gain * columns[j]);
+                continue;
+            }
+            // JB as rows of p numbers, one a direction.
+            let mut jacobian = vec![0.0; m * p];
+            for (c, row) in jacobian.chunks_exact_mut(p).enumerate() {
+                let b = |j: usize| attribute.basis[j * m + c];
+                let along_x: f64 = (0..d).map(|j| self.geometry.fit.w[j] * b(j)).sum();
+                axpy(record.curvature * along_x, record.h, row);
+                for j in (0..d).filter(|&j| b(j) != 0.0) {
+                    axpy(record.diagonal[j] * b(j), &self.geometry.inverse[j * p..(j + 1) * p], row);
+                }
+            }
+            let mut gram = vec![0.0; m * m];
+            for (ij, g) in gram.iter_mut().enumerate() {
+                *g = dot(&jacobian[ij / m * p..][..p], &jacobian[ij % m * p..][..p]);
+            }
+            out.attribute_eta.push(gain * largest_eigenvalue(&gram, m)?.sqrt());
+        }
+        Ok(())
+    }
+}
+
+/// The column of an attribute that is one unit vector.
+fn unit_column(attribute: &Directions, p: usize) -> Option<usize> {
+    if attribute.count != 1 {
+        return None;
+    }
+    let mut entries = (0..p).filter(|&j| attribute.basis[j] != 0.0);
+    let j = entries.next()?;
+    (attribute.basis[j].abs() == 1.0 && entries.next().is_none()).then_some(j)
+}
+
+/// A residual of this share of the eigenvalue bounds its relative error, and is usually far above it.
+const ENOUGH: f64 = 1e-10;
+/// Steps between looks at the residual.
+const LOOK: usize = 4;
+
+/// Largest eigenvalue of a positive semidefinite operator by Lanczos with full reorthogonalisation, from a start of length
+/// one; exact after as many steps as there are dimensions.
+fn lanczos(start: Vec<f64>, mut apply: impl FnMut(&[f64]) -> Vec<f64>) -> Result<f64> {
+    let most = start.len();
+    let mut basis = vec![start];
+    let (mut alpha, mut beta): (Vec<f64>, Vec<f64>) = (vec![], vec![]);
+    loop {
+        let k = alpha.len();
+        let mut next = apply(&basis[k]);
+        alpha.push(dot(&next, &basis[k]));
+        for _ in 0..2 {
+            for b in &basis {
+                let overlap = dot(&next, b);
+                axpy(-overlap, b, &mut next);
+            }
+        }
+        let (steps, length) = (k + 1, norm(&next));
+        let size = alpha.iter().fold(0.0_f64, |m, a| m.max(a.abs()));
+        let exhausted = steps == most || length <= 1e-15 * size;
+        if exhausted || steps.is_multiple_of(LOOK) {
+            let mut t = vec![0.0; steps * steps];
+            for j in 0..steps {
+                t[j * steps + j] = alpha[j];
+                if j + 1 < steps {
+                    (t[j * steps + j + 1], t[(j + 1) * steps + j]) = (beta[j], beta[j]);
+                }
+            }
+            let (values, vectors) = symmetric_eigen(&t, steps)?;
+            if exhausted || length * vectors[k * steps].abs() <= ENOUGH * values[0] {
+                return Ok(values[0]);
+            }
+        }
+        beta.push(length);
+        next.iter_mut().for_each(|v| *v /= length);
+        basis.push(next);
+    }
+}

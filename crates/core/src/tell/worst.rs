@@ -1,0 +1,198 @@
+//! Every record of a table: the worst and the median, with the worst ones refitted.
+
+use super::refit::Job;
+use super::{Candidate, Models, Noise, Question, any_level, two_values};
+use crate::claim::Bound;
+use crate::linalg::matmul;
+use crate::rows::Rows;
+use crate::units::{FitInUnits, Units};
+use crate::{Error, Result};
+
+/// How far apart two values of a record can be, over a table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Told {
+    /// What an attacker who asks between two values is right with at most, on the record for which that is largest.
+    pub worst: Bound,
+    /// Its row, from 0.
+    pub worst_row: u64,
+    /// The same for the record in the middle.
+    pub median: Bound,
+    /// Between all levels of a category at once, equally likely, on the worst record; `worst` where there are two values.
+    pub worst_among_all: Bound,
+    /// δ of every record: exact for linear models and refitted records, never too small for the others.
+    pub delta: Vec<f64>,
+    /// The largest δ is known to be no less than this: a model was fitted that shows it.
+    pub at_least: f64,
+    /// Records that were refitted.
+    pub refitted: usize,
+}
+
+/// Records that are refitted together.
+const ROUND: usize = 32;
+/// A limit this close to what is certain is not worth a refit.
+const CLOSE: f64 = 1e-3;
+
+/// Bounds how often somebody who knows all else can answer `question` about each record, `releases` releases seen.
+///
+/// Linear models are exact for every record. For the others every record has a proven limit from one Newton step, and up to
+/// `refits` records, those with the largest limits first, are fitted exactly, until the worst is known. The result bounds the
+/// worst record whatever `refits` is: it may only be too large.
+///
+/// # Guarantee
+/// [`two_values`], for every record of `rows` (in public units) and any two of the values of `question`.
+///
+/// # Errors
+/// [`Error::Shape`] and [`Error::OutOfRange`] for a question or noise that does not fit the model, and those of a fit.
+pub fn told_apart<R: Rows>(
+    rows: &R,
+    (model, units): (&FitInUnits, &Units),
+    (noise, releases): (&Noise, u32),
+    question: &Question,
+    refits: usize,
+) -> Result<Told> {
+    if releases == 0 {
+        return Err(Error::OutOfRange { what: "releases", value: 0.0, expected: "at least 1" });
+    }
+    let models = Models::new(rows, model, units, noise)?;
+    let candidates = question.candidates(units.len())?;
+    let mut limits = first_look(rows, &models, &candidates)?;
+    let refitted = refine(rows, &models, &candidates, &mut limits, refits)?;
+    let delta: Vec<f64> = limits.iter().map(|l| l.most).collect();
+    let (worst_row, largest) =
+        delta.iter().copied().enumerate().max_by(|a, b| a.1.total_cmp(&b.1)).ok_or(Error::Empty)?;
+    let mut sorted = delta.clone();
+    sorted.sort_by(f64::total_cmp);
+    Ok(Told {
+        worst: two_values(largest, releases),
+        worst_row: worst_row as u64,
+        median: two_values(sorted[sorted.len() / 2], releases),
+        worst_among_all: any_level(candidates.len(), largest, releases),
+        at_least: limits.iter().fold(0.0, |m, l| m.max(l.least)),
+        delta,
+        refitted,
+    })
+}
+
+/// Between which numbers δ of a record lies.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    least: f64,
+    most: f64,
+    refitted: bool,
+}
+
+impl Models<'_> {
+    /// The largest distance of two candidates, from models with their errors; `None` shows for certain.
+    fn limits(&self, found: &[Option<(&[f64], f64)>]) -> Limits {
+        let (mut least, mut most) = (0.0_f64, 0.0_f64);
+        for (i, a) in found.iter().enumerate() {
+            for b in &found[..i] {
+                match (a, b) {
+                    (Some((a, ea)), Some((b, eb))) => {
+                        let difference: Vec<f64> = a.iter().zip(*b).map(|(a, b)| a - b).collect();
+                        let (length, error) = (self.length(&difference), ea + eb);
+                        most = most.max(if length.is_nan() { f64::INFINITY } else { length + error });
+                        least = least.max(length * (2.0 - self.slack) - error);
+                    }
+                    // Somebody may see it; nobody need.
+                    (None, _) | (_, None) => most = f64::INFINITY,
+                }
+            }
+        }
+        Limits { least, most, refitted: false }
+    }
+}
+
+fn first_look<R: Rows>(rows: &R, models: &Models<'_>, candidates: &[Candidate]) -> Result<Vec<Limits>> {
+    let p = models.p();
+    let mut all = Vec::with_capacity(rows.len() as usize);
+    rows.fold(
+        || (vec![], vec![]),
+        |(limits, h), block| {
+            let n = block.len();
+            h.resize(n * p, 0.0);
+            matmul(&block.x, &models.inverse, (n, p, p), h);
+            for i in 0..n {
+                let record = (block.row(i), block.y[i], block.weight_of(i));
+                let steps: Vec<_> =
+                    candidates.iter().map(|c| models.step(record, &h[i * p..(i + 1) * p], c)).collect();
+                let found: Vec<_> =
+                    steps.iter().map(|s| s.as_ref().map(|s| (s.delta.as_slice(), s.error))).collect();
+                limits.push(models.limits(&found));
+            }
+            Ok(())
+        },
+        |(part, _)| {
+            all.extend(part);
+            Ok(())
+        },
+    )?;
+    Ok(all)
+}
+
+/// Refits records, those with the largest limits first, until no other can be worse; how many it were.
+fn refine<R: Rows>(
+    rows: &R,
+    models: &Models<'_>,
+    candidates: &[Candidate],
+    limits: &mut [Limits],
+    refits: usize,
+) -> Result<usize> {
+    let mut refitted = 0;
+    if models.model.fit.family.constant_curvature() {
+        return Ok(0);
+    }
+    let mut order: Vec<usize> = (0..limits.len()).collect();
+    order.sort_by(|&a, &b| limits[b].most.total_cmp(&limits[a].most));
+    while refitted < refits {
+        let certain = limits.iter().fold(0.0_f64, |m, l| m.max(l.least));
+        let round: Vec<usize> = order
+            .iter()
+            .copied()
+            .filter(|&i| !limits[i].refitted && limits[i].most > certain * (1.0 + CLOSE))
+            .take(ROUND.min(refits - refitted))
+            .collect();
+        if round.is_empty() {
+            break;
+        }
+        let records = records(rows, &round)?;
+        let jobs: Vec<Job<'_>> = records
+            .iter()
+            .flat_map(|(row, x, y, omega)| {
+                let job = |candidate| Job { row: *row, x, y: *y, omega: *omega, candidate };
+                candidates.iter().map(job)
+            })
+            .collect();
+        let found = models.refit(rows, &jobs)?;
+        for ((row, ..), found) in records.iter().zip(found.chunks_exact(candidates.len())) {
+            let found: Vec<_> =
+                found.iter().map(|f| f.as_ref().map(|f| (f.delta.as_slice(), f.error))).collect();
+            limits[*row as usize] = Limits { refitted: true, ..models.limits(&found) };
+        }
+        refitted += round.len();
+    }
+    Ok(refitted)
+}
+
+type Record = (u64, Vec<f64>, f64, f64);
+
+/// The chosen rows: number, columns, target, weight.
+fn records<R: Rows>(rows: &R, chosen: &[usize]) -> Result<Vec<Record>> {
+    let mut all = vec![];
+    rows.fold(
+        Vec::new,
+        |part, block| {
+            let here = block.first_row as usize..block.first_row as usize + block.len();
+            for &row in chosen.iter().filter(|row| here.contains(row)) {
+                let i = row - here.start;
+                part.push((row as u64, block.row(i).to_vec(), block.y[i], block.weight_of(i)));
+            }
+            Ok(())
+        },
+        |part: Vec<Record>| {
+            all.extend(part);
+            Ok(())
+        },
+    )?;
+    Ok(all)
+}

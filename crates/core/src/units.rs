@@ -1,0 +1,346 @@
+//! Units that may be published: what a release is measured in, when the model was scaled by its own data.
+//!
+//! Coefficients in the units of the encoding (`(x − m)/s`, m and s read off the data) cannot be published beside those in
+//! original units: their quotient is s, exactly. Nor can noise that is isotropic there: it lies on a lattice of step g/s.
+//! So a release is made in *public units*, `x̃ = (x − c)/u`, with u a power of two and c a whole multiple of u. Both are
+//! either given or rounded from the data; rounded ones are locally constant, so they add no Fisher information, and
+//! give away at most a few bits in all (the logarithm of how many values were possible). One σ for all columns makes sense in
+//! them, as every column has a spread of about one, and what is published in original units,
+//!
+//! ```text
+//! w_j = ṽ_j/u_j,   b = ṽ₀ − Σ (c_j/u_j) ṽ_j
+//! ```
+//!
+//! lies on a lattice of steps `g/u_j` and `g`, which depend on σ and the public units alone.
+//!
+//! The model is the same in all units. In public ones it minimises `Σ ωℓ + (nλ/2) Σ t_j² w̃_j²` with `t = s/u` (Given an
+//! intercept that is not penalised, m drops out): the penalty carries all that is left of the scaling.
+
+use crate::glm::{Fit, Penalty};
+use crate::rows::{Block, Rows};
+use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+/// How the encoding scales one data column: `(x − centre)/scale`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scaling {
+    /// By numbers that do not depend on the data: bounds, a schema, or 0 and 1 of a column taken as it is.
+    Given {
+        /// What is subtracted.
+        centre: f64,
+        /// What is divided by.
+        scale: f64,
+    },
+    /// By the mean and the population standard deviation of the column itself, every row counting once whatever its
+    /// weight (as the encoder of tables does it for numbers; indicators it takes as they are).
+    Own {
+        /// Mean over the rows.
+        mean: f64,
+        /// Standard deviation, `√(Σ(x − m)²/n)`.
+        deviation: f64,
+    },
+}
+
+impl Scaling {
+    /// A column taken as it is.
+    pub const NONE: Self = Self::Given { centre: 0.0, scale: 1.0 };
+
+    fn parts(self) -> (f64, f64) {
+        match self {
+            Self::Given { centre, scale } => (centre, scale),
+            Self::Own { mean, deviation } => (mean, deviation),
+        }
+    }
+}
+
+/// The unit of one column that may be published.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct PublicUnit {
+    /// A whole multiple of the unit.
+    pub centre: f64,
+    /// A power of two.
+    pub unit: f64,
+}
+
+impl PublicUnit {
+    /// The unit and centre nearest to a centre and a scale: a power of two and a whole multiple of it.
+    pub fn rounded(centre: f64, scale: f64) -> Self {
+        let unit = public_scale(scale);
+        let multiple = (centre / unit).round();
+        Self { centre: if multiple.is_finite() { multiple * unit } else { 0.0 }, unit }
+    }
+}
+
+/// The power of two nearest to `scale` (by ratio); 1 for what is no positive number.
+///
+/// Locally constant: published instead of a standard deviation it adds no Fisher information.
+pub fn public_scale(scale: f64) -> f64 {
+    if scale > 0.0 && scale.is_finite() {
+        2_f64.powi(scale.log2().round().clamp(-1000.0, 1000.0) as i32)
+    } else {
+        1.0
+    }
+}
+
+/// `2^{k/4}`, k = 0..4.
+const QUARTERS: [f64; 5] = [1.0, 1.189_207_115_002_721, std::f64::consts::SQRT_2, 1.681_792_830_507_429, 2.0];
+
+/// The smallest power of `2^¼` that is not below `sigma`: at most 19% more noise, and locally constant, where σ itself,
+/// solved for a target from the data, gives away the record that attains the maximum.
+///
+/// # Errors
+/// [`Error::OutOfRange`] for a σ that is not a positive number of ordinary size.
+pub fn public_sigma(sigma: f64) -> Result<f64> {
+    if !(sigma > 1e-280 && sigma < 1e280) {
+        let expected = "a positive number between 1e-280 and 1e280";
+        return Err(Error::OutOfRange { what: "sigma", value: sigma, expected });
+    }
+    let mut octave = 2_f64.powi(sigma.log2().floor() as i32);
+    if octave > sigma {
+        octave /= 2.0;
+    }
+    let above = QUARTERS.iter().map(|q| q * octave).find(|grid| *grid >= sigma);
+    Ok(above.unwrap_or(2.0 * octave))
+}
+
+/// A coefficient count above which k = c/u would not be exact in the intercept's sum.
+const LARGEST_MULTIPLE: f64 = (1_u64 << 40) as f64;
+
+/// The scaling of every data column of a model, and its public units.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Units {
+    scaling: Vec<Scaling>,
+    public: Vec<PublicUnit>,
+    /// Whether the public unit of a column was rounded from its own data.
+    rounded: Vec<bool>,
+    /// `s/u` and `(m − c)/u` of each column: `x̃ = t x + o` of an encoded x.
+    stretch: Vec<f64>,
+    offset: Vec<f64>,
+    intercept: bool,
+}
+
+/// A model in public units.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FitInUnits {
+    /// Coefficients, Hessian and gradient in public units. Its `penalty.l2` is λ; the strength of the penalty on each
+    /// column is not λ but in `strength`, and stands in the Hessian.
+    pub fit: Fit,
+    /// `nλt²` of each data column.
+    pub strength: Vec<f64>,
+}
+
+/// A model as it may be published, on a lattice that does not depend on the data.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Published {
+    /// A coefficient a data column, in original units.
+    pub coefficients: Vec<f64>,
+    /// The intercept in original units.
+    pub intercept: f64,
+}
+
+impl Units {
+    /// Units rounded from the scalings themselves.
+    ///
+    /// # Errors
+    /// As [`Units::new`].
+    pub fn rounded(scaling: Vec<Scaling>, intercept: bool) -> Result<Self> {
+        let public = scaling.iter().map(|s| PublicUnit::rounded(s.parts().0, s.parts().1)).collect();
+        let rounded = scaling.iter().map(|s| matches!(s, Scaling::Own { .. })).collect();
+        Ok(Self { rounded, ..Self::new(scaling, public, intercept)? })
+    }
+
+    /// Units that are given for each data column.
+    ///
+    /// # Errors
+    /// [`Error::Unscaled`] for a column that is scaled by a deviation of zero; [`Error::OutOfRange`] for scales and units that
+    /// are no numbers of ordinary size; [`Error::NotApplicable`] where columns are centred and there is no intercept to
+    /// take the centre up.
+    pub fn new(scaling: Vec<Scaling>, public: Vec<PublicUnit>, intercept: bool) -> Result<Self> {
+        if public.len() != scaling.len() {
+            let (found, expected) = (public.len(), scaling.len());
+            return Err(Error::Shape { what: "the public units", found, expected });
+        }
+        let (mut stretch, mut offset) = (vec![], vec![]);
+        for (column, (s, unit)) in scaling.iter().zip(&public).enumerate() {
+            let (centre, scale) = s.parts();
+            if !(scale > 0.0 && scale.is_finite() && centre.is_finite()) {
+                return Err(Error::Unscaled { column });
+            }
+            let exact = unit.unit > 0.0 && public_scale(unit.unit) == unit.unit;
+            let multiple = unit.centre / unit.unit;
+            if !exact || multiple.fract() != 0.0 || multiple.abs() > LARGEST_MULTIPLE {
+                let expected = "a power of two, and a centre that is a whole multiple of it, at most 2⁴⁰ units from zero";
+                return Err(Error::OutOfRange { what: "the unit of a column", value: unit.unit, expected });
+            }
+            stretch.push(scale / unit.unit);
+            offset.push((centre - unit.centre) / unit.unit);
+            let moves = offset[column] != 0.0 || matches!(s, Scaling::Own { .. });
+            if !intercept && moves {
+                return Err(Error::NotApplicable {
+                    what: "a release in original units",
+                    setting: "columns that are centred and no intercept",
+                    advice: "fit an intercept, or leave the columns as they are",
+                });
+            }
+        }
+        let rounded = vec![false; scaling.len()];
+        Ok(Self { scaling, public, rounded, stretch, offset, intercept })
+    }
+
+    /// Number of data columns.
+    pub fn len(&self) -> usize {
+        self.scaling.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.scaling.is_empty()
+    }
+
+    /// The public unit of each column.
+    pub fn public(&self) -> &[PublicUnit] {
+        &self.public
+    }
+
+    /// Whether column `j` is scaled by its own data.
+    pub fn is_own(&self, j: usize) -> bool {
+        matches!(self.scaling.get(j), Some(Scaling::Own { .. }))
+    }
+
+    /// `t = s/u` of column `j`: its standard deviation in public units, where it is scaled by its own data.
+    pub fn stretch(&self, j: usize) -> f64 {
+        self.stretch[j]
+    }
+
+    /// `o = (m − c)/u` of column `j`: its mean in public units, where it is scaled by its own data.
+    pub fn offset(&self, j: usize) -> f64 {
+        self.offset[j]
+    }
+
+    /// A value of column `j` in public units.
+    pub fn of_value(&self, j: usize, value: f64) -> f64 {
+        (value - self.public[j].centre) / self.public[j].unit
+    }
+
+    /// Whether a table of n rows would have had the same public units with `to` in place of `from` (in public units) in column
+    /// `j`, and a spread to scale by. If not, whoever sees the units sees which.
+    pub fn survive(&self, j: usize, n: f64, from: f64, to: f64) -> bool {
+        if !self.is_own(j) || from == to {
+            return true;
+        }
+        let (mean, variance) = self.moments_after(j, n, from, to);
+        if variance <= 0.0 {
+            return false;
+        }
+        let PublicUnit { centre, unit } = self.public[j];
+        let after = PublicUnit::rounded(centre + unit * mean, unit * variance.sqrt());
+        !self.rounded[j] || after == self.public[j]
+    }
+
+    /// Mean and variance of column `j` in public units, with `to` in place of `from`.
+    pub fn moments_after(&self, j: usize, n: f64, from: f64, to: f64) -> (f64, f64) {
+        let (o, t, change) = (self.offset[j], self.stretch[j], to - from);
+        // (to − o)² − (from − o)² without the difference of squares
+        let squares = change * (to + from - 2.0 * o) / n;
+        (o + change / n, t * t + squares - (change / n).powi(2))
+    }
+
+    /// The model in public units: no pass over the data.
+    ///
+    /// With `x̃ = M x` (intercepts included) `w̃ = M⁻ᵀw` and `H̃ = M H Mᵀ`, the penalty included.
+    pub fn fit(&self, encoded: &Fit) -> Result<FitInUnits> {
+        let (p, d) = (encoded.w.len(), self.len());
+        let expected = encoded.penalty.data_width(p);
+        if d != expected || encoded.penalty.intercept != self.intercept {
+            return Err(Error::Shape { what: "the scalings of columns", found: d, expected });
+        }
+        let (t, o) = (&self.stretch, &self.offset);
+        let mut w: Vec<f64> = (0..d).map(|j| encoded.w[j] / t[j]).collect();
+        let mut gradient: Vec<f64> = (0..d).map(|j| t[j] * encoded.gradient[j]).collect();
+        let mut hessian = vec![0.0; p * p];
+        let h = |i: usize, j: usize| encoded.hessian[i * p + j];
+        for i in 0..d {
+            for j in 0..d {
+                hessian[i * p + j] = t[i] * t[j] * h(i, j);
+                if self.intercept {
+                    hessian[i * p + j] +=
+                        t[i] * o[j] * h(i, d) + o[i] * t[j] * h(d, j) + o[i] * o[j] * h(d, d);
+                }
+            }
+        }
+        if self.intercept {
+            for i in 0..d {
+                gradient[i] += o[i] * encoded.gradient[d];
+                let value = t[i] * h(i, d) + o[i] * h(d, d);
+                (hessian[i * p + d], hessian[d * p + i]) = (value, value);
+            }
+            hessian[d * p + d] = h(d, d);
+            gradient.push(encoded.gradient[d]);
+            w.push(encoded.w[d] - o.iter().zip(&w).map(|(o, w)| o * w).sum::<f64>());
+        }
+        let base = encoded.n as f64 * encoded.penalty.l2;
+        let strength = t.iter().map(|t| base * t * t).collect();
+        let penalty = Penalty { intercept: self.intercept, ..encoded.penalty };
+        Ok(FitInUnits { fit: Fit { w, hessian, gradient, penalty, ..encoded.clone() }, strength })
+    }
+
+    /// Encoded rows in public units.
+    pub fn rows<'a, R: Rows>(&'a self, rows: &'a R) -> InUnits<'a, R> {
+        InUnits { rows, units: self }
+    }
+
+    /// Coefficients in public units as they are published: in original units.
+    ///
+    /// Exact where the coefficients lie on one grid within 2⁵³ of its steps, weighted by the multiples `c/u`: powers of two
+    /// divide exactly, and whole multiples add up on the grid.
+    pub fn published(&self, w: &[f64]) -> Result<Published> {
+        let d = self.len();
+        let expected = d + usize::from(self.intercept);
+        if w.len() != expected {
+            return Err(Error::Shape { what: "the coefficients", found: w.len(), expected });
+        }
+        let coefficients = w.iter().zip(&self.public).map(|(w, u)| w / u.unit).collect();
+        let own = if self.intercept { w[d] } else { 0.0 };
+        let intercept = w.iter().zip(&self.public).fold(own, |b, (w, u)| b - w * (u.centre / u.unit));
+        Ok(Published { coefficients, intercept })
+    }
+}
+
+/// Encoded rows in public units.
+#[derive(Debug, Clone, Copy)]
+pub struct InUnits<'a, R> {
+    rows: &'a R,
+    units: &'a Units,
+}
+
+impl<R: Rows> Rows for InUnits<'_, R> {
+    fn width(&self) -> usize {
+        self.rows.width()
+    }
+
+    fn len(&self) -> u64 {
+        self.rows.len()
+    }
+
+    fn fold<S: Send>(
+        &self,
+        start: impl Fn() -> S + Sync,
+        step: impl Fn(&mut S, &Block) -> Result<()> + Sync,
+        mut merge: impl FnMut(S) -> Result<()>,
+    ) -> Result<()> {
+        self.rows.fold(
+            || (start(), Block::default()),
+            |(state, copy), block| {
+                copy.clone_from(block);
+                for row in copy.x.chunks_exact_mut(block.width.max(1)) {
+                    for ((x, t), o) in row.iter_mut().zip(&self.units.stretch).zip(&self.units.offset) {
+                        *x = t * *x + o;
+                    }
+                }
+                step(state, copy)
+            },
+            |(state, _)| merge(state),
+        )
+    }
+}

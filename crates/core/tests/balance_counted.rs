@@ -1,0 +1,145 @@
+//! Balanced weights counted, against finite differences through balancing and fit: change a value, balance again, fit again.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+#[allow(dead_code, reason = "every test binary uses its part")]
+mod dense;
+#[allow(dead_code, reason = "every test binary uses its part")]
+mod raw;
+#[allow(dead_code, reason = "every test binary uses its part")]
+mod tolerance;
+
+use dense::spectral_norm;
+use faer::Mat;
+use leakscope_core::balance::{Level, Options, Sharing, Update, Variant, balance, counted, most_even};
+use leakscope_core::fisher::{Directions, Release};
+use leakscope_core::glm::{Family, Penalty};
+use leakscope_core::rows::InMemory;
+use raw::Raw;
+
+fn options(level: Level, iterations: usize, label_secret: bool) -> Options {
+    Options {
+        level,
+        sharing: Sharing::Sample,
+        variant: Variant::Weighted,
+        update: Update::Published,
+        clamp: None,
+        iterations,
+        tolerance: 0.0,
+        release: Release { sigma: 0.5, releases: 1, label_secret },
+    }
+}
+
+/// The last of `iterations` models, by the library's balancing as it is used.
+fn last(rows: &InMemory, model: (Family, Penalty), options: &Options) -> Vec<f64> {
+    let mut w = vec![];
+    balance(rows, model, options, |_, fit, _| {
+        w.clone_from(&fit.w);
+        Ok(())
+    })
+    .unwrap();
+    w
+}
+
+/// The encoded table as data of its own: scaling is not what is tested here.
+fn table(family: Family) -> (Vec<f64>, Vec<f64>) {
+    let raw = Raw::draw(41, family, (14, 3), 0.1, false, false);
+    let encoded = raw.encoded();
+    (encoded.blocks().iter().flat_map(|b| b.x.clone()).collect(), raw.y)
+}
+
+#[test]
+fn counted_leakage_is_how_the_model_moves_through_balancing_and_fit() {
+    let (p, d, n) = (4, 3, 14);
+    let mut ratio = (f64::INFINITY, 0.0_f64);
+    for family in [Family::Linear, Family::Logistic, Family::Poisson] {
+        let (x, y) = table(family);
+        let model = (family, Penalty { l2: 0.1, intercept: true });
+        for (level, label) in [
+            (Level::Record, true),
+            (Level::Record, false),
+            (Level::Attribute(Directions::columns(1..2, p)), true),
+            (Level::Attribute(Directions::columns(0..2, p)), false),
+        ] {
+            for iterations in [0, 1, 6] {
+                let options = options(level.clone(), iterations, label);
+                let rows = InMemory::from_matrix(&x, &y, &[], 5);
+                let attributes = [Directions::columns(0..1, p), Directions::columns(1..3, p)];
+                let found = counted(&rows, model, &options, &attributes, iterations).unwrap().unwrap();
+                for i in (0..n).step_by(3) {
+                    let column = |k: usize| -> Vec<f64> {
+                        let at = |steps: f64| {
+                            let (mut x, mut y) = (x.clone(), y.clone());
+                            let value = if k < d { &mut x[i * p + k] } else { &mut y[i] };
+                            *value += steps * 2e-4;
+                            last(&InMemory::from_matrix(&x, &y, &[], 5), model, &options)
+                        };
+                        let (a, b, c, e) = (at(1.0), at(-1.0), at(2.0), at(-2.0));
+                        (0..p).map(|j| (8.0 * (a[j] - b[j]) - (c[j] - e[j])) / (12.0 * 2e-4)).collect()
+                    };
+                    let columns: Vec<Vec<f64>> = (0..=d).map(column).collect();
+                    let norm_of = |from: usize, count: usize| {
+                        2.0 * spectral_norm(&Mat::from_fn(p, count, |j, k| columns[from + k][j]))
+                    };
+                    let whole = norm_of(0, d + 1);
+                    let close = |found: f64, truth: f64, what: &str| {
+                        let error = (found - truth).abs() / whole;
+                        assert!(
+                            error <= 2.0 * tolerance::REFIT,
+                            "{family:?} {level:?} T = {iterations}, {what} of {i}: {found}, by refits {truth}"
+                        );
+                    };
+                    close(found.eta[i], norm_of(0, d + usize::from(label)), "η");
+                    close(found.attribute_eta[2 * i], norm_of(0, 1), "the first column");
+                    close(found.attribute_eta[2 * i + 1], norm_of(1, 2), "the others");
+                    if iterations == 0 {
+                        assert_eq!(found.eta[i], found.eta_fixed[i]);
+                    } else {
+                        let r = found.eta[i] / found.eta_fixed[i];
+                        ratio = (ratio.0.min(r), ratio.1.max(r));
+                    }
+                }
+            }
+        }
+    }
+    // Held fixed, weights hide leakage: that is what the term is for.
+    assert!(ratio.1 > 1.2, "{ratio:?}");
+}
+
+#[test]
+fn where_it_is_not_known_nothing_is_said() {
+    let (x, y) = table(Family::Linear);
+    let rows = InMemory::from_matrix(&x, &y, &[], 5);
+    let model = (Family::Linear, Penalty { l2: 0.1, intercept: true });
+    let plain = options(Level::Record, 2, true);
+    for other in [
+        Options { clamp: Some((0.1, 3.0)), ..plain.clone() },
+        Options { variant: Variant::Unweighted, ..plain.clone() },
+        Options { update: Update::Accelerated, ..plain.clone() },
+    ] {
+        assert_eq!(counted(&rows, model, &other, &[], 2).unwrap(), None);
+    }
+    assert!(counted(&rows, model, &plain, &[], 2).unwrap().is_some());
+}
+
+#[test]
+fn the_most_even_iteration_is_the_one_that_counting_each_would_choose() {
+    let mut gains = 0;
+    for family in [Family::Linear, Family::Logistic, Family::Poisson] {
+        let (x, y) = table(family);
+        let rows = InMemory::from_matrix(&x, &y, &[], 5);
+        let model = (family, Penalty { l2: 0.1, intercept: true });
+        let options = options(Level::Record, 8, true);
+        let (number, found) = most_even(&rows, model, &options, &[], 8).unwrap().unwrap();
+        let spreads: Vec<f64> =
+            (0..=8).map(|t| counted(&rows, model, &options, &[], t).unwrap().unwrap().spread()).collect();
+        assert!(spreads.iter().all(|s| *s >= found.spread()) && spreads[number] == found.spread());
+        gains += usize::from(found.spread() < 0.999 * spreads[8]);
+    }
+    assert!(gains > 0, "what is published is not always the most even");
+    let wrong = Directions { basis: vec![1.0], count: 1 };
+    let (x, y) = table(Family::Linear);
+    let rows = InMemory::from_matrix(&x, &y, &[], 5);
+    let model = (Family::Linear, Penalty { l2: 0.1, intercept: true });
+    assert!(counted(&rows, model, &options(Level::Record, 1, true), &[wrong], 1).is_err());
+}

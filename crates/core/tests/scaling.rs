@@ -1,0 +1,309 @@
+//! Counted scaling against refits: change one value of one record in its own units, standardise all columns again, fit again,
+//! and see how the model in public units moved. No formula of leakage is used on the way.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+#[allow(dead_code, reason = "every test binary uses its part")]
+mod dense;
+#[allow(dead_code, reason = "every test binary uses its part")]
+mod raw;
+#[allow(dead_code, reason = "every test binary uses its part")]
+mod tolerance;
+
+use dense::{spectral_norm, squared};
+use faer::Mat;
+use leakscope_core::Error;
+use leakscope_core::fisher::scaling::{Counted, CountedRecords, Depth};
+use leakscope_core::fisher::{Directions, Geometry, Records, Release};
+use leakscope_core::glm::Family;
+use leakscope_core::random::Seeded;
+use leakscope_core::release::Grid;
+use leakscope_core::rows::{Block, Rows};
+use leakscope_core::units::{PublicUnit, Scaling, Units, public_scale, public_sigma};
+use raw::Raw;
+
+/// Column k of Jᵢ (the label's where k = d), in public units: the central difference of refits, to fourth order.
+fn moved(table: &Raw, units: &Units, i: usize, k: usize) -> Vec<f64> {
+    let d = table.d;
+    let at = |steps: f64| {
+        let mut changed = table.clone();
+        if k < d {
+            changed.x[i * d + k] += steps * tolerance::REFIT_STEP * 5.0 * units.public()[k].unit;
+        } else {
+            changed.y[i] += steps * tolerance::REFIT_STEP * 5.0;
+        }
+        changed.model(Some(units)).fit.w
+    };
+    let (one, two) = ((at(1.0), at(-1.0)), (at(2.0), at(-2.0)));
+    let h = tolerance::REFIT_STEP * 5.0;
+    (0..one.0.len()).map(|j| (8.0 * (one.0[j] - one.1[j]) - (two.0[j] - two.1[j])) / (12.0 * h)).collect()
+}
+
+fn cases() -> Vec<Raw> {
+    let mut out = vec![];
+    for (k, family) in [Family::Linear, Family::Logistic, Family::Poisson].into_iter().enumerate() {
+        for (l2, weighted, given) in
+            [(0.3, false, false), (0.05, true, false), (0.2, true, true), (0.0, false, false)]
+        {
+            out.push(Raw::draw(17 + k as u64, family, (30, 4), l2, weighted, given));
+        }
+    }
+    out
+}
+
+fn block_of(rows: &impl Rows) -> Block {
+    let mut all = Block::default();
+    rows.fold(
+        Vec::new,
+        |part, block| {
+            part.push(block.clone());
+            Ok(())
+        },
+        |part: Vec<Block>| {
+            for b in part {
+                all.width = b.width;
+                all.x.extend(b.x);
+                all.y.extend(b.y);
+                all.weight.extend(b.weight);
+            }
+            Ok(())
+        },
+    )
+    .unwrap();
+    all
+}
+
+#[test]
+fn counted_leakage_is_how_the_model_moves_through_scaling_and_fit() {
+    let mut understated: f64 = 1.0;
+    for table in cases() {
+        let (units, model) = (table.units(), table.model(None));
+        let (d, p) = (table.d, table.d + 1);
+        let encoded = table.encoded();
+        let in_units = units.rows(&encoded);
+        let block = block_of(&in_units);
+        let jacobians: Vec<Mat<f64>> = (0..table.n())
+            .map(|i| {
+                let columns: Vec<Vec<f64>> = (0..=d).map(|k| moved(&table, &units, i, k)).collect();
+                Mat::from_fn(p, d + 1, |j, k| columns[k][j])
+            })
+            .collect();
+        let mut attributes: Vec<_> = (0..d).map(|j| Directions::columns(j..j + 1, p)).collect();
+        attributes.push(Directions::columns(0..d, p));
+        attributes.push(Directions { basis: vec![0.6, 0.0, 0.8, 0.0, 0.0], count: 1 });
+        for label_secret in [true, false] {
+            let release = Release { sigma: 0.3, releases: 2, label_secret };
+            let gain = 2_f64.sqrt() / 0.3;
+            let counted = Counted::new(&model, &units, &attributes, release).unwrap();
+            let (mut exact, mut bounded) = (CountedRecords::default(), CountedRecords::default());
+            counted.records(&block, Depth::Exact, &mut exact).unwrap();
+            counted.records(&block, Depth::Bounded, &mut bounded).unwrap();
+            for (i, jacobian) in jacobians.iter().enumerate() {
+                let whole = gain * spectral_norm(jacobian);
+                let close = |found: f64, truth: f64, what: &str| {
+                    let error = (found - truth).abs();
+                    assert!(
+                        error <= tolerance::REFIT * whole,
+                        "{:?} λ {} {what} of {i}: {found}, by refits {truth}",
+                        table.family,
+                        table.l2
+                    );
+                };
+                let secret = jacobian.subcols(0, d + usize::from(label_secret)).to_owned();
+                close(exact.eta[i], gain * spectral_norm(&secret), "η");
+                let dimensions = secret.ncols() as f64;
+                let dfil = gain * gain * squared(&secret) / dimensions;
+                assert!((exact.dfil[i] - dfil).abs() <= 4.0 * tolerance::REFIT * whole * whole);
+                for j in 0..d {
+                    let column = jacobian.subcols(j, 1).to_owned();
+                    close(
+                        exact.attribute_eta[i * (d + 2) + j],
+                        gain * spectral_norm(&column),
+                        "an attribute",
+                    );
+                }
+                let data = jacobian.subcols(0, d).to_owned();
+                close(exact.attribute_eta[i * (d + 2) + d], gain * spectral_norm(&data), "all columns");
+                let mixed = Mat::from_fn(p, 1, |r, _| 0.6 * jacobian[(r, 0)] + 0.8 * jacobian[(r, 2)]);
+                close(exact.attribute_eta[i * (d + 2) + d + 1], gain * spectral_norm(&mixed), "a direction");
+                assert!(bounded.eta[i] >= exact.eta[i] * (1.0 - 1e-9), "{} {}", bounded.eta[i], exact.eta[i]);
+                understated = understated.max(exact.eta[i] / exact.given.eta[i]);
+            }
+        }
+    }
+    // What the term is for: taken as given, scaling hides leakage.
+    assert!(understated > 1.2, "{understated}");
+}
+
+/// One column, fewer records than columns, weak and strong penalties.
+#[test]
+fn small_tables_of_every_shape_are_counted() {
+    let mut tried = 0;
+    for seed in 0..6 {
+        for family in [Family::Linear, Family::Logistic, Family::Poisson] {
+            for (n, d) in [(4, 1), (9, 2), (6, 8), (25, 3)] {
+                let l2 = [3.0, 0.1, 0.01][seed as usize % 3];
+                let table = Raw::draw(100 + seed, family, (n, d), l2, seed % 2 == 1, false);
+                if table.y.iter().all(|y| *y == table.y[0]) {
+                    continue;
+                }
+                let (units, model, encoded) = (table.units(), table.model(None), table.encoded());
+                let block = block_of(&units.rows(&encoded));
+                let release = Release { sigma: 1.0, releases: 1, label_secret: true };
+                let counted = Counted::new(&model, &units, &[], release).unwrap();
+                let mut found = CountedRecords::default();
+                counted.records(&block, Depth::Exact, &mut found).unwrap();
+                for i in 0..n {
+                    let columns: Vec<Vec<f64>> = (0..=d).map(|k| moved(&table, &units, i, k)).collect();
+                    let truth = spectral_norm(&Mat::from_fn(d + 1, d + 1, |j, k| columns[k][j]));
+                    let error = (found.eta[i] / truth - 1.0).abs();
+                    assert!(error < 1e-5, "{family:?} {n} × {d}, λ {l2}, {i}: {} {truth}", found.eta[i]);
+                    tried += 1;
+                }
+            }
+        }
+    }
+    assert!(tried > 300, "{tried}");
+}
+
+#[test]
+fn given_scales_and_no_penalty_leave_nothing_to_count() {
+    for (l2, given) in [(0.3, true), (0.0, false)] {
+        let table = Raw::draw(5, Family::Logistic, (40, 3), l2, true, given);
+        let (units, model, encoded) = (table.units(), table.model(None), table.encoded());
+        let release = Release { sigma: 0.1, releases: 1, label_secret: true };
+        let block = block_of(&units.rows(&encoded));
+        let counted = Counted::new(&model, &units, &[Directions::columns(0..1, 4)], release).unwrap();
+        for depth in [Depth::Exact, Depth::Bounded] {
+            let (mut found, mut plain) = (CountedRecords::default(), Records::default());
+            counted.records(&block, depth, &mut found).unwrap();
+            counted.given().records(&block, &mut plain);
+            assert_eq!(found.eta, plain.eta);
+            assert_eq!(found.attribute_eta, plain.attribute_eta);
+        }
+    }
+}
+
+#[test]
+fn a_model_in_public_units_is_the_same_model() {
+    for family in [Family::Linear, Family::Logistic, Family::Poisson] {
+        let table = Raw::draw(3, family, (50, 4), 0.1, true, false);
+        let (units, model, encoded) = (table.units(), table.model(None), table.encoded());
+        let fitted = table.fit();
+        let (mut a, mut b) = (block_of(&encoded), block_of(&units.rows(&encoded)));
+        let dot = |x: &[f64], w: &[f64]| -> f64 { x.iter().zip(w).map(|(x, w)| x * w).sum() };
+        for i in 0..table.n() {
+            let (z, z2) = (dot(a.row(i), &fitted.w), dot(b.row(i), &model.fit.w));
+            assert!((z - z2).abs() < 1e-11 * z.abs().max(1.0), "{z} {z2}");
+            // And on the values as they were read.
+            let published = units.published(&model.fit.w).unwrap();
+            let z3 = dot(&table.x[i * 4..i * 4 + 4], &published.coefficients) + published.intercept;
+            assert!((z - z3).abs() < 1e-9 * z.abs().max(1.0), "{z} {z3}");
+        }
+        // The Hessian from its definition, with the penalty of each column.
+        for (block, fit, strength) in
+            [(&mut a, &fitted, vec![50.0 * 0.1; 4]), (&mut b, &model.fit, model.strength.clone())]
+        {
+            for j in 0..5 {
+                for k in 0..5 {
+                    let mut h = if j == k { strength.get(j).copied().unwrap_or(0.0) } else { 0.0 };
+                    for i in 0..table.n() {
+                        let a = family.terms(dot(block.row(i), &fit.w), block.y[i]).a;
+                        h += block.weight_of(i) * a * block.row(i)[j] * block.row(i)[k];
+                    }
+                    let found = fit.hessian[j * 5 + k];
+                    assert!((h - found).abs() < 1e-9 * fit.hessian[j * 6].max(1.0), "{j} {k}: {h} {found}");
+                }
+            }
+        }
+        // Leakage of the same release by the ordinary geometry is that of the given scaling.
+        let release = Release { sigma: 0.1, releases: 1, label_secret: false };
+        assert!(Geometry::new(&model.fit, &[], release).is_ok());
+    }
+}
+
+#[test]
+fn sigma_comes_from_a_grid_that_does_not_follow_the_data() {
+    for k in -400..400_i32 {
+        let grid = 2_f64.powf(f64::from(k) / 4.0);
+        for sigma in [grid * 0.9999, grid * 0.85] {
+            let found = public_sigma(sigma).unwrap();
+            assert!(found >= sigma && (found / grid - 1.0).abs() < 1e-14, "{sigma}: {found}");
+            assert_eq!(public_sigma(found).unwrap(), found, "on the grid it stays");
+        }
+    }
+    for sigma in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        assert!(matches!(public_sigma(sigma), Err(Error::OutOfRange { .. })));
+    }
+    assert_eq!(public_scale(13.0), 16.0);
+    assert_eq!(public_scale(11.0), 8.0);
+    assert_eq!([0.0, -2.0, f64::NAN, f64::INFINITY].map(public_scale), [1.0; 4]);
+    assert!(public_scale(1e-320) > 0.0 && public_scale(1e308).is_finite());
+}
+
+#[test]
+fn neighbouring_data_sets_are_released_on_one_lattice() {
+    let table = Raw::draw(11, Family::Linear, (60, 4), 0.2, false, false);
+    let units = table.units();
+    let sigma = public_sigma(0.013).unwrap();
+    let grid = Grid::new(sigma).unwrap();
+    // Multiples of a step that only σ and the public units determine, for the table and all its neighbours.
+    let on_lattice = |table: &Raw, seed: u64| {
+        let w = table.model(Some(&units)).fit.w;
+        let noisy = grid.release(&w, &mut Seeded::new(seed)).unwrap();
+        let published = units.published(&noisy).unwrap();
+        for (w, unit) in published.coefficients.iter().zip(units.public()) {
+            let multiple = w / (grid.step / unit.unit);
+            assert_eq!(multiple.fract(), 0.0, "{w} off the lattice");
+        }
+        assert_eq!((published.intercept / grid.step).fract(), 0.0, "{} off the lattice", published.intercept);
+    };
+    let deviation = |table: &Raw| match table.units_of()[0] {
+        Scaling::Own { deviation, .. } => deviation,
+        Scaling::Given { .. } => unreachable!("numbers are scaled by their own data"),
+    };
+    for i in 0..table.n() {
+        let mut neighbour = table.clone();
+        neighbour.x[i * 4] += 3.0 * units.public()[0].unit;
+        // Its standard deviation, which the lattice of encoded units would have shown, is another.
+        assert!(deviation(&neighbour) != deviation(&table));
+        on_lattice(&neighbour, i as u64);
+    }
+    on_lattice(&table, 99);
+}
+
+#[test]
+fn what_cannot_be_scaled_or_published_is_refused() {
+    let own = |deviation| vec![Scaling::NONE, Scaling::Own { mean: 4.0, deviation }];
+    assert_eq!(Units::rounded(own(0.0), true).unwrap_err(), Error::Unscaled { column: 1 });
+    assert_eq!(Units::rounded(own(f64::NAN), true).unwrap_err(), Error::Unscaled { column: 1 });
+    assert!(matches!(Units::rounded(own(1.0), false), Err(Error::NotApplicable { .. })));
+    let odd = vec![PublicUnit { centre: 0.0, unit: 1.0 }, PublicUnit { centre: 0.0, unit: 3.0 }];
+    assert!(matches!(Units::new(own(1.0), odd, true), Err(Error::OutOfRange { .. })));
+    // A spread lost beside its mean: no lattice would hold the intercept.
+    let far = vec![Scaling::Own { mean: 1e20, deviation: 1.0 }];
+    assert!(matches!(Units::rounded(far, true), Err(Error::OutOfRange { .. })));
+    assert!(Units::rounded(vec![Scaling::NONE], false).is_ok());
+}
+
+#[test]
+fn columns_of_huge_and_tiny_scale_and_repeated_rows_are_counted_all_the_same() {
+    let mut table = Raw::draw(8, Family::Linear, (24, 4), 0.3, false, false);
+    for i in 0..table.n() {
+        table.x[i * 4] *= 1e9;
+        table.x[i * 4 + 1] *= 1e-9;
+    }
+    let (first, rest) = table.x.split_at_mut(4);
+    rest[..4].copy_from_slice(first);
+    let (units, model, encoded) = (table.units(), table.model(None), table.encoded());
+    let block = block_of(&units.rows(&encoded));
+    let release = Release { sigma: 1.0, releases: 1, label_secret: true };
+    let counted = Counted::new(&model, &units, &[], release).unwrap();
+    let mut found = CountedRecords::default();
+    counted.records(&block, Depth::Exact, &mut found).unwrap();
+    for i in 0..table.n() {
+        let columns: Vec<Vec<f64>> = (0..=4).map(|k| moved(&table, &units, i, k)).collect();
+        let truth = spectral_norm(&Mat::from_fn(5, 5, |j, k| columns[k][j]));
+        assert!((found.eta[i] / truth - 1.0).abs() < 1e-5, "{i}: {} {truth}", found.eta[i]);
+    }
+}

@@ -1,0 +1,383 @@
+//! How people write numbers: separators between thousands, a decimal comma, currencies, per cent, dates.
+
+use crate::dates;
+use serde::{Deserialize, Serialize};
+
+/// What separates the whole part of a number from its fraction.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Decimal {
+    /// `1234.5`; a comma separates thousands.
+    #[default]
+    Point,
+    /// `1234,5`; a point separates thousands.
+    Comma,
+}
+
+/// How the numbers of a column are written.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Notation {
+    /// As programmes write them: `-1.5e3`.
+    #[default]
+    Plain,
+    /// Some with separators between thousands: `1,234.5`.
+    Grouped,
+    /// Some with a currency, which is the unit.
+    Currency(String),
+    /// All with a sign for per cent, which is the unit: `12 %` is 12.
+    Percent,
+    /// ISO dates or times, read as days since 1970-01-01.
+    Date,
+}
+
+impl Notation {
+    /// The unit that the notation tells.
+    pub fn unit(&self) -> Option<String> {
+        match self {
+            Self::Plain | Self::Grouped => None,
+            Self::Currency(symbol) => Some(symbol.clone()),
+            Self::Percent => Some("%".into()),
+            Self::Date => Some(DAYS.into()),
+        }
+    }
+}
+
+/// The unit of dates.
+pub(crate) const DAYS: &str = "days since 1970-01-01";
+
+const SYMBOLS: [&str; 34] = [
+    "R$", "$", "€", "£", "¥", "₹", "₽", "₩", "₺", "₪", "₴", "₫", "฿", "USD", "EUR", "GBP", "CHF", "JPY",
+    "CNY", "INR", "AUD", "CAD", "NZD", "SEK", "NOK", "DKK", "PLN", "CZK", "HUF", "BRL", "MXN", "ZAR", "SGD",
+    "HKD",
+];
+
+/// The notation of one cell; `None` where it is no number and no date.
+pub(crate) fn notation(cell: &str, decimal: Decimal) -> Option<Notation> {
+    if !cell.bytes().any(|b| b.is_ascii_digit()) {
+        // Rust and C call infinities and missing numbers by name.
+        return (decimal == Decimal::Point && cell.parse::<f64>().is_ok()).then_some(Notation::Plain);
+    }
+    if plain(cell, decimal).is_some() {
+        return Some(Notation::Plain);
+    }
+    if grouped(cell, decimal).is_some() {
+        return Some(Notation::Grouped);
+    }
+    if percent(cell, decimal).is_some() {
+        return Some(Notation::Percent);
+    }
+    if let Some((symbol, _)) = currency(cell, decimal) {
+        return Some(Notation::Currency(symbol.into()));
+    }
+    dates::parse(cell).map(|_| Notation::Date)
+}
+
+/// The number that a cell of a column in this notation stands for.
+pub(crate) fn value(cell: &str, notation: &Notation, decimal: Decimal) -> Option<f64> {
+    let number = || plain(cell, decimal).or_else(|| grouped(cell, decimal));
+    match notation {
+        Notation::Plain => plain(cell, decimal),
+        Notation::Grouped => number(),
+        Notation::Currency(symbol) => {
+            number().or_else(|| currency(cell, decimal).filter(|(own, _)| own == symbol).map(|(_, x)| x))
+        }
+        Notation::Percent => percent(cell, decimal),
+        Notation::Date => dates::parse(cell),
+    }
+}
+
+fn plain(cell: &str, decimal: Decimal) -> Option<f64> {
+    match decimal {
+        Decimal::Point => cell.parse().ok(),
+        // Only what has no point: that would be a separator.
+        Decimal::Comma if cell.contains('.') || !cell.bytes().any(|b| b.is_ascii_digit()) => None,
+        Decimal::Comma => cell.replacen(',', ".", 1).parse().ok(),
+    }
+}
+
+/// A number whose whole part is written in groups of three digits, one separator throughout.
+fn grouped(cell: &str, decimal: Decimal) -> Option<f64> {
+    let (point, opposite) = match decimal {
+        Decimal::Point => ('.', ','),
+        Decimal::Comma => (',', '.'),
+    };
+    let (sign, digits) = match cell.strip_prefix('-') {
+        Some(rest) => ("-", rest),
+        None => ("", cell.strip_prefix('+').unwrap_or(cell)),
+    };
+    let (whole, fraction) = digits.split_once(point).unwrap_or((digits, ""));
+    let separator =
+        whole.chars().find(|c| *c == opposite || matches!(c, ' ' | '\'' | '’' | '\u{a0}' | '\u{202f}'))?;
+    let mut groups = whole.split(separator);
+    let of_digits = |group: &str| group.bytes().all(|b| b.is_ascii_digit());
+    let first = groups.next().filter(|g| (1..=3).contains(&g.len()) && of_digits(g))?;
+    let mut text = format!("{sign}{first}");
+    for group in groups {
+        if group.len() != 3 || !of_digits(group) {
+            return None;
+        }
+        text.push_str(group);
+    }
+    if !of_digits(fraction) {
+        return None;
+    }
+    text.push('.');
+    text.push_str(fraction);
+    text.parse().ok()
+}
+
+fn percent(cell: &str, decimal: Decimal) -> Option<f64> {
+    let number = cell.strip_suffix('%')?.trim_end();
+    plain(number, decimal).or_else(|| grouped(number, decimal)).filter(|_| ends_in_digit(number))
+}
+
+/// Symbol and number of `$1,200`, `-$5`, `1.200,50 €`, `EUR 7`, `($3)`.
+fn currency(cell: &str, decimal: Decimal) -> Option<(&'static str, f64)> {
+    let (cell, sign) = match cell.strip_prefix('(').and_then(|c| c.strip_suffix(')')) {
+        Some(inside) => (inside, -1.0),
+        None => match cell.strip_prefix('-') {
+            Some(rest) if !rest.starts_with(|c: char| c.is_ascii_digit()) => (rest, -1.0),
+            Some(_) | None => (cell, 1.0),
+        },
+    };
+    let cell = cell.trim();
+    let stripped = |symbol: &&'static str| cell.strip_prefix(symbol).or_else(|| cell.strip_suffix(symbol));
+    let (symbol, number) = SYMBOLS.iter().find_map(|s| stripped(s).map(|rest| (*s, rest.trim())))?;
+    let x = plain(number, decimal).or_else(|| grouped(number, decimal)).filter(|_| ends_in_digit(number))?;
+    Some((symbol, sign * x))
+}
+
+fn ends_in_digit(number: &str) -> bool {
+    number.bytes().last().is_some_and(|b| b.is_ascii_digit())
+}
+
+/// What the first cells of a column were written like.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Sample {
+    classes: [Class; 5],
+    symbol: Option<String>,
+    /// Cells that are no plain number but would be one with a decimal comma, and the first of them.
+    comma: Class,
+    total: u64,
+}
+
+/// Cells of one class: how many, and the first of them.
+#[derive(Debug, Clone, Default)]
+struct Class {
+    count: u64,
+    first: Option<(u64, String)>,
+}
+
+impl Class {
+    fn add(&mut self, row: u64, cell: &str) {
+        self.count += 1;
+        self.first.get_or_insert_with(|| (row, crate::words::truncated(cell)));
+    }
+}
+
+const PLAIN: usize = 0;
+const LOOSE: usize = 1; // separators or a currency: plain numbers may stand beside them
+const PERCENT: usize = 2;
+const DATE: usize = 3;
+const TEXT: usize = 4;
+
+/// What a column holds, judged by its first cells.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Verdict {
+    /// No cell has a value.
+    Empty,
+    /// Numbers, all in this notation.
+    Numbers(Notation),
+    /// Text; `odd` is the first cell that is none where nearly all are numbers, `comma` the first one with a
+    /// decimal comma where all would be numbers with it.
+    Text { odd: Option<(u64, String)>, comma: Option<(u64, String)> },
+}
+
+/// A column of text that has this many numbers for every other cell was probably meant to hold numbers.
+const NEARLY_ALL: u64 = 9;
+
+impl Sample {
+    /// Takes note of a cell that has a value.
+    pub(crate) fn add(&mut self, row: u64, cell: &str, decimal: Decimal) {
+        self.total += 1;
+        // Plain numbers are the common case.
+        let plain = (decimal == Decimal::Point && cell.parse::<f64>().is_ok()).then_some(Notation::Plain);
+        let class = match plain.or_else(|| notation(cell, decimal)) {
+            Some(Notation::Plain) => PLAIN,
+            Some(Notation::Grouped) => LOOSE,
+            Some(Notation::Currency(symbol)) => {
+                let first = self.symbol.get_or_insert_with(|| symbol.clone());
+                if *first == symbol { LOOSE } else { TEXT }
+            }
+            Some(Notation::Percent) => PERCENT,
+            Some(Notation::Date) => DATE,
+            None => TEXT,
+        };
+        self.classes[class].add(row, cell);
+        if class != PLAIN
+            && decimal == Decimal::Point
+            && cell.contains(',')
+            && !matches!(notation(cell, Decimal::Comma), None | Some(Notation::Date))
+        {
+            self.comma.add(row, cell);
+        }
+    }
+
+    pub(crate) fn verdict(self) -> Verdict {
+        let count = |class: usize| self.classes[class].count;
+        let families: [(u64, &[usize]); 3] = [
+            (count(PLAIN) + count(LOOSE), &[PLAIN, LOOSE]),
+            (count(PERCENT), &[PERCENT]),
+            (count(DATE), &[DATE]),
+        ];
+        let (best, members) = families.into_iter().max_by_key(|f| f.0).unwrap_or((0, &[]));
+        if self.total == 0 {
+            return Verdict::Empty;
+        }
+        if best == self.total {
+            return Verdict::Numbers(match members {
+                [PERCENT] => Notation::Percent,
+                [DATE] => Notation::Date,
+                _ if self.symbol.is_some() => Notation::Currency(self.symbol.unwrap_or_default()),
+                _ if count(LOOSE) > 0 => Notation::Grouped,
+                _ => Notation::Plain,
+            });
+        }
+        let nearly_all = best >= NEARLY_ALL * (self.total - best);
+        let with_comma = self.comma.count > 0 && self.comma.count + count(PLAIN) == self.total;
+        let outside = self.classes.iter().enumerate().filter(|(class, _)| !members.contains(class));
+        let odd = outside.filter_map(|(_, c)| c.first.clone()).min_by_key(|(row, _)| *row);
+        Verdict::Text { odd: odd.filter(|_| nearly_all), comma: self.comma.first.filter(|_| with_comma) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn read(cell: &str, decimal: Decimal) -> Option<(Notation, f64)> {
+        let notation = notation(cell, decimal)?;
+        let x = value(cell, &notation, decimal)?;
+        Some((notation, x))
+    }
+
+    #[test]
+    fn notations_are_told_apart() {
+        use Notation::*;
+        let money = |symbol: &str| Currency(symbol.into());
+        let cases = [
+            ("1234.5", Plain, 1234.5),
+            ("-1e3", Plain, -1000.0),
+            ("1,234", Grouped, 1234.0),
+            ("-12,345,678.25", Grouped, -12_345_678.25),
+            ("1 234", Grouped, 1234.0),
+            ("1\u{a0}234.5", Grouped, 1234.5),
+            ("1'234'567", Grouped, 1_234_567.0),
+            ("$1,200.50", money("$"), 1200.5),
+            ("-$5", money("$"), -5.0),
+            ("($5.25)", money("$"), -5.25),
+            ("12 €", money("€"), 12.0),
+            ("EUR 7", money("EUR"), 7.0),
+            ("R$ 3", money("R$"), 3.0),
+            ("12.5%", Percent, 12.5),
+            ("1,200 %", Percent, 1200.0),
+            ("1970-01-02", Date, 1.0),
+        ];
+        for (cell, notation, x) in cases {
+            assert_eq!(read(cell, Decimal::Point), Some((notation, x)), "{cell}");
+        }
+        let cases = [
+            ("1234,5", Plain, 1234.5),
+            ("7", Plain, 7.0),
+            ("1.234", Grouped, 1234.0),
+            ("1.234.567,5", Grouped, 1_234_567.5),
+            ("1.200,50 €", money("€"), 1200.5),
+            ("12,5%", Percent, 12.5),
+        ];
+        for (cell, notation, x) in cases {
+            assert_eq!(read(cell, Decimal::Comma), Some((notation, x)), "{cell}");
+        }
+        for cell in [
+            "1,23,456", "1,2345", "12,34", ",123", "1,234,", "a1", "1-2", "%", "$", "5$5", "1,234e3", "( 5",
+            "12 inf%",
+        ] {
+            assert_eq!(read(cell, Decimal::Point), None, "{cell}");
+        }
+        for cell in ["1.5", "1,5,5", "1.23,5", "inf", "nan", "1.234.5"] {
+            assert_eq!(read(cell, Decimal::Comma), None, "{cell}");
+        }
+    }
+
+    fn judged(cells: &[&str], decimal: Decimal) -> Verdict {
+        let mut sample = Sample::default();
+        cells.iter().enumerate().for_each(|(row, cell)| sample.add(row as u64, cell, decimal));
+        sample.verdict()
+    }
+
+    #[test]
+    fn a_column_is_judged_as_a_whole() {
+        let point = |cells: &[&str]| judged(cells, Decimal::Point);
+        assert_eq!(point(&[]), Verdict::Empty);
+        assert_eq!(point(&["1", "2.5"]), Verdict::Numbers(Notation::Plain));
+        assert_eq!(point(&["1", "2,500"]), Verdict::Numbers(Notation::Grouped));
+        assert_eq!(point(&["1", "2,500", "$3"]), Verdict::Numbers(Notation::Currency("$".into())));
+        assert_eq!(point(&["2024-01-01", "2024-01-01T12:00"]), Verdict::Numbers(Notation::Date));
+        // A share without its sign, two currencies, a number among dates: nobody knows what they mean.
+        for mixed in [["1", "2%"], ["$1", "€2"], ["2024-01-01", "5"]] {
+            assert!(matches!(point(&mixed), Verdict::Text { comma: None, .. }), "{mixed:?}");
+        }
+        let comma = Verdict::Text { odd: None, comma: Some((1, "3,14".into())) };
+        assert_eq!(point(&["2", "3,14"]), comma);
+        assert_eq!(judged(&["2", "3,14"], Decimal::Comma), Verdict::Numbers(Notation::Plain));
+        let mut days = vec!["2024-01-01"; 9];
+        days.insert(4, "unknown");
+        assert_eq!(point(&days), Verdict::Text { odd: Some((4, "unknown".into())), comma: None });
+    }
+
+    /// Oracle: digits put into groups one by one.
+    fn in_groups(whole: u64, separator: char) -> String {
+        let digits = whole.to_string();
+        let mut text = String::new();
+        for (i, c) in digits.chars().enumerate() {
+            if i > 0 && (digits.len() - i).is_multiple_of(3) {
+                text.push(separator);
+            }
+            text.push(c);
+        }
+        text
+    }
+
+    proptest! {
+        #[test]
+        fn groups_and_commas_are_read_back(
+            whole in 0_u64..1_000_000_000_000, cents in 0_u32..100, negative: bool, symbol in 0..SYMBOLS.len(),
+        ) {
+            let sign = if negative { "-" } else { "" };
+            let x: f64 = format!("{sign}{whole}.{cents:02}").parse().unwrap();
+            for (decimal, point, separator) in [(Decimal::Point, '.', ','), (Decimal::Comma, ',', '.')] {
+                let text = format!("{sign}{}{point}{cents:02}", in_groups(whole, separator));
+                prop_assert_eq!(read(&text, decimal).map(|r| r.1), Some(x), "{}", text);
+                let bare = format!("{sign}{whole}{point}{cents:02}");
+                prop_assert_eq!(read(&bare, decimal), Some((Notation::Plain, x)));
+                let percent = read(&format!("{text} %"), decimal);
+                prop_assert_eq!(percent, Some((Notation::Percent, x)));
+                let money = read(&format!("{text} {}", SYMBOLS[symbol]), decimal);
+                prop_assert_eq!(money, Some((Notation::Currency(SYMBOLS[symbol].into()), x)));
+            }
+        }
+
+        #[test]
+        fn no_text_panics(text in ".{0,24}", comma: bool) {
+            let decimal = if comma { Decimal::Comma } else { Decimal::Point };
+            let _ = read(&text, decimal);
+        }
+
+        #[test]
+        fn nearly_numbers_do_not_panic(text in "[0-9.,' %$€e()+-]{0,16}", comma: bool) {
+            let decimal = if comma { Decimal::Comma } else { Decimal::Point };
+            let _ = read(&text, decimal);
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Rare levels: a level that few records have says that somebody has it.
+
+use std::collections::BTreeMap;
+
+/// What rare levels are merged into.
+pub(crate) const OTHER: &str = "other";
+
+/// What became of the levels of a column.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Merged {
+    /// Levels and counts, [`OTHER`] among them.
+    pub(crate) levels: BTreeMap<Box<str>, u64>,
+    /// Levels that were merged.
+    pub(crate) count: usize,
+    /// Training rows that had one of them.
+    pub(crate) rows: u64,
+}
+
+/// Merges levels that fewer than `min_count` training rows have into [`OTHER`], and then the rarest of those left until
+/// `other` has that many too; `None` where no level is rare. Held-out levels that training does not have are rare.
+pub(crate) fn merged(levels: &BTreeMap<Box<str>, u64>, min_count: u64) -> Option<Merged> {
+    let mut by_count: Vec<(u64, &str)> = levels.iter().map(|(l, n)| (*n, l.as_ref())).collect();
+    by_count.sort_unstable();
+    let rare = by_count.iter().take_while(|(n, _)| *n < min_count).count();
+    if rare == 0 {
+        return None;
+    }
+    let own = levels.get(OTHER).copied().unwrap_or(0);
+    let (mut count, mut rows, mut other) = (0, 0, own);
+    let mut kept = levels.clone();
+    for (i, (n, level)) in by_count.into_iter().enumerate() {
+        if i >= rare && other >= min_count {
+            break;
+        }
+        if level == OTHER {
+            continue;
+        }
+        kept.remove(level);
+        (count, rows, other) = (count + 1, rows + n, other + n);
+    }
+    // Nothing but `other` itself was rare, and all else has gone into it or there was nothing else.
+    kept.insert(OTHER.into(), other);
+    (count > 0).then_some(Merged { levels: kept, count, rows })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn counts(levels: &[(&str, u64)]) -> BTreeMap<Box<str>, u64> {
+        levels.iter().map(|(l, n)| ((*l).into(), *n)).collect()
+    }
+
+    #[test]
+    fn rare_levels_meet_in_other() {
+        let m = merged(&counts(&[("a", 50), ("b", 9), ("c", 3), ("d", 10)]), 10).unwrap();
+        assert_eq!((m.levels, m.count, m.rows), (counts(&[("a", 50), ("d", 10), ("other", 12)]), 2, 12));
+        assert_eq!(merged(&counts(&[("a", 50), ("d", 10)]), 10), None);
+        // One rare record alone would still be seen: the rarest of the others keeps it company.
+        let m = merged(&counts(&[("a", 50), ("b", 1), ("d", 10)]), 10).unwrap();
+        assert_eq!((m.levels, m.count), (counts(&[("a", 50), ("other", 11)]), 2));
+        let m = merged(&counts(&[("other", 2), ("b", 1), ("d", 10)]), 3).unwrap();
+        assert_eq!((m.levels, m.count, m.rows), (counts(&[("d", 10), ("other", 3)]), 1, 1));
+        let m = merged(&counts(&[("a", 1), ("b", 1)]), 10).unwrap();
+        assert_eq!(m.levels, counts(&[("other", 2)]));
+        assert_eq!(merged(&counts(&[("other", 2)]), 10), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_rare_level_is_left_and_no_row_is_lost(
+            sizes in prop::collection::vec(1_u64..30, 1..12), min in 0_u64..20, with_other: bool,
+        ) {
+            let mut levels: BTreeMap<Box<str>, u64> =
+                sizes.iter().enumerate().map(|(i, n)| (format!("l{i}").into(), *n)).collect();
+            if with_other {
+                levels.insert(OTHER.into(), 4);
+            }
+            let total: u64 = levels.values().sum();
+            let after = merged(&levels, min).map_or(levels, |m| m.levels);
+            prop_assert_eq!(after.values().sum::<u64>(), total);
+            prop_assert!(after.len() == 1 || after.values().all(|n| *n >= min), "{:?}", after);
+        }
+    }
+}

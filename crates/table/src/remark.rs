@@ -1,0 +1,171 @@
+//! What was guessed about a table and what was done about it, so that nobody has to find out alone.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// A guess about the table, or something about it that changes what the numbers mean.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "remark")]
+#[non_exhaustive]
+pub enum Remark {
+    /// The names of the columns look like values.
+    HeaderIsData,
+    /// A column that numbers the rows was left out.
+    Index {
+        /// The column.
+        column: String,
+    },
+    /// A column of text whose values nearly all differ was left out.
+    Identifier {
+        /// The column.
+        column: String,
+        /// Different values; `None` where there were too many to count.
+        values: Option<u64>,
+        /// Training rows.
+        rows: u64,
+    },
+    /// Dates were read as numbers.
+    Dates {
+        /// The column.
+        column: String,
+    },
+    /// Numbers with a currency or per cent were read.
+    Unit {
+        /// The column.
+        column: String,
+        /// The unit.
+        unit: String,
+    },
+    /// Numbers with separators between thousands were read.
+    Separators {
+        /// The column.
+        column: String,
+    },
+    /// Rare levels were merged.
+    RareLevels {
+        /// The column.
+        column: String,
+        /// How many levels were merged.
+        merged: usize,
+        /// Training rows that had one of them.
+        rows: u64,
+        /// The count below which a level is rare.
+        min_count: u64,
+    },
+    /// Values were moved to the bounds.
+    Clipped {
+        /// The column.
+        column: String,
+        /// How many values.
+        count: u64,
+        /// Smallest value that is allowed.
+        low: f64,
+        /// Largest value that is allowed.
+        high: f64,
+    },
+    /// Weights were divided by their mean.
+    Weights {
+        /// The column.
+        column: String,
+        /// Their mean over the training rows.
+        mean: f64,
+    },
+    /// Some training rows are copies of others.
+    Duplicates {
+        /// Rows that repeat an earlier one.
+        copies: u64,
+        /// Training rows.
+        rows: u64,
+    },
+    /// A target of two texts is fitted as a number.
+    TwoClasses {
+        /// The target.
+        column: String,
+        /// The class coded −1.
+        low: String,
+        /// The class coded +1.
+        high: String,
+    },
+}
+
+impl Remark {
+    /// The column it is about; none where it is about the whole table.
+    pub fn column(&self) -> Option<&str> {
+        match self {
+            Self::HeaderIsData | Self::Duplicates { .. } => None,
+            Self::Index { column }
+            | Self::Identifier { column, .. }
+            | Self::Dates { column }
+            | Self::Unit { column, .. }
+            | Self::Separators { column }
+            | Self::RareLevels { column, .. }
+            | Self::Clipped { column, .. }
+            | Self::Weights { column, .. }
+            | Self::TwoClasses { column, .. } => Some(column),
+        }
+    }
+}
+
+impl fmt::Display for Remark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::HeaderIsData => f.write_str(
+                "The names of the columns look like a row of data. If the file has no line of names, read it with \
+                 --no-header: columns are then called c1, c2, ….",
+            ),
+            Self::Index { column } => write!(
+                f,
+                "Column `{column}` numbers the rows and was left out. To use it, give it a name of its own or list it in \
+                 a schema; to name records by it, say --id {column}."
+            ),
+            Self::Identifier { column, values, rows } => {
+                let share = match values {
+                    Some(values) => format!("{values} different values in {rows} rows"),
+                    None => "a different value in nearly every row".into(),
+                };
+                write!(
+                    f,
+                    "Column `{column}` looks like an identifier ({share}) and was left out. Say --id {column} to name \
+                     records by it, or --categorical {column} to use it as a category."
+                )
+            }
+            Self::Dates { column } => {
+                write!(f, "Column `{column}` holds dates; they were read as days since 1970-01-01.")
+            }
+            Self::Unit { column, unit } => {
+                write!(f, "Column `{column}` holds numbers in {unit}; the sign was taken as their unit.")
+            }
+            Self::Separators { column } => write!(
+                f,
+                "Column `{column}` has separators between thousands, which were removed. If they are decimal commas, \
+                 say --decimal ,"
+            ),
+            Self::RareLevels { column, merged, rows, min_count } => write!(
+                f,
+                "Column `{column}`: {merged} levels that fewer than {min_count} records have ({rows} records together) \
+                 were merged into `other`."
+            ),
+            Self::Clipped { column, count, low, high } => write!(
+                f,
+                "Column `{column}`: {count} {} outside {low} to {high} and {} moved to the nearest bound.",
+                if *count == 1 { "value lay" } else { "values lay" },
+                if *count == 1 { "was" } else { "were" }
+            ),
+            Self::Weights { column, mean } => write!(
+                f,
+                "The weights in `{column}` have the mean {mean}; they were divided by it. Noise and penalty are then \
+                 meant for the same number of records, whatever the unit of the weights."
+            ),
+            Self::Duplicates { copies, rows } => write!(
+                f,
+                "{copies} of {rows} training rows repeat an earlier row in every column that is used. η is that of one \
+                 row: whoever stands behind k equal rows moves the model k times as far."
+            ),
+            Self::TwoClasses { column, low, high } => write!(
+                f,
+                "The target `{column}` has two classes and is fitted as a number ({low} = −1, {high} = 1). For two \
+                 classes --model logistic is usually meant."
+            ),
+        }
+    }
+}
