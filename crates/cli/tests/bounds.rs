@@ -243,7 +243,7 @@ fn bad_questions_about_tables_are_refused_with_advice() {
         ("bound --candidates 2 --mechanism gaussian --sigma 1 --encoding e2.json".into(), "vector 2"),
         (format!("calibrate {TABLE} --eta 0.1 --rate 0.1"), "--rate"),
         (format!("calibrate {TABLE} --advantage 0.1"), "--eta"),
-        (format!("calibrate {TABLE} --success 0.1 --secret vkorc1"), "without looking"),
+        (format!("calibrate {TABLE} --success 0.1 --secret vkorc1"), "without the model"),
         (format!("calibrate {TABLE} --sd nothing=3"), "nothing"),
         (format!("audit p.csv {} --secret nothing", TABLE.replace("--data p.csv ", "")), "--secret"),
     ] {

@@ -244,7 +244,7 @@ fn deciles(eta: &[f64]) -> Vec<u8> {
 
 pub(crate) fn listed(outcomes: &Outcomes, eta_mean: f64, balanced: bool) -> Vec<report::AttackResult> {
     let of = |r: &leakscope_core::attack::Outcome| report::AttackResult {
-        attack: r.attack.name().into(),
+        attack: r.attack,
         sigma: r.sigma,
         eta_mean: eta_mean / r.sigma,
         balanced,
@@ -276,7 +276,7 @@ pub(crate) fn utility(
     let with_zero: Vec<f64> = std::iter::once(0.0).chain(sigmas.iter().copied()).collect();
     let (values, constant_model) = scores(test, &fit.w, metric, &with_zero)?;
     Ok(Some(report::Utility {
-        metric: metric.name().into(),
+        metric: metric.into(),
         higher_is_better: metric.higher_is_better(),
         without_noise: values[0],
         constant_model,
@@ -427,7 +427,7 @@ pub fn summary(a: &Attack) -> String {
         "attack", "σ", "mean η", "right", "95% interval", "advantage"
     ));
     for r in a.results.iter().chain(&a.results_balanced) {
-        let name = if r.balanced { format!("{}*", r.attack) } else { r.attack.clone() };
+        let name = if r.balanced { format!("{}*", r.attack.name()) } else { r.attack.name().into() };
         out.push_str(&format!(
             "{name:<16} {:>12} {:>10} {:>8} {:>17} {:>10}\n",
             format::number(r.sigma),

@@ -13,6 +13,7 @@ use leakscope_core::fisher::{Directions, Release};
 use leakscope_core::glm::{Fit, Metric};
 use leakscope_report::Balance;
 use leakscope_report::balance::{Comparison, SCHEMA, Step};
+use leakscope_report::choice::Stopped as Ending;
 use leakscope_report::format;
 use leakscope_table::{Hooks, Kind, RecordsSchema};
 use serde::{Deserialize, Serialize};
@@ -126,19 +127,18 @@ pub fn run(
         clamp: options.clamp,
         tolerance: options.tolerance,
         seed: request.holdout.map(|_| loaded.seed),
-        metric: metric.name().into(),
+        metric: metric.into(),
         higher_is_better: metric.higher_is_better(),
         converging: found.best + 1 == found.history.len() && found.history.len() > 1,
         iterations: steps,
         comparisons,
         best: found.best,
         stopped: match found.stopped {
-            Stopped::Converged => "converged",
-            Stopped::Iterations => "iterations",
-            Stopped::Vanished { .. } => "vanished",
-            Stopped::NoFit(_) => "no-fit",
-        }
-        .into(),
+            Stopped::Converged => Ending::Converged,
+            Stopped::Iterations => Ending::Iterations,
+            Stopped::Vanished { .. } => Ending::Vanished,
+            Stopped::NoFit(_) => Ending::NoFit,
+        },
         coefficients: names.into_iter().zip(found.fit.w.iter().copied()).collect(),
         warnings: warnings(request, &loaded, &found)?,
         seconds: clock.elapsed().as_secs_f64(),
@@ -358,11 +358,7 @@ fn line(s: &Step, metric: Metric) -> String {
 
 /// A screenful of text.
 pub fn summary(b: &Balance) -> String {
-    let metric = match b.metric.as_str() {
-        "accuracy" => Metric::Accuracy,
-        "deviance" => Metric::Deviance,
-        _ => Metric::MeanSquaredError,
-    };
+    let metric = Metric::from(b.metric);
     let mut out = format!(
         "{}\n",
         b.attribute.as_ref().map_or_else(
@@ -374,11 +370,11 @@ pub fn summary(b: &Balance) -> String {
         out.push_str(&line(s, metric));
         out.push('\n');
     }
-    let reason = match b.stopped.as_str() {
-        "converged" => "Converged".to_owned(),
-        "iterations" if b.converging => "All iterations used, still improving".to_owned(),
-        "iterations" => "Did not converge".to_owned(),
-        _ => "Stopped early".to_owned(),
+    let reason = match b.stopped {
+        Ending::Converged => "Converged",
+        Ending::Iterations if b.converging => "All iterations used, still improving",
+        Ending::Iterations => "Did not converge",
+        Ending::Vanished | Ending::NoFit => "Stopped early",
     };
     out.push_str(&format!("{reason}; kept iteration {}.\n", b.best));
     for warning in &b.warnings {

@@ -81,7 +81,7 @@ impl Loaded {
             target: self.encoding.target.name.clone(),
             n: self.rows.len(),
             d: self.encoding.data_width(),
-            family: request.family.name().into(),
+            family: request.family,
             l2: request.l2,
             intercept: request.intercept,
         }

@@ -122,6 +122,9 @@ fn frozen_parameters_stay_and_travel_with_the_weights() {
         label: Label::Public,
         delta: 1e-5,
         seed: 1,
+        randomness: leakscope_net::train::Randomness::SeededNotPrivate,
+        divisor: None,
+        filter: None,
     };
     let mut run = Trainer::new(net, &data, config.clone()).unwrap();
     for _ in 0..3 {

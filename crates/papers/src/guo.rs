@@ -7,15 +7,20 @@ use leakscope::bound::curve::{FIG_2, Varied, against_epsilon, against_noise};
 use leakscope::bound::data::{Bounding, FIG_4, run};
 use leakscope_core::bound::table::Simulation;
 use leakscope_core::bound::{Encodings, Prior};
-use leakscope_core::claim::Theorem;
+use leakscope_core::claim::{Bound, Direction, Theorem};
 use leakscope_report::bound::{Found as Bounds, FromData, Row as Bounded};
 use leakscope_report::figure::{Claim as Shown, Figure as Curves};
 use leakscope_report::format;
-use leakscope_report::reproduction::{Claim, Figure, Panel, Row};
+use leakscope_report::reproduction::{Claim, Figure, Ours, Panel, Row};
 use leakscope_table::{OneHot, Scale};
 
 const DELTA: f64 = 1e-5;
 const CONFIDENCE: f64 = 0.999;
+
+/// A bound that was read off a document, which has its margin already.
+fn at_most(value: f64, theorem: Theorem) -> Bound {
+    Bound { value, direction: Direction::AtMost, theorem }
+}
 
 /// Height of a curve at the place nearest to `x`.
 fn at(curves: &Curves, name: &str, x: f64) -> f64 {
@@ -61,7 +66,7 @@ pub(super) fn fig2(_: &Context<'_>) -> Result<Found> {
     Ok(Found {
         rows: FIG_2
             .iter()
-            .map(|&m| Row::ours(format!("{}: advantage at ε = 5, at most", name(m)), at(curves, &name(m), 5.0)).bound())
+            .map(|&m| Row::ours(format!("{}: advantage at ε = 5, at most", name(m)), at_most(at(curves, &name(m), 5.0), Theorem::FanoRdp)))
             .collect(),
         claims: vec![Claim::new(
             "The more possibilities M there are, the flatter the curve: a high ε still protects against reconstruction.",
@@ -115,7 +120,7 @@ pub(super) fn fig3(context: &Context<'_>) -> Result<Found> {
             ),
         ));
     }
-    let title = leakscope_report::bound::theorem_name;
+    let title = leakscope_report::words::theorem;
     if let Some(curves) = response.figures.first() {
         let gap = gap(curves, title(Theorem::FanoExact));
         out.rows
@@ -129,8 +134,10 @@ pub(super) fn fig3(context: &Context<'_>) -> Result<Found> {
     if let Some(curves) = gaussian.figures.first() {
         let attack = curves.series.iter().find(|s| s.claim != Shown::Bound);
         let optimal = attack.map_or(f64::NAN, |s| at(curves, &s.name, 1.0));
-        out.rows
-            .push(Row::ours("Gaussian noise, σ = 1: advantage of the optimal attack", optimal).observed());
+        out.rows.push(Row::ours(
+            "Gaussian noise, σ = 1: advantage of the optimal attack",
+            Ours::achieved(optimal),
+        ));
         for theorem in [
             Theorem::BestCentre,
             Theorem::FanoMonteCarlo,
@@ -140,13 +147,10 @@ pub(super) fn fig3(context: &Context<'_>) -> Result<Found> {
         ] {
             let value = at(curves, title(theorem), 1.0);
             if value.is_finite() {
-                out.rows.push(
-                    Row::ours(
-                        format!("Gaussian noise, σ = 1: advantage by {}, at most", title(theorem)),
-                        value,
-                    )
-                    .bound(),
-                );
+                out.rows.push(Row::ours(
+                    format!("Gaussian noise, σ = 1: advantage by {}, at most", title(theorem)),
+                    at_most(value, theorem),
+                ));
             }
         }
         let (ours, fano) =
@@ -220,11 +224,10 @@ pub(super) fn fig4(context: &Context<'_>) -> Result<Found> {
     let mut out = Found {
         data: vec!["IWPC: 4,819 patients, secret vkorc1, λ = 0.01".into()],
         rows: vec![
-            Row::printed("σ = 0.1: advantage by Theorem 2 with the largest distance, at most", 0.1, 1, largest)
-                .bound()
+            Row::printed("σ = 0.1: advantage by Theorem 2 with the largest distance, at most", 0.1, 1, at_most(largest, Theorem::FanoTheorem2))
                 .because("The paper reads “close to 0.1” off its figure; 0.106 is what Theorem 2 gives."),
-            Row::ours("σ = 0.1: the same with every record's own distance, on average", own).bound(),
-            Row::ours("σ = 0.1: by the best centre, on average over records", centre).bound(),
+            Row::ours("σ = 0.1: the same with every record's own distance, on average", at_most(own, Theorem::FanoTheorem2)),
+            Row::ours("σ = 0.1: by the best centre, on average over records", at_most(centre, Theorem::BestCentre)),
         ],
         claims: vec![],
         method: vec![
@@ -306,9 +309,11 @@ fn claims(d: &FromData, sigma: f64, out: &mut Found) {
     for (name, of) in drawn {
         let found = above(of);
         out.rows.push(
-            Row::ours(format!("all σ: {name}, less the advantage of the closest attack"), -found.0)
-                .observed()
-                .because(said(found)),
+            Row::ours(
+                format!("all σ: {name}, less the advantage of the closest attack"),
+                Ours::achieved(-found.0),
+            )
+            .because(said(found)),
         );
     }
     if let Some(point) = d.curve.iter().find(|p| p.sigma == sigma) {

@@ -8,7 +8,7 @@ use leakscope::audit::{Noise, Request};
 use leakscope_core::attack::Attack as Attacker;
 use leakscope_core::glm::Family;
 use leakscope_report::format;
-use leakscope_report::reproduction::{AxisTitle, Claim, Content, Figure, Panel, PointSeries, Row};
+use leakscope_report::reproduction::{AxisTitle, Claim, Content, Figure, Ours, Panel, PointSeries, Row};
 use leakscope_table::{Missing, OneHot, ReadOptions, Roles, Scale};
 use std::path::{Path, PathBuf};
 
@@ -107,7 +107,7 @@ impl Penalised {
         context.check()?;
         let name = format!("λ = {}", format::setting(l2));
         let curve = |attack: Attacker| {
-            let mine: Vec<_> = found.results.iter().filter(|r| r.attack == attack.name()).collect();
+            let mine: Vec<_> = found.results.iter().filter(|r| r.attack == attack).collect();
             PointSeries {
                 name: name.clone(),
                 points: mine.iter().map(|r| [r.eta_mean, r.accuracy.value]).collect(),
@@ -153,8 +153,8 @@ impl Penalised {
         let there = format!("at mean η = {}", format::setting(eta));
         vec![
             Row::ours(name("mean η at σ = 1"), self.mean_eta()),
-            Row::ours(name(&format!("white-box accuracy {there}")), height(&self.white, eta)).observed(),
-            Row::ours(name(&format!("black-box accuracy {there}")), height(&self.black, eta)).observed(),
+            Row::ours(name(&format!("white-box accuracy {there}")), Ours::achieved(height(&self.white, eta))),
+            Row::ours(name(&format!("black-box accuracy {there}")), Ours::achieved(height(&self.black, eta))),
             Row::ours(name(&format!("test MSE {there}")), height(&self.error, eta)),
             Row::ours(name("test MSE without noise"), self.error_without_noise),
         ]

@@ -9,7 +9,7 @@ use leakscope::balance::{self, Balancing};
 use leakscope_core::attack::Attack as Attacker;
 use leakscope_core::balance::{Sharing, Update, Variant};
 use leakscope_report::format;
-use leakscope_report::reproduction::{AxisTitle, Claim, Content, Figure, Panel, PointSeries, Row};
+use leakscope_report::reproduction::{AxisTitle, Claim, Content, Figure, Ours, Panel, PointSeries, Row};
 use leakscope_table::{OneHot, Scale};
 
 const SIGMA: f64 = 1e-3;
@@ -88,11 +88,12 @@ impl Equalised {
                 0 => format!("{name}, before"),
                 n => format!("{name}, after {}", format::counted(*n as u64, "iteration")),
             };
-            rows.push(Row::ours(format!("{said}: accuracy in the lowest decile"), low).observed());
-            rows.push(Row::ours(format!("{said}: accuracy in the highest decile"), high).observed());
-            rows.push(
-                Row::ours(format!("{said}: accuracy between deciles, at most"), self.apart(step)).observed(),
-            );
+            rows.push(Row::ours(format!("{said}: accuracy in the lowest decile"), Ours::achieved(low)));
+            rows.push(Row::ours(format!("{said}: accuracy in the highest decile"), Ours::achieved(high)));
+            rows.push(Row::ours(
+                format!("{said}: accuracy between deciles, at most"),
+                Ours::achieved(self.apart(step)),
+            ));
         }
         rows
     }

@@ -210,7 +210,7 @@ pub(crate) fn calibrate(
         None => None,
     };
     let answer = run(py, progress, patience(data), move |hooks| calibrating::run(&request, hooks))?;
-    Ok(Outcome::new(Document::Calibration(answer), vec![]))
+    Ok(Outcome::new(Document::Calibration(Box::new(answer)), vec![]))
 }
 
 /// The byte of a delimiter of CSV files.

@@ -2,13 +2,13 @@
 
 use crate::failure::{LeakscopeError, exception};
 use crate::frames::{Named, ResultTable, bytes};
-use leakscope::calibrate;
 use leakscope::net::memory::{self, NetMeasured};
 use leakscope::net::training::{self, NetTraining};
 use leakscope::output::Results;
 use leakscope::{Failure, Result, saving};
 use leakscope_report::account::Costs;
 use leakscope_report::bound::Found;
+use leakscope_report::calibrate::Calibration;
 use leakscope_report::net as net_page;
 use leakscope_report::{Attack, Audit, Balance, Release};
 use leakscope_table::RecordsFormat;
@@ -26,7 +26,7 @@ pub(crate) enum Document {
     Release(Box<Release>),
     Account(Box<Costs>),
     Bound(Box<Found>),
-    Calibration(calibrate::Answer),
+    Calibration(Box<Calibration>),
     Net(Box<NetMeasured>),
     Training(Box<NetTraining>),
 }
@@ -84,7 +84,7 @@ impl Outcome {
             Document::Release(release) => leakscope_report::document(release),
             Document::Account(costs) => costs.json(),
             Document::Bound(found) => leakscope_report::document(found),
-            Document::Calibration(answer) => format!("{:#}\n", answer.document),
+            Document::Calibration(answer) => leakscope_report::sorted_document(answer),
             Document::Net(measured) => net_page::to_json(&measured.audit),
             Document::Training(run) => net_page::to_json(&run.training),
         }
@@ -114,9 +114,7 @@ impl Outcome {
             Document::Release(release) => leakscope::release::summary(release),
             Document::Account(costs) => leakscope_report::account_summary(costs),
             Document::Bound(found) => leakscope::bound::summary(found),
-            Document::Calibration(answer) => {
-                leakscope::spelling::spell(&answer.text, leakscope::Spelling::Python)
-            }
+            Document::Calibration(answer) => leakscope_report::calibration(answer),
             Document::Net(measured) => net_page::summary(&measured.audit),
             Document::Training(run) => net_page::training_summary(&run.training),
         }

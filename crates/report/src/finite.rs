@@ -287,12 +287,13 @@ impl ser::SerializeMap for Parts<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde::Serialize;
     use std::collections::BTreeMap;
 
     #[derive(Serialize)]
     struct Inner {
         max: f64,
-        #[serde(with = "crate::unbounded::number")]
+        #[serde(with = "crate::document::unbounded::number")]
         free: f64,
     }
 

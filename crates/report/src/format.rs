@@ -95,6 +95,43 @@ pub fn seconds(x: f64) -> String {
     }
 }
 
+/// Five significant digits, rounded up or down: an upper bound stays one.
+pub fn five_digits(x: f64, up: bool) -> String {
+    if x == 0.0 || !x.is_finite() {
+        return x.to_string();
+    }
+    let magnitude = x.abs().log10().floor();
+    if !(-6.0..=15.0).contains(&magnitude) {
+        let (round, small) = (if up { f64::ceil } else { f64::floor }, magnitude < -300.0);
+        // 10^magnitude may be no number below 1e-308.
+        let mantissa =
+            if small { x * 1e150 / 10_f64.powf(magnitude + 150.0) } else { x / 10_f64.powf(magnitude) };
+        return format!("{:.4}e{magnitude}", round(mantissa * 1e4 - if up { 1e-7 } else { -1e-7 }) / 1e4);
+    }
+    let unit = 10_f64.powf(4.0 - magnitude);
+    // A number that has five digits already is not pushed up by its own rounding.
+    let scaled = x * unit;
+    let near = scaled.round();
+    let whole = match (scaled - near).abs() < 1e-9 * near.abs() {
+        true => near,
+        false if up => scaled.ceil(),
+        false => scaled.floor(),
+    };
+    let decimals = (4.0 - magnitude).max(0.0) as usize;
+    format!("{:.decimals$}", whole / unit)
+}
+
+/// Text that starts with a capital and ends with a full stop. Symbols (η, σ) stay as they are.
+pub(crate) fn sentence(text: &str) -> String {
+    let text = text.trim();
+    let mut chars = text.chars();
+    let Some(first) = chars.next() else { return String::new() };
+    let end = if text.ends_with(['.', '!', '?']) { "" } else { "." };
+    let symbol = ('\u{370}'..='\u{3ff}').contains(&first);
+    let first = if symbol { first.to_string() } else { first.to_uppercase().to_string() };
+    format!("{first}{}{end}", chars.as_str())
+}
+
 /// `±81 years`, or `unbounded`; `value` is already written.
 pub fn plus_minus(value: &str, unit: Option<&str>) -> String {
     if value == UNBOUNDED {
@@ -270,5 +307,15 @@ mod tests {
         assert_eq!(times(f64::INFINITY), "unbounded");
         assert_eq!(seconds(0.0), "<0.001 s");
         assert_eq!(seconds(2.5), "2.50 s");
+    }
+
+    #[test]
+    fn digits_are_rounded_to_the_side_asked_for() {
+        assert_eq!(five_digits(1.827_51, true), "1.8276");
+        assert_eq!(five_digits(1.827_51, false), "1.8275");
+        assert_eq!(five_digits(0.5, true), "0.50000");
+        assert_eq!(five_digits(109.1941, true), "109.20");
+        assert_eq!(five_digits(1_234_567.0, false), "1234500");
+        assert_eq!(five_digits(0.0, true), "0");
     }
 }

@@ -1,4 +1,11 @@
-//! Audit data to what people read: one self-contained HTML page, JSON, a terminal summary.
+//! Documents to what people read: one self-contained HTML page, JSON, a terminal summary.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`document`] | the schemas of every JSON file, versioned |
+//! | [`figure`] | what a chart shows, as data |
+//! | [`mod@verdict`] | [`verdict::decide`]: the colour of every page from the numbers on it |
+//! | [`mod@format`] | numbers as people read them, bounds rounded to the safe side |
 //!
 //! | function | gives | for |
 //! |---|---|---|
@@ -6,51 +13,53 @@
 //! | [`summary`] | a screenful of text | the person at the terminal |
 //! | [`balance_page`], [`attack_page`], [`release_page`], [`account_page`], [`bound_page`] | the pages of the other commands | |
 //! | [`reproduction_page`], [`panel_svg`] | a figure of a paper beside ours, as a page and as files | a researcher |
-//! | [`json`] | `audit.json`, versioned | a pipeline |
+//! | [`calibration`] | what a calibration found, in two lines | |
+//! | [`json`], [`fn@document`] | versioned JSON | a pipeline |
 //! | [`net`] | the same for networks and their training | |
 //!
-//! Page and terminal say the same verdict, [`verdict::verdict`], in the same numbers, [`mod@format`].
+//! Page and terminal say the same verdict in the same numbers.
 
-pub mod account;
-mod account_terminal;
-pub mod attack;
-pub mod audit;
-pub mod balance;
-pub mod bound;
+pub mod document;
 pub mod figure;
 pub mod format;
 pub mod net;
-pub mod release;
-pub mod reproduction;
-pub mod subject;
 pub mod verdict;
 
-mod chart;
 mod finite;
-mod html;
-mod page;
-mod svg;
-mod terminal;
-mod unbounded;
-mod words;
+mod render;
 
-pub use account_terminal::{account_summary, five_digits};
-pub use attack::Attack;
-pub use audit::Audit;
-pub use balance::Balance;
+pub use document::attack::Attack;
+pub use document::audit::Audit;
+pub use document::balance::Balance;
+pub use document::calibrate::Calibration;
+pub use document::release::Release;
+pub use document::reproduction::Reproduction;
+pub use document::{
+    account, attack, audit, balance, bound, calibrate, choice, release, reproduction, subject, tell,
+};
 pub use finite::{NotFinite, check_finite};
-pub use page::{
+pub use format::five_digits;
+pub use render::html::page::{
     account_page, attack_page, balance_page, bound_page, page, panel_svg, release_page, reproduction_page,
 };
-pub use release::Release;
-pub use reproduction::Reproduction;
-pub use terminal::summary;
+pub use render::terminal::{account_summary, calibration, summary};
+
+/// Words that commands share with pages.
+pub mod words {
+    pub use crate::render::words::{adjacency, bound, release, theorem};
+}
 
 /// The audit as pretty JSON in the order of its fields, with a newline at the end.
 ///
 /// JSON has no infinity: numbers without bound are written as `null`.
 pub fn json(audit: &Audit) -> String {
     document(audit)
+}
+
+/// The same with the fields in the order of their names.
+pub fn sorted_document(data: &impl serde::Serialize) -> String {
+    let value = serde_json::to_value(data).expect("plain data with text keys always serialises");
+    format!("{value:#}\n")
 }
 
 /// Any document of this crate as pretty JSON, with a newline at the end.

@@ -2,11 +2,12 @@
 
 mod common;
 
+use common::pages::{every_kind, wide};
 use common::{clinic, hostile, situations};
 use leakscope_report::page;
 
 /// Elements that have no end.
-const VOID: [&str; 4] = ["meta", "link", "br", "input"];
+const VOID: [&str; 5] = ["meta", "link", "br", "input", "img"];
 
 /// Checks that every tag is closed in order; returns the names of all elements. Style and script are opaque.
 fn well_formed(html: &str) -> Result<Vec<String>, String> {
@@ -126,6 +127,35 @@ fn names_from_the_data_are_escaped_everywhere() {
 }
 
 #[test]
+fn hostile_names_stay_text_on_every_kind_of_page() {
+    for (name, html) in every_kind() {
+        well_formed(&html).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let body = html.split_once("<body>").unwrap().1.rsplit_once("<script>\n").unwrap().0;
+        assert!(!body.contains("<script") && !body.contains("alert('x')"), "{name}");
+        assert!(!body.contains(['\u{1b}', '\u{7}', '\0']), "{name}: a control character");
+        assert!(name == "account" || body.contains("&lt;script&gt;alert(&#39;x&#39;)"), "{name}");
+        for request in ["http:", "https:", "//cdn", "@import", "<iframe", "url(h"] {
+            assert!(!html.contains(request), "{name}: {request}");
+        }
+        assert!(
+            html.find("class=\"verdict").is_some_and(|v| html.find("class=\"card").is_none_or(|c| v < c))
+        );
+    }
+}
+
+#[test]
+fn five_thousand_columns_give_a_page_to_mail() {
+    let html = page(&wide(5_000));
+    assert!(html.len() < 1_000_000, "{} bytes", html.len());
+    well_formed(&html).unwrap();
+    // The worst fifty in the table, the others as lines that the filter finds.
+    let card = html.split_once("id=\"attributes\"").unwrap().1.split_once("</section>").unwrap().0;
+    assert_eq!(card.matches("<tr>").count(), 51);
+    assert!(card.contains("4,950 more") && card.contains("number 49</") || card.contains("number 49<"));
+    assert!(html.contains("class=\"rest\" data-label=\"columns\""));
+}
+
+#[test]
 fn ranges_and_values_of_the_data_are_not_shown() {
     let html = page(&clinic(600, 3));
     for end in ["18.1", "97.8"] {
@@ -207,22 +237,27 @@ fn every_theorem_in_use_is_named_with_its_assumptions() {
 fn attributes_say_what_they_mean_in_their_own_units() {
     let text = visible(&page(&clinic(600, 3)));
     assert!(text.contains(
-        "An unbiased estimate is off by at least ±81.6 years for the most exposed record (records differ by ±14.2); \
+        "An estimate, right on average, is off by at least ±81.6 years for the most exposed record (records differ by ±14.2); \
          ±364 for a typical one."
     ));
     assert!(
         text.contains("Someone who already knows the population (±14.2) cannot get below ±14.1, on average")
     );
-    assert!(text.contains("To someone who uses that exactly one level applies: mean η 0.0840, largest 0.36"));
+    assert!(text.contains(
+        "An estimate, right on average, of which level a record has is off by at least ±2.32 for the most exposed record, \
+         on a scale where 0 is no and 1 is yes (a coin toss: ±0.5)."
+    ));
 }
 
 /// Writes the pages where a person can look at them: `cargo test -p leakscope-report -- --ignored`.
 #[test]
 #[ignore = "writes files to look at"]
 fn write_pages() {
-    for (name, audit) in situations() {
+    let kinds = every_kind().into_iter();
+    let situations = situations().into_iter().map(|(name, audit)| (name, page(&audit)));
+    for (name, html) in situations.chain(kinds) {
         let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"))
             .join(format!("{}.html", name.replace(' ', "-")));
-        std::fs::write(&path, page(&audit)).unwrap();
+        std::fs::write(&path, html).unwrap();
     }
 }

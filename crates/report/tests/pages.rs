@@ -1,126 +1,17 @@
 //! Pages of balance, attack and release: verdict first, observed stays observed, hostile names stay text.
 
-use leakscope_core::balance::{Sharing, Update, Variant};
-use leakscope_core::claim::{Bound, Observed, Theorem};
-use leakscope_core::dp::{Accountant, Adjacency, account};
-use leakscope_report::account::Costs;
+mod common;
+
+use common::kinds::*;
+use leakscope_core::attack::Attack as Attacker;
+use leakscope_core::balance::Variant;
 use leakscope_report::attack::{self, Attack};
-use leakscope_report::balance::{self, Balance, Comparison, Step};
-use leakscope_report::bound::{self, Found};
-use leakscope_report::figure::{Axis, Claim, Figure, Series};
-use leakscope_report::release::{self, Release};
-use leakscope_report::subject::Subject;
+use leakscope_report::balance::Balance;
+use leakscope_report::bound::Found;
+use leakscope_report::choice::Stopped;
+use leakscope_report::figure::Claim;
+use leakscope_report::release::Release;
 use leakscope_report::{account_page, attack_page, balance_page, bound_page, document, release_page};
-
-const HOSTILE: &str = "<script>alert('x')</script>&\"";
-
-fn subject() -> Subject {
-    Subject {
-        files: vec![HOSTILE.into()],
-        target: HOSTILE.into(),
-        n: 1_000,
-        d: 7,
-        family: "linear".into(),
-        l2: 0.01,
-        intercept: true,
-    }
-}
-
-fn step(iteration: usize, eta_std: f64) -> Step {
-    Step {
-        iteration,
-        eta_mean: 1.0,
-        eta_std,
-        eta_max: 1.0 + 3.0 * eta_std,
-        eta_unweighted_mean: 1.0,
-        eta_unweighted_std: 0.9,
-        eta_unweighted_max: 4.0,
-        train_score: Some(0.5),
-        test_score: None,
-        weight_min: 0.1,
-        weight_max: 3.0,
-    }
-}
-
-fn balanced(stds: &[f64], variant: Variant, stopped: &str) -> Balance {
-    let iterations: Vec<Step> = stds.iter().enumerate().map(|(i, s)| step(i, *s)).collect();
-    let best = (0..stds.len()).min_by(|&a, &b| stds[a].total_cmp(&stds[b])).unwrap_or(0);
-    Balance {
-        schema: balance::SCHEMA.into(),
-        leakscope: "0".into(),
-        created: "2026-01-01T00:00:00Z".into(),
-        tables: vec![],
-        subject: subject(),
-        sigma: 1.0,
-        attribute: Some(HOSTILE.into()),
-        sharing: Sharing::Sample,
-        variant,
-        update: Update::Published,
-        clamp: None,
-        tolerance: 1e-6,
-        seed: None,
-        metric: "mse".into(),
-        higher_is_better: false,
-        comparisons: vec![Comparison {
-            variant: Variant::Unweighted,
-            update: Update::Published,
-            iterations: iterations.clone(),
-        }],
-        iterations,
-        best,
-        stopped: stopped.into(),
-        converging: best + 1 == stds.len(),
-        coefficients: [(HOSTILE.to_owned(), 1.0)].into(),
-        warnings: vec![HOSTILE.into()],
-        seconds: 1.0,
-    }
-}
-
-fn observed(value: f64) -> Observed {
-    Observed { value, ci_low: value - 0.02, ci_high: value + 0.02, trials: 100, seed: 1 }
-}
-
-fn attacked(accuracies: &[(&str, f64, f64)]) -> Attack {
-    let result = |&(attack, sigma, accuracy): &(&str, f64, f64)| attack::AttackResult {
-        attack: attack.into(),
-        sigma,
-        eta_mean: 1.0 / sigma,
-        balanced: false,
-        accuracy: observed(accuracy),
-        advantage: observed((accuracy - 0.5) / 0.5),
-    };
-    Attack {
-        schema: attack::SCHEMA.into(),
-        leakscope: "0".into(),
-        created: "2026-01-01T00:00:00Z".into(),
-        subject: subject(),
-        secret: attack::Secret {
-            name: HOSTILE.into(),
-            candidates: vec![attack::Candidate { name: HOSTILE.into(), prior: 0.5 }; 2],
-        },
-        records: 1_000,
-        left_out: 0,
-        trials: 100,
-        seed: 1,
-        baseline: attack::Baseline { accuracy: 0.5 },
-        results: accuracies.iter().map(result).collect(),
-        results_balanced: vec![],
-        deciles: (1..=10)
-            .map(|decile| attack::Decile {
-                sigma: 1.0,
-                decile,
-                balanced: false,
-                records: 100,
-                accuracy: observed(0.5),
-            })
-            .collect(),
-        eta_mean_at_unit_noise: 1.0,
-        balance: None,
-        utility: None,
-        warnings: vec![],
-        seconds: 1.0,
-    }
-}
 
 fn safe(page: &str) {
     assert!(!page.contains("<script>alert") && page.contains("&lt;script&gt;"));
@@ -131,12 +22,12 @@ fn safe(page: &str) {
 #[test]
 fn a_balance_says_whether_it_worked() {
     for (stds, variant, stopped, level) in [
-        (&[0.8, 0.1, 0.001][..], Variant::Weighted, "converged", ">Balanced<"),
-        (&[0.8, 0.1, 0.01], Variant::Weighted, "iterations", "Balanced within 5%"),
-        (&[0.8, 0.5, 0.3], Variant::Weighted, "iterations", "Still converging"),
-        (&[0.8, 0.1, 0.3], Variant::Weighted, "iterations", "Did not converge"),
-        (&[0.8, 0.1, 0.3], Variant::Weighted, "vanished", "Stopped early"),
-        (&[0.8, 0.9, 1.3], Variant::Unweighted, "vanished", "Not equalised"),
+        (&[0.8, 0.1, 0.001][..], Variant::Weighted, Stopped::Converged, ">Balanced<"),
+        (&[0.8, 0.1, 0.01], Variant::Weighted, Stopped::Iterations, "Balanced within 5%"),
+        (&[0.8, 0.5, 0.3], Variant::Weighted, Stopped::Iterations, "Still converging"),
+        (&[0.8, 0.1, 0.3], Variant::Weighted, Stopped::Iterations, "Did not converge"),
+        (&[0.8, 0.1, 0.3], Variant::Weighted, Stopped::Vanished, "Stopped early"),
+        (&[0.8, 0.9, 1.3], Variant::Unweighted, Stopped::Vanished, "Not equalised"),
     ] {
         let b = balanced(stds, variant, stopped);
         let page = balance_page(&b);
@@ -150,17 +41,17 @@ fn a_balance_says_whether_it_worked() {
 #[test]
 fn an_attack_page_tells_leaks_from_what_the_model_says_about_anybody() {
     let quiet = attacked(&[
-        ("white-box", 0.1, 0.5),
-        ("white-box", 10.0, 0.5),
-        ("black-box", 0.1, 0.8),
-        ("black-box", 10.0, 0.7),
+        (Attacker::WhiteBox, 0.1, 0.5),
+        (Attacker::WhiteBox, 10.0, 0.5),
+        (Attacker::BlackBox, 0.1, 0.8),
+        (Attacker::BlackBox, 10.0, 0.7),
     ]);
     let page = attack_page(&quiet);
     safe(&page);
-    assert!(page.contains("No attack beat the guess") && page.contains("anybody"));
-    let loud = attacked(&[("white-box", 0.1, 0.99), ("white-box", 10.0, 0.5)]);
+    assert!(page.contains("Attacks succeed") && page.contains("anybody"));
+    let loud = attacked(&[(Attacker::WhiteBox, 0.1, 0.99), (Attacker::WhiteBox, 10.0, 0.5)]);
     assert!(attack_page(&loud).contains("From σ = 10 on"));
-    let always = attacked(&[("white-box", 0.1, 0.99), ("informed", 10.0, 0.9)]);
+    let always = attacked(&[(Attacker::WhiteBox, 0.1, 0.99), (Attacker::Informed, 10.0, 0.9)]);
     let page = attack_page(&always);
     assert!(page.contains("at every noise tried"));
     assert!(page.contains("kind observed") && !page.contains("kind proved") && page.contains("no guarantee"));
@@ -168,7 +59,7 @@ fn an_attack_page_tells_leaks_from_what_the_model_says_about_anybody() {
 
 #[test]
 fn results_are_flat_in_json_and_come_back_as_observed() {
-    let a = attacked(&[("white-box", 0.1, 0.75)]);
+    let a = attacked(&[(Attacker::WhiteBox, 0.1, 0.75)]);
     let json: serde_json::Value = serde_json::from_str(&document(&a)).expect("valid JSON");
     let first = &json["results"][0];
     assert_eq!(first["accuracy"], 0.75);
@@ -181,26 +72,7 @@ fn results_are_flat_in_json_and_come_back_as_observed() {
 
 #[test]
 fn a_release_states_mechanism_loss_and_composition() {
-    let r = Release {
-        schema: release::SCHEMA.into(),
-        leakscope: "0".into(),
-        created: "2026-01-01T00:00:00Z".into(),
-        subject: subject(),
-        mechanism: release::Mechanism {
-            name: "exact discrete Gaussian".into(),
-            sigma: 0.5,
-            grid: 2_f64.powi(-21),
-            generator: "the system".into(),
-        },
-        label_secret: true,
-        eta: release::Eta { mean: 0.1, max: 0.3 },
-        composed: release::Composed { releases: 3, eta_max: 0.52, budget_eta: Some(0.6) },
-        known: vec![HOSTILE.into()],
-        assumed: vec![HOSTILE.into()],
-        coefficients: [(HOSTILE.to_owned(), -1.0)].into(),
-        coefficients_original_units: None,
-        warnings: vec![],
-    };
+    let r = released(0.5, 0.3);
     let page = release_page(&r);
     safe(&page);
     for part in ["0.5</b>", "0.300", "0.520", "budget of 0.6", "Exact discrete Gaussian"] {
@@ -208,57 +80,6 @@ fn a_release_states_mechanism_loss_and_composition() {
     }
     let back: Release = serde_json::from_str(&document(&r)).expect("what was written can be read");
     assert_eq!(back, r);
-}
-
-fn found() -> Found {
-    let figure = Figure {
-        id: "x".into(),
-        title: HOSTILE.into(),
-        caption: HOSTILE.into(),
-        x: Axis::log(HOSTILE),
-        y: Axis::linear("advantage").of_shares(),
-        series: vec![
-            Series::bound(
-                HOSTILE,
-                [
-                    (0.1, Bound::at_most(0.9, Theorem::OneCentre)),
-                    (1.0, Bound::at_most(0.2, Theorem::OneCentre)),
-                ],
-            ),
-            Series::observed(HOSTILE, [(0.1, observed(0.5)), (1.0, observed(0.1))]),
-            Series::measured("nothing", [(1.0, f64::INFINITY)]),
-        ],
-        levels: vec![],
-        chosen: Some(0.3),
-    };
-    let row = |theorem, success: f64| bound::Row {
-        name: theorem,
-        success,
-        advantage: success / 2.0,
-        alpha: None,
-        confidence: Some(0.99),
-        worst: None,
-        over_records: None,
-        largest_distance: false,
-        assumptions: vec![HOSTILE.into()],
-        source: HOSTILE.into(),
-    };
-    Found {
-        schema: bound::SCHEMA.into(),
-        leakscope: "0".into(),
-        setting: HOSTILE.into(),
-        said: vec![],
-        candidates: Some(3),
-        most_likely: Some(0.4),
-        sigma: Some(0.3),
-        bounds: vec![row(Theorem::OneCentre, 0.4501), row(Theorem::Balle, 0.6)],
-        optimal: None,
-        estimation: vec![],
-        data: None,
-        figures: vec![figure.clone(), figure],
-        seed: Some(1),
-        warnings: vec![HOSTILE.into()],
-    }
 }
 
 #[test]
@@ -285,8 +106,7 @@ fn a_page_of_bounds_says_the_tightest_first_rounded_up_and_marks_what_was_observ
 
 #[test]
 fn a_page_of_an_account_says_what_was_assumed() {
-    let accountant = Accountant::dp_sgd(2.0, 1.0, 3, Adjacency::AddRemove).unwrap();
-    let costs = |assumed| Costs::of(account(&accountant, 1e-6).unwrap(), assumed);
+    let costs = |assumed| costs(2.0, 3, assumed);
     let page = account_page(&costs(true));
     assert!(!page.contains("NaN") && !page.contains("http://") && !page.contains("https://"));
     assert!(page.find("class=\"verdict").unwrap() < page.find("class=\"card").unwrap());
@@ -298,7 +118,7 @@ fn a_page_of_an_account_says_what_was_assumed() {
 
 /// Attacks with tenths before and after balancing; the k-th tenth is guessed `before(k)`, then `after(k)` of the time.
 fn tenths(before: impl Fn(f64) -> f64, after: impl Fn(f64) -> f64) -> Attack {
-    let mut a = attacked(&[("white-box", 1.0, 0.8)]);
+    let mut a = attacked(&[(Attacker::WhiteBox, 1.0, 0.8)]);
     let of = |balanced: bool, k: usize, accuracy: f64| attack::Decile {
         sigma: 1.0,
         decile: k,
@@ -340,9 +160,9 @@ fn tenths_that_differ_after_balancing_are_not_called_equal() {
 
 #[test]
 fn sentences_that_start_with_a_symbol_keep_it() {
-    let mut r = attack_page(&attacked(&[("white-box", 1.0, 0.8)]));
+    let mut r = attack_page(&attacked(&[(Attacker::WhiteBox, 1.0, 0.8)]));
     assert!(!r.contains('Η'), "a capital eta");
-    let mut a = attacked(&[("white-box", 1.0, 0.8)]);
+    let mut a = attacked(&[(Attacker::WhiteBox, 1.0, 0.8)]);
     a.warnings = vec!["η of a record is small".into(), "so is σ".into()];
     r = attack_page(&a);
     assert!(r.contains("η of a record is small.") && r.contains("So is σ."), "{r}");

@@ -1,12 +1,24 @@
-//! The verdict in the situations that matter: it must never sound better than the numbers.
+//! The verdict: it must never sound better than the numbers.
+
+#![allow(clippy::unwrap_used)]
 
 mod common;
 
-use common::{clinic, situations};
+use common::kinds::{attacked, balanced, costs, found, released};
+use common::networks::{audit as network, training};
+use common::{clinic, situations, told};
+use leakscope_core::attack::Attack as Attacker;
+use leakscope_core::balance::Variant;
 use leakscope_core::claim::{Bound, Theorem};
-use leakscope_report::audit::{Audit, Limit, SigmaSource};
-use leakscope_report::verdict::{Level, verdict};
+use leakscope_report::audit::{Audit, Label, Limit, SigmaSource};
+use leakscope_report::choice::{Statistic, Stopped};
+use leakscope_report::net::{self, NetAudit, Pictures};
+use leakscope_report::verdict::{
+    Colour, EPSILON_ALARM, Facts, Noise, PROTECT_AT, Success, TOLD_AT, Verdict, decide, of_account,
+    of_attack, of_audit, of_balance, of_bound, of_net_audit, of_release, of_training,
+};
 use leakscope_report::{page, summary};
+use proptest::prelude::*;
 
 fn with(change: impl Fn(&mut Audit)) -> Audit {
     let mut audit = clinic(600, 3);
@@ -20,98 +32,107 @@ fn set_min_sd(audit: &mut Audit, name: &str, sd: f64) {
 }
 
 #[test]
-fn wide_bounds_are_compared_with_the_most_exposed_number() {
-    let v = verdict(&clinic(600, 3));
-    assert_eq!(v.level, Level::Protected);
-    assert!(v.text().starts_with(
-        "An attacker who knows everything else cannot estimate age without bias to better than ±81.6 years, even for \
-         the most exposed record, while records differ by ±14.2: the population alone tells more."
-    ));
+fn without_a_test_of_two_values_no_page_is_green() {
+    let v = of_audit(&clinic(600, 3));
+    assert_eq!((v.colour, v.headline.as_str()), (Colour::Amber, "Not shown to be protected"));
+    // min_sd 81.6 at a spread of 14.2: Φ(2.563 · 14.2 / (2 · 81.6)) = Φ(0.223) = 0.588, rounded up.
+    assert!(
+        v.text().starts_with(
+            "Somebody who knows everything else about the most exposed record tells two typical values of age apart in about \
+             58.9% of cases (a coin toss: 50%), with an estimate that is off by ±81.6 years where records differ by ±14.2."
+        ),
+        "{}",
+        v.text()
+    );
+    assert!(v.text().ends_with("have two values of every attribute tried before release."));
 }
 
 #[test]
-fn a_bound_below_the_populations_spread_is_not_protection() {
-    let v = verdict(&with(|a| set_min_sd(a, "weight", 3.21)));
-    assert_eq!(v.level, Level::NotProtected);
-    assert!(v.level.is_bad());
-    assert!(v.text().starts_with(
-        "weight is NOT protected: for the most exposed record nothing rules out an unbiased estimate of weight within \
-         ±3.21 kg, and records differ by ±19.1."
-    ));
-    let v = verdict(&with(|a| {
-        set_min_sd(a, "weight", 3.21);
-        set_min_sd(a, "age", 14.0);
-        set_min_sd(a, "cyp2c9", 0.4);
-    }));
-    assert!(v.text().starts_with("weight and 2 other attributes are NOT protected"), "{}", v.text());
-}
-
-#[test]
-fn a_category_that_is_open_is_said_even_where_the_numbers_are_safe() {
-    let v = verdict(&with(|a| set_min_sd(a, "vkorc1", 0.21)));
-    assert_eq!(v.level, Level::NotProtected);
-    assert!(v.text().starts_with("vkorc1 is NOT protected"));
-    assert!(v.text().contains("whether a level of vkorc1 applies (0 or 1) within ±0.21"));
-}
-
-#[test]
-fn a_margin_below_three_is_called_thin() {
-    for (sd, level) in
-        [(14.1, Level::NotProtected), (14.3, Level::Thin), (42.5, Level::Thin), (42.7, Level::Protected)]
-    {
-        assert_eq!(verdict(&with(|a| set_min_sd(a, "age", sd))).level, level, "{sd}");
+fn two_values_that_were_tried_decide() {
+    for (worst, colour) in [
+        (PROTECT_AT, Colour::Green),
+        (PROTECT_AT + 1e-9, Colour::Amber),
+        (TOLD_AT, Colour::Amber),
+        (TOLD_AT + 1e-9, Colour::Red),
+        (1.0, Colour::Red),
+    ] {
+        for label in [false, true] {
+            let v =
+                of_audit(&with(|a| a.tell = Some(told(&[("age", worst, label), ("weight", 0.51, false)]))));
+            assert_eq!(v.colour, colour, "{worst} {label}");
+        }
     }
-    assert!(verdict(&with(|a| set_min_sd(a, "age", 28.4))).text().contains("only 2.00 times"));
-}
-
-#[test]
-fn no_noise_is_said_plainly_and_first() {
-    let v = verdict(&with(|a| (a.sigma, a.sigma_source) = (1.0, SigmaSource::Default)));
-    assert_eq!(v.level, Level::NoNoise);
-    assert!(v.text().starts_with("No noise was chosen: numbers are per unit of noise (σ = 1); an attacker"));
-    let v = verdict(&with(|a| {
-        (a.sigma, a.sigma_source) = (1.0, SigmaSource::Default);
-        set_min_sd(a, "age", 2.0);
-    }));
-    assert_eq!(v.level, Level::NotProtected);
+    let v = of_audit(&with(|a| a.tell = Some(told(&[("age", 0.93, false)]))));
     assert!(
+        v.text().starts_with(
+            "Somebody who knows everything else tells age 40 from 60 rightly in 93% of cases for record P-14380 and in 58.6% \
+             for the median record; a coin toss is right in 50%."
+        ),
+        "{}",
         v.text()
-            .starts_with("No noise was chosen: numbers are per unit of noise (σ = 1); age is NOT protected")
     );
+    // Φ⁻¹(0.93)/Φ⁻¹(0.6) = 5.8251, σ = 0.1166: never rounded down.
+    assert!(v.text().contains("σ = 0.117, now 0.02, would bring that to 60%"), "{}", v.text());
+    // A stricter limit of the user's.
+    let mut strict = told(&[("age", 0.58, false)]);
+    strict.protect_at = 0.55;
+    assert_eq!(of_audit(&with(|a| a.tell = Some(strict.clone()))).colour, Colour::Amber);
 }
 
 #[test]
-fn a_breached_limit_leads_and_a_kept_one_is_silent() {
-    let limit = |ok| Limit { statistic: "p99".into(), limit: 0.1, value: 0.52, ok };
-    let v = verdict(&with(|a| {
+fn a_value_that_can_be_read_off_is_red_whatever_the_others_are() {
+    let v = of_audit(&with(|a| set_min_sd(a, "weight", 3.21)));
+    assert_eq!((v.colour, v.headline.as_str()), (Colour::Red, "Not protected"));
+    assert!(v.text().contains("two typical values of weight"));
+    let v = of_audit(&with(|a| set_min_sd(a, "vkorc1", 0.21)));
+    assert_eq!(v.colour, Colour::Red);
+    // The diagnosis of the breast cancer table: off by ±0.26 where a class is 0 or 1.
+    let v = of_audit(&with(|a| {
+        a.data.classes = Some(["benign".into(), "malignant".into()]);
+        a.label = Some(Label {
+            name: "diagnosis".into(),
+            eta_mean: 1.0,
+            eta_max: 3.8,
+            min_sd: Bound::at_least(0.26, Theorem::CramerRao),
+        });
+    }));
+    assert_eq!(v.colour, Colour::Red);
+    assert!(v.text().contains("the label, diagnosis"), "{}", v.text());
+}
+
+#[test]
+fn no_noise_and_breached_limits_are_said_plainly_and_first() {
+    let unit = |a: &mut Audit| (a.sigma, a.sigma_source) = (1.0, SigmaSource::Default);
+    let v = of_audit(&with(unit));
+    assert_eq!((v.colour, v.headline.as_str()), (Colour::Amber, "No noise chosen"));
+    assert!(v.text().starts_with("No noise was chosen: numbers are per unit of noise (σ = 1). Somebody"));
+    // Nothing makes a unit of noise green.
+    let v = of_audit(&with(|a| {
+        unit(a);
+        a.tell = Some(told(&[("age", 0.51, false)]));
+    }));
+    assert_eq!(v.colour, Colour::Amber);
+    let limit = |ok| Limit { statistic: Statistic::P99, limit: 0.1, value: 0.52, ok };
+    let v = of_audit(&with(|a| {
+        a.tell = Some(told(&[("age", 0.51, false)]));
         a.limits = vec![limit(false), limit(true)];
-        set_min_sd(a, "age", 2.0);
     }));
-    assert_eq!(v.level, Level::OverLimit);
-    assert!(
-        v.text()
-            .starts_with("The 99th percentile of η is 0.520, above the limit of 0.1; age is NOT protected")
-    );
+    assert_eq!((v.colour, v.headline.as_str()), (Colour::Red, "Over the limit"));
+    assert!(v.text().starts_with("The 99th percentile of η is 0.520, above the limit of 0.1. Somebody"));
     assert_eq!(v.text().matches("limit").count(), 1);
-    let v = verdict(&with(|a| a.limits = vec![limit(true)]));
-    assert_eq!(v.level, Level::Protected);
-    assert!(!v.text().contains("limit"));
 }
 
 #[test]
 fn records_that_stand_out_and_the_cost_of_noise_fill_the_second_sentence() {
-    let second = |a: &Audit| verdict(a).sentences[1].iter().map(|s| s.text.as_str()).collect::<String>();
-    let text = second(&with(|a| a.records.stand_out = 1));
+    let second = |a: &Audit| of_audit(a).sentences[1].iter().map(|s| s.text.as_str()).collect::<String>();
     assert_eq!(
-        text,
-        "1 of 600 records leaks more than three times as much as the median record; this noise costs 1.1% in mean \
+        second(&with(|a| a.records.stand_out = 1)),
+        "1 of 600 records gives away more than three times as much as the median record; this noise costs 1.1% in mean \
          squared error (0.329, 0.325 without noise)."
     );
-    assert!(second(&with(|a| a.records.stand_out = 0)).starts_with("No record leaks more than three times"));
+    assert!(second(&with(|a| a.records.stand_out = 0)).starts_with("No record gives away more than three"));
     assert!(second(&with(|a| a.utility = None)).contains("what the noise costs was not measured"));
-    let useless = second(&with(|a| {
-        a.utility.iter_mut().for_each(|u| u.at_sigma = 0.95);
-    }));
+    let useless = second(&with(|a| a.utility.iter_mut().for_each(|u| u.at_sigma = 0.95)));
     assert!(useless.contains("leaves nothing of the model"), "{useless}");
     let (_, classes) = situations().into_iter().find(|s| s.0 == "two classes").unwrap();
     assert!(
@@ -120,32 +141,185 @@ fn records_that_stand_out_and_the_cost_of_noise_fill_the_second_sentence() {
 }
 
 #[test]
-fn without_leakage_or_without_a_comparison_nothing_is_claimed() {
-    let of = |name: &str| situations().into_iter().find(|s| s.0 == name).unwrap().1;
-    let v = verdict(&of("all zero"));
-    assert_eq!(v.level, Level::Protected);
-    assert!(v.text().starts_with("The model gives nothing away about"));
-    let v = verdict(&of("no attributes"));
-    assert_eq!(v.level, Level::Incomparable);
-    assert!(v.text().starts_with("No attribute could be traced back"));
-    let v = verdict(&of("categories only"));
-    assert!(v.text().contains("a coin toss is off by ±0.5"));
-}
-
-#[test]
-fn there_are_two_sentences_and_page_and_terminal_share_them() {
+fn page_and_terminal_say_the_same_in_one_to_three_sentences() {
     for (name, audit) in situations().into_iter().filter(|s| s.0 != "hostile names") {
-        let v = verdict(&audit);
-        for sentence in &v.sentences {
-            let text: String = sentence.iter().map(|s| s.text.as_str()).collect();
-            assert!(text.ends_with('.') && !text.contains(". "), "{name}: {text}");
-        }
+        let v = of_audit(&audit);
+        assert!((1..=3).contains(&v.sentences.len()), "{name}");
         let (html, words) = (page(&audit), summary(&audit, 80, false));
         let flat = words.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(flat.contains(&v.text()), "{name}");
+        assert!(flat.contains(&v.text()), "{name}: {}", v.text());
         for span in v.sentences.iter().flatten().filter(|s| s.strong) {
             assert!(html.contains(&format!("<b>{}</b>", span.text)), "{name}: {}", span.text);
         }
-        assert!(html.contains(v.level.label()), "{name}");
+        assert!(html.contains(&v.headline) && html.contains("What decides this colour"), "{name}");
     }
+}
+
+#[test]
+fn tiny_noise_and_a_large_epsilon_are_red() {
+    assert_eq!(of_release(&released(1e-4, 480.0)).colour, Colour::Red);
+    assert_eq!(of_release(&released(0.0, 0.1)).headline, "Released without noise");
+    assert_eq!(of_release(&released(0.0, 0.1)).colour, Colour::Red);
+    assert_eq!(of_release(&released(5.0, 0.05)).colour, Colour::Amber);
+    let mut protects = released(5.0, 0.05);
+    protects.tell = Some(told(&[("age", 0.55, false)]));
+    assert_eq!(of_release(&protects).colour, Colour::Green);
+    let mut run = training(34.0);
+    run.privacy.as_mut().unwrap().promise.as_mut().unwrap().advantage = Some(0.999);
+    assert_eq!(of_training(&run).colour, Colour::Red);
+    run.privacy.as_mut().unwrap().promise.as_mut().unwrap().advantage = None;
+    assert_eq!(of_training(&run).colour, Colour::Red);
+    assert_eq!(of_training(&training(0.5)).colour, Colour::Green);
+    run.privacy = None;
+    assert_eq!(of_training(&run).colour, Colour::Red);
+    let open = NetAudit { training: Some(Box::new(run)), ..network() };
+    assert_eq!(
+        (of_net_audit(&open).colour, of_net_audit(&open).headline.as_str()),
+        (Colour::Red, "Trained without noise")
+    );
+    assert_eq!(of_account(&costs(0.3, 100, false)).colour, Colour::Red);
+    assert_eq!(of_account(&costs(80.0, 1, false)).colour, Colour::Green);
+}
+
+#[test]
+fn what_attacks_did_not_do_is_never_safety() {
+    let quiet = attacked(&[(Attacker::WhiteBox, 1.0, 0.5)]);
+    assert_eq!(of_attack(&quiet).colour, Colour::Amber);
+    // The black box wins: no page says that no attack did.
+    let black = attacked(&[(Attacker::WhiteBox, 1.0, 0.5), (Attacker::BlackBox, 1.0, 0.9)]);
+    assert_eq!(of_attack(&black).colour, Colour::Red);
+}
+
+/// The colour that a page shows.
+fn shown(html: &str) -> Colour {
+    let class = html.split_once("<section class=\"verdict ").unwrap().1.split_once('"').unwrap().0;
+    match class {
+        "good" => Colour::Green,
+        "care" => Colour::Amber,
+        "bad" => Colour::Red,
+        other => panic!("{other}"),
+    }
+}
+
+/// Half the share of what was left to gain, above one half: by its definition.
+fn of_guess(success: f64, baseline: f64) -> f64 {
+    0.5 + 0.5 * ((success - baseline) / (1.0 - baseline)).max(0.0)
+}
+
+/// A page must be red where a number on it is: `told` on the scale of two possibilities.
+fn never_calmer(verdict: &Verdict, html: &str, told: f64) -> Result<(), TestCaseError> {
+    prop_assert_eq!(shown(html), verdict.colour);
+    if told > TOLD_AT + 1e-9 {
+        prop_assert_eq!(verdict.colour, Colour::Red, "{} is told", told);
+    }
+    if told > PROTECT_AT + 1e-9 {
+        prop_assert_ne!(verdict.colour, Colour::Green, "{} is told", told);
+    }
+    prop_assert!(verdict.grounds.iter().all(|g| g.colour <= verdict.colour));
+    Ok(())
+}
+
+fn probability() -> impl Strategy<Value = f64> {
+    prop_oneof![0.5..1.0_f64, Just(0.5), Just(1.0), 0.99..1.0_f64, 0.58..0.62_f64, 0.73..0.77_f64]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn an_audit_is_never_calmer_than_its_numbers(
+        attribute in probability(), label in probability(), k in -3.0..3.0_f64, given in any::<bool>()
+    ) {
+        let mut audit = clinic(60, 2);
+        // An estimate that is off by less than a third of the spread: Φ(2.56/2 · 3) is certainty.
+        let sd = 14.2 * 10_f64.powf(k);
+        set_min_sd(&mut audit, "age", sd);
+        let local = if sd < 14.2 { 1.0 } else { 0.5 };
+        if given {
+            audit.tell = Some(told(&[("age", attribute, false), ("dose", label, true)]));
+        }
+        let worst = if given { attribute.max(label).max(local) } else { local };
+        never_calmer(&of_audit(&audit), &page(&audit), worst)?;
+        if !given {
+            prop_assert_ne!(of_audit(&audit).colour, Colour::Green);
+        }
+    }
+
+    #[test]
+    fn a_release_and_a_balance_are_never_calmer_than_their_eta(k in -3.0..4.0_f64) {
+        let eta = 10_f64.powf(k);
+        // At η = 1 and a spread of one an estimate is off by the spread.
+        let told = if eta >= 1.0 { 1.0 } else { 0.5 };
+        let r = released(1.0, eta);
+        never_calmer(&of_release(&r), &leakscope_report::release_page(&r), told)?;
+        let mut b = balanced(&[0.8, 0.1, 0.001], Variant::Weighted, Stopped::Converged);
+        b.iterations.iter_mut().for_each(|s| (s.eta_max, s.eta_unweighted_max) = (eta, eta / 2.0));
+        never_calmer(&of_balance(&b), &leakscope_report::balance_page(&b), told)?;
+        prop_assert_ne!(of_balance(&b).colour, Colour::Green);
+    }
+
+    #[test]
+    fn guesses_are_never_calmer_than_bound_or_attack(mean in 0.4..1.0_f64, more in 0.0..1.0_f64, attack in 0.5..1.0_f64) {
+        let mut f = found();
+        let worst = mean + more * (1.0 - mean);
+        f.bounds[0].success = mean;
+        f.bounds[0].worst = Some(leakscope_report::bound::Worst { success: worst, advantage: worst });
+        let told = of_guess(worst, 0.4);
+        never_calmer(&of_bound(&f), &leakscope_report::bound_page(&f), told)?;
+        let a = attacked(&[(Attacker::WhiteBox, 1.0, attack), (Attacker::BlackBox, 2.0, 0.5)]);
+        never_calmer(&of_attack(&a), &leakscope_report::attack_page(&a), of_guess(attack, 0.5))?;
+    }
+
+    #[test]
+    fn runs_and_accounts_are_never_calmer_than_epsilon_and_advantage(
+        epsilon in 0.0..40.0_f64, advantage in proptest::option::of(0.0..1.0_f64), dfil in 1e-6..1e3_f64
+    ) {
+        let mut t = training(epsilon);
+        t.privacy.as_mut().unwrap().promise.as_mut().unwrap().advantage = advantage;
+        let of_epsilon = if epsilon > EPSILON_ALARM { 1.0 } else { 0.5 };
+        let told = advantage.map_or(0.5, |a| 0.5 + 0.5 * a).max(of_epsilon);
+        never_calmer(&of_training(&t), &net::training_page(&t), told)?;
+        let mut a = network();
+        a.dfil.iter_mut().for_each(|d| d.max = dfil);
+        // Off by less than the spread per value; two values of a record are told apart at most twice as well as its absence.
+        let local: f64 = if 1.0 / dfil < 0.5 * a.spread { 1.0 } else { 0.5 };
+        a.training = Some(Box::new(t));
+        let capped = local.min(advantage.map_or(1.0, |v| 0.5 + v));
+        never_calmer(&of_net_audit(&a), &net::page(&a, &Pictures::default()), told.max(capped))?;
+    }
+
+    /// Whatever is not a number is no reason to be calm, and more of any fact never makes a page calmer.
+    #[test]
+    fn more_is_never_calmer(
+        p in probability(), q in probability(), epsilon in 0.0..20.0_f64, success in 0.3..1.0_f64, which in 0..7_usize
+    ) {
+        let facts = |x: f64| {
+            let mut f = Facts { told: Some(p), epsilon: Some(epsilon), ..Facts::default() };
+            let guessed = Some(Success { success: x, baseline: 0.3 });
+            match which {
+                0 => f.told = Some(x),
+                1 => f.label_told = Some(x),
+                2 => f.estimated = Some(x),
+                3 => f.label_estimated = Some(x),
+                4 => f.membership = Some(x),
+                5 => f.bounded = guessed,
+                _ => f.observed = guessed,
+            }
+            decide(&f)
+        };
+        let (low, high) = (q.min(success), q.max(success));
+        prop_assert!(facts(low).colour <= facts(high).colour);
+        prop_assert_eq!(facts(f64::NAN).colour, Colour::Red);
+        let bare = Facts { told: Some(p), epsilon: Some(epsilon), ..Facts::default() };
+        prop_assert_eq!(decide(&Facts { noise: Noise::Absent, ..bare }).colour, Colour::Red);
+        let unit = decide(&Facts { noise: Noise::Unit, ..bare }).colour;
+        prop_assert!(unit >= Colour::Amber);
+        let unfinished = decide(&Facts { unfinished: true, ..bare }).colour;
+        prop_assert!(unfinished >= Colour::Amber);
+    }
+}
+
+#[test]
+fn nothing_on_a_page_is_no_green_page() {
+    assert_eq!(decide(&Facts::default()).colour, Colour::Amber);
 }

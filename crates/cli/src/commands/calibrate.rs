@@ -122,9 +122,12 @@ impl Args {
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let request = args.request()?;
     let display = Display::start(args.quiet || args.json, None)?;
-    let answer = calibrate::run(&request, &display.hooks)?;
+    let found = calibrate::run(&request, &display.hooks)?;
     drop(display);
-    let printed = if args.json { format!("{:#}\n", answer.document) } else { answer.text };
+    let printed = match args.json {
+        true => leakscope_report::sorted_document(&found),
+        false => leakscope_report::calibration(&found),
+    };
     // Whoever reads may stop early (`| head`): that is no failure.
     let _ = std::io::stdout().lock().write_all(printed.as_bytes());
     Ok(ExitCode::SUCCESS)

@@ -13,7 +13,8 @@ use leakscope_core::glm::{self, TOLERANCE};
 use leakscope_core::num::Distribution;
 use leakscope_report::Audit;
 use leakscope_report::audit::{self as report, SigmaSource, Timings};
-use leakscope_table::{Encoding, Kind, Scale, TargetCoding};
+use leakscope_report::choice::{self, ColumnKind, Scaling, SeriesBy, ValueKind};
+use leakscope_table::{Encoding, Kind, OneHot, Scale, TargetCoding};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 const BINS: usize = 60;
@@ -71,6 +72,7 @@ impl Found<'_> {
             dataset,
             attributes,
             label: self.label(),
+            tell: None,
             group_ratio: (groups.len() > 1 && ratio.is_finite() && ratio > 0.0).then_some(ratio),
             groups,
             utility: self.utility.as_ref().map(|c| c.utility.clone()),
@@ -100,13 +102,16 @@ impl Found<'_> {
             weights: e.weights.clone(),
             columns: columns(e, &self.request.roles.drop),
             scale: match e.scale {
-                Scale::Standard => "standard",
-                Scale::UnitBall => "unit-ball",
-                Scale::Bounds => "bounds",
-                Scale::None => "none",
-            }
-            .into(),
-            one_hot: e.one_hot.name().into(),
+                Scale::Standard => Scaling::Standard,
+                Scale::UnitBall => Scaling::UnitBall,
+                Scale::Bounds => Scaling::Bounds,
+                Scale::None => Scaling::None,
+            },
+            one_hot: match e.one_hot {
+                OneHot::DropLast => choice::OneHot::DropLast,
+                OneHot::DropFirst => choice::OneHot::DropFirst,
+                OneHot::Full => choice::OneHot::Full,
+            },
             pca: self.request.pca,
         }
     }
@@ -115,7 +120,7 @@ impl Found<'_> {
         let fit = self.geometry.fit();
         let names = self.encoding.columns();
         report::Model {
-            family: fit.family.name().into(),
+            family: fit.family,
             l2: fit.penalty.l2,
             intercept: fit.penalty.intercept,
             coefficients: names.iter().cloned().zip(fit.w.iter().copied()).collect(),
@@ -182,7 +187,7 @@ impl Found<'_> {
         let series = &self.measured.series;
         report::Record {
             id: kept.id.clone(),
-            group: (series.by != "all").then(|| series.names[kept.series as usize].clone()),
+            group: (series.by != SeriesBy::All).then(|| series.names[kept.series as usize].clone()),
             eta: kept.eta,
             dfil: kept.dfil,
             loss: kept.loss,
@@ -204,7 +209,7 @@ impl Found<'_> {
             mean: eta.mean(),
             counts: eta.histogram(0.0, high, BINS),
         });
-        report::Histogram { low: 0.0, high, beyond, by: m.series.by.into(), series: series.collect() }
+        report::Histogram { low: 0.0, high, beyond, by: m.series.by, series: series.collect() }
     }
 
     fn attributes(&self) -> Result<Vec<report::Attribute>> {
@@ -225,7 +230,7 @@ impl Found<'_> {
                 let information = t.squares / n / (a.scale * a.scale);
                 report::Attribute {
                     name: a.name.clone(),
-                    kind: if number { "number" } else { "category" }.into(),
+                    kind: if number { ValueKind::Number } else { ValueKind::Category },
                     unit: self.request.units.iter().find(|(n, _)| *n == a.name).map(|(_, u)| u.clone()),
                     columns: names[a.columns.clone()].to_vec(),
                     eta_mean: t.sum / n,
@@ -299,8 +304,12 @@ impl Found<'_> {
         let eta: &Distribution = &self.measured.eta;
         let limit = |l: &Limit| {
             let value = l.statistic.of(eta);
-            let statistic = if l.statistic == Statistic::Max { "eta" } else { l.statistic.name() };
-            report::Limit { statistic: statistic.into(), limit: l.limit, value, ok: value <= l.limit }
+            let statistic = match l.statistic {
+                Statistic::Max => choice::Statistic::Eta,
+                Statistic::Mean => choice::Statistic::Mean,
+                Statistic::P99 => choice::Statistic::P99,
+            };
+            report::Limit { statistic, limit: l.limit, value, ok: value <= l.limit }
         };
         self.request.limits.iter().map(limit).collect()
     }
@@ -321,7 +330,7 @@ fn columns(encoding: &Encoding, dropped: &[String]) -> Vec<report::Column> {
             Some(known) => known.role = format!("dropped, {}", known.role),
             None => columns.push(report::Column {
                 name: name.into(),
-                kind: "unread".into(),
+                kind: ColumnKind::Unread,
                 role: "dropped".into(),
                 missing: 0,
                 levels: None,
@@ -336,10 +345,9 @@ fn column(c: &leakscope_table::ColumnProfile) -> report::Column {
     report::Column {
         name: c.name.clone(),
         kind: match c.kind {
-            Kind::Number => "number",
-            Kind::Category => "category",
-        }
-        .into(),
+            Kind::Number => ColumnKind::Number,
+            Kind::Category => ColumnKind::Category,
+        },
         role: c.role.clone(),
         missing: c.missing,
         levels: (c.kind == Kind::Category && !c.levels.is_empty()).then_some(c.levels.len()),

@@ -8,6 +8,7 @@ use leakscope_core::fisher::{Geometry, Records, SetSums};
 use leakscope_core::num::Distribution;
 use leakscope_core::rows::{Block, Rows};
 use leakscope_report::audit::SamplePoint;
+use leakscope_report::choice::SeriesBy;
 use leakscope_table::TargetCoding;
 use leakscope_table::{Dataset, Encoding, Labels, PartMaker, RecordsPart, RecordsSchema, RecordsWriter};
 
@@ -19,21 +20,21 @@ const SAMPLE: usize = 1500;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct SeriesNames {
     /// `group`, `class` or `all`.
-    pub(super) by: &'static str,
+    pub(super) by: SeriesBy,
     pub(super) names: Vec<String>,
 }
 
 impl SeriesNames {
     pub(super) fn of(encoding: &Encoding) -> Self {
         if let Some(group) = &encoding.group {
-            return Self { by: "group", names: group.levels.clone() };
+            return Self { by: SeriesBy::Group, names: group.levels.clone() };
         }
         match &encoding.target.coding {
             TargetCoding::TwoClass { low, high } => {
-                Self { by: "class", names: vec![low.name.clone(), high.name.clone()] }
+                Self { by: SeriesBy::Class, names: vec![low.name.clone(), high.name.clone()] }
             }
             TargetCoding::Number | TargetCoding::Count => {
-                Self { by: "all", names: vec!["all records".into()] }
+                Self { by: SeriesBy::All, names: vec!["all records".into()] }
             }
         }
     }
@@ -41,9 +42,9 @@ impl SeriesNames {
     /// Index of the series of row `i`.
     pub(super) fn index(&self, block: &Block, i: usize) -> u32 {
         match self.by {
-            "group" => block.group.get(i).copied().unwrap_or(0),
-            "class" => u32::from(block.y[i] > 0.0),
-            _ => 0,
+            SeriesBy::Group => block.group.get(i).copied().unwrap_or(0),
+            SeriesBy::Class => u32::from(block.y[i] > 0.0),
+            SeriesBy::All => 0,
         }
     }
 }
@@ -403,7 +404,7 @@ impl State {
     ) -> leakscope_table::Result<()> {
         let Some(part) = &mut self.part else { return Ok(()) };
         let (records, count) = (&self.records, self.found.attributes.len());
-        let with_series = self.found.series.by != "all";
+        let with_series = self.found.series.by != SeriesBy::All;
         for i in 0..block.len() {
             let of_record = &records.attribute_eta[i * count..(i + 1) * count];
             self.numbers.clear();

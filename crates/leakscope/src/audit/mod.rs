@@ -233,7 +233,7 @@ fn choose_sigma(
         Noise::TargetEta { eta, statistic } => {
             let unit = measure::eta_distribution(rows, &prepare(1.0)?)?;
             let sigma = solved(statistic.of(&unit) / eta * SAFE, "target_eta")?;
-            Ok((sigma, SigmaSource::TargetEta { eta: *eta, statistic: statistic.name().into() }))
+            Ok((sigma, SigmaSource::TargetEta { eta: *eta, statistic: statistic.named() }))
         }
         Noise::TargetSd { attribute, sd } => {
             let unit = measure::measure(rows, &prepare(1.0)?, slots, None)?;

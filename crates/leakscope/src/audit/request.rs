@@ -113,6 +113,16 @@ impl Statistic {
         }
     }
 
+    /// The same as a document names it.
+    pub fn named(self) -> leakscope_report::choice::Statistic {
+        use leakscope_report::choice::Statistic;
+        match self {
+            Self::Max => Statistic::Max,
+            Self::Mean => Statistic::Mean,
+            Self::P99 => Statistic::P99,
+        }
+    }
+
     /// Its name in the interface.
     pub fn name(self) -> &'static str {
         match self {

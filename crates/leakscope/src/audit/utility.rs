@@ -65,7 +65,7 @@ pub(super) fn utility(
         .collect();
     let warnings = remarks::of_test(&rows, request.test.is_some());
     let utility = Utility {
-        metric: metric.name().into(),
+        metric: metric.into(),
         higher_is_better: metric.higher_is_better(),
         rows: total.rows(),
         without_noise: values[on_grid],

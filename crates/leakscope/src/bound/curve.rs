@@ -7,9 +7,10 @@ use leakscope_core::bound::table::{Optimal, Simulation};
 use leakscope_core::bound::{Encodings, Prior, fano};
 use leakscope_core::claim::{Bound, Observed, Theorem};
 use leakscope_core::dp::{Adjacency, Mechanism, gaussian};
-use leakscope_report::bound::{Found, Row, theorem_name};
+use leakscope_report::bound::{Found, Row};
 use leakscope_report::figure::{Axis, Figure, Level, Series};
 use leakscope_report::format;
+use leakscope_report::words;
 
 /// Bounds that are drawn, in this order; a chart tells eight curves apart and the last is the attack's.
 const DRAWN: [Theorem; 11] = [
@@ -137,7 +138,7 @@ pub fn against_noise(
         let along: Vec<(f64, Bound)> =
             points.iter().filter_map(|(x, f)| Some((*x, advantage(f, theorem)?))).collect();
         if !along.is_empty() {
-            series.push(Series::bound(theorem_name(theorem), along));
+            series.push(Series::bound(words::theorem(theorem), along));
         }
     }
     let optimal = attack(prior, &points);
@@ -151,7 +152,7 @@ pub fn against_noise(
         Figure {
             id: "noise".into(),
             title: "Bounds and the optimal attack".into(),
-            caption: "Advantage over a guess without looking: what no attacker exceeds by each bound, and what the best \
+            caption: "Advantage over a guess without the release: what no attacker exceeds by each bound, and what the best \
                       attacker, who guesses the likeliest value, achieves (Guo et al. 2022, fig. 3). All bounds are in the \
                       JSON."
                 .into(),
@@ -197,12 +198,12 @@ fn said(prior: &Prior, points: &[(f64, Found)]) -> Vec<String> {
         None => String::new(),
     };
     vec![format!(
-        "At a noise of {} no attacker guesses one of {} values with a probability above {} ({}){attack}; without looking \
+        "At a noise of {} no attacker guesses one of {} values with a probability above {} ({}){attack}; without the release \
          it is {}.",
         format::setting(*x),
         format::count(prior.candidates()),
         format::share_at_most(best.success),
-        best.title(),
+        words::bound(best),
         format::share(prior.most_likely())
     )]
 }

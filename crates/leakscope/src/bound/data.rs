@@ -233,7 +233,7 @@ pub(crate) fn of_model(request: &Request, loaded: &Loaded, fit: &Fit, bounding: 
     let many = request.releases > 1;
     let setting = format!(
         "{} with Gaussian noise on every coefficient{}",
-        loaded.subject(request).family,
+        loaded.subject(request).family.name(),
         if many { format!(", released {} times", request.releases) } else { String::new() }
     );
     crate::output::complete(Found {

@@ -17,9 +17,9 @@ use crate::Result;
 use leakscope_core::bound::table::{Optimal, Simulation};
 use leakscope_core::bound::{Channel, Encodings, Prior, bounds, estimation};
 use leakscope_core::dp::Accountant;
-use leakscope_report::account::{adjacency, release};
 use leakscope_report::bound::{Estimation, Found, Row, SCHEMA};
 use leakscope_report::format::{self, share, share_at_most};
+use leakscope_report::words::{self, adjacency, release};
 use std::fmt::Write;
 
 /// What the attacker sees of the secret.
@@ -138,7 +138,7 @@ pub fn summary(f: &Found) -> String {
         let _ = match &f.data {
             Some(d) => writeln!(
                 text,
-                "Guessing {} of {} ({} values); without looking {}. Share guessed right, in expectation, at most{}:\n",
+                "Guessing {} of {} ({} values); without the model {}. Share guessed right, in expectation, at most{}:\n",
                 d.secret.name,
                 format::counted(d.records, "record"),
                 format::count(candidates),
@@ -148,7 +148,7 @@ pub fn summary(f: &Found) -> String {
             None if f.bounds.is_empty() => writeln!(text, "{}", f.setting),
             None => writeln!(
                 text,
-                "Guessing one of {} values ({}); without looking {}.\nNo attacker guesses more often than, tightest \
+                "Guessing one of {} values ({}); without the model {}.\nNo attacker guesses more often than, tightest \
                  first:\n",
                 format::count(candidates),
                 f.setting,
@@ -164,7 +164,7 @@ pub fn summary(f: &Found) -> String {
             "  {:>7}  advantage {:>9}{worst}  {} ({})",
             share_at_most(b.success),
             format::at_most(b.advantage),
-            b.title(),
+            words::bound(b),
             b.source
         );
     }
@@ -193,7 +193,7 @@ pub fn summary(f: &Found) -> String {
             let _ = writeln!(
                 text,
                 "  observed, no guarantee: {} at σ = {} right {} of the time, advantage {}",
-                a.attack,
+                a.attack.name(),
                 format::setting(a.sigma),
                 share(a.accuracy.value),
                 format::number(a.advantage.value)

@@ -2,6 +2,7 @@
 
 use leakscope_core::claim::{Bound, Observed, Theorem};
 use leakscope_report::bound::{CurvePoint, FromData, Row};
+use leakscope_report::choice::Metric;
 use leakscope_report::figure::{Axis, Figure, Level, Series};
 use leakscope_report::format;
 
@@ -23,15 +24,15 @@ pub(super) fn figures(data: &FromData, chosen: Option<f64>) -> Vec<Figure> {
         Series::bound("theorem 2, mean of records", pick(&mean, Theorem::FanoTheorem2, false)),
         Series::bound("best centre, mean of records", pick(&mean, Theorem::BestCentre, false)),
     ];
-    let mut names: Vec<&str> = vec![];
+    let mut attackers = vec![];
     data.attacks.iter().for_each(|a| {
-        if !names.contains(&a.attack.as_str()) {
-            names.push(&a.attack);
+        if !attackers.contains(&a.attack) {
+            attackers.push(a.attack);
         }
     });
-    for name in names {
-        let of = data.attacks.iter().filter(|a| a.attack == name);
-        series.push(Series::observed(name, of.map(|a| (a.sigma, a.advantage.clone()))));
+    for attacker in attackers {
+        let of = data.attacks.iter().filter(|a| a.attack == attacker);
+        series.push(Series::observed(attacker.name(), of.map(|a| (a.sigma, a.advantage.clone()))));
     }
     let p = data.secret.candidates.iter().map(|c| c.prior).fold(0.0, f64::max);
     let advantage = |v: f64| (v - p) / (1.0 - p);
@@ -64,7 +65,10 @@ pub(super) fn figures(data: &FromData, chosen: Option<f64>) -> Vec<Figure> {
         chosen,
     }];
     if let Some(u) = &data.utility {
-        let metric = if u.metric == "mse" { "mean squared error" } else { u.metric.as_str() };
+        let metric = match u.metric {
+            Metric::Mse => "mean squared error",
+            Metric::Accuracy | Metric::Deviance => u.metric.name(),
+        };
         let gap = (u.without_noise - u.constant_model).abs();
         let (low, high) = (u.without_noise.min(u.constant_model), u.without_noise.max(u.constant_model));
         all.push(Figure {

@@ -2,7 +2,7 @@
 
 mod request;
 
-pub use request::{Answer, CalibrateRequest, Over, run};
+pub use request::{CalibrateRequest, Over, run};
 
 use crate::audit::{self, Request};
 use crate::bound::data::{Bounding, Game};
@@ -12,9 +12,8 @@ use crate::{Failure, Result};
 use leakscope_core::bound::{Channel, Encodings, Prior, bounds};
 use leakscope_core::dp::calibrate::{TIGHT, search};
 use leakscope_core::glm::Fit;
-use leakscope_report::subject::Subject;
+use leakscope_report::calibrate::{OnModel, Scored, Utility};
 use leakscope_table::Hooks;
-use serde::Serialize;
 
 /// What the noise on the coefficients must achieve.
 #[derive(Debug, Clone)]
@@ -33,42 +32,14 @@ pub enum Aim {
 }
 
 /// The answer.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Solved {
     /// The noise: the smallest that suffices, to 0.1%.
     pub sigma: f64,
     /// What is achieved with it: on the safe side of the target.
     pub achieved: f64,
-    /// Data and model.
-    pub subject: Subject,
-    /// What it costs.
-    pub utility: Utility,
-}
-
-/// Which rows a score is of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Scored {
-    /// Rows that the model was not fitted to.
-    HeldOut,
-    /// The rows that it was fitted to, where there are no others: what noise costs shows, how good the model is does
-    /// not.
-    Training,
-}
-
-/// What noise costs; the expectation is exact.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Utility {
-    /// The rows.
-    pub on: Scored,
-    /// `accuracy`, `mse` or `deviance`.
-    pub metric: String,
-    /// Without noise.
-    pub without_noise: f64,
-    /// At the noise that was solved for.
-    pub at_sigma: f64,
-    /// Of a model without columns.
-    pub constant_model: f64,
+    /// Data and model, and what it costs.
+    pub model: OnModel,
 }
 
 /// The smallest noise on the coefficients of the request's model that meets the aim.
@@ -89,8 +60,10 @@ pub fn on_data(request: &Request, aim: &Aim, hooks: &Hooks) -> Result<Solved> {
     };
     let (values, constant_model) = model::scores(rows, &fit.w, metric, &[0.0, sigma])?;
     let (without_noise, at_sigma) = (values[0], values[1]);
-    let utility = Utility { on, metric: metric.name().into(), without_noise, at_sigma, constant_model };
-    Ok(Solved { sigma, achieved, subject: loaded.subject(request), utility })
+    let utility = Utility { on, metric: metric.into(), without_noise, at_sigma, constant_model };
+    let seed = request.holdout.map(|_| loaded.seed);
+    let model = OnModel { subject: loaded.subject(request), utility, seed };
+    Ok(Solved { sigma, achieved, model })
 }
 
 fn guessing(
@@ -174,6 +147,6 @@ fn check_success(prior: &Prior, success: f64) -> Result<()> {
     if success > p && success < 1.0 {
         return Ok(());
     }
-    let message = format!("{success}: expected more than {p} (a guess without looking) and less than 1");
+    let message = format!("{success}: expected more than {p} (a guess without the model) and less than 1");
     Err(Failure::option("success", message))
 }

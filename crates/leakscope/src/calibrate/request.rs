@@ -1,17 +1,16 @@
 //! What is asked for: the noise, the sampling rate or the number of steps that meets a target.
 
-use super::{Aim, Scored, Solved, on_data, on_encodings};
+use super::{Aim, on_data, on_encodings};
 use crate::audit::{Noise, Request, Statistic};
 use crate::bound::data::Bounding;
 use crate::mechanism::{encodings, stated};
 use crate::{Failure, Result};
 use leakscope_core::bound::Prior;
 use leakscope_core::dp::{Adjacency, Target, Unknown, calibrate};
-use leakscope_report::account::adjacency as in_words;
-use leakscope_report::{five_digits, format};
+use leakscope_report::Calibration;
+use leakscope_report::calibrate::Leakage;
 use leakscope_table::Hooks;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
 /// Which records a limit on guesses is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -143,27 +142,17 @@ impl CalibrateRequest {
     }
 }
 
-/// The answer, for programmes and for people.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Answer {
-    /// `leakscope.calibrate/1`.
-    pub document: Value,
-    /// In a few lines.
-    pub text: String,
-}
-
 /// Solves for what the request leaves open.
-pub fn run(request: &CalibrateRequest, hooks: &Hooks) -> Result<Answer> {
+pub fn run(request: &CalibrateRequest, hooks: &Hooks) -> Result<Calibration> {
     request.check()?;
-    let (document, text) = match (&request.table, &request.encoding) {
-        (Some(table), _) => with_data(request, (**table).clone(), hooks)?,
-        (None, Some(encoding)) => with_encoding(request, encoding)?,
-        (None, None) => dp_sgd(request)?,
-    };
-    Ok(Answer { document, text })
+    match (&request.table, &request.encoding) {
+        (Some(table), _) => with_data(request, (**table).clone(), hooks),
+        (None, Some(encoding)) => with_encoding(request, encoding),
+        (None, None) => dp_sgd(request),
+    }
 }
 
-fn dp_sgd(args: &CalibrateRequest) -> Result<(Value, String)> {
+fn dp_sgd(args: &CalibrateRequest) -> Result<Calibration> {
     let target = target(args)?;
     let unknown = match (args.sigma, args.rate, args.steps) {
         (None, Some(rate), Some(steps)) => Unknown::Sigma { rate, steps },
@@ -175,36 +164,7 @@ fn dp_sgd(args: &CalibrateRequest) -> Result<(Value, String)> {
         }
     };
     let found = calibrate(target, unknown, stated(args.adjacency)?)?;
-    let document = json!({
-        "schema": "leakscope.calibrate/1",
-        "target": target,
-        "solved_for": match unknown {
-            Unknown::Sigma { .. } => "sigma",
-            Unknown::Rate { .. } => "rate",
-            Unknown::Steps { .. } => "steps",
-        },
-        "sigma": found.sigma,
-        "rate": found.rate,
-        "steps": found.steps,
-        "achieved": found.achieved,
-        "adjacency": found.adjacency,
-    });
-    let text = format!(
-        "sigma {}, rate {}, {} steps: {} is at most {} ({})\n",
-        five_digits(found.sigma, true),
-        five_digits(found.rate, false),
-        found.steps,
-        match target {
-            Target::Epsilon { delta, .. } => format!("ε at δ = {delta:e}"),
-            Target::Advantage { .. } => "membership advantage".into(),
-            Target::TruePositiveRate { false_positive, .. } =>
-                format!("the true-positive rate at {false_positive}"),
-            Target::Reconstruction { .. } => "the probability of guessing the secret".into(),
-        },
-        five_digits(found.achieved, true),
-        in_words(found.adjacency)
-    );
-    Ok((document, text))
+    Ok(Calibration::of_training(target, unknown, &found))
 }
 
 fn target(args: &CalibrateRequest) -> Result<Target> {
@@ -237,30 +197,19 @@ fn prior(args: &CalibrateRequest) -> Result<Prior> {
     }
 }
 
-fn with_encoding(args: &CalibrateRequest, encoding: &str) -> Result<(Value, String)> {
+fn with_encoding(args: &CalibrateRequest, encoding: &str) -> Result<Calibration> {
     let success = args.success.ok_or_else(|| Failure::option("success", "⟨encoding⟩ is for this target"))?;
     if args.adjacency.is_some() {
         return Err(Failure::option("adjacency", "noise on an encoding tells values apart, no neighbours"));
     }
     let prior = prior(args)?;
     let (sigma, achieved) = on_encodings(&prior, &encodings(encoding, &prior)?, success)?;
-    let document = json!({
-        "schema": "leakscope.calibrate/1",
-        "target": { "kind": "guessing", "success": success, "most_likely": prior.most_likely() },
-        "solved_for": "sigma",
-        "sigma": sigma,
-        "achieved": achieved,
-    });
-    let text = format!(
-        "sigma {}: no attacker guesses the secret with a probability above {} ({} without looking)\n",
-        five_digits(sigma, true),
-        five_digits(achieved, true),
-        format::share(prior.most_likely())
-    );
-    Ok((document, text))
+    let most_likely = Some(prior.most_likely());
+    let target = Leakage::Guessing { secret: None, success, every_record: None, most_likely };
+    Ok(Calibration::of_noise(target, sigma, achieved, None))
 }
 
-fn with_data(args: &CalibrateRequest, mut request: Request, hooks: &Hooks) -> Result<(Value, String)> {
+fn with_data(args: &CalibrateRequest, mut request: Request, hooks: &Hooks) -> Result<Calibration> {
     let dp = [
         ("sigma", args.sigma.is_some()),
         ("rate", args.rate.is_some()),
@@ -271,16 +220,13 @@ fn with_data(args: &CalibrateRequest, mut request: Request, hooks: &Hooks) -> Re
     if let Some((flag, _)) = dp.iter().find(|d| d.1) {
         return Err(Failure::option(flag, "with ⟨data⟩ the noise on the model's coefficients is solved for"));
     }
-    let (aim, what, target) = if let Some(eta) = args.eta {
+    let (aim, target) = if let Some(eta) = args.eta {
         let statistic = args.statistic;
         request.noise = Noise::TargetEta { eta, statistic };
-        let what = format!("{} of η over records is", statistic.name());
-        (Aim::Leakage, what, json!({ "kind": "eta", "eta": eta, "statistic": statistic.name() }))
+        (Aim::Leakage, Leakage::Eta { eta, statistic: statistic.named() })
     } else if let Some((attribute, sd)) = args.sd.clone() {
-        let what = format!("every unbiased estimate of {attribute} is off by at least");
-        let target = json!({ "kind": "sd", "attribute": attribute, "sd": sd });
-        request.noise = Noise::TargetSd { attribute, sd };
-        (Aim::Leakage, what, target)
+        request.noise = Noise::TargetSd { attribute: attribute.clone(), sd };
+        (Aim::Leakage, Leakage::Sd { attribute, sd })
     } else if let (Some(success), Some(secret)) = (args.success, &args.secret) {
         let bounding = Bounding {
             secret: secret.clone(),
@@ -296,11 +242,10 @@ fn with_data(args: &CalibrateRequest, mut request: Request, hooks: &Hooks) -> Re
             delta: 1e-5,
         };
         let every_record = args.over == Over::EveryRecord;
-        let over = if every_record { "of any record" } else { "on average over records" };
-        let what = format!("the probability of guessing {secret} {over} is at most");
+        let secret = Some(secret.clone());
         let target =
-            json!({ "kind": "guessing", "secret": secret, "success": success, "every_record": every_record });
-        (Aim::Guessing { bounding, success, every_record }, what, target)
+            Leakage::Guessing { secret, success, every_record: Some(every_record), most_likely: None };
+        (Aim::Guessing { bounding, success, every_record }, target)
     } else {
         let message =
             "with ⟨data⟩ the targets are ⟨eta⟩ E, ⟨sd⟩ ATTRIBUTE=VALUE and ⟨success⟩ P ⟨secret⟩ COLUMN";
@@ -317,38 +262,7 @@ fn with_data(args: &CalibrateRequest, mut request: Request, hooks: &Hooks) -> Re
         }
         other => other,
     })?;
-    let document = json!({
-        "schema": "leakscope.calibrate/1",
-        "target": target,
-        "solved_for": "sigma",
-        "sigma": solved.sigma,
-        "achieved": solved.achieved,
-        "subject": solved.subject,
-        "utility": solved.utility,
-        "seed": request.holdout.map(|_| args.seed),
-    });
-    Ok((document, in_text(&solved, &what, args.sd.is_some())))
-}
-
-fn in_text(solved: &Solved, what: &str, from_below: bool) -> String {
-    let mut text = format!(
-        "sigma {} on every coefficient: {what} {}\n",
-        five_digits(solved.sigma, true),
-        five_digits(solved.achieved, !from_below)
-    );
-    let u = &solved.utility;
-    let rows = match u.on {
-        Scored::HeldOut => "held-out rows",
-        Scored::Training => "the training rows (no ⟨holdout⟩ or ⟨test⟩)",
-    };
-    text.push_str(&format!(
-        "expected {} on {rows} {}, {} without noise, {} of a model without columns\n",
-        u.metric,
-        format::number(u.at_sigma),
-        format::number(u.without_noise),
-        format::number(u.constant_model)
-    ));
-    text
+    Ok(Calibration::of_noise(target, solved.sigma, solved.achieved, Some(solved.model)))
 }
 
 #[cfg(test)]

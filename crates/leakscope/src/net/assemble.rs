@@ -14,6 +14,7 @@ use leakscope_net::{
     Data, Loss, Network, Real, Shape,
     leak::{Label, Measure, Plis, RecordLeak, Trace},
 };
+use leakscope_report::choice;
 use leakscope_report::net::{
     AUDIT_SCHEMA, Compared, DataFacts, Histogram, NetAudit, Picture, Pictures, Record, Release, Score,
     ScoredBy, Shown, TraceKind,
@@ -135,13 +136,7 @@ pub(super) fn audit<T: Real>(f: &Found<T>) -> NetAudit {
             test_records: None,
             normalize: f.asked.scale,
         },
-        release: Release {
-            clip_kind: clip_kind.to_owned(),
-            clip,
-            sigma: m.sigma,
-            noise: m.noise(),
-            chosen: f.asked.what.chosen,
-        },
+        release: Release { clip_kind, clip, sigma: m.sigma, noise: m.noise(), chosen: f.asked.what.chosen },
         label_secret: m.label == Label::Secret,
         trace: match m.trace {
             Trace::Skip => TraceKind::Skip,
@@ -180,7 +175,10 @@ fn compared<T: Real>(o: &Model<T>, leaks: &[Leak]) -> Compared {
     Compared {
         name: o.name.clone(),
         private: training.map(|t| t.privacy.is_some()),
-        epsilon: training.and_then(|t| t.privacy.as_ref()).map(|p| p.epsilon),
+        epsilon: training
+            .and_then(|t| t.privacy.as_ref())
+            .and_then(|p| p.promise.as_ref())
+            .map(|p| p.epsilon),
         accuracy: accuracy(&o.net, leaks),
         gradient_norm: summary(&values(leaks, gradient_norm)),
         plis: summary(&values(leaks, plis)),
@@ -188,16 +186,19 @@ fn compared<T: Real>(o: &Model<T>, leaks: &[Leak]) -> Compared {
 }
 
 fn score<T: Real>(f: &Found<T>, s: &Scored<T>) -> Score {
-    let each: [(&str, Number); 4] =
-        [("gradient_norm", gradient_norm), ("dfil", dfil), ("eta", eta), ("plis", plis)];
+    let each: [(choice::Measure, Number); 4] = [
+        (choice::Measure::GradientNorm, gradient_norm),
+        (choice::Measure::Dfil, dfil),
+        (choice::Measure::Eta, eta),
+        (choice::Measure::Plis, plis),
+    ];
     let measured = each.iter().filter(|(_, of)| f.leaks.iter().any(|l| of(l).is_some())).count();
-    let by = each.into_iter().filter_map(|(name, of)| {
+    let by = each.into_iter().filter_map(|(measure, of)| {
         let (training, points) = (summarised(&f.leaks, of)?, summarised(&f.scored, of)?);
         let above = f.scored.iter().filter_map(of).filter(|v| *v > training.p99).count();
         let above_training_p99 = above as f64 / f.scored.len().max(1) as f64;
         let (exceeds_training, exceeds_interval) =
             exceeds(&values(&f.leaks, of), &values(&f.scored, of), measured);
-        let measure = name.to_owned();
         Some(ScoredBy { measure, training, points, above_training_p99, exceeds_training, exceeds_interval })
     });
     let histogram = Histogram::of(&values(&f.leaks, gradient_norm));

@@ -241,10 +241,11 @@ pub(super) fn what<T: Real>(args: &NetAuditRequest, model: &Model<T>, seed: u64)
 }
 
 fn trained_clip(p: &PrivacyFacts) -> Clip {
-    match p.clip_kind.as_str() {
-        "gelu" => Clip::Gelu { bound: p.clip },
-        "none" => Clip::None,
-        _ => Clip::Hard { bound: p.clip },
+    use leakscope_report::net::ClipKind;
+    match p.clip_kind {
+        ClipKind::Gelu => Clip::Gelu { bound: p.clip },
+        ClipKind::None => Clip::None,
+        ClipKind::Hard => Clip::Hard { bound: p.clip },
     }
 }
 

@@ -109,11 +109,11 @@ impl ReleaseRequest {
 }
 
 /// The name of a clip and its bound.
-fn clip_facts(clip: Clip) -> (&'static str, Option<f64>) {
+fn clip_facts(clip: Clip) -> (leakscope_report::net::ClipKind, Option<f64>) {
     match clip {
-        Clip::None => ("none", None),
-        Clip::Hard { bound } => ("hard", Some(bound)),
-        Clip::Gelu { bound } => ("gelu", Some(bound)),
+        Clip::None => (leakscope_report::net::ClipKind::None, None),
+        Clip::Hard { bound } => (leakscope_report::net::ClipKind::Hard, Some(bound)),
+        Clip::Gelu { bound } => (leakscope_report::net::ClipKind::Gelu, Some(bound)),
     }
 }
 

@@ -288,6 +288,7 @@ fn statement(
         },
         label_secret: request.label_secret,
         eta,
+        tell: None,
         composed,
         known: vec![
             "The released coefficients, σ and the grid.".into(),

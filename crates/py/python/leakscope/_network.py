@@ -231,7 +231,7 @@ class Network:
         out: Path | None = None,
         progress: Progress = None,
     ) -> Training:
-        """Trains this network: DP-SGD with ``sigma`` or ``epsilon``, in the open without.
+        """Trains this network: DP-SGD with ``sigma`` or ``epsilon``, without noise otherwise.
 
         Test records and checkpoints are the command line's alone.
 

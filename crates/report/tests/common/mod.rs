@@ -1,9 +1,16 @@
 //! Synthetic audits: a realistic one from a small deterministic generator, and its corner cases.
-#![allow(dead_code)]
+#![allow(dead_code, clippy::unwrap_used)]
+
+pub(crate) mod kinds;
+pub(crate) mod networks;
+pub(crate) mod pages;
 
 use leakscope_core::claim::{Bound, Theorem};
+use leakscope_core::glm::Family;
 use leakscope_core::num::Distribution;
 use leakscope_report::audit::*;
+use leakscope_report::choice::{ColumnKind, Metric, OneHot, Scaling, SeriesBy, Statistic, ValueKind};
+use leakscope_report::tell::{Tell, Told};
 
 /// A multiplicative congruential generator: enough for charts, the same everywhere.
 struct Dice(u64);
@@ -23,7 +30,7 @@ fn number(name: &str, unit: &str, eta: [f64; 3], sd: f64) -> Attribute {
     let min_sd = sd / eta[1];
     Attribute {
         name: name.into(),
-        kind: "number".into(),
+        kind: ValueKind::Number,
         unit: Some(unit.into()),
         columns: vec![name.into()],
         eta_mean: eta[0],
@@ -45,7 +52,7 @@ fn number(name: &str, unit: &str, eta: [f64; 3], sd: f64) -> Attribute {
 fn category(name: &str, levels: &[&str], eta: [f64; 3]) -> Attribute {
     Attribute {
         name: name.into(),
-        kind: "category".into(),
+        kind: ValueKind::Category,
         unit: None,
         columns: levels.iter().map(|l| format!("{name}={l}")).collect(),
         eta_mean: eta[0],
@@ -65,9 +72,9 @@ fn category(name: &str, levels: &[&str], eta: [f64; 3]) -> Attribute {
     }
 }
 
-fn column(name: &str, kind: &str, role: &str, levels: Option<usize>) -> Column {
-    let range = (kind == "number").then_some([18.125_625, 97.828_125]);
-    Column { name: name.into(), kind: kind.into(), role: role.into(), missing: 0, levels, range }
+fn column(name: &str, kind: ColumnKind, role: &str, levels: Option<usize>) -> Column {
+    let range = (kind == ColumnKind::Number).then_some([18.125_625, 97.828_125]);
+    Column { name: name.into(), kind, role: role.into(), missing: 0, levels, range }
 }
 
 fn summary(xs: impl Iterator<Item = f64>) -> leakscope_core::num::Summary {
@@ -198,6 +205,7 @@ pub(crate) fn clinic(n: usize, groups: usize) -> Audit {
         created: "2026-01-02T03:04:05Z".into(),
         tables: vec![],
         label: None,
+        tell: None,
         data: Data {
             files: vec!["warfarin-demo.csv".into()],
             rows_read: n as u64 + 40,
@@ -209,18 +217,18 @@ pub(crate) fn clinic(n: usize, groups: usize) -> Audit {
             group: (groups > 0).then(|| "race".into()),
             weights: None,
             columns: vec![
-                column("patient", "category", "id", None),
-                column("age", "number", "feature", None),
-                column("weight", "number", "feature", None),
-                column("height", "number", "feature", None),
-                column("cyp2c9", "category", "feature", Some(3)),
-                column("vkorc1", "category", "feature", Some(3)),
-                column("amiodarone", "category", "feature", Some(2)),
-                column("race", "category", "group", Some(groups)),
-                column("dose", "number", "target", None),
+                column("patient", ColumnKind::Category, "id", None),
+                column("age", ColumnKind::Number, "feature", None),
+                column("weight", ColumnKind::Number, "feature", None),
+                column("height", ColumnKind::Number, "feature", None),
+                column("cyp2c9", ColumnKind::Category, "feature", Some(3)),
+                column("vkorc1", ColumnKind::Category, "feature", Some(3)),
+                column("amiodarone", ColumnKind::Category, "feature", Some(2)),
+                column("race", ColumnKind::Category, "group", Some(groups)),
+                column("dose", ColumnKind::Number, "target", None),
             ],
-            scale: "standard".into(),
-            one_hot: "drop-last".into(),
+            scale: Scaling::Standard,
+            one_hot: OneHot::DropLast,
             pca: None,
         },
         n: n as u64,
@@ -231,7 +239,7 @@ pub(crate) fn clinic(n: usize, groups: usize) -> Audit {
         label_secret: true,
         seed: Some(42),
         model: Model {
-            family: "linear".into(),
+            family: Family::Linear,
             l2: 0.01,
             intercept: true,
             coefficients_original_units: Some(coefficients.iter().map(|(k, v)| (k.clone(), v / 14.2)).collect()),
@@ -252,7 +260,7 @@ pub(crate) fn clinic(n: usize, groups: usize) -> Audit {
                 low,
                 high,
                 beyond: order.iter().filter(|r| r.eta > high).count() as u64,
-                by: if groups > 0 { "group" } else { "all" }.into(),
+                by: if groups > 0 { SeriesBy::Group } else { SeriesBy::All },
                 series,
             },
             most: order.iter().take(20).cloned().collect(),
@@ -269,7 +277,7 @@ pub(crate) fn clinic(n: usize, groups: usize) -> Audit {
         groups: found,
         group_ratio: (groups > 1).then_some(ratio),
         utility: Some(Utility {
-            metric: "mse".into(),
+            metric: Metric::Mse,
             higher_is_better: false,
             rows: 28,
             without_noise: 0.325,
@@ -325,8 +333,8 @@ pub(crate) fn situations() -> Vec<(&'static str, Audit)> {
         let mut audit = clinic(3_198, 3);
         audit.score = Some(scored(&audit));
         audit.limits = vec![
-            Limit { statistic: "eta".into(), limit: 5.0, value: audit.records.eta.max, ok: true },
-            Limit { statistic: "mean".into(), limit: 0.1, value: audit.records.eta.mean, ok: false },
+            Limit { statistic: Statistic::Eta, limit: 5.0, value: audit.records.eta.max, ok: true },
+            Limit { statistic: Statistic::Mean, limit: 0.1, value: audit.records.eta.mean, ok: false },
         ];
         audit.warnings = vec!["12 rows were left out because a value was missing".into()];
         audit.model.distance = Some(Distance {
@@ -350,10 +358,10 @@ pub(crate) fn situations() -> Vec<(&'static str, Audit)> {
                 a.groups.clear();
                 (a.group_ratio, a.data.group) = (None, None);
                 a.data.classes = Some(["no".into(), "yes".into()]);
-                a.records.histogram.by = "class".into();
-                a.model.family = "logistic".into();
+                a.records.histogram.by = SeriesBy::Class;
+                a.model.family = Family::Logistic;
                 a.utility = a.utility.take().map(|u| Utility {
-                    metric: "accuracy".into(),
+                    metric: Metric::Accuracy,
                     higher_is_better: true,
                     without_noise: 0.834,
                     at_sigma: 0.821,
@@ -369,8 +377,8 @@ pub(crate) fn situations() -> Vec<(&'static str, Audit)> {
         ),
         ("one attribute", with(&|a| a.attributes.truncate(1))),
         ("no attributes", with(&|a| a.attributes.clear())),
-        ("categories only", with(&|a| a.attributes.retain(|x| x.kind == "category"))),
-        ("numbers only", with(&|a| a.attributes.retain(|x| x.kind == "number"))),
+        ("categories only", with(&|a| a.attributes.retain(|x| x.kind == ValueKind::Category))),
+        ("numbers only", with(&|a| a.attributes.retain(|x| x.kind == ValueKind::Number))),
         ("no utility", with(&|a| a.utility = None)),
         ("default noise", with(&|a| (a.sigma, a.sigma_source) = (1.0, SigmaSource::Default))),
         (
@@ -414,7 +422,7 @@ pub(crate) fn situations() -> Vec<(&'static str, Audit)> {
             "overflowing utility",
             with(&|a| {
                 if let Some(u) = &mut a.utility {
-                    u.metric = "deviance".into();
+                    u.metric = Metric::Deviance;
                     u.at_sigma = f64::INFINITY;
                     u.points.iter_mut().skip(9).for_each(|p| p.value = f64::INFINITY);
                 }
@@ -437,8 +445,23 @@ pub(crate) fn situations() -> Vec<(&'static str, Audit)> {
                 }
             }),
         ),
+        ("values told apart", with(&|a| a.tell = Some(told(&[("age", 0.93, false), ("dose", 0.71, true)])))),
         ("hostile names", hostile()),
     ]
+}
+
+/// Two values of some attributes, told apart so often.
+pub(crate) fn told(each: &[(&str, f64, bool)]) -> Tell {
+    let one = |&(name, worst, label): &(&str, f64, bool)| Told {
+        attribute: name.into(),
+        from: "40".into(),
+        to: "60".into(),
+        worst,
+        median: 0.5 + 0.2 * (worst - 0.5),
+        worst_record: "P-14380".into(),
+        label,
+    };
+    Tell { attributes: each.iter().map(one).collect(), protect_at: leakscope_report::verdict::PROTECT_AT }
 }
 
 /// Names that try to break out of the page or drive the terminal.
@@ -466,11 +489,17 @@ pub(crate) fn hostile() -> Audit {
     audit.model.coefficients = [(bad.to_owned(), 1.0)].into();
     audit.model.distance =
         Some(Distance { relative: 0.1, largest: 0.2, largest_name: bad.into(), excess_objective: 0.1 });
-    audit.model.family = bad.into();
     audit.warnings = vec![bad.into()];
     audit.assumptions = vec![bad.into()];
     audit.sigma_source = SigmaSource::TargetSd { attribute: bad.into(), sd: 1.0 };
-    audit.limits = vec![Limit { statistic: bad.into(), limit: 0.1, value: 0.2, ok: false }];
+    audit.limits = vec![Limit { statistic: Statistic::P99, limit: 0.1, value: 0.2, ok: false }];
+    let mut tell = told(&[("x", 0.6, false), ("y", 0.7, true)]);
+    for t in &mut tell.attributes {
+        for text in [&mut t.attribute, &mut t.from, &mut t.to, &mut t.worst_record] {
+            *text = bad.into();
+        }
+    }
+    audit.tell = Some(tell);
     let mut score = scored(&audit);
     score.files = vec![bad.into()];
     audit.score = Some(score);

@@ -50,7 +50,7 @@ pub(crate) struct Args {
     label: Option<Label>,
     #[command(flatten)]
     release: ReleaseArgs,
-    /// Another model (for example one trained in the open): its PLIS maps beside this one's
+    /// Another model (for example one trained without noise): its PLIS maps beside this one's
     #[arg(long, value_name = "DIR", requires = "plis")]
     compare: Option<PathBuf>,
     /// Points that were not trained on: are they out of distribution?

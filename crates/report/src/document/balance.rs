@@ -1,0 +1,112 @@
+//! What `leakscope balance` found, as plain data.
+
+use super::choice::{Metric, Stopped};
+use super::subject::Subject;
+use leakscope_core::balance::{Sharing, Update, Variant};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Name and version of the schema of `balance.json`.
+pub const SCHEMA: &str = "leakscope.balance/1";
+
+/// Everything that one balancing found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Balance {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// Version of Leakscope that wrote it.
+    pub leakscope: String,
+    /// When, RFC 3339, UTC.
+    pub created: String,
+    /// Names of the tables that were written beside it.
+    #[serde(default)]
+    pub tables: Vec<String>,
+    /// Data and model.
+    pub subject: Subject,
+    /// Standard deviation of the noise on every coefficient.
+    pub sigma: f64,
+    /// The attribute whose η is balanced; absent for whole records.
+    pub attribute: Option<String>,
+    /// Which records share a weight.
+    pub sharing: Sharing,
+    /// Which η the weights are divided by.
+    pub variant: Variant,
+    /// How weights are updated.
+    pub update: Update,
+    /// Smallest and largest weight allowed.
+    pub clamp: Option<(f64, f64)>,
+    /// The spread at which it stops.
+    pub tolerance: f64,
+    /// Seed of the held-out split, where there was one.
+    pub seed: Option<u64>,
+    /// What the scores are.
+    pub metric: Metric,
+    /// Whether more of it is better.
+    pub higher_is_better: bool,
+    /// Every iteration; 0 is before reweighting.
+    pub iterations: Vec<Step>,
+    /// The same data under the other variant, and under the published update beside an accelerated one.
+    pub comparisons: Vec<Comparison>,
+    /// The iteration whose weights and model are written: that of the smallest spread.
+    pub best: usize,
+    /// Why it stopped.
+    pub stopped: Stopped,
+    /// Whether the spread came down and the last iteration is the best.
+    pub converging: bool,
+    /// Coefficients of the best model by column.
+    pub coefficients: BTreeMap<String, f64>,
+    /// Things the user should know, in whole sentences.
+    pub warnings: Vec<String>,
+    /// Seconds in all.
+    pub seconds: f64,
+}
+
+/// One model on the way.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// Reweightings so far.
+    pub iteration: usize,
+    /// Mean of η (with the factor ω).
+    pub eta_mean: f64,
+    /// Standard deviation of η.
+    pub eta_std: f64,
+    /// Largest η.
+    pub eta_max: f64,
+    /// Mean of η without the factor ω: what an attacker faces who does not know the weights.
+    pub eta_unweighted_mean: f64,
+    /// Its standard deviation.
+    pub eta_unweighted_std: f64,
+    /// Its largest value.
+    pub eta_unweighted_max: f64,
+    /// Score on the training rows.
+    pub train_score: Option<f64>,
+    /// Score on the held-out or test rows.
+    pub test_score: Option<f64>,
+    /// Smallest weight.
+    pub weight_min: f64,
+    /// Largest weight.
+    pub weight_max: f64,
+}
+
+impl Step {
+    /// Standard deviation over mean of η.
+    pub fn spread(&self) -> f64 {
+        if self.eta_mean > 0.0 { self.eta_std / self.eta_mean } else { 0.0 }
+    }
+
+    /// The same without the factor ω.
+    pub fn spread_unweighted(&self) -> f64 {
+        if self.eta_unweighted_mean > 0.0 { self.eta_unweighted_std / self.eta_unweighted_mean } else { 0.0 }
+    }
+}
+
+/// Another way to balance the same data.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// Which η the weights are divided by.
+    pub variant: Variant,
+    /// How weights are updated.
+    pub update: Update,
+    /// Its iterations.
+    pub iterations: Vec<Step>,
+}

@@ -1,0 +1,295 @@
+//! Choices that documents record, each with its name in the JSON. Those that core makes are core's own types.
+
+use leakscope_core::glm;
+use serde::{Deserialize, Serialize};
+
+/// What the values of an attribute are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ValueKind {
+    /// Numbers.
+    Number,
+    /// One of several levels.
+    Category,
+}
+
+impl ValueKind {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Number => "number",
+            Self::Category => "category",
+        }
+    }
+}
+
+/// What the values of a column of a file are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ColumnKind {
+    /// Numbers.
+    Number,
+    /// One of several levels.
+    Category,
+    /// Not looked at: the column was dropped.
+    Unread,
+}
+
+impl ColumnKind {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Number => "number",
+            Self::Category => "category",
+            Self::Unread => "unread",
+        }
+    }
+}
+
+/// How numbers were scaled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scaling {
+    /// To mean 0 and standard deviation 1.
+    Standard,
+    /// Into the unit ball.
+    UnitBall,
+    /// By bounds that were given.
+    Bounds,
+    /// Not at all.
+    None,
+}
+
+impl Scaling {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Standard => "standard",
+            Self::UnitBall => "unit-ball",
+            Self::Bounds => "bounds",
+            Self::None => "none",
+        }
+    }
+}
+
+/// Which columns a category became.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OneHot {
+    /// One for every level but the last.
+    DropLast,
+    /// One for every level but the first.
+    DropFirst,
+    /// One for every level.
+    Full,
+}
+
+impl OneHot {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::DropLast => "drop-last",
+            Self::DropFirst => "drop-first",
+            Self::Full => "full",
+        }
+    }
+}
+
+/// What the series of a histogram are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SeriesBy {
+    /// The classes of the target.
+    Class,
+    /// The groups of a column.
+    Group,
+    /// All records are one series.
+    All,
+}
+
+/// A statistic of η over records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Statistic {
+    /// The largest, as a limit names it.
+    Eta,
+    /// The largest, as a target names it.
+    Max,
+    /// The mean.
+    Mean,
+    /// The 99th percentile.
+    P99,
+}
+
+impl Statistic {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Eta => "eta",
+            Self::Max => "max",
+            Self::Mean => "mean",
+            Self::P99 => "p99",
+        }
+    }
+}
+
+/// What is measured on rows that the model was not fitted to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Metric {
+    /// Share of rows whose class is predicted right.
+    Accuracy,
+    /// Mean squared error.
+    Mse,
+    /// Mean Poisson deviance.
+    Deviance,
+}
+
+impl Metric {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        glm::Metric::from(self).name()
+    }
+}
+
+impl From<glm::Metric> for Metric {
+    fn from(metric: glm::Metric) -> Self {
+        match metric {
+            glm::Metric::Accuracy => Self::Accuracy,
+            glm::Metric::MeanSquaredError => Self::Mse,
+            glm::Metric::Deviance => Self::Deviance,
+        }
+    }
+}
+
+impl From<Metric> for glm::Metric {
+    fn from(metric: Metric) -> Self {
+        match metric {
+            Metric::Accuracy => Self::Accuracy,
+            Metric::Mse => Self::MeanSquaredError,
+            Metric::Deviance => Self::Deviance,
+        }
+    }
+}
+
+/// Why a balancing stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stopped {
+    /// The spread is within the tolerance.
+    Converged,
+    /// All iterations were used.
+    Iterations,
+    /// A weight has vanished.
+    Vanished,
+    /// The reweighted model has no fit.
+    NoFit,
+}
+
+/// How a gradient is clipped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClipKind {
+    /// Scaled down to the norm C where it is longer.
+    Hard,
+    /// Scaled by a smooth function of its norm.
+    Gelu,
+    /// Not at all.
+    None,
+}
+
+/// Numbers that a network computes with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Precision {
+    /// Single.
+    F32,
+    /// Double.
+    F64,
+}
+
+impl Precision {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::F64 => "f64",
+        }
+    }
+}
+
+/// How batches are drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sampling {
+    /// Each record independently.
+    Poisson,
+    /// Without replacement, epoch by epoch.
+    Shuffle,
+}
+
+impl Sampling {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Poisson => "poisson",
+            Self::Shuffle => "shuffle",
+        }
+    }
+}
+
+/// Which records an accuracy is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AccuracyOn {
+    /// Test records.
+    Test,
+    /// Training records.
+    Training,
+}
+
+impl AccuracyOn {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Test => "test",
+            Self::Training => "training",
+        }
+    }
+}
+
+/// Whose accounts a run keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tracked {
+    /// Those of the records that a step draws, weighted.
+    Drawn,
+    /// Those of every record at every step.
+    Every,
+}
+
+/// A measure of a record under a network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Measure {
+    /// Norm of the gradient before clipping.
+    GradientNorm,
+    /// dFIL.
+    Dfil,
+    /// η.
+    Eta,
+    /// Norm of PLIS.
+    Plis,
+}
+
+/// Which two data sets a trained network does not tell apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Neighbours {
+    /// One record is there or is not.
+    AddRemove,
+    /// One record takes another value.
+    Replace,
+    /// A record is there, or an empty one in its place.
+    ZeroOut,
+}

@@ -1,0 +1,20 @@
+//! The schemas: what the JSON files hold and every page is drawn from. Plain data, versioned, nothing drawn here.
+//!
+//! Choices are enums whose names in the JSON are those of the command line; a number's kind (measured, bound, observed)
+//! is its type.
+
+pub mod account;
+pub mod attack;
+pub mod audit;
+pub mod balance;
+pub mod bound;
+pub mod calibrate;
+pub mod choice;
+pub mod net;
+pub mod release;
+pub mod reproduction;
+pub mod subject;
+pub mod tell;
+pub mod training;
+
+pub(crate) mod unbounded;

@@ -1,0 +1,27 @@
+//! Networks: what a training run and an audit found, as plain versioned data, and their pages.
+//!
+//! | function | gives | for |
+//! |---|---|---|
+//! | [`page`] | one HTML file: who leaks, pictures, heat maps | a privacy officer |
+//! | [`training_page`] | one HTML file: loss, ε and dFIL over training | whoever trained |
+//! | [`summary`], [`training_summary`] | a few lines of text | the person at the terminal |
+//! | [`to_json`] | versioned JSON | a pipeline |
+//!
+//! Pictures are the records themselves, so they are no part of the data: [`Pictures`] is given to the page alone.
+
+pub use crate::document::choice::{AccuracyOn, ClipKind, Measure, Neighbours, Precision, Sampling, Tracked};
+pub use crate::document::net::{
+    AUDIT_SCHEMA, Compared, DataFacts, Element, Histogram, NetAudit, NetworkFacts, Record, Release, Score,
+    ScoredBy, TraceKind,
+};
+pub use crate::document::training::{
+    Accounts, Point, PrivacyFacts, Promise, Stopped, TRAINING_SCHEMA, Tracking, Training,
+};
+pub use crate::figure::picture::{Picture, Pictures, Shown};
+pub use crate::render::html::net::{page, training_page};
+pub use crate::render::terminal::net::{summary, training_summary};
+
+/// Plain data as pretty JSON in the order of its fields, with a newline at the end.
+pub fn to_json<T: serde::Serialize>(data: &T) -> String {
+    crate::document(data)
+}

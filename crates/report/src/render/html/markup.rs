@@ -1,0 +1,154 @@
+//! Markup that escapes by construction. Text that comes from anywhere becomes [`Html`] only by being escaped; markup
+//! itself comes only from literals of our own.
+
+use std::fmt::Write;
+
+/// A piece of a page: well-formed markup with everything from the data escaped.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Html(String);
+
+/// What may fill a hole of [`fill`].
+pub(crate) trait Part {
+    /// Writes itself, escaped unless it is markup already.
+    fn write(&self, out: &mut String);
+}
+
+/// Markup of our own with holes: every `{}` takes the next part. The template is a literal, so nothing from the data can
+/// become markup.
+pub(crate) fn fill(template: &'static str, parts: &[&dyn Part]) -> Html {
+    let mut out = String::with_capacity(template.len() + 16 * parts.len());
+    let mut parts = parts.iter();
+    let mut pieces = template.split("{}");
+    out.push_str(pieces.next().unwrap_or_default());
+    for piece in pieces {
+        let part = parts.next();
+        debug_assert!(part.is_some(), "a hole without its part: {template}");
+        if let Some(part) = part {
+            part.write(&mut out);
+        }
+        out.push_str(piece);
+    }
+    debug_assert!(parts.next().is_none(), "a part without its hole: {template}");
+    Html(out)
+}
+
+impl Html {
+    /// Nothing.
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    /// Markup that is a literal of our own.
+    pub(crate) fn literal(markup: &'static str) -> Self {
+        Self(markup.to_owned())
+    }
+
+    /// Text, escaped.
+    pub(crate) fn text(text: &str) -> Self {
+        let mut out = Self::new();
+        text.write(&mut out.0);
+        out
+    }
+
+    /// Adds a piece.
+    pub(crate) fn push(&mut self, piece: Self) {
+        self.0.push_str(&piece.0);
+    }
+
+    /// This and then another.
+    pub(crate) fn and(mut self, piece: Self) -> Self {
+        self.push(piece);
+        self
+    }
+
+    /// Whether there is nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The markup.
+    pub(crate) fn into_string(self) -> String {
+        self.0
+    }
+}
+
+impl FromIterator<Html> for Html {
+    fn from_iter<I: IntoIterator<Item = Html>>(pieces: I) -> Self {
+        let mut out = Self::new();
+        pieces.into_iter().for_each(|p| out.push(p));
+        out
+    }
+}
+
+impl Part for Html {
+    fn write(&self, out: &mut String) {
+        out.push_str(&self.0);
+    }
+}
+
+impl Part for str {
+    fn write(&self, out: &mut String) {
+        for c in self.chars() {
+            match c {
+                '&' => out.push_str("&amp;"),
+                '<' => out.push_str("&lt;"),
+                '>' => out.push_str("&gt;"),
+                '"' => out.push_str("&quot;"),
+                '\'' => out.push_str("&#39;"),
+                // No control character means anything on a page, and some are not allowed in one.
+                c if c.is_control() && !matches!(c, '\n' | '\t') => out.push('\u{fffd}'),
+                c => out.push(c),
+            }
+        }
+    }
+}
+
+impl Part for &str {
+    fn write(&self, out: &mut String) {
+        (**self).write(out);
+    }
+}
+
+impl Part for String {
+    fn write(&self, out: &mut String) {
+        self.as_str().write(out);
+    }
+}
+
+/// A place in a drawing, to a tenth.
+impl Part for f64 {
+    fn write(&self, out: &mut String) {
+        let x = if self.is_finite() { *self } else { 0.0 };
+        // Writing to a string cannot fail.
+        let _ = write!(out, "{x:.1}");
+    }
+}
+
+impl Part for usize {
+    fn write(&self, out: &mut String) {
+        let _ = write!(out, "{self}");
+    }
+}
+
+impl Part for u64 {
+    fn write(&self, out: &mut String) {
+        let _ = write!(out, "{self}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_escaped_and_markup_is_not_escaped_twice() {
+        let bad = "<script>\"'&\u{1b}\0";
+        let safe = "&lt;script&gt;&quot;&#39;&amp;\u{fffd}\u{fffd}";
+        assert_eq!(Html::text(bad).into_string(), safe);
+        let inner = fill("<b title=\"{}\">{}</b>", &[&bad, &bad.to_owned()]);
+        let outer = fill("<p>{}{}</p>", &[&inner, &1.25_f64]);
+        assert_eq!(outer.into_string(), format!("<p><b title=\"{safe}\">{safe}</b>1.2</p>"));
+        // A hole in the data is no hole.
+        assert_eq!(fill("{}-{}", &[&"{}", &"x"]).into_string(), "{}-x");
+    }
+}

@@ -1,0 +1,9 @@
+//! Documents as self-contained HTML pages. Everything is [`markup::Html`], which escapes by construction.
+
+pub(crate) mod chart;
+mod markup;
+pub(crate) mod net;
+pub(crate) mod page;
+mod parts;
+mod svg;
+mod table;

@@ -1,0 +1,220 @@
+//! The page of a training run, and the parts of it that an audit's page shows too.
+
+use crate::document::choice::{AccuracyOn, Sampling, Tracked};
+use crate::document::training::{Accounts, Point, Promise, Training};
+use crate::figure::Claim;
+use crate::format;
+use crate::render::html::chart::{self, Axis, Line, Lines, of_network};
+use crate::render::html::markup::Html;
+use crate::render::html::parts::{
+    card, facts, header, judged, list, narrow, shell, split, tile, tiles, two, warnings,
+};
+use crate::render::html::table::{Cell, numbers, table, words as text_column};
+use crate::render::words;
+use crate::verdict::of_training;
+use leakscope_core::claim::Measured;
+use leakscope_core::special::normal_quantile;
+
+/// The run as one self-contained HTML page.
+pub fn training_page(training: &Training) -> String {
+    let t = training;
+    let title = format!("{} on {}", t.network.name, t.data.files.join(", "));
+    let body = header("Leakscope training run", &title, &meta(t))
+        .and(judged(&of_training(t)))
+        .and(run_tiles(t))
+        .and(warnings(&t.notes))
+        .and(progress(t))
+        .and(over_training(t))
+        .and(t.accounts.as_ref().map(|a| accounts(t, a)).unwrap_or_default())
+        .and(settings(t));
+    shell(&format!("Leakscope training run: {title}"), &body)
+}
+
+fn meta(t: &Training) -> String {
+    format!(
+        "{} · {} · {} steps with {} {} a step",
+        format::counted(t.data.records, "record"),
+        format::counted(t.network.parameters, "parameter"),
+        format::count(t.steps),
+        format::setting(t.batch),
+        match t.sampling {
+            Sampling::Poisson => "records expected in",
+            Sampling::Shuffle => "records in",
+        }
+    )
+}
+
+fn run_tiles(t: &Training) -> Html {
+    let last = t.history.last();
+    let mut all = Vec::new();
+    match last.map(|p| (p.accuracy, p.loss)) {
+        Some((Some(a), _)) => {
+            all.push(tile(&format::share(a), &format!("of {} records right", t.accuracy_on.name())));
+        }
+        Some((None, Some(loss))) => {
+            all.push(tile(&format::number(loss), "mean loss of the last records drawn"))
+        }
+        _ => {}
+    }
+    if let Some(p) = &t.privacy {
+        match &p.promise {
+            Some(p) => {
+                all.push(tile(&format::at_most(p.epsilon), &format!("ε at δ = {}", format::setting(p.delta))))
+            }
+            None => all.push(tile("no ε", "the noise follows from a seed")),
+        }
+        all.push(tile(
+            &format::setting(p.sigma),
+            &format!("σ, noise over the clip C = {}", format::setting(p.clip)),
+        ));
+    }
+    if let Some(a) = &t.accounts {
+        let largest = match &a.largest {
+            Some(i) => format!("{} to {}", format::at_least(i.lower), format::at_most(i.upper)),
+            None => format::number(a.dfil.max),
+        };
+        all.push(tile(&largest, "largest dFIL of a record over the run, 95% over all records"));
+    }
+    tiles(all)
+}
+
+/// A curve over training.
+fn line(name: &str, slot: usize, points: impl Iterator<Item = (f64, f64)>) -> Line {
+    let points = points.map(|(x, y)| chart::Point { x, y, interval: None }).collect();
+    Line { name: name.into(), slot, points }
+}
+
+fn progress(t: &Training) -> Html {
+    let one = |name: &'static str, of: &dyn Fn(&Point) -> Option<f64>| {
+        let points = t.history.iter().filter_map(|p| of(p).map(|v| (p.step as f64, v)));
+        Lines {
+            x: Axis { title: "step", log: false },
+            y: Axis { title: name, log: false },
+            lines: vec![line(name, 0, points)],
+            levels: vec![],
+            y_domain: None,
+            described: format!("{name} against step."),
+        }
+        .draw()
+    };
+    let loss = one("mean loss of the drawn records", &|p| p.loss);
+    let share = match t.accuracy_on {
+        AccuracyOn::Test => "% of test records right",
+        AccuracyOn::Training => "% of training records right",
+    };
+    let accuracy = one(share, &|p| p.accuracy.map(|a| 100.0 * a));
+    if loss.is_empty() && accuracy.is_empty() {
+        return Html::new();
+    }
+    card("progress", "Training", &[Claim::Measured], "", two(loss, accuracy))
+}
+
+/// dFIL against ε over training; empty where either was not kept.
+pub(super) fn over_training(t: &Training) -> Html {
+    let against = |name: &str, slot: usize, of: &dyn Fn(&Point) -> Option<f64>| {
+        line(name, slot, t.history.iter().filter_map(|p| Some((p.epsilon?, of(p)?))))
+    };
+    let chart = Lines {
+        x: Axis { title: "ε", log: false },
+        y: Axis { title: "dFIL so far", log: true },
+        lines: vec![against("largest", 5, &|p| p.dfil_max), against("median", 0, &|p| p.dfil_median)],
+        levels: vec![],
+        y_domain: None,
+        described: "dFIL so far (largest, median) against ε.".into(),
+    };
+    let chart = chart.draw();
+    if chart.is_empty() {
+        return chart;
+    }
+    let lead = "Every step adds to both. ε bounds what any record could have given away, whatever its values; dFIL is \
+                what the information of these records adds up to, at the parameters of each step.";
+    card("over", "dFIL against ε over training", &[Claim::Measured, Claim::Bound], lead, narrow(chart))
+}
+
+fn accounts(t: &Training, a: &Accounts) -> Html {
+    let lead = format!(
+        "Accumulated over {} steps, whether or not a record was drawn, by the information of the noisy sum under the run’s \
+         sampling: exact for an attacker who knows which other records every step drew, an upper bound for all others. The \
+         published factor (Edmunds eq. 2.3) would say {} for the median record instead of {}.",
+        format::count(t.steps),
+        format::number(a.published_dfil.p50),
+        format::number(a.dfil.p50)
+    );
+    let labelled = a.most.iter().any(|(_, label, ..)| label.is_some());
+    // over all records at once: who stands out among many noisy estimates may do so by chance
+    let z = -normal_quantile(0.025 / t.data.records.max(1) as f64);
+    let row = |(record, label, dfil, epsilon): &(u64, Option<String>, Measured, Option<f64>)| {
+        let mut row = vec![Cell::name(&record.to_string())];
+        row.extend(labelled.then(|| Cell::text(label.as_deref().unwrap_or_default())));
+        let error = z * dfil.standard_error.unwrap_or(0.0);
+        row.push(Cell::number(dfil.value));
+        row.push(Cell::text(&format!(
+            "{} to {}",
+            format::at_least((dfil.value - error).max(0.0)),
+            format::at_most(dfil.value + error)
+        )));
+        row.push(epsilon.map_or_else(|| Cell::text("not stated"), Cell::number));
+        row
+    };
+    let rows: Vec<Vec<Cell>> = a.most.iter().map(row).collect();
+    let mut heads = vec![text_column("record")];
+    heads.extend(labelled.then(|| text_column("label")));
+    heads.extend([numbers("dFIL"), text_column("95% over all records"), numbers("own ε")]);
+    let axis = "dFIL of a record over the run";
+    let chart = a.histogram.as_ref().map(|h| of_network(h, axis, None)).unwrap_or_default();
+    let body = split(chart, table("sortable tall", "Records that gave away most", &heads, &rows));
+    card("accounts", "What every record gave away", &[Claim::Measured], lead, body)
+}
+
+/// The settings of the run.
+pub(super) fn settings(t: &Training) -> Html {
+    let mut rows = vec![
+        ("optimiser", format!("{}, learning rate {}", t.optimizer, format::setting(t.learning_rate))),
+        ("weight decay", format::setting(t.weight_decay)),
+        ("sampling", format!("{}, {} records a step", t.sampling.name(), format::setting(t.batch))),
+        ("steps", format!("{} of {}", format::count(t.steps), format::count(t.planned_steps))),
+        ("seed", t.seed.to_string()),
+        ("precision", t.precision.name().to_owned()),
+        ("values", normalised(t.data.normalize)),
+        ("label", if t.label_secret { "part of the secret" } else { "public" }.to_owned()),
+    ];
+    if let Some(p) = &t.privacy {
+        rows.push(("clipping", format!("{} at C = {}", words::clip(p.clip_kind), format::setting(p.clip))));
+        rows.push(("noise", format!("σ = {} (standard deviation σC)", format::setting(p.sigma))));
+    }
+    if let Some(k) = &t.tracking {
+        let which = match k.records {
+            Tracked::Every => "every record at every step",
+            Tracked::Drawn => "drawn records, weighted by 1/q",
+        };
+        rows.push(("accounts", format!("{which}, {} probes", k.probes)));
+    }
+    let promise = t.privacy.as_ref().and_then(|p| p.promise.as_ref());
+    let statement = promise.map(|p| list([&accountants(p), &p.statement])).unwrap_or_default();
+    card("settings", "How it was trained", &[], "", facts(&rows).and(statement))
+}
+
+/// ε by each accountant, in words.
+pub(crate) fn accountants(p: &Promise) -> String {
+    let rdp = format!(
+        "by Rényi accounting it is {} (order {})",
+        format::at_most(p.epsilon_rdp),
+        format::number(p.rdp_order)
+    );
+    match p.epsilon_pld {
+        Some(i) => format!(
+            "by privacy loss distributions ε is {} (certified; the worst case is not below {}), {rdp}",
+            format::at_most(i.upper),
+            format::at_least(i.lower)
+        ),
+        None => format!("the noise is too small for privacy loss distributions; {rdp}"),
+    }
+}
+
+/// How values were scaled, in words.
+pub(super) fn normalised([mean, sd]: [f64; 2]) -> String {
+    match mean == 0.0 && sd == 1.0 {
+        true => "as they are (bytes: over 255)".to_owned(),
+        false => format!("minus {}, over {}", format::setting(mean), format::setting(sd)),
+    }
+}

@@ -1,0 +1,79 @@
+//! The top of the page: what was audited, the verdict, the numbers to remember, warnings.
+
+use crate::document::audit::{Audit, SigmaSource};
+use crate::format;
+use crate::render::html::markup::{Html, fill};
+use crate::render::html::parts::{header, judged, tile, tiles, warnings};
+use crate::render::words;
+use crate::verdict::{exposures, of_audit};
+
+pub(super) fn head(audit: &Audit) -> Html {
+    header("Leakscope audit", &words::title_of(audit), &words::facts(audit).join(" · "))
+        .and(judged(&of_audit(audit)))
+        .and(numbers(audit))
+        .and(limits(audit))
+        .and(warnings(&audit.warnings))
+}
+
+fn numbers(audit: &Audit) -> Html {
+    let eta = &audit.records.eta;
+    let most = audit.records.most.first().map(|m| format!(", record {}", m.id)).unwrap_or_default();
+    let mut all = vec![
+        tile(&format::number(eta.p50), "median information loss η of a record"),
+        tile(&format::number(eta.max), &format!("largest η{most}")),
+    ];
+    if let Some(e) = exposures(audit).first() {
+        let a = e.attribute;
+        let than = match (words::is_category(a), words::spread(a)) {
+            (false, Some(s)) => format!(" (records differ by ±{})", format::number(s)),
+            _ => ", from 0 for no to 1 for yes (a coin toss: ±0.5)".to_owned(),
+        };
+        let name = format!("least error of an estimate of {} that is right on average{than}", a.name);
+        all.push(tile(&words::smallest_error(a), &name));
+    }
+    all.push(tile(&format::count(audit.records.stand_out), "records above three times the median η"));
+    all.push(tile(&format::number(audit.dataset.eta), "η of the whole data set"));
+    if let Some(ratio) = audit.group_ratio {
+        let by = audit.data.group.as_deref().unwrap_or("group");
+        all.push(tile(&format::times(ratio), &format!("worst {by} against best, mean η")));
+    }
+    if let Some(u) = &audit.utility {
+        let without = words::metric(u, u.without_noise);
+        let name = words::metric_name(u.metric);
+        all.push(tile(
+            &words::metric(u, u.at_sigma),
+            &format!("{name} on held-out rows with the noise ({without} without)"),
+        ));
+    }
+    let source = match &audit.sigma_source {
+        SigmaSource::Default => "σ, a unit of noise: none was chosen",
+        SigmaSource::Given => "σ, noise on every coefficient, as given",
+        SigmaSource::TargetEta { .. } | SigmaSource::TargetSd { .. } => {
+            "σ, noise on every coefficient, solved for"
+        }
+    };
+    all.push(tile(&format::setting(audit.sigma), source));
+    tiles(all)
+}
+
+fn limits(audit: &Audit) -> Html {
+    if audit.limits.is_empty() {
+        return Html::new();
+    }
+    let each: Html = audit
+        .limits
+        .iter()
+        .map(|l| {
+            let (class, sign, relation) =
+                if l.ok { ("ok", "✓", "within") } else { ("over", "✗", "above") };
+            let text = format!(
+                "{} is {}, {relation} the limit of {}",
+                words::statistic_name(l.statistic),
+                format::number(l.value),
+                format::setting(l.limit)
+            );
+            fill("<li class=\"{}\"><span aria-hidden=\"true\">{}</span> {}</li>", &[&class, &sign, &text])
+        })
+        .collect();
+    fill("<ul class=\"limits\" aria-label=\"Limits\">{}</ul>\n", &[&each])
+}

@@ -1,0 +1,97 @@
+//! What noise costs and what it buys.
+
+use crate::document::audit::{Audit, SigmaSource};
+use crate::figure::Claim;
+use crate::format;
+use crate::render::html::chart;
+use crate::render::html::markup::{Html, fill};
+use crate::render::html::parts::{card, split};
+use crate::render::html::table::{Cell, numbers, table, words as text_column};
+use crate::render::words;
+use crate::verdict::{PROTECT_AT, TOLD_AT, exposures, more_noise};
+
+pub(super) fn noise(audit: &Audit) -> Html {
+    let source = words::sigma_source(audit);
+    let choices = choices(audit);
+    let (chart, lead) = match &audit.utility {
+        Some(u) => {
+            let lead = format!(
+                "{source} On {} the expected {} is {} at this noise, {} without noise, and {} from a model without any \
+                 columns; expectations over the noise are exact.",
+                format::counted(u.rows, "held-out row"),
+                words::metric_name(u.metric),
+                words::metric(u, u.at_sigma),
+                words::metric(u, u.without_noise),
+                words::metric(u, u.constant_model)
+            );
+            (chart::curve(audit, u), lead)
+        }
+        None => (
+            Html::new(),
+            format!("{source} What it costs was not measured: that needs held-out or test rows."),
+        ),
+    };
+    let body = if chart.is_empty() { choices } else { split(chart, choices) };
+    card("noise", "Noise against utility", &[Claim::Measured, Claim::Bound], lead, body)
+}
+
+/// Targets and the noise that meets them: η falls as 1/σ, and so does how far two values are apart.
+fn targets(audit: &Audit) -> Vec<(String, f64)> {
+    let (s, eta) = (audit.sigma, &audit.records.eta);
+    let mut all = vec![match audit.sigma_source {
+        SigmaSource::Default => ("a unit of noise".to_owned(), s),
+        SigmaSource::Given | SigmaSource::TargetEta { .. } | SigmaSource::TargetSd { .. } => {
+            ("as audited".to_owned(), s)
+        }
+    }];
+    let worst = audit.tell.as_ref().and_then(|t| t.worst()).map(|t| (t.attribute.clone(), t.worst, ""));
+    let estimated = || exposures(audit).first().map(|e| (e.attribute.name.clone(), e.told, "about "));
+    if let Some((name, told, about)) = worst.or_else(estimated) {
+        for goal in [TOLD_AT, PROTECT_AT] {
+            if let Some(times) = more_noise(told, goal) {
+                let text = format!("two values of {name} told apart in {about}{}", format::share(goal));
+                all.push((text, s * times));
+            }
+        }
+    }
+    if eta.max > 0.0 {
+        all.push(("largest η = 1".to_owned(), s * eta.max));
+        all.push(("largest η = 0.1".to_owned(), s * eta.max / 0.1));
+    }
+    all.retain(|(_, sigma)| *sigma > 0.0 && sigma.is_finite());
+    all.sort_by(|a, b| a.1.total_cmp(&b.1));
+    all
+}
+
+/// What to choose.
+fn choices(audit: &Audit) -> Html {
+    let metric = audit.utility.as_ref().map(|u| words::metric_name(u.metric)).unwrap_or_default();
+    let mut heads = vec![text_column("to get"), numbers("σ"), numbers("largest η")];
+    if audit.utility.is_some() {
+        heads.push(numbers(metric));
+    }
+    let rows: Vec<Vec<Cell>> = targets(audit)
+        .iter()
+        .map(|(name, sigma)| {
+            let eta = audit.records.eta.max * audit.sigma / sigma;
+            let shown = if *sigma == audit.sigma { format::number(*sigma) } else { format::at_most(*sigma) };
+            let mut row = vec![Cell::name(name), Cell::sorted(shown, *sigma), Cell::number(eta)];
+            if let Some(u) = &audit.utility {
+                let (value, about) = match *sigma == audit.sigma {
+                    true => (Some(u.at_sigma), ""),
+                    false => (words::metric_at(u, *sigma), "≈ "),
+                };
+                row.push(match value {
+                    Some(v) => Cell::sorted(format!("{about}{}", words::metric(u, v)), v),
+                    None => Cell::say("off the curve"),
+                });
+            }
+            row
+        })
+        .collect();
+    fill(
+        "<h3>What noise to choose</h3>{}<p class=\"lead\">η is inversely proportional to σ, for every record and \
+         attribute, so a target fixes σ. K releases of the same data need √K times the noise.</p>",
+        &[&table("wrap", "What noise to choose", &heads, &rows)],
+    )
+}

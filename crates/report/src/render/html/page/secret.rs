@@ -1,0 +1,63 @@
+//! On the audit's page: a chosen secret, the bound and the attacks in the same axes.
+
+use super::figure::{claims, drawn};
+use crate::document::attack::AttackResult;
+use crate::document::audit::Audit;
+use crate::document::bound::{Found, Row};
+use crate::format;
+use crate::render::html::markup::{Html, fill};
+use crate::render::html::parts::{card, list, narrow};
+use crate::render::words;
+
+pub(super) fn secret(audit: &Audit, found: &Found) -> Html {
+    let (Some(data), Some(figure)) = (&found.data, found.figures.first()) else { return Html::new() };
+    let name = &data.secret.name;
+    let mut lead = String::new();
+    if let Some(best) = found.bounds.first() {
+        let releases = match audit.releases {
+            1 => String::new(),
+            many => format!(", released {many} times,"),
+        };
+        lead = format!(
+            "At σ = {}{releases} no attacker who goes by the model alone has an advantage over guessing the most frequent \
+             {name} above {} (success {}), averaged over records. ",
+            found.sigma.map(format::setting).unwrap_or_default(),
+            format::at_most(best.advantage),
+            format::share_at_most(best.success)
+        );
+    }
+    let at = data.attacks.iter().filter(|a| Some(a.sigma) == found.sigma);
+    if let Some(strongest) = at.max_by(|a, b| a.advantage.value.total_cmp(&b.advantage.value)) {
+        lead.push_str(&format!(
+            "The strongest attack played, the {}, achieved {} ({} to {}{}). ",
+            words::attacker(strongest.attack),
+            format::number(strongest.advantage.value),
+            format::number(strongest.advantage.ci_low),
+            format::number(strongest.advantage.ci_high),
+            chance(strongest, found.bounds.first())
+        ));
+    }
+    lead.push_str(&figure.caption);
+    let heading = format!("Guessing {name}: the bound and the attacks");
+    let rests: std::collections::BTreeSet<&String> =
+        found.bounds.iter().flat_map(|b| &b.assumptions).collect();
+    let body = narrow(drawn(figure)).and(fill("<h3>What the bounds rest on</h3>{}", &[&list(rests)]));
+    card("secret", &heading, &claims(figure), lead, body)
+}
+
+/// An attack whose interval holds the bound cannot be told from one that attains it, and did not beat it.
+fn chance(attack: &AttackResult, bound: Option<&Row>) -> &'static str {
+    use leakscope_core::attack::Attack::BlackBox;
+    let o = &attack.advantage;
+    match bound {
+        Some(b) if o.ci_low <= b.advantage && b.advantage <= o.ci_high => ": within chance of the bound",
+        Some(b) if o.ci_low > b.advantage && attack.attack == BlackBox => {
+            ": above the bound, because it also infers the value from the record’s other values and its label, as it would \
+             for anybody"
+        }
+        Some(b) if o.ci_low > b.advantage => {
+            ": above the bound, as one run in forty is by chance even of an attack that attains it"
+        }
+        Some(_) | None => "",
+    }
+}

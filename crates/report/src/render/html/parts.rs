@@ -1,0 +1,207 @@
+//! What every page is built of: shell, header, verdict, tiles, cards, tables, lists.
+
+use super::markup::{Html, Part, fill};
+use super::table::{Cell, numbers, table, words};
+use crate::figure::Claim;
+use crate::format;
+use crate::verdict::{Colour, Verdict};
+
+const STYLE: &str = include_str!("style.css");
+const SCRIPT: &str = include_str!("script.js");
+
+/// A complete document: one shell for every page. It makes no request of any kind (a content security policy says so to
+/// the browser) and needs no script to be read.
+pub(crate) fn shell(title: &str, body: &Html) -> String {
+    let policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
+    let head = fill(
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\"><meta name=\"robots\" content=\"noindex\">\n\
+         <link rel=\"icon\" href=\"data:,\">\n<title>{}</title>\n<style>\n",
+        &[&Html::literal(policy), &title],
+    );
+    head.and(Html::literal(STYLE))
+        .and(Html::literal("</style></head>\n<body>\n"))
+        .and(super::chart::patterns())
+        .and(fill("<main>\n{}</main>\n", &[body]))
+        .and(Html::literal("<script>\n"))
+        .and(Html::literal(SCRIPT))
+        .and(Html::literal("</script>\n</body></html>\n"))
+        .into_string()
+}
+
+/// The top of a page: what kind of page it is, of what, and the facts in one line.
+pub(crate) fn header(kind: &str, title: &str, facts: &str) -> Html {
+    fill(
+        "<header><div class=\"top\"><p class=\"eyebrow\">{}</p>\
+         <button type=\"button\" class=\"print\" hidden>Print</button></div>\n\
+         <h1>{}</h1><p class=\"meta\">{}</p></header>\n",
+        &[&kind, &title, &facts],
+    )
+}
+
+fn class(colour: Colour) -> &'static str {
+    match colour {
+        Colour::Green => "good",
+        Colour::Amber => "care",
+        Colour::Red => "bad",
+    }
+}
+
+/// The verdict of any page, with what decided its colour.
+pub(crate) fn judged(verdict: &Verdict) -> Html {
+    let sentences: Html = verdict
+        .sentences
+        .iter()
+        .map(|sentence| {
+            let spans: Html = sentence
+                .iter()
+                .map(|s| if s.strong { fill("<b>{}</b>", &[&s.text]) } else { Html::text(&s.text) })
+                .collect();
+            fill("<p>{}</p>\n", &[&spans])
+        })
+        .collect();
+    fill(
+        "<section class=\"verdict {}\" aria-label=\"Verdict\"><p class=\"level\">{}</p>\n{}{}</section>\n",
+        &[&class(verdict.colour), &verdict.headline, &sentences, &grounds(verdict)],
+    )
+}
+
+/// The numbers that decided the colour beside their limits.
+fn grounds(verdict: &Verdict) -> Html {
+    if verdict.grounds.is_empty() {
+        return Html::new();
+    }
+    let rows: Vec<Vec<Cell>> = verdict
+        .grounds
+        .iter()
+        .map(|g| {
+            vec![
+                Cell::remarked_name(g.fact, g.reason),
+                Cell::text(&g.shown),
+                Cell::text(&g.green),
+                Cell::text(&g.red),
+                Cell::html(fill("<span class=\"dot-{}\">{}</span>", &[&class(g.colour), &g.colour.name()])),
+            ]
+        })
+        .collect();
+    let heads = [words("what"), numbers("here"), numbers("green"), numbers("red"), words("so")];
+    fill(
+        "<details class=\"grounds\"><summary>What decides this colour</summary>{}\
+         <p class=\"say\">The worst line decides. A page is never calmer than a number on it.</p></details>\n",
+        &[&table("wrap", "What decides the colour", &heads, &rows)],
+    )
+}
+
+/// A number to remember and what it is.
+pub(crate) fn tile(value: &str, name: &str) -> Html {
+    fill("<div class=\"tile\"><strong>{}</strong><span>{}</span></div>\n", &[&value, &name])
+}
+
+/// Tiles in rows without holes.
+pub(crate) fn tiles(all: Vec<Html>) -> Html {
+    if all.is_empty() {
+        return Html::new();
+    }
+    let across: usize = match all.len() {
+        n if n % 4 == 0 => 4,
+        5 => 5,
+        n if n % 3 == 0 => 3,
+        _ => 4,
+    };
+    fill("<div class=\"tiles n{}\">\n{}</div>\n", &[&across, &all.into_iter().collect::<Html>()])
+}
+
+/// Things the reader should know; nothing where there are none.
+pub(crate) fn warnings(all: &[String]) -> Html {
+    if all.is_empty() {
+        return Html::new();
+    }
+    let heading = format::counted(all.len() as u64, "warning");
+    fill(
+        "<section class=\"warnings\" aria-label=\"Warnings\"><h2>{}</h2>{}</section>\n",
+        &[&heading, &list(all)],
+    )
+}
+
+/// The three kinds of claim, as a tag beside a heading.
+pub(crate) fn tag(claim: Claim) -> Html {
+    Html::literal(match claim {
+        Claim::Measured => {
+            r#"<span class="kind measured" title="computed from the model and the data">measured</span>"#
+        }
+        Claim::Bound => {
+            r#"<span class="kind proved" title="proved for every attacker of the stated kind">bound</span>"#
+        }
+        Claim::Observed => {
+            r#"<span class="kind observed" title="what one attack achieved in trials: no guarantee">observed</span>"#
+        }
+    })
+}
+
+/// A panel: heading with its kinds of claim, a lead in plain words, the body.
+pub(crate) fn card(id: &str, heading: &str, claims: &[Claim], lead: impl Into<Lead>, body: Html) -> Html {
+    let tags: Html = claims.iter().map(|c| tag(*c)).collect();
+    let lead = lead.into().0;
+    let lead = if lead.is_empty() { lead } else { fill("<p class=\"lead\">{}</p>", &[&lead]) };
+    fill(
+        "<section class=\"card\" id=\"{}\"><h2>{} {}</h2>{}\n{}</section>\n",
+        &[&id, &heading, &tags, &lead, &body],
+    )
+}
+
+/// The lead of a card: text, or markup.
+pub(crate) struct Lead(Html);
+
+impl From<&str> for Lead {
+    fn from(text: &str) -> Self {
+        Self(Html::text(text))
+    }
+}
+
+impl From<String> for Lead {
+    fn from(text: String) -> Self {
+        Self(Html::text(&text))
+    }
+}
+
+impl From<Html> for Lead {
+    fn from(html: Html) -> Self {
+        Self(html)
+    }
+}
+
+/// Names and values.
+pub(crate) fn facts(rows: &[(&str, String)]) -> Html {
+    let each: Html =
+        rows.iter().map(|(name, value)| fill("<div><dt>{}</dt><dd>{}</dd></div>", &[name, value])).collect();
+    fill("<dl class=\"facts\">{}</dl>\n", &[&each])
+}
+
+/// A list of sentences.
+pub(crate) fn list<S: AsRef<str>>(items: impl IntoIterator<Item = S>) -> Html {
+    let items: Html =
+        items.into_iter().map(|s| fill("<li>{}</li>", &[&format::sentence(s.as_ref())])).collect();
+    fill("<ul>{}</ul>", &[&items])
+}
+
+/// A drawing no wider than it needs to be.
+pub(crate) fn narrow(drawing: Html) -> Html {
+    fill("<div class=\"narrow\">{}</div>", &[&drawing])
+}
+
+/// Two things side by side.
+pub(crate) fn two(left: Html, right: Html) -> Html {
+    fill("<div class=\"two\"><div>{}</div><div>{}</div></div>", &[&left, &right])
+}
+
+/// A drawing beside a table.
+pub(crate) fn split(left: Html, right: Html) -> Html {
+    fill("<div class=\"split\"><div>{}</div><div>{}</div></div>", &[&left, &right])
+}
+
+/// A small heading.
+pub(crate) fn subheading(text: &dyn Part) -> Html {
+    fill("<h3>{}</h3>", &[text])
+}

@@ -1,0 +1,172 @@
+//! Tables, and how long ones stay readable: the worst rows are shown, a filter finds the rest.
+
+use super::markup::{Html, fill};
+use crate::format;
+
+/// Rows that are shown of a long table; the others are kept as text for the filter.
+pub(crate) const SHOWN: usize = 50;
+/// Bytes that the text of the rows that are not shown may take in one table.
+const MOST_TEXT: usize = 150_000;
+
+/// A column of a table.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Head<'a> {
+    title: &'a str,
+    numeric: bool,
+}
+
+/// A column of text.
+pub(crate) fn words(title: &str) -> Head<'_> {
+    Head { title, numeric: false }
+}
+
+/// A column of numbers, set flush right.
+pub(crate) fn numbers(title: &str) -> Head<'_> {
+    Head { title, numeric: true }
+}
+
+/// A cell: its content, and what to sort by where that is a number.
+#[derive(Debug, Clone)]
+pub(crate) struct Cell {
+    html: Html,
+    sort: Option<f64>,
+    header: bool,
+}
+
+impl Cell {
+    /// The name of the row.
+    pub(crate) fn name(text: &str) -> Self {
+        Self { html: Html::text(text), sort: None, header: true }
+    }
+
+    /// The name of the row with a mark before it.
+    pub(crate) fn marked_name(mark: Html, text: &str) -> Self {
+        Self { html: mark.and(Html::text(text)), sort: None, header: true }
+    }
+
+    /// The name of the row with a remark under it.
+    pub(crate) fn remarked_name(text: &str, remark: &str) -> Self {
+        let html = fill("{}<br><span class=\"say\">{}</span>", &[&text, &remark]);
+        Self { html, sort: None, header: true }
+    }
+
+    /// Text.
+    pub(crate) fn text(text: &str) -> Self {
+        Self::html(Html::text(text))
+    }
+
+    /// A remark.
+    pub(crate) fn say(text: &str) -> Self {
+        Self::html(fill("<span class=\"say\">{}</span>", &[&text]))
+    }
+
+    /// Markup.
+    pub(crate) fn html(html: Html) -> Self {
+        Self { html, sort: None, header: false }
+    }
+
+    /// A measured number.
+    pub(crate) fn number(x: f64) -> Self {
+        Self::sorted(format::number(x), x)
+    }
+
+    /// A number where there is one.
+    pub(crate) fn maybe(x: Option<f64>) -> Self {
+        x.map_or_else(|| Self::text("–"), Self::number)
+    }
+
+    /// A count.
+    pub(crate) fn count(n: u64) -> Self {
+        Self::sorted(format::count(n), n as f64)
+    }
+
+    /// Text that sorts as a number.
+    pub(crate) fn sorted(text: String, by: f64) -> Self {
+        Self { html: Html::text(&text), sort: Some(by), header: false }
+    }
+
+    /// A bar: the dark part up to `mean`, the light part up to `value`, both shares of the longest.
+    pub(crate) fn bar(mean: f64, value: f64) -> Self {
+        let part = |x: f64| format!("{:.3}", if x.is_finite() { x.clamp(0.0, 1.0) } else { 0.0 });
+        Self::html(fill(
+            "<span class=\"bar\" aria-hidden=\"true\" style=\"--m:{};--v:{}\"></span>",
+            &[&part(mean), &part(value)],
+        ))
+    }
+
+    fn render(&self, head: Head<'_>, stacked: bool) -> Html {
+        let class = if head.numeric { Html::literal(" class=\"num\"") } else { Html::new() };
+        let label = match stacked && head.numeric {
+            true => fill(" data-h=\"{}\"", &[&head.title]),
+            false => Html::new(),
+        };
+        // Sorting needs more digits than reading does; infinities sort last.
+        let by = match self.sort {
+            Some(x) if x.is_finite() => fill(" data-v=\"{}\"", &[&format!("{x:.6e}")]),
+            Some(_) => Html::literal(" data-v=\"9e999\""),
+            None => Html::new(),
+        };
+        let parts: [&dyn super::markup::Part; 4] = [&class, &by, &label, &self.html];
+        match self.header {
+            true => fill("<th scope=\"row\"{}{}{}>{}</th>", &parts),
+            false => fill("<td{}{}{}>{}</td>", &parts),
+        }
+    }
+}
+
+/// A table that scrolls inside its card where it is too wide. `class` may hold `sortable` and `filterable`, which the
+/// script turns into buttons and a search box, and `stack`, where a narrow screen shows each row as a block.
+pub(crate) fn table(class: &'static str, label: &str, heads: &[Head<'_>], rows: &[Vec<Cell>]) -> Html {
+    let stacked = class.split(' ').any(|c| c == "stack");
+    let titles: Html = heads
+        .iter()
+        .map(|head| match head.numeric {
+            true => fill("<th scope=\"col\" class=\"num\">{}</th>", &[&head.title]),
+            false => fill("<th scope=\"col\">{}</th>", &[&head.title]),
+        })
+        .collect();
+    let body: Html = rows
+        .iter()
+        .map(|row| {
+            let cells: Html = row.iter().zip(heads).map(|(cell, &head)| cell.render(head, stacked)).collect();
+            fill("<tr>{}</tr>\n", &[&cells])
+        })
+        .collect();
+    fill(
+        "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{}\"><table class=\"{}\"><thead><tr>{}\
+         </tr></thead><tbody>\n{}</tbody></table></div>",
+        &[&label, &class, &titles, &body],
+    )
+}
+
+/// What stands for the rows that a long table does not show: one line each, found by a filter.
+pub(crate) fn rest(label: &str, lines: impl ExactSizeIterator<Item = String>) -> Html {
+    let all = lines.len() as u64;
+    if all == 0 {
+        return Html::new();
+    }
+    let (mut text, mut kept) = (String::new(), 0_u64);
+    for line in lines {
+        // One line a row, whatever its name holds.
+        let line: String = line.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+        if text.len() + line.len() > MOST_TEXT {
+            break;
+        }
+        text.push_str(&line);
+        text.push('\n');
+        kept += 1;
+    }
+    let left_out = match all - kept {
+        0 => String::new(),
+        n => format!(" The last {} are in the JSON file alone.", format::count(n)),
+    };
+    fill(
+        "<details class=\"rest\" data-label=\"{}\"><summary>{} more</summary><pre>{}</pre><p class=\"say\">{}</p></details>\n",
+        &[
+            &label,
+            &format::count(all),
+            &text,
+            &format!("Less exposed than those above, most first.{left_out}"),
+        ],
+    )
+}

@@ -1,0 +1,5 @@
+//! Documents as people read them.
+
+pub(crate) mod html;
+pub(crate) mod terminal;
+pub(crate) mod words;

@@ -1,0 +1,79 @@
+//! What a calibration found, in a line or two.
+
+use crate::document::calibrate::{Aim, Calibration, Leakage, Scored, Utility};
+use crate::format::{self, five_digits};
+use crate::render::words;
+use leakscope_core::dp::Target;
+
+/// A calibration in words, numbers rounded to the safe side.
+pub fn calibration(found: &Calibration) -> String {
+    let sigma = five_digits(found.sigma, true);
+    match (&found.target, &found.training) {
+        (Aim::Training(target), Some(t)) => format!(
+            "sigma {sigma}, rate {}, {} steps: {} is at most {} ({})\n",
+            five_digits(t.rate, false),
+            t.steps,
+            of_target(*target),
+            five_digits(found.achieved, true),
+            words::adjacency(t.adjacency)
+        ),
+        (Aim::Training(target), None) => {
+            format!(
+                "sigma {sigma}: {} is at most {}\n",
+                of_target(*target),
+                five_digits(found.achieved, true)
+            )
+        }
+        (Aim::Leakage(Leakage::Guessing { secret: None, most_likely, .. }), _) => format!(
+            "sigma {sigma}: no attacker guesses the secret with a probability above {} ({} without the release)\n",
+            five_digits(found.achieved, true),
+            format::share(most_likely.unwrap_or(0.0))
+        ),
+        (Aim::Leakage(target), _) => {
+            let (quantity, from_below) = of_leakage(target);
+            let achieved = five_digits(found.achieved, !from_below);
+            let cost = found.model.as_ref().map(|m| cost(&m.utility)).unwrap_or_default();
+            format!("sigma {sigma} on every coefficient: {quantity} {achieved}\n{cost}")
+        }
+    }
+}
+
+fn of_target(target: Target) -> String {
+    match target {
+        Target::Epsilon { delta, .. } => format!("ε at δ = {delta:e}"),
+        Target::Advantage { .. } => "membership advantage".into(),
+        Target::TruePositiveRate { false_positive, .. } => {
+            format!("the true-positive rate at {false_positive}")
+        }
+        Target::Reconstruction { .. } => "the probability of guessing the secret".into(),
+    }
+}
+
+/// What is bounded, and whether from below.
+fn of_leakage(target: &Leakage) -> (String, bool) {
+    match target {
+        Leakage::Eta { statistic, .. } => (format!("{} of η over records is", statistic.name()), false),
+        Leakage::Sd { attribute, .. } => {
+            (format!("every unbiased estimate of {attribute} is off by at least"), true)
+        }
+        Leakage::Guessing { secret, every_record, .. } => {
+            let over = if *every_record == Some(true) { "of any record" } else { "on average over records" };
+            let secret = secret.as_deref().unwrap_or("the secret");
+            (format!("the probability of guessing {secret} {over} is at most"), false)
+        }
+    }
+}
+
+fn cost(u: &Utility) -> String {
+    let rows = match u.on {
+        Scored::HeldOut => "held-out rows",
+        Scored::Training => "the training rows (none were held out)",
+    };
+    format!(
+        "expected {} on {rows} {}, {} without noise, {} of a model without columns\n",
+        u.metric.name(),
+        format::number(u.at_sigma),
+        format::number(u.without_noise),
+        format::number(u.constant_model)
+    )
+}

@@ -1,0 +1,11 @@
+//! Documents as text for a terminal.
+
+mod account;
+mod audit;
+mod calibrate;
+pub(crate) mod net;
+mod pen;
+
+pub use account::account_summary;
+pub use audit::summary;
+pub use calibrate::calibration;

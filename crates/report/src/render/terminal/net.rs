@@ -1,0 +1,150 @@
+//! A few lines for the person at the terminal.
+
+use super::pen::clean;
+use crate::document::net::{NetAudit, TraceKind};
+use crate::document::training::Training;
+use crate::format;
+use crate::render::html::net::{accountants, described, interval};
+use crate::render::words;
+use crate::verdict::{Verdict, of_net_audit, of_training};
+use leakscope_core::num::Summary;
+
+fn line(out: &mut String, name: &str, text: &str) {
+    out.push_str(&format!("{name:>16}  {}\n", clean(text)));
+}
+
+fn spread(s: &Summary) -> String {
+    format!(
+        "median {}, 99% below {}, largest {}",
+        format::number(s.p50),
+        format::number(s.p99),
+        format::number(s.max)
+    )
+}
+
+fn judged(out: &mut String, verdict: &Verdict) {
+    line(out, "verdict", &format!("{} ({})", verdict.headline, verdict.colour.name()));
+}
+
+/// The audit in words.
+pub fn summary(audit: &NetAudit) -> String {
+    let a = audit;
+    let mut out = String::new();
+    judged(&mut out, &of_net_audit(a));
+    let right = a.accuracy.map(|v| format!(", {} right", format::share(v))).unwrap_or_default();
+    line(
+        &mut out,
+        "network",
+        &format!("{}, {}{right}", a.network.name, format::counted(a.network.parameters, "parameter")),
+    );
+    line(
+        &mut out,
+        "records",
+        &format!("{} of {} measured", format::count(a.measured), format::count(a.data.records)),
+    );
+    let clip = a.release.clip.map_or("no clipping".to_owned(), |c| {
+        format!("{} clip at {}", words::clip(a.release.clip_kind), format::setting(c))
+    });
+    let unit = if a.release.chosen { "" } else { " (a unit: none was chosen)" };
+    line(&mut out, "release", &format!("{clip}, σ = {}{unit}", format::setting(a.release.sigma)));
+    line(&mut out, "gradient norm", &spread(&a.gradient_norm));
+    if let Some(d) = &a.dfil {
+        let how = match a.trace {
+            TraceKind::Estimate { probes } => format!(" (estimated, {probes} probes)"),
+            TraceKind::Exact | TraceKind::Skip => String::new(),
+        };
+        line(&mut out, "dFIL", &format!("{}{how}", spread(d)));
+    }
+    let each = [("η", &a.eta), ("JacSens", &a.jacobian_sensitivity), ("norm of PLIS", &a.plis)];
+    for (name, s) in each {
+        if let Some(s) = s {
+            line(&mut out, name, &spread(s));
+        }
+    }
+    if let Some(c) = &a.compared {
+        line(&mut out, "PLIS, other", &spread(&c.plis));
+    }
+    if let Some(r) = a.most_dfil.first() {
+        line(&mut out, "most exposed", &described(r));
+    }
+    if !a.elements.is_empty() {
+        let mut order: Vec<_> = a.elements.iter().collect();
+        order.sort_by(|x, y| y.information.total_cmp(&x.information).then(x.element.cmp(&y.element)));
+        let top: Vec<String> = order
+            .iter()
+            .take(5)
+            .map(|e| format!("{} ({})", e.element, format::number(e.information)))
+            .collect();
+        line(&mut out, "exposed values", &format!("{}: number and mean information", top.join(", ")));
+    }
+    if let Some(b) = &a.min_mse {
+        line(
+            &mut out,
+            "bound",
+            &format!("mean squared error per value of its unbiased estimate ≥ {}", format::bound(b)),
+        );
+    }
+    if let Some((s, by)) = a.score.as_ref().and_then(|s| Some((s, s.by.first()?))) {
+        let text = format!(
+            "{}: {} have longer gradients than 99% of the training records, one has a longer than a training record in {} \
+             of pairs (95% interval {}; alike: 50%)",
+            format::counted(s.n, "point"),
+            format::share(by.above_training_p99),
+            format::share(by.exceeds_training),
+            interval(by)
+        );
+        line(&mut out, "scored", &text);
+    }
+    a.warnings.iter().for_each(|w| line(&mut out, "note", w));
+    out
+}
+
+/// The run in words.
+pub fn training_summary(training: &Training) -> String {
+    let t = training;
+    let mut out = String::new();
+    judged(&mut out, &of_training(t));
+    line(
+        &mut out,
+        "network",
+        &format!("{}, {}", t.network.name, format::counted(t.network.parameters, "parameter")),
+    );
+    line(&mut out, "steps", &format!("{} of {}", format::count(t.steps), format::count(t.planned_steps)));
+    if let Some(p) = t.history.last() {
+        if let Some(loss) = p.loss {
+            line(&mut out, "loss", &format::number(loss));
+        }
+        if let Some(a) = p.accuracy {
+            line(&mut out, "accuracy", &format!("{} of {} records", format::share(a), t.accuracy_on.name()));
+        }
+    }
+    match &t.privacy {
+        Some(p) => {
+            match &p.promise {
+                Some(p) => {
+                    let (epsilon, delta) = (format::at_most(p.epsilon), format::setting(p.delta));
+                    line(&mut out, "private", &format!("({epsilon}, {delta})-DP; {}", p.statement));
+                    line(&mut out, "accounts", &accountants(p));
+                    if let Some(dropped) = p.dropped {
+                        line(
+                            &mut out,
+                            "filter",
+                            &format!("{} dropped out", format::counted(dropped, "record")),
+                        );
+                    }
+                }
+                None => line(&mut out, "private", "no: the noise follows from a seed, no ε is stated"),
+            }
+            let (kind, c, sigma) =
+                (words::clip(p.clip_kind), format::setting(p.clip), format::setting(p.sigma));
+            line(&mut out, "release", &format!("{kind} clip at C = {c}, σ = {sigma}"));
+        }
+        None => line(&mut out, "private", "no: no noise was added, nothing is promised"),
+    }
+    if let Some(a) = &t.accounts {
+        line(&mut out, "dFIL of the run", &spread(&a.dfil));
+        line(&mut out, "published factor", &spread(&a.published_dfil));
+    }
+    t.notes.iter().for_each(|n| line(&mut out, "note", n));
+    out
+}

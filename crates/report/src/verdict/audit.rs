@@ -1,0 +1,276 @@
+//! The verdict on an audit.
+
+use super::{
+    Colour, Decision, Facts, Noise, PROTECT_AT, Span, Success, TOLD_AT, TYPICAL, Verdict, decide, estimated,
+    headline, more_noise, plain, strong,
+};
+use crate::document::audit::{Attribute, Audit, Label, Limit, SigmaSource};
+use crate::document::bound::Found;
+use crate::document::choice::{Metric, ValueKind};
+use crate::document::tell::{Tell, Told};
+use crate::format;
+use crate::render::words;
+
+/// How often two typical values of an attribute are told apart for its most exposed record, as η estimates it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Exposure<'a> {
+    pub(crate) attribute: &'a Attribute,
+    pub(crate) told: f64,
+}
+
+/// The exposure of every attribute that has a spread to compare with, the most exposed first.
+pub(crate) fn exposures(audit: &Audit) -> Vec<Exposure<'_>> {
+    let mut all: Vec<Exposure<'_>> = audit
+        .attributes
+        .iter()
+        .filter_map(|attribute| {
+            let distance = match attribute.kind {
+                // From no to yes.
+                ValueKind::Category => 1.0,
+                ValueKind::Number => TYPICAL * words::spread(attribute)?,
+            };
+            Some(Exposure { attribute, told: estimated(distance, attribute.min_sd.value) })
+        })
+        .collect();
+    all.sort_by(|a, b| b.told.total_cmp(&a.told));
+    all
+}
+
+/// The same of the label: two classes, or two typical values where the target's spread is known.
+fn label_estimated(audit: &Audit, label: &Label) -> Option<f64> {
+    if audit.data.classes.is_some() {
+        return Some(estimated(1.0, label.min_sd.value));
+    }
+    // The error of a model without columns is the spread of the target.
+    let utility = audit.utility.as_ref().filter(|u| u.metric == Metric::Mse)?;
+    Some(estimated(TYPICAL * utility.constant_model.max(0.0).sqrt(), label.min_sd.value))
+}
+
+/// What a chosen secret adds: the bound for the easiest record, and the strongest attack.
+pub(super) fn of_secret(found: &Found) -> (Option<Success>, Option<Success>) {
+    let baseline = found.most_likely.unwrap_or(0.0);
+    let easiest = found.bounds.iter().filter_map(|b| b.worst).map(|w| w.success).min_by(f64::total_cmp);
+    let success = easiest.or_else(|| found.bounds.first().map(|b| b.success));
+    let bounded = success.map(|success| Success { success, baseline });
+    let data = found.data.as_ref();
+    let played = data.into_iter().flat_map(|d| &d.attacks).filter(|a| Some(a.sigma) == found.sigma);
+    let strongest = played.map(|a| a.accuracy.value).max_by(f64::total_cmp);
+    let baseline = data.map_or(baseline, |d| d.baseline);
+    (bounded, strongest.map(|success| Success { success, baseline }))
+}
+
+/// Largest probabilities of a list of told values: of attributes, and of the label.
+pub(super) fn of_tell(tell: &Tell) -> (Option<f64>, Option<f64>) {
+    let of = |label: bool| {
+        tell.attributes.iter().filter(|t| t.label == label).map(|t| t.worst).max_by(f64::total_cmp)
+    };
+    (of(false), of(true))
+}
+
+/// What an audit prints.
+pub(crate) fn facts(audit: &Audit) -> Facts {
+    let exposures = exposures(audit);
+    let (told, label_told) = audit.tell.as_ref().map(of_tell).unwrap_or_default();
+    let (bounded, observed) = audit.secret.as_ref().map(of_secret).unwrap_or_default();
+    let whole = || (audit.records.eta.max > 0.0).then(|| estimated(TYPICAL, 1.0 / audit.records.eta.max));
+    Facts {
+        noise: match audit.sigma_source {
+            SigmaSource::Default => Noise::Unit,
+            SigmaSource::Given | SigmaSource::TargetEta { .. } | SigmaSource::TargetSd { .. } => {
+                Noise::Chosen
+            }
+        },
+        over_limit: audit.limits.iter().any(|l| !l.ok),
+        protect_at: audit.tell.as_ref().map_or(PROTECT_AT, |t| t.protect_at),
+        estimated: exposures.first().map(|e| e.told).or_else(whole),
+        label_estimated: audit.label.as_ref().and_then(|l| label_estimated(audit, l)),
+        told,
+        label_told,
+        bounded,
+        observed,
+        ..Facts::default()
+    }
+}
+
+/// The verdict on an audit.
+pub fn of_audit(audit: &Audit) -> Verdict {
+    let facts = facts(audit);
+    let decision = decide(&facts);
+    let breached: Vec<&Limit> = audit.limits.iter().filter(|l| !l.ok).collect();
+    let head = match (decision.colour, facts.noise) {
+        _ if !breached.is_empty() => "Over the limit",
+        (Colour::Amber, Noise::Unit) => "No noise chosen",
+        (colour, _) => headline(colour),
+    };
+    let mut first = Vec::new();
+    if !breached.is_empty() {
+        first.extend([strong(limits(&breached)), plain(". ")]);
+    }
+    if facts.noise == Noise::Unit {
+        first.push(strong("No noise was chosen: numbers are per unit of noise"));
+        first.push(plain(format!(" (σ = {}). ", format::setting(audit.sigma))));
+    }
+    first.extend(exposed(audit, &facts));
+    let second = stand_out(audit).into_iter().chain([plain("; ")]).chain(noise_cost(audit, facts.noise));
+    let mut sentences = vec![first, second.chain([plain(".")]).collect()];
+    sentences.push(advice(audit, &facts, &decision));
+    sentences.iter_mut().for_each(|s| s.retain(|span| !span.text.is_empty()));
+    Verdict::new(decision, head, sentences)
+}
+
+/// `The largest η is 0.52, above the limit of 0.1`, for every limit that is breached.
+fn limits(breached: &[&Limit]) -> String {
+    let each: Vec<String> = breached
+        .iter()
+        .map(|l| {
+            let name = words::statistic_name(l.statistic);
+            format!("{name} is {}, above the limit of {}", format::number(l.value), format::setting(l.limit))
+        })
+        .collect();
+    let text = each.join(", and ");
+    let mut chars = text.chars();
+    chars.next().map(|c| c.to_uppercase().chain(chars).collect()).unwrap_or_default()
+}
+
+/// The sentence on what somebody can do who knows all else.
+fn exposed(audit: &Audit, facts: &Facts) -> Vec<Span> {
+    if let Some(told) = audit.tell.as_ref().and_then(Tell::worst) {
+        return tested(told);
+    }
+    let label = facts.label_estimated.zip(audit.label.as_ref());
+    let exposures = exposures(audit);
+    let most = exposures.first();
+    if let Some((told, label)) = label
+        && most.is_none_or(|e| told > e.told)
+    {
+        return approximated(&format!("the label, {}", label.name), told, None);
+    }
+    let Some(Exposure { attribute: a, told }) = most else {
+        let why = match audit.attributes.is_empty() {
+            true => "No attribute could be traced back to a column of the table",
+            false => "No attribute has a spread that an estimate could be compared with",
+        };
+        return vec![plain(format!("{why}, so how well its values can be told apart is not known."))];
+    };
+    if *told <= 0.5 {
+        return vec![
+            strong("As far as η tells, the model gives nothing away"),
+            plain(format!(" about {}: small changes of it do not move the model.", a.name)),
+        ];
+    }
+    let spread = words::spread(a).filter(|_| !words::is_category(a)).map(|s| {
+        let error = words::smallest_error(a);
+        format!(", with an estimate that is off by {error} where records differ by ±{}", format::number(s))
+    });
+    approximated(&a.name, *told, spread)
+}
+
+/// The sentence where two values were tried.
+fn tested(told: &Told) -> Vec<Span> {
+    let Told { attribute, from, to, worst, median, worst_record, label: _ } = told;
+    vec![
+        plain("Somebody who knows everything else tells "),
+        strong(format!("{attribute} {from} from {to}")),
+        plain(" rightly in "),
+        strong(format::share_at_most(*worst)),
+        plain(format!(
+            " of cases for record {worst_record} and in {} for the median record; a coin toss is right in 50%.",
+            format::share_at_most(*median)
+        )),
+    ]
+}
+
+/// The sentence where η stands in.
+fn approximated(name: &str, told: f64, estimate: Option<String>) -> Vec<Span> {
+    vec![
+        plain(
+            "Somebody who knows everything else about the most exposed record tells two typical values of ",
+        ),
+        strong(name),
+        plain(" apart in about "),
+        strong(format::share_at_most(told)),
+        plain(format!(" of cases (a coin toss: 50%){}.", estimate.unwrap_or_default())),
+    ]
+}
+
+/// The clause on records that stand out.
+fn stand_out(audit: &Audit) -> Vec<Span> {
+    match audit.records.stand_out {
+        0 => vec![plain("No record gives away more than three times as much as the median record")],
+        k => vec![
+            strong(format!("{} of {}", format::count(k), format::counted(audit.n, "record"))),
+            plain(if k == 1 { " gives" } else { " give" }),
+            plain(" away more than three times as much as the median record"),
+        ],
+    }
+}
+
+/// The clause on what the noise costs.
+fn noise_cost(audit: &Audit, noise: Noise) -> Vec<Span> {
+    let Some(u) = &audit.utility else {
+        return vec![plain("what the noise costs was not measured (it needs held-out rows)")];
+    };
+    let (with, without) = (words::metric(u, u.at_sigma), words::metric(u, u.without_noise));
+    let name = words::metric_name(u.metric);
+    if words::is_useless(u) {
+        return vec![
+            plain(format!("noise of σ = {} leaves ", format::setting(audit.sigma))),
+            strong("nothing of the model"),
+            plain(format!(
+                " ({name} {with}, {without} without noise, {} from a model without any columns)",
+                words::metric(u, u.constant_model)
+            )),
+        ];
+    }
+    let cost = words::cost(u, u.at_sigma);
+    vec![
+        plain(if noise == Noise::Unit { "that unit of noise would cost " } else { "this noise costs " }),
+        strong(cost.clone()),
+        plain(match cost.contains(name) {
+            true => format!(" ({with}, {without} without noise)"),
+            false => format!(" ({name} {with}, {without} without noise)"),
+        }),
+    ]
+}
+
+/// What to do.
+fn advice(audit: &Audit, facts: &Facts, decision: &Decision) -> Vec<Span> {
+    let exact = facts.exact();
+    let told = exact.or(facts.approximate()).unwrap_or(0.5);
+    let goal = facts.protect_at;
+    let Some(times) = more_noise(told, goal) else {
+        return match (decision.colour, told > goal) {
+            (Colour::Green, _) => vec![plain("The model may be released with this noise, once.")],
+            (_, true) => {
+                vec![plain("Do not release it at this noise: values can be read off. Choose a noise first.")]
+            }
+            (_, false) if facts.noise == Noise::Unit => {
+                vec![plain("Choose a noise with --sigma, and look again.")]
+            }
+            (_, false) if exact.is_none() => vec![plain(
+                "That rests on small changes alone: have two values of every attribute tried before release.",
+            )],
+            (_, false) => vec![plain("Look at the numbers marked below before release.")],
+        };
+    };
+    // Rounded up to three digits: what is advised suffices.
+    let sigma = format::at_most(audit.sigma * times);
+    let cost = audit.utility.as_ref().and_then(|u| {
+        let there = words::metric_at(u, audit.sigma * times)?;
+        Some(format!(" and costs {}", words::cost(u, there)))
+    });
+    let about = if exact.is_some() { "" } else { "about " };
+    vec![
+        strong(format!("σ = {sigma}, now {}", format::setting(audit.sigma))),
+        plain(format!(
+            ", would bring that to {about}{}{}: run it again with --sigma {sigma}.",
+            format::share(goal),
+            cost.unwrap_or_default()
+        )),
+    ]
+}
+
+/// Whether an exposure is flagged in the table of attributes.
+pub(crate) fn is_open(told: f64) -> bool {
+    told > TOLD_AT
+}

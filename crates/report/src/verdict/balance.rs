@@ -1,0 +1,98 @@
+//! The verdict on a balancing: did it work, and what does the most exposed record still give away.
+
+use super::{Facts, Noise, TYPICAL, Verdict, decide, estimated, plain, strong};
+use crate::document::balance::{Balance, Step};
+use crate::document::choice::Stopped;
+use crate::format;
+use crate::render::words;
+use leakscope_core::balance::Variant;
+
+/// η that varies by less than this share of its mean counts as equal.
+const EVEN: f64 = 0.05;
+
+fn equal(b: &Balance, after: &Step) -> bool {
+    match b.stopped {
+        Stopped::Converged => true,
+        Stopped::Vanished | Stopped::NoFit => false,
+        Stopped::Iterations => b.converging && after.spread() < EVEN && b.variant == Variant::Weighted,
+    }
+}
+
+/// What the page prints.
+pub(crate) fn facts(b: &Balance) -> Facts {
+    let after = b.iterations.get(b.best);
+    // Without the weights an attacker faces the other column: both are on the page.
+    let eta = after.map_or(f64::NAN, |s| s.eta_max.max(s.eta_unweighted_max));
+    Facts {
+        noise: if b.sigma > 0.0 { Noise::Chosen } else { Noise::Absent },
+        unfinished: after.is_none_or(|s| !equal(b, s)),
+        estimated: Some(if eta == 0.0 { 0.5 } else { estimated(TYPICAL, 1.0 / eta) }),
+        ..Facts::default()
+    }
+}
+
+/// The verdict on a balancing.
+pub fn of_balance(b: &Balance) -> Verdict {
+    let facts = facts(b);
+    let decision = decide(&facts);
+    let (Some(before), Some(after)) = (b.iterations.first(), b.iterations.get(b.best)) else {
+        return Verdict::new(decision, "Nothing was balanced", vec![vec![plain("There is no iteration.")]]);
+    };
+    let secret = b.attribute.as_ref().map_or_else(|| "a record".to_owned(), |a| format!("{a} in a record"));
+    let first = vec![
+        plain(format!("Before reweighting the information loss η of {secret} varied by ")),
+        strong(format::share(before.spread())),
+        plain(format!(" of its mean; at iteration {} it varies by ", b.best)),
+        strong(format::share(after.spread())),
+        plain("."),
+    ];
+    let mut second = vec![];
+    if let (Some(a), Some(c)) =
+        (before.test_score.or(before.train_score), after.test_score.or(after.train_score))
+    {
+        let rows = if before.test_score.is_some() { "held-out" } else { "training" };
+        second.push(plain(format!(
+            "The {} on {rows} rows went from {} to {}; ",
+            words::metric_name(b.metric),
+            format::number(a),
+            format::number(c)
+        )));
+    }
+    second.push(plain(format!(
+        "{} largest η went from {} to {}: at σ = {} two typical values of the most exposed record are told apart in about ",
+        if second.is_empty() { "The" } else { "the" },
+        format::number(before.eta_max),
+        format::number(after.eta_max),
+        format::setting(b.sigma)
+    )));
+    second.extend([
+        strong(format::share_at_most(facts.estimated.unwrap_or(1.0))),
+        plain(" of cases (a coin toss: 50%)."),
+    ]);
+    let (head, third) = ending(b, after);
+    let mut sentences = vec![first, second];
+    sentences.extend(third.map(|text| vec![plain(text)]));
+    Verdict::new(decision, head, sentences)
+}
+
+fn ending(b: &Balance, after: &Step) -> (&'static str, Option<&'static str>) {
+    match (b.stopped, b.variant) {
+        (Stopped::Converged, _) => ("Balanced", None),
+        (Stopped::Iterations | Stopped::Vanished | Stopped::NoFit, Variant::Unweighted) => (
+            "Not equalised",
+            Some(
+                "The unweighted variant has no fixed point: it follows η without the weights, which reweighting cannot \
+                 equalise. The best iteration is kept.",
+            ),
+        ),
+        (Stopped::Vanished | Stopped::NoFit, Variant::Weighted) => ("Stopped early", None),
+        (Stopped::Iterations, Variant::Weighted) if b.converging && after.spread() < EVEN => {
+            ("Balanced within 5%", None)
+        }
+        (Stopped::Iterations, Variant::Weighted) if b.converging => ("Still converging", None),
+        (Stopped::Iterations, Variant::Weighted) => (
+            "Did not converge",
+            Some("It did not converge: later iterations were worse, and the best one is kept."),
+        ),
+    }
+}

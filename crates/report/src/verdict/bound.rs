@@ -1,0 +1,111 @@
+//! The verdict on bounds: what no attacker can beat, beside what attacks achieve.
+
+use super::audit::of_secret;
+use super::{Colour, Facts, Noise, Success, Verdict, decide, plain, strong};
+use crate::document::attack::AttackResult;
+use crate::document::bound::{Found, FromData, Row};
+use crate::format;
+use crate::render::words;
+use leakscope_core::attack::Attack as Attacker;
+use leakscope_core::bound::table::Optimal;
+
+/// What a page of bounds prints at the noise that was asked for; pages of curves alone have no such noise.
+pub(crate) fn facts(f: &Found) -> Facts {
+    let (bounded, observed) = of_secret(f);
+    let baseline = f.most_likely.unwrap_or(0.0);
+    let optimal = f.optimal.as_ref().map(|o| match o {
+        Optimal::Exact(x) => *x,
+        Optimal::Observed(o) => o.value,
+    });
+    let at = f.data.as_ref().and_then(|d| d.curve.iter().find(|p| Some(p.sigma) == f.sigma));
+    let optimal = optimal.map(|success| Success { success, baseline });
+    let stronger = |a: Option<Success>, b: Option<Success>| match (a, b) {
+        (Some(a), Some(b)) => Some(if a.told() >= b.told() { a } else { b }),
+        (one, other) => one.or(other),
+    };
+    Facts {
+        noise: if f.sigma.is_some_and(|s| s <= 0.0) { Noise::Absent } else { Noise::Chosen },
+        bounded,
+        observed: stronger(observed, optimal),
+        epsilon: at.map(|p| p.epsilon_secret),
+        ..Facts::default()
+    }
+}
+
+/// The verdict on bounds.
+pub fn of_bound(f: &Found) -> Verdict {
+    let decision = decide(&facts(f));
+    if !f.said.is_empty() || f.bounds.is_empty() {
+        let sentences = f.said.iter().map(|s| vec![plain(s.clone())]).collect();
+        return Verdict::new(decision, "In short", sentences);
+    }
+    let best = &f.bounds[0];
+    let head = match decision.colour {
+        Colour::Green => "Little to gain for any attacker",
+        Colour::Amber => "An attacker may gain something",
+        Colour::Red => "Not protected: an attacker may gain much",
+    };
+    let prior = f.most_likely.unwrap_or(0.0);
+    let mut first = match &f.data {
+        Some(d) => of_table(f, d, best, prior),
+        None => vec![
+            plain("No attacker guesses the secret with a probability above "),
+            strong(format::share_at_most(best.success)),
+            plain(format!("; without the release it is {}.", format::share(prior))),
+        ],
+    };
+    match &f.optimal {
+        Some(Optimal::Exact(x)) => {
+            first.push(plain(format!(" The best attack achieves {}.", format::share(*x))));
+        }
+        Some(Optimal::Observed(o)) => first.push(plain(format!(
+            " The best attack was observed at {} ({} to {}) in {}.",
+            format::share(o.value),
+            format::share(o.ci_low),
+            format::share(o.ci_high),
+            format::counted(o.trials, "trial")
+        ))),
+        None => {}
+    }
+    let mut sentences = vec![first];
+    sentences.extend(f.data.as_ref().and_then(|d| beaten(f, d, best)));
+    let gloss = words::gloss(best.name).map(|g| format!(" ({g})")).unwrap_or_default();
+    sentences.push(vec![plain(format!("The bound is {}{gloss}: {}.", words::bound(best), best.source))]);
+    Verdict::new(decision, head, sentences)
+}
+
+fn of_table(f: &Found, d: &FromData, best: &Row, prior: f64) -> Vec<super::Span> {
+    let worst = f.bounds.iter().filter_map(|b| b.worst).map(|w| w.success).fold(1.0, f64::min);
+    vec![
+        plain(format!("Nobody who goes by the model alone guesses {} of more than ", d.secret.name)),
+        strong(format::share_at_most(best.success)),
+        plain(format!(
+            " of {} right, in expectation; without the model it is {}. The record that is easiest to guess is guessed with \
+             probability ",
+            format::counted(d.records, "record"),
+            format::share(prior)
+        )),
+        strong(format::share_at_most(worst)),
+        plain(" at most."),
+    ]
+}
+
+/// Where an attack on the same page wins more often than the bound: what the bound covers and what not.
+fn beaten(f: &Found, d: &FromData, best: &Row) -> Option<Vec<super::Span>> {
+    let more = |a: &&AttackResult| Some(a.sigma) == f.sigma && a.accuracy.value > best.success;
+    let attack =
+        d.attacks.iter().filter(more).max_by(|a, b| a.accuracy.value.total_cmp(&b.accuracy.value))?;
+    let share = format::share(attack.accuracy.value);
+    Some(vec![plain(match attack.attack {
+        Attacker::BlackBox => format!(
+            "The black box guesses {share}: it also infers {} from the record’s other values and its label, as it would for \
+             people who are not in the table. The bound covers what the model gives away beyond that.",
+            d.secret.name
+        ),
+        Attacker::WhiteBox | Attacker::WhiteBoxPrior | Attacker::Informed => format!(
+            "The {} was observed at {share}, above the bound on the mean, as one run in forty is by chance even of an attack \
+             that attains it.",
+            words::attacker(attack.attack)
+        ),
+    })])
+}

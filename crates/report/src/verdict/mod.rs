@@ -1,0 +1,349 @@
+//! The verdict: what a page comes down to, for somebody who must decide.
+//!
+//! One function, [`decide`], gives every page its colour from the numbers printed on it ([`Facts`]). All of them are
+//! compared on one scale, the probability of naming the right one of two possibilities that were equally likely: 50% is a
+//! coin toss, 100% is certainty. The worst number decides; what is only approximated or observed never makes a page
+//! green.
+//!
+//! | fact | kind | can make a page green |
+//! |---|---|---|
+//! | two values of an attribute told apart, by exact refits | measured | yes |
+//! | success of every attacker, at most | bound | yes |
+//! | membership advantage, ε | bound | yes |
+//! | two values told apart, estimated from η | measured, local | no |
+//! | success of an attack | observed | no |
+
+mod account;
+mod attack;
+mod audit;
+mod balance;
+mod bound;
+mod net;
+mod release;
+mod reproduction;
+
+pub use account::of_account;
+pub use attack::of_attack;
+pub use audit::of_audit;
+pub use balance::of_balance;
+pub use bound::of_bound;
+pub use net::{of_net_audit, of_training};
+pub use release::of_release;
+pub use reproduction::of_reproduction;
+
+pub(crate) use audit::{exposures, is_open};
+
+use crate::format;
+use leakscope_core::special::{normal_cdf, normal_quantile};
+
+/// Right at most this often, two possibilities count as not told apart: six times of ten, where a coin is right five.
+pub const PROTECT_AT: f64 = 0.6;
+/// Right more often than this, they are told apart: three times of four is no guess any more.
+pub const TOLD_AT: f64 = 0.75;
+/// Up to this ε no conclusion about a record becomes more than 2.7 times likelier or unlikelier by its taking part.
+pub const EPSILON_CALM: f64 = 1.0;
+/// Above this ε a conclusion may become 3,000 times likelier: nothing that matters is promised.
+pub const EPSILON_ALARM: f64 = 8.0;
+
+/// Distance of the 10% and the 90% quantile of a normal population, in its standard deviations: two typical values.
+pub(crate) const TYPICAL: f64 = 2.563_103_131_089_201;
+
+/// The colour of a page, calmest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Colour {
+    /// Every number on the page is within the limits, and one of them covers every attacker.
+    Green,
+    /// Something is not shown, or lies between the limits.
+    Amber,
+    /// A number on the page says that records are not protected.
+    Red,
+}
+
+impl Colour {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Green => "green",
+            Self::Amber => "amber",
+            Self::Red => "red",
+        }
+    }
+}
+
+/// Whether there is noise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Noise {
+    /// It was chosen and added.
+    #[default]
+    Chosen,
+    /// Numbers are per unit of noise: none was chosen.
+    Unit,
+    /// There is none: whoever knows all other records computes the last one.
+    Absent,
+}
+
+/// A share of right guesses beside that of guessing without the model.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Success {
+    /// Right guesses.
+    pub success: f64,
+    /// Right guesses without the model.
+    pub baseline: f64,
+}
+
+impl Success {
+    /// The same on the scale of two equally likely possibilities: half the share of what was left to gain, above ½.
+    pub fn told(self) -> f64 {
+        let left = 1.0 - self.baseline;
+        if left <= 0.0 {
+            // Nothing is left to guess.
+            return 0.5;
+        }
+        0.5 + 0.5 * ((self.success - self.baseline) / left).clamp(0.0, 1.0)
+    }
+}
+
+/// What a page prints that its colour may rest on. What is absent is not on the page.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Facts {
+    /// Whether there is noise.
+    pub noise: Noise,
+    /// Whether a limit that the user set is breached.
+    pub over_limit: bool,
+    /// Whether the computation did not get where it should (a run diverged, a balancing did not converge).
+    pub unfinished: bool,
+    /// Told apart at most this often, values count as protected.
+    pub protect_at: f64,
+    /// Largest probability with which somebody who knows all else tells two typical values of an attribute apart.
+    pub told: Option<f64>,
+    /// The same of the label, where it is secret.
+    pub label_told: Option<f64>,
+    /// The same for an attribute, estimated from η, which looks at small changes alone.
+    pub estimated: Option<f64>,
+    /// The same for the label.
+    pub label_estimated: Option<f64>,
+    /// ε, where one is stated.
+    pub epsilon: Option<f64>,
+    /// Membership advantage of any test, at most.
+    pub membership: Option<f64>,
+    /// Success of every attacker on a secret, at most.
+    pub bounded: Option<Success>,
+    /// Success of the strongest attack that was played.
+    pub observed: Option<Success>,
+}
+
+impl Default for Facts {
+    fn default() -> Self {
+        Self {
+            noise: Noise::Chosen,
+            over_limit: false,
+            unfinished: false,
+            protect_at: PROTECT_AT,
+            told: None,
+            label_told: None,
+            estimated: None,
+            label_estimated: None,
+            epsilon: None,
+            membership: None,
+            bounded: None,
+            observed: None,
+        }
+    }
+}
+
+impl Facts {
+    /// The larger of the probabilities that were computed exactly.
+    pub(crate) fn exact(&self) -> Option<f64> {
+        self.told.into_iter().chain(self.label_told).max_by(f64::total_cmp)
+    }
+
+    /// The larger of those that η estimates.
+    pub(crate) fn approximate(&self) -> Option<f64> {
+        self.estimated.into_iter().chain(self.label_estimated).max_by(f64::total_cmp)
+    }
+}
+
+/// One number that the colour rests on, with its limits as they are shown.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ground {
+    /// What the number is.
+    pub fact: &'static str,
+    /// Why it counts.
+    pub reason: &'static str,
+    /// The number as it is shown.
+    pub shown: String,
+    /// Where it would be green.
+    pub green: String,
+    /// Where it is red.
+    pub red: String,
+    /// What it says.
+    pub colour: Colour,
+}
+
+/// A colour and what it rests on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decision {
+    /// The colour.
+    pub colour: Colour,
+    /// Every number that it rests on.
+    pub grounds: Vec<Ground>,
+}
+
+/// What a number can do to the colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Weight {
+    /// It covers every attacker: it can make a page green.
+    Covers,
+    /// It is an approximation, or one attack's: it can only warn.
+    Warns,
+}
+
+/// The colour of a page from what is printed on it: the worst of its numbers, and green only where one of them covers every
+/// attacker.
+pub fn decide(facts: &Facts) -> Decision {
+    use Weight::{Covers, Warns};
+    let f = facts;
+    // Two values of one record are at most as far apart as either is from its absence, twice.
+    let most = f.membership.filter(|a| a.is_finite()).map_or(1.0, |a| (0.5 + a).min(1.0));
+    let capped = |p: Option<f64>| p.map(|p| if p.is_nan() { p } else { p.min(most) });
+    let mut grounds = vec![];
+    let mut covered = false;
+    let mut add = |value: Option<f64>, weight: Weight, fact, reason, calm: f64, alarm: f64, share: bool| {
+        let Some(value) = value else { return };
+        let colour = judge(value, calm, alarm);
+        covered |= weight == Covers;
+        let write = |x: f64| if share { format::share_at_most(x) } else { format::at_most(x) };
+        let alone = if weight == Covers { "" } else { ", not alone" };
+        let green = format!("up to {}{alone}", write(calm));
+        let red = format!("above {}", write(alarm));
+        grounds.push(Ground { fact, reason, shown: write(value), green, red, colour });
+    };
+    let calm = f.protect_at.clamp(0.5, TOLD_AT);
+    let coin = "Somebody who knows all else, at even odds, is right so often at most; a coin toss: 50%.";
+    let local = "From η, which looks at small changes alone: an approximation, no test of two values.";
+    add(f.told, Covers, "two values of an attribute told apart", coin, calm, TOLD_AT, true);
+    add(f.label_told, Covers, "two values of the label told apart", coin, calm, TOLD_AT, true);
+    add(
+        capped(f.estimated),
+        Warns,
+        "two values of an attribute told apart, about",
+        local,
+        calm,
+        TOLD_AT,
+        true,
+    );
+    add(
+        capped(f.label_estimated),
+        Warns,
+        "two values of the label told apart, about",
+        local,
+        calm,
+        TOLD_AT,
+        true,
+    );
+    let guess = "Proved for every attacker; on the scale where a guess without the model has 50%.";
+    add(f.bounded.map(Success::told), Covers, "a secret guessed", guess, calm, TOLD_AT, true);
+    let played =
+        "What the strongest attack achieved, on the same scale: evidence of danger, never of safety.";
+    add(f.observed.map(Success::told), Warns, "a secret guessed by an attack", played, calm, TOLD_AT, true);
+    let member = "Somebody who must say whether a record took part, at even odds, is right so often at most.";
+    add(f.membership.map(|a| 0.5 + 0.5 * a), Covers, "who took part told", member, calm, TOLD_AT, true);
+    let odds = "Up to 1, no conclusion changes its odds by more than 2.7; above 8, by 3,000 and more.";
+    add(f.epsilon, Covers, "ε", odds, EPSILON_CALM, EPSILON_ALARM, false);
+    let mut colour = grounds.iter().map(|g| g.colour).max().unwrap_or(Colour::Amber);
+    if !covered || f.noise == Noise::Unit || f.unfinished {
+        colour = colour.max(Colour::Amber);
+    }
+    if f.noise == Noise::Absent || f.over_limit {
+        colour = Colour::Red;
+    }
+    Decision { colour, grounds }
+}
+
+/// The colour of one number; one that is not known is red.
+fn judge(value: f64, calm: f64, alarm: f64) -> Colour {
+    match value {
+        v if v.is_nan() || v > alarm => Colour::Red,
+        v if v <= calm => Colour::Green,
+        _ => Colour::Amber,
+    }
+}
+
+/// How often two values `distance` apart are told apart by somebody whose best estimate is off by `error`, as far as small
+/// changes tell: `Φ(distance/(2 error))`.
+pub(crate) fn estimated(distance: f64, error: f64) -> f64 {
+    if error.is_nan() {
+        return 1.0;
+    }
+    match error > 0.0 {
+        true => normal_cdf(0.5 * distance / error),
+        false => 1.0,
+    }
+}
+
+/// How many times the noise brings a probability of telling apart down to `goal`: both are `Φ` of something that falls as
+/// one over the noise. Absent where no noise does, or none is needed.
+pub(crate) fn more_noise(told: f64, goal: f64) -> Option<f64> {
+    let open = |p: f64| p > 0.5 && p < 1.0;
+    // Beyond ten digits a probability does not tell how far from certainty it is.
+    (open(told) && open(goal) && told > goal && told < 1.0 - 1e-10)
+        .then(|| normal_quantile(told) / normal_quantile(goal))
+}
+
+/// A piece of a sentence; what carries it is strong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Span {
+    /// The words.
+    pub text: String,
+    /// Whether they carry the sentence.
+    pub strong: bool,
+}
+
+/// Plain words.
+pub(crate) fn plain(text: impl Into<String>) -> Span {
+    Span { text: text.into(), strong: false }
+}
+
+/// Words that carry the sentence.
+pub(crate) fn strong(text: impl Into<String>) -> Span {
+    Span { text: text.into(), strong: true }
+}
+
+/// What a page comes down to: a colour, a few words, one to three sentences, and what the colour rests on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verdict {
+    /// The colour.
+    pub colour: Colour,
+    /// A few words to put on it.
+    pub headline: String,
+    /// The sentences.
+    pub sentences: Vec<Vec<Span>>,
+    /// What the colour rests on.
+    pub grounds: Vec<Ground>,
+}
+
+impl Verdict {
+    /// A decision with its words.
+    pub(crate) fn new(decision: Decision, headline: impl Into<String>, sentences: Vec<Vec<Span>>) -> Self {
+        let Decision { colour, grounds } = decision;
+        Self { colour, headline: headline.into(), sentences, grounds }
+    }
+
+    /// The verdict without emphasis.
+    pub fn text(&self) -> String {
+        self.sentences
+            .iter()
+            .map(|s| s.iter().map(|p| p.text.as_str()).collect::<String>())
+            .collect::<Vec<_>>()
+            .join(" ")
+    }
+}
+
+/// A few words for a colour.
+pub(crate) fn headline(colour: Colour) -> &'static str {
+    match colour {
+        Colour::Green => "Protected at this noise",
+        Colour::Amber => "Not shown to be protected",
+        Colour::Red => "Not protected",
+    }
+}

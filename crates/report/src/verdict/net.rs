@@ -1,0 +1,228 @@
+//! The verdicts on networks: a training run, and an audit of what its noisy steps tell.
+
+use super::{Colour, Facts, Noise, Span, TYPICAL, Verdict, decide, estimated, headline, plain, strong};
+use crate::document::choice::ClipKind;
+use crate::document::net::{NetAudit, TraceKind};
+use crate::document::training::{Accounts, PrivacyFacts, Promise, Stopped, Training};
+use crate::format;
+
+/// What the page of a run prints.
+pub(crate) fn training_facts(t: &Training) -> Facts {
+    let p = t.privacy.as_ref();
+    Facts {
+        noise: if p.is_some_and(|p| p.promise.is_some()) { Noise::Chosen } else { Noise::Absent },
+        unfinished: t.stopped == Stopped::Diverged,
+        epsilon: p.and_then(|p| p.promise.as_ref()).map(|p| p.epsilon),
+        membership: p.and_then(|p| p.promise.as_ref()).and_then(|p| p.advantage),
+        ..Facts::default()
+    }
+}
+
+/// The verdict on a training run.
+pub fn of_training(t: &Training) -> Verdict {
+    let decision = decide(&training_facts(t));
+    let head = match (decision.colour, &t.privacy) {
+        _ if t.stopped == Stopped::Diverged => "Diverged",
+        (_, None) => "Trained without noise",
+        (_, Some(p)) if p.promise.is_none() => "Not private: the noise can be taken off",
+        (Colour::Green, Some(_)) => "Trained with noise that protects",
+        (Colour::Amber, Some(_)) => "Trained with noise",
+        (Colour::Red, Some(_)) => "Trained with too little noise",
+    };
+    let mut sentences = vec![match &t.privacy {
+        Some(PrivacyFacts { promise: Some(p), .. }) => promised(p, decision.colour),
+        Some(PrivacyFacts { promise: None, .. }) => vec![
+            plain("The noise follows from the seed, so whoever knows the seed takes it off: "),
+            strong("nothing is promised"),
+            plain(
+                " to any record. Such a run can be repeated; to protect anybody, train without that option.",
+            ),
+        ],
+        None => vec![
+            plain("No noise was added: "),
+            strong("nothing is promised"),
+            plain(" to any record. Train again with --epsilon, or keep the model to yourself."),
+        ],
+    }];
+    if let Some(a) = &t.accounts {
+        sentences.push(vec![
+            plain("Over the whole run the median record gave away a dFIL (information per value) of "),
+            strong(format::number(a.dfil.p50)),
+            plain(match &a.largest {
+                Some(i) => format!(
+                    ", the most exposed one between {} and {} (95% over all records).",
+                    format::at_least(i.lower),
+                    format::at_most(i.upper)
+                ),
+                None => ".".into(),
+            }),
+        ]);
+    }
+    let made = format!("{} of {} steps", format::count(t.steps), format::count(t.planned_steps));
+    match t.stopped {
+        Stopped::Finished => {}
+        Stopped::Interrupted => sentences.push(vec![plain(format!("It was stopped after {made}."))]),
+        Stopped::Diverged => sentences.push(vec![plain(format!(
+            "After {made} numbers were no longer finite, or the loss was out of all proportion; the last good parameters are \
+             kept."
+        ))]),
+    }
+    Verdict::new(decision, head, sentences)
+}
+
+/// What a run promises, for somebody who does not think in ε, and what to do where that is little.
+fn promised(p: &Promise, colour: Colour) -> Vec<Span> {
+    let mut said = vec![
+        plain("The run is "),
+        strong(format!(
+            "({}, {})-differentially private",
+            format::at_most(p.epsilon),
+            format::setting(p.delta)
+        )),
+        plain(" for every record"),
+    ];
+    if let Some(a) = p.advantage {
+        said.extend([
+            plain(": whoever knows all else and must say whether a record took part, at even odds, is right at most "),
+            strong(format::share_at_most(0.5 + 0.5 * a)),
+            plain(" of the time (a coin toss: 50%)"),
+        ]);
+    }
+    said.push(plain(match colour {
+        Colour::Green => ".",
+        Colour::Amber => "; a smaller --epsilon promises more.",
+        Colour::Red => ". That protects nobody: train again with --epsilon 1 or less.",
+    }));
+    said
+}
+
+/// What the page of an audit prints.
+pub(crate) fn audit_facts(a: &NetAudit) -> Facts {
+    let spread = TYPICAL * a.spread.max(0.0).sqrt();
+    let dfil = accounts(a).map(largest).into_iter().chain(a.dfil.as_ref().map(|d| d.max));
+    let errors = dfil.map(|d| 1.0 / d.max(0.0).sqrt()).chain(a.eta.as_ref().map(|e| 1.0 / e.max));
+    let told = errors.map(|e| if e.is_infinite() { 0.5 } else { estimated(spread, e) });
+    let run = a.training.as_ref().map(|t| training_facts(t));
+    Facts {
+        noise: match (&run, a.release.chosen) {
+            (Some(run), _) if run.noise == Noise::Absent => Noise::Absent,
+            (_, false) => Noise::Unit,
+            (_, true) => Noise::Chosen,
+        },
+        estimated: told.max_by(f64::total_cmp),
+        epsilon: run.and_then(|r| r.epsilon),
+        membership: run.and_then(|r| r.membership),
+        ..Facts::default()
+    }
+}
+
+/// The verdict on an audit of a network.
+pub fn of_net_audit(a: &NetAudit) -> Verdict {
+    let facts = audit_facts(a);
+    let decision = decide(&facts);
+    let head = match facts.noise {
+        Noise::Absent => "Trained without noise",
+        Noise::Unit if decision.colour == Colour::Amber => "A unit of noise",
+        Noise::Unit | Noise::Chosen => headline(decision.colour),
+    };
+    let mut sentences = vec![match (facts.noise, a.training.as_ref().and_then(|t| t.privacy.as_ref())) {
+        (Noise::Absent, _) => vec![
+            plain("The model was trained without noise, so "),
+            strong("nothing is promised"),
+            plain(
+                " to its records: the numbers are what one step with noise would tell, to compare records by.",
+            ),
+        ],
+        (_, Some(PrivacyFacts { promise: Some(p), .. })) => promised(p, decision.colour),
+        (Noise::Chosen | Noise::Unit, Some(_)) => {
+            vec![plain("The noise of training follows from a seed: nothing is promised to its records.")]
+        }
+        (Noise::Unit, None) => vec![plain(
+            "No noise was chosen: the numbers are those of one step with noise of standard deviation 1, to compare records \
+             by.",
+        )],
+        (Noise::Chosen, None) => vec![plain(
+            "How the model was trained is not known: the numbers are what one noisy step tells, and a run adds them up.",
+        )],
+    }];
+    sentences.extend(reconstruction(a));
+    sentences.extend(over_run(a));
+    if sentences.len() == 1 && a.dfil.is_none() {
+        sentences.push(vec![plain(
+            "Ask for traces, η or PLIS (--trace, --eta, --plis) to see what records give away.",
+        )]);
+    }
+    Verdict::new(decision, head, sentences)
+}
+
+/// The run's accounts, where they speak of what is audited: the same records and secret, the same clip and noise.
+pub(crate) fn accounts(a: &NetAudit) -> Option<&Accounts> {
+    let t = a.training.as_ref()?;
+    let p = t.privacy.as_ref()?;
+    let (r, d) = (&a.release, &a.data);
+    let clip: (ClipKind, Option<f64>) = (r.clip_kind, r.clip);
+    let same = t.label_secret == a.label_secret
+        && (t.data.records, t.data.normalize) == (d.records, d.normalize)
+        && ((p.clip_kind, Some(p.clip)), p.sigma) == (clip, r.sigma);
+    t.accounts.as_ref().filter(|_| same)
+}
+
+/// The largest dFIL of a record over the run, from above.
+fn largest(a: &Accounts) -> f64 {
+    a.largest.as_ref().map_or(a.dfil.max, |i| i.upper)
+}
+
+/// What the whole run tells, or that it tells more than one step.
+fn over_run(a: &NetAudit) -> Option<Vec<Span>> {
+    let t = a.training.as_ref().filter(|t| t.privacy.is_some() && t.steps > 1)?;
+    let steps = format::count(t.steps);
+    match accounts(a) {
+        Some(r) if largest(r) > 0.0 => Some(vec![
+            plain(format!(
+                "Over all {steps} steps of the run, an unbiased reconstruction of the most exposed record has a mean squared \
+                 error per value of about "
+            )),
+            strong(format::number(1.0 / largest(r))),
+            plain(" or more (an estimate: accounts are kept by random probes)."),
+        ]),
+        Some(_) => None,
+        None => {
+            let kept = if t.accounts.is_none() { "; train with --track to have it added up" } else { "" };
+            Some(vec![plain(format!(
+                "The run made {steps} steps, and this is what one of them tells: over the run it adds up{kept}."
+            ))])
+        }
+    }
+}
+
+/// What an attacker can do with one step, against guessing the mean record.
+fn reconstruction(a: &NetAudit) -> Option<Vec<Span>> {
+    let dfil = a.dfil.as_ref().map(|d| d.max).filter(|d| *d > 0.0)?;
+    let guess = [
+        plain("; guessing the mean record has "),
+        strong(format::number(a.spread)),
+        plain(match (&a.min_mse, a.trace) {
+            (Some(_), _) | (None, TraceKind::Exact | TraceKind::Skip) => ".",
+            (None, TraceKind::Estimate { .. }) => {
+                ". For a bound instead of this estimate, use --trace exact."
+            }
+        }),
+    ];
+    let mut said = match &a.min_mse {
+        Some(bound) => vec![
+            plain(
+                "No unbiased reconstruction of a measured record from one noisy step has a mean squared error per value below ",
+            ),
+            strong(format::bound(bound)),
+        ],
+        None => vec![
+            plain(
+                "An unbiased reconstruction of the most exposed record from one noisy step has a mean squared error per value of about ",
+            ),
+            strong(format::number(1.0 / dfil)),
+            plain(" or more"),
+        ],
+    };
+    said.extend(guess);
+    Some(said)
+}

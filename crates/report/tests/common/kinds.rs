@@ -1,0 +1,240 @@
+//! Documents of every other kind, with names that try to break out of the page.
+
+use leakscope_core::attack::Attack as Attacker;
+use leakscope_core::balance::{Sharing, Update, Variant};
+use leakscope_core::claim::{Bound, Observed, Theorem};
+use leakscope_core::dp::{Accountant, Adjacency, account};
+use leakscope_report::account::Costs;
+use leakscope_report::attack::{self, Attack};
+use leakscope_report::balance::{self, Balance, Comparison, Step};
+use leakscope_report::bound::{self, Found};
+use leakscope_report::choice::{Metric, Stopped};
+use leakscope_report::figure::{Axis, Figure, Series};
+use leakscope_report::release::{self, Release};
+use leakscope_report::reproduction::{self, Reproduction};
+use leakscope_report::subject::Subject;
+
+pub(crate) const HOSTILE: &str = "<script>alert('x')</script>&\"\u{1b}\u{7}";
+
+pub(crate) fn subject() -> Subject {
+    Subject {
+        files: vec![HOSTILE.into()],
+        target: HOSTILE.into(),
+        n: 1_000,
+        d: 7,
+        family: leakscope_core::glm::Family::Linear,
+        l2: 0.01,
+        intercept: true,
+    }
+}
+
+pub(crate) fn step(iteration: usize, eta_std: f64) -> Step {
+    Step {
+        iteration,
+        eta_mean: 1.0,
+        eta_std,
+        eta_max: 1.0 + 3.0 * eta_std,
+        eta_unweighted_mean: 1.0,
+        eta_unweighted_std: 0.9,
+        eta_unweighted_max: 4.0,
+        train_score: Some(0.5),
+        test_score: None,
+        weight_min: 0.1,
+        weight_max: 3.0,
+    }
+}
+
+pub(crate) fn balanced(stds: &[f64], variant: Variant, stopped: Stopped) -> Balance {
+    let iterations: Vec<Step> = stds.iter().enumerate().map(|(i, s)| step(i, *s)).collect();
+    let best = (0..stds.len()).min_by(|&a, &b| stds[a].total_cmp(&stds[b])).unwrap_or(0);
+    Balance {
+        schema: balance::SCHEMA.into(),
+        leakscope: "0".into(),
+        created: "2026-01-01T00:00:00Z".into(),
+        tables: vec![],
+        subject: subject(),
+        sigma: 1.0,
+        attribute: Some(HOSTILE.into()),
+        sharing: Sharing::Sample,
+        variant,
+        update: Update::Published,
+        clamp: None,
+        tolerance: 1e-6,
+        seed: None,
+        metric: Metric::Mse,
+        higher_is_better: false,
+        comparisons: vec![Comparison {
+            variant: Variant::Unweighted,
+            update: Update::Published,
+            iterations: iterations.clone(),
+        }],
+        iterations,
+        best,
+        stopped,
+        converging: best + 1 == stds.len(),
+        coefficients: [(HOSTILE.to_owned(), 1.0)].into(),
+        warnings: vec![HOSTILE.into()],
+        seconds: 1.0,
+    }
+}
+
+pub(crate) fn observed(value: f64) -> Observed {
+    Observed { value, ci_low: value - 0.02, ci_high: value + 0.02, trials: 100, seed: 1 }
+}
+
+pub(crate) fn attacked(accuracies: &[(Attacker, f64, f64)]) -> Attack {
+    let result = |&(attack, sigma, accuracy): &(Attacker, f64, f64)| attack::AttackResult {
+        attack,
+        sigma,
+        eta_mean: 1.0 / sigma,
+        balanced: false,
+        accuracy: observed(accuracy),
+        advantage: observed((accuracy - 0.5) / 0.5),
+    };
+    Attack {
+        schema: attack::SCHEMA.into(),
+        leakscope: "0".into(),
+        created: "2026-01-01T00:00:00Z".into(),
+        subject: subject(),
+        secret: attack::Secret {
+            name: HOSTILE.into(),
+            candidates: vec![attack::Candidate { name: HOSTILE.into(), prior: 0.5 }; 2],
+        },
+        records: 1_000,
+        left_out: 0,
+        trials: 100,
+        seed: 1,
+        baseline: attack::Baseline { accuracy: 0.5 },
+        results: accuracies.iter().map(result).collect(),
+        results_balanced: vec![],
+        deciles: (1..=10)
+            .map(|decile| attack::Decile {
+                sigma: 1.0,
+                decile,
+                balanced: false,
+                records: 100,
+                accuracy: observed(0.5),
+            })
+            .collect(),
+        eta_mean_at_unit_noise: 1.0,
+        balance: None,
+        utility: None,
+        warnings: vec![],
+        seconds: 1.0,
+    }
+}
+
+pub(crate) fn found() -> Found {
+    let figure = Figure {
+        id: "x".into(),
+        title: HOSTILE.into(),
+        caption: HOSTILE.into(),
+        x: Axis::log(HOSTILE),
+        y: Axis::linear("advantage").of_shares(),
+        series: vec![
+            Series::bound(
+                HOSTILE,
+                [
+                    (0.1, Bound::at_most(0.9, Theorem::OneCentre)),
+                    (1.0, Bound::at_most(0.2, Theorem::OneCentre)),
+                ],
+            ),
+            Series::observed(HOSTILE, [(0.1, observed(0.5)), (1.0, observed(0.1))]),
+            Series::measured("nothing", [(1.0, f64::INFINITY)]),
+        ],
+        levels: vec![],
+        chosen: Some(0.3),
+    };
+    let row = |theorem, success: f64| bound::Row {
+        name: theorem,
+        success,
+        advantage: success / 2.0,
+        alpha: None,
+        confidence: Some(0.99),
+        worst: None,
+        over_records: None,
+        largest_distance: false,
+        assumptions: vec![HOSTILE.into()],
+        source: HOSTILE.into(),
+    };
+    Found {
+        schema: bound::SCHEMA.into(),
+        leakscope: "0".into(),
+        setting: HOSTILE.into(),
+        said: vec![],
+        candidates: Some(3),
+        most_likely: Some(0.4),
+        sigma: Some(0.3),
+        bounds: vec![row(Theorem::OneCentre, 0.4501), row(Theorem::Balle, 0.6)],
+        optimal: None,
+        estimation: vec![],
+        data: None,
+        figures: vec![figure.clone(), figure],
+        seed: Some(1),
+        warnings: vec![HOSTILE.into()],
+    }
+}
+
+/// A release.
+pub(crate) fn released(sigma: f64, eta_max: f64) -> Release {
+    Release {
+        schema: release::SCHEMA.into(),
+        leakscope: "0".into(),
+        created: "2026-01-01T00:00:00Z".into(),
+        subject: subject(),
+        mechanism: release::Mechanism {
+            name: "exact discrete Gaussian".into(),
+            sigma,
+            grid: 2_f64.powi(-21),
+            generator: "the system".into(),
+        },
+        label_secret: true,
+        eta: release::Eta { mean: eta_max / 3.0, max: eta_max },
+        tell: None,
+        composed: release::Composed { releases: 3, eta_max: eta_max * 3_f64.sqrt(), budget_eta: Some(0.6) },
+        known: vec![HOSTILE.into()],
+        assumed: vec![HOSTILE.into()],
+        coefficients: [(HOSTILE.to_owned(), -1.0)].into(),
+        coefficients_original_units: None,
+        warnings: vec![],
+    }
+}
+
+/// An account of private training.
+pub(crate) fn costs(sigma: f64, steps: u64, assumed: bool) -> Costs {
+    let accountant = Accountant::dp_sgd(sigma, 1.0, steps, Adjacency::AddRemove).unwrap();
+    Costs::of(account(&accountant, 1e-6).unwrap(), assumed)
+}
+
+/// A reproduction.
+pub(crate) fn reproduced() -> Reproduction {
+    use leakscope_report::reproduction::{AxisTitle, Claim, Content, Figure, Ours, Panel, PointSeries, Row};
+    let series = vec![PointSeries::new(HOSTILE, vec![[1.0, 2.0], [2.0, 3.0]]); 2];
+    let axis = || AxisTitle::linear(HOSTILE);
+    let content = Content::Curves { x: axis(), y: axis(), series, levels: vec![(2.5, HOSTILE.into())] };
+    Reproduction {
+        schema: reproduction::SCHEMA.into(),
+        leakscope: "0".into(),
+        created: "2026-01-01T00:00:00Z".into(),
+        name: HOSTILE.into(),
+        title: HOSTILE.into(),
+        source: HOSTILE.into(),
+        synthetic: false,
+        data: vec![HOSTILE.into()],
+        rows: vec![
+            Row::printed(HOSTILE, 0.04, 3, 0.0401).because(HOSTILE),
+            Row::ours(HOSTILE, Ours::from(&observed(0.5))),
+            Row::ours(HOSTILE, Bound::at_most(0.5, Theorem::Balle)),
+        ],
+        claims: vec![Claim::new(HOSTILE, false, HOSTILE)],
+        method: vec![HOSTILE.into()],
+        figures: vec![Figure {
+            file: "f".into(),
+            title: HOSTILE.into(),
+            caption: HOSTILE.into(),
+            panels: vec![Panel { title: HOSTILE.into(), content }],
+        }],
+        seed: 1,
+        seconds: 1.0,
+    }
+}

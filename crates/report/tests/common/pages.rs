@@ -1,0 +1,60 @@
+//! Every kind of page, from names that try to break out of it.
+
+use super::kinds::{attacked, balanced, costs, found, released, reproduced};
+use super::networks::{audit, pictures, training};
+use super::{hostile, told};
+use leakscope_core::attack::Attack as Attacker;
+use leakscope_core::balance::Variant;
+use leakscope_report::audit::Audit;
+use leakscope_report::choice::Stopped;
+use leakscope_report::{
+    account_page, attack_page, balance_page, bound_page, net, page, release_page, reproduction_page,
+};
+
+/// Every kind of page by its name.
+pub(crate) fn every_kind() -> Vec<(&'static str, String)> {
+    let attacks =
+        [(Attacker::WhiteBox, 0.1, 0.9), (Attacker::WhiteBox, 10.0, 0.5), (Attacker::BlackBox, 0.1, 0.8)];
+    vec![
+        ("audit", page(&hostile())),
+        ("wide audit", page(&wide(5_000))),
+        ("balance", balance_page(&balanced(&[0.8, 0.1, 0.01], Variant::Weighted, Stopped::Iterations))),
+        ("attack", attack_page(&attacked(&attacks))),
+        ("release", release_page(&released(0.5, 0.3))),
+        ("bound", bound_page(&found())),
+        ("account", account_page(&costs(2.0, 3, true))),
+        ("network", net::page(&audit(), &pictures())),
+        ("training", net::training_page(&training(1.0))),
+        ("reproduction", reproduction_page(&reproduced())),
+    ]
+}
+
+/// An audit of a table with very many columns.
+pub(crate) fn wide(columns: usize) -> Audit {
+    let mut audit = hostile();
+    let attribute = audit.attributes[0].clone();
+    let name = |k: usize| format!("a column with an ordinary name, number {k}");
+    audit.attributes = (0..columns)
+        .map(|k| leakscope_report::audit::Attribute {
+            name: name(k),
+            eta_max: 1.0 / (k + 1) as f64,
+            ..attribute.clone()
+        })
+        .collect();
+    let column = audit.data.columns[1].clone();
+    audit.data.columns =
+        (0..columns).map(|k| leakscope_report::audit::Column { name: name(k), ..column.clone() }).collect();
+    audit.model.coefficients = (0..columns).map(|k| (name(k), 1.0 / (k + 1) as f64)).collect();
+    audit.model.coefficients_original_units = Some(audit.model.coefficients.clone());
+    let mut tell = told(&[("x", 0.6, false)]);
+    let one = tell.attributes[0].clone();
+    tell.attributes = (0..columns)
+        .map(|k| leakscope_report::tell::Told {
+            attribute: name(k),
+            worst: 0.5 + 0.4 / (k + 1) as f64,
+            ..one.clone()
+        })
+        .collect();
+    audit.tell = Some(tell);
+    audit
+}
