@@ -46,7 +46,8 @@ class Training(_OfRecords):
     def epsilon(self, delta: float = 1e-5, adjacency: str = "add-remove") -> float:
         """ε of the whole run, certified."""
         privacy = self.document["privacy"]
-        if privacy is None:
+        # Noise that follows from a seed promises nothing.
+        if privacy is None or privacy.get("epsilon") is None:
             return float("inf")
         if self.document["sampling"] != "poisson":
             raise OptionError("sampling: ε of shuffled batches is not accounted for here: train with sampling='poisson'")
