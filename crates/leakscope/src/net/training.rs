@@ -8,7 +8,7 @@ use super::run::{Ended, point};
 use super::train::{TrainRequest, check_numbers, config, plan, wanted};
 use crate::output::{Folder, Pending, Results, results, write_tables};
 use crate::{Failure, Result};
-use leakscope_net::tensors::Tensors;
+use leakscope_net::io::Tensors;
 use leakscope_net::train::{StepReport, Trainer};
 use leakscope_net::{Network, Real};
 use leakscope_report::net::{self as page, Stopped, Training};
