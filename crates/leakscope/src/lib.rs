@@ -82,6 +82,7 @@ pub mod model;
 pub mod net;
 pub mod output;
 pub mod release;
+pub mod saving;
 pub mod seed;
 pub mod spelling;
 pub mod unexpected;

@@ -456,7 +456,7 @@ fn target(layout: &Layout, i: usize, c: &Column, options: &EncodeOptions) -> Res
     let text = |expected| Err(Error::TextTarget { column: column(), found: names(), expected });
     let two = found.len() == 2 && !more;
     let logistic = |expected: &'static str| match two {
-        true => "numbers: for two classes choose --model logistic",
+        true => "numbers: for two classes choose ⟨model=logistic⟩",
         false => expected,
     };
     let codes = match options.target {
