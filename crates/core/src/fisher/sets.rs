@@ -15,13 +15,14 @@ use crate::linalg::{
 };
 use crate::linalg::{symmetric_eigen, times};
 use crate::rows::Block;
+use serde::{Deserialize, Serialize};
 
 /// How many times the penalty may exceed the largest sum of squares of a column before the difference of the
 /// two has lost too many digits: it is then known to 1e3·ε = 2e-13.
 const DROWNED: f64 = 1e3;
 
 /// Sums over a set of records from which its leakage follows; mergeable, O(p²) numbers.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SetSums {
     p: usize,
     records: u64,
@@ -35,8 +36,11 @@ pub struct SetSums {
     curved: Vec<f64>,
     /// Whether both are those of the whole training set, had from the Hessian: its eigenvectors are theirs.
     of_hessian: bool,
+    #[serde(skip)]
     scratch: Vec<f64>,
+    #[serde(skip)]
     weights: Vec<f64>,
+    #[serde(skip)]
     gathered: Vec<f64>,
 }
 
@@ -50,6 +54,12 @@ impl SetSums {
             curved: vec![0.0; if attributes { p * p } else { 0 }],
             ..Self::default()
         }
+    }
+
+    /// Whether these are sums over `p` columns, as [`SetSums::new`] makes them.
+    pub(crate) fn has_sizes(&self, p: usize, attributes: bool) -> bool {
+        let curved = if attributes { p * p } else { 0 };
+        self.p == p && self.s.len() == p && self.whole.len() == p * p && self.curved.len() == curved
     }
 
     /// Records added.
@@ -137,7 +147,7 @@ impl Geometry {
         let factor = self.w_data_squared + self.c2();
         set.whole = gram.iter().map(|v| factor * v).collect();
         set.curved = gram;
-        set.of_hessian = d == p;
+        set.of_hessian = d == p && !self.shaped;
     }
 
     /// `H⁻¹(H − nλI)H⁻¹` where H penalises every column alike: it shares the eigenvectors Q of `H⁻¹`, and each
@@ -203,7 +213,7 @@ impl Geometry {
         // tr H⁻¹MH⁻¹ = Σ M ∘ H⁻²
         let square = {
             let mut out = vec![0.0; p * p];
-            matmul_parallel(&self.inverse, &self.inverse, (p, p, p), &mut out);
+            matmul_parallel(&self.adjoint, &self.inverse, (p, p, p), &mut out);
             out
         };
         let trace = |lower: &[f64]| -> f64 {
@@ -297,7 +307,7 @@ impl Geometry {
     fn sandwiched(&self, m: &[f64], p: usize) -> Vec<f64> {
         let (mut half, mut out) = (vec![0.0; p * p], vec![0.0; p * p]);
         matmul_parallel(&self.inverse, m, (p, p, p), &mut half);
-        matmul_parallel(&half, &self.inverse, (p, p, p), &mut out);
+        matmul_parallel(&half, &self.adjoint, (p, p, p), &mut out);
         // Rounding leaves the two triangles apart by an ulp; decompositions read one of them.
         mirror_lower(&mut out, p);
         out

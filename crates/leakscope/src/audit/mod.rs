@@ -5,8 +5,8 @@
 //! ```
 
 mod assemble;
-mod collect;
 mod measure;
+mod names;
 pub(crate) mod remarks;
 mod request;
 mod scaling;
@@ -17,7 +17,7 @@ mod utility;
 pub use assemble::now;
 pub(crate) use measure::eta_distribution;
 pub(crate) use request::INTERCEPT;
-pub use request::{Limit, Noise, Request, Statistic};
+pub use request::{Limit, Noise, Request, Statistic, delimiter};
 pub use scaling::ScalingChoice;
 pub use tell::Pair;
 

@@ -9,8 +9,9 @@ use crate::failure::explain;
 use leakscope_core::fisher::scaling::{Counted, CountedRecords, Depth};
 use leakscope_core::fisher::{Directions, Geometry, Records, Release};
 use leakscope_core::glm::Fit;
+use leakscope_core::measure::{self as core, Counting, Largest};
 use leakscope_core::num::Distribution;
-use leakscope_core::rows::{Block, Rows};
+use leakscope_core::rows::Rows;
 use leakscope_core::units::{FitInUnits, Scaling, Units};
 use leakscope_report::audit::ScalingEffect;
 use leakscope_report::choice::ScalingMode;
@@ -36,27 +37,6 @@ const EXACT_UP_TO: f64 = 5e7;
 pub(super) struct Prepared {
     pub(super) geometry: Geometry,
     pub(super) counting: Option<Counting>,
-}
-
-/// Leakage with the scaling counted.
-pub(super) struct Counting {
-    counted: Counted,
-    depth: Depth,
-    choice: ScalingChoice,
-}
-
-/// Largest η of a record, either way.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Largest {
-    given: f64,
-    counted: f64,
-}
-
-impl Largest {
-    pub(super) fn merge(&mut self, other: Self) {
-        self.given = self.given.max(other.given);
-        self.counted = self.counted.max(other.counted);
-    }
 }
 
 /// Whether the scale of a column is a statistic of its values that core knows how to count.
@@ -114,45 +94,21 @@ pub(super) fn prepare(
     let counted = Counted::new(&model, &units, directions, release).map_err(explained)?;
     let work = fit.n as f64 * (fit.w.len() as f64).powi(2);
     let depth = if work <= EXACT_UP_TO { Depth::Exact } else { Depth::Bounded };
-    Ok(Prepared { geometry, counting: Some(Counting { counted, depth, choice: request.scaling }) })
+    let replaces = request.scaling == ScalingChoice::Counted;
+    Ok(Prepared { geometry, counting: Some(Counting { counted, depth, replaces }) })
 }
 
 impl Prepared {
-    /// Leakage of every record of a block, as it was asked for; the largest η either way.
-    pub(super) fn records(
-        &self,
-        block: &Block,
-        scratch: &mut CountedRecords,
-        records: &mut Records,
-    ) -> leakscope_core::Result<Largest> {
-        let Some(counting) = &self.counting else {
-            self.geometry.records(block, records);
-            measure::finite(records)?;
-            return Ok(Largest::default());
-        };
-        counting.counted.records(block, counting.depth, scratch).map_err(measure::too_large)?;
-        measure::finite(&scratch.given)?;
-        let most = |eta: &[f64]| eta.iter().copied().fold(0.0, f64::max);
-        let largest = Largest { given: most(&scratch.given.eta), counted: most(&scratch.eta) };
-        std::mem::swap(records, &mut scratch.given);
-        if counting.choice == ScalingChoice::Counted {
-            std::mem::swap(&mut records.eta, &mut scratch.eta);
-            std::mem::swap(&mut records.dfil, &mut scratch.dfil);
-            std::mem::swap(&mut records.attribute_eta, &mut scratch.attribute_eta);
-        }
-        Ok(largest)
-    }
-
     /// η alone, for solving for σ.
     pub(super) fn eta_distribution(&self, rows: &Dataset) -> Result<Distribution> {
-        if self.counting.as_ref().is_none_or(|c| c.choice == ScalingChoice::Given) {
+        let Some(counting) = self.counting.as_ref().filter(|c| c.replaces) else {
             return measure::eta_distribution(rows, &self.geometry);
-        }
+        };
         let mut total = Distribution::default();
         rows.fold(
             || (Distribution::default(), CountedRecords::default(), Records::default()),
             |(eta, scratch, records), block| {
-                self.records(block, scratch, records)?;
+                core::records(&self.geometry, Some(counting), block, (records, scratch))?;
                 eta.extend(&records.eta);
                 Ok(())
             },
@@ -169,10 +125,7 @@ impl Prepared {
         let counting = self.counting.as_ref()?;
         let uncounted = encoding.attributes.iter().filter(|a| is_own(encoding, a) && is_filled(encoding, a));
         Some(ScalingEffect {
-            mode: match counting.choice {
-                ScalingChoice::Counted => ScalingMode::Counted,
-                ScalingChoice::Given => ScalingMode::Given,
-            },
+            mode: if counting.replaces { ScalingMode::Counted } else { ScalingMode::Given },
             exact: counting.depth == Depth::Exact,
             eta_max_given: largest.given,
             eta_max_counted: largest.counted,

@@ -8,8 +8,8 @@ use leakscope_core::num::Distribution;
 use leakscope_net::{
     Data, Error, Network, Real,
     engine::evaluate,
+    io::Tensors,
     leak::{Measure, Plis, Trace, measure},
-    tensors::Tensors,
     train::{TrainConfig, Trainer},
 };
 use leakscope_report::net::{Point, Stopped};
@@ -137,7 +137,7 @@ fn bytes<T: Real>(run: &Trainer<'_, T>, progress: &Progress) -> Result<Vec<u8>> 
     Ok(file.to_bytes()?)
 }
 
-fn point<T: Real>(
+pub(super) fn point<T: Real>(
     run: &Trainer<'_, T>,
     data: &Data<T>,
     test: Option<&Data<T>>,
