@@ -278,11 +278,12 @@ fn advice(audit: &Audit, facts: &Facts, decision: &Decision) -> Vec<Span> {
                 "That rests on small changes alone: have two values of every attribute tried before release.",
             )],
             (_, false) if !untried(audit).is_empty() => vec![plain(format!(
-                "{} not tried: that is not shown to hold for them.",
+                "{} not tried, so nothing is shown about {}.",
                 match untried(audit) {
                     [one] => format!("{one} was"),
                     many => format!("{} attributes were", format::count(many.len() as u64)),
-                }
+                },
+                if untried(audit).len() == 1 { "it" } else { "them" }
             ))],
             (_, false) if is_approximate(audit) => vec![plain(
                 "The given coefficients are not at the minimiser, so this is an approximation: fit the model closer, and \

@@ -1,7 +1,7 @@
 //! The audit as a screenful of text.
 
 use super::pen::{BOLD, DIM, GREEN, Pen, RED, Side, YELLOW, bar, clean, cut, pad, wrapped};
-use crate::document::audit::Audit;
+use crate::document::audit::{Audit, ScalingEffect};
 use crate::document::choice::ScalingMode;
 use crate::format::{self, sentence};
 use crate::render::words;
@@ -58,7 +58,8 @@ fn numbers(audit: &Audit, pen: &Pen, out: &mut String) {
         ["η of the whole data set".into(), format::number(audit.dataset.eta), String::new()],
         ["records that stand out".into(), format::count(r.stand_out), "above 3 × the median".into()],
     ];
-    if let Some(s) = &audit.scaling {
+    let differ = |s: &&ScalingEffect| format::number(s.eta_max_given) != format::number(s.eta_max_counted);
+    if let Some(s) = audit.scaling.as_ref().filter(differ) {
         let note = if s.exact { "columns scaled by their own data" } else { "a bound" };
         let other = match s.mode {
             ScalingMode::Counted => {
