@@ -36,8 +36,8 @@ const MOST_SHARED_WORK: f64 = 4e10;
 /// Rows above which the distances of all records are not kept in memory.
 const MOST_ROWS: u64 = 4_000_000;
 /// Work of the refits of one question, and how many records are refitted at most.
-const REFIT_WORK: f64 = 1e9;
-const MOST_REFITS: f64 = 64.0;
+const REFIT_WORK: f64 = 2e9;
+const MOST_REFITS: f64 = 4096.0;
 /// Distance of the 10% and the 90% quantile of a normal population, in its standard deviations.
 const TYPICAL: f64 = 2.563_103_131_089_201;
 

@@ -1,7 +1,7 @@
 //! Which attributes leak and what that means in their own units; the record as a whole; all records together.
 
 use crate::document::audit::{Attribute, Audit, Label};
-use crate::document::choice::Scaling;
+use crate::document::choice::{Scaling, ScalingMode};
 use crate::figure::Claim;
 use crate::format;
 use crate::render::html::markup::{Html, fill};
@@ -135,9 +135,16 @@ pub(super) fn whole(audit: &Audit) -> Html {
         row(
             "η of the whole data set",
             &format::number(audit.dataset.eta),
-            &format!(
-                "All records taken as one secret{times}. No record, group or attribute has a larger one."
-            ),
+            &match &audit.scaling {
+                Some(s) if s.mode == ScalingMode::Counted => {
+                    format!(
+                        "All records taken as one secret{times}. The scaling of columns is not counted in it."
+                    )
+                }
+                Some(_) | None => format!(
+                    "All records taken as one secret{times}. No record, group or attribute has a larger one."
+                ),
+            },
         ),
         row(
             "dFIL of a record",
