@@ -241,7 +241,7 @@ fn attributes_say_what_they_mean_in_their_own_units() {
          ±364 for a typical one."
     ));
     assert!(
-        text.contains("Someone who already knows the population (±14.2) gets to about ±14.1, on average")
+        text.contains("Someone who already knows the population (±14.2) gets to about ±14.2, on average")
     );
     assert!(text.contains(
         "An estimate, right on average, of which level a record has is off by at least ±2.32 for the most exposed record, \

@@ -31,7 +31,7 @@ pub enum ScalingChoice {
 }
 
 /// Up to this many multiplications (n p²) η of every record is counted exactly; above, it is bounded.
-const EXACT_UP_TO: f64 = 5e7;
+const EXACT_UP_TO: f64 = 5e6;
 
 /// A model at a noise: its geometry, and where that makes a difference the same with the scaling counted.
 pub(super) struct Prepared {

@@ -12,7 +12,7 @@ use crate::{Failure, Result};
 use leakscope_core::Error as CoreError;
 use leakscope_core::num::Distribution;
 use leakscope_core::rows::{Block, Rows};
-use leakscope_core::tell::{Noise, Question, Telling, Told};
+use leakscope_core::tell::{Noise, Question, Telling, Told, two_values};
 use leakscope_report::tell::{self as report, AmongAll, Tell};
 use leakscope_table::{Attribute, Bounds, Dataset, Encoding, Kind, Labels, TargetCoding};
 use serde::{Deserialize, Serialize};
@@ -35,9 +35,11 @@ const MOST_WORK: f64 = 1e9;
 const MOST_SHARED_WORK: f64 = 4e10;
 /// Rows above which the distances of all records are not kept in memory.
 const MOST_ROWS: u64 = 4_000_000;
-/// Work of the refits of one question, and how many records are refitted at most.
-const REFIT_WORK: f64 = 2e9;
-const MOST_REFITS: f64 = 4096.0;
+/// Work of the refits of one question, and how many records are refitted at most: at first, and where that leaves it open how
+/// often the worst record is told apart.
+const REFITS: [(f64, f64); 2] = [(2e8, 64.0), (2e9, 4096.0)];
+/// A bound that is this close to what a refit shows leaves nothing open.
+const OPEN: f64 = 0.01;
 /// Distance of the 10% and the 90% quantile of a normal population, in its standard deviations.
 const TYPICAL: f64 = 2.563_103_131_089_201;
 
@@ -101,7 +103,7 @@ pub(super) fn tell(
     let telling = Telling::new(rows, (&in_units, &units), (&noise, request.releases)).map_err(explained)?;
     let mut found = vec![];
     for asked in asked {
-        let told = match telling.ask(&asked.question, refits(rows, &asked)) {
+        let told = match ask(&telling, rows, &asked, request.releases) {
             Ok(told) => Some(told),
             // A candidate whose model cannot be fitted shows, for all that is known.
             Err(
@@ -196,9 +198,18 @@ fn affordable(subjects: &[Subject<'_>], (n, p): (u64, usize)) -> usize {
         .count()
 }
 
-fn refits(rows: &Dataset, asked: &Asked) -> usize {
+/// Asks with few refits, and with more where those left the answer open.
+fn ask(
+    telling: &Telling<'_, Dataset>,
+    rows: &Dataset,
+    asked: &Asked,
+    releases: u32,
+) -> leakscope_core::Result<Told> {
     let each = 12.0 * rows.len() as f64 * rows.width() as f64 * asked.values.len() as f64;
-    (REFIT_WORK / each).clamp(4.0, MOST_REFITS) as usize
+    let [few, many] = REFITS.map(|(work, most)| (work / each).clamp(4.0, most) as usize);
+    let told = telling.ask(&asked.question, few)?;
+    let open = told.worst.value - two_values(told.at_least, releases).value > OPEN;
+    if open && many > few { telling.ask(&asked.question, many) } else { Ok(told) }
 }
 
 /// The questions about the subjects; one whose values are all the same has none.
