@@ -13,7 +13,6 @@ mod score;
 mod utility;
 
 pub use assemble::now;
-pub(crate) use measure::eta_distribution;
 pub(crate) use request::INTERCEPT;
 pub use request::{Limit, Noise, Request, Statistic};
 
