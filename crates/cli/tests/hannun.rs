@@ -348,7 +348,7 @@ fn a_balanced_model_is_released_with_less_noise_for_the_same_loss() {
     let balanced = place.json(&format!("release {MODEL} --target-eta 0.1 --balance 10 --out balanced"));
     let sigma = |r: &Value| r["mechanism"]["sigma"].as_f64().unwrap();
     assert!(sigma(&balanced) < 0.5 * sigma(&plain), "{} {}", sigma(&balanced), sigma(&plain));
-    let (mean, max) = (balanced["eta"]["mean"].as_f64().unwrap(), balanced["eta"]["max"].as_f64().unwrap());
+    let (mean, max) = (measured(&balanced, "eta_mean"), measured(&balanced, "eta_max"));
     assert!(mean > 0.9 * max, "{mean} {max}");
 }
 
@@ -407,9 +407,9 @@ fn a_ledger_adds_up_one_unit_of_loss_only() {
     let names = ["private/ledger.json", "release-1/model.json", "release-1/release.json"];
     let before: Vec<_> = names.map(kept).into();
     for (more, said) in [
-        ("--scale none", "--scale was standard, now none"),
-        ("--one-hot full", "--one-hot was drop-last, now full"),
-        ("--label public", "--label was secret, now public"),
+        ("--scale none", "scale was standard, now none"),
+        ("--one-hot full", "one_hot was drop-last, now full"),
+        ("--label public", "label was secret, now public"),
     ] {
         let line = format!("release {MODEL} --sigma 1 --out out {more}");
         let answer = place.refused(&line, 2);
