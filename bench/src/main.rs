@@ -7,6 +7,8 @@
 //! cargo run --release -p leakscope-bench -- account        ε and calibration against dp-accounting and riskcal (Python)
 //! cargo run --release -p leakscope-bench -- stream [ROWS]  Parquet × 50 columns: memory, and passes against reading
 //! cargo run --release -p leakscope-bench -- net [PYTHON]   the CNN of Edmunds table B.7 against JAX (pip install jax)
+//! cargo run --release -p leakscope-bench -- noise          shapes of noise to their certificate
+//! cargo run --release -p leakscope-bench -- softmax        η of softmax regression against Jacobians and SVDs
 //! ```
 #![allow(clippy::print_stdout)]
 
@@ -14,7 +16,9 @@ mod account;
 mod attack;
 mod glm;
 mod net;
+mod noise;
 mod parallel;
+mod softmax;
 mod stream;
 
 use std::process::ExitCode;
@@ -27,6 +31,8 @@ fn main() -> ExitCode {
         Some("wide") => glm::wide(),
         Some("account") => account::run(),
         Some("attack") => attack::run(),
+        Some("noise") => noise::run(),
+        Some("softmax") => softmax::run(),
         Some("stream") => {
             let rows = arguments.get(1).map_or(Ok(10_000_000), |text| text.parse());
             rows.map_err(Into::into).and_then(stream::run)
@@ -37,7 +43,10 @@ fn main() -> ExitCode {
             let hidden: Result<Vec<usize>, _> = arguments[1..].iter().map(|text| text.parse()).collect();
             hidden.map_err(Into::into).and_then(|hidden| net::memory(&hidden))
         }
-        _ => Err("usage: leakscope-bench glm|wide|attack|account|stream [ROWS]|net [PYTHON]".into()),
+        _ => {
+            Err("usage: leakscope-bench glm|wide|attack|noise|softmax|account|stream [ROWS]|net [PYTHON]"
+                .into())
+        }
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

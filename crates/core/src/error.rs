@@ -84,6 +84,16 @@ pub enum Error {
         /// What to do.
         advice: &'static str,
     },
+    /// A class has too few records for a model of it.
+    #[error(
+        "class {class} has {records} record(s): expected at least 2, so merge it with another or leave it out"
+    )]
+    RareClass {
+        /// The class, counted from 0.
+        class: usize,
+        /// Its records.
+        records: u64,
+    },
     /// There are no rows to compute with.
     #[error("there are no rows")]
     Empty,

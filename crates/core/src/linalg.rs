@@ -302,6 +302,12 @@ impl Cholesky {
         if complete { Ok(Self { p, lower, scale }) } else { Err(dependent_column(&unit, p, tolerance)) }
     }
 
+    /// The lower factor L of `A = LLᵀ` in the units of A, row-major.
+    pub fn lower(&self) -> Vec<f64> {
+        let p = self.p;
+        (0..p * p).map(|ij| self.lower[ij] * self.scale[ij / p]).collect()
+    }
+
     /// `A⁻¹ b`.
     pub fn solve(&self, b: &[f64]) -> Vec<f64> {
         let p = self.p;

@@ -4,6 +4,7 @@
 //! numbers of the unclipped one, `n`, `g·ġ`, `‖ġ‖²` (MATHS §5.1).
 
 use crate::error::{Result, check};
+use leakscope_core::special::{normal_cdf, normal_pdf};
 use serde::{Deserialize, Serialize};
 
 /// The way gradients are clipped.
@@ -61,21 +62,39 @@ impl Clip {
         match self {
             Self::None => (1.0, 0.0),
             Self::Hard { bound } if norm <= bound => (1.0, 0.0),
-            Self::Hard { bound } => (bound / norm, -bound / (norm * norm)),
+            Self::Hard { bound } => (bound / norm, -bound / norm / norm),
             Self::Gelu { bound } => {
                 let h = norm / bound - 1.0;
-                let cdf = 0.5 * (1.0 + crate::Real::erf(h * std::f64::consts::FRAC_1_SQRT_2));
-                let pdf = (-0.5 * h * h).exp() * 0.398_942_280_401_432_7;
+                let cdf = normal_cdf(h);
                 let s = 1.0 / (h * cdf + 1.0);
-                (s, -s * s * (cdf + h * pdf) / bound)
+                (s, -s * s * (cdf + h * normal_pdf(h)) / bound)
+            }
+        }
+    }
+
+    /// `s + n s'`, the derivative of the released norm. Beyond the bound it is the difference of two nearly equal
+    /// numbers: 0 for the hard clip, `s²(1 − Φ(h) − h(h+1)φ(h))` with `h = n/C − 1` for the smooth one.
+    pub fn slope(self, norm: f64) -> f64 {
+        match self {
+            Self::None => 1.0,
+            Self::Hard { bound } if norm <= bound => 1.0,
+            Self::Hard { .. } => 0.0,
+            Self::Gelu { bound } => {
+                let h = norm / bound - 1.0;
+                let s = self.factor(norm).0;
+                let pdf = normal_pdf(h);
+                // far out φ is 0 before h(h+1) is infinite
+                if pdf == 0.0 { 0.0 } else { s * s * (normal_cdf(-h) - h * (h + 1.0) * pdf) }
             }
         }
     }
 }
 
-/// The clip of one record: `s`, and the two numbers that its Jacobian needs.
+/// The clip of one record: `s`, and what its Jacobian needs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Clipped {
+    /// `n = ‖g‖`.
+    norm: f64,
     pub(crate) s: f64,
     /// `2 s s'/n + s'²`, so that `D² = s² I + this · g gᵀ`.
     pub(crate) bend: f64,
@@ -86,13 +105,20 @@ pub(crate) struct Clipped {
 impl Clipped {
     pub(crate) fn new(clip: Clip, norm: f64) -> Self {
         let (s, s1) = clip.factor(norm);
-        let bend = if norm > 0.0 { 2.0 * s * s1 / norm + s1 * s1 } else { 0.0 };
-        Self { s, bend, slope: s + norm * s1 }
+        let bend = if norm > 0.0 { s1 / norm * (2.0 * s + norm * s1) } else { 0.0 };
+        Self { norm, s, bend, slope: clip.slope(norm) }
     }
 
-    /// `‖D ġ‖²` from `g·ġ` and `‖ġ‖²`.
+    /// `‖D ġ‖²` from `g·ġ` and `‖ġ‖²`: the part of ġ across g shrinks by s, the part along it by `s + n s'`.
     pub(crate) fn square(&self, cross: f64, square: f64) -> f64 {
-        (self.s * self.s * square + self.bend * cross * cross).max(0.0)
+        if !(cross.is_finite() && square.is_finite()) {
+            return f64::NAN;
+        }
+        let along = if self.norm > 0.0 { cross / self.norm } else { 0.0 };
+        let across = (square - along * along).max(0.0);
+        // never above ‖ġ‖²: rounding may make the part along it longer than the whole
+        let along = (along * along).min(square.max(0.0));
+        self.s * self.s * across + self.slope * self.slope * along
     }
 }
 
@@ -116,6 +142,44 @@ mod tests {
                 let fd = (clip.factor(n + h).0 - clip.factor(n - h).0) / (2.0 * h);
                 assert!((clip.factor(n).1 - fd).abs() < 1e-9, "{clip:?} {n}");
             }
+        }
+    }
+
+    #[derive(serde::Deserialize)]
+    struct Row {
+        norm: f64,
+        factor: f64,
+        derivative: f64,
+        slope: f64,
+    }
+
+    #[derive(serde::Deserialize)]
+    struct Golden {
+        clips: Vec<Row>,
+    }
+
+    /// Against 1,000 digits (testdata/net/confident.py), up to 38 times the bound.
+    #[test]
+    fn the_smooth_clip_keeps_its_digits_far_out() {
+        let golden: Golden =
+            serde_json::from_str(include_str!("../../../testdata/net/confident.json")).unwrap();
+        let clip = Clip::Gelu { bound: 2.0 };
+        for r in &golden.clips {
+            let (s, s1) = clip.factor(r.norm);
+            let h = r.norm / 2.0 - 1.0;
+            for (found, exact, tolerance) in [
+                (s, r.factor, 1e-15),
+                (s1, r.derivative, 4e-15),
+                // exp(−h²/2) turns the rounding of its argument into h² of its own
+                (clip.slope(r.norm), r.slope, 4e-15 * (1.0 + h * h)),
+            ] {
+                assert!((found - exact).abs() <= tolerance * exact.abs(), "{found:e} against {exact:e}");
+            }
+        }
+        assert!(golden.clips.len() == 10 && golden.clips.iter().any(|r| r.slope.abs() < 1e-290));
+        for norm in [1e3, 1e160, 1e300] {
+            assert_eq!(clip.slope(norm), 0.0);
+            assert!((clip.factor(norm).0 * norm / 2.0 - 1.0).abs() < 1e-14);
         }
     }
 

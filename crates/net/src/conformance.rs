@@ -4,10 +4,16 @@
 use crate::{
     LayerSpec as L, Loss, NetSpec, Network, Shape,
     device::Device,
+    layer::Draws,
+    leak::Label,
+    pass::{OwnDirection, SharedDirection},
     random::{Generator, Purpose},
+    spec::Padding,
 };
 
 const RECORDS: usize = 3;
+/// Draws of dropout, as in a training step.
+const DRAWS: Option<Draws> = Some(Draws { seed: 3, step: 5 });
 
 struct Case {
     net: Network<f64>,
@@ -49,9 +55,9 @@ fn case(input: &[usize], layers: Vec<L>, loss: Loss, seed: u64) -> Case {
 fn gradients(net: &Network<f64>, x: &[f64], y: &[f64]) -> (Vec<f64>, Vec<Vec<f64>>) {
     let mut dev = Device::new();
     let (xb, yb) = (dev.upload(x), dev.upload(y));
-    let primal = net.primal(&mut dev, xb, yb, RECORDS);
+    let primal = net.primal(&mut dev, xb, yb, &[0, 1, 2], Label::Secret, DRAWS);
     let g = (0..RECORDS).map(|i| net.materialise(&dev, &primal, None, i)).collect();
-    (primal.losses, g)
+    (primal.loss.losses, g)
 }
 
 fn dot(a: &[f64], b: &[f64]) -> f64 {
@@ -103,7 +109,7 @@ fn conforms(name: &str, mut c: Case) {
 
     // 2. norms and weighted sums of pairs are those of the arrays
     let (xb, yb) = (dev.upload(&c.x), dev.upload(&c.y));
-    let primal = c.net.primal(&mut dev, xb, yb, RECORDS);
+    let primal = c.net.primal(&mut dev, xb, yb, &[0, 1, 2], Label::Secret, DRAWS);
     for (square, g) in primal.square.iter().zip(&g) {
         close(*square, dot(g, g), dot(g, g), 1e-12, &format!("{name}: norm"));
     }
@@ -142,23 +148,39 @@ fn conforms(name: &str, mut c: Case) {
         }
     }
 
-    // 4. the adjoint: Jᵀ(αġ + βg)·w = (αġ + βg)·(Jw), ġ of probe 0 alone and w probe 1
+    // 4. the adjoint: Jᵀθ̇·w = θ̇·(Jw), w probe 1, for θ̇ = αġ + βg (ġ of probe 0), βg, κv and αġ + βg + κv
     let ub = dev.upload(&u[..RECORDS * d]);
     let uyb = dev.upload(&uy[..RECORDS * k]);
     let one = c.net.tangent(&mut dev, &primal, Some(ub), Some(uyb), true);
-    let alpha: Vec<f64> = (0..RECORDS).map(|_| c.rng.normal()).collect();
-    let beta: Vec<f64> = (0..RECORDS).map(|_| c.rng.normal()).collect();
-    for with_tangent in [true, false] {
-        let alpha = if with_tangent { alpha.clone() } else { vec![0.0; RECORDS] };
-        let (back, label) = c.net.adjoint(&mut dev, &primal, with_tangent.then_some(&one), &alpha, &beta);
-        let (back, label) = (dev.download(&back).to_vec(), dev.download(&label).to_vec());
+    let mut draw = || (0..RECORDS).map(|_| c.rng.normal()).collect::<Vec<f64>>();
+    let (alpha, beta, kappa, zero) = (draw(), draw(), draw(), vec![0.0; RECORDS]);
+    let v: Vec<f64> = (0..p).map(|i| if trained[i] { c.rng.normal() } else { 0.0 }).collect();
+    let vb = dev.upload(&v);
+    let along = c.net.along(&mut dev, &primal, &vb);
+    for i in 0..RECORDS {
+        close(along[i], dot(&g[i], &v), norm(&g[i]) * norm(&v), 1e-12, &format!("{name}: g·v"));
+    }
+    for (with_tangent, own, shared) in
+        [(true, true, false), (false, true, false), (false, false, true), (true, true, true)]
+    {
+        let alpha = if with_tangent { &alpha } else { &zero };
+        let pairs = OwnDirection { tangent: with_tangent.then_some(&one), alpha, beta: &beta };
+        let array = SharedDirection { array: &vb, weights: &kappa };
+        let (back, label) = c.net.adjoint(&mut dev, &primal, own.then_some(&pairs), shared.then_some(&array));
         for i in 0..RECORDS {
             let w = &u[(RECORDS + i) * d..][..d];
             let wy = &uy[(RECORDS + i) * k..][..k];
             let found = dot(&back[i * d..][..d], w) + dot(&label[i * k..][..k], wy);
             let gd = &g_dot[RECORDS + i];
-            let expected = alpha[i] * dot(&g_dot[i], gd) + beta[i] * dot(&g[i], gd);
-            let scale = norm(gd) * (norm(&g_dot[i]) + norm(&g[i]));
+            let (mut expected, mut scale) = (0.0, 0.0);
+            if own {
+                expected += alpha[i] * dot(&g_dot[i], gd) + beta[i] * dot(&g[i], gd);
+                scale += norm(gd) * (norm(&g_dot[i]) + norm(&g[i]));
+            }
+            if shared {
+                expected += kappa[i] * dot(&v, gd);
+                scale += norm(gd) * norm(&v);
+            }
             close(found, expected, scale, 1e-11, &format!("{name}: adjoint"));
         }
     }
@@ -181,13 +203,29 @@ fn every_layer_conforms() {
     };
     let no_bias = |spec: L| match spec {
         L::Dense { outputs, frozen, .. } => L::Dense { outputs, bias: false, frozen },
-        L::Conv { outputs, kernel, stride, padding, frozen, .. } => {
-            L::Conv { outputs, kernel, stride, padding, bias: false, frozen }
+        L::Conv { outputs, kernel, stride, padding, dilation, groups, frozen, .. } => {
+            L::Conv { outputs, kernel, stride, padding, dilation, groups, bias: false, frozen }
         }
         other => other,
     };
-    let wide =
-        L::Conv { outputs: 7, kernel: [3, 2], stride: [2, 1], padding: [1, 0], bias: true, frozen: false };
+    let wide = L::Conv {
+        outputs: 7,
+        kernel: [3, 2],
+        stride: [2, 1],
+        padding: Padding::Zeros([1, 0]),
+        dilation: [1, 1],
+        groups: 1,
+        bias: true,
+        frozen: false,
+    };
+    let with = |spec: L, change: (Padding, [usize; 2], usize)| match spec {
+        L::Conv { outputs, kernel, stride, bias, frozen, .. } => {
+            let (padding, dilation, groups) = change;
+            L::Conv { outputs, kernel, stride, padding, dilation, groups, bias, frozen }
+        }
+        other => other,
+    };
+    let zeros = |n: usize| Padding::Zeros([n; 2]);
     let padded_pool = L::AveragePool { kernel: [3, 2], stride: [2, 1], padding: [1, 1] };
     let padded_max = L::MaxPool { kernel: [3, 2], stride: [2, 1], padding: [1, 1] };
     let cases: Vec<(&str, Vec<usize>, Vec<L>)> = vec![
@@ -197,6 +235,15 @@ fn every_layer_conforms() {
         ("relu", vec![5], vector(vec![L::Relu])),
         ("gelu", vec![5], vector(vec![L::Gelu])),
         ("sigmoid", vec![5], vector(vec![L::Sigmoid])),
+        ("silu", vec![5], vector(vec![L::Silu])),
+        ("softplus", vec![5], vector(vec![L::Softplus])),
+        ("leaky relu", vec![5], vector(vec![L::LeakyRelu { slope: 0.1 }])),
+        ("elu", vec![5], vector(vec![L::Elu { alpha: 0.7 }])),
+        ("dropout", vec![5], vector(vec![L::Tanh, L::Dropout { rate: 0.4 }])),
+        ("dropout first", vec![5], vec![L::Dropout { rate: 0.4 }, L::dense(4)]),
+        ("rms norm", vec![5], vector(vec![L::rms_norm(), L::Tanh])),
+        ("rms norm first", vec![5], vec![L::rms_norm(), L::dense(4)]),
+        ("group norm", vec![5], vector(vec![L::group_norm(2), L::Tanh])),
         ("layer norm", vec![5], vector(vec![L::layer_norm(), L::Tanh])),
         ("layer norm first", vec![5], vec![L::layer_norm(), L::dense(4)]),
         ("batch norm", vec![5], vector(vec![L::batch_norm(), L::Tanh])),
@@ -208,6 +255,59 @@ fn every_layer_conforms() {
         ("conv, Gram", vec![6, 5, 2], image(vec![L::conv(8, 4, 2, 1), L::Tanh])),
         ("conv, Gram, no bias", vec![6, 5, 2], image(vec![no_bias(L::conv(8, 4, 2, 1)), L::Tanh])),
         ("conv, uneven", vec![6, 5, 2], image(vec![wide, L::Gelu])),
+        (
+            "conv, dilated",
+            vec![6, 5, 2],
+            image(vec![with(L::conv(4, 2, 1, 0), (zeros(1), [2, 3], 1)), L::Tanh]),
+        ),
+        ("conv, same", vec![6, 5, 2], image(vec![with(L::conv(4, 4, 2, 0), (Padding::SAME, [1, 1], 1))])),
+        (
+            "conv, same and dilated",
+            vec![6, 5, 2],
+            image(vec![with(L::conv(3, 2, 1, 0), (Padding::SAME, [2, 2], 1))]),
+        ),
+        (
+            "conv in groups",
+            vec![6, 5, 2],
+            vec![
+                L::conv(4, 3, 1, 1),
+                L::Tanh,
+                with(L::conv(6, 3, 1, 0), (zeros(1), [1, 1], 2)),
+                L::Flatten,
+                L::dense(4),
+            ],
+        ),
+        (
+            "conv in groups, Gram, no bias",
+            vec![6, 5, 2],
+            vec![
+                L::conv(4, 3, 1, 1),
+                L::Tanh,
+                no_bias(with(L::conv(12, 4, 3, 0), (zeros(0), [1, 1], 2))),
+                L::Gelu,
+                L::Flatten,
+                L::dense(4),
+            ],
+        ),
+        (
+            "conv by channel, first",
+            vec![6, 5, 2],
+            vec![with(L::conv(2, 3, 1, 0), (zeros(1), [1, 1], 2)), L::Flatten, L::dense(4)],
+        ),
+        ("adaptive average pool", vec![6, 5, 2], image(vec![L::AdaptiveAveragePool { outputs: [4, 2] }])),
+        ("adaptive pool to one", vec![6, 5, 2], image(vec![L::AdaptiveAveragePool { outputs: [1, 1] }])),
+        ("adaptive pool to more", vec![3, 2, 2], image(vec![L::AdaptiveAveragePool { outputs: [5, 2] }])),
+        (
+            "group norm of an image",
+            vec![6, 5, 2],
+            vec![L::conv(4, 3, 1, 1), L::group_norm(2), L::Tanh, L::Flatten, L::dense(4)],
+        ),
+        ("instance norm", vec![6, 5, 2], image(vec![L::group_norm(3), L::Tanh])),
+        (
+            "rms norm of an image",
+            vec![6, 5, 2],
+            vec![L::conv(8, 3, 1, 1), L::rms_norm(), L::Tanh, L::Flatten, L::dense(4)],
+        ),
         ("average pool", vec![6, 5, 2], image(vec![L::average_pool(2, 1)])),
         ("average pool, padded", vec![6, 5, 2], image(vec![padded_pool])),
         ("max pool", vec![6, 5, 2], image(vec![L::max_pool(2, 2)])),

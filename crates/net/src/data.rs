@@ -77,6 +77,11 @@ impl<T: Real> Data<T> {
         &self.y[i * self.outputs..(i + 1) * self.outputs]
     }
 
+    /// All records, row-major.
+    pub fn records(&self) -> &[T] {
+        &self.x
+    }
+
     /// Checks that a network takes these records and labels.
     pub fn check(&self, net: &Network<T>) -> Result<()> {
         if self.input.len() != net.input().len()
@@ -89,7 +94,13 @@ impl<T: Real> Data<T> {
                 need: "the records must have the shape the network was made for",
             });
         }
-        check_len("a label", self.outputs, net.outputs())
+        check_len("a label", self.outputs, net.outputs())?;
+        let fault = |i: usize| {
+            let y: Vec<f64> = self.label(i).iter().map(|v| v.to_f64()).collect();
+            let advice = net.loss().rule().label_fault(&y)?;
+            Some(Error::Label { record: i, loss: net.loss().name(), advice })
+        };
+        (0..self.len()).find_map(fault).map_or(Ok(()), Err)
     }
 
     /// Copies records to the device: `(records, d)` and `(records, outputs)`.

@@ -5,7 +5,11 @@ use crate::{
     Clip, Data, Network, Real,
     clip::Clipped,
     device::Device,
-    error::{Error, Result},
+    error::{Error, Result, check_finite, check_len},
+    layer::Draws,
+    leak::Label,
+    loss::Agreement,
+    pass::{OwnDirection, SharedDirection},
 };
 use rayon::prelude::*;
 use std::sync::Mutex;
@@ -59,7 +63,7 @@ pub fn clipped_gradient<T: Real>(
     data.check(net)?;
     data.check_records(records)?;
     clip.check()?;
-    clipped_gradient_with(&Workers::new(), net, data, records, clip)
+    clipped_gradient_with(&Workers::new(), net, data, records, clip, None)
 }
 
 pub(crate) fn clipped_gradient_with<T: Real>(
@@ -68,6 +72,7 @@ pub(crate) fn clipped_gradient_with<T: Real>(
     data: &Data<T>,
     records: &[usize],
     clip: Clip,
+    draws: Option<Draws>,
 ) -> Result<BatchGradient<T>> {
     let (n, size, p) = (records.len(), net.records_at_a_time(), net.parameter_count());
     // Each lane sums its own pieces into its own array; few lanes where arrays are large.
@@ -78,15 +83,16 @@ pub(crate) fn clipped_gradient_with<T: Real>(
         let (mut losses, mut norms) = (Vec::new(), Vec::new());
         for piece in records.chunks(size) {
             let (x, y) = data.upload(dev, piece);
-            let primal = net.primal(dev, x, y, piece.len());
+            let primal = net.primal(dev, x, y, piece, Label::Public, draws);
             let n: Vec<f64> = primal.square.iter().map(|s| s.max(0.0).sqrt()).collect();
-            if let Some(i) = n.iter().zip(&primal.losses).position(|(n, l)| !n.is_finite() || !l.is_finite())
+            if let Some(i) =
+                n.iter().zip(&primal.loss.losses).position(|(n, l)| !n.is_finite() || !l.is_finite())
             {
                 return Err(Error::NotFinite { what: "the gradient of a record", position: piece[i] });
             }
             let weights: Vec<f64> = n.iter().map(|&n| Clipped::new(clip, n).s).collect();
             net.add_weighted(dev, &primal, &weights, &mut sum);
-            losses.extend_from_slice(&primal.losses);
+            losses.extend_from_slice(&primal.loss.losses);
             norms.extend(n);
             primal.recycle(dev);
         }
@@ -108,44 +114,153 @@ pub(crate) fn clipped_gradient_with<T: Real>(
 pub struct Evaluation {
     /// Mean loss.
     pub loss: f64,
-    /// Share of records whose largest output (or sign, with one output) is the label's; absent for squared error.
+    /// Share of records all of whose labels are right: the likeliest class of a softmax, every output's side of ½
+    /// otherwise. Absent for squared error.
     pub accuracy: Option<f64>,
+    /// Share of labels that are right, over all records; the same as `accuracy` where a record has one label.
+    pub label_accuracy: Option<f64>,
 }
 
 /// Mean loss and accuracy over all records.
 pub fn evaluate<T: Real>(net: &Network<T>, data: &Data<T>) -> Result<Evaluation> {
     data.check(net)?;
-    let records: Vec<usize> = (0..data.len()).collect();
-    let k = net.outputs();
-    let parts = Workers::new().map(&records, net.records_at_a_time(), |dev, piece| {
-        let (x, y) = data.upload(dev, piece);
-        let z = net.outputs_of(dev, x, piece.len());
-        let (losses, delta, prob) = dev.loss(net.loss(), k, z.all(), y.all());
-        let pairs = dev.download(&z).chunks_exact(k).zip(dev.download(&y).chunks_exact(k));
-        let right = pairs.filter(|(z, y)| is_right(z, y)).count();
-        for b in [delta, prob, z, y] {
-            dev.put(b);
+    let z = predict(net, data.records())?;
+    let (mut loss, mut records, mut labels, mut of) = (0.0, 0, 0, 0);
+    let mut predicts_classes = true;
+    for i in 0..data.len() {
+        let y: Vec<f64> = data.label(i).iter().map(|v| v.to_f64()).collect();
+        loss += net.loss().value(z.outputs(i), &y);
+        match net.loss().agreement(z.outputs(i), &y) {
+            Some(Agreement { right, labels: all }) => {
+                records += usize::from(right == all);
+                labels += right;
+                of += all;
+            }
+            None => predicts_classes = false,
         }
-        Ok((losses.iter().sum::<f64>(), right))
-    })?;
+    }
     let n = data.len() as f64;
-    let loss = parts.iter().map(|p| p.0).sum::<f64>() / n;
+    let loss = loss / n;
     if !loss.is_finite() {
         return Err(Error::NotFinite { what: "the loss", position: 0 });
     }
-    let accuracy = parts.iter().map(|p| p.1).sum::<usize>() as f64 / n;
-    let accuracy = match net.loss() {
-        crate::Loss::SquaredError => None,
-        crate::Loss::SoftmaxCrossEntropy | crate::Loss::BinaryCrossEntropy => Some(accuracy),
-    };
-    Ok(Evaluation { loss, accuracy })
+    let share = |right: usize, of: f64| predicts_classes.then_some(right as f64 / of);
+    Ok(Evaluation { loss, accuracy: share(records, n), label_accuracy: share(labels, of as f64) })
 }
 
-/// Whether outputs point at the label: the largest of several, the sign of one.
-pub(crate) fn is_right<T: Real>(z: &[T], y: &[T]) -> bool {
-    let largest = |v: &[T]| (0..v.len()).fold(0, |best, i| if v[i] > v[best] { i } else { best });
-    match (z, y) {
-        ([z], [y]) => (*z > T::ZERO) == (y.to_f64() > 0.5),
-        _ => largest(z) == largest(y),
+/// What a network says about records.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prediction {
+    width: usize,
+    outputs: Vec<f64>,
+    scores: Vec<f64>,
+}
+
+impl Prediction {
+    /// Number of records.
+    pub fn len(&self) -> usize {
+        self.outputs.len() / self.width
     }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.outputs.is_empty()
+    }
+
+    /// The outputs of record `i`, before the loss makes scores of them.
+    pub fn outputs(&self, i: usize) -> &[f64] {
+        &self.outputs[i * self.width..(i + 1) * self.width]
+    }
+
+    /// The scores of record `i`: probabilities of classes or labels, or the predicted values. See
+    /// [`crate::Loss::scores`].
+    pub fn scores(&self, i: usize) -> &[f64] {
+        &self.scores[i * self.width..(i + 1) * self.width]
+    }
+}
+
+/// What a network says about records `(n, input)`, row-major.
+pub fn predict<T: Real>(net: &Network<T>, records: &[T]) -> Result<Prediction> {
+    let (d, width) = (net.input().len(), net.outputs());
+    let n = records.len() / d;
+    check_len("the records", records.len(), n * d)?;
+    check_finite("the records", records)?;
+    let all: Vec<usize> = (0..n).collect();
+    let parts = Workers::new().map(&all, net.records_at_a_time(), |dev, piece| {
+        let x = dev.upload(&records[piece[0] * d..][..piece.len() * d]);
+        let z = net.outputs_of(dev, x, piece.len());
+        let outputs: Vec<f64> = dev.download(&z).iter().map(|v| v.to_f64()).collect();
+        dev.put(z);
+        Ok(outputs)
+    })?;
+    let outputs = parts.concat();
+    check_finite("the outputs", &outputs)?;
+    let scores = outputs.chunks_exact(width).flat_map(|z| net.loss().scores(z)).collect();
+    Ok(Prediction { width, outputs, scores })
+}
+
+/// The gradient of every record seen from a given direction v of the parameters.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pullback {
+    /// Loss of every record.
+    pub losses: Vec<f64>,
+    /// `‖g‖` of every record.
+    pub norms: Vec<f64>,
+    /// `g·v` of every record.
+    pub products: Vec<f64>,
+    /// `∂/∂x` of what was asked for, `(records, d)`.
+    pub input: Vec<f64>,
+}
+
+/// What [`pullback`] takes the derivative of, by record.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Combination {
+    /// Weight of the record's own gradient g.
+    pub own: f64,
+    /// Weight of v.
+    pub shared: f64,
+}
+
+/// `Jᵀ(a g + b v)` of every record, `J = ∂g/∂x`, for a direction v of the parameters that all records share: with a = 0
+/// and b = 1 the derivative of `g·v`; for that of `cos(g, v)`, which attacks by gradient inversion climb, a and b depend
+/// on `‖g‖` and `g·v`, which `combine` is given. Frozen parameters of v count as 0.
+pub fn pullback<T: Real>(
+    net: &Network<T>,
+    data: &Data<T>,
+    records: &[usize],
+    v: &[T],
+    combine: impl Fn(f64, f64) -> Combination + Sync,
+) -> Result<Pullback> {
+    data.check(net)?;
+    data.check_records(records)?;
+    check_len("the direction", v.len(), net.parameter_count())?;
+    check_finite("the direction", v)?;
+    let trained = net.trained();
+    let v: Vec<T> = v.iter().zip(&trained).map(|(&v, t)| if *t { v } else { T::ZERO }).collect();
+    let parts = Workers::new().map(records, net.records_at_a_time(), |dev, piece| {
+        let (x, y) = data.upload(dev, piece);
+        let primal = net.primal(dev, x, y, piece, Label::Public, None);
+        let norms: Vec<f64> = primal.square.iter().map(|s| s.max(0.0).sqrt()).collect();
+        let v = dev.upload(&v);
+        let products = net.along(dev, &primal, &v);
+        let each: Vec<Combination> = norms.iter().zip(&products).map(|(n, p)| combine(*n, *p)).collect();
+        let beta: Vec<f64> = each.iter().map(|c| c.own).collect();
+        let weights: Vec<f64> = each.iter().map(|c| c.shared).collect();
+        let own = OwnDirection { tangent: None, alpha: &vec![0.0; piece.len()], beta: &beta };
+        let shared = SharedDirection { array: &v, weights: &weights };
+        let (input, _) = net.adjoint(dev, &primal, Some(&own), Some(&shared));
+        let losses = primal.loss.losses.clone();
+        primal.recycle(dev);
+        dev.put(v);
+        Ok(Pullback { losses, norms, products, input })
+    })?;
+    let mut out = Pullback { losses: Vec::new(), norms: Vec::new(), products: Vec::new(), input: Vec::new() };
+    for part in parts {
+        out.losses.extend(part.losses);
+        out.norms.extend(part.norms);
+        out.products.extend(part.products);
+        out.input.extend(part.input);
+    }
+    check_finite("the derivative of a gradient", &out.input)?;
+    Ok(out)
 }

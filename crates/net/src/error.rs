@@ -65,6 +65,14 @@ pub enum Error {
         /// Why it cannot be read.
         reason: String,
     },
+    /// A file cannot be read.
+    #[error("{path}: {reason}")]
+    File {
+        /// Where it is.
+        path: String,
+        /// What is wrong with it, and what to do.
+        reason: String,
+    },
     /// A checkpoint belongs to another run.
     #[error("the checkpoint was written by a run with another {what}: resume with the original one")]
     OtherRun {
@@ -82,6 +90,26 @@ pub enum Error {
         step: u64,
         /// What is wrong, in words.
         what: &'static str,
+    },
+    /// A label is not one of the network's loss.
+    #[error("the label of record {record} does not suit the loss {loss}: {advice}")]
+    Label {
+        /// The first such record.
+        record: usize,
+        /// The loss, as files name it.
+        loss: &'static str,
+        /// What it takes, and what to do.
+        advice: &'static str,
+    },
+    /// A batch norm has no statistics, and private training cannot take them from the records.
+    #[error(
+        "layer {layer} (batch-norm) has no statistics, and taking them from private records would give these away: \
+         compute them from public data (Network::calibrate_statistics), load weights that bring them, or take a \
+         group-norm or layer-norm instead"
+    )]
+    NoStatistics {
+        /// Position of the layer in the file.
+        layer: usize,
     },
     /// There are no records.
     #[error("there are no records")]

@@ -7,15 +7,18 @@ pub(crate) struct Lanczos {
     basis: Vec<Vec<f64>>,
     diagonal: Vec<f64>,
     off: Vec<f64>,
+    /// What rounding leaves behind of a product, as a share of the operator's size.
+    rounding: f64,
     done: bool,
 }
 
 impl Lanczos {
-    /// Starts from a vector.
-    pub(crate) fn new(mut start: Vec<f64>) -> Self {
+    /// Starts from a vector. `rounding` is what is left of a product where the space is exhausted, as a share of the
+    /// operator's size.
+    pub(crate) fn new(mut start: Vec<f64>, rounding: f64) -> Self {
         let norm = dot(&start, &start).sqrt();
         start.iter_mut().for_each(|v| *v /= norm.max(f64::MIN_POSITIVE));
-        Self { basis: vec![start], diagonal: Vec::new(), off: Vec::new(), done: false }
+        Self { basis: vec![start], diagonal: Vec::new(), off: Vec::new(), rounding, done: false }
     }
 
     /// The unit vector whose product is wanted next.
@@ -44,8 +47,7 @@ impl Lanczos {
         let beta = dot(&w, &w).sqrt();
         self.off.push(beta);
         let scale = self.diagonal.iter().copied().fold(0.0, |a: f64, b| a.max(b.abs()));
-        // rounding of f32 products leaves about 1e-7 of the scale behind
-        let empty = beta <= 1e-7 * scale || beta.is_nan();
+        let empty = beta <= self.rounding * scale || beta.is_nan();
         if empty || self.basis.len() >= w.len() {
             self.done = true;
             return;
@@ -135,7 +137,7 @@ mod tests {
     #[test]
     fn a_diagonal_operator_gives_its_largest_entry() {
         let entries: Vec<f64> = (0..40).map(|i| 1.0 / f64::from(i + 1)).collect();
-        let mut s = Lanczos::new((0..40).map(|i| 1.0 + 0.1 * f64::from(i % 7)).collect());
+        let mut s = Lanczos::new((0..40).map(|i| 1.0 + 0.1 * f64::from(i % 7)).collect(), 1e-14);
         let mut steps = 0;
         while !s.done() && steps < 40 {
             let w = s.current().iter().zip(&entries).map(|(v, e)| v * e).collect();
@@ -152,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_zero_operator_gives_zero() {
-        let mut s = Lanczos::new(vec![1.0; 5]);
+        let mut s = Lanczos::new(vec![1.0; 5], 1e-14);
         s.advance(vec![0.0; 5]);
         assert_eq!(largest(&s), (0.0, 0.0));
         assert!(s.done());
@@ -161,7 +163,7 @@ mod tests {
     #[test]
     fn a_rank_one_operator_ends_in_two_steps() {
         let u = [3.0, 0.0, 4.0];
-        let mut s = Lanczos::new(vec![1.0, 1.0, 1.0]);
+        let mut s = Lanczos::new(vec![1.0, 1.0, 1.0], 1e-14);
         for _ in 0..2 {
             let c = dot(s.current(), &u);
             s.advance(u.iter().map(|v| c * v).collect());

@@ -3,15 +3,16 @@
 //! | module | what it holds | formula |
 //! |---|---|---|
 //! | [`spec`], [`preset`] | a network as a file; the networks of the papers | |
-//! | [`network`] | layers, parameters, loss | |
+//! | [`network`] | layers, parameters | |
+//! | [`loss`] | losses and their tangents, one file each | |
 //! | [`data`] | records and labels, checked once | |
 //! | [`leak`] | what a record's gradient gives away: trace, η, PLIS | `JᵀJ/s²`, `J = ∂clip(g)/∂x` |
 //! | [`clip`] | hard and smooth clipping | `clip(g) = s(‖g‖) g` |
-//! | [`poisson`] | exact information under Poisson sampling | `s⁻²(A JᵀJ + (B−A) JᵀĝĝᵀJ)` |
+//! | [`poisson`] | information under Poisson sampling | `s⁻²(A JᵀJ + (B−A) JᵀĝĝᵀJ)` |
 //! | [`renyi`] | the Rényi budget of one record | |
 //! | [`engine`] | batches: clipped gradients, evaluation | `Σ clip(gᵢ)` |
 //! | [`train`] | SGD, Adam, DP-SGD; what every record has given away so far | `Σ clip(gᵢ) + N(0, (σC)²I)` |
-//! | [`tensors`] | weights and checkpoints as safetensors | |
+//! | [`io`] | npz, npy, idx and safetensors files | |
 //! | [`random`] | the generator: seeded, by purpose and step | |
 //! | [`device`] | buffers and kernels: the seam for a GPU | |
 //!
@@ -34,6 +35,7 @@
 //! A gradient is a pair (δ, a) of what came back and what went in, never an array of parameters per record
 //! (MATHS §5.1). Images are channels last.
 
+mod builder;
 pub mod clip;
 #[cfg(test)]
 mod conformance;
@@ -41,9 +43,11 @@ pub mod data;
 pub mod device;
 pub mod engine;
 pub mod error;
+pub mod io;
 mod lanczos;
 mod layer;
 pub mod leak;
+pub mod loss;
 pub mod network;
 mod pass;
 pub mod poisson;
@@ -53,13 +57,13 @@ mod real;
 pub mod renyi;
 mod shape;
 pub mod spec;
-pub mod tensors;
 pub mod train;
 
 pub use clip::Clip;
 pub use data::Data;
 pub use error::{Error, Result};
+pub use loss::Loss;
 pub use network::Network;
 pub use real::Real;
 pub use shape::Shape;
-pub use spec::{Activation, LayerSpec, Loss, NetSpec};
+pub use spec::{Activation, LayerSpec, NetSpec};

@@ -1,12 +1,13 @@
 //! A network: layers in order, their parameters in one array, the loss.
 
 use crate::{
-    Activation, LayerSpec, Loss, NetSpec, Real, Shape,
+    Data, Loss, NetSpec, Real, Shape,
+    builder::Builder,
     device::{Buf, Device},
     error::{Error, Result, check, check_finite, check_len},
-    layer::{Affine, Frozen, Layer, Linear, Nonlinear, Norm, PerPosition, Pool, Start, Tensor},
+    layer::{Layer, Start, Tensor},
     random::{Generator, Purpose},
-    shape::{Window, product},
+    shape::product,
     spec::SPEC_VERSION,
 };
 
@@ -24,17 +25,44 @@ pub(crate) struct Node<T> {
     /// Whether it has parameters that are trained, and so released.
     pub(crate) trained: bool,
     /// Position of its layer in the file, counted through residual blocks.
-    position: usize,
+    pub(crate) position: usize,
 }
 
 /// Frozen statistics of one batch norm.
 #[derive(Debug, Clone)]
-struct Statistics {
-    position: usize,
-    offset: usize,
-    epsilon: f64,
-    mean: Vec<f64>,
-    variance: Vec<f64>,
+pub(crate) struct Statistics {
+    pub(crate) position: usize,
+    /// Its node.
+    pub(crate) node: usize,
+    /// Whether somebody has set them; until then they are 0 and 1.
+    pub(crate) known: bool,
+    /// Where its constants start.
+    pub(crate) offset: usize,
+    pub(crate) epsilon: f64,
+    pub(crate) mean: Vec<f64>,
+    pub(crate) variance: Vec<f64>,
+}
+
+/// Mean and variance of a stream (Welford).
+#[derive(Debug, Clone, Default)]
+struct Moments {
+    count: f64,
+    mean: f64,
+    squares: f64,
+}
+
+impl Moments {
+    fn add(&mut self, v: f64) {
+        self.count += 1.0;
+        let from = v - self.mean;
+        self.mean += from / self.count;
+        self.squares += from * (v - self.mean);
+    }
+
+    /// Mean and variance, the latter over the count, as batch norm has it.
+    fn get(&self) -> (f64, f64) {
+        (self.mean, self.squares / self.count.max(1.0))
+    }
 }
 
 /// One named tensor of the parameters or statistics.
@@ -100,8 +128,7 @@ impl<T: Real> Network<T> {
             size.unwrap_or(usize::MAX) as f64,
             "1 to 2^32",
         )?;
-        let mut b =
-            Builder { nodes: Vec::new(), parameters: 0, constants: 0, position: 0, statistics: Vec::new() };
+        let mut b = Builder::default();
         let shape = b.layers(&spec.layers, spec.input)?;
         if spec.loss == Loss::SoftmaxCrossEntropy && shape.len() < 2 {
             let reason = "a softmax over one output is 1 whatever the record, so nothing would be learned and nothing \
@@ -157,7 +184,7 @@ impl<T: Real> Network<T> {
                 expected: "at least 0",
             });
         }
-        (s.mean, s.variance) = (mean.to_vec(), variance.to_vec());
+        (s.mean, s.variance, s.known) = (mean.to_vec(), variance.to_vec(), true);
         self.write_constants();
         Ok(())
     }
@@ -165,6 +192,43 @@ impl<T: Real> Network<T> {
     /// Position, mean and variance of every batch norm.
     pub fn statistics(&self) -> impl Iterator<Item = (usize, &[f64], &[f64])> {
         self.statistics.iter().map(|s| (s.position, &s.mean[..], &s.variance[..]))
+    }
+
+    /// The first batch norm whose statistics nobody has set.
+    pub fn without_statistics(&self) -> Option<usize> {
+        self.statistics.iter().find(|s| !s.known).map(|s| s.position)
+    }
+
+    pub(crate) fn knows_statistics(&self, position: usize) -> bool {
+        self.statistics.iter().any(|s| s.position == position && s.known)
+    }
+
+    /// Sets the statistics of every batch norm to those of its input over given records, first to last, so that each
+    /// sees what the ones before it make of them.
+    ///
+    /// The statistics are constants of the network from then on, and no accountant counts them: the records must be
+    /// public.
+    pub fn calibrate_statistics(&mut self, public: &Data<T>) -> Result<()> {
+        public.check(self)?;
+        let mut dev = Device::new();
+        for i in 0..self.statistics.len() {
+            let Statistics { position, node, ref mean, .. } = self.statistics[i];
+            let channels = mean.len();
+            let mut moments = vec![Moments::default(); channels];
+            let all: Vec<usize> = (0..public.len()).collect();
+            for piece in all.chunks(self.records_at_a_time()) {
+                let (x, y) = public.upload(&mut dev, piece);
+                dev.put(y);
+                let values = self.values_before(&mut dev, x, piece.len(), node);
+                for row in dev.download(&values).chunks_exact(channels) {
+                    moments.iter_mut().zip(row).for_each(|(m, v)| m.add(v.to_f64()));
+                }
+                dev.put(values);
+            }
+            let (mean, variance): (Vec<f64>, Vec<f64>) = moments.iter().map(Moments::get).unzip();
+            self.set_statistics(position, &mean, &variance)?;
+        }
+        Ok(())
     }
 
     /// The file this network was built from.
@@ -299,126 +363,5 @@ fn tensors<T: Real>(node: &Node<T>) -> Vec<Tensor> {
     match &node.op {
         Op::Layer(l) => l.tensors(),
         Op::Save | Op::Add => Vec::new(),
-    }
-}
-
-struct Builder<T> {
-    nodes: Vec<Node<T>>,
-    parameters: usize,
-    constants: usize,
-    position: usize,
-    statistics: Vec<Statistics>,
-}
-
-impl<T: Real> Builder<T> {
-    fn layers(&mut self, specs: &[LayerSpec], mut shape: Shape) -> Result<Shape> {
-        for spec in specs {
-            shape = self.layer(spec, shape)?;
-        }
-        Ok(shape)
-    }
-
-    fn push(&mut self, position: usize, layer: impl Layer<T> + 'static, trained: bool) {
-        self.nodes.push(Node { op: Op::Layer(Box::new(layer)), trained, position });
-    }
-
-    /// Reserves parameters and returns where they start.
-    fn reserve(&mut self, len: usize) -> usize {
-        self.parameters += len;
-        self.parameters - len
-    }
-
-    fn layer(&mut self, spec: &LayerSpec, shape: Shape) -> Result<Shape> {
-        let at = self.position;
-        self.position += 1;
-        let bad = |kind, need| Error::DoesNotChain { layer: at, kind, found: shape.dims(), need };
-        let mut activation = |kind| {
-            self.push(at, Nonlinear { kind, width: shape.len() }, false);
-            Ok(shape)
-        };
-        match *spec {
-            LayerSpec::Dense { outputs, bias, frozen } => {
-                let Shape::Vector([inputs]) = shape else {
-                    return Err(bad("dense", "a vector is needed: put a flatten layer before it"));
-                };
-                if outputs == 0 || product(&[inputs, outputs]).is_none() {
-                    return Err(bad("dense", "outputs must be at least 1, and fit into memory"));
-                }
-                let weight = self.reserve(inputs * outputs);
-                let bias = bias.then(|| self.reserve(outputs));
-                self.push(at, Linear { window: None, inputs, outputs, weight, bias, masked: false }, !frozen);
-                Ok(Shape::Vector([outputs]))
-            }
-            LayerSpec::Conv { outputs, kernel, stride, padding, bias, frozen } => {
-                let window = Window::new(shape, kernel, stride, padding, at, "conv")?;
-                let inputs = window.patch();
-                if outputs == 0 || product(&[inputs.max(window.positions()), outputs]).is_none() {
-                    return Err(bad("conv", "outputs must be at least 1, and fit into memory"));
-                }
-                let weight = self.reserve(inputs * outputs);
-                let bias = bias.then(|| self.reserve(outputs));
-                let (image, window) = ([window.out[0], window.out[1], outputs], Some(window));
-                self.push(at, Linear { window, inputs, outputs, weight, bias, masked: false }, !frozen);
-                Ok(Shape::Image(image))
-            }
-            LayerSpec::AveragePool { kernel, stride, padding } => {
-                let window = Window::new(shape, kernel, stride, padding, at, "average-pool")?;
-                self.push(at, Pool { window, max: false }, false);
-                Ok(Shape::Image([window.out[0], window.out[1], window.channels]))
-            }
-            LayerSpec::MaxPool { kernel, stride, padding } => {
-                let window = Window::new(shape, kernel, stride, padding, at, "max-pool")?;
-                self.push(at, Pool { window, max: true }, false);
-                Ok(Shape::Image([window.out[0], window.out[1], window.channels]))
-            }
-            LayerSpec::Tanh => activation(Activation::Tanh),
-            LayerSpec::Relu => activation(Activation::Relu),
-            LayerSpec::Gelu => activation(Activation::Gelu),
-            LayerSpec::Sigmoid => activation(Activation::Sigmoid),
-            LayerSpec::BatchNorm { epsilon, frozen } => {
-                let affine = self.affine(shape);
-                check(
-                    epsilon >= 0.0 && epsilon.is_finite(),
-                    "epsilon of a batch norm",
-                    epsilon,
-                    "at least 0",
-                )?;
-                let (mean, variance) = (vec![0.0; affine.channels], vec![1.0; affine.channels]);
-                self.statistics.push(Statistics {
-                    position: at,
-                    offset: self.constants,
-                    epsilon,
-                    mean,
-                    variance,
-                });
-                let standardise = Frozen { constants: self.constants };
-                self.push(at, Norm { affine, standardise }, !frozen);
-                self.constants += 2 * affine.channels;
-                Ok(shape)
-            }
-            LayerSpec::LayerNorm { epsilon, frozen } => {
-                check(epsilon > 0.0 && epsilon.is_finite(), "epsilon of a layer norm", epsilon, "positive")?;
-                let affine = self.affine(shape);
-                self.push(at, Norm { affine, standardise: PerPosition { epsilon } }, !frozen);
-                Ok(shape)
-            }
-            LayerSpec::Flatten => Ok(Shape::Vector([shape.len()])),
-            LayerSpec::Residual { ref layers } => {
-                self.nodes.push(Node { op: Op::Save, trained: false, position: at });
-                let out = self.layers(layers, shape)?;
-                if out != shape {
-                    return Err(bad("residual", "the layers inside must return the shape they receive"));
-                }
-                self.nodes.push(Node { op: Op::Add, trained: false, position: at });
-                Ok(shape)
-            }
-        }
-    }
-
-    fn affine(&mut self, shape: Shape) -> Affine {
-        let channels = shape.channels();
-        let gamma = self.reserve(channels);
-        let beta = self.reserve(channels);
-        Affine { channels, positions: shape.len() / channels, gamma, beta }
     }
 }

@@ -3,8 +3,9 @@
 
 use crate::{
     Real,
-    device::{Buf, Device},
-    layer::{Context, Direction, Tangent, Tape},
+    device::{Buf, Device, LossTape},
+    layer::{Context, Direction, Draws, Own, Shared, Tangent, Tape},
+    leak::Label,
     network::{Network, Op},
 };
 
@@ -12,15 +13,28 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Primal<T> {
     pub(crate) records: usize,
+    /// What comes back in them is in units of [`LossTape::units`].
     pub(crate) tapes: Vec<Tape<T>>,
-    /// Loss of every record.
-    pub(crate) losses: Vec<f64>,
+    pub(crate) loss: LossTape,
     /// Outputs z, `(records, outputs)`.
     pub(crate) outputs: Buf<T>,
-    prob: Buf<T>,
-    y: Buf<T>,
     /// `‖g‖²` of every record over the trained parameters.
     pub(crate) square: Vec<f64>,
+}
+
+/// A direction of the parameters that is every record's own: `α ġ + β g`, ġ that of a tangent pass made with `keep`.
+#[derive(Debug)]
+pub(crate) struct OwnDirection<'a, T> {
+    pub(crate) tangent: Option<&'a TangentPass<T>>,
+    pub(crate) alpha: &'a [f64],
+    pub(crate) beta: &'a [f64],
+}
+
+/// A direction of the parameters that is the same array for all records, times a number for each.
+#[derive(Debug)]
+pub(crate) struct SharedDirection<'a, T> {
+    pub(crate) array: &'a Buf<T>,
+    pub(crate) weights: &'a [f64],
 }
 
 /// What a tangent pass leaves.
@@ -36,9 +50,7 @@ pub(crate) struct TangentPass<T> {
 impl<T: Real> Primal<T> {
     pub(crate) fn recycle(self, dev: &mut Device<T>) {
         self.tapes.into_iter().for_each(|t| t.recycle(dev));
-        for b in [self.outputs, self.prob, self.y] {
-            dev.put(b);
-        }
+        dev.put(self.outputs);
     }
 }
 
@@ -50,21 +62,41 @@ impl<T: Real> TangentPass<T> {
 
 impl<T: Real> Network<T> {
     fn context<'a>(&'a self, dev: &'a mut Device<T>, records: usize) -> Context<'a, T> {
-        Context { dev, theta: &self.theta, constants: &self.constants, mask: self.mask.as_ref(), records }
+        let (theta, constants, mask) = (&self.theta, &self.constants, self.mask.as_ref());
+        Context { dev, theta, constants, mask, records, dropout: None }
     }
 
     /// Outputs of a batch, and nothing kept.
     pub(crate) fn outputs_of(&self, dev: &mut Device<T>, x: Buf<T>, records: usize) -> Buf<T> {
-        let (z, tapes) = self.forward(dev, x, records);
+        self.values_before(dev, x, records, self.nodes.len())
+    }
+
+    /// What reaches a node.
+    pub(crate) fn values_before(
+        &self,
+        dev: &mut Device<T>,
+        x: Buf<T>,
+        records: usize,
+        node: usize,
+    ) -> Buf<T> {
+        let (z, tapes) = self.forward(dev, x, records, node, None);
         tapes.into_iter().for_each(|t| t.recycle(dev));
         z
     }
 
-    fn forward(&self, dev: &mut Device<T>, mut x: Buf<T>, records: usize) -> (Buf<T>, Vec<Tape<T>>) {
-        let mut cx = self.context(dev, records);
+    /// Through the nodes before `end`.
+    fn forward(
+        &self,
+        dev: &mut Device<T>,
+        mut x: Buf<T>,
+        records: usize,
+        end: usize,
+        dropout: Option<(Draws, &[usize])>,
+    ) -> (Buf<T>, Vec<Tape<T>>) {
+        let mut cx = Context { dropout, ..self.context(dev, records) };
         let mut tapes: Vec<Tape<T>> = Vec::with_capacity(self.nodes.len());
         let mut saved = Vec::new();
-        for node in &self.nodes {
+        for node in &self.nodes[..end] {
             let mut tape = Tape::default();
             match &node.op {
                 Op::Layer(layer) => x = layer.forward(&mut cx, x, &mut tape),
@@ -78,13 +110,27 @@ impl<T: Real> Network<T> {
             }
             tapes.push(tape);
         }
+        saved.into_iter().for_each(|s| cx.dev.put(s));
         (x, tapes)
     }
 
-    /// Forward, backward and the norms. `x` is `(records, d)`, `y` is `(records, outputs)`.
-    pub(crate) fn primal(&self, dev: &mut Device<T>, x: Buf<T>, y: Buf<T>, records: usize) -> Primal<T> {
-        let (outputs, mut tapes) = self.forward(dev, x, records);
-        let (losses, mut delta, prob) = dev.loss(self.loss(), self.outputs(), outputs.all(), y.all());
+    /// Forward, backward and the norms. `x` is `(records, d)`, `y` is `(records, outputs)`; `label` says whether
+    /// tangents of the labels will be asked for; `draws` are those of dropout in a training step, which the numbers of
+    /// the records tell apart.
+    pub(crate) fn primal(
+        &self,
+        dev: &mut Device<T>,
+        x: Buf<T>,
+        y: Buf<T>,
+        records: &[usize],
+        label: Label,
+        draws: Option<Draws>,
+    ) -> Primal<T> {
+        let (dropout, records) = (draws.map(|d| (d, records)), records.len());
+        let (outputs, mut tapes) = self.forward(dev, x, records, self.nodes.len(), dropout);
+        let moves = label == Label::Secret;
+        let (mut delta, loss) = dev.loss(self.loss(), self.outputs(), outputs.all(), y.all(), moves);
+        dev.put(y);
         let mut square = vec![0.0; records];
         let mut cx = self.context(dev, records);
         let mut saved = Vec::new();
@@ -110,7 +156,8 @@ impl<T: Real> Network<T> {
             }
         }
         saved.into_iter().for_each(|s| cx.dev.put(s));
-        Primal { records, tapes, losses, outputs, prob, y, square }
+        square.iter_mut().zip(&loss.units).for_each(|(s, c)| *s *= c * c);
+        Primal { records, tapes, loss, outputs, square }
     }
 
     /// `Σᵢ wᵢ gᵢ` added to `out`, an array of all parameters.
@@ -121,7 +168,8 @@ impl<T: Real> Network<T> {
         weights: &[f64],
         out: &mut Buf<T>,
     ) {
-        let weights = dev.upload_f64(weights);
+        let weights: Vec<f64> = weights.iter().zip(&primal.loss.units).map(|(w, c)| w * c).collect();
+        let weights = dev.upload_f64(&weights);
         let mut cx = self.context(dev, primal.records);
         for (node, tape) in self.nodes.iter().zip(&primal.tapes).filter(|(n, _)| n.trained) {
             if let Op::Layer(layer) = &node.op {
@@ -149,8 +197,7 @@ impl<T: Real> Network<T> {
         };
         let (mut cross, mut square) = (vec![0.0; rows], vec![0.0; rows]);
         let (z, mut tangents) = self.tangent_forward(dev, primal, x_dot, None);
-        let (prob, y) = (primal.prob.all(), primal.y.all());
-        let delta = dev.loss_tangent(self.loss(), self.outputs(), prob, y, z.as_ref(), y_dot.as_ref());
+        let delta = dev.loss_tangent(&primal.loss, z.as_ref(), y_dot.as_ref());
         dev.put_some(z);
         dev.put_some(y_dot);
         let back =
@@ -160,27 +207,48 @@ impl<T: Real> Network<T> {
                 }
             });
         dev.put_some(back);
+        for products in [&mut cross, &mut square] {
+            let units = primal.loss.units.iter().cycle();
+            products.iter_mut().zip(units).for_each(|(v, c)| *v *= c * c);
+        }
         TangentPass { tangents, cross, square }
     }
 
-    /// `Jᵀ(α ġ + β g)` per record: with respect to the record `(records, d)`, and to its label. `ġ` is that of
-    /// `tangent`, which was made with `keep`.
+    /// `Jᵀθ̇` per record for a direction of the parameters that is its own, shared, or the sum of the two: with respect
+    /// to the record `(records, d)`, and to its label.
     pub(crate) fn adjoint(
         &self,
         dev: &mut Device<T>,
         primal: &Primal<T>,
-        tangent: Option<&TangentPass<T>>,
-        alpha: &[f64],
-        beta: &[f64],
-    ) -> (Buf<T>, Buf<T>) {
+        own: Option<&OwnDirection<'_, T>>,
+        shared: Option<&SharedDirection<'_, T>>,
+    ) -> (Vec<f64>, Vec<f64>) {
+        // θ̇ is carried in units m of its own, so that it neither leaves the range of the type nor its digits
+        let c = &primal.loss.units;
+        let m: Vec<f64> = (0..primal.records)
+            .map(|i| {
+                let size = own.map_or(0.0, |o| c[i] * o.alpha[i].abs().max(o.beta[i].abs()));
+                let size = shared.map_or(size, |s| size.max(s.weights[i].abs()));
+                if size > 0.0 { size } else { 1.0 }
+            })
+            .collect();
+        let scaled = |v: &[f64]| v.iter().zip(c.iter().zip(&m)).map(|(v, (c, m))| v * (c / m)).collect();
+        let (alpha, beta): (Vec<f64>, Vec<f64>) = match own {
+            Some(o) => (scaled(o.alpha), scaled(o.beta)),
+            None => (Vec::new(), Vec::new()),
+        };
+        let weights: Vec<f64> =
+            shared.map_or_else(Vec::new, |s| s.weights.iter().zip(&m).map(|(w, m)| w / m).collect());
         let direction = |i: usize| {
-            self.nodes[i].trained.then(|| Direction { tangent: tangent.map(|t| &t.tangents[i]), alpha, beta })
+            let own =
+                own.map(|o| Own { tangent: o.tangent.map(|t| &t.tangents[i]), alpha: &alpha, beta: &beta });
+            let shared = shared.map(|s| Shared { array: s.array, weights: &weights });
+            self.nodes[i].trained.then(|| Direction::of(own, shared)).flatten()
         };
         let (z, mut tangents) = self.tangent_forward(dev, primal, None, Some(&direction));
-        let (prob, y) = (primal.prob.all(), primal.y.all());
-        let delta = dev.loss_tangent(self.loss(), self.outputs(), prob, y, z.as_ref(), None);
+        let delta = dev.loss_tangent(&primal.loss, z.as_ref(), None);
         let label = match &z {
-            Some(z) => dev.loss_label_tangent(self.loss(), self.outputs(), prob, z),
+            Some(z) => dev.loss_label_tangent(&primal.loss, z),
             None => dev.zeros(primal.records * self.outputs()),
         };
         dev.put_some(z);
@@ -188,7 +256,28 @@ impl<T: Real> Network<T> {
             self.tangent_backward(dev, primal, delta, Some(&direction), &mut tangents, 0, |_, _, _| {});
         tangents.into_iter().for_each(|t| t.recycle(dev));
         let input = back.unwrap_or_else(|| dev.zeros(primal.records * self.input().len()));
-        (input, label)
+        let out = (
+            rows(dev.download(&input), c.iter().zip(&m).map(|(c, m)| c * m)),
+            rows(dev.download(&label), m.iter().copied()),
+        );
+        dev.put(input);
+        dev.put(label);
+        out
+    }
+
+    /// `g·v` of every record for a direction v of the parameters: `Σ δ ż`, the derivative of the loss along it.
+    pub(crate) fn along(&self, dev: &mut Device<T>, primal: &Primal<T>, v: &Buf<T>) -> Vec<f64> {
+        let ones = vec![1.0; primal.records];
+        let direction = |i: usize| {
+            let shared = Shared { array: v, weights: &ones };
+            self.nodes[i].trained.then_some(Direction::Shared(shared))
+        };
+        let (z, tangents) = self.tangent_forward(dev, primal, None, Some(&direction));
+        tangents.into_iter().for_each(|t| t.recycle(dev));
+        let Some(z) = z else { return vec![0.0; primal.records] };
+        let inner = dev.loss_along(&primal.loss, &z);
+        dev.put(z);
+        inner
     }
 
     fn tangent_forward<'d>(
@@ -292,9 +381,17 @@ impl<T: Real> Network<T> {
                 layer.materialise(dev, &primal.tapes[i], tan, record, probe, &mut out);
             }
         }
+        out.iter_mut().for_each(|o| *o *= primal.loss.units[record]);
         if let Some(mask) = &self.mask {
             out.iter_mut().zip(dev.download(mask)).for_each(|(o, m)| *o *= m.to_f64());
         }
         out
     }
+}
+
+/// Rows in double precision, each times its number.
+fn rows<T: Real>(values: &[T], scales: impl ExactSizeIterator<Item = f64>) -> Vec<f64> {
+    let width = values.len() / scales.len().max(1);
+    let each = values.chunks_exact(width.max(1)).zip(scales);
+    each.flat_map(|(row, s)| row.iter().map(move |v| v.to_f64() * s)).collect()
 }

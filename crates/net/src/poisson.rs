@@ -1,4 +1,6 @@
-//! The Fisher information of a record in one step of DP-SGD under Poisson sampling, exactly (MATHS §5.2).
+//! The Fisher information of a record in one step of DP-SGD under Poisson sampling (MATHS §5.2): exact for an attacker
+//! who knows which other records were drawn, and an upper bound for one who does not, since information about the
+//! record cannot grow where the rest is known less.
 //!
 //! The step releases `q N(ḡ, s²I) + (1−q) N(0, s²I)` around what is known of the rest. With `ν = ‖ḡ‖/s`, `ξ ~ N(0,1)`
 //! and the posterior of inclusion `w(ξ) = q/(q + (1−q) e^{−ν²/2−νξ})`,
@@ -7,7 +9,7 @@
 
 use crate::error::{Result, check};
 
-/// The two coefficients of the exact information.
+/// The two coefficients of the information.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Coefficients {
     /// Across the gradient: `A = q E[w]`.

@@ -1,5 +1,10 @@
-//! The generator: ChaCha20 (RFC 8439) run as a counter. A stream is named by a seed, a purpose and a step, so any
+//! The generator: ChaCha20 run as a counter (`rand_chacha`). A stream is named by a seed, a purpose and a step, so any
 //! step of a run can be drawn again without drawing those before it; that is what makes checkpoints exact.
+
+use rand_chacha::{
+    ChaCha20Rng,
+    rand_core::{Rng, SeedableRng},
+};
 
 /// What a stream is drawn for; streams of different purposes are independent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,67 +20,40 @@ pub enum Purpose {
     Probes = 4,
     /// Anything else: tests, synthetic data.
     Other = 5,
+    /// Which values dropout leaves out.
+    Dropout = 6,
 }
 
 /// A stream of random numbers.
 #[derive(Debug, Clone)]
 pub struct Generator {
-    state: [u32; 16],
-    block: [u32; 16],
-    used: usize,
+    stream: ChaCha20Rng,
     spare: Option<f64>,
 }
 
 impl Generator {
     /// The stream of a seed, a purpose and a step.
     pub fn new(seed: u64, purpose: Purpose, step: u64) -> Self {
-        let mut key = [0; 8];
-        (key[0], key[1], key[2]) = (seed as u32, (seed >> 32) as u32, purpose as u32);
-        Self::with(key, [0, step as u32, (step >> 32) as u32])
+        let mut key = [0; 32];
+        key[..8].copy_from_slice(&seed.to_le_bytes());
+        key[8..12].copy_from_slice(&(purpose as u32).to_le_bytes());
+        let mut stream = ChaCha20Rng::from_seed(key);
+        stream.set_stream(step);
+        Self { stream, spare: None }
     }
 
     /// The stream of a secret key, a purpose and a step.
     pub fn keyed(key: &[u8; 32], purpose: Purpose, step: u64) -> Self {
-        let word = |i: usize| u32::from_le_bytes([key[i], key[i + 1], key[i + 2], key[i + 3]]);
-        Self::with(std::array::from_fn(|i| word(4 * i)), [purpose as u32, step as u32, (step >> 32) as u32])
-    }
-
-    fn with(key: [u32; 8], nonce: [u32; 3]) -> Self {
-        let mut state = [0; 16];
-        state[..4].copy_from_slice(&[0x6170_7865, 0x3320_646e, 0x7962_2d32, 0x6b20_6574]);
-        state[4..12].copy_from_slice(&key);
-        state[13..].copy_from_slice(&nonce);
-        Self { state, block: [0; 16], used: 16, spare: None }
-    }
-
-    fn refill(&mut self) {
-        let mut x = self.state;
-        for _ in 0..10 {
-            for [a, b, c, d] in [[0, 4, 8, 12], [1, 5, 9, 13], [2, 6, 10, 14], [3, 7, 11, 15]] {
-                quarter(&mut x, a, b, c, d);
-            }
-            for [a, b, c, d] in [[0, 5, 10, 15], [1, 6, 11, 12], [2, 7, 8, 13], [3, 4, 9, 14]] {
-                quarter(&mut x, a, b, c, d);
-            }
-        }
-        for (o, (x, s)) in self.block.iter_mut().zip(x.iter().zip(&self.state)) {
-            *o = x.wrapping_add(*s);
-        }
-        // 2³² blocks of one stream are 256 GiB; the carry into the nonce is for form
-        self.state[12] = self.state[12].wrapping_add(1);
-        if self.state[12] == 0 {
-            self.state[13] = self.state[13].wrapping_add(1);
-        }
-        self.used = 0;
+        let mut stream = ChaCha20Rng::from_seed(*key);
+        stream.set_stream(step);
+        // the purpose in the upper half of the counter of blocks, sixteen words each
+        stream.set_word_pos(u128::from(purpose as u32) << 36);
+        Self { stream, spare: None }
     }
 
     /// 32 random bits.
     pub fn bits(&mut self) -> u32 {
-        if self.used == 16 {
-            self.refill();
-        }
-        self.used += 1;
-        self.block[self.used - 1]
+        self.stream.next_u32()
     }
 
     /// Uniform in [0, 1), 53 bits.
@@ -124,30 +102,26 @@ impl Generator {
     }
 }
 
-#[inline]
-fn quarter(x: &mut [u32; 16], a: usize, b: usize, c: usize, d: usize) {
-    for (i, j, k, turn) in [(a, b, d, 16), (c, d, b, 12), (a, b, d, 8), (c, d, b, 7)] {
-        x[i] = x[i].wrapping_add(x[j]);
-        x[k] = (x[k] ^ x[i]).rotate_left(turn);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// The key is the seed and the purpose, the nonce the step: the first block of the cipher of RFC 8439, computed by
+    /// another implementation. A crate that changed its layout would change every run.
     #[test]
-    fn the_block_is_that_of_rfc_8439_section_2_3_2() {
-        let key = std::array::from_fn(|i| {
-            let b = 4 * i as u32;
-            b | (b + 1) << 8 | (b + 2) << 16 | (b + 3) << 24
-        });
-        let mut g = Generator::with(key, [0x0900_0000, 0x4a00_0000, 0]);
-        g.state[12] = 1;
-        let first: Vec<u32> = (0..4).map(|_| g.bits()).collect();
-        assert_eq!(first, [0xe4e7_f110, 0x1559_3bd1, 0x1fdd_0f50, 0xc471_20a3]);
-        let last = (4..16).map(|_| g.bits()).last();
-        assert_eq!(last, Some(0x4e3c_50a2));
+    fn a_stream_is_the_cipher_of_its_key_and_step() {
+        let mut g = Generator::new(1, Purpose::Other, 2);
+        assert_eq!(
+            (0..4).map(|_| g.bits()).collect::<Vec<_>>(),
+            [0x2e52_5bfb, 0xdb3e_facc, 0x18c9_b57e, 0x265e_c01f]
+        );
+        // of a secret key, with the purpose in the nonce
+        let key = std::array::from_fn(|i| i as u8);
+        let mut g = Generator::keyed(&key, Purpose::Noise, 7);
+        assert_eq!(
+            (0..4).map(|_| g.bits()).collect::<Vec<_>>(),
+            [0x11e1_0f05, 0x6c99_0450, 0x34a0_1c0f, 0x543b_e724]
+        );
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! Shapes of one record, and the geometry of a window that slides over an image.
 
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    spec::{NamedPadding, Padding},
+};
 use serde::{Deserialize, Serialize};
 
 /// Shape of one record's activation: height, width, channels (channels last), or a plain vector.
@@ -60,39 +63,57 @@ pub(crate) struct Window {
     pub(crate) channels: usize,
     pub(crate) kernel: [usize; 2],
     pub(crate) stride: [usize; 2],
+    /// Zeros before the image; those after it follow from the number of positions.
     pub(crate) padding: [usize; 2],
+    /// Steps between the values under the window.
+    pub(crate) dilation: [usize; 2],
     pub(crate) out: [usize; 2],
 }
 
+/// How a window lies over an image.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Lie {
+    pub(crate) kernel: [usize; 2],
+    pub(crate) stride: [usize; 2],
+    pub(crate) padding: Padding,
+    pub(crate) dilation: [usize; 2],
+}
+
 impl Window {
-    /// Checks that the window fits: `out = (size + 2·padding − kernel)/stride + 1`.
-    pub(crate) fn new(
-        shape: Shape,
-        kernel: [usize; 2],
-        stride: [usize; 2],
-        padding: [usize; 2],
-        layer: usize,
-        kind: &'static str,
-    ) -> Result<Self> {
+    /// Checks that the window fits: `out = (size + 2·padding − reach)/stride + 1`, reach = `dilation·(kernel − 1) + 1`.
+    pub(crate) fn new(shape: Shape, lie: Lie, layer: usize, kind: &'static str) -> Result<Self> {
         let bad = |need| Error::DoesNotChain { layer, kind, found: shape.dims(), need };
+        let Lie { kernel, stride, padding, dilation } = lie;
         let Shape::Image([height, width, channels]) = shape else {
             return Err(bad("an image [height, width, channels] is needed"));
         };
-        if kernel.contains(&0) || stride.contains(&0) {
-            return Err(bad("kernel and stride must be at least 1"));
+        if kernel.contains(&0) || stride.contains(&0) || dilation.contains(&0) {
+            return Err(bad("kernel, stride and dilation must be at least 1"));
         }
-        if kernel.iter().chain(&stride).any(|&v| v > 1 << 20) {
-            return Err(bad("kernel and stride must be below a million"));
+        if kernel.iter().chain(&stride).chain(&dilation).any(|&v| v > 1 << 20) {
+            return Err(bad("kernel, stride and dilation must be below a million"));
         }
-        if padding[0] >= kernel[0] || padding[1] >= kernel[1] {
-            return Err(bad("padding must be smaller than the kernel"));
-        }
-        let (full_h, full_w) = (height + 2 * padding[0], width + 2 * padding[1]);
-        if full_h < kernel[0] || full_w < kernel[1] {
-            return Err(bad("the kernel is larger than the padded image"));
-        }
-        let out = [(full_h - kernel[0]) / stride[0] + 1, (full_w - kernel[1]) / stride[1] + 1];
-        Ok(Self { height, width, channels, kernel, stride, padding, out })
+        let size = [height, width];
+        let reach = [0, 1].map(|i| dilation[i] * (kernel[i] - 1) + 1);
+        let (padding, out) = match padding {
+            Padding::Zeros(padding) => {
+                if padding[0] >= reach[0] || padding[1] >= reach[1] {
+                    return Err(bad("padding must be smaller than the kernel"));
+                }
+                let full = [0, 1].map(|i| size[i] + 2 * padding[i]);
+                if full[0] < reach[0] || full[1] < reach[1] {
+                    return Err(bad("the kernel is larger than the padded image"));
+                }
+                (padding, [0, 1].map(|i| (full[i] - reach[i]) / stride[i] + 1))
+            }
+            Padding::Named(NamedPadding::Same) => {
+                let out = [0, 1].map(|i| size[i].div_ceil(stride[i]));
+                let total =
+                    [0, 1].map(|i| (out[i].saturating_sub(1) * stride[i] + reach[i]).saturating_sub(size[i]));
+                (total.map(|t| t / 2), out)
+            }
+        };
+        Ok(Self { height, width, channels, kernel, stride, padding, dilation, out })
     }
 
     /// Number of positions T.
@@ -111,7 +132,7 @@ impl Window {
     }
 
     /// The part of the kernel's columns `[from, to)` that lies inside the image at output column `ox`, and the
-    /// image column of `from`.
+    /// image column of `from`. For windows whose values are neighbours.
     #[inline]
     pub(crate) fn columns(&self, ox: usize) -> (usize, usize, usize) {
         let start = ox * self.stride[1];
@@ -123,6 +144,55 @@ impl Window {
     /// The image row under kernel row `ky` at output row `oy`, if it lies inside.
     #[inline]
     pub(crate) fn row(&self, oy: usize, ky: usize) -> Option<usize> {
-        (oy * self.stride[0] + ky).checked_sub(self.padding[0]).filter(|&y| y < self.height)
+        let y = oy * self.stride[0] + ky * self.dilation[0];
+        y.checked_sub(self.padding[0]).filter(|&y| y < self.height)
+    }
+
+    /// The image column under kernel column `kx` at output column `ox`, if it lies inside.
+    #[inline]
+    pub(crate) fn column(&self, ox: usize, kx: usize) -> Option<usize> {
+        let x = ox * self.stride[1] + kx * self.dilation[1];
+        x.checked_sub(self.padding[1]).filter(|&x| x < self.width)
+    }
+}
+
+/// The windows of an adaptive pool: output i of o over n values covers `⌊i·n/o⌋ … ⌈(i+1)·n/o⌉`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Adaptive {
+    pub(crate) size: [usize; 2],
+    pub(crate) channels: usize,
+    pub(crate) out: [usize; 2],
+}
+
+impl Adaptive {
+    /// Number of values of one image.
+    pub(crate) fn image(&self) -> usize {
+        self.size[0] * self.size[1] * self.channels
+    }
+
+    /// Number of values of one output.
+    pub(crate) fn pooled(&self) -> usize {
+        self.out[0] * self.out[1] * self.channels
+    }
+
+    fn span(&self, axis: usize, i: usize) -> std::ops::Range<usize> {
+        let (n, o) = (self.size[axis], self.out[axis]);
+        i * n / o..((i + 1) * n).div_ceil(o)
+    }
+
+    /// Calls `f(output position, image position, share)` for every pixel under every window.
+    pub(crate) fn for_pixels(&self, mut f: impl FnMut(usize, usize, f64)) {
+        for oy in 0..self.out[0] {
+            for ox in 0..self.out[1] {
+                let (ys, xs) = (self.span(0, oy), self.span(1, ox));
+                let share = 1.0 / (ys.len() * xs.len()) as f64;
+                for y in ys {
+                    for x in xs.clone() {
+                        let at = (oy * self.out[1] + ox) * self.channels;
+                        f(at, (y * self.size[1] + x) * self.channels, share);
+                    }
+                }
+            }
+        }
     }
 }

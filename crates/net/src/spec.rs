@@ -1,7 +1,7 @@
 //! A network as a small readable file (JSON): the shape of a record, the layers in order, the loss.
 
 use crate::{
-    Shape,
+    Loss, Shape,
     error::{Error, Result},
 };
 use serde::{Deserialize, Serialize};
@@ -49,7 +49,13 @@ pub enum LayerSpec {
         stride: [usize; 2],
         /// Zeros around the image.
         #[serde(default)]
-        padding: [usize; 2],
+        padding: Padding,
+        /// Steps between the values under a filter; 1 where they are neighbours.
+        #[serde(default = "ones", skip_serializing_if = "are_ones")]
+        dilation: [usize; 2],
+        /// Groups of channels that have filters of their own; a divisor of the channels and of `outputs`.
+        #[serde(default = "one", skip_serializing_if = "is_one")]
+        groups: usize,
         /// Whether there is a bias.
         #[serde(default = "yes")]
         bias: bool,
@@ -79,6 +85,11 @@ pub enum LayerSpec {
         #[serde(default)]
         padding: [usize; 2],
     },
+    /// Mean over as many windows as the output has positions, whatever the size of the image.
+    AdaptiveAveragePool {
+        /// Height and width of the output.
+        outputs: [usize; 2],
+    },
     /// Hyperbolic tangent.
     Tanh,
     /// Rectifier.
@@ -87,7 +98,29 @@ pub enum LayerSpec {
     Gelu,
     /// `1/(1 + e^{−x})`.
     Sigmoid,
-    /// Batch norm with frozen statistics, over the channels.
+    /// `x/(1 + e^{−x})`.
+    Silu,
+    /// `log(1 + eˣ)`.
+    Softplus,
+    /// `x`, or `slope·x` below 0.
+    LeakyRelu {
+        /// Below 0.
+        #[serde(default = "leak")]
+        slope: f64,
+    },
+    /// `x`, or `alpha (eˣ − 1)` below 0.
+    Elu {
+        /// Minus the limit far below 0.
+        #[serde(default = "unit")]
+        alpha: f64,
+    },
+    /// In training steps, leaves values out at random; nothing in evaluation and audits.
+    Dropout {
+        /// Probability that a value is left out.
+        rate: f64,
+    },
+    /// Batch norm with frozen statistics, over the channels. They come from public data
+    /// ([`crate::Network::calibrate_statistics`]) or with the weights.
     BatchNorm {
         /// Added to the variance.
         #[serde(default = "epsilon")]
@@ -105,6 +138,26 @@ pub enum LayerSpec {
         #[serde(default)]
         frozen: bool,
     },
+    /// Group norm: mean and spread over all positions of a group of channels.
+    GroupNorm {
+        /// Number of groups, a divisor of the channels.
+        groups: usize,
+        /// Added to the variance.
+        #[serde(default = "epsilon")]
+        epsilon: f64,
+        /// Whether γ and β are frozen.
+        #[serde(default)]
+        frozen: bool,
+    },
+    /// Values over their root mean square over the channels of each position, times γ; no β.
+    RmsNorm {
+        /// Added to the mean square.
+        #[serde(default = "epsilon")]
+        epsilon: f64,
+        /// Whether γ is frozen.
+        #[serde(default)]
+        frozen: bool,
+    },
     /// Image to vector.
     Flatten,
     /// `x + f(x)`, f the layers inside.
@@ -114,20 +167,38 @@ pub enum LayerSpec {
     },
 }
 
-/// The loss of one record.
+/// Zeros around an image: so many on both sides of height and width, or as many as it takes for the output to have
+/// `⌈size/stride⌉` positions (`"same"` in the file; the odd zero comes last).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Padding {
+    /// So many on both sides of height and width.
+    Zeros([usize; 2]),
+    /// By name.
+    Named(NamedPadding),
+}
+
+/// Padding that follows from the other sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Loss {
-    /// `−Σ y log softmax(z)`.
-    SoftmaxCrossEntropy,
-    /// `Σ log(1 + eᶻ) − yz`, y between 0 and 1.
-    BinaryCrossEntropy,
-    /// `½‖z − y‖²`, the half as in linear regression.
-    SquaredError,
+pub enum NamedPadding {
+    /// As many as it takes for the output to have `⌈size/stride⌉` positions.
+    Same,
+}
+
+impl Padding {
+    /// See [`NamedPadding::Same`].
+    pub const SAME: Self = Self::Named(NamedPadding::Same);
+}
+
+impl Default for Padding {
+    fn default() -> Self {
+        Self::Zeros([0, 0])
+    }
 }
 
 /// An activation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Activation {
     /// Hyperbolic tangent.
     Tanh,
@@ -137,6 +208,24 @@ pub enum Activation {
     Gelu,
     /// `1/(1 + e^{−x})`.
     Sigmoid,
+    /// `x/(1 + e^{−x})`.
+    Silu,
+    /// `log(1 + eˣ)`.
+    Softplus,
+    /// `x`, or a multiple of it below 0.
+    LeakyRelu(f64),
+    /// `x`, or `α(eˣ − 1)` below 0.
+    Elu(f64),
+}
+
+impl Activation {
+    /// Whether its second derivative is not zero almost everywhere.
+    pub(crate) fn is_curved(self) -> bool {
+        match self {
+            Self::Relu | Self::LeakyRelu(_) => false,
+            Self::Tanh | Self::Gelu | Self::Sigmoid | Self::Silu | Self::Softplus | Self::Elu(_) => true,
+        }
+    }
 }
 
 impl NetSpec {
@@ -205,8 +294,16 @@ impl LayerSpec {
 
     /// A trainable convolution with a bias and square filters.
     pub fn conv(outputs: usize, kernel: usize, stride: usize, padding: usize) -> Self {
-        let (kernel, stride, padding) = ([kernel; 2], [stride; 2], [padding; 2]);
-        Self::Conv { outputs, kernel, stride, padding, bias: true, frozen: false }
+        Self::Conv {
+            outputs,
+            kernel: [kernel; 2],
+            stride: [stride; 2],
+            padding: Padding::Zeros([padding; 2]),
+            dilation: [1, 1],
+            groups: 1,
+            bias: true,
+            frozen: false,
+        }
     }
 
     /// A square average pool.
@@ -224,6 +321,16 @@ impl LayerSpec {
         Self::LayerNorm { epsilon: epsilon(), frozen: false }
     }
 
+    /// A trainable group norm.
+    pub fn group_norm(groups: usize) -> Self {
+        Self::GroupNorm { groups, epsilon: epsilon(), frozen: false }
+    }
+
+    /// A trainable norm by the root mean square.
+    pub fn rms_norm() -> Self {
+        Self::RmsNorm { epsilon: epsilon(), frozen: false }
+    }
+
     /// A batch norm with trainable γ and β.
     pub fn batch_norm() -> Self {
         Self::BatchNorm { epsilon: epsilon(), frozen: false }
@@ -236,12 +343,20 @@ impl LayerSpec {
             Self::Conv { .. } => "conv",
             Self::AveragePool { .. } => "average-pool",
             Self::MaxPool { .. } => "max-pool",
+            Self::AdaptiveAveragePool { .. } => "adaptive-average-pool",
             Self::Tanh => "tanh",
             Self::Relu => "relu",
             Self::Gelu => "gelu",
             Self::Sigmoid => "sigmoid",
+            Self::Silu => "silu",
+            Self::Softplus => "softplus",
+            Self::LeakyRelu { .. } => "leaky-relu",
+            Self::Elu { .. } => "elu",
+            Self::Dropout { .. } => "dropout",
             Self::BatchNorm { .. } => "batch-norm",
             Self::LayerNorm { .. } => "layer-norm",
+            Self::GroupNorm { .. } => "group-norm",
+            Self::RmsNorm { .. } => "rms-norm",
             Self::Flatten => "flatten",
             Self::Residual { .. } => "residual",
         }
@@ -250,9 +365,26 @@ impl LayerSpec {
     /// Whether it, or a layer inside it, has parameters.
     pub fn has_parameters(&self) -> bool {
         match self {
-            Self::Dense { .. } | Self::Conv { .. } | Self::BatchNorm { .. } | Self::LayerNorm { .. } => true,
+            Self::Dense { .. }
+            | Self::Conv { .. }
+            | Self::BatchNorm { .. }
+            | Self::LayerNorm { .. }
+            | Self::GroupNorm { .. }
+            | Self::RmsNorm { .. } => true,
             Self::Residual { layers } => layers.iter().any(Self::has_parameters),
-            _ => false,
+            Self::AveragePool { .. }
+            | Self::MaxPool { .. }
+            | Self::AdaptiveAveragePool { .. }
+            | Self::Tanh
+            | Self::Relu
+            | Self::Gelu
+            | Self::Sigmoid
+            | Self::Silu
+            | Self::Softplus
+            | Self::LeakyRelu { .. }
+            | Self::Elu { .. }
+            | Self::Dropout { .. }
+            | Self::Flatten => false,
         }
     }
 
@@ -262,14 +394,22 @@ impl LayerSpec {
             Self::Dense { frozen, .. }
             | Self::Conv { frozen, .. }
             | Self::BatchNorm { frozen, .. }
-            | Self::LayerNorm { frozen, .. } => *frozen = to,
+            | Self::LayerNorm { frozen, .. }
+            | Self::GroupNorm { frozen, .. }
+            | Self::RmsNorm { frozen, .. } => *frozen = to,
             Self::Residual { layers } => layers.iter_mut().for_each(|l| l.set_frozen(to)),
             Self::AveragePool { .. }
             | Self::MaxPool { .. }
+            | Self::AdaptiveAveragePool { .. }
             | Self::Tanh
             | Self::Relu
             | Self::Gelu
             | Self::Sigmoid
+            | Self::Silu
+            | Self::Softplus
+            | Self::LeakyRelu { .. }
+            | Self::Elu { .. }
+            | Self::Dropout { .. }
             | Self::Flatten => {}
         }
     }
@@ -283,8 +423,28 @@ fn ones() -> [usize; 2] {
     [1, 1]
 }
 
+fn are_ones(v: &[usize; 2]) -> bool {
+    *v == [1, 1]
+}
+
+fn one() -> usize {
+    1
+}
+
+fn is_one(v: &usize) -> bool {
+    *v == 1
+}
+
 fn epsilon() -> f64 {
     1e-5
+}
+
+fn leak() -> f64 {
+    0.01
+}
+
+fn unit() -> f64 {
+    1.0
 }
 
 #[cfg(test)]

@@ -5,10 +5,10 @@
 use leakscope_net::{
     Clip, Data, LayerSpec as L, Loss, NetSpec, Network, Shape,
     engine::clipped_gradient,
+    io::Tensors,
     leak::{Label, Measure, Plis, Spectral, Trace, measure},
     random::{Generator, Purpose},
-    tensors::Tensors,
-    train::{Optimizer, Privacy, Sampling, Tracking, TrainConfig, Trainer},
+    train::{Optimizer, Privacy, Randomness, Sampling, Tracking, TrainConfig, Trainer},
 };
 
 const SIDE: usize = 5;
@@ -30,7 +30,9 @@ fn network() -> Network<f64> {
     ];
     let spec =
         NetSpec { version: 1, input: Shape::Image([SIDE, SIDE, 1]), layers, loss: Loss::SoftmaxCrossEntropy };
-    Network::new(spec, 3).unwrap()
+    let mut net = Network::new(spec, 3).unwrap();
+    net.set_statistics(1, &[0.0; 3], &[1.0; 3]).unwrap();
+    net
 }
 
 fn data(n: usize) -> Data<f64> {
@@ -122,7 +124,7 @@ fn frozen_parameters_stay_and_travel_with_the_weights() {
         label: Label::Public,
         delta: 1e-5,
         seed: 1,
-        randomness: leakscope_net::train::Randomness::SeededNotPrivate,
+        randomness: Randomness::SeededNotPrivate,
         divisor: None,
         filter: None,
     };

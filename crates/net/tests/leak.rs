@@ -5,7 +5,7 @@
 use leakscope_net::{
     Clip, Data, Error, LayerSpec as L, Loss, NetSpec, Network, Shape,
     engine::clipped_gradient,
-    leak::{Label, Measure, Plis, Probe, Spectral, Trace, grid, measure, tangent_squares},
+    leak::{Label, Measure, Plis, Probe, Signal, Spectral, Trace, grid, measure, tangent_squares},
     preset::{PRESETS, preset},
     random::{Generator, Purpose},
 };
@@ -57,6 +57,48 @@ fn squares_of_tangents_are_those_of_differences_under_every_clip() {
             assert!((found[i] / fd - 1.0).abs() < 1e-6, "{clip:?}: {} against {fd}", found[i]);
         }
     }
+}
+
+/// A record alone and among others has the same numbers, but for the rounding of products of other sizes; η too, which
+/// is found step by step.
+#[test]
+fn a_record_has_its_numbers_in_any_company() {
+    let (net, data) = setup(40);
+    let eta = Some(Spectral { tolerance: 1e-3, iterations: 60 });
+    let what = Measure { eta, ..Measure::new(Clip::Gelu { bound: 1.0 }, 1.0, 1) };
+    let all: Vec<usize> = (0..40).collect();
+    let together = measure(&net, &data, &all, &what).unwrap();
+    for (i, among) in together.iter().enumerate() {
+        let alone = &measure(&net, &data, &[i], &what).unwrap()[0];
+        for (a, b) in [
+            (alone.trace.unwrap().value, among.trace.unwrap().value),
+            (alone.eta.unwrap().value, among.eta.unwrap().value),
+            (alone.plis.unwrap(), among.plis.unwrap()),
+            (alone.along.unwrap(), among.along.unwrap()),
+        ] {
+            assert!((a / b - 1.0).abs() < 1e-11, "record {i}: {a} against {b}");
+        }
+    }
+}
+
+/// Raw PLIS under any clip is that of the same noise without one.
+#[test]
+fn raw_plis_does_not_see_the_clip() {
+    let (net, data) = setup(3);
+    let of = |clip: Clip, signal| {
+        let what = Measure { signal, plis: Plis::Elements, ..Measure::new(clip, 0.8 / clip.unit(), 1) };
+        measure(&net, &data, &[0, 1, 2], &what).unwrap()
+    };
+    let plain = of(Clip::None, Signal::Released);
+    for clip in [Clip::Hard { bound: 0.5 }, Clip::Gelu { bound: 0.5 }] {
+        for (raw, plain) in of(clip, Signal::Raw).iter().zip(&plain) {
+            assert!((raw.plis.unwrap() / plain.plis.unwrap() - 1.0).abs() < 1e-12);
+            raw.plis_parts.iter().zip(&plain.plis_parts).for_each(|(a, b)| assert!((a - b).abs() < 1e-12));
+        }
+        let released = of(clip, Signal::Released);
+        assert!(released.iter().zip(&plain).all(|(r, p)| r.plis < p.plis));
+    }
+    assert_eq!(Measure::new(Clip::None, 1.0, 1).signal, Signal::Released);
 }
 
 #[test]

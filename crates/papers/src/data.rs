@@ -1,9 +1,8 @@
 //! The data sets of the papers, read in the formats they are published in and checked by their counts.
 
 use super::Context;
-use leakscope::net::idx;
-use leakscope::net::npz::Npz;
 use leakscope::{Failure, Result};
+use leakscope_net::io::{read_idx, read_npz};
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -194,12 +193,12 @@ impl Images {
 pub(super) fn digits(context: &Context<'_>) -> Result<(Images, Images)> {
     let read = |stem: &str, n: usize| -> Result<Images> {
         let path = find(context, Set::Mnist, &format!("{stem}-images-idx3-ubyte"))?;
-        let images = idx::read(&path, None)?;
+        let images = read_idx(&path, None)?;
         let [count, height, width] = images.shape[..] else {
             return Err(bad(&path, "these are no images: expected three extents"));
         };
         let labels_path = find(context, Set::Mnist, &format!("{stem}-labels-idx1-ubyte"))?;
-        let labels = idx::read(&labels_path, None)?;
+        let labels = read_idx(&labels_path, None)?;
         counted(context, &path, "images", count, n)?;
         if labels.shape != [count] {
             return Err(bad(&labels_path, format!("expected a label for each of {count} images")));
@@ -244,7 +243,7 @@ pub(super) fn chests(context: &Context<'_>) -> Result<(Images, Images)> {
     // A copy of the file that was put together again from its parts goes by the second name.
     let path = find(context, Set::Pneumonia, "pneumoniamnist.npz")
         .or_else(|e| find(context, Set::Pneumonia, "pneumoniamnist_full_rebuilt.npz").map_err(|_| e))?;
-    let file = Npz::open(&unzipped(context, &path)?)?;
+    let file = read_npz(&unzipped(context, &path)?)?;
     let read = |part: &str, n: usize| -> Result<Images> {
         let array = |name: String| file.array::<f32>(&name, None).map_err(|e| bad(&path, e));
         let (images, labels) = (array(format!("{part}_images"))?, array(format!("{part}_labels"))?);

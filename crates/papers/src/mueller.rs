@@ -4,7 +4,7 @@
 use super::{Context, Found};
 use crate::regression::{INFORMATIVE, WIDTH, regression};
 use leakscope::{Failure, Result};
-use leakscope_net::leak::{Label, Measure, Plis, RecordLeak, Trace, measure};
+use leakscope_net::leak::{Label, Measure, Plis, RecordLeak, Signal, Trace, measure};
 use leakscope_net::spec::SPEC_VERSION;
 use leakscope_net::train::{
     Optimizer, Privacy, Randomness, Sampling, Tracking, TrainConfig, Trainer, sigma_for,
@@ -86,6 +86,7 @@ pub(super) fn fig1(context: &Context<'_>) -> Result<Found> {
         trace: Trace::Elements,
         eta: None,
         plis: Plis::Elements,
+        signal: Signal::Released,
         seed: context.seed,
     };
     let all: Vec<usize> = (0..n).collect();

@@ -6,7 +6,7 @@ use super::mueller::{Schedule, said, train};
 use super::{Context, Found};
 use leakscope::{Failure, Result};
 use leakscope_net::engine::evaluate;
-use leakscope_net::leak::{Label, Measure, Plis, RecordLeak, Trace, measure};
+use leakscope_net::leak::{Label, Measure, Plis, RecordLeak, Signal, Trace, measure};
 use leakscope_net::preset::preset;
 use leakscope_net::{Clip, Data, Network, Shape};
 use leakscope_report::format;
@@ -87,6 +87,7 @@ fn plis(
         trace: Trace::Skip,
         eta: None,
         plis: if maps { Plis::Elements } else { Plis::Record },
+        signal: Signal::Released,
         seed: 1,
     };
     measure(net, data, records, &what).map_err(said)

@@ -15,7 +15,7 @@ pub use crate::document::net::{
     ScoredBy, TraceKind,
 };
 pub use crate::document::training::{
-    Accounts, Point, PrivacyFacts, Stopped, TRAINING_SCHEMA, Tracking, Training,
+    Accounts, Point, PrivacyFacts, Promise, Stopped, TRAINING_SCHEMA, Tracking, Training,
 };
 pub use crate::figure::picture::{Picture, Pictures, Shown};
 pub use crate::render::html::net::{page, training_page};

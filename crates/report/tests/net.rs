@@ -108,7 +108,7 @@ fn the_verdict_on_a_network_rests_on_its_run() {
     let (class, text) = verdict_of(&of(accounted.clone()));
     assert_eq!(class, "care");
     assert!(text.contains("Over all 4 steps"), "{text}");
-    accounted.privacy.as_mut().unwrap().advantage = None;
+    accounted.privacy.as_mut().unwrap().promise.as_mut().unwrap().advantage = None;
     assert_eq!(verdict_of(&of(accounted.clone())).0, "bad");
     // but not where it kept account of another secret
     let (_, text) = verdict_of(&of(Training { label_secret: true, ..accounted }));

@@ -165,9 +165,9 @@ fn tiny_noise_and_a_large_epsilon_are_red() {
     protects.tell = Some(told(&[("age", 0.55, false)]));
     assert_eq!(of_release(&protects).colour, Colour::Green);
     let mut run = training(34.0);
-    run.privacy.as_mut().unwrap().advantage = Some(0.999);
+    run.privacy.as_mut().unwrap().promise.as_mut().unwrap().advantage = Some(0.999);
     assert_eq!(of_training(&run).colour, Colour::Red);
-    run.privacy.as_mut().unwrap().advantage = None;
+    run.privacy.as_mut().unwrap().promise.as_mut().unwrap().advantage = None;
     assert_eq!(of_training(&run).colour, Colour::Red);
     assert_eq!(of_training(&training(0.5)).colour, Colour::Green);
     run.privacy = None;
@@ -275,7 +275,7 @@ proptest! {
         epsilon in 0.0..40.0_f64, advantage in proptest::option::of(0.0..1.0_f64), dfil in 1e-6..1e3_f64
     ) {
         let mut t = training(epsilon);
-        t.privacy.as_mut().unwrap().advantage = advantage;
+        t.privacy.as_mut().unwrap().promise.as_mut().unwrap().advantage = advantage;
         let of_epsilon = if epsilon > EPSILON_ALARM { 1.0 } else { 0.5 };
         let told = advantage.map_or(0.5, |a| 0.5 + 0.5 * a).max(of_epsilon);
         never_calmer(&of_training(&t), &net::training_page(&t), told)?;

@@ -1,7 +1,7 @@
 //! `net audit`: measures against their definition, and the page.
 
 use super::support::*;
-use leakscope_net::tensors::Tensors;
+use leakscope_net::io::Tensors;
 use serde_json::Value;
 use std::fs;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! Bad input: an error that names the flag, file or record, and earlier results untouched.
 
 use super::support::*;
-use leakscope_net::{Network, Shape, preset::preset, tensors::Tensors};
+use leakscope_net::{Network, Shape, io::Tensors, preset::preset};
 use std::fs;
 
 #[test]

@@ -2,8 +2,8 @@
 
 use super::support::*;
 use leakscope_net::{
+    io::Tensors,
     random::{Generator, Purpose},
-    tensors::Tensors,
 };
 use serde_json::Value;
 use std::fs;

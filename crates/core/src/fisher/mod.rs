@@ -5,9 +5,12 @@
 //! `ηᵢ = ‖Jᵢ‖₂/σ` (Hannun §3–4). Nothing of size d × d is ever formed per record: in the eigenbasis Q of `H⁻¹PH⁻¹`
 //! (P projects on the columns that are data, not on an intercept) each `JᵢJᵢᵀ` is diagonal plus rank two.
 
+mod lanczos;
+pub mod noise;
 pub mod scaling;
 mod secular;
 mod sets;
+pub mod softmax;
 
 pub use sets::SetSums;
 
@@ -95,8 +98,12 @@ pub struct Geometry {
     w_data: Vec<f64>,
     w_data_squared: f64,
     /// `H⁻¹` over `unit`, and `unit`: a power of two of its size, so that squares of H⁻¹ are numbers whatever the units
-    /// of the columns and the penalty, and nothing is rounded by it.
+    /// of the columns and the penalty, and nothing is rounded by it. Where the noise has a shape, `N = WH⁻¹` stands for
+    /// `H⁻¹` (see [`Geometry::under`]).
     inverse: Vec<f64>,
+    /// Its transpose, the same without a shape.
+    adjoint: Vec<f64>,
+    shaped: bool,
     unit: f64,
     /// `√K/σ`, and the unit of H⁻¹: what a norm of J is multiplied with to give η.
     gain: f64,
@@ -147,6 +154,35 @@ impl Geometry {
     /// # Errors
     /// [`Error::Singular`] where H has no inverse; [`Error::OutOfRange`] for a σ that is not positive.
     pub fn new(fit: &Fit, attributes: &[Directions], release: Release) -> Result<Self> {
+        Self::prepared(fit, attributes, release, None)
+    }
+
+    /// Prepares a model whose noise has a shape: covariance `σ²Σ`, Σ that of `noise`. Every figure then is the one
+    /// under that noise: with `WᵀW = Σ⁻¹` the whitened coefficients `Ww` carry `N(0, σ²I)`, and `N = WH⁻¹` stands where
+    /// `H⁻¹` stood.
+    ///
+    /// # Errors
+    /// As for [`Geometry::new`]; [`Error::Shape`] for noise of another number of coefficients.
+    pub fn under(
+        fit: &Fit,
+        attributes: &[Directions],
+        release: Release,
+        noise: &noise::Noise,
+    ) -> Result<Self> {
+        if noise.len() != fit.w.len() {
+            let (found, expected) = (noise.len(), fit.w.len());
+            return Err(Error::Shape { what: "the noise", found, expected });
+        }
+        Self::prepared(fit, attributes, release, Some(noise.whitener()))
+    }
+
+    /// `whitener` is W, p × p.
+    fn prepared(
+        fit: &Fit,
+        attributes: &[Directions],
+        release: Release,
+        whitener: Option<&[f64]>,
+    ) -> Result<Self> {
         if !(release.sigma > 0.0 && release.sigma.is_finite()) {
             return Err(Error::OutOfRange {
                 what: "sigma",
@@ -162,19 +198,31 @@ impl Geometry {
         let mut inverse = Cholesky::new(&fit.hessian, p)?.inverse();
         let unit = unit_of(&inverse, p);
         inverse.iter_mut().for_each(|v| *v /= unit);
+        let mut w_data = fit.w.clone();
+        w_data[d..].fill(0.0);
+        let whitened = whitener.map(|whitener| {
+            let (mut n, mut adjoint) = (vec![0.0; p * p], vec![0.0; p * p]);
+            matmul_parallel(whitener, &inverse, (p, p, p), &mut n);
+            let unit = power_of_two(n.iter().fold(0.0, |m, v| v.abs().max(m)));
+            n.iter_mut().for_each(|v| *v /= unit);
+            (0..p * p).for_each(|ij| adjoint[ij] = n[ij % p * p + ij / p]);
+            (n, adjoint, unit)
+        });
+        let adjoint = whitened.as_ref().map(|(_, adjoint, _)| adjoint.as_slice());
+        let hessian: Vec<f64> = fit.hessian.iter().map(|v| v * unit).collect();
+        let Basis { g, t, condition, weakest } = Basis::new(&hessian, &inverse, adjoint, (p, d))?;
+        let shaped = whitened.is_some();
+        let (inverse, adjoint, of_shape) = whitened.unwrap_or_else(|| (inverse.clone(), inverse, 1.0));
+        let unit = unit * of_shape;
         let gain = release.gain() * unit;
         if !(gain > 0.0 && gain.is_finite()) {
             let expected = "noise and a penalty whose η is a number";
             return Err(Error::OutOfRange { what: "the size of H⁻¹ over sigma", value: gain, expected });
         }
-        let mut w_data = fit.w.clone();
-        w_data[d..].fill(0.0);
-        let hessian: Vec<f64> = fit.hessian.iter().map(|v| v * unit).collect();
-        let Basis { g, t, condition, weakest } = Basis::new(&hessian, &inverse, p, d)?;
         let mut u = vec![0.0; p];
         matmul_transposed(&t, &w_data, (p, p, 1), &mut u);
 
-        let (attributes, projections, projections_width) = prepare(&inverse, &fit.w, attributes, p)?;
+        let (attributes, projections, projections_width) = prepare(&inverse, &adjoint, &fit.w, attributes)?;
         let mut singles = Singles::default();
         for (index, a) in attributes.iter().enumerate().filter(|(_, a)| a.gamma.len() == 1) {
             singles.index.push(index);
@@ -193,6 +241,8 @@ impl Geometry {
             t,
             u,
             inverse,
+            adjoint,
+            shaped,
             unit,
             gain,
             attributes,
@@ -314,7 +364,7 @@ impl Geometry {
             // ‖u‖² ≤ g₁‖w_S‖², so these two bound the third part, 2β‖v‖‖u‖, as well.
             if eta[i] < CANCELLED * (r2 * self.g.first().copied().unwrap_or(0.0) + alpha * h2[i]) {
                 let parts = (a[i], r[i], c2.sqrt());
-                let careful = self.carefully(parts, &self.w_data[..d], &self.inverse[..d * p], block.row(i));
+                let careful = self.carefully(parts, &self.w_data[..d], &self.adjoint[..d * p], block.row(i));
                 (eta[i], trace) = careful.unwrap_or((eta[i], trace));
             }
             eta[i] = omega[i] * gain * eta[i].sqrt();
@@ -417,7 +467,11 @@ impl Geometry {
 
 /// The largest power of two that is not above the largest entry of the diagonal of `H⁻¹`.
 fn unit_of(inverse: &[f64], p: usize) -> f64 {
-    let largest = (0..p).map(|j| inverse[j * p + j]).fold(0.0, f64::max);
+    power_of_two((0..p).map(|j| inverse[j * p + j]).fold(0.0, f64::max))
+}
+
+/// The largest power of two that is not above `largest`; one where that is zero.
+fn power_of_two(largest: f64) -> f64 {
     if largest >= f64::MIN_POSITIVE { f64::from_bits(largest.to_bits() & (0x7ff << 52)) } else { 1.0 }
 }
 
@@ -439,8 +493,14 @@ struct Basis {
 const CONDITION_FROM_INVERSE: f64 = 1e8;
 
 impl Basis {
-    fn new(hessian: &[f64], inverse: &[f64], p: usize, d: usize) -> Result<Self> {
-        if d == p {
+    /// `adjoint` is `H⁻¹Wᵀ` where the noise has a shape W.
+    fn new(
+        hessian: &[f64],
+        inverse: &[f64],
+        adjoint: Option<&[f64]>,
+        (p, d): (usize, usize),
+    ) -> Result<Self> {
+        if d == p && adjoint.is_none() {
             // P is the identity: the basis is that of H⁻¹ itself, and T only scales its columns.
             let (mut mu, mut t) = symmetric_eigen(inverse, p)?;
             mu.iter_mut().for_each(|v| *v = v.max(0.0));
@@ -456,15 +516,16 @@ impl Basis {
             }
             return Ok(Self { g: mu.iter().map(|mu| mu * mu).collect(), t, condition, weakest });
         }
-        // H⁻¹PH⁻¹ = (PH⁻¹)ᵀ(PH⁻¹): H⁻¹ is symmetric, so PH⁻¹ is its first d rows.
+        // H⁻¹PH⁻¹ = (PH⁻¹)ᵀ(PH⁻¹): H⁻¹ is symmetric, so PH⁻¹ is its first d rows; with a shape those of its transpose.
         let mut sandwich = vec![0.0; p * p];
-        let data_rows = &inverse[..d * p];
+        let adjoint = adjoint.unwrap_or(inverse);
+        let data_rows = &adjoint[..d * p];
         matmul_transposed_parallel(data_rows, data_rows, (p, d, p), &mut sandwich);
         mirror_lower(&mut sandwich, p);
         let (mut g, q) = symmetric_eigen(&sandwich, p)?;
         g.iter_mut().for_each(|v| *v = v.max(0.0));
         let mut t = vec![0.0; p * p];
-        matmul_parallel(inverse, &q, (p, p, p), &mut t);
+        matmul_parallel(adjoint, &q, (p, p, p), &mut t);
         let (condition, weakest) = condition(hessian, inverse, p)?;
         Ok(Self { g, t, condition, weakest })
     }
@@ -472,11 +533,11 @@ impl Basis {
 
 fn prepare(
     inverse: &[f64],
+    adjoint: &[f64],
     w: &[f64],
     attributes: &[Directions],
-    p: usize,
 ) -> Result<(Vec<Prepared>, Vec<f64>, usize)> {
-    let width: usize = attributes.iter().map(|a| a.count).sum();
+    let (p, width) = (w.len(), attributes.iter().map(|a| a.count).sum::<usize>());
     // Single directions first, side by side, so that one loop over a record's projections serves them all.
     let mut offsets = vec![0; attributes.len()];
     let mut next = 0;
@@ -502,9 +563,9 @@ fn prepare(
     }
     let mut h_all = vec![0.0; width * p];
     if is_identity(&all, p) {
-        h_all.copy_from_slice(inverse);
+        h_all.copy_from_slice(adjoint);
     } else {
-        matmul_parallel(&all, inverse, (width, p, p), &mut h_all);
+        matmul_parallel(&all, adjoint, (width, p, p), &mut h_all);
     }
     let mut projections = vec![0.0; width * p];
     matmul_parallel(&h_all, inverse, (width, p, p), &mut projections);

@@ -93,7 +93,7 @@ impl Counted {
         let l2 = model.fit.penalty.l2;
         let slope = (0..d).map(|j| if units.is_own(j) { 2.0 * l2 * model.fit.w[j] } else { 0.0 }).collect();
         let mut inverse_squared = vec![0.0; p * p];
-        matmul(&geometry.inverse, &geometry.inverse, (p, p, p), &mut inverse_squared);
+        matmul(&geometry.adjoint, &geometry.inverse, (p, p, p), &mut inverse_squared);
         let largest = geometry.g.first().copied().unwrap_or(0.0).sqrt();
         let offset = (0..d).map(|j| units.offset(j)).collect();
         Ok(Self { geometry, slope, offset, inverse_squared, largest, attributes: attributes.to_vec() })
@@ -113,7 +113,7 @@ impl Counted {
         self.geometry.records(block, &mut out.given);
         let mut h = std::mem::take(&mut out.h);
         h.resize(n * p, 0.0);
-        matmul(&block.x, &self.geometry.inverse, (n, p, p), &mut h);
+        matmul(&block.x, &self.geometry.adjoint, (n, p, p), &mut h);
         out.eta.clear();
         out.dfil.clear();
         out.attribute_eta.clear();
@@ -148,7 +148,7 @@ impl Counted {
     fn column_norm(&self, record: &Record<'_>, j: usize) -> f64 {
         let p = record.x.len();
         let (along_x, along_j) = (record.curvature * self.geometry.fit.w[j], record.diagonal[j]);
-        let row = &self.geometry.inverse[j * p..(j + 1) * p];
+        let row = &self.geometry.adjoint[j * p..(j + 1) * p];
         record.h.iter().zip(row).map(|(h, b)| (along_x * h + along_j * b).powi(2)).sum::<f64>().sqrt()
     }
 
@@ -160,7 +160,7 @@ impl Counted {
         i: usize,
         out: &mut CountedRecords,
     ) -> Result<()> {
-        let gain = self.geometry.release.gain();
+        let gain = self.geometry.gain;
         let label = record.label * norm(record.h);
         let trace = dot(columns, columns) + label * label;
         let dimensions = columns.len() + usize::from(self.geometry.release.label_secret);
@@ -231,7 +231,7 @@ impl Counted {
         i: usize,
         out: &mut CountedRecords,
     ) -> Result<()> {
-        let (gain, p, d) = (self.geometry.release.gain(), record.x.len(), columns.len());
+        let (gain, p, d) = (self.geometry.gain, record.x.len(), columns.len());
         let count = self.attributes.len();
         for (k, attribute) in self.attributes.iter().enumerate() {
             let m = attribute.count;
@@ -254,7 +254,7 @@ impl Counted {
                 let along_x: f64 = (0..d).map(|j| self.geometry.fit.w[j] * b(j)).sum();
                 axpy(record.curvature * along_x, record.h, row);
                 for j in (0..d).filter(|&j| b(j) != 0.0) {
-                    axpy(record.diagonal[j] * b(j), &self.geometry.inverse[j * p..(j + 1) * p], row);
+                    axpy(record.diagonal[j] * b(j), &self.geometry.adjoint[j * p..(j + 1) * p], row);
                 }
             }
             let mut gram = vec![0.0; m * m];

@@ -137,7 +137,7 @@ impl Geometry {
         let factor = self.w_data_squared + self.c2();
         set.whole = gram.iter().map(|v| factor * v).collect();
         set.curved = gram;
-        set.of_hessian = d == p;
+        set.of_hessian = d == p && !self.shaped;
     }
 
     /// `H⁻¹(H − nλI)H⁻¹` where H penalises every column alike: it shares the eigenvectors Q of `H⁻¹`, and each
@@ -203,7 +203,7 @@ impl Geometry {
         // tr H⁻¹MH⁻¹ = Σ M ∘ H⁻²
         let square = {
             let mut out = vec![0.0; p * p];
-            matmul_parallel(&self.inverse, &self.inverse, (p, p, p), &mut out);
+            matmul_parallel(&self.adjoint, &self.inverse, (p, p, p), &mut out);
             out
         };
         let trace = |lower: &[f64]| -> f64 {
@@ -297,7 +297,7 @@ impl Geometry {
     fn sandwiched(&self, m: &[f64], p: usize) -> Vec<f64> {
         let (mut half, mut out) = (vec![0.0; p * p], vec![0.0; p * p]);
         matmul_parallel(&self.inverse, m, (p, p, p), &mut half);
-        matmul_parallel(&half, &self.inverse, (p, p, p), &mut out);
+        matmul_parallel(&half, &self.adjoint, (p, p, p), &mut out);
         // Rounding leaves the two triangles apart by an ulp; decompositions read one of them.
         mirror_lower(&mut out, p);
         out

@@ -1,6 +1,7 @@
 //! Generalised linear models: the three families and their derivatives, the minimiser, and what noise costs.
 
 mod fit;
+pub mod softmax;
 mod utility;
 
 pub use fit::{Fit, Penalty, TOLERANCE, distance, evaluate, fit};

@@ -6,15 +6,18 @@ use super::run::{Ended, Plan};
 use super::{Precision, clip_facts};
 use crate::Result;
 use crate::output::{Folder, Pending};
+use leakscope_core::claim::Measured;
+use leakscope_core::dp::Interval;
 use leakscope_core::num::{Distribution, Summary};
+use leakscope_core::special::normal_quantile;
 use leakscope_net::{
     Data, Real,
     leak::Label,
     renyi,
-    train::{Optimizer, Randomness, RecordBudget, Sampling, Tracking},
+    train::{Neighbours, Optimizer, Randomness, RecordBudget, Sampling, Tracking, Trainer},
 };
 use leakscope_report::net::{
-    self as page, Accounts, DataFacts, Histogram, PrivacyFacts, TRAINING_SCHEMA, Training,
+    self as page, Accounts, DataFacts, Histogram, PrivacyFacts, Promise, TRAINING_SCHEMA, Training,
 };
 use leakscope_table::{RecordsSchema, RecordsWriter};
 use std::path::PathBuf;
@@ -65,27 +68,13 @@ fn training<T: Real>(
     budgets: &[RecordBudget],
 ) -> Result<Training> {
     let (run, config) = (&ended.run, ended.run.config());
-    let privacy = match (config.privacy, run.account()?) {
-        (Some(p), Some(account)) => {
+    let privacy = match config.privacy {
+        Some(p) => {
             let (kind, bound) = clip_facts(p.clip);
-            Some(PrivacyFacts {
-                clip_kind: kind,
-                clip: bound.unwrap_or(1.0),
-                sigma: p.sigma,
-                delta: config.delta,
-                epsilon: account.epsilon(),
-                epsilon_pld: account.pld,
-                epsilon_rdp: account.rdp.epsilon,
-                rdp_order: account.rdp.alpha,
-                adjacency: match account.neighbours {
-                    leakscope_net::train::Neighbours::AddRemove => page::Neighbours::AddRemove,
-                    leakscope_net::train::Neighbours::ZeroOut => page::Neighbours::ZeroOut,
-                },
-                advantage: run.advantage()?,
-                statement: config.statement().to_owned(),
-            })
+            let promise = promise(run)?;
+            Some(PrivacyFacts { clip_kind: kind, clip: bound.unwrap_or(1.0), sigma: p.sigma, promise })
         }
-        _ => None,
+        None => None,
     };
     let tracking = match config.tracking {
         Tracking::Off => None,
@@ -135,6 +124,26 @@ fn training<T: Real>(
     })
 }
 
+/// What the run promises; nothing in the open, or with noise from a seed.
+fn promise<T: Real>(run: &Trainer<'_, T>) -> Result<Option<Promise>> {
+    let Some(account) = run.account()? else { return Ok(None) };
+    let dropped = run.dropped();
+    Ok(Some(Promise {
+        delta: account.delta,
+        epsilon: account.epsilon(),
+        epsilon_pld: account.pld,
+        epsilon_rdp: account.rdp.epsilon,
+        rdp_order: account.rdp.alpha,
+        adjacency: match account.neighbours {
+            Neighbours::AddRemove => page::Neighbours::AddRemove,
+            Neighbours::ZeroOut => page::Neighbours::ZeroOut,
+        },
+        advantage: run.advantage()?,
+        statement: run.config().statement().to_owned(),
+        dropped: (!dropped.is_empty()).then(|| dropped.iter().flatten().count() as u64),
+    }))
+}
+
 fn notes<T: Real>(ended: &Ended<'_, T>, f: &Facts) -> Vec<String> {
     let config = ended.run.config();
     let mut out = Vec::new();
@@ -165,7 +174,7 @@ fn notes<T: Real>(ended: &Ended<'_, T>, f: &Facts) -> Vec<String> {
         let draws = q * ended.run.steps() as f64;
         out.push(format!(
             "Accounts are kept of drawn records, weighted by 1/q: unbiased, but a record was drawn {draws:.1} times on \
-             average, and one that never was shows 0. `track = every` has no such error."
+             average, and of one that never was nothing is known. `track = every` has no such error."
         ));
     }
     if ended.start.pretrained.is_some() {
@@ -197,22 +206,48 @@ pub(super) fn summary(values: &[f64]) -> Summary {
     all.summary()
 }
 
-/// Each record's own ε at the run's δ; what the run promises to all holds for it too.
-fn own_epsilon(b: &RecordBudget, delta: f64, of_run: f64) -> Result<f64> {
-    let own = if b.renyi.iter().all(|r| *r == 0.0) { 0.0 } else { renyi::epsilon(&b.renyi, delta)?.0 };
-    Ok(own.min(of_run))
+/// Each record's own ε at the run's δ, where its norms were taken at every step; what the run promises to all holds for it
+/// too.
+fn own_epsilon<T: Real>(ended: &Ended<'_, T>, b: &RecordBudget, of_run: Option<f64>) -> Result<Option<f64>> {
+    let config = ended.run.config();
+    let every_step = match (config.tracking, config.sampling) {
+        (Tracking::Every { .. }, _) | (Tracking::Drawn { .. }, Sampling::Shuffle { .. }) => true,
+        (Tracking::Off | Tracking::Drawn { .. }, _) => false,
+    };
+    let Some(of_run) = of_run.filter(|_| every_step) else { return Ok(None) };
+    let nothing = b.renyi.iter().all(|r| *r == 0.0);
+    let own = if nothing { 0.0 } else { renyi::epsilon(&b.renyi, config.delta)?.0 };
+    Ok(Some(own.min(of_run)))
 }
 
-/// ε of the run, for every record.
-fn epsilon_of_run<T: Real>(ended: &Ended<'_, T>) -> Result<f64> {
-    Ok(ended.run.account()?.map_or(f64::INFINITY, |a| a.epsilon()))
+/// ε of the run, for every record; absent where nothing is promised.
+fn epsilon_of_run<T: Real>(ended: &Ended<'_, T>) -> Result<Option<f64>> {
+    Ok(ended.run.account()?.map(|a| a.epsilon()))
+}
+
+/// Whether nothing was measured of a record, because no step drew it.
+fn not_drawn(b: &RecordBudget) -> bool {
+    b.trace.value == 0.0 && b.published.value == 0.0 && b.trace.standard_error.is_none_or(|e| e == 0.0)
+}
+
+/// Where the largest of the true values lies, with 95% confidence over all records at once (Bonferroni, normal errors).
+fn largest(dfil: impl Iterator<Item = Measured> + Clone) -> Option<Interval> {
+    let n = dfil.clone().count();
+    let z = -normal_quantile(0.025 / n.max(1) as f64);
+    let ends = dfil.map(|m| (m.value, z * m.standard_error.unwrap_or(0.0)));
+    let fold = |values: &mut dyn Iterator<Item = f64>| values.fold(0.0, f64::max);
+    let lower = fold(&mut ends.clone().map(|(v, e)| v - e));
+    let upper = fold(&mut ends.clone().map(|(v, e)| v + e));
+    (n > 0).then_some(Interval { lower, upper })
 }
 
 fn accounts<T: Real>(ended: &Ended<'_, T>, data: &Data<T>, budgets: &[RecordBudget]) -> Result<Accounts> {
-    let (d, delta, of_run) = (dimension(ended), ended.run.config().delta, epsilon_of_run(ended)?);
+    let (d, of_run) = (dimension(ended), epsilon_of_run(ended)?);
     let dfil: Vec<f64> = budgets.iter().map(|b| b.dfil.value).collect();
     let published: Vec<f64> = budgets.iter().map(|b| b.published.value / d).collect();
-    let epsilon: Vec<f64> = budgets.iter().map(|b| own_epsilon(b, delta, of_run)).collect::<Result<_>>()?;
+    let epsilon: Vec<Option<f64>> =
+        budgets.iter().map(|b| own_epsilon(ended, b, of_run)).collect::<Result<_>>()?;
+    let known: Vec<f64> = epsilon.iter().flatten().copied().collect();
     let loss = ended.run.network().loss();
     let mut order: Vec<usize> = (0..budgets.len()).collect();
     order.sort_by(|&a, &b| dfil[b].total_cmp(&dfil[a]).then(a.cmp(&b)));
@@ -223,8 +258,10 @@ fn accounts<T: Real>(ended: &Ended<'_, T>, data: &Data<T>, budgets: &[RecordBudg
         .collect();
     Ok(Accounts {
         dfil: summary(&dfil),
+        largest: largest(budgets.iter().map(|b| b.dfil)),
+        not_drawn: budgets.iter().filter(|b| not_drawn(b)).count() as u64,
         published_dfil: summary(&published),
-        epsilon: summary(&epsilon),
+        epsilon: (!known.is_empty()).then(|| summary(&known)),
         histogram: Histogram::of(&dfil),
         most,
     })
@@ -252,19 +289,22 @@ fn records<T: Real>(
     let schema = RecordsSchema { id: "record".into(), texts: label_column(data, loss), numbers };
     let mut writer = folder.table("records", schema)?;
     let mut part = writer.parts().part();
-    let (d, delta, of_run) = (dimension(ended), ended.run.config().delta, epsilon_of_run(ended)?);
+    let (d, of_run) = (dimension(ended), epsilon_of_run(ended)?);
     for (i, b) in budgets.iter().enumerate() {
         let error = |m: &leakscope_core::claim::Measured| m.standard_error.unwrap_or(f64::NAN);
+        // of a record that no step drew nothing is known: what the run promises to all holds for it
+        let known = |v: f64| if not_drawn(b) { f64::NAN } else { v };
+        let own = own_epsilon(ended, b, of_run)?;
         let mut row = vec![
-            b.trace.value,
-            error(&b.trace),
-            b.dfil.value,
-            error(&b.dfil),
-            b.published.value,
-            b.published.value / d,
-            own_epsilon(b, delta, of_run)?,
+            known(b.trace.value),
+            known(error(&b.trace)),
+            known(b.dfil.value),
+            known(error(&b.dfil)),
+            known(b.published.value),
+            known(b.published.value / d),
+            own.or(of_run).unwrap_or(f64::NAN),
         ];
-        row.extend(b.renyi);
+        row.extend(b.renyi.map(|r| if own.is_some() { r } else { f64::NAN }));
         part.push(&i.to_string(), label(data, i, loss).as_deref().as_slice(), &row)?;
     }
     writer.append(part)?;

@@ -175,7 +175,10 @@ fn compared<T: Real>(o: &Model<T>, leaks: &[Leak]) -> Compared {
     Compared {
         name: o.name.clone(),
         private: training.map(|t| t.privacy.is_some()),
-        epsilon: training.and_then(|t| t.privacy.as_ref()).map(|p| p.epsilon),
+        epsilon: training
+            .and_then(|t| t.privacy.as_ref())
+            .and_then(|p| p.promise.as_ref())
+            .map(|p| p.epsilon),
         accuracy: accuracy(&o.net, leaks),
         gradient_norm: summary(&values(leaks, gradient_norm)),
         plis: summary(&values(leaks, plis)),

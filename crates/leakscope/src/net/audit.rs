@@ -1,6 +1,5 @@
 //! The audit of a network: what one gradient step gives away about every record.
 
-use super::array::Array;
 use super::assemble;
 use super::data::{Part, Reading, Source, one_array};
 use super::measuring::{Asked, Scored, What, comparable, found, skip};
@@ -8,6 +7,7 @@ use super::model::{Model, trained_precision};
 use super::{Precision, ReleaseRequest};
 use crate::output::{Folder, Pending};
 use crate::{Failure, Result};
+use leakscope_net::io::Array;
 use leakscope_net::{
     Clip, Loss, Network, Real, Shape,
     leak::{Label, Measure, Plis, Probe, Spectral, Trace, grid, measure},

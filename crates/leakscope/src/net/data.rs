@@ -1,10 +1,9 @@
 //! Records and labels from files: a pair of idx files, a safetensors or npz file with both, or a folder of such.
 
-use super::array::Array;
-use super::npz::Npz;
-use super::{idx, model::named};
+use super::model::named;
 use crate::{Failure, Result};
-use leakscope_net::{Data, Loss, Network, Real, Shape, tensors::Tensors};
+use leakscope_net::io::{self, Array};
+use leakscope_net::{Data, Loss, Network, Real, Shape};
 use std::path::{Path, PathBuf};
 
 /// Records as they were read, scaled.
@@ -110,7 +109,7 @@ pub(super) fn test_beside(paths: &[PathBuf]) -> Option<Vec<PathBuf>> {
     match paths {
         [folder] if folder.is_dir() => within(folder, Part::Test),
         [file] if has_extension(file, "npz") => {
-            let both = Npz::open(file).ok()?;
+            let both = io::read_npz(file).ok()?;
             let [[images, _], [x, _], _] = Part::Test.arrays();
             both.names().any(|n| n == images || n == x).then(|| paths.to_vec())
         }
@@ -123,17 +122,17 @@ impl<T: Real> Source<T> {
     pub(super) fn read(paths: &[PathBuf], how: Reading<'_>) -> Result<Self> {
         let files = match paths {
             [folder] if folder.is_dir() => within(folder, how.part).ok_or_else(|| {
-                Failure::option(how.flag, format!("{} has no {}", folder.display(), how.part.wanted()))
+                let missing = || format!("{} has no {}", folder.display(), how.part.wanted());
+                let foreign = io::advice(folder).map(|advice| format!("{}: {advice}", folder.display()));
+                Failure::option(how.flag, foreign.unwrap_or_else(missing))
             })?,
             files => files.to_vec(),
         };
         let (x, y) = match &files[..] {
             [file] if has_extension(file, "safetensors") => from_tensors(file, how.limit)?,
             [file] if has_extension(file, "npz") => from_npz(file, how)?,
-            [images] => (idx::read(images, how.limit)?.array(), None),
-            [images, labels] => {
-                (idx::read(images, how.limit)?.array(), Some(idx::read(labels, how.limit)?.array()))
-            }
+            [images] => (one_file(images, how.limit)?, None),
+            [images, labels] => (one_file(images, how.limit)?, Some(one_file(labels, how.limit)?)),
             _ => {
                 let message = "expected a folder, a safetensors or npz file with both, or two idx files (images, labels)";
                 return Err(Failure::option(how.flag, message));
@@ -167,18 +166,7 @@ impl<T: Real> Source<T> {
 
     /// Records from an array: `(x − mean)/sd`, bytes over 255 first.
     fn scaled(x: Array<T>, [mean, sd]: [f64; 2]) -> std::result::Result<Self, String> {
-        let shape = match x.shape[..] {
-            [_, d] => Shape::Vector([d]),
-            [_, h, w] => Shape::Image([h, w, 1]),
-            [_, h, w, c] => Shape::Image([h, w, c]),
-            _ => {
-                let wanted = "(records, values) or (records, height, width[, channels])";
-                let found = &x.shape;
-                return Err(format!(
-                    "records have shape {found:?}, expected {wanted}; of two idx files, give the images first"
-                ));
-            }
-        };
+        let shape = x.record_shape()?;
         if let Some(at) = x.values.iter().position(|v| !v.to_f64().is_finite()) {
             let record = at / shape.len().max(1);
             return Err(format!("x is not finite in record {record}: repair or remove it"));
@@ -305,12 +293,10 @@ type Arrays<T> = (Array<T>, Option<Array<T>>);
 
 /// `x` and, where it is there, `y` of a safetensors file.
 fn from_tensors<T: Real>(path: &Path, limit: Option<usize>) -> Result<Arrays<T>> {
-    let bytes =
-        std::fs::read(path).map_err(|e| Failure::Message(format!("cannot read {}: {e}", path.display())))?;
-    let file = Tensors::from_bytes(&bytes).map_err(named(path))?;
+    let file = io::read_tensors(path)?;
     let get = |name: &str| {
         let (shape, values) = file.get::<T>(name).map_err(named(path))?;
-        let bytes = file.dtype(name) == Some("U8");
+        let bytes = file.is_bytes(name);
         Ok::<_, Failure>(Array { shape: shape.to_vec(), values, bytes }.truncate(limit))
     };
     let y = file.names().any(|name| name == "y").then(|| get("y")).transpose()?;
@@ -319,7 +305,7 @@ fn from_tensors<T: Real>(path: &Path, limit: Option<usize>) -> Result<Arrays<T>>
 
 /// Records and, where they are there, labels of an npz file.
 fn from_npz<T: Real>(path: &Path, how: Reading<'_>) -> Result<Arrays<T>> {
-    let file = Npz::open(path)?;
+    let file = io::read_npz(path)?;
     let has = |name: &str| file.names().any(|n| n == name);
     let known = how.part.arrays();
     let Some([x, y]) = known.iter().find(|[x, _]| has(x)) else {
@@ -333,12 +319,20 @@ fn from_npz<T: Real>(path: &Path, how: Reading<'_>) -> Result<Arrays<T>> {
     Ok((get(x)?, has(y).then(|| get(y)).transpose()?))
 }
 
-/// The array of an idx file, or of an npz file that has one.
+/// The array of an npy or idx file.
+fn one_file<T: Real>(path: &Path, limit: Option<usize>) -> Result<Array<T>> {
+    match has_extension(path, "npy") {
+        true => Ok(io::read_npy(path, limit)?),
+        false => Ok(io::read_idx(path, limit)?.array()),
+    }
+}
+
+/// The array of an idx or npy file, or of an npz file that has one.
 pub(super) fn one_array(path: &Path) -> Result<Array<f64>> {
     if !has_extension(path, "npz") {
-        return Ok(idx::read(path, None)?.array());
+        return one_file(path, None);
     }
-    let file = Npz::open(path)?;
+    let file = io::read_npz(path)?;
     let names: Vec<&str> = file.names().collect();
     match names[..] {
         [name] => file.array(name, None).map_err(named(path)),

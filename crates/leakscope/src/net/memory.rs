@@ -1,6 +1,5 @@
 //! `net audit` over arrays: the words of the command line, with arrays in the place of files.
 
-use super::array::Array;
 use super::assemble;
 use super::audit::{NetAuditRequest, map_groups, points, texts, tick, what};
 use super::data::Source;
@@ -8,6 +7,7 @@ use super::measuring::{Asked, found};
 use super::model::{self, Model};
 use crate::output::{Folder, Pending, Results, results, write_tables};
 use crate::{Failure, Result};
+use leakscope_net::io::Array;
 use leakscope_net::{Data, Network, Real};
 use leakscope_report::net::{NetAudit, Pictures};
 use leakscope_table::{Hooks, RecordsFormat};

@@ -12,21 +12,18 @@
 //! | `elements` | means of every value of a record |
 //! | `exceeds` | how often points exceed training records, with its interval |
 //! | `assemble` | measures → `audit.json`, pictures |
-//! | `data` | images and labels from files, checked once; [`array`], [`idx`], [`npz`] the formats |
+//! | `data` | images and labels from files, checked once; the formats are `leakscope_net::io` |
 //! | `model` | networks by name or file, models in folders |
 
 mod account;
-pub mod array;
 mod assemble;
 pub mod audit;
 mod data;
 mod elements;
 mod exceeds;
-pub mod idx;
 mod measuring;
 pub mod memory;
 mod model;
-pub mod npz;
 mod resume;
 mod run;
 pub mod train;
@@ -127,6 +124,6 @@ impl From<leakscope_net::Error> for Failure {
 
 /// Writes a file whole or not at all, readable by its owner alone.
 fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    leakscope_net::tensors::write_private(path, bytes)
+    leakscope_net::io::write_private(path, bytes)
         .map_err(|e| Failure::Message(format!("cannot write {}: {e}", path.display())))
 }

@@ -2,7 +2,7 @@
 
 use super::Precision;
 use crate::{Failure, Result};
-use leakscope_net::{NetSpec, Network, Real, Shape, preset, tensors::Tensors};
+use leakscope_net::{NetSpec, Network, Real, Shape, io::Tensors, preset};
 use leakscope_report::net::{NetworkFacts, TRAINING_SCHEMA, Training};
 use sha2::{Digest, Sha256};
 use std::path::Path;

@@ -4,7 +4,7 @@ use super::run::CHECKPOINT;
 use crate::{Failure, Result};
 use leakscope_net::{
     NetSpec,
-    tensors::Tensors,
+    io::Tensors,
     train::{Optimizer, Sampling, TrainConfig},
 };
 use leakscope_report::net::Point;

@@ -8,8 +8,8 @@ use leakscope_core::num::Distribution;
 use leakscope_net::{
     Data, Error, Network, Real,
     engine::evaluate,
+    io::Tensors,
     leak::{Measure, Plis, Trace, measure},
-    tensors::Tensors,
     train::{TrainConfig, Trainer},
 };
 use leakscope_report::net::{Point, Stopped};

@@ -10,18 +10,36 @@ impl<T: Real> Device<T> {
         match kind {
             Activation::Tanh => map3(z, d1, d2, |x| {
                 let y = x.tanh();
-                let d = T::ONE - y * y;
+                // 1 − y² has no digits left where y is near 1; 4e^{−2|x|}/(1 + e^{−2|x|})² has all
+                let e = (-(x.abs() + x.abs())).exp();
+                let t = (T::ONE + T::ONE) / (T::ONE + e);
+                let d = e * t * t;
                 (y, d, -(y + y) * d)
             }),
-            Activation::Sigmoid => map3(z, d1, d2, |x| {
-                // s(x) = (1 + tanh(x/2))/2 loses digits far left; e^{−|x|} does not
-                let e = (-x.abs()).exp();
-                let big = T::ONE / (T::ONE + e);
-                let y = if x < T::ZERO { e * big } else { big };
-                let d = e * big * big;
-                let sign = if x < T::ZERO { T::ONE } else { -T::ONE };
-                (y, d, sign * d * (T::ONE - e) * big)
+            Activation::Sigmoid => map3(z, d1, d2, sigmoid),
+            Activation::Silu => map3(z, d1, d2, |x| {
+                let (s, d, dd) = sigmoid(x);
+                (x * s, s + x * d, d + d + x * dd)
             }),
+            Activation::Softplus => map3(z, d1, d2, |x| {
+                let (s, d, _) = sigmoid(x);
+                let rest = T::from_f64((-x.abs()).exp().to_f64().ln_1p());
+                (if x < T::ZERO { rest } else { x + rest }, s, d)
+            }),
+            Activation::LeakyRelu(slope) => {
+                let slope = T::from_f64(slope);
+                map3(z, d1, d2, |x| {
+                    if x <= T::ZERO { (slope * x, slope, T::ZERO) } else { (x, T::ONE, T::ZERO) }
+                });
+            }
+            Activation::Elu(alpha) => {
+                let a = T::from_f64(alpha);
+                map3(z, d1, d2, |x| {
+                    let e = a * x.exp();
+                    let below = a * T::from_f64(x.to_f64().exp_m1());
+                    if x <= T::ZERO { (below, e, e) } else { (x, T::ONE, T::ZERO) }
+                });
+            }
             Activation::Relu => map3(z, d1, d2, |x| {
                 let d = if x > T::ZERO { T::ONE } else { T::ZERO };
                 // NaN must not turn into 0
@@ -29,7 +47,7 @@ impl<T: Real> Device<T> {
             }),
             Activation::Gelu => map3(z, d1, d2, |x| {
                 let half = T::from_f64(0.5);
-                let cdf = half * (T::ONE + (x * T::from_f64(std::f64::consts::FRAC_1_SQRT_2)).erf());
+                let cdf = x.normal_cdf();
                 let pdf = T::from_f64(0.398_942_280_401_432_7) * (-half * x * x).exp();
                 (x * cdf, cdf + x * pdf, pdf * (T::ONE + T::ONE - x * x))
             }),
@@ -133,6 +151,17 @@ impl<T: Real> Device<T> {
     pub(crate) fn add_constant(&self, x: &mut Buf<T>, c: T) {
         x.data.iter_mut().for_each(|x| *x += c);
     }
+}
+
+/// `s(x)`, `s'(x)`, `s''(x)`: `s(x) = (1 + tanh(x/2))/2` loses digits far left; `e^{−|x|}` does not.
+#[inline(always)]
+fn sigmoid<T: Real>(x: T) -> (T, T, T) {
+    let e = (-x.abs()).exp();
+    let big = T::ONE / (T::ONE + e);
+    let y = if x < T::ZERO { e * big } else { big };
+    let d = e * big * big;
+    let sign = if x < T::ZERO { T::ONE } else { -T::ONE };
+    (y, d, sign * d * (T::ONE - e) * big)
 }
 
 /// Applies `f` to pieces of `len`.

@@ -1,142 +1,127 @@
-//! Losses of one record, their derivative with respect to the output and the tangents of that derivative.
+//! Losses over a batch. Rows are computed in `f64`, and δ leaves in units of its own size.
 //!
-//! | loss | ℓ | δ = ∂ℓ/∂z | δ̇ |
-//! |---|---|---|---|
-//! | softmax cross-entropy | `−Σ y log p` | `Y p − y` | `Y(p ⊙ ż − p (p·ż)) + Ẏ p − ẏ` |
-//! | binary cross-entropy | `Σ log(1+eᶻ) − yz` | `s(z) − y` | `s(1−s) ż − ẏ` |
-//! | squared error | `½‖z − y‖²` | `z − y` | `ż − ẏ` |
-//!
-//! `Y = Σ y` is 1 for one-hot labels and stays in the formulas because a label that is part of the record may move
-//! in any direction.
+//! A record of loss 1e-30 has δ of 1e-30 and squares of 1e-60, which `f32` does not hold. Backward passes are linear in
+//! δ, so they carry `δ/c`, c a power of two near the size of δ and its derivative; norms and products are multiplied
+//! by c² in `f64` at the end. Powers of two round nothing.
 
 use super::{Buf, Device, View};
 use crate::{Loss, Real};
 
+/// What a loss leaves for the tangents, by record.
+#[derive(Debug)]
+pub(crate) struct LossTape {
+    kind: Loss,
+    width: usize,
+    /// Loss of every record.
+    pub(crate) losses: Vec<f64>,
+    /// c of every record: the unit of δ and of all that comes back from it.
+    pub(crate) units: Vec<f64>,
+    delta: Vec<f64>,
+    y: Vec<f64>,
+    kept: Vec<f64>,
+}
+
+/// The smallest unit where labels move: then `∂δ/∂y` is of size 1, and δ̇ over a smaller unit would overflow where it
+/// is squared.
+const LEAST_WITH_LABELS: f64 = 1.0 / (1u64 << 50) as f64;
+/// Units stay inside this range, so that a value over its unit stays inside that of `f32`.
+const RANGE: [f64; 2] = [1e-36, 1e15];
+
+/// A power of two at most `size`.
+fn unit(size: f64, least: f64) -> f64 {
+    if !(size > 0.0 && size.is_finite()) {
+        return 1.0;
+    }
+    2f64.powi(size.clamp(least, RANGE[1]).log2().floor() as i32)
+}
+
 impl<T: Real> Device<T> {
-    /// Losses of every record, δ, and what the tangents need again (p, or s). `z` and `y` are `(records, width)`.
+    /// Losses and `δ/c` of every record. `z` and `y` are `(records, width)`; `labels` says that tangents of labels will
+    /// be asked for.
     pub(crate) fn loss(
         &mut self,
         kind: Loss,
         width: usize,
         z: View<'_, T>,
         y: View<'_, T>,
-    ) -> (Vec<f64>, Buf<T>, Buf<T>) {
-        let (mut delta, mut prob) = (self.take(z.0.len()), self.take(z.0.len()));
-        let rows = z.0.chunks_exact(width).zip(y.0.chunks_exact(width));
-        let outs = delta.data.chunks_exact_mut(width).zip(prob.data.chunks_exact_mut(width));
-        let losses = rows
-            .zip(outs)
-            .map(|((z, y), (d, p))| {
-                let zy = z.iter().zip(y).map(|(&z, &y)| (z.to_f64(), y.to_f64()));
-                match kind {
-                    Loss::SoftmaxCrossEntropy => {
-                        // the maximum is taken out, so nothing overflows
-                        let top = z
-                            .iter()
-                            .map(|z| z.to_f64())
-                            .fold(f64::NEG_INFINITY, |a, b| if b < a { a } else { b });
-                        let total: f64 = zy.clone().map(|(z, _)| (z - top).exp()).sum();
-                        let lse = top + total.ln();
-                        let mass: f64 = zy.clone().map(|(_, y)| y).sum();
-                        for (i, (z, y)) in zy.clone().enumerate() {
-                            let q = (z - lse).exp();
-                            p[i] = T::from_f64(q);
-                            d[i] = T::from_f64(mass * q - y);
-                        }
-                        zy.map(|(z, y)| if y == 0.0 { 0.0 } else { y * (lse - z) }).sum()
-                    }
-                    Loss::BinaryCrossEntropy => {
-                        let mut sum = 0.0;
-                        for (i, (z, y)) in zy.enumerate() {
-                            let e = (-z.abs()).exp();
-                            let s = if z < 0.0 { e / (1.0 + e) } else { 1.0 / (1.0 + e) };
-                            p[i] = T::from_f64(s);
-                            d[i] = T::from_f64(s - y);
-                            sum += z.max(0.0) + e.ln_1p() - y * z;
-                        }
-                        sum
-                    }
-                    Loss::SquaredError => {
-                        let mut sum = 0.0;
-                        for (i, (z, y)) in zy.enumerate() {
-                            p[i] = T::ONE;
-                            d[i] = T::from_f64(z - y);
-                            sum += 0.5 * (z - y) * (z - y);
-                        }
-                        sum
-                    }
-                }
-            })
-            .collect();
-        (losses, delta, prob)
+        labels: bool,
+    ) -> (Buf<T>, LossTape) {
+        let wide = |v: View<'_, T>| v.0.iter().map(|v| v.to_f64()).collect::<Vec<f64>>();
+        let (z, y) = (wide(z), wide(y));
+        let least = if labels { LEAST_WITH_LABELS } else { RANGE[0] };
+        let mut out = self.take(z.len());
+        let (losses, units) = (Vec::new(), Vec::new());
+        let (delta, kept) = (vec![0.0; z.len()], vec![0.0; z.len()]);
+        let mut tape = LossTape { kind, width, losses, units, delta, y, kept };
+        let rows = z.chunks_exact(width).zip(tape.y.chunks_exact(width));
+        let kept = tape.delta.chunks_exact_mut(width).zip(tape.kept.chunks_exact_mut(width));
+        for (((z, y), out), (delta, kept)) in rows.zip(out.data.chunks_exact_mut(width)).zip(kept) {
+            let value = kind.rule().primal(z, y, delta, kept);
+            let size = delta.iter().fold(value.curvature, |a, d| a.max(d.abs()));
+            let c = unit(size, least);
+            out.iter_mut().zip(delta.iter()).for_each(|(o, d)| *o = T::from_f64(d / c));
+            tape.losses.push(value.loss);
+            tape.units.push(c);
+        }
+        (out, tape)
     }
 
-    /// δ̇ for tangents of the output and of the label, either absent where it is zero; the primal repeats.
+    /// `δ̇/c` for tangents of the output and of the label, either absent where it is zero; the primal repeats.
     pub(crate) fn loss_tangent(
         &mut self,
-        kind: Loss,
-        width: usize,
-        prob: View<'_, T>,
-        y: View<'_, T>,
+        tape: &LossTape,
         z_dot: Option<&Buf<T>>,
         y_dot: Option<&Buf<T>>,
     ) -> Buf<T> {
-        let len = z_dot.or(y_dot).map_or(prob.0.len(), Buf::len);
-        let mut out = self.zeros(len);
-        let primal = prob.0.chunks_exact(width).zip(y.0.chunks_exact(width)).cycle();
-        for (i, (out, (p, y))) in out.data.chunks_exact_mut(width).zip(primal).enumerate() {
-            let at = i * width..(i + 1) * width;
+        let (width, rule) = (tape.width, tape.kind.rule());
+        let len = z_dot.or(y_dot).map_or(tape.y.len(), Buf::len);
+        let mut out = self.take(len);
+        let (mut sum, mut dot) = (vec![0.0; width], vec![0.0; width]);
+        let primal = tape.rows().zip(&tape.units).cycle();
+        for (i, (out, ((kept, y), c))) in out.data.chunks_exact_mut(width).zip(primal).enumerate() {
+            sum.fill(0.0);
             if let Some(z) = z_dot {
-                let z = &z.data[at.clone()];
-                match kind {
-                    Loss::SoftmaxCrossEntropy => {
-                        let mass: f64 = y.iter().map(|y| y.to_f64()).sum();
-                        let mean: f64 = p.iter().zip(z).map(|(&p, &z)| (p * z).to_f64()).sum();
-                        for j in 0..width {
-                            out[j] = T::from_f64(mass * p[j].to_f64() * (z[j].to_f64() - mean));
-                        }
-                    }
-                    Loss::BinaryCrossEntropy => {
-                        for j in 0..width {
-                            out[j] = p[j] * (T::ONE - p[j]) * z[j];
-                        }
-                    }
-                    Loss::SquaredError => out.copy_from_slice(z),
-                }
+                read(&z.data, i, &mut dot);
+                rule.output_tangent(kept, y, &dot, &mut sum);
             }
-            if let Some(yd) = y_dot {
-                let yd = &yd.data[at];
-                let mass = match kind {
-                    Loss::SoftmaxCrossEntropy => yd.iter().map(|y| y.to_f64()).sum(),
-                    Loss::BinaryCrossEntropy | Loss::SquaredError => 0.0,
-                };
-                for j in 0..width {
-                    out[j] += T::from_f64(mass) * p[j] - yd[j];
-                }
+            if let Some(y) = y_dot {
+                read(&y.data, i, &mut dot);
+                rule.label_tangent(kept, &dot, &mut sum);
             }
+            out.iter_mut().zip(&sum).for_each(|(o, s)| *o = T::from_f64(s / c));
         }
         out
     }
 
-    /// The tangent of `∂ℓ/∂y` for a tangent of the output: `−(ż − p·ż)` for the softmax, `−ż` otherwise.
-    pub(crate) fn loss_label_tangent(
-        &mut self,
-        kind: Loss,
-        width: usize,
-        prob: View<'_, T>,
-        z_dot: &Buf<T>,
-    ) -> Buf<T> {
+    /// `Σ δ ż` of every record, the derivative of its loss.
+    pub(crate) fn loss_along(&self, tape: &LossTape, z_dot: &Buf<T>) -> Vec<f64> {
+        let rows = tape.delta.chunks_exact(tape.width).zip(z_dot.data.chunks_exact(tape.width));
+        rows.map(|(d, z)| d.iter().zip(z).map(|(d, z)| d * z.to_f64()).sum()).collect()
+    }
+
+    /// The tangent of `∂ℓ/∂y` for a tangent of the output, one row per record.
+    pub(crate) fn loss_label_tangent(&mut self, tape: &LossTape, z_dot: &Buf<T>) -> Buf<T> {
+        let width = tape.width;
         let mut out = self.take(z_dot.data.len());
-        let rows = z_dot.data.chunks_exact(width).zip(prob.0.chunks_exact(width).cycle());
-        for (out, (z, p)) in out.data.chunks_exact_mut(width).zip(rows) {
-            let mean = match kind {
-                Loss::SoftmaxCrossEntropy => {
-                    T::from_f64(p.iter().zip(z).map(|(&p, &z)| (p * z).to_f64()).sum())
-                }
-                Loss::BinaryCrossEntropy | Loss::SquaredError => T::ZERO,
-            };
-            out.iter_mut().zip(z).for_each(|(o, &z)| *o = mean - z);
+        let (mut sum, mut dot) = (vec![0.0; width], vec![0.0; width]);
+        let rows = out.data.chunks_exact_mut(width).zip(tape.rows().cycle());
+        for (i, (out, (kept, _))) in rows.enumerate() {
+            read(&z_dot.data, i, &mut dot);
+            tape.kind.rule().label_adjoint(kept, &dot, &mut sum);
+            out.iter_mut().zip(&sum).for_each(|(o, s)| *o = T::from_f64(*s));
         }
         out
     }
+}
+
+impl LossTape {
+    fn rows(&self) -> impl Iterator<Item = (&[f64], &[f64])> + Clone {
+        self.kept.chunks_exact(self.width).zip(self.y.chunks_exact(self.width))
+    }
+}
+
+/// Row `i` in double precision.
+fn read<T: Real>(rows: &[T], i: usize, out: &mut [f64]) {
+    let width = out.len();
+    out.iter_mut().zip(&rows[i * width..(i + 1) * width]).for_each(|(o, v)| *o = v.to_f64());
 }

@@ -18,6 +18,7 @@ mod patch;
 mod product;
 mod reduce;
 
+pub(crate) use loss::LossTape;
 pub(crate) use product::Gemm;
 
 use crate::Real;

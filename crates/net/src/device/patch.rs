@@ -2,13 +2,27 @@
 //! maximum is linear, so the same kernels carry values, tangents and what comes back.
 
 use super::{Buf, Device, Index, View};
-use crate::{Real, real::vectorised, shape::Window};
+use crate::{
+    Real,
+    real::vectorised,
+    shape::{Adaptive, Window},
+};
 
 impl<T: Real> Device<T> {
     /// Every patch as a row: images `(n, h, w, c)` → `(n·T, kh·kw·c)`.
     pub(crate) fn im2col(&self, win: &Window, x: View<'_, T>, out: &mut Buf<T>) {
         let (c, [kh, kw], k) = (win.channels, win.kernel, win.patch());
-        let whole = win.padding == [0, 0];
+        if win.dilation != [1, 1] {
+            out.data.fill(T::ZERO);
+            let images = x.0.chunks_exact(win.image()).zip(out.data.chunks_exact_mut(win.positions() * k));
+            for (image, cols) in images {
+                for_pixels(win, |at, from| cols[at..at + c].copy_from_slice(&image[from..from + c]));
+            }
+            return;
+        }
+        // patches over the edge have zeros; whether there are any shows at the first and the last column
+        let edge = |ox: usize| win.columns(ox).0 > 0 || win.columns(ox).1 < kw;
+        let whole = !edge(0) && !edge(win.out[1] - 1);
         for (image, cols) in x.0.chunks_exact(win.image()).zip(out.data.chunks_exact_mut(win.positions() * k))
         {
             for (oy, line) in cols.chunks_exact_mut(win.out[1] * k).enumerate() {
@@ -37,6 +51,13 @@ impl<T: Real> Device<T> {
     pub(crate) fn col2im(&self, win: &Window, cols: View<'_, T>, out: &mut Buf<T>) {
         let (c, [kh, kw], k) = (win.channels, win.kernel, win.patch());
         out.data.fill(T::ZERO);
+        if win.dilation != [1, 1] {
+            let images = out.data.chunks_exact_mut(win.image()).zip(cols.0.chunks_exact(win.positions() * k));
+            for (image, cols) in images {
+                for_pixels(win, |at, from| add_short(&mut image[from..from + c], &cols[at..at + c], T::ONE));
+            }
+            return;
+        }
         for (image, cols) in
             out.data.chunks_exact_mut(win.image()).zip(cols.0.chunks_exact(win.positions() * k))
         {
@@ -87,6 +108,77 @@ impl<T: Real> Device<T> {
                 }
             },
         );
+    }
+
+    /// Mean over the windows of an adaptive pool.
+    pub(crate) fn adaptive_pool(&self, pool: &Adaptive, x: View<'_, T>, out: &mut Buf<T>) {
+        out.data.fill(T::ZERO);
+        let images = x.0.chunks_exact(pool.image()).zip(out.data.chunks_exact_mut(pool.pooled()));
+        for (image, pooled) in images {
+            pool.for_pixels(|at, from, share| {
+                let c = pool.channels;
+                add_short(&mut pooled[at..at + c], &image[from..from + c], T::from_f64(share));
+            });
+        }
+    }
+
+    /// The transpose of [`Device::adaptive_pool`].
+    pub(crate) fn adaptive_unpool(&self, pool: &Adaptive, pooled: View<'_, T>, out: &mut Buf<T>) {
+        out.data.fill(T::ZERO);
+        let images = out.data.chunks_exact_mut(pool.image()).zip(pooled.0.chunks_exact(pool.pooled()));
+        for (image, pooled) in images {
+            pool.for_pixels(|at, from, share| {
+                let c = pool.channels;
+                add_short(&mut image[from..from + c], &pooled[at..at + c], T::from_f64(share));
+            });
+        }
+    }
+
+    /// `width` of the `channels` channels, from `from` on: `(n, channels)` → `(n, width)`.
+    pub(crate) fn take_channels(
+        &self,
+        channels: usize,
+        from: usize,
+        width: usize,
+        x: View<'_, T>,
+        out: &mut Buf<T>,
+    ) {
+        let rows = x.0.chunks_exact(channels.max(1)).zip(out.data.chunks_exact_mut(width.max(1)));
+        rows.for_each(|(x, out)| copy_short(out, &x[from..from + width]));
+    }
+
+    /// The inverse of [`Device::take_channels`].
+    pub(crate) fn put_channels(
+        &self,
+        channels: usize,
+        from: usize,
+        width: usize,
+        x: View<'_, T>,
+        out: &mut Buf<T>,
+    ) {
+        let rows = x.0.chunks_exact(width.max(1)).zip(out.data.chunks_exact_mut(channels.max(1)));
+        rows.for_each(|(x, out)| copy_short(&mut out[from..from + width], x));
+    }
+
+    /// Values of `groups` groups of channels side by side: `(n, positions, groups, width)` → `(n, groups, positions,
+    /// width)`. The inverse is the same with `positions` and `groups` exchanged.
+    pub(crate) fn regroup(
+        &self,
+        positions: usize,
+        groups: usize,
+        width: usize,
+        x: View<'_, T>,
+        out: &mut Buf<T>,
+    ) {
+        let each = (positions * groups * width).max(1);
+        for (x, out) in x.0.chunks_exact(each).zip(out.data.chunks_exact_mut(each)) {
+            for t in 0..positions {
+                for g in 0..groups {
+                    let (from, to) = ((t * groups + g) * width, (g * positions + t) * width);
+                    copy_short(&mut out[to..to + width], &x[from..from + width]);
+                }
+            }
+        }
     }
 
     /// Position in the image of the largest value under every window (the first of equals; padding never wins).
@@ -156,6 +248,22 @@ fn for_runs(win: &Window, mut f: impl FnMut(usize, usize, usize)) {
                     for x in x0..x0 + (to - from) {
                         f(line + ox * c, (y * win.width + x) * c, c);
                     }
+                }
+            }
+        }
+    }
+}
+
+/// Calls `f(position among the columns, image position)` for every pixel that lies under a window, kernel element by
+/// kernel element: for windows with gaps.
+fn for_pixels(win: &Window, mut f: impl FnMut(usize, usize)) {
+    let (c, [kh, kw], k) = (win.channels, win.kernel, win.patch());
+    for oy in 0..win.out[0] {
+        for ox in 0..win.out[1] {
+            let patch = (oy * win.out[1] + ox) * k;
+            for (ky, y) in (0..kh).filter_map(|ky| Some((ky, win.row(oy, ky)?))) {
+                for (kx, x) in (0..kw).filter_map(|kx| Some((kx, win.column(ox, kx)?))) {
+                    f(patch + (ky * kw + kx) * c, (y * win.width + x) * c);
                 }
             }
         }

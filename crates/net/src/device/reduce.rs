@@ -6,7 +6,7 @@ use crate::{Real, real::vectorised};
 
 impl<T: Real> Device<T> {
     /// Dot products of consecutive blocks of `len` values, `max(x, y)/len` of them; the shorter operand repeats.
-    /// Sums are kept in sixteen lanes of the type itself and joined in `f64`.
+    /// Products and sums are in `f64`: squares of small numbers leave the range of `f32`.
     pub(crate) fn dots(&self, len: usize, x: View<'_, T>, y: View<'_, T>) -> Vec<f64> {
         if len == 0 {
             return Vec::new();
@@ -67,11 +67,19 @@ impl<T: Real> Device<T> {
         }
     }
 
-    /// `y ← (x − mean)/s` row by row, and `1/s`, `s = √(variance + ε)`.
-    pub(crate) fn standardise(&self, width: usize, epsilon: f64, x: &mut Buf<T>, inverse: &mut Buf<T>) {
+    /// `y ← (x − mean)/s` row by row, and `1/s`, `s = √(variance + ε)`. Where rows are not `centred`, the mean counts
+    /// as 0 and the variance is the mean square.
+    pub(crate) fn standardise(
+        &self,
+        width: usize,
+        epsilon: f64,
+        centred: bool,
+        x: &mut Buf<T>,
+        inverse: &mut Buf<T>,
+    ) {
         let n = T::from_f64(width as f64);
         for (row, inv) in x.data.chunks_exact_mut(width).zip(&mut inverse.data) {
-            let mean = sum(row) / n;
+            let mean = if centred { sum(row) / n } else { T::ZERO };
             row.iter_mut().for_each(|v| *v -= mean);
             let variance = T::from_f64(dot(row, row)) / n;
             *inv = T::ONE / (variance + T::from_f64(epsilon)).sqrt();
@@ -84,6 +92,7 @@ impl<T: Real> Device<T> {
     pub(crate) fn standardise_tangent(
         &self,
         width: usize,
+        centred: bool,
         normal: View<'_, T>,
         inverse: View<'_, T>,
         v: &mut Buf<T>,
@@ -92,7 +101,8 @@ impl<T: Real> Device<T> {
         let n = T::from_f64(width as f64);
         let primal = normal.0.chunks_exact(width).zip(inverse.0).cycle();
         for (i, (row, (x, &inv))) in v.data.chunks_exact_mut(width).zip(primal).enumerate() {
-            let (mean, along) = (sum(row) / n, T::from_f64(dot(row, x)) / n);
+            let mean = if centred { sum(row) / n } else { T::ZERO };
+            let along = T::from_f64(dot(row, x)) / n;
             row.iter_mut().zip(x).for_each(|(v, &x)| *v = (*v - mean - x * along) * inv);
             if let Some(s) = &mut scale {
                 s.data[i] = along;
@@ -130,21 +140,22 @@ impl<T: Real> Device<T> {
     }
 }
 
-/// Dot product in sixteen lanes, joined in f64.
+/// Dot product in sixteen lanes of f64.
 #[inline]
 pub(super) fn dot<T: Real>(x: &[T], y: &[T]) -> f64 {
     vectorised(
         #[inline(always)]
         || {
-            let mut lanes = [T::ZERO; 16];
+            let mut lanes = [0.0; 16];
             let (xs, ys) = (x.chunks_exact(16), y.chunks_exact(16));
-            let tail: f64 = xs.remainder().iter().zip(ys.remainder()).map(|(&a, &b)| (a * b).to_f64()).sum();
+            let wide = |(a, b): (&T, &T)| a.to_f64() * b.to_f64();
+            let tail: f64 = xs.remainder().iter().zip(ys.remainder()).map(wide).sum();
             for (a, b) in xs.zip(ys) {
                 for i in 0..16 {
-                    lanes[i] += a[i] * b[i];
+                    lanes[i] += a[i].to_f64() * b[i].to_f64();
                 }
             }
-            tail + lanes.iter().map(|l| l.to_f64()).sum::<f64>()
+            tail + lanes.iter().sum::<f64>()
         },
     )
 }

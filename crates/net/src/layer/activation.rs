@@ -64,7 +64,7 @@ impl<T: Real> Layer<T> for Nonlinear {
     ) -> Option<Buf<T>> {
         if let Some(d1) = &tape.first {
             match (&tangent.input, &tape.second) {
-                (Some(z), Some(e)) if self.kind != Activation::Relu => {
+                (Some(z), Some(e)) if self.kind.is_curved() => {
                     cx.dev.mul_add(&mut delta, d1.all(), e.all(), z.all());
                 }
                 _ => cx.dev.mul(&mut delta, d1.all()),

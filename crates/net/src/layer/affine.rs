@@ -13,7 +13,8 @@ pub(crate) struct Affine {
     pub(crate) channels: usize,
     pub(crate) positions: usize,
     pub(crate) gamma: usize,
-    pub(crate) beta: usize,
+    /// RMS norm has none.
+    pub(crate) beta: Option<usize>,
 }
 
 impl Affine {
@@ -24,47 +25,56 @@ impl Affine {
             offset,
             start: Start::Constant(value),
         };
-        vec![tensor("gamma", self.gamma, 1.0), tensor("beta", self.beta, 0.0)]
+        let beta = self.beta.map(|beta| tensor("beta", beta, 0.0));
+        std::iter::once(tensor("gamma", self.gamma, 1.0)).chain(beta).collect()
     }
 
     /// `γ x̂ + β` (β left out for tangents).
     pub(super) fn apply<T: Real>(&self, cx: &mut Context<'_, T>, normal: &Buf<T>, beta: bool) -> Buf<T> {
         let mut z = cx.dev.copy(normal.all());
         cx.dev.mul(&mut z, cx.theta.part(self.gamma, self.channels));
-        if beta {
-            cx.dev.add(&mut z, cx.theta.part(self.beta, self.channels));
+        if let (true, Some(beta)) = (beta, self.beta) {
+            cx.dev.add(&mut z, cx.theta.part(beta, self.channels));
         }
         z
     }
 
     /// A direction `(γ̇, β̇)` per record, each value repeated over the positions.
-    pub(super) fn direction<T: Real>(
+    fn direction<T: Real>(
         &self,
         cx: &mut Context<'_, T>,
         tape: &Tape<T>,
         dir: &Direction<'_, T>,
-    ) -> Option<(Buf<T>, Buf<T>)> {
-        let Gradient::Whole(g, Some(gb)) = &tape.gradient else { return None };
-        let moved = match dir.tangent.map(|tan| &tan.gradient) {
-            Some(Gradient::Whole(gd, Some(gbd))) => Some((gd, gbd)),
-            _ => None,
-        };
-        let (alpha, beta) = (cx.dev.upload_f64(dir.alpha), cx.dev.upload_f64(dir.beta));
-        let one = |g: &Buf<T>, gd: Option<&Buf<T>>, dev: &mut Device<T>| {
-            let mut v = dev.take(g.len());
-            dev.scale_blocks(beta.all(), g.all(), &mut v);
-            if let Some(gd) = gd {
-                dev.add_scaled_blocks(alpha.all(), gd.all(), &mut v);
+    ) -> (Buf<T>, Buf<T>) {
+        let len = cx.records * self.channels;
+        let (mut gamma, mut beta) = (cx.dev.zeros(len), cx.dev.zeros(len));
+        if let Some(own) = dir.own() {
+            let kept = [Some((own.beta, &tape.gradient)), own.tangent.map(|tan| (own.alpha, &tan.gradient))];
+            for (weights, gradient) in kept.into_iter().flatten() {
+                let Gradient::Whole(g, gb) = gradient else { continue };
+                let w = cx.dev.upload_f64(weights);
+                cx.dev.add_scaled_blocks(w.all(), g.all(), &mut gamma);
+                if let Some(gb) = gb {
+                    cx.dev.add_scaled_blocks(w.all(), gb.all(), &mut beta);
+                }
+                cx.dev.put(w);
             }
+        }
+        if let Some(shared) = dir.shared() {
+            let w = cx.dev.upload_f64(shared.weights);
+            cx.dev.add_scaled_blocks(w.all(), shared.array.part(self.gamma, self.channels), &mut gamma);
+            if let Some(at) = self.beta {
+                cx.dev.add_scaled_blocks(w.all(), shared.array.part(at, self.channels), &mut beta);
+            }
+            cx.dev.put(w);
+        }
+        let wide = |v: Buf<T>, dev: &mut Device<T>| {
             let mut wide = dev.take(v.len() * self.positions);
             dev.repeat_rows(self.channels, self.positions, v.all(), &mut wide);
             dev.put(v);
             wide
         };
-        let wide = (one(g, moved.map(|m| m.0), cx.dev), one(gb, moved.map(|m| m.1), cx.dev));
-        cx.dev.put(alpha);
-        cx.dev.put(beta);
-        Some(wide)
+        (wide(gamma, cx.dev), wide(beta, cx.dev))
     }
 
     /// Adds `γ̇ x̂ + β̇` to ż and keeps γ̇.
@@ -76,7 +86,7 @@ impl Affine {
         z: Option<Buf<T>>,
         tangent: &mut Tangent<T>,
     ) -> Option<Buf<T>> {
-        let Some((gamma, beta)) = self.direction(cx, tape, dir) else { return z };
+        let (gamma, beta) = self.direction(cx, tape, dir);
         let mut z = z.unwrap_or_else(|| cx.dev.zeros(beta.len()));
         cx.dev.add(&mut z, beta.all());
         if let Some(normal) = &tape.input {
@@ -110,14 +120,18 @@ impl Affine {
     ) {
         let (Some(x), Some(d)) = (&tape.input, &tape.delta) else { return };
         let (c, t) = (self.channels, self.positions);
-        let (mut g, mut gb) = (cx.dev.take(cx.records * c), cx.dev.take(cx.records * c));
+        let mut g = cx.dev.take(cx.records * c);
         cx.dev.sum_rows_product(t, c, d.all(), x.all(), &mut g);
-        cx.dev.sum_rows(t, c, d.all(), &mut gb);
         cx.mask(&mut g, self.gamma, c);
-        cx.mask(&mut gb, self.beta, c);
         add_to(square, cx.dev.dots(c, g.all(), g.all()));
-        add_to(square, cx.dev.dots(c, gb.all(), gb.all()));
-        tape.gradient = Gradient::Whole(g, Some(gb));
+        let gb = self.beta.map(|beta| {
+            let mut gb = cx.dev.take(cx.records * c);
+            cx.dev.sum_rows(t, c, d.all(), &mut gb);
+            cx.mask(&mut gb, beta, c);
+            add_to(square, cx.dev.dots(c, gb.all(), gb.all()));
+            gb
+        });
+        tape.gradient = Gradient::Whole(g, gb);
     }
 
     pub(super) fn add_products<T: Real>(
@@ -129,13 +143,12 @@ impl Affine {
         cross: &mut [f64],
         square: &mut [f64],
     ) {
-        let Gradient::Whole(g, Some(gb)) = &tape.gradient else { return };
+        let Gradient::Whole(g, gb) = &tape.gradient else { return };
         let (Some(x), Some(d), Some(dd)) = (&tape.input, &tape.delta, &tangent.delta) else { return };
         let (c, t) = (self.channels, self.positions);
         let rows = dd.len() / t;
-        let (mut gd, mut gbd) = (cx.dev.take(rows), cx.dev.take(rows));
+        let mut gd = cx.dev.take(rows);
         cx.dev.sum_rows_product(t, c, dd.all(), x.all(), &mut gd);
-        cx.dev.sum_rows(t, c, dd.all(), &mut gbd);
         if let Some(xd) = &tangent.input {
             let mut extra = cx.dev.take(rows);
             cx.dev.sum_rows_product(t, c, d.all(), xd.all(), &mut extra);
@@ -143,12 +156,19 @@ impl Affine {
             cx.dev.put(extra);
         }
         cx.mask(&mut gd, self.gamma, c);
-        cx.mask(&mut gbd, self.beta, c);
-        for (g, gd) in [(g, &gd), (gb, &gbd)] {
-            add_to(cross, cx.dev.dots(c, g.all(), gd.all()));
-            add_to(square, cx.dev.dots(c, gd.all(), gd.all()));
+        let gbd = self.beta.map(|beta| {
+            let mut gbd = cx.dev.take(rows);
+            cx.dev.sum_rows(t, c, dd.all(), &mut gbd);
+            cx.mask(&mut gbd, beta, c);
+            gbd
+        });
+        for (g, gd) in [(Some(g), Some(&gd)), (gb.as_ref(), gbd.as_ref())] {
+            if let (Some(g), Some(gd)) = (g, gd) {
+                add_to(cross, cx.dev.dots(c, g.all(), gd.all()));
+                add_to(square, cx.dev.dots(c, gd.all(), gd.all()));
+            }
         }
-        let kept = Gradient::Whole(gd, Some(gbd));
+        let kept = Gradient::Whole(gd, gbd);
         if keep { tangent.gradient = kept } else { kept.recycle(cx.dev) }
     }
 
@@ -159,9 +179,10 @@ impl Affine {
         weights: &Buf<T>,
         out: &mut Buf<T>,
     ) {
-        if let Gradient::Whole(g, Some(gb)) = &tape.gradient {
-            cx.dev.add_weighted_sum(weights.all(), g.all(), out, self.gamma);
-            cx.dev.add_weighted_sum(weights.all(), gb.all(), out, self.beta);
+        let Gradient::Whole(g, gb) = &tape.gradient else { return };
+        cx.dev.add_weighted_sum(weights.all(), g.all(), out, self.gamma);
+        if let (Some(gb), Some(beta)) = (gb, self.beta) {
+            cx.dev.add_weighted_sum(weights.all(), gb.all(), out, beta);
         }
     }
 
@@ -184,8 +205,8 @@ impl Affine {
         let mut add = |d: &[f64], x: &[f64], beta: bool| {
             for i in 0..n {
                 out[self.gamma + i % self.channels] += d[i] * x[i];
-                if beta {
-                    out[self.beta + i % self.channels] += d[i];
+                if let (true, Some(beta)) = (beta, self.beta) {
+                    out[beta + i % self.channels] += d[i];
                 }
             }
         };

@@ -1,7 +1,7 @@
-//! A direction of the parameters of a dense layer or a convolution, as pairs: `θ̇ = α ġ + β g` per record, never an
-//! array of parameters where the layer's form is dots or Gram.
+//! A direction of the parameters of a dense layer or a convolution: as pairs, `θ̇ = α ġ + β g` per record, never an
+//! array of parameters where the layer's form is dots or Gram; or one array for all records.
 
-use super::{Context, Direction, Gradient, Linear, Tangent, Tape};
+use super::{Context, Gradient, Linear, Own, Shared, Tangent, Tape};
 use crate::{
     Real,
     device::{Buf, Gemm},
@@ -9,11 +9,11 @@ use crate::{
 
 impl Linear {
     /// Adds `(θ̇ a)` to ż: `Σ_s (αδ̇_s + βδ_s)(a_s·a_t + 1) + αδ_s(ȧ_s·a_t)`.
-    pub(super) fn direction_forward<T: Real>(
+    pub(super) fn own_forward<T: Real>(
         &self,
         cx: &mut Context<'_, T>,
         tape: &Tape<T>,
-        dir: &Direction<'_, T>,
+        dir: &Own<'_, T>,
         keep: &mut Tangent<T>,
         z: &mut Buf<T>,
     ) {
@@ -88,11 +88,11 @@ impl Linear {
     }
 
     /// Adds `θ̇ᵀδ` to the columns of what comes back: `Σ_s a_s((αδ̇_s + βδ_s)·δ_t) + ȧ_s(αδ_s·δ_t)`.
-    pub(super) fn direction_backward<T: Real>(
+    pub(super) fn own_backward<T: Real>(
         &self,
         cx: &mut Context<'_, T>,
         tape: &Tape<T>,
-        dir: &Direction<'_, T>,
+        dir: &Own<'_, T>,
         keep: &Tangent<T>,
         cols: &mut Buf<T>,
     ) {
@@ -141,5 +141,48 @@ impl Linear {
                 }
             }
         }
+    }
+
+    /// Adds `w (V a + v)` to ż.
+    pub(super) fn shared_forward<T: Real>(
+        &self,
+        cx: &mut Context<'_, T>,
+        tape: &Tape<T>,
+        dir: &Shared<'_, T>,
+        z: &mut Buf<T>,
+    ) {
+        let (k, o) = (self.inputs, self.outputs);
+        let Some(a) = &tape.input else { return };
+        let rows = a.len() / k;
+        let mut moved = cx.dev.take(rows * o);
+        let mut product = Gemm::nt(rows, o, k);
+        if let Some(bias) = self.bias {
+            cx.dev.set_rows(&mut moved, dir.array.part(bias, o));
+            product = product.adding();
+        }
+        cx.dev.gemm(product, a.all(), dir.array.part(self.weight, o * k), &mut moved, 0);
+        let weights = cx.dev.upload_f64(dir.weights);
+        cx.dev.add_scaled_blocks(weights.all(), moved.all(), z);
+        cx.dev.put(moved);
+        cx.dev.put(weights);
+    }
+
+    /// Adds `w Vᵀδ` to the columns of what comes back.
+    pub(super) fn shared_backward<T: Real>(
+        &self,
+        cx: &mut Context<'_, T>,
+        tape: &Tape<T>,
+        dir: &Shared<'_, T>,
+        cols: &mut Buf<T>,
+    ) {
+        let (k, o) = (self.inputs, self.outputs);
+        let Some(d) = &tape.delta else { return };
+        let rows = d.len() / o;
+        let weights = cx.dev.upload_f64(dir.weights);
+        let mut scaled = cx.dev.take(d.len());
+        cx.dev.scale_blocks(weights.all(), d.all(), &mut scaled);
+        cx.dev.gemm(Gemm::nn(rows, k, o).adding(), scaled.all(), dir.array.part(self.weight, o * k), cols, 0);
+        cx.dev.put(scaled);
+        cx.dev.put(weights);
     }
 }

@@ -166,7 +166,12 @@ impl<T: Real> Layer<T> for Linear {
         });
         if let Some(dir) = direction {
             let mut sum = z.unwrap_or_else(|| cx.dev.zeros(cx.records * self.positions() * o));
-            self.direction_forward(cx, tape, dir, tangent, &mut sum);
+            if let Some(own) = dir.own() {
+                self.own_forward(cx, tape, own, tangent, &mut sum);
+            }
+            if let Some(shared) = dir.shared() {
+                self.shared_forward(cx, tape, shared, &mut sum);
+            }
             z = Some(sum);
         }
         z
@@ -183,8 +188,11 @@ impl<T: Real> Layer<T> for Linear {
     ) -> Option<Buf<T>> {
         let back = input.then(|| {
             let mut cols = self.back(cx, &delta);
-            if let Some(dir) = direction {
-                self.direction_backward(cx, tape, dir, tangent, &mut cols);
+            if let Some(own) = direction.and_then(Direction::own) {
+                self.own_backward(cx, tape, own, tangent, &mut cols);
+            }
+            if let Some(shared) = direction.and_then(Direction::shared) {
+                self.shared_backward(cx, tape, shared, &mut cols);
             }
             self.image(cx.dev, cols)
         });

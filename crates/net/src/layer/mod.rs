@@ -14,20 +14,25 @@
 //! variant of [`crate::LayerSpec`], a branch of the builder in `network`, a line in `conformance`, which checks the
 //! rest.
 //!
-//! A direction θ̇ of the parameters is never an array of parameters: per record it is `α ġ + β g`, a combination
-//! of its own gradient and of the tangent of that gradient, and both are pairs.
+//! A direction θ̇ of the parameters ([`Direction`]) is never an array of parameters per record: it is `α ġ + β g`, a
+//! combination of the record's own gradient and of the tangent of that gradient, both pairs, or one array for all, or
+//! the sum of the two.
 
 mod activation;
 mod affine;
 mod direction;
+mod dropout;
+mod grouped;
 mod linear;
 mod norm;
 mod pool;
 
 pub(crate) use activation::Nonlinear;
 pub(crate) use affine::Affine;
+pub(crate) use dropout::{Draws, Dropout};
+pub(crate) use grouped::Grouped;
 pub(crate) use linear::Linear;
-pub(crate) use norm::{Frozen, Norm, PerPosition};
+pub(crate) use norm::{Frozen, Norm, OwnStatistics, Span};
 pub(crate) use pool::Pool;
 
 use crate::{
@@ -42,7 +47,7 @@ pub(crate) struct Tape<T> {
     pub(crate) input: Option<Buf<T>>,
     /// What came back, `(records·T, O)`.
     pub(crate) delta: Option<Buf<T>>,
-    /// Activations: φ'. Layer norm: 1/s.
+    /// Activations: φ'. Layer norm: 1/s. Dropout: its factors.
     pub(crate) first: Option<Buf<T>>,
     /// Activations: φ''·δ (φ'' before the backward pass). Layer norm: ∂ℓ/∂a.
     pub(crate) second: Option<Buf<T>>,
@@ -50,6 +55,8 @@ pub(crate) struct Tape<T> {
     pub(crate) index: Option<Index>,
     /// The per-sample gradient in the form the layer chose: see [`Linear`].
     pub(crate) gradient: Gradient<T>,
+    /// What the groups of a convolution keep.
+    pub(crate) parts: Vec<Tape<T>>,
 }
 
 /// What a layer keeps of a tangent pass.
@@ -65,6 +72,8 @@ pub(crate) struct Tangent<T> {
     pub(crate) gradient: Gradient<T>,
     /// A direction of the parameters, where it is an array.
     pub(crate) direction: Gradient<T>,
+    /// What the groups of a convolution keep.
+    pub(crate) parts: Vec<Tangent<T>>,
 }
 
 /// Per-sample gradients of one layer, or what stands for them.
@@ -104,6 +113,7 @@ impl<T: Real> Tape<T> {
             dev.put_some(b);
         }
         self.gradient.recycle(dev);
+        self.parts.into_iter().for_each(|p| p.recycle(dev));
     }
 }
 
@@ -115,18 +125,64 @@ impl<T: Real> Tangent<T> {
         }
         self.gradient.recycle(dev);
         self.direction.recycle(dev);
+        self.parts.into_iter().for_each(|p| p.recycle(dev));
     }
 }
 
-/// A direction of the parameters per record, `θ̇ = α ġ + β g`.
-#[derive(Debug)]
-pub(crate) struct Direction<'a, T> {
+/// A direction θ̇ of the parameters, for every record of the batch.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Direction<'a, T> {
+    /// The record's own: what its information needs.
+    Own(Own<'a, T>),
+    /// An array for all: what attacks need, who know the gradient that was released.
+    Shared(Shared<'a, T>),
+    /// The sum of the two.
+    Sum(Own<'a, T>, Shared<'a, T>),
+}
+
+/// A record's own direction as pairs, `θ̇ = α ġ + β g`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Own<'a, T> {
     /// The tangent pass that ġ comes from, one probe per record; absent where α = 0.
     pub(crate) tangent: Option<&'a Tangent<T>>,
     /// α, per record.
     pub(crate) alpha: &'a [f64],
     /// β, per record.
     pub(crate) beta: &'a [f64],
+}
+
+/// A shared direction, `θ̇ = w v`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shared<'a, T> {
+    /// v, as long as the parameters.
+    pub(crate) array: &'a Buf<T>,
+    /// w, per record.
+    pub(crate) weights: &'a [f64],
+}
+
+impl<'a, T> Direction<'a, T> {
+    pub(crate) fn of(own: Option<Own<'a, T>>, shared: Option<Shared<'a, T>>) -> Option<Self> {
+        match (own, shared) {
+            (Some(own), Some(shared)) => Some(Self::Sum(own, shared)),
+            (Some(own), None) => Some(Self::Own(own)),
+            (None, Some(shared)) => Some(Self::Shared(shared)),
+            (None, None) => None,
+        }
+    }
+
+    fn own(&self) -> Option<&Own<'a, T>> {
+        match self {
+            Self::Own(own) | Self::Sum(own, _) => Some(own),
+            Self::Shared(_) => None,
+        }
+    }
+
+    fn shared(&self) -> Option<&Shared<'a, T>> {
+        match self {
+            Self::Shared(shared) | Self::Sum(_, shared) => Some(shared),
+            Self::Own(_) => None,
+        }
+    }
 }
 
 /// What every rule needs: the device, the parameters, the number of records.
@@ -139,6 +195,8 @@ pub(crate) struct Context<'a, T> {
     /// 0 for every parameter that is frozen on its own, 1 for the others; as long as `theta`.
     pub(crate) mask: Option<&'a Buf<T>>,
     pub(crate) records: usize,
+    /// The draws of a training step and the numbers of its records; absent in audits, where nothing is left out.
+    pub(crate) dropout: Option<(Draws, &'a [usize])>,
 }
 
 impl<T: Real> Context<'_, T> {

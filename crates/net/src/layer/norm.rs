@@ -1,6 +1,5 @@
-//! Normalisation over channels, `z = γ x̂ + β`: batch norm with frozen statistics, `x̂ = (a − μ)/s` with constants,
-//! and layer norm, whose μ and s are those of the record itself at each position. The two differ in [`Standardise`]
-//! alone.
+//! Normalisation, `z = γ x̂ + β`: batch norm with frozen statistics, `x̂ = (a − μ)/s` with constants, and layer, group
+//! and RMS norm, whose μ and s are those of the record itself. They differ in [`Standardise`] alone.
 
 use super::{Affine, Context, Direction, Layer, Tangent, Tape, Tensor};
 #[cfg(test)]
@@ -94,18 +93,86 @@ impl Standardise for Frozen {
     }
 }
 
-/// Layer norm: mean and spread over the channels of each position of the record itself.
+/// Layer, group and RMS norm: mean and spread of the record's own values.
 #[derive(Debug)]
-pub(crate) struct PerPosition {
+pub(crate) struct OwnStatistics {
     pub(crate) epsilon: f64,
+    /// Whether the mean is taken off.
+    pub(crate) centred: bool,
+    pub(crate) span: Span,
 }
 
-impl Standardise for PerPosition {
+/// Which values share mean and spread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Span {
+    /// The channels of one position.
+    Position,
+    /// All positions of a group of channels, so many groups.
+    Groups(usize),
+}
+
+impl OwnStatistics {
+    /// Number of values that share statistics.
+    fn width(&self, affine: &Affine) -> usize {
+        match self.span {
+            Span::Position => affine.channels,
+            Span::Groups(groups) => affine.channels / groups * affine.positions,
+        }
+    }
+
+    /// Values that share statistics side by side.
+    fn gather<T: Real>(&self, cx: &mut Context<'_, T>, affine: &Affine, x: &Buf<T>) -> Buf<T> {
+        let Span::Groups(groups) = self.span else { return cx.dev.copy(x.all()) };
+        let mut out = cx.dev.take(x.len());
+        cx.dev.regroup(affine.positions, groups, affine.channels / groups, x.all(), &mut out);
+        out
+    }
+
+    /// Values back in their places, into `out`.
+    fn scatter<T: Real>(&self, cx: &mut Context<'_, T>, affine: &Affine, x: Buf<T>, out: &mut Buf<T>) {
+        match self.span {
+            Span::Position => cx.dev.put(std::mem::replace(out, x)),
+            Span::Groups(groups) => {
+                cx.dev.regroup(groups, affine.positions, affine.channels / groups, x.all(), out);
+                cx.dev.put(x);
+            }
+        }
+    }
+
+    /// The derivative of standardisation, in place; with `scale`, it receives ṡ.
+    fn derivative<T: Real>(
+        &self,
+        cx: &mut Context<'_, T>,
+        affine: &Affine,
+        tape: &Tape<T>,
+        v: &mut Buf<T>,
+        scale: Option<&mut Buf<T>>,
+    ) {
+        let (Some(x), Some(inverse)) = (&tape.input, &tape.first) else { return };
+        let width = self.width(affine);
+        if self.span == Span::Position {
+            return cx.dev.standardise_tangent(width, self.centred, x.all(), inverse.all(), v, scale);
+        }
+        let (normal, mut moved) = (self.gather(cx, affine, x), self.gather(cx, affine, v));
+        cx.dev.standardise_tangent(width, self.centred, normal.all(), inverse.all(), &mut moved, scale);
+        cx.dev.put(normal);
+        self.scatter(cx, affine, moved, v);
+    }
+}
+
+impl Standardise for OwnStatistics {
     const KEPT: usize = 4;
 
     fn forward<T: Real>(&self, cx: &mut Context<'_, T>, affine: &Affine, x: &mut Buf<T>, tape: &mut Tape<T>) {
-        let mut inverse = cx.dev.take(x.len() / affine.channels);
-        cx.dev.standardise(affine.channels, self.epsilon, x, &mut inverse);
+        let width = self.width(affine);
+        let mut inverse = cx.dev.take(x.len() / width);
+        if self.span == Span::Position {
+            cx.dev.standardise(width, self.epsilon, self.centred, x, &mut inverse);
+        } else {
+            let mut values = self.gather(cx, affine, x);
+            cx.dev.standardise(width, self.epsilon, self.centred, &mut values, &mut inverse);
+            self.scatter(cx, affine, values, x);
+        }
         tape.first = Some(inverse);
     }
 
@@ -116,9 +183,7 @@ impl Standardise for PerPosition {
         tape: &mut Tape<T>,
         h: &mut Buf<T>,
     ) {
-        if let (Some(x), Some(inverse)) = (&tape.input, &tape.first) {
-            cx.dev.standardise_tangent(affine.channels, x.all(), inverse.all(), h, None);
-        }
+        self.derivative(cx, affine, tape, h, None);
         tape.second = Some(cx.dev.copy(h.all()));
     }
 
@@ -130,10 +195,8 @@ impl Standardise for PerPosition {
         x: &mut Buf<T>,
         tangent: &mut Tangent<T>,
     ) {
-        let mut scale = cx.dev.take(x.len() / affine.channels);
-        if let (Some(normal), Some(inverse)) = (&tape.input, &tape.first) {
-            cx.dev.standardise_tangent(affine.channels, normal.all(), inverse.all(), x, Some(&mut scale));
-        }
+        let mut scale = cx.dev.take(x.len() / self.width(affine));
+        self.derivative(cx, affine, tape, x, Some(&mut scale));
         tangent.scale = Some(scale);
     }
 
@@ -145,14 +208,28 @@ impl Standardise for PerPosition {
         tangent: &Tangent<T>,
         out: &mut Buf<T>,
     ) {
+        self.derivative(cx, affine, tape, out, None);
         let (Some(x), Some(inverse)) = (&tape.input, &tape.first) else { return };
-        let (c, x, inverse) = (affine.channels, x.all(), inverse.all());
-        cx.dev.standardise_tangent(c, x, inverse, out, None);
         if let (Some(xd), Some(sd), Some(d), Some(din)) =
             (&tangent.input, &tangent.scale, &tape.delta, &tape.second)
         {
             let h = affine.apply(cx, d, false);
-            cx.dev.standardise_second(c, x, xd.all(), inverse, sd.all(), h.all(), din.all(), out);
+            let parts = [x, xd, &h, din].map(|v| self.gather(cx, affine, v));
+            let [normal, moved, back, came] = &parts;
+            let mut sum = self.gather(cx, affine, out);
+            let (width, inverse) = (self.width(affine), inverse.all());
+            cx.dev.standardise_second(
+                width,
+                normal.all(),
+                moved.all(),
+                inverse,
+                sd.all(),
+                back.all(),
+                came.all(),
+                &mut sum,
+            );
+            self.scatter(cx, affine, sum, out);
+            parts.into_iter().for_each(|p| cx.dev.put(p));
             cx.dev.put(h);
         }
     }

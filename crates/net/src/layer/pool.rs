@@ -1,34 +1,54 @@
-//! Pooling. Both kinds are linear in the input (the maximum wherever the choice does not change), so tangents
-//! take the same road as values.
+//! Pooling. All kinds are linear in the input (the maximum wherever the choice does not change), so tangents take the
+//! same road as values.
 
 use super::{Context, Direction, Layer, Tangent, Tape};
-use crate::{Real, device::Buf, shape::Window};
+use crate::{
+    Real,
+    device::Buf,
+    shape::{Adaptive, Window},
+};
 
-/// Average or maximum under a window.
+/// What is made of the values under a window.
 #[derive(Debug)]
-pub(crate) struct Pool {
-    pub(crate) window: Window,
-    pub(crate) max: bool,
+pub(crate) enum Pool {
+    /// Their mean.
+    Average(Window),
+    /// The largest.
+    Max(Window),
+    /// Their mean, with windows that follow from the output.
+    Adaptive(Adaptive),
 }
 
 impl Pool {
+    /// Values of an image before and after.
+    fn sizes(&self) -> (usize, usize) {
+        match self {
+            Self::Average(w) | Self::Max(w) => (w.image(), w.positions() * w.channels),
+            Self::Adaptive(a) => (a.image(), a.pooled()),
+        }
+    }
+
     fn down<T: Real>(&self, cx: &mut Context<'_, T>, tape: &Tape<T>, x: Buf<T>) -> Buf<T> {
-        let images = x.len() / self.window.image();
-        let mut y = cx.dev.take(images * self.window.positions() * self.window.channels);
-        match &tape.index {
-            Some(index) => cx.dev.gather(&self.window, index, x.all(), &mut y),
-            None => cx.dev.average_pool(&self.window, x.all(), &mut y),
+        let (image, pooled) = self.sizes();
+        let mut y = cx.dev.take(x.len() / image * pooled);
+        match (self, &tape.index) {
+            (Self::Max(window), Some(index)) => cx.dev.gather(window, index, x.all(), &mut y),
+            (Self::Average(window) | Self::Max(window), _) => cx.dev.average_pool(window, x.all(), &mut y),
+            (Self::Adaptive(pool), _) => cx.dev.adaptive_pool(pool, x.all(), &mut y),
         }
         cx.dev.put(x);
         y
     }
 
     fn up<T: Real>(&self, cx: &mut Context<'_, T>, tape: &Tape<T>, delta: Buf<T>) -> Buf<T> {
-        let images = delta.len() / (self.window.positions() * self.window.channels);
-        let mut y = cx.dev.take(images * self.window.image());
-        match &tape.index {
-            Some(index) => cx.dev.scatter(&self.window, index, delta.all(), &mut y),
-            None => cx.dev.average_unpool(&self.window, delta.all(), &mut y),
+        let (image, pooled) = self.sizes();
+        let mut y = cx.dev.take(delta.len() / pooled * image);
+        match (self, &tape.index) {
+            (Self::Max(window), Some(index)) => cx.dev.scatter(window, index, delta.all(), &mut y),
+            (Self::Average(window) | Self::Max(window), _) => {
+                cx.dev.average_unpool(window, delta.all(), &mut y);
+            }
+            (Self::Adaptive(pool), _) => cx.dev.adaptive_unpool(pool, delta.all(), &mut y),
         }
         cx.dev.put(delta);
         y
@@ -37,11 +57,14 @@ impl Pool {
 
 impl<T: Real> Layer<T> for Pool {
     fn footprint(&self) -> usize {
-        self.window.image()
+        self.sizes().0
     }
 
     fn forward(&self, cx: &mut Context<'_, T>, x: Buf<T>, tape: &mut Tape<T>) -> Buf<T> {
-        tape.index = self.max.then(|| cx.dev.max_index(&self.window, x.all()));
+        tape.index = match self {
+            Self::Max(window) => Some(cx.dev.max_index(window, x.all())),
+            Self::Average(_) | Self::Adaptive(_) => None,
+        };
         self.down(cx, tape, x)
     }
 

@@ -8,11 +8,14 @@
 //! | trace | `‖J‖²_F/s²`, exactly or by random probes; dFIL is the trace over the dimension |
 //! | along | `‖Jᵀĝ‖²/s²`, the share of the trace along the gradient: what Poisson sampling needs |
 //! | η | `‖J‖₂/s` |
-//! | PLIS | `∇ₓ ‖clip(g)‖²/s²` |
+//! | PLIS | `∇ₓ ‖clip(g)‖²/s²`, or of the raw gradient, `∇ₓ ‖g‖²/s²` ([`Signal`]) |
 //! | JacSens | `‖J‖₂`, nothing clipped, no noise: [`Measure::jacobian_sensitivity`] |
 
+mod interval;
 mod piece;
 mod trace;
+
+pub use interval::half_width;
 
 pub(crate) use piece::dimension;
 
@@ -20,6 +23,7 @@ use crate::{
     Clip, Data, Network, Real,
     engine::Workers,
     error::{Error, Result, check, check_finite, check_len},
+    layer::Draws,
 };
 use leakscope_core::claim::Measured;
 use piece::Piece;
@@ -40,6 +44,8 @@ pub struct Measure {
     pub eta: Option<Spectral>,
     /// PLIS.
     pub plis: Plis,
+    /// Of which gradient PLIS is.
+    pub signal: Signal,
     /// Seed of probes and starting vectors.
     pub seed: u64,
 }
@@ -113,6 +119,28 @@ pub enum Plis {
     Superpixels(Vec<u32>),
 }
 
+/// The gradient whose signal-to-noise ratio PLIS is the derivative of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[serde(rename_all = "kebab-case")]
+pub enum Signal {
+    /// The one that is released, clipped: `∇ₓ‖clip(g)‖²/s²`, as published
+    #[default]
+    Released,
+    /// The record's own before the clip: `∇ₓ‖g‖²/s²`
+    Raw,
+}
+
+impl Signal {
+    /// Its name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Released => "released",
+            Self::Raw => "raw",
+        }
+    }
+}
+
 /// Groups of a regular grid of `size × size` pixels over an image, all channels of a pixel together.
 pub fn grid(input: crate::Shape, size: usize) -> Result<Vec<u32>> {
     let crate::Shape::Image([h, w, c]) = input else {
@@ -144,6 +172,9 @@ pub struct RecordLeak {
     pub information: Vec<f64>,
     /// The trace over the dimension of the record.
     pub dfil: Option<Measured>,
+    /// Half of the 95% interval of `dfil`, by Student's t; absent where it is exact. See [`half_width`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dfil_half_width: Option<f64>,
     /// `‖Jᵀĝ‖²/s²`; with PLIS.
     pub along: Option<f64>,
     /// η with the residual it was found to.
@@ -173,6 +204,7 @@ impl Measure {
             trace: Trace::Estimate { probes: 10, probe: Probe::Rademacher },
             eta: None,
             plis: Plis::Record,
+            signal: Signal::default(),
             seed,
         }
     }
@@ -225,7 +257,7 @@ pub fn measure<T: Real>(
 ) -> Result<Vec<RecordLeak>> {
     data.check(net)?;
     data.check_records(records)?;
-    measure_with(&Workers::new(), net, data, records, what)
+    measure_with(&Workers::new(), net, data, records, what, None)
 }
 
 pub(crate) fn measure_with<T: Real>(
@@ -234,10 +266,11 @@ pub(crate) fn measure_with<T: Real>(
     data: &Data<T>,
     records: &[usize],
     what: &Measure,
+    draws: Option<Draws>,
 ) -> Result<Vec<RecordLeak>> {
     what.check(net)?;
     let parts = workers
-        .map(records, net.records_at_a_time(), |dev, ids| piece::measure(net, data, dev, ids, what))?;
+        .map(records, net.records_at_a_time(), |dev, ids| piece::measure(net, data, dev, ids, what, draws))?;
     Ok(parts.into_iter().flatten().collect())
 }
 
@@ -263,7 +296,7 @@ pub fn tangent_squares<T: Real>(
     let starts: Vec<usize> = (0..n).collect();
     let parts = Workers::new().map(&starts, size, |dev, at| {
         let ids: Vec<usize> = at.iter().map(|&i| records[i]).collect();
-        let p = Piece::new(net, data, dev, &ids, what)?;
+        let p = Piece::new(net, data, dev, &ids, what, None)?;
         let mut out = Vec::new();
         for probe in 0..probes {
             let u = dev.upload(&tangents[(probe * n + at[0]) * d..][..at.len() * d]);

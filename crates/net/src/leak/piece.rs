@@ -1,14 +1,14 @@
 //! The measures of one piece of a batch.
 
-use super::{Eta, Label, Measure, Plis, RecordLeak, Spectral, Trace, trace};
+use super::{Eta, Label, Measure, Plis, RecordLeak, Signal, Spectral, Trace, trace};
 use crate::{
     Data, Network, Real,
     clip::Clipped,
     device::{Buf, Device},
-    engine::is_right,
     error::{Error, Result},
     lanczos::{Lanczos, largest},
-    pass::Primal,
+    layer::Draws,
+    pass::{OwnDirection, Primal},
     random::{Generator, Purpose},
 };
 
@@ -29,11 +29,13 @@ impl<'a, T: Real> Piece<'a, T> {
         dev: &mut Device<T>,
         ids: &[usize],
         what: &Measure,
+        draws: Option<Draws>,
     ) -> Result<Self> {
         let (x, y) = data.upload(dev, ids);
-        let primal = net.primal(dev, x, y, ids.len());
+        let primal = net.primal(dev, x, y, ids, what.label, draws);
         let norms: Vec<f64> = primal.square.iter().map(|s| s.max(0.0).sqrt()).collect();
-        if let Some(i) = norms.iter().zip(&primal.losses).position(|(n, l)| !n.is_finite() || !l.is_finite())
+        if let Some(i) =
+            norms.iter().zip(&primal.loss.losses).position(|(n, l)| !n.is_finite() || !l.is_finite())
         {
             return Err(Error::NotFinite { what: "the gradient of a record", position: ids[i] });
         }
@@ -53,20 +55,22 @@ impl<'a, T: Real> Piece<'a, T> {
     }
 
     /// `JᵀJ u/s²` for one tangent per record.
-    fn information(&self, dev: &mut Device<T>, x: Buf<T>, y: Option<Buf<T>>) -> (Buf<T>, Buf<T>) {
+    fn information(&self, dev: &mut Device<T>, x: Buf<T>, y: Option<Buf<T>>) -> (Vec<f64>, Vec<f64>) {
         let pass = self.net.tangent(dev, &self.primal, Some(x), y, true);
         let alpha: Vec<f64> = self.clips.iter().map(|c| self.precision * c.s * c.s).collect();
         let beta: Vec<f64> =
             self.clips.iter().zip(&pass.cross).map(|(c, x)| self.precision * c.bend * x).collect();
-        let out = self.net.adjoint(dev, &self.primal, Some(&pass), &alpha, &beta);
+        let own = OwnDirection { tangent: Some(&pass), alpha: &alpha, beta: &beta };
+        let out = self.net.adjoint(dev, &self.primal, Some(&own), None);
         pass.recycle(dev);
         out
     }
 
     /// `J_gᵀ g` of the unclipped gradient.
-    fn pullback(&self, dev: &mut Device<T>) -> (Buf<T>, Buf<T>) {
+    fn pullback(&self, dev: &mut Device<T>) -> (Vec<f64>, Vec<f64>) {
         let n = self.norms.len();
-        self.net.adjoint(dev, &self.primal, None, &vec![0.0; n], &vec![1.0; n])
+        let own = OwnDirection { tangent: None, alpha: &vec![0.0; n], beta: &vec![1.0; n] };
+        self.net.adjoint(dev, &self.primal, Some(&own), None)
     }
 }
 
@@ -77,21 +81,24 @@ pub(super) fn measure<T: Real>(
     dev: &mut Device<T>,
     ids: &[usize],
     what: &Measure,
+    draws: Option<Draws>,
 ) -> Result<Vec<RecordLeak>> {
-    let p = Piece::new(net, data, dev, ids, what)?;
+    let p = Piece::new(net, data, dev, ids, what, draws)?;
     let k = net.outputs();
-    let z = dev.download(&p.primal.outputs);
+    let wide = |v: &[T]| v.iter().map(|v| v.to_f64()).collect::<Vec<f64>>();
+    let z = wide(dev.download(&p.primal.outputs));
     let mut out: Vec<RecordLeak> = ids
         .iter()
         .enumerate()
         .map(|(i, &record)| RecordLeak {
             record,
-            loss: p.primal.losses[i],
-            right: is_right(&z[i * k..(i + 1) * k], data.label(record)),
+            loss: p.primal.loss.losses[i],
+            right: net.loss().is_right(&z[i * k..(i + 1) * k], &wide(data.label(record))),
             gradient_norm: p.norms[i],
             released_norm: p.norms[i] * p.clips[i].s,
             trace: None,
             dfil: None,
+            dfil_half_width: None,
             information: Vec::new(),
             along: None,
             eta: None,
@@ -134,21 +141,24 @@ pub(crate) fn dimension<T: Real>(net: &Network<T>, label: Label) -> usize {
 
 fn plis<T: Real>(p: &Piece<'_, T>, dev: &mut Device<T>, what: &Measure, out: &mut [RecordLeak]) {
     let (d, k) = (p.net.input().len(), p.net.outputs());
-    let (x, y) = p.pullback(dev);
-    let (xs, ys) = (dev.download(&x), dev.download(&y));
+    let (xs, ys) = p.pullback(dev);
     for (i, r) in out.iter_mut().enumerate() {
         let c = &p.clips[i];
-        let row = xs[i * d..(i + 1) * d].iter().map(|v| v.to_f64());
+        let row = xs[i * d..(i + 1) * d].iter();
         let label = match what.label {
             Label::Public => 0.0,
-            Label::Secret => ys[i * k..(i + 1) * k].iter().map(|v| v.to_f64().powi(2)).sum(),
+            Label::Secret => ys[i * k..(i + 1) * k].iter().map(|v| v * v).sum(),
         };
         let square = row.clone().map(|v| v * v).sum::<f64>() + label;
         // Jᵀĝ = (s + n s') J_gᵀ g/n
         let n = p.norms[i];
-        r.along = Some(if n > 0.0 { p.precision * c.slope * c.slope * square / (n * n) } else { 0.0 });
+        let along = if n > 0.0 { c.slope * (square.sqrt() / n) } else { 0.0 };
+        r.along = Some(p.precision * along * along);
         // ∇ₓ (s n)² = 2 s (s + n s') J_gᵀ g
-        let scale = 2.0 * p.precision * c.s * c.slope;
+        let scale = match what.signal {
+            Signal::Released => 2.0 * p.precision * c.s * c.slope,
+            Signal::Raw => 2.0 * p.precision,
+        };
         r.plis = Some(scale.abs() * square.sqrt());
         r.plis_parts = match &what.plis {
             Plis::Skip | Plis::Record => Vec::new(),
@@ -160,8 +170,6 @@ fn plis<T: Real>(p: &Piece<'_, T>, dev: &mut Device<T>, what: &Measure, out: &mu
             }
         };
     }
-    dev.put(x);
-    dev.put(y);
 }
 
 fn eta<T: Real>(
@@ -173,14 +181,17 @@ fn eta<T: Real>(
 ) {
     let (n, d, k) = (out.len(), p.net.input().len(), p.net.outputs());
     let (secret, dim) = (what.label == Label::Secret, dimension(p.net, what.label));
+    // a little above the rounding of products
+    let rounding = if T::BYTES == 4 { 1e-7 } else { 1e-14 };
     // streams apart from those of the probes
     let mut states: Vec<Lanczos> = out
         .iter()
         .map(|r| {
             let mut rng = Generator::new(what.seed ^ 0x6574_6100, Purpose::Probes, r.record as u64);
-            Lanczos::new((0..dim).map(|_| rng.normal()).collect())
+            Lanczos::new((0..dim).map(|_| rng.normal()).collect(), rounding)
         })
         .collect();
+    let mut settled = vec![false; n];
     for _ in 0..spectral.iterations.min(dim) {
         let mut x = Vec::with_capacity(n * d);
         let mut y = Vec::with_capacity(n * k);
@@ -189,15 +200,17 @@ fn eta<T: Real>(
             y.extend(s.current()[d..].iter().map(|&v| T::from_f64(v)));
         }
         let (x, y) = (dev.upload(&x), secret.then(|| dev.upload(&y)));
-        let (bx, by) = p.information(dev, x, y);
-        let (xs, ys) = (dev.download(&bx), dev.download(&by));
-        for (i, s) in states.iter_mut().enumerate() {
+        let (xs, ys) = p.information(dev, x, y);
+        for (i, (s, settled)) in states.iter_mut().zip(&mut settled).enumerate() {
+            if *settled {
+                continue;
+            }
             let label = if secret { &ys[i * k..(i + 1) * k] } else { &[] };
-            s.advance(xs[i * d..(i + 1) * d].iter().chain(label).map(|v| v.to_f64()).collect());
+            s.advance([&xs[i * d..(i + 1) * d], label].concat());
+            // each stops where it would alone: its η does not depend on the others of the piece
+            *settled = s.done() || largest(s).1 <= spectral.tolerance;
         }
-        dev.put(bx);
-        dev.put(by);
-        if states.iter().all(|s| s.done() || largest(s).1 <= spectral.tolerance) {
+        if !settled.contains(&false) {
             break;
         }
     }

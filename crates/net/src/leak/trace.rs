@@ -1,7 +1,7 @@
 //! The trace of the information: all basis tangents, or Hutchinson's estimate.
 
 use super::{
-    Label, Measure, Probe, RecordLeak, Trace,
+    Label, Measure, Probe, RecordLeak, Trace, half_width,
     piece::{Piece, dimension},
 };
 use crate::{
@@ -92,10 +92,14 @@ pub(super) fn estimated<T: Real>(
         }
     }
     let m = probes as f64;
+    let t = half_width(1.0, probes);
     for (i, r) in out.iter_mut().enumerate() {
         let mean = sums[i] / m;
         let variance = ((squares[i] / m - mean * mean) * m / (m - 1.0)).max(0.0);
-        set_trace(r, mean, Some((variance / m).sqrt()), dimension(p.net, what.label));
+        let dimension = dimension(p.net, what.label);
+        let error = (variance / m).sqrt();
+        set_trace(r, mean, Some(error), dimension);
+        r.dfil_half_width = Some(t * (error / dimension as f64));
     }
 }
 

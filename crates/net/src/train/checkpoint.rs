@@ -7,7 +7,7 @@ use super::{TrainConfig, Trainer, key::Source};
 use crate::{
     Data, NetSpec, Network, Real,
     error::{Error, Result, check_finite, check_len},
-    tensors::{FILE_VERSION, Tensors},
+    io::{FILE_VERSION, Tensors},
 };
 use sha2::{Digest, Sha256};
 
@@ -24,7 +24,7 @@ fn bad(reason: impl Into<String>) -> Error {
 }
 
 impl<'d, T: Real> Trainer<'d, T> {
-    /// The state of the run as a file's bytes. Write them with [`crate::tensors::write_private`].
+    /// The state of the run as a file's bytes. Write them with [`crate::io::write_private`].
     pub fn checkpoint(&self) -> Result<Vec<u8>> {
         let mut file = self.network().to_tensors();
         let json = |v: std::result::Result<String, serde_json::Error>| v.map_err(|e| bad(e.to_string()));

@@ -24,9 +24,10 @@ pub use sample::Sampling;
 pub use track::{RecordBudget, Tracking};
 
 use crate::{
-    Clip, Data, Loss, Network, Real,
+    Clip, Data, Network, Real,
     engine::{Workers, clipped_gradient_with},
     error::{Error, Result, check},
+    layer::Draws,
     leak::{Label, Measure, Plis, Probe, Trace, dimension, measure_with},
     random::Purpose,
 };
@@ -132,15 +133,12 @@ const RUNAWAY: f64 = 1e6;
 
 /// Mean loss where all outputs are 0: what a network achieves that says nothing.
 fn silent_loss<T: Real>(net: &Network<T>, data: &Data<T>) -> f64 {
-    let k = net.outputs() as f64;
-    match net.loss() {
-        Loss::SoftmaxCrossEntropy => k.ln(),
-        Loss::BinaryCrossEntropy => k * std::f64::consts::LN_2,
-        Loss::SquaredError => {
-            let square = |i| data.label(i).iter().map(|y| y.to_f64().powi(2)).sum::<f64>();
-            (0..data.len()).map(|i| 0.5 * square(i)).sum::<f64>() / data.len() as f64
-        }
-    }
+    let silence = vec![0.0; net.outputs()];
+    let loss = |i| {
+        let y: Vec<f64> = data.label(i).iter().map(|y| y.to_f64()).collect();
+        net.loss().value(&silence, &y)
+    };
+    (0..data.len()).map(loss).sum::<f64>() / data.len() as f64
 }
 
 impl<'d, T: Real> Trainer<'d, T> {
@@ -167,6 +165,9 @@ impl<'d, T: Real> Trainer<'d, T> {
                 0.0,
                 "a positive bound: without one there is no privacy",
             )?;
+            if let Some(layer) = net.without_statistics() {
+                return Err(Error::NoStatistics { layer });
+            }
         }
         if let Some(probes) = config.tracking.probes() {
             check(probes >= 2, "the number of probes", probes as f64, "at least 2, for a standard error")?;
@@ -225,12 +226,13 @@ impl<'d, T: Real> Trainer<'d, T> {
         };
         let mut drawn = self.config.sampling.draw(&self.source, step, n);
         let clip = self.config.privacy.map_or(Clip::None, |p| p.clip);
+        let draws = self.draws();
         let spending = self.spend().map_err(stopped)?;
         if let Some(spending) = &spending {
             drawn.retain(|&i| spending.dropped[i].is_infinite());
         }
-        let batch =
-            clipped_gradient_with(&self.workers, &self.net, self.data, &drawn, clip).map_err(stopped)?;
+        let batch = clipped_gradient_with(&self.workers, &self.net, self.data, &drawn, clip, draws)
+            .map_err(stopped)?;
         let loss = (!drawn.is_empty()).then(|| batch.losses.iter().sum::<f64>() / drawn.len() as f64);
         if loss.is_some_and(|loss| !self.in_proportion(loss)) {
             return Err(diverged("the loss is over a million times that at the start"));
@@ -249,7 +251,8 @@ impl<'d, T: Real> Trainer<'d, T> {
                     )
                 };
                 let wanted = tracker.wants(&drawn);
-                measure_with(&self.workers, &self.net, self.data, &wanted, &what).map_err(stopped)?
+                // with the values that dropout left out in this step: whoever knows them learns no less
+                measure_with(&self.workers, &self.net, self.data, &wanted, &what, draws).map_err(stopped)?
             }
             _ => Vec::new(),
         };
@@ -286,6 +289,11 @@ impl<'d, T: Real> Trainer<'d, T> {
         Ok(StepReport { step, drawn: m, loss, clipped: share(over as f64) })
     }
 
+    /// What dropout leaves out in this step. It is no secret: a guarantee holds whatever is left out.
+    fn draws(&self) -> Option<Draws> {
+        Some(Draws { seed: self.config.seed, step: self.step })
+    }
+
     /// The records' spending with this step charged to those that can pay it; absent without a filter.
     fn spend(&self) -> Result<Option<Spending>> {
         let (Some(spending), Some(p)) = (&self.spending, self.config.privacy) else { return Ok(None) };
@@ -296,7 +304,7 @@ impl<'d, T: Real> Trainer<'d, T> {
             ..Measure::new(p.clip, p.sigma, self.config.seed)
         };
         let active = spending.active();
-        let leaks = measure_with(&self.workers, &self.net, self.data, &active, &norms)?;
+        let leaks = measure_with(&self.workers, &self.net, self.data, &active, &norms, self.draws())?;
         let mut spending = spending.clone();
         spending.charge(self.step, leaks.iter().map(|leak| (leak.record, leak.released_norm)));
         Ok(Some(spending))

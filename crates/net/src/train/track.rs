@@ -43,7 +43,8 @@ impl Tracking {
 /// One record's account.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct RecordBudget {
-    /// Trace of its Fisher information, exact under the sampling of the run.
+    /// Trace of its Fisher information under the sampling of the run: exact for an attacker who knows which other
+    /// records were drawn, an upper bound for one who does not.
     pub trace: Measured,
     /// The same over the dimension of a record.
     pub dfil: Measured,

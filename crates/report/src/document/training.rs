@@ -69,6 +69,14 @@ pub struct PrivacyFacts {
     pub clip: f64,
     /// Noise multiplier σ.
     pub sigma: f64,
+    /// What the noise promises; absent where it follows from a seed, so that whoever knows that takes it off.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub promise: Option<Promise>,
+}
+
+/// What a private run promises to every record.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Promise {
     /// δ.
     pub delta: f64,
     /// ε of the run so far: the smaller of the two below.
@@ -86,6 +94,9 @@ pub struct PrivacyFacts {
     pub advantage: Option<f64>,
     /// What the statement rests on: sampling, and neighbours in words.
     pub statement: String,
+    /// Records that the filter dropped, where there is one: no record's own ε passes `epsilon`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dropped: Option<u64>,
 }
 
 /// What was kept of every record.
@@ -131,14 +142,24 @@ pub struct Point {
 /// What every record has given away over a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Accounts {
-    /// dFIL, exact under the sampling of the run (up to the probes' standard errors).
+    /// dFIL, exact for an attacker who knows which other records every step drew, otherwise from above (up to the standard
+    /// errors of probes and, where only drawn records are looked at, of drawing them).
     pub dfil: Summary,
+    /// Where the largest dFIL lies, with 95% confidence over all records at once: the largest of noisy estimates is too
+    /// large.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub largest: Option<Interval>,
+    /// Records that were never drawn, of which nothing was measured.
+    #[serde(default)]
+    pub not_drawn: u64,
     /// dFIL with the published factor instead (Edmunds eq. 2.3).
     pub published_dfil: Summary,
-    /// Each record's own ε at the run's δ, from its gradient norms: no guarantee to others.
-    pub epsilon: Summary,
+    /// Each record's own ε at the run's δ, from its gradient norms at every step: no guarantee to others. Absent where
+    /// norms were not taken of every record at every step, or nothing is promised.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epsilon: Option<Summary>,
     /// Histogram of dFIL.
     pub histogram: Option<Histogram>,
-    /// Records with most, most first: number, label (see [`super::net::Record::label`]), dFIL, own ε.
-    pub most: Vec<(u64, Option<String>, Measured, f64)>,
+    /// Records with most, most first: number, label (see [`super::net::Record::label`]), dFIL, own ε where it is known.
+    pub most: Vec<(u64, Option<String>, Measured, Option<f64>)>,
 }

@@ -3,17 +3,17 @@
 use super::{Colour, Facts, Noise, Span, TYPICAL, Verdict, decide, estimated, headline, plain, strong};
 use crate::document::choice::ClipKind;
 use crate::document::net::{NetAudit, TraceKind};
-use crate::document::training::{Accounts, PrivacyFacts, Stopped, Training};
+use crate::document::training::{Accounts, PrivacyFacts, Promise, Stopped, Training};
 use crate::format;
 
 /// What the page of a run prints.
 pub(crate) fn training_facts(t: &Training) -> Facts {
     let p = t.privacy.as_ref();
     Facts {
-        noise: if p.is_some_and(|p| p.sigma > 0.0) { Noise::Chosen } else { Noise::Absent },
+        noise: if p.is_some_and(|p| p.promise.is_some()) { Noise::Chosen } else { Noise::Absent },
         unfinished: t.stopped == Stopped::Diverged,
-        epsilon: p.map(|p| p.epsilon),
-        membership: p.and_then(|p| p.advantage),
+        epsilon: p.and_then(|p| p.promise.as_ref()).map(|p| p.epsilon),
+        membership: p.and_then(|p| p.promise.as_ref()).and_then(|p| p.advantage),
         ..Facts::default()
     }
 }
@@ -24,12 +24,20 @@ pub fn of_training(t: &Training) -> Verdict {
     let head = match (decision.colour, &t.privacy) {
         _ if t.stopped == Stopped::Diverged => "Diverged",
         (_, None) => "Trained without noise",
+        (_, Some(p)) if p.promise.is_none() => "Not private: the noise can be taken off",
         (Colour::Green, Some(_)) => "Trained with noise that protects",
         (Colour::Amber, Some(_)) => "Trained with noise",
         (Colour::Red, Some(_)) => "Trained with too little noise",
     };
     let mut sentences = vec![match &t.privacy {
-        Some(p) => promised(p, decision.colour),
+        Some(PrivacyFacts { promise: Some(p), .. }) => promised(p, decision.colour),
+        Some(PrivacyFacts { promise: None, .. }) => vec![
+            plain("The noise follows from the seed, so whoever knows the seed takes it off: "),
+            strong("nothing is promised"),
+            plain(
+                " to any record. Such a run can be repeated; to protect anybody, train without that option.",
+            ),
+        ],
         None => vec![
             plain("No noise was added: "),
             strong("nothing is promised"),
@@ -40,7 +48,14 @@ pub fn of_training(t: &Training) -> Verdict {
         sentences.push(vec![
             plain("Over the whole run the median record gave away a dFIL (information per value) of "),
             strong(format::number(a.dfil.p50)),
-            plain(format!(", the most exposed one {}.", format::number(a.dfil.max))),
+            plain(match &a.largest {
+                Some(i) => format!(
+                    ", the most exposed one between {} and {} (95% over all records).",
+                    format::at_least(i.lower),
+                    format::at_most(i.upper)
+                ),
+                None => ".".into(),
+            }),
         ]);
     }
     let made = format!("{} of {} steps", format::count(t.steps), format::count(t.planned_steps));
@@ -56,7 +71,7 @@ pub fn of_training(t: &Training) -> Verdict {
 }
 
 /// What a run promises, for somebody who does not think in ε, and what to do where that is little.
-fn promised(p: &PrivacyFacts, colour: Colour) -> Vec<Span> {
+fn promised(p: &Promise, colour: Colour) -> Vec<Span> {
     let mut said = vec![
         plain("The run is "),
         strong(format!(
@@ -84,7 +99,7 @@ fn promised(p: &PrivacyFacts, colour: Colour) -> Vec<Span> {
 /// What the page of an audit prints.
 pub(crate) fn audit_facts(a: &NetAudit) -> Facts {
     let spread = TYPICAL * a.spread.max(0.0).sqrt();
-    let dfil = accounts(a).map(|r| r.dfil.max).into_iter().chain(a.dfil.as_ref().map(|d| d.max));
+    let dfil = accounts(a).map(largest).into_iter().chain(a.dfil.as_ref().map(|d| d.max));
     let errors = dfil.map(|d| 1.0 / d.max(0.0).sqrt()).chain(a.eta.as_ref().map(|e| 1.0 / e.max));
     let told = errors.map(|e| if e.is_infinite() { 0.5 } else { estimated(spread, e) });
     let run = a.training.as_ref().map(|t| training_facts(t));
@@ -118,7 +133,10 @@ pub fn of_net_audit(a: &NetAudit) -> Verdict {
                 " to its records: the numbers are what one step with noise would tell, to compare records by.",
             ),
         ],
-        (_, Some(p)) => promised(p, decision.colour),
+        (_, Some(PrivacyFacts { promise: Some(p), .. })) => promised(p, decision.colour),
+        (Noise::Chosen | Noise::Unit, Some(_)) => {
+            vec![plain("The noise of training follows from a seed: nothing is promised to its records.")]
+        }
         (Noise::Unit, None) => vec![plain(
             "No noise was chosen: the numbers are those of one step with noise of standard deviation 1, to compare records \
              by.",
@@ -149,17 +167,22 @@ pub(crate) fn accounts(a: &NetAudit) -> Option<&Accounts> {
     t.accounts.as_ref().filter(|_| same)
 }
 
+/// The largest dFIL of a record over the run, from above.
+fn largest(a: &Accounts) -> f64 {
+    a.largest.as_ref().map_or(a.dfil.max, |i| i.upper)
+}
+
 /// What the whole run tells, or that it tells more than one step.
 fn over_run(a: &NetAudit) -> Option<Vec<Span>> {
     let t = a.training.as_ref().filter(|t| t.privacy.is_some() && t.steps > 1)?;
     let steps = format::count(t.steps);
     match accounts(a) {
-        Some(r) if r.dfil.max > 0.0 => Some(vec![
+        Some(r) if largest(r) > 0.0 => Some(vec![
             plain(format!(
                 "Over all {steps} steps of the run, an unbiased reconstruction of the most exposed record has a mean squared \
                  error per value of about "
             )),
-            strong(format::number(1.0 / r.dfil.max)),
+            strong(format::number(1.0 / largest(r))),
             plain(" or more (an estimate: accounts are kept by random probes)."),
         ]),
         Some(_) => None,

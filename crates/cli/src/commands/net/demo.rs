@@ -7,8 +7,8 @@ use clap::Parser;
 use leakscope::{Failure, Result};
 use leakscope_net::{
     LayerSpec, Loss, NetSpec, Shape,
+    io::{Tensors, write_private},
     spec::SPEC_VERSION,
-    tensors::{Tensors, write_private},
 };
 use leakscope_papers::regression::{INFORMATIVE, WIDTH, regression};
 use std::ffi::OsString;

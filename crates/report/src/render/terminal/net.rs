@@ -120,10 +120,21 @@ pub fn training_summary(training: &Training) -> String {
     }
     match &t.privacy {
         Some(p) => {
-            let text =
-                format!("({}, {})-DP; {}", format::at_most(p.epsilon), format::setting(p.delta), p.statement);
-            line(&mut out, "private", &text);
-            line(&mut out, "accounts", &accountants(p));
+            match &p.promise {
+                Some(p) => {
+                    let (epsilon, delta) = (format::at_most(p.epsilon), format::setting(p.delta));
+                    line(&mut out, "private", &format!("({epsilon}, {delta})-DP; {}", p.statement));
+                    line(&mut out, "accounts", &accountants(p));
+                    if let Some(dropped) = p.dropped {
+                        line(
+                            &mut out,
+                            "filter",
+                            &format!("{} dropped out", format::counted(dropped, "record")),
+                        );
+                    }
+                }
+                None => line(&mut out, "private", "no: the noise follows from a seed, no ε is stated"),
+            }
             let (kind, c, sigma) =
                 (words::clip(p.clip_kind), format::setting(p.clip), format::setting(p.sigma));
             line(&mut out, "release", &format!("{kind} clip at C = {c}, σ = {sigma}"));

@@ -1,7 +1,7 @@
 //! The page of a training run, and the parts of it that an audit's page shows too.
 
 use crate::document::choice::{AccuracyOn, Sampling, Tracked};
-use crate::document::training::{Accounts, Point, PrivacyFacts, Training};
+use crate::document::training::{Accounts, Point, Promise, Training};
 use crate::figure::Claim;
 use crate::format;
 use crate::render::html::chart::{self, Axis, Line, Lines, of_network};
@@ -13,6 +13,7 @@ use crate::render::html::table::{Cell, numbers, table, words as text_column};
 use crate::render::words;
 use crate::verdict::of_training;
 use leakscope_core::claim::Measured;
+use leakscope_core::special::normal_quantile;
 
 /// The run as one self-contained HTML page.
 pub fn training_page(training: &Training) -> String {
@@ -56,14 +57,23 @@ fn run_tiles(t: &Training) -> Html {
         _ => {}
     }
     if let Some(p) = &t.privacy {
-        all.push(tile(&format::at_most(p.epsilon), &format!("ε at δ = {}", format::setting(p.delta))));
+        match &p.promise {
+            Some(p) => {
+                all.push(tile(&format::at_most(p.epsilon), &format!("ε at δ = {}", format::setting(p.delta))))
+            }
+            None => all.push(tile("no ε", "the noise follows from a seed")),
+        }
         all.push(tile(
             &format::setting(p.sigma),
             &format!("σ, noise over the clip C = {}", format::setting(p.clip)),
         ));
     }
     if let Some(a) = &t.accounts {
-        all.push(tile(&format::number(a.dfil.max), "largest dFIL of a record over the run"));
+        let largest = match &a.largest {
+            Some(i) => format!("{} to {}", format::at_least(i.lower), format::at_most(i.upper)),
+            None => format::number(a.dfil.max),
+        };
+        all.push(tile(&largest, "largest dFIL of a record over the run, 95% over all records"));
     }
     tiles(all)
 }
@@ -123,24 +133,33 @@ pub(super) fn over_training(t: &Training) -> Html {
 
 fn accounts(t: &Training, a: &Accounts) -> Html {
     let lead = format!(
-        "Accumulated over {} steps, whether or not a record was drawn, by the exact information of the noisy sum under \
-         the run’s sampling. The published factor (Edmunds eq. 2.3) would say {} for the median record instead of {}.",
+        "Accumulated over {} steps, whether or not a record was drawn, by the information of the noisy sum under the run’s \
+         sampling: exact for an attacker who knows which other records every step drew, an upper bound for all others. The \
+         published factor (Edmunds eq. 2.3) would say {} for the median record instead of {}.",
         format::count(t.steps),
         format::number(a.published_dfil.p50),
         format::number(a.dfil.p50)
     );
     let labelled = a.most.iter().any(|(_, label, ..)| label.is_some());
-    let row = |(record, label, dfil, epsilon): &(u64, Option<String>, Measured, f64)| {
+    // over all records at once: who stands out among many noisy estimates may do so by chance
+    let z = -normal_quantile(0.025 / t.data.records.max(1) as f64);
+    let row = |(record, label, dfil, epsilon): &(u64, Option<String>, Measured, Option<f64>)| {
         let mut row = vec![Cell::name(&record.to_string())];
         row.extend(labelled.then(|| Cell::text(label.as_deref().unwrap_or_default())));
-        let error = dfil.standard_error.unwrap_or(0.0);
-        row.extend([dfil.value, error, *epsilon].map(Cell::number));
+        let error = z * dfil.standard_error.unwrap_or(0.0);
+        row.push(Cell::number(dfil.value));
+        row.push(Cell::text(&format!(
+            "{} to {}",
+            format::at_least((dfil.value - error).max(0.0)),
+            format::at_most(dfil.value + error)
+        )));
+        row.push(epsilon.map_or_else(|| Cell::text("not stated"), Cell::number));
         row
     };
     let rows: Vec<Vec<Cell>> = a.most.iter().map(row).collect();
     let mut heads = vec![text_column("record")];
     heads.extend(labelled.then(|| text_column("label")));
-    heads.extend(["dFIL", "standard error", "own ε"].map(numbers));
+    heads.extend([numbers("dFIL"), text_column("95% over all records"), numbers("own ε")]);
     let axis = "dFIL of a record over the run";
     let chart = a.histogram.as_ref().map(|h| of_network(h, axis, None)).unwrap_or_default();
     let body = split(chart, table("sortable tall", "Records that gave away most", &heads, &rows));
@@ -170,12 +189,13 @@ pub(super) fn settings(t: &Training) -> Html {
         };
         rows.push(("accounts", format!("{which}, {} probes", k.probes)));
     }
-    let statement = t.privacy.as_ref().map(|p| list([&accountants(p), &p.statement])).unwrap_or_default();
+    let promise = t.privacy.as_ref().and_then(|p| p.promise.as_ref());
+    let statement = promise.map(|p| list([&accountants(p), &p.statement])).unwrap_or_default();
     card("settings", "How it was trained", &[], "", facts(&rows).and(statement))
 }
 
 /// ε by each accountant, in words.
-pub(crate) fn accountants(p: &PrivacyFacts) -> String {
+pub(crate) fn accountants(p: &Promise) -> String {
     let rdp = format!(
         "by Rényi accounting it is {} (order {})",
         format::at_most(p.epsilon_rdp),

@@ -1,0 +1,42 @@
+//! Shapes of noise on tables of the size of the papers' two: time to the certificate, and what it buys.
+
+use crate::parallel::Parallel;
+use crate::{best, peak_memory};
+use leakscope_core::fisher::Directions;
+use leakscope_core::fisher::noise::{Protected, Request, Shape, Target, design};
+use leakscope_core::glm::{self, Family, Penalty};
+
+type Done = Result<(), Box<dyn std::error::Error>>;
+
+pub(crate) fn run() -> Done {
+    println!("shapes of noise, linear regression, {} threads, gap 1%", rayon::current_num_threads());
+    println!(
+        "{:>8} {:>4} {:>15} {:>10} {:>9} {:>8} {:>8} {:>7} {:>6} {:>12}",
+        "n", "d", "protected", "shape", "seconds", "gain", "gap", "rounds", "atoms", "covariance"
+    );
+    for (n, d, column) in [(4_819, 14, None), (30_162, 86, Some(3))] {
+        let rows = Parallel::synthetic(n, d, 5);
+        let fit = glm::fit(&rows, Family::Linear, Penalty { l2: 1e-5, intercept: false })?;
+        let (protected, name) = match column {
+            None => (Protected::Record { label: true }, "whole records"),
+            Some(j) => (Protected::Attribute(Directions::columns(j..j + 1, d)), "one attribute"),
+        };
+        for shape in [Shape::Shaped, Shape::Optimal] {
+            let request = Request::new(vec![Target { protected: protected.clone(), eta: 1.0 }], shape);
+            let (seconds, found) = best(1, || design(&rows, &fit, &request));
+            let found = found?;
+            println!(
+                "{n:>8} {d:>4} {name:>15} {:>10} {seconds:>9.2} {:>8.1} {:>7.2}% {:>7} {:>6} {:>12.1e}",
+                format!("{shape:?}").to_lowercase(),
+                found.gain,
+                100.0 * found.gap,
+                found.rounds,
+                found.atoms.len(),
+                found.covariance_information
+            );
+        }
+    }
+    println!("covariance: its own information as a share of η² = 1; seconds include counting it");
+    println!("peak memory {} MB", peak_memory());
+    Ok(())
+}

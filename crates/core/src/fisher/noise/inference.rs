@@ -1,0 +1,154 @@
+//! Standard errors, intervals and tests of released coefficients: sampling and noise together.
+//!
+//! A released coefficient is `w'_j = ŵ_j + b_j`, so its variance about the truth is that of ŵ over samples plus `Σ_jj`, which is
+//! public. The first part is read off the data: published with many digits it would be one equation for the last
+//! record, so publish it rounded, or publish Σ alone.
+
+use super::Noise;
+use crate::glm::{Family, Fit};
+use crate::linalg::{Cholesky, axpy, dot, gram_add_lower, matmul, mirror_lower};
+use crate::rows::Rows;
+use crate::special::{normal_cdf, normal_quantile};
+use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+/// How the spread of the minimiser over samples is estimated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[serde(rename_all = "kebab-case")]
+pub enum Sampling {
+    /// `H⁻¹(Σω²r²xxᵀ)H⁻¹`: holds whether or not the family is the true one.
+    Sandwich,
+    /// `φH⁻¹(Σω²a xxᵀ)H⁻¹`, `φ = Σωr²/(Σω − p)` for linear models and 1 for the others: holds where the family is true.
+    Model,
+}
+
+/// One released coefficient.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Coefficient {
+    /// As released.
+    pub estimate: f64,
+    /// Standard error from sampling alone.
+    pub sampling_error: f64,
+    /// Standard deviation of its noise: public.
+    pub noise_error: f64,
+    /// Both together.
+    pub standard_error: f64,
+    /// Interval at the level asked for.
+    pub interval: (f64, f64),
+    /// `estimate/standard_error`.
+    pub statistic: f64,
+    /// Two-sided p-value of the hypothesis that the coefficient is zero (normal).
+    pub p_value: f64,
+}
+
+/// All released coefficients.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Inference {
+    /// How sampling was estimated.
+    pub sampling: Sampling,
+    /// Confidence level of the intervals.
+    pub level: f64,
+    /// One a coefficient, the intercept last.
+    pub coefficients: Vec<Coefficient>,
+    /// Covariance of the released coefficients, p × p: sampling plus noise.
+    pub covariance: Vec<f64>,
+}
+
+/// Standard errors of `released` coefficients of a model fitted to `rows`, `N(0, Σ)` noise included.
+///
+/// With a penalty they are about the penalised coefficients of the population, towards which the estimate is shrunk.
+///
+/// # Errors
+/// [`Error::Shape`] or [`Error::OutOfRange`] for sizes or a level that do not fit; [`Error::Singular`] where H has no inverse.
+pub fn standard_errors(
+    rows: &impl Rows,
+    fit: &Fit,
+    noise: &Noise,
+    released: &[f64],
+    (sampling, level): (Sampling, f64),
+) -> Result<Inference> {
+    let p = fit.w.len();
+    for (what, found) in [("the released coefficients", released.len()), ("the noise", noise.len())] {
+        if found != p {
+            return Err(Error::Shape { what, found, expected: p });
+        }
+    }
+    if !(level > 0.0 && level < 1.0) {
+        return Err(Error::OutOfRange {
+            what: "the level",
+            value: level,
+            expected: "a number between 0 and 1",
+        });
+    }
+    let sampled = sampling_covariance(rows, fit, sampling)?;
+    let noisy = noise.covariance();
+    let covariance: Vec<f64> = sampled.iter().zip(&noisy).map(|(s, n)| s + n).collect();
+    let z = normal_quantile(0.5 + 0.5 * level);
+    let coefficients = (0..p)
+        .map(|j| {
+            let (estimate, at) = (released[j], j * p + j);
+            let standard_error = covariance[at].sqrt();
+            let statistic = estimate / standard_error;
+            Coefficient {
+                estimate,
+                sampling_error: sampled[at].max(0.0).sqrt(),
+                noise_error: noisy[at].sqrt(),
+                standard_error,
+                interval: (estimate - z * standard_error, estimate + z * standard_error),
+                statistic,
+                p_value: 2.0 * normal_cdf(-statistic.abs()),
+            }
+        })
+        .collect();
+    Ok(Inference { sampling, level, coefficients, covariance })
+}
+
+/// Covariance of the minimiser over samples.
+fn sampling_covariance(rows: &impl Rows, fit: &Fit, sampling: Sampling) -> Result<Vec<f64>> {
+    let p = fit.w.len();
+    let (mut middle, mut squares, mut weight) = (vec![0.0; p * p], 0.0, 0.0);
+    rows.fold(
+        || (vec![0.0; p * p], vec![], 0.0, 0.0),
+        |(middle, scratch, squares, weight), block| {
+            let weights: Vec<f64> = (0..block.len())
+                .map(|i| {
+                    let omega = block.weight_of(i);
+                    let t = fit.family.terms(dot(block.row(i), &fit.w), block.y[i]);
+                    *squares += omega * t.r * t.r;
+                    *weight += omega;
+                    match sampling {
+                        Sampling::Sandwich => (omega * t.r).powi(2),
+                        Sampling::Model => omega * omega * t.a,
+                    }
+                })
+                .collect();
+            gram_add_lower(&block.x, Some(&weights), p, scratch, middle);
+            Ok(())
+        },
+        |(part, _, s, w)| {
+            axpy(1.0, &part, &mut middle);
+            squares += s;
+            weight += w;
+            Ok(())
+        },
+    )?;
+    mirror_lower(&mut middle, p);
+    let dispersion = match (sampling, fit.family) {
+        (Sampling::Model, Family::Linear) => {
+            if weight <= p as f64 {
+                let expected = "more than there are coefficients: model-based errors need degrees of freedom";
+                return Err(Error::OutOfRange { what: "the number of rows", value: weight, expected });
+            }
+            squares / (weight - p as f64)
+        }
+        (Sampling::Sandwich, _) | (Sampling::Model, Family::Logistic | Family::Poisson) => 1.0,
+    };
+    let inverse = Cholesky::new(&fit.hessian, p)?.inverse();
+    let (mut half, mut out) = (vec![0.0; p * p], vec![0.0; p * p]);
+    matmul(&inverse, &middle, (p, p, p), &mut half);
+    matmul(&half, &inverse, (p, p, p), &mut out);
+    mirror_lower(&mut out, p);
+    out.iter_mut().for_each(|v| *v *= dispersion);
+    Ok(out)
+}

@@ -1,0 +1,397 @@
+//! Shapes of noise: the cheapest Gaussian covariance that keeps every record at its target.
+//!
+//! Released `w + N(0, Σ)` has information `JᵢᵀΣ⁻¹Jᵢ` about record i and costs `tr(ΣA)`, A the Hessian of the mean loss. For
+//! a target on every record (or on some attributes of every record, each with its own)
+//!
+//! ```text
+//! minimise tr(ΣA)   subject to   λ₁(JᵢᵀΣ⁻¹Jᵢ) ≤ η²  for all i
+//! ```
+//!
+//! is convex in Σ⁻¹. Weights `Λᵢ ⪰ 0` of total trace one, `M = ΣJᵢΛᵢJᵢᵀ`, give a design and a certificate,
+//!
+//! ```text
+//! Σ⁻¹ ∝ A^½(A^½MA^½)^{−½}A^½,   every feasible Σ costs at least (tr(A^½MA^½)^½)²/η²
+//! ```
+//!
+//! [`Shape::Shaped`] takes equal weights (a closed form), [`Shape::Optimal`] generates the records that bind until design and
+//! certificate meet. How to use it:
+//!
+//! 1. [`design`] with a fitted model, its rows and a [`Request`] gives a [`Design`]: the noise, its [`Factor`] on the public grid
+//!    for the model file, cost, gain, certificate, gap, and what the covariance itself gives away.
+//!    [`design_with_shape`] takes the shape from elsewhere (a public table's [`Design::factor`]): nothing about the
+//!    shape is then read off the private rows.
+//! 2. [`Geometry::under`](super::Geometry::under) measures records, attributes, groups and sets under that noise.
+//! 3. Attacks and bounds for isotropic noise with σ = 1 apply to whitened differences, [`Noise::whiten_rows`].
+//! 4. [`Noise::release`] draws exact discrete noise. [`standard_errors`] says how far released coefficients are from true ones.
+//!
+//! The shape and its weights are functions of the data. What they give away is counted (`covariance_information`) and taken off the
+//! target before the scale is chosen, and the scale lies on a public grid, powers of `2^¼` rounded up.
+//!
+//! Related: Farokhi and Sandberg (2019) minimise the trace of the Fisher information over densities; Hayati et al. (2021)
+//! choose Gaussian mechanisms by semidefinite programmes. New here: a constraint for every record of a fitted model,
+//! solved through its dual with a certificate, the information of the covariance itself, and exact discrete noise.
+
+mod gaussian;
+mod generate;
+mod inference;
+mod information;
+mod moved;
+mod sums;
+#[cfg(test)]
+mod tests;
+mod weights;
+mod worst;
+
+pub use gaussian::{Factor, Noise};
+pub use inference::{Coefficient, Inference, Sampling, standard_errors};
+
+use super::Directions;
+use crate::glm::Fit;
+use crate::linalg::{Cholesky, dot, matmul_transposed};
+use crate::rows::Rows;
+use crate::{Error, Result};
+use generate::{Generator, Shaped};
+use serde::{Deserialize, Serialize};
+use sums::Sums;
+
+/// The shape of the noise on the coefficients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[serde(rename_all = "lowercase")]
+pub enum Shape {
+    /// `σ²I`.
+    Isotropic,
+    /// The closed form with equal weights on all records.
+    Shaped,
+    /// The cheapest, up to a gap that is certified.
+    Optimal,
+}
+
+/// What a target is about.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Protected {
+    /// All values of every record, with its label where that is secret.
+    Record {
+        /// Whether the label is one of them.
+        label: bool,
+    },
+    /// One attribute of every record; directions in the scale in which the target is meant.
+    Attribute(Directions),
+    /// The label of every record.
+    Label,
+}
+
+/// η of something about every record is to be at most `eta`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Target {
+    /// What is protected.
+    pub protected: Protected,
+    /// Largest Fisher information loss.
+    pub eta: f64,
+}
+
+/// What is asked of a design.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    /// At least one; at most one about whole records.
+    pub targets: Vec<Target>,
+    /// Shape of the noise.
+    pub shape: Shape,
+    /// Independent releases of the same model with this noise: their information adds up.
+    pub releases: u32,
+    /// Relative gap between cost and certificate at which an optimal shape is good enough.
+    pub gap: f64,
+    /// Largest share of `η²` that the covariance of an optimal shape may give away: where it would be more, weight goes
+    /// from single records back to all alike, which costs some of the gain. 1 leaves the optimum as it is.
+    pub shape_budget: f64,
+    /// Binary places that the factor of a published shape keeps below its diagonal.
+    pub bits: u32,
+    /// The cost matrix A, p × p, where it is public; `None` takes `Σ a xxᵀ/n` of the rows (for squared error
+    /// `XᵀX/n`), intercept included.
+    pub cost: Option<Vec<f64>>,
+}
+
+impl Request {
+    /// One release with the given targets and shape, gap 1%, a budget of 5% for the shape, eight binary places, cost from
+    /// the rows.
+    pub fn new(targets: Vec<Target>, shape: Shape) -> Self {
+        Self { targets, shape, releases: 1, gap: 0.01, shape_budget: 0.05, bits: 8, cost: None }
+    }
+}
+
+/// A direction of one record with weight in an optimal design, on its public grids.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Atom {
+    /// The record's row, from 0.
+    pub row: u64,
+    /// Which target it is about.
+    pub target: usize,
+    /// The direction in the record's values under that target (the label last), of length about one.
+    pub direction: Vec<f64>,
+    /// Its weight; all weights add up to about one.
+    pub weight: f64,
+}
+
+/// A shape of noise at its scale, and what it is worth.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Design {
+    /// Its shape.
+    pub shape: Shape,
+    /// The noise as published: factor and scale on their public grids. Meets every target.
+    pub noise: Noise,
+    /// Its factor, for the model file.
+    pub factor: Factor,
+    /// `tr(ΣA)` of the noise as published.
+    pub cost: f64,
+    /// `tr(ΣA)` at the scale that the targets need exactly, before scale and factor are rounded and without what is set
+    /// aside for the covariance's own information: what gain and gap compare.
+    pub exact_cost: f64,
+    /// What isotropic noise costs at the scale that the targets need exactly.
+    pub cost_isotropic: f64,
+    /// `cost_isotropic/exact_cost`.
+    pub gain: f64,
+    /// No covariance that meets the targets costs less.
+    pub lower_bound_on_cost: f64,
+    /// `exact_cost/lower_bound_on_cost − 1`.
+    pub gap: f64,
+    /// Largest information of the covariance itself about what a target protects, as a share of its `η²`; 0 for
+    /// shapes that are not read off these rows.
+    pub covariance_information: f64,
+    /// Largest η over its target under the published noise, without the covariance's own information.
+    pub largest_eta: f64,
+    /// The records and directions that bind (optimal shapes; empty otherwise).
+    pub atoms: Vec<Atom>,
+    /// Passes that looked for the worst records.
+    pub rounds: usize,
+}
+
+/// How often the weights of single records are halved to stay within the budget for the shape.
+const MOST_HALVINGS: usize = 8;
+
+/// A target in the mathematics: directions scaled by `√K/η`, so that every constraint is `≤ 1`.
+#[derive(Debug, Clone)]
+struct Group {
+    p: usize,
+    /// p × count, row-major, scaled.
+    basis: Vec<f64>,
+    count: usize,
+    /// Scale of the label where it is in the group, else 0.
+    label: f64,
+    /// `Bᵀw`.
+    w: Vec<f64>,
+    /// `√K/η`.
+    scale: f64,
+}
+
+impl Group {
+    fn new(target: &Target, fit: &Fit, releases: u32) -> Result<Self> {
+        let p = fit.w.len();
+        if !(target.eta > 0.0 && target.eta.is_finite()) {
+            return Err(Error::OutOfRange {
+                what: "the target for eta",
+                value: target.eta,
+                expected: "a positive number",
+            });
+        }
+        let scale = f64::from(releases).sqrt() / target.eta;
+        let (directions, label) = match &target.protected {
+            Protected::Record { label } => {
+                (Directions::columns(0..fit.penalty.data_width(p), p), if *label { scale } else { 0.0 })
+            }
+            Protected::Attribute(directions) => (directions.clone(), 0.0),
+            Protected::Label => (Directions { basis: vec![], count: 0 }, scale),
+        };
+        let count = directions.count;
+        if directions.basis.len() != p * count {
+            let (found, expected) = (directions.basis.len(), p * count);
+            return Err(Error::Shape { what: "the directions of an attribute", found, expected });
+        }
+        if count == 0 && label == 0.0 {
+            return Err(nothing_to_protect());
+        }
+        let basis: Vec<f64> = directions.basis.iter().map(|v| v * scale).collect();
+        let mut w = vec![0.0; count];
+        matmul_transposed(&basis, &fit.w, (count, p, 1), &mut w);
+        Ok(Self { p, basis, count, label, w, scale })
+    }
+
+    /// Directions, the label included.
+    fn dimensions(&self) -> usize {
+        self.count + usize::from(self.label != 0.0)
+    }
+
+    /// Row i of the basis.
+    fn row(&self, i: usize) -> &[f64] {
+        &self.basis[i * self.count..(i + 1) * self.count]
+    }
+
+    /// Direction k as a change of the record's values and of its label.
+    fn change(&self, k: usize) -> (Vec<f64>, f64) {
+        if k < self.count {
+            ((0..self.p).map(|j| self.row(j)[k]).collect(), 0.0)
+        } else {
+            (vec![0.0; self.p], self.label)
+        }
+    }
+
+    /// `Bv`.
+    fn combined(&self, v: &[f64]) -> Vec<f64> {
+        (0..self.p).map(|i| dot(self.row(i), v)).collect()
+    }
+}
+
+fn nothing_to_protect() -> Error {
+    Error::NotApplicable {
+        what: "a target",
+        setting: "an empty set of attributes",
+        advice: "name at least one attribute to protect, or set a target for whole records",
+    }
+}
+
+/// The noise of `request` for a fitted model, its shape read off its training rows.
+///
+/// # Guarantee
+/// For every record and target the information of the published noise is at most
+/// `η²(1 − covariance_information)`, and that of the covariance at most `η²·covariance_information`: together at most
+/// `η²`, with weights, directions and scale on public grids.
+///
+/// # Errors
+/// [`Error::NotApplicable`] without targets or where nothing leaks; [`Error::OutOfRange`] for a target, gap or number of
+/// releases that is no such number; [`Error::Singular`] where A or H has no inverse; [`Error::Unreachable`] where the
+/// covariance of a shape from these rows alone gives away more than the target allows.
+pub fn design(rows: &impl Rows, fit: &Fit, request: &Request) -> Result<Design> {
+    designed(rows, fit, request, None)
+}
+
+/// The noise of `request` with a shape that is public (`shape.quarters` is ignored): only its scale is read off the rows,
+/// and that lies on a public grid.
+///
+/// # Errors
+/// As for [`design`]; [`Error::Shape`] for a shape of another number of coefficients.
+pub fn design_with_shape(rows: &impl Rows, fit: &Fit, request: &Request, shape: &Factor) -> Result<Design> {
+    designed(rows, fit, request, Some(shape))
+}
+
+fn designed(rows: &impl Rows, fit: &Fit, request: &Request, public: Option<&Factor>) -> Result<Design> {
+    check(request)?;
+    let p = fit.w.len();
+    let groups: Vec<Group> =
+        request.targets.iter().map(|t| Group::new(t, fit, request.releases)).collect::<Result<_>>()?;
+    let pair = (request.targets.as_slice(), groups.as_slice());
+    let sums = Sums::of(rows, fit)?;
+    let a = match &request.cost {
+        Some(a) if a.len() == p * p => a.clone(),
+        Some(a) => return Err(Error::Shape { what: "the cost matrix", found: a.len(), expected: p * p }),
+        None => sums.cost(),
+    };
+    let generator = Generator::new(rows, fit, pair, &sums, &a)?;
+    let needed = |noise: &Noise| -> Result<f64> {
+        let top = worst::worst(rows, fit, pair, noise.whitener(), 1)?;
+        top.first().map(|w| w.value).filter(|v| *v > 0.0).ok_or_else(nothing_leaks)
+    };
+    let isotropic = needed(&Noise::isotropic(1.0, p)?)?;
+    let cost_isotropic = isotropic * isotropic * (0..p).map(|i| a[i * p + i]).sum::<f64>();
+
+    let mut shaped = match (request.shape, public) {
+        (Shape::Optimal, None) => generator.optimal(request.gap)?,
+        // The certificate of the equal weights holds for any covariance.
+        (Shape::Shaped | Shape::Isotropic, None) | (_, Some(_)) => generator.closed_form()?,
+    };
+    let from_rows = public.is_none() && request.shape != Shape::Isotropic;
+    let given_away = |shaped: &Shaped| -> Result<f64> {
+        if !from_rows {
+            return Ok(0.0);
+        }
+        information::largest(&generator, &shaped.dual, request.cost.is_some())
+    };
+    let mut covariance_information = given_away(&shaped)?;
+    for _ in 0..MOST_HALVINGS {
+        if shaped.dual.atoms.is_empty() || covariance_information <= request.shape_budget {
+            break;
+        }
+        shaped = generator.evened(&shaped)?;
+        covariance_information = given_away(&shaped)?;
+    }
+    if covariance_information.is_nan() || covariance_information >= 1.0 {
+        return Err(Error::Unreachable {
+            what: "eta, of which the covariance of a shape from these rows alone gives away more",
+            target: 1.0,
+            unknown: "scale of the noise",
+            lowest: 0.0,
+            highest: f64::INFINITY,
+            advice: "take isotropic noise, a shape from a public table, or a larger target",
+        });
+    }
+    let factor = match (public, request.shape) {
+        (Some(shape), _) => Factor { quarters: 0, ..shape.clone() },
+        (None, Shape::Isotropic) => Factor::isotropic(p),
+        (None, Shape::Shaped | Shape::Optimal) => unit_factor(&shaped, p, request.bits)?,
+    };
+    let unit = factor.noise()?;
+    if unit.len() != p {
+        return Err(Error::Shape { what: "the shape of the noise", found: unit.len(), expected: p });
+    }
+    let at_unit = needed(&unit)?;
+    let exact_cost = match (from_rows, request.shape) {
+        (true, _) => shaped.cost,
+        (false, Shape::Isotropic) if public.is_none() => cost_isotropic,
+        (false, _) => at_unit * at_unit * unit.cost(&a),
+    };
+    let factor = factor.with_scale(at_unit / (1.0 - covariance_information).sqrt());
+    let noise = factor.noise()?;
+    Ok(Design {
+        shape: request.shape,
+        cost: noise.cost(&a),
+        exact_cost,
+        cost_isotropic,
+        gain: cost_isotropic / exact_cost,
+        lower_bound_on_cost: shaped.lower_bound,
+        gap: (exact_cost / shaped.lower_bound - 1.0).max(0.0),
+        covariance_information,
+        largest_eta: needed(&noise)?,
+        atoms: shaped.dual.atoms.into_iter().map(|(atom, _)| atom).collect(),
+        rounds: shaped.rounds,
+        noise,
+        factor,
+    })
+}
+
+/// The factor of a shape at determinant one, on its public grid.
+fn unit_factor(shaped: &Shaped, p: usize, bits: u32) -> Result<Factor> {
+    let mut lower = Cholesky::new(&shaped.covariance, p)?.lower();
+    let mean_log = (0..p).map(|i| lower[i * p + i].ln()).sum::<f64>() / p as f64;
+    lower.iter_mut().for_each(|v| *v *= (-mean_log).exp());
+    Factor::rounded(&lower, p, bits)
+}
+
+fn nothing_leaks() -> Error {
+    Error::NotApplicable {
+        what: "a shape of noise",
+        setting: "a model that no protected value moves",
+        advice: "release it as it is, or protect values that enter the model",
+    }
+}
+
+fn check(request: &Request) -> Result<()> {
+    let out_of_range = |what, value, expected| Err(Error::OutOfRange { what, value, expected });
+    if request.targets.is_empty() {
+        return Err(nothing_to_protect());
+    }
+    let whole = request.targets.iter().filter(|t| matches!(t.protected, Protected::Record { .. })).count();
+    if whole > 1 {
+        return out_of_range("the number of targets for whole records", whole as f64, "at most one");
+    }
+    if request.releases == 0 {
+        return out_of_range("releases", 0.0, "at least 1");
+    }
+    if !(request.gap >= 1e-4 && request.gap.is_finite()) {
+        return out_of_range("the gap", request.gap, "a number of at least 0.0001");
+    }
+    if !(request.shape_budget > 0.0 && request.shape_budget <= 1.0) {
+        return out_of_range("the budget for the shape", request.shape_budget, "a share above 0, at most 1");
+    }
+    if !(1..=40).contains(&request.bits) {
+        return out_of_range("the binary places of the shape", f64::from(request.bits), "1 to 40");
+    }
+    Ok(())
+}

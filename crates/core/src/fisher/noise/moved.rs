@@ -1,0 +1,138 @@
+//! Sums over the rows that a change of the minimiser moves: of third order where the curvature varies.
+
+use crate::Result;
+use crate::glm::{Family, Fit};
+use crate::linalg::{axpy, dot, gram_add_lower, matmul_transposed, mirror_lower};
+use crate::rows::{Block, Rows};
+
+/// Rows whose products of pairs are formed together.
+const TOGETHER: usize = 128;
+
+/// `∂a/∂z`.
+pub(super) fn third(family: Family, z: f64, a: f64) -> f64 {
+    match family {
+        Family::Linear => 0.0,
+        // a(1 − 2s) = −a tanh(z/2)
+        Family::Logistic => -a * (0.5 * z).tanh(),
+        Family::Poisson => a,
+    }
+}
+
+/// Sums over the rows that a change of w moves.
+pub(super) struct Sums {
+    pub(super) n: u64,
+    /// `Σω²ar x`, `Σω²(a² + ra')xxᵀ`, `Σω²a²xxᵀ`.
+    pub(super) s: Vec<f64>,
+    pub(super) slope: Vec<f64>,
+    pub(super) curved: Vec<f64>,
+    /// `Σωa'`, `Σa'`, `Σω²aa'` times `x ⊗ (xxᵀ)`, p × p(p+1)/2 each; empty where the curvature is constant.
+    pub(super) cubes: [Vec<f64>; 3],
+}
+
+impl Sums {
+    fn new(p: usize, constant: bool) -> Self {
+        let cube = || vec![0.0; if constant { 0 } else { p * p * (p + 1) / 2 }];
+        Self {
+            n: 0,
+            s: vec![0.0; p],
+            slope: vec![0.0; p * p],
+            curved: vec![0.0; p * p],
+            cubes: [cube(), cube(), cube()],
+        }
+    }
+
+    pub(super) fn of(rows: &impl Rows, fit: &Fit) -> Result<Self> {
+        let (p, constant) = (fit.w.len(), fit.family.constant_curvature());
+        let mut total = Self::new(p, constant);
+        rows.fold(
+            || (Self::new(p, constant), Scratch::default()),
+            |(sums, scratch), block| {
+                sums.add(fit, block, scratch);
+                Ok(())
+            },
+            |(sums, _)| {
+                total.n += sums.n;
+                axpy(1.0, &sums.s, &mut total.s);
+                axpy(1.0, &sums.slope, &mut total.slope);
+                axpy(1.0, &sums.curved, &mut total.curved);
+                total.cubes.iter_mut().zip(&sums.cubes).for_each(|(t, s)| axpy(1.0, s, t));
+                Ok(())
+            },
+        )?;
+        mirror_lower(&mut total.slope, p);
+        mirror_lower(&mut total.curved, p);
+        Ok(total)
+    }
+
+    fn add(&mut self, fit: &Fit, block: &Block, scratch: &mut Scratch) {
+        let p = block.width;
+        scratch.weights.iter_mut().for_each(Vec::clear);
+        for i in 0..block.len() {
+            let (x, omega) = (block.row(i), block.weight_of(i));
+            let z = dot(x, &fit.w);
+            let t = fit.family.terms(z, block.y[i]);
+            let (a1, omega2) = (third(fit.family, z, t.a), omega * omega);
+            axpy(omega2 * t.a * t.r, x, &mut self.s);
+            let values =
+                [omega2 * (t.a * t.a + t.r * a1), omega2 * t.a * t.a, omega * a1, a1, omega2 * t.a * a1];
+            scratch.weights.iter_mut().zip(values).for_each(|(w, v)| w.push(v));
+        }
+        self.n += block.len() as u64;
+        let [slope, curved, cubes @ ..] = &scratch.weights;
+        gram_add_lower(&block.x, Some(slope), p, &mut scratch.gram, &mut self.slope);
+        gram_add_lower(&block.x, Some(curved), p, &mut scratch.gram, &mut self.curved);
+        if self.cubes[0].is_empty() {
+            return;
+        }
+        let width = p * (p + 1) / 2;
+        for first in (0..block.len()).step_by(TOGETHER) {
+            let last = (first + TOGETHER).min(block.len());
+            scratch.pairs.clear();
+            for i in first..last {
+                let x = block.row(i);
+                (0..p).for_each(|j| scratch.pairs.extend(x[..=j].iter().map(|v| v * x[j])));
+            }
+            for (weights, cube) in cubes.iter().zip(&mut self.cubes) {
+                scratch.weighted.clear();
+                for (i, weight) in weights[first..last].iter().enumerate() {
+                    scratch.weighted.extend(block.row(first + i).iter().map(|v| v * weight));
+                }
+                scratch.part.resize(p * width, 0.0);
+                matmul_transposed(
+                    &scratch.weighted,
+                    &scratch.pairs,
+                    (p, last - first, width),
+                    &mut scratch.part,
+                );
+                axpy(1.0, &scratch.part, cube);
+            }
+        }
+    }
+}
+
+#[derive(Default)]
+struct Scratch {
+    weights: [Vec<f64>; 5],
+    gram: Vec<f64>,
+    pairs: Vec<f64>,
+    weighted: Vec<f64>,
+    part: Vec<f64>,
+}
+
+/// Slice `l` of a cube as a symmetric matrix.
+pub(super) fn slice(cube: &[f64], l: usize, p: usize) -> Vec<f64> {
+    let mut out = vec![0.0; p * p];
+    if cube.is_empty() {
+        return out;
+    }
+    let width = p * (p + 1) / 2;
+    let mut next = cube[l * width..(l + 1) * width].iter();
+    for j in 0..p {
+        for i in 0..=j {
+            let value = next.next().copied().unwrap_or(0.0);
+            out[j * p + i] = value;
+            out[i * p + j] = value;
+        }
+    }
+    out
+}

@@ -1,0 +1,431 @@
+//! Softmax regression: K classes, `W` (K × p), `π = softmax(Wx)`, loss `−log π_y`.
+//!
+//! Adding one vector to every class changes no probability. The minimiser of `Σ ωℓ + (nλ/2)‖W‖²` has classes that sum to zero
+//! in every penalised column; here they do in every column, intercept and λ = 0 included, by writing `W = UΘ` with U
+//! an orthonormal basis of the vectors that sum to zero (K × (K−1), [`contrasts`]). Then `‖W‖ = ‖Θ‖`, and
+//!
+//! ```text
+//! ρ̂ = Uᵀ(π − e_y),   Ŝ = Uᵀ(diag π − ππᵀ)U,   gradient Σ ω ρ̂ ⊗ x + nλΘ,   H = Σ ω Ŝ ⊗ xxᵀ + nλI
+//! ```
+//!
+//! with the intercept not penalised. Two classes are the logistic model with half the penalty: its coefficients are
+//! `W₁ − W₀`, and two opposite vectors share the square.
+//!
+//! A target is the class as a whole number from 0. [`count_classes`] checks them once; [`fit`] trusts nothing and checks again.
+
+use super::Penalty;
+use crate::linalg::{
+    Cholesky, add_transposed_times, axpy, dot, gram_add_lower, matmul_by_transposed, matmul_transposed,
+    mirror_lower, norm,
+};
+use crate::rows::{Block, Rows};
+use crate::{Error, Result};
+
+/// Relative norm of the gradient that counts as converged.
+pub const TOLERANCE: f64 = 1e-10;
+const MAX_ITERATIONS: usize = 100;
+const MAX_HALVINGS: usize = 40;
+const ARMIJO: f64 = 1e-4;
+/// Classes a model may have unless more are asked for: H has ((K−1)p)² entries.
+pub const MAX_CLASSES: usize = 100;
+
+/// A softmax model at its minimiser, with everything that leakage needs of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SoftmaxFit {
+    /// Number of classes K.
+    pub classes: usize,
+    /// Number of columns p, intercept included.
+    pub width: usize,
+    /// The penalty.
+    pub penalty: Penalty,
+    /// Number of rows n.
+    pub n: u64,
+    /// Coefficients, K × p, classes sum to zero in every column.
+    pub w: Vec<f64>,
+    /// `Θ = UᵀW`, (K−1) × p.
+    pub theta: Vec<f64>,
+    /// H in the coordinates of Θ, q × q, q = (K−1)p, both triangles.
+    pub hessian: Vec<f64>,
+    /// Relative norm of the gradient.
+    pub relative_gradient: f64,
+    /// The objective.
+    pub objective: f64,
+    /// Mean loss over the rows, weighted, without the penalty.
+    pub mean_loss: f64,
+    /// Newton steps.
+    pub iterations: usize,
+}
+
+/// An orthonormal basis U of the vectors of length K that sum to zero, K × (K−1): Helmert's contrasts.
+pub fn contrasts(classes: usize) -> Vec<f64> {
+    let k = classes - 1;
+    let mut u = vec![0.0; classes * k];
+    for j in 0..k {
+        let length = ((j + 1) as f64 * (j + 2) as f64).sqrt();
+        // Class j + 1 against the mean of those before it: with two classes Θ = (W₁ − W₀)/√2.
+        (0..=j).for_each(|i| u[i * k + j] = -1.0 / length);
+        u[(j + 1) * k + j] = (j + 1) as f64 / length;
+    }
+    u
+}
+
+/// Probabilities of one row from its K predictors, in place, and the logarithm of their normaliser.
+pub(crate) fn softmax(z: &mut [f64]) -> f64 {
+    let largest = z.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let mut sum = 0.0;
+    for v in z.iter_mut() {
+        *v = (*v - largest).exp();
+        sum += *v;
+    }
+    z.iter_mut().for_each(|v| *v /= sum);
+    largest + sum.ln()
+}
+
+/// Number of records of every class of the rows.
+///
+/// # Errors
+/// [`Error::OutOfRange`] for a target that is no whole number from 0, for one class alone or more than `most`;
+/// [`Error::RareClass`] for a class below the largest with fewer than two records, which nothing but itself determines.
+pub fn count_classes(rows: &impl Rows, most: usize) -> Result<Vec<u64>> {
+    let mut counts: Vec<u64> = vec![];
+    let too_many = |value: f64| {
+        let expected = "at most as many classes as allowed: merge rare ones, raise the limit, or is the target a number?";
+        Error::OutOfRange { what: "the number of classes", value, expected }
+    };
+    rows.fold(
+        Vec::<u64>::new,
+        |counts, block| {
+            for &y in &block.y {
+                if !(y >= 0.0 && y.fract() == 0.0) {
+                    let expected = "a class as a whole number from 0";
+                    return Err(Error::OutOfRange { what: "a target", value: y, expected });
+                }
+                if y >= most as f64 {
+                    return Err(too_many(y + 1.0));
+                }
+                let class = y as usize;
+                if counts.len() <= class {
+                    counts.resize(class + 1, 0);
+                }
+                counts[class] += 1;
+            }
+            Ok(())
+        },
+        |part| {
+            if counts.len() < part.len() {
+                counts.resize(part.len(), 0);
+            }
+            counts.iter_mut().zip(&part).for_each(|(c, p)| *c += p);
+            Ok(())
+        },
+    )?;
+    if counts.is_empty() {
+        return Err(Error::Empty);
+    }
+    if counts.len() < 2 {
+        let expected = "at least 2: with one class there is nothing to predict";
+        return Err(Error::OutOfRange { what: "the number of classes", value: 1.0, expected });
+    }
+    match counts.iter().position(|&c| c < 2) {
+        Some(class) => Err(Error::RareClass { class, records: counts[class] }),
+        None => Ok(counts),
+    }
+}
+
+/// Sums of one pass.
+struct Sums {
+    loss: f64,
+    weight: f64,
+    scale: f64,
+    rows: u64,
+    margin: f64,
+    gradient: Vec<f64>,
+    hessian: Vec<f64>,
+}
+
+/// Buffers of a pass.
+#[derive(Default)]
+struct Scratch {
+    z: Vec<f64>,
+    reduced: Vec<f64>,
+    curvature: Vec<Vec<f64>>,
+    weighted: Vec<f64>,
+    gram: Vec<f64>,
+}
+
+impl Sums {
+    fn new(q: usize, with_hessian: bool) -> Self {
+        let hessian = vec![0.0; if with_hessian { q * q } else { 0 }];
+        Self {
+            loss: 0.0,
+            weight: 0.0,
+            scale: 0.0,
+            rows: 0,
+            margin: f64::INFINITY,
+            gradient: vec![0.0; q],
+            hessian,
+        }
+    }
+
+    fn add(&mut self, (classes, w, u): (usize, &[f64], &[f64]), block: &Block, scratch: &mut Scratch) {
+        let (n, p, k) = (block.len(), block.width, classes - 1);
+        scratch.z.resize(n * classes, 0.0);
+        matmul_by_transposed(&block.x, w, (n, p, classes), &mut scratch.z);
+        scratch.reduced.clear();
+        scratch.curvature.resize(k * classes / 2, vec![]);
+        scratch.curvature.iter_mut().for_each(Vec::clear);
+        for i in 0..n {
+            let (omega, class) = (block.weight_of(i), (block.y[i] as usize).min(classes - 1));
+            let z = &mut scratch.z[i * classes..(i + 1) * classes];
+            let own = z[class];
+            let rival = (0..classes).filter(|c| *c != class).map(|c| z[c]).fold(f64::NEG_INFINITY, f64::max);
+            if omega > 0.0 {
+                self.margin = self.margin.min(own - rival);
+            }
+            self.loss += omega * (softmax(z) - own);
+            self.weight += omega;
+            self.scale += omega * 2.0 * norm(block.row(i));
+            let first = scratch.reduced.len();
+            scratch.reduced.extend(reduced_residual(z, class, u).map(|v| omega * v));
+            debug_assert_eq!(scratch.reduced.len(), first + k);
+            if !self.hessian.is_empty() {
+                let s = reduced_curvature(z, u);
+                for (slot, ab) in scratch.curvature.iter_mut().zip(pairs(k)) {
+                    slot.push(omega * s[ab.0 * k + ab.1]);
+                }
+            }
+        }
+        self.rows += n as u64;
+        // Gradient blocks Xᵀ(ωρ̂_k).
+        let mut column = vec![0.0; n];
+        for a in 0..k {
+            (0..n).for_each(|i| column[i] = scratch.reduced[i * k + a]);
+            add_transposed_times(&block.x, &column, &mut self.gradient[a * p..(a + 1) * p]);
+        }
+        if !self.hessian.is_empty() {
+            self.add_hessian(block, k, scratch);
+        }
+    }
+
+    fn add_hessian(&mut self, block: &Block, k: usize, scratch: &mut Scratch) {
+        let (p, q) = (block.width, k * block.width);
+        for (weights, (a, b)) in scratch.curvature.iter().zip(pairs(k)) {
+            scratch.gram.clear();
+            scratch.gram.resize(p * p, 0.0);
+            gram_add_lower(&block.x, Some(weights), p, &mut scratch.weighted, &mut scratch.gram);
+            mirror_lower(&mut scratch.gram, p);
+            for i in 0..p {
+                axpy(
+                    1.0,
+                    &scratch.gram[i * p..(i + 1) * p],
+                    &mut self.hessian[(a * p + i) * q + b * p..][..p],
+                );
+            }
+        }
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.loss += other.loss;
+        self.weight += other.weight;
+        self.scale += other.scale;
+        self.rows += other.rows;
+        self.margin = self.margin.min(other.margin);
+        axpy(1.0, &other.gradient, &mut self.gradient);
+        axpy(1.0, &other.hessian, &mut self.hessian);
+    }
+}
+
+/// Pairs (a, b) with `b ≤ a` below k.
+pub(crate) fn pairs(k: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..k).flat_map(|a| (0..=a).map(move |b| (a, b)))
+}
+
+/// `ρ̂ = Uᵀ(π − e_y)`.
+pub(crate) fn reduced_residual<'a>(
+    pi: &'a [f64],
+    class: usize,
+    u: &'a [f64],
+) -> impl Iterator<Item = f64> + 'a {
+    let k = pi.len() - 1;
+    // 1 − π_y as the sum of the others keeps its digits where the fit is nearly perfect.
+    let missing: f64 = pi.iter().enumerate().filter(|(c, _)| *c != class).map(|(_, v)| v).sum();
+    (0..k).map(move |a| {
+        let others: f64 = (0..pi.len()).filter(|c| *c != class).map(|c| pi[c] * u[c * k + a]).sum();
+        others - missing * u[class * k + a]
+    })
+}
+
+/// `Ŝ = Uᵀ(diag π − ππᵀ)U`, (K−1) × (K−1).
+pub(crate) fn reduced_curvature(pi: &[f64], u: &[f64]) -> Vec<f64> {
+    let k = pi.len() - 1;
+    let mut mean = vec![0.0; k];
+    pi.iter().enumerate().for_each(|(c, v)| axpy(*v, &u[c * k..(c + 1) * k], &mut mean));
+    let mut out = vec![0.0; k * k];
+    for (c, v) in pi.iter().enumerate() {
+        // Σπ(u − ū)(u − ū)ᵀ: nothing cancels.
+        for a in 0..k {
+            let left = v * (u[c * k + a] - mean[a]);
+            for b in 0..=a {
+                out[a * k + b] += left * (u[c * k + b] - mean[b]);
+            }
+        }
+    }
+    mirror_lower(&mut out, k);
+    out
+}
+
+/// The state at Θ, and the smallest margin.
+fn state_at(
+    rows: &impl Rows,
+    classes: usize,
+    penalty: Penalty,
+    theta: &[f64],
+) -> Result<(SoftmaxFit, Vec<f64>, f64)> {
+    let (p, k) = (rows.width(), classes - 1);
+    let (q, d, u) = (k * p, penalty.data_width(p), contrasts(classes));
+    let mut w = vec![0.0; classes * p];
+    crate::linalg::matmul(&u, theta, (classes, k, p), &mut w);
+    let mut total = Sums::new(q, true);
+    rows.fold(
+        || (Sums::new(q, true), Scratch::default()),
+        |(sums, scratch), block| {
+            sums.add((classes, &w, &u), block, scratch);
+            Ok(())
+        },
+        |(sums, _)| {
+            total.merge(&sums);
+            Ok(())
+        },
+    )?;
+    if total.weight <= 0.0 {
+        let (what, expected) = ("the sum of the weights", "a positive number");
+        return Err(Error::OutOfRange { what, value: total.weight, expected });
+    }
+    mirror_lower(&mut total.hessian, q);
+    let strength = total.rows as f64 * penalty.l2;
+    let (mut square, mut gradient) = (0.0, total.gradient);
+    for a in 0..k {
+        let part = a * p..a * p + d;
+        square += dot(&theta[part.clone()], &theta[part.clone()]);
+        axpy(strength, &theta[part.clone()], &mut gradient[part.clone()]);
+        part.for_each(|j| total.hessian[j * q + j] += strength);
+    }
+    let size = total.scale + strength * square.sqrt();
+    let fit = SoftmaxFit {
+        classes,
+        width: p,
+        penalty,
+        n: total.rows,
+        w,
+        theta: theta.to_vec(),
+        hessian: total.hessian,
+        relative_gradient: if size > 0.0 { norm(&gradient) / size } else { 0.0 },
+        objective: total.loss + 0.5 * strength * square,
+        mean_loss: total.loss / total.weight,
+        iterations: 0,
+    };
+    Ok((fit, gradient, total.margin))
+}
+
+/// Fits the model by Newton's method with a line search; `most_classes` is usually [`MAX_CLASSES`].
+///
+/// # Errors
+/// As for [`count_classes`]; [`Error::Singular`] names a dependent coefficient of Θ modulo the columns,
+/// [`Error::Separable`] says that classes are told apart exactly and there is no penalty, [`Error::NoConvergence`]
+/// that the tolerance was not met.
+pub fn fit(rows: &impl Rows, penalty: Penalty, most_classes: usize) -> Result<SoftmaxFit> {
+    if !(penalty.l2 >= 0.0 && penalty.l2.is_finite()) {
+        let expected = "a finite number that is not negative";
+        return Err(Error::OutOfRange { what: "l2", value: penalty.l2, expected });
+    }
+    let classes = count_classes(rows, most_classes)?.len();
+    let (p, k) = (rows.width(), classes - 1);
+    let (mut current, mut gradient, _) = state_at(rows, classes, penalty, &vec![0.0; k * p])?;
+    for iteration in 0..MAX_ITERATIONS {
+        let factor = match Cholesky::new(&current.hessian, k * p) {
+            Ok(factor) => factor,
+            // At Θ = 0 only dependent columns make H singular; later the curvature vanished on the way to infinity.
+            Err(Error::Singular { .. }) if iteration > 0 => return Err(no_convergence(iteration, &current)),
+            Err(Error::Singular { column, of }) => {
+                return Err(Error::Singular { column: column % p, of: of.iter().map(|j| j % p).collect() });
+            }
+            Err(error) => return Err(error),
+        };
+        let step = factor.solve(&gradient);
+        let Some((next, next_gradient, margin)) = line_search(rows, &current, &step, dot(&step, &gradient))?
+        else {
+            return finish(current, iteration);
+        };
+        if penalty.l2 == 0.0 && margin > 0.0 {
+            return Err(Error::Separable);
+        }
+        let improved = next.relative_gradient < 0.5 * current.relative_gradient;
+        let settled = current.relative_gradient <= TOLERANCE;
+        if next.relative_gradient <= current.relative_gradient || !settled {
+            (current, gradient) = (next, next_gradient);
+        }
+        if settled && (!improved || current.relative_gradient <= 4.0 * f64::EPSILON) {
+            return finish(current, iteration + 1);
+        }
+    }
+    Err(no_convergence(MAX_ITERATIONS, &current))
+}
+
+fn line_search(
+    rows: &impl Rows,
+    current: &SoftmaxFit,
+    step: &[f64],
+    decrease: f64,
+) -> Result<Option<(SoftmaxFit, Vec<f64>, f64)>> {
+    let mut length = 1.0;
+    for _ in 0..MAX_HALVINGS {
+        let mut theta = current.theta.clone();
+        axpy(-length, step, &mut theta);
+        let next = state_at(rows, current.classes, current.penalty, &theta)?;
+        let rounding = 1e-13 * current.objective.abs().max(current.n as f64 * current.mean_loss.abs());
+        let enough = next.0.objective <= current.objective - ARMIJO * length * decrease + rounding;
+        if next.0.objective.is_finite() && next.0.relative_gradient.is_finite() && enough {
+            return Ok(Some(next));
+        }
+        length *= 0.5;
+    }
+    Ok(None)
+}
+
+fn no_convergence(iterations: usize, at: &SoftmaxFit) -> Error {
+    Error::NoConvergence { iterations, gradient: at.relative_gradient, tolerance: TOLERANCE }
+}
+
+fn finish(current: SoftmaxFit, iterations: usize) -> Result<SoftmaxFit> {
+    if current.relative_gradient <= TOLERANCE {
+        Ok(SoftmaxFit { iterations, ..current })
+    } else {
+        Err(no_convergence(iterations, &current))
+    }
+}
+
+impl SoftmaxFit {
+    /// Number of free coefficients `(K−1)p`.
+    pub fn coefficients(&self) -> usize {
+        (self.classes - 1) * self.width
+    }
+
+    /// Probabilities of every row of `x` (n × p), n × K.
+    pub fn probabilities(&self, x: &[f64]) -> Vec<f64> {
+        let n = x.len().checked_div(self.width).unwrap_or(0);
+        let mut z = vec![0.0; n * self.classes];
+        matmul_by_transposed(x, &self.w, (n, self.width, self.classes), &mut z);
+        z.chunks_exact_mut(self.classes).for_each(|z| {
+            softmax(z);
+        });
+        z
+    }
+
+    /// `UᵀV` of coefficients V (K × p): the coordinates in which noise is independent of the common direction.
+    pub fn reduced(&self, v: &[f64]) -> Vec<f64> {
+        let k = self.classes - 1;
+        let mut out = vec![0.0; k * self.width];
+        matmul_transposed(&contrasts(self.classes), v, (k, self.classes, self.width), &mut out);
+        out
+    }
+}

@@ -1,0 +1,230 @@
+//! From the file of a network to its nodes: every layer is checked against the shape it receives.
+
+use crate::{
+    Activation, LayerSpec, Real, Shape,
+    error::{Error, Result, check},
+    layer::{Affine, Dropout, Frozen, Grouped, Layer, Linear, Nonlinear, Norm, OwnStatistics, Pool, Span},
+    network::{Node, Op, Statistics},
+    shape::{Adaptive, Lie, Window, product},
+    spec::Padding,
+};
+
+/// The nodes so far, and how much they need.
+#[derive(Debug)]
+pub(crate) struct Builder<T> {
+    pub(crate) nodes: Vec<Node<T>>,
+    /// Number of parameters.
+    pub(crate) parameters: usize,
+    /// Number of constants: two for each channel of a batch norm.
+    pub(crate) constants: usize,
+    pub(crate) statistics: Vec<Statistics>,
+    /// Layers so far, counted through residual blocks.
+    position: usize,
+}
+
+impl<T> Default for Builder<T> {
+    fn default() -> Self {
+        Self { nodes: Vec::new(), parameters: 0, constants: 0, statistics: Vec::new(), position: 0 }
+    }
+}
+
+impl<T: Real> Builder<T> {
+    /// Adds layers, and returns the shape of what they return.
+    pub(crate) fn layers(&mut self, specs: &[LayerSpec], mut shape: Shape) -> Result<Shape> {
+        for spec in specs {
+            shape = self.layer(spec, shape)?;
+        }
+        Ok(shape)
+    }
+
+    fn push(&mut self, position: usize, layer: impl Layer<T> + 'static, trained: bool) {
+        self.nodes.push(Node { op: Op::Layer(Box::new(layer)), trained, position });
+    }
+
+    /// Reserves parameters and returns where they start.
+    fn reserve(&mut self, len: usize) -> usize {
+        self.parameters += len;
+        self.parameters - len
+    }
+
+    fn layer(&mut self, spec: &LayerSpec, shape: Shape) -> Result<Shape> {
+        let at = self.position;
+        self.position += 1;
+        let bad = |kind, need| Error::DoesNotChain { layer: at, kind, found: shape.dims(), need };
+        let mut activation = |kind| {
+            self.push(at, Nonlinear { kind, width: shape.len() }, false);
+            Ok(shape)
+        };
+        match *spec {
+            LayerSpec::Dense { outputs, bias, frozen } => {
+                let Shape::Vector([inputs]) = shape else {
+                    return Err(bad("dense", "a vector is needed: put a flatten layer before it"));
+                };
+                if outputs == 0 || product(&[inputs, outputs]).is_none() {
+                    return Err(bad("dense", "outputs must be at least 1, and fit into memory"));
+                }
+                let weight = self.reserve(inputs * outputs);
+                let bias = bias.then(|| self.reserve(outputs));
+                self.push(at, Linear { window: None, inputs, outputs, weight, bias, masked: false }, !frozen);
+                Ok(Shape::Vector([outputs]))
+            }
+            LayerSpec::Conv { outputs, kernel, stride, padding, dilation, groups, bias, frozen } => {
+                let lie = Lie { kernel, stride, padding, dilation };
+                self.convolution(lie, outputs, groups, bias, frozen, shape)
+            }
+            LayerSpec::AveragePool { kernel, stride, padding } => {
+                let window = Window::new(shape, pooling(kernel, stride, padding), at, "average-pool")?;
+                self.push(at, Pool::Average(window), false);
+                Ok(Shape::Image([window.out[0], window.out[1], window.channels]))
+            }
+            LayerSpec::MaxPool { kernel, stride, padding } => {
+                let window = Window::new(shape, pooling(kernel, stride, padding), at, "max-pool")?;
+                self.push(at, Pool::Max(window), false);
+                Ok(Shape::Image([window.out[0], window.out[1], window.channels]))
+            }
+            LayerSpec::AdaptiveAveragePool { outputs: out } => {
+                let Shape::Image([height, width, channels]) = shape else {
+                    return Err(bad("adaptive-average-pool", "an image [height, width, channels] is needed"));
+                };
+                if out.contains(&0) || product(&[out[0], out[1], channels]).is_none() {
+                    return Err(bad(
+                        "adaptive-average-pool",
+                        "outputs must be at least 1, and fit into memory",
+                    ));
+                }
+                self.push(at, Pool::Adaptive(Adaptive { size: [height, width], channels, out }), false);
+                Ok(Shape::Image([out[0], out[1], channels]))
+            }
+            LayerSpec::Tanh => activation(Activation::Tanh),
+            LayerSpec::Relu => activation(Activation::Relu),
+            LayerSpec::Gelu => activation(Activation::Gelu),
+            LayerSpec::Sigmoid => activation(Activation::Sigmoid),
+            LayerSpec::Silu => activation(Activation::Silu),
+            LayerSpec::Softplus => activation(Activation::Softplus),
+            LayerSpec::LeakyRelu { slope } => {
+                check(slope.is_finite(), "the slope of a leaky ReLU", slope, "a finite number")?;
+                activation(Activation::LeakyRelu(slope))
+            }
+            LayerSpec::Elu { alpha } => {
+                check(alpha.is_finite(), "alpha of an ELU", alpha, "a finite number")?;
+                activation(Activation::Elu(alpha))
+            }
+            LayerSpec::Dropout { rate } => {
+                check((0.0..1.0).contains(&rate), "the rate of a dropout", rate, "at least 0 and below 1")?;
+                self.push(at, Dropout { rate, width: shape.len(), position: at }, false);
+                Ok(shape)
+            }
+            LayerSpec::BatchNorm { epsilon, frozen } => {
+                let affine = self.affine(shape, true);
+                check(
+                    epsilon >= 0.0 && epsilon.is_finite(),
+                    "epsilon of a batch norm",
+                    epsilon,
+                    "at least 0",
+                )?;
+                let (mean, variance) = (vec![0.0; affine.channels], vec![1.0; affine.channels]);
+                self.statistics.push(Statistics {
+                    position: at,
+                    node: self.nodes.len(),
+                    known: false,
+                    offset: self.constants,
+                    epsilon,
+                    mean,
+                    variance,
+                });
+                let standardise = Frozen { constants: self.constants };
+                self.push(at, Norm { affine, standardise }, !frozen);
+                self.constants += 2 * affine.channels;
+                Ok(shape)
+            }
+            LayerSpec::LayerNorm { epsilon, frozen } => {
+                check(epsilon > 0.0 && epsilon.is_finite(), "epsilon of a layer norm", epsilon, "positive")?;
+                self.norm(Span::Position, epsilon, true, frozen, shape);
+                Ok(shape)
+            }
+            LayerSpec::GroupNorm { groups, epsilon, frozen } => {
+                check(epsilon > 0.0 && epsilon.is_finite(), "epsilon of a group norm", epsilon, "positive")?;
+                if groups == 0 || !shape.channels().is_multiple_of(groups) {
+                    return Err(bad("group-norm", "the groups must divide the channels"));
+                }
+                self.norm(Span::Groups(groups), epsilon, true, frozen, shape);
+                Ok(shape)
+            }
+            LayerSpec::RmsNorm { epsilon, frozen } => {
+                check(epsilon > 0.0 && epsilon.is_finite(), "epsilon of an RMS norm", epsilon, "positive")?;
+                self.norm(Span::Position, epsilon, false, frozen, shape);
+                Ok(shape)
+            }
+            LayerSpec::Flatten => Ok(Shape::Vector([shape.len()])),
+            LayerSpec::Residual { ref layers } => {
+                self.nodes.push(Node { op: Op::Save, trained: false, position: at });
+                let out = self.layers(layers, shape)?;
+                if out != shape {
+                    return Err(bad("residual", "the layers inside must return the shape they receive"));
+                }
+                self.nodes.push(Node { op: Op::Add, trained: false, position: at });
+                Ok(shape)
+            }
+        }
+    }
+
+    /// A convolution, in groups where there are several.
+    fn convolution(
+        &mut self,
+        lie: Lie,
+        outputs: usize,
+        groups: usize,
+        bias: bool,
+        frozen: bool,
+        shape: Shape,
+    ) -> Result<Shape> {
+        let at = self.position - 1;
+        let bad = |need| Error::DoesNotChain { layer: at, kind: "conv", found: shape.dims(), need };
+        let whole = Window::new(shape, lie, at, "conv")?;
+        if groups == 0 || !whole.channels.is_multiple_of(groups) || !outputs.is_multiple_of(groups) {
+            return Err(bad("the groups must divide the channels and the outputs"));
+        }
+        let window = Window { channels: whole.channels / groups, ..whole };
+        let (inputs, each) = (window.patch(), outputs / groups);
+        if outputs == 0 || product(&[inputs.max(window.positions()), outputs]).is_none() {
+            return Err(bad("outputs must be at least 1, and fit into memory"));
+        }
+        let weight = self.reserve(inputs * outputs);
+        let bias = bias.then(|| self.reserve(outputs));
+        let mut linear = (0..groups).map(|g| Linear {
+            window: Some(window),
+            inputs,
+            outputs: each,
+            weight: weight + g * each * inputs,
+            bias: bias.map(|b| b + g * each),
+            masked: false,
+        });
+        match (groups, linear.next()) {
+            (1, Some(one)) => self.push(at, one, !frozen),
+            (_, first) => {
+                let groups = first.into_iter().chain(linear).collect();
+                self.push(at, Grouped { groups, channels: whole.channels }, !frozen);
+            }
+        }
+        Ok(Shape::Image([whole.out[0], whole.out[1], outputs]))
+    }
+
+    /// Layer, group or RMS norm, the last neither centred nor with a β.
+    fn norm(&mut self, span: Span, epsilon: f64, centred: bool, frozen: bool, shape: Shape) {
+        let affine = self.affine(shape, centred);
+        let standardise = OwnStatistics { epsilon, centred, span };
+        self.push(self.position - 1, Norm { affine, standardise }, !frozen);
+    }
+
+    fn affine(&mut self, shape: Shape, beta: bool) -> Affine {
+        let channels = shape.channels();
+        let gamma = self.reserve(channels);
+        let beta = beta.then(|| self.reserve(channels));
+        Affine { channels, positions: shape.len() / channels, gamma, beta }
+    }
+}
+
+/// How the window of a pool lies.
+fn pooling(kernel: [usize; 2], stride: [usize; 2], padding: [usize; 2]) -> Lie {
+    Lie { kernel, stride, padding: Padding::Zeros(padding), dilation: [1, 1] }
+}
