@@ -348,6 +348,7 @@ fn a_balanced_model_is_released_with_less_noise_for_the_same_loss() {
     let balanced = place.json(&format!("release {MODEL} --target-eta 0.1 --balance 10 --out balanced"));
     let sigma = |r: &Value| r["mechanism"]["sigma"].as_f64().unwrap();
     assert!(sigma(&balanced) < 0.5 * sigma(&plain), "{} {}", sigma(&balanced), sigma(&plain));
+    let measured = |r: &Value, key: &str| r["measured"][key].as_f64().unwrap();
     let (mean, max) = (measured(&balanced, "eta_mean"), measured(&balanced, "eta_max"));
     assert!(mean > 0.9 * max, "{mean} {max}");
 }

@@ -48,7 +48,7 @@
 //!     ..Default::default()
 //! };
 //! let bounds = bound::answer(&request, &Hooks::default())?;
-//! assert!(!bounds.rows.is_empty());
+//! assert!(!bounds.bounds.is_empty());
 //! # Ok::<(), leakscope::Failure>(())
 //! ```
 //!
@@ -82,6 +82,7 @@ pub mod model;
 pub mod net;
 pub mod output;
 pub mod release;
+pub mod saving;
 pub mod seed;
 pub mod spelling;
 pub mod unexpected;

@@ -6,6 +6,7 @@ use crate::progress::Display;
 use leakscope::audit::{Request, Statistic};
 use leakscope::output::Folder;
 use leakscope::release::{self, Amount, Outcome, Terms};
+use leakscope::saving::RELEASE;
 use leakscope::{Failure, Result};
 use leakscope_net::leak::Label;
 use leakscope_table::RecordsFormat;
@@ -54,9 +55,6 @@ pub(crate) struct Args {
     run: RunArgs,
 }
 
-/// Files that a release leaves in the folder itself.
-pub(crate) const TEXTS: [&str; 1] = [release::ledger::FILE];
-
 /// What is asked for.
 pub(crate) fn asked(args: &Args) -> Result<(Request, Terms)> {
     let test = TestArgs { test: vec![], holdout: None, label: args.label };
@@ -66,12 +64,6 @@ pub(crate) fn asked(args: &Args) -> Result<(Request, Terms)> {
         (None, Some(eta)) => Amount::TargetEta(eta, args.statistic),
         (None, None) => return Err(Failure::option("sigma", "how much noise? give ⟨sigma⟩ or ⟨target_eta⟩")),
     };
-    if args.attribute.is_some() && args.balance == 0 {
-        return Err(Failure::option(
-            "attribute",
-            "it says what ⟨balance⟩ N balances, which is not asked for",
-        ));
-    }
     let terms = Terms {
         noise,
         budget_eta: args.budget_eta,
@@ -87,7 +79,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let (base, terms) = asked(args)?;
     args.run.start()?;
     let folder = Folder::open(&args.out, RecordsFormat::Parquet)?;
-    folder.spare(&base.inputs(), &TEXTS, &[])?;
+    folder.spare(&base.inputs(), RELEASE.texts, RELEASE.tables)?;
     let display = Display::start(args.run.quiet || args.run.json, Some(args.out.clone()))?;
     let outcome = release::run(&base, &terms, folder.path(), &display.hooks)?;
     drop(display);

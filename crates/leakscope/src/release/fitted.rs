@@ -149,8 +149,13 @@ fn units(request: &Request, encoding: &Encoding) -> Result<Units> {
         let of_bounds = a.bounds.filter(|_| has_public_bounds(request, a));
         let of_bounds = of_bounds.map(|b| PublicUnit::rounded(b.centre(), b.half_range()));
         let (own, unit) = match (a.kind, encoding.scale) {
-            (Kind::Category, _) | (Kind::Number, Scale::None | Scale::UnitBall) => {
-                (Scaling::NONE, Some(INDICATOR))
+            (Kind::Category, _) => (Scaling::NONE, Some(INDICATOR)),
+            // Taken as it is, with noise of its size: without an intercept nothing takes a centre up.
+            (Kind::Number, Scale::None | Scale::UnitBall) => {
+                let centre = if encoding.intercept { a.mean } else { 0.0 };
+                let near = PublicUnit::rounded(centre, a.population_sd);
+                let unit = of_bounds.filter(|_| encoding.intercept).unwrap_or(near);
+                (Scaling::NONE, Some(unit))
             }
             (Kind::Number, Scale::Standard) => {
                 (Scaling::Own { mean: a.centre, deviation: a.scale }, of_bounds)

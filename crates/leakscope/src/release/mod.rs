@@ -85,26 +85,28 @@ impl Ready {
     /// Publishes a release in a folder of its own (the page, `release.json` and `model.json`) and charges the ledger, both or
     /// neither; the owner's copy goes to the private folder. Returns what was written, the page first.
     pub fn publish(mut self, owned: &Owned) -> Result<Vec<PathBuf>> {
-        let public = &owned.statement;
-        let page = leakscope_report::release_page(public);
-        let (json, model) = (leakscope_report::document(public), leakscope_report::document(&model(public)));
-        let files =
-            [("report.html", page.as_str()), ("release.json", json.as_str()), ("model.json", model.as_str())];
+        let files = files(&owned.statement);
+        let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (*name, text.as_str())).collect();
         self.held.publish(self.entry, &files, &leakscope_report::document(owned))
     }
 }
 
-/// What somebody needs who uses the model, as `model.json` has it.
-pub fn model(statement: &report::Release) -> serde_json::Value {
+/// What is published of a release: the page, the statement, and what somebody needs who uses the model.
+pub fn files(statement: &report::Release) -> [(&'static str, String); 3] {
     let s = &statement.subject;
-    serde_json::json!({
+    let model = serde_json::json!({
         "schema": report::MODEL_SCHEMA,
         "target": s.target,
         "classes": s.classes,
         "family": s.family,
         "coefficients": statement.coefficients,
         "sigma": statement.mechanism.sigma,
-    })
+    });
+    [
+        ("report.html", leakscope_report::release_page(statement)),
+        ("release.json", leakscope_report::document(statement)),
+        ("model.json", leakscope_report::document(&model)),
+    ]
 }
 
 /// Prepares a release into `folder`: fits, measures, checks the budget and adds the noise.

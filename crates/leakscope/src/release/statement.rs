@@ -168,6 +168,14 @@ fn read_off(request: &Request, terms: &Terms, fitted: &Fitted) -> Vec<String> {
             ReadOff::Components => "Principal components.".into(),
         });
     }
+    for a in encoding.attributes.iter().filter(|a| a.kind == Kind::Number && encoding.scale == Scale::None) {
+        if !(has_public_bounds(request, a) && encoding.intercept) {
+            list.push(format!(
+                "The public unit of `{}`: the power of two nearest to its standard deviation.",
+                a.name
+            ));
+        }
+    }
     list.push(match terms.noise {
         Amount::Sigma(_) | Amount::TargetEta(_, Statistic::Mean | Statistic::P99) => {
             "The stated bound of the largest η: what was measured, rounded up to a power of 2^¼.".into()

@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _native
-from ._words import words
+from ._requests import amount, secret
 
 
 class _Private(BaseEstimator):  # type: ignore[misc]
@@ -47,35 +47,22 @@ class _Private(BaseEstimator):  # type: ignore[misc]
         table = _native.Table("X")
         table.matrix(names, x)
         table.array("y", np.ascontiguousarray(y, dtype=np.float64))
-        options: dict[str, Any] = {
-            "target": "y",
-            "model": self._model,
-            "l2": float(self.l2),
-            "no_intercept": not self.fit_intercept,
-            "scale": self.scale,
-            "label": self.label,
-            "out": ".",
+        # η of at most 1 by default: nobody can tell a value of a record to better than its spread.
+        unsaid = self.sigma is None and self.target_eta is None
+        noise = {"sigma": self.sigma, "target_eta": 1.0 if unsaid else self.target_eta, "statistic": self.statistic}
+        request = {
+            "roles": {"target": "y"}, "family": self._model, "l2": self.l2, "intercept": self.fit_intercept,
+            "scale": self.scale, "label_secret": secret(self.label), "two_class_coded": False,
         }
-        if self.target_eta is not None:
-            options.update(target_eta=float(self.target_eta), statistic=self.statistic)
-            if self.sigma is not None:
-                options["sigma"] = float(self.sigma)
-        else:
-            # η of at most 1 by default: nobody can tell a value of a record to better than its spread.
-            options.update({"sigma": float(self.sigma)} if self.sigma is not None else {"target_eta": 1.0})
-        if self.balance:
-            options["balance"] = int(self.balance)
         seed = None
         if self.random_state is not None:
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        found = _native.private_model(words("release", options, ["table"]), table, seed, True, None)
-        values = dict(found["original_units"])
+        found = _native.private_model(request, {"noise": amount(noise), "balance": self.balance}, table, seed)
+        values = dict(found["coefficients"])
         self._coef = np.array([values[name] for name in names])
         self._intercept = float(values.get("(intercept)", 0.0))
         self.sigma_ = found["sigma"]
         self.eta_max_ = found["eta_max"]
-        self.eta_mean_ = found["eta_mean"]
-        self.n_iter_ = max(1, int(found["iterations"]))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "sigma_")
@@ -84,9 +71,11 @@ class _Private(BaseEstimator):  # type: ignore[misc]
 class PrivateLinear(RegressorMixin, _Private):  # type: ignore[misc]
     """Least squares with a ridge penalty, released with exact discrete Gaussian noise.
 
-    The noise is ``sigma`` on every coefficient (of standardised columns, with ``scale="standard"``), or what brings the
-    ``statistic`` of η over records down to ``target_eta``; without either, the largest η is 1. ``balance`` reweights
-    records first, in so many iterations, until they leak the same. Without ``random_state`` the noise comes from the
+    The noise is ``sigma`` on every coefficient of columns in public units (powers of two near their spread), or what brings the
+    ``statistic`` of η over records down to ``target_eta``; without either, the largest η is 1. ``sigma_`` is a power of 2^¼
+    not below it, ``eta_max_`` the target, or such a power not below the largest η, which counts the scaling of columns.
+    Everything that a fitted model holds may be published. ``balance`` reweights records first, in so many iterations at
+    most, until they leak about the same. Without ``random_state`` the noise comes from the
     system's generator; with one it can be repeated, and protects nobody.
 
     Leakage is that of this one release: fits on the same data add up (``leakscope.release`` keeps a ledger, and takes
