@@ -180,7 +180,7 @@ fn an_unweighted_balance_says_that_it_does_not_converge_and_keeps_the_best() {
     let place = Place::new();
     let found = place.json(&format!("balance {MODEL} --variant unweighted --iterations 200"));
     assert_eq!(found["stopped"], "vanished");
-    assert!(found["warnings"][0].as_str().unwrap().contains("--min-weight"));
+    assert!(found["warnings"][0].as_str().unwrap().contains("min_weight"));
     let (mean, std) = (
         numbers(&found["iterations"], "eta_unweighted_mean"),
         numbers(&found["iterations"], "eta_unweighted_std"),
@@ -350,7 +350,11 @@ fn a_balanced_model_is_released_with_less_noise_for_the_same_loss() {
     assert!(sigma(&balanced) < 0.5 * sigma(&plain), "{} {}", sigma(&balanced), sigma(&plain));
     let measured = |r: &Value, key: &str| r["measured"][key].as_f64().unwrap();
     let (mean, max) = (measured(&balanced, "eta_mean"), measured(&balanced, "eta_max"));
-    assert!(mean > 0.9 * max, "{mean} {max}");
+    // Counted, weights make leakage even, though not equal.
+    assert!(
+        mean > 0.75 * max && measured(&plain, "eta_mean") < 0.3 * measured(&plain, "eta_max"),
+        "{mean} {max}"
+    );
 }
 
 #[test]

@@ -243,7 +243,16 @@ class Attack(Result):
 
 
 class Release(Result):
-    """A private model with its statement; :meth:`save` writes both again, without the ledger."""
+    """A private model with its statement; :meth:`save` writes what may be published again, without the ledger.
+
+    :attr:`document` is the owner's copy: what it holds besides the statement, ``measured`` and ``remarks``, is not to be
+    published.
+    """
+
+    @property
+    def warnings(self) -> list[str]:
+        """What should be known, in whole sentences; those about the data are for their owner."""
+        return [*self.document["warnings"], *self.document["remarks"]]
 
     @property
     def coefficients(self) -> dict[str, float]:
