@@ -493,10 +493,12 @@ fn unusual_tables_that_do_have_an_answer() {
 fn what_a_command_reads_it_neither_overwrites_nor_removes() {
     let folder = Folder::new();
     let table = rows(|_, _| {});
-    for name in ["records.csv", "weights.csv", "ledger.json", "mine.csv"] {
+    for name in ["out", "private"] {
+        std::fs::create_dir(folder.path(name)).unwrap();
+    }
+    for name in ["records.csv", "weights.csv", "private/ledger.json", "mine.csv"] {
         folder.write(name, &table);
     }
-    std::fs::create_dir(folder.path("out")).unwrap();
     #[cfg(unix)]
     std::os::unix::fs::symlink("records.csv", folder.path("linked.csv")).unwrap();
     let before = folder.files(".");
@@ -506,7 +508,7 @@ fn what_a_command_reads_it_neither_overwrites_nor_removes() {
         ("audit mine.csv --score records.csv --out . --format csv", "records.csv"),
         ("audit mine.csv --test records.csv --out . --format csv", "records.csv"),
         ("balance weights.csv --out . --format csv", "weights.csv"),
-        ("release ledger.json --sigma 1 --out .", "ledger.json"),
+        ("release private/ledger.json --sigma 1 --out .", "ledger.json"),
     ];
     for (line, name) in lines {
         let run = folder.run(&format!("{line} --target y --id id")).expect(2);

@@ -145,8 +145,26 @@ impl Units {
     /// # Errors
     /// As [`Units::new`].
     pub fn rounded(scaling: Vec<Scaling>, intercept: bool) -> Result<Self> {
-        let public = scaling.iter().map(|s| PublicUnit::rounded(s.parts().0, s.parts().1)).collect();
-        let rounded = scaling.iter().map(|s| matches!(s, Scaling::Own { .. })).collect();
+        let none = vec![None; scaling.len()];
+        Self::partly(scaling, &none, intercept)
+    }
+
+    /// Units that are given for some columns, and rounded from the scaling itself for the others.
+    ///
+    /// # Errors
+    /// As [`Units::new`].
+    pub fn partly(scaling: Vec<Scaling>, given: &[Option<PublicUnit>], intercept: bool) -> Result<Self> {
+        if given.len() != scaling.len() {
+            let (found, expected) = (given.len(), scaling.len());
+            return Err(Error::Shape { what: "the public units", found, expected });
+        }
+        let of = |(s, unit): (&Scaling, &Option<PublicUnit>)| {
+            unit.unwrap_or_else(|| PublicUnit::rounded(s.parts().0, s.parts().1))
+        };
+        let public = scaling.iter().zip(given).map(of).collect();
+        let own =
+            |(s, unit): (&Scaling, &Option<PublicUnit>)| matches!(s, Scaling::Own { .. }) && unit.is_none();
+        let rounded = scaling.iter().zip(given).map(own).collect();
         Ok(Self { rounded, ..Self::new(scaling, public, intercept)? })
     }
 
@@ -233,6 +251,11 @@ impl Units {
     /// Whether column `j` is scaled by its own data.
     pub fn is_own(&self, j: usize) -> bool {
         matches!(self.scaling.get(j), Some(Scaling::Own { .. }))
+    }
+
+    /// Whether the public unit of column `j` was rounded from its own data.
+    pub fn is_rounded(&self, j: usize) -> bool {
+        self.rounded.get(j).copied().unwrap_or(false)
     }
 
     /// `t = s/u` of column `j`: its standard deviation in public units, where it is scaled by its own data.

@@ -15,7 +15,6 @@ mod tell;
 mod utility;
 
 pub use assemble::now;
-pub(crate) use measure::eta_distribution;
 pub(crate) use request::INTERCEPT;
 pub use request::{Limit, Noise, Request, Statistic, delimiter};
 pub use scaling::ScalingChoice;
