@@ -6,5 +6,6 @@ mod audit;
 mod bad_input;
 mod data;
 mod resume;
+mod secret;
 mod support;
 mod train;
