@@ -92,7 +92,7 @@ def main():
     for n, d in SHAPES:
         x, y = data(n, d)
         l2 = 1e-3
-        options = dict(l2=l2, sigma=1.0, scale="none", no_intercept=True)
+        options = dict(l2=l2, sigma=1.0, scale="none", fit_intercept=False)
         seconds, result = best(lambda: leakscope.audit(x, y, **options))
         t = result["timings"]
         inside = t["read"] + t["fit"] + t["leakage"]
@@ -112,15 +112,13 @@ def main():
             seconds, _ = best(lambda: leakscope.audit(same, y, **options), 3)
             print(f"  {name:<26} {1e3 * seconds:9.1f} ms")
     x, y = data(400_000, 50)
-    fit = dict(l2=1e-3, target_eta=1.0)
     from leakscope import _native
-    from leakscope._words import words
 
     def release():
         table = _native.Table("X")
         table.matrix([f"x{j}" for j in range(x.shape[1])], x)
         table.array("y", y)
-        _native.private_model(words("release", {"target": "y", "out": ".", **fit}, ["table"]), table)
+        _native.private_model({"roles": {"target": "y"}, "l2": 1e-3}, {"noise": {"target-eta": [1.0, "max"]}}, table)
 
     release()
     print(f"\nfit and η of 400,000 × 50 ({x.nbytes / 2**20:.0f} MiB): {growth(release) / 2**20:.0f} MiB of memory beyond the array")

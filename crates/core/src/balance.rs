@@ -19,9 +19,11 @@ use crate::fisher::{Directions, Geometry, Records, Release};
 use crate::glm::{Family, Fit, Penalty, fit};
 use crate::linalg::{Cholesky, axpy, dot};
 use crate::num::{Distribution, Summary};
-use crate::rows::{Reweighted, Rows};
+use crate::pass::{Merge, Pass, Runner};
+use crate::rows::{Block, Reweighted, Rows};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// What is balanced: the loss of whole records, or of one attribute of each.
 #[derive(Debug, Clone, PartialEq)]
@@ -221,6 +223,45 @@ pub fn balance<R: Rows>(
     found.ok_or(Error::Empty)
 }
 
+/// The pass that reads the weights and targets that rows come with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnWeights;
+
+/// Weight and target of every row.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct WeightsAndTargets {
+    /// ω.
+    pub weights: Vec<f64>,
+    /// y.
+    pub targets: Vec<f64>,
+}
+
+impl Merge for WeightsAndTargets {
+    fn merge(&mut self, later: Self) {
+        self.weights.extend(later.weights);
+        self.targets.extend(later.targets);
+    }
+}
+
+impl Pass for OwnWeights {
+    const NAME: &'static str = "the weights of rows";
+    type State = WeightsAndTargets;
+
+    fn start(&self) -> WeightsAndTargets {
+        WeightsAndTargets::default()
+    }
+
+    fn step(&self, state: &mut WeightsAndTargets, block: &Block) -> Result<()> {
+        state.weights.extend((0..block.len()).map(|i| block.weight_of(i)));
+        state.targets.extend_from_slice(&block.y);
+        Ok(())
+    }
+
+    fn fits(&self, state: &WeightsAndTargets) -> bool {
+        state.weights.len() == state.targets.len()
+    }
+}
+
 /// What a first pass reads: the given weights and the classes.
 struct Start {
     weights: Vec<f64>,
@@ -230,25 +271,12 @@ struct Start {
 
 impl Start {
     fn read(rows: &impl Rows) -> Result<Self> {
-        let (mut weights, mut y) = (vec![], vec![]);
-        rows.fold(
-            || (vec![], vec![]),
-            |(weights, y), block| {
-                weights.extend((0..block.len()).map(|i| block.weight_of(i)));
-                y.extend_from_slice(&block.y);
-                Ok(())
-            },
-            |(w, part)| {
-                weights.extend(w);
-                y.extend(part);
-                Ok(())
-            },
-        )?;
+        let WeightsAndTargets { weights, targets } = rows.run(&OwnWeights)?;
         if weights.is_empty() {
             return Err(Error::Empty);
         }
         let total = weights.iter().sum();
-        Ok(Self { weights, total, y })
+        Ok(Self { weights, total, y: targets })
     }
 
     fn two_classes(&self) -> bool {
@@ -309,38 +337,83 @@ fn measure<R: Rows>(
     Ok((fit, e))
 }
 
+/// The pass for η of every row without the factor ω of its own weight: of the whole record where the geometry has no
+/// attributes, else of its first.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Losses<'a> {
+    /// The model, its release, and the attribute that is balanced, if it is one.
+    pub geometry: Cow<'a, Geometry>,
+}
+
+/// η of every row so far.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct LossesState {
+    /// In row order.
+    pub eta: Vec<f64>,
+    #[serde(skip)]
+    records: Records,
+    #[serde(skip)]
+    unweighted: Block,
+}
+
+impl Merge for LossesState {
+    fn merge(&mut self, later: Self) {
+        self.eta.extend(later.eta);
+    }
+}
+
+impl Pass for Losses<'_> {
+    const NAME: &'static str = "the losses of records without their weights";
+    type State = LossesState;
+
+    fn start(&self) -> LossesState {
+        LossesState::default()
+    }
+
+    fn step(&self, state: &mut LossesState, block: &Block) -> Result<()> {
+        self.geometry.check_width(block)?;
+        let mut own = std::mem::take(&mut state.unweighted);
+        let block = if block.weight.is_empty() {
+            block
+        } else {
+            own.clone_from(block);
+            own.weight.clear();
+            &own
+        };
+        let records = &mut state.records;
+        match self.geometry.attribute_count() {
+            0 => {
+                self.geometry.eta(block, records);
+                state.eta.extend_from_slice(&records.eta);
+            }
+            count => {
+                self.geometry.records(block, records);
+                state.eta.extend(records.attribute_eta.iter().step_by(count));
+            }
+        }
+        let n = block.len();
+        state.unweighted = own;
+        match state.eta[state.eta.len() - n..].iter().find(|e| !e.is_finite()) {
+            Some(&value) => {
+                Err(Error::OutOfRange { what: "η of a record", value, expected: "a finite number" })
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn fits(&self, _: &LossesState) -> bool {
+        true
+    }
+}
+
 /// η of every row at σ and level of `release`, without the factor ω of its own weight.
-pub fn losses<R: Rows>(rows: &R, fit: &Fit, level: &Level, release: Release) -> Result<Vec<f64>> {
+pub fn losses(rows: &impl Runner, fit: &Fit, level: &Level, release: Release) -> Result<Vec<f64>> {
     let attributes = match level {
         Level::Record => vec![],
         Level::Attribute(directions) => vec![directions.clone()],
     };
     let geometry = Geometry::new(fit, &attributes, release)?;
-    let mut e = Vec::with_capacity(rows.len() as usize);
-    Reweighted::ones(rows).fold(
-        || (vec![], Records::default()),
-        |(e, records), block| {
-            match level {
-                Level::Record => {
-                    geometry.eta(block, records);
-                    e.extend_from_slice(&records.eta);
-                }
-                Level::Attribute(_) => {
-                    geometry.records(block, records);
-                    e.extend_from_slice(&records.attribute_eta);
-                }
-            }
-            Ok(())
-        },
-        |(part, _)| {
-            e.extend(part);
-            Ok(())
-        },
-    )?;
-    match e.iter().find(|e| !e.is_finite()) {
-        Some(&value) => Err(Error::OutOfRange { what: "η of a record", value, expected: "a finite number" }),
-        None => Ok(e),
-    }
+    Ok(rows.run(&Losses { geometry: Cow::Owned(geometry) })?.eta)
 }
 
 fn describe(number: usize, options: &Options, weights: &[f64], eta: &[f64], e: &[f64]) -> Iteration {

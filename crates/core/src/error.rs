@@ -84,6 +84,23 @@ pub enum Error {
         /// What to do.
         advice: &'static str,
     },
+    /// Leakage is too large for a number: it grows as 1/σ, and dFIL as its square.
+    #[error(
+        "leakage at this noise is {}: expected a finite number: choose a larger sigma, or other units of the columns",
+        shown(*value)
+    )]
+    Overflow {
+        /// What it came to.
+        value: f64,
+    },
+    /// Bytes that are not what they should be.
+    #[error("the bytes of {what} cannot be read: {damage}")]
+    Bytes {
+        /// What they should hold.
+        what: &'static str,
+        /// What is wrong with them.
+        damage: Damage,
+    },
     /// A class has too few records for a model of it.
     #[error(
         "class {class} has {records} record(s): expected at least 2, so merge it with another or leave it out"
@@ -103,6 +120,43 @@ pub enum Error {
     /// The source of the rows failed: its own message, passed through.
     #[error("{0}")]
     Source(String),
+}
+
+/// What is wrong with bytes.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Damage {
+    /// Fewer than a value needs.
+    #[error("there are only {bytes} of them; were they cut off?")]
+    Short {
+        /// How many there are.
+        bytes: usize,
+    },
+    /// They were not written by Leakscope.
+    #[error("they are of something else")]
+    Foreign,
+    /// They are not those that were written.
+    #[error("their checksum is wrong, so some were changed or lost on the way: compute them again")]
+    Checksum,
+    /// They were written by another version.
+    #[error("they are of version {found}, this is {expected}: use one version everywhere")]
+    Version {
+        /// Of the bytes.
+        found: String,
+        /// Of this crate.
+        expected: String,
+    },
+    /// They hold another kind of value.
+    #[error("they hold {kind}")]
+    Kind {
+        /// What they hold.
+        kind: String,
+    },
+    /// They belong to another pass: the same sums at other coefficients, say.
+    #[error("they belong to another pass over the data")]
+    Key,
+    /// What is inside makes no sense.
+    #[error("{0}")]
+    Content(String),
 }
 
 /// A number without hundreds of zeros.

@@ -1,6 +1,9 @@
 //! Numbers of a stream: moments, quantiles and histograms in bounded memory, mergeable.
 
-use serde::{Deserialize, Serialize};
+use crate::pass::{Merge, overflowing};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::borrow::Cow;
 
 /// Up to this many values a [`Distribution`] keeps them all and its quantiles are exact.
 pub const EXACT_UP_TO: usize = 1 << 18;
@@ -16,9 +19,7 @@ const PER_OCTAVE: usize = 1 << MANTISSA_BITS;
 /// exact for up to [`EXACT_UP_TO`] values and right to a relative 1.3e-4 beyond.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Distribution {
-    count: u64,
-    mean: f64,
-    m2: f64,
+    moments: Moments,
     min: f64,
     max: f64,
     exact: Vec<f64>,
@@ -26,16 +27,25 @@ pub struct Distribution {
     buckets: Vec<Option<Box<[u64]>>>,
 }
 
-/// Count, mean and squares about the mean of a stream, one value at a time (Welford), mergeable (Chan).
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+/// Count, mean and squares about the mean of a stream: one value at a time (Welford), or many (Chan).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Moments {
     pub count: u64,
+    #[serde(serialize_with = "overflowing::number")]
     pub mean: f64,
     /// `Σ (x − mean)²`.
+    #[serde(serialize_with = "overflowing::number")]
     pub m2: f64,
 }
 
 impl Moments {
+    /// Of values that are all there, in two passes over them.
+    pub(crate) fn of(xs: &[f64]) -> Self {
+        let mean = xs.iter().sum::<f64>() / xs.len().max(1) as f64;
+        let m2 = xs.iter().map(|x| (x - mean).powi(2)).sum();
+        Self { count: xs.len() as u64, mean, m2 }
+    }
+
     pub(crate) fn add(&mut self, x: f64) {
         self.count += 1;
         let d = x - self.mean;
@@ -88,11 +98,8 @@ impl Distribution {
             return;
         }
         debug_assert!(xs.iter().all(|x| x.is_finite()), "a distribution takes finite values");
-        let n = xs.len() as f64;
-        let mean = xs.iter().sum::<f64>() / n;
-        let m2 = xs.iter().map(|x| (x - mean).powi(2)).sum();
         let (min, max) = xs.iter().fold((xs[0], xs[0]), |(lo, hi), &x| (lo.min(x), hi.max(x)));
-        self.add_moments(xs.len() as u64, mean, m2, min, max);
+        self.add_moments(Moments::of(xs), min, max);
         if self.buckets.is_empty() {
             self.exact.extend_from_slice(xs);
             if self.exact.len() > EXACT_UP_TO {
@@ -103,31 +110,26 @@ impl Distribution {
         }
     }
 
-    /// Chan's update of count, mean and squared deviations.
-    fn add_moments(&mut self, count: u64, mean: f64, m2: f64, min: f64, max: f64) {
-        if self.count == 0 {
-            (self.count, self.mean, self.m2, self.min, self.max) = (count, mean, m2, min, max);
+    fn add_moments(&mut self, moments: Moments, min: f64, max: f64) {
+        if self.moments.count == 0 {
+            (self.moments, self.min, self.max) = (moments, min, max);
             return;
         }
-        let (n, m) = (self.count as f64, count as f64);
-        let delta = mean - self.mean;
-        self.mean += delta * m / (n + m);
-        self.m2 += m2 + delta * delta * n * m / (n + m);
+        self.moments.merge(&moments);
         self.min = self.min.min(min);
         self.max = self.max.max(max);
-        self.count += count;
     }
 
     /// Adds all values of another distribution.
     pub fn merge(&mut self, other: Self) {
-        if other.count == 0 {
+        if other.moments.count == 0 {
             return;
         }
-        if self.count == 0 {
+        if self.moments.count == 0 {
             *self = other;
             return;
         }
-        self.add_moments(other.count, other.mean, other.m2, other.min, other.max);
+        self.add_moments(other.moments, other.min, other.max);
         if self.buckets.is_empty() && other.buckets.is_empty() {
             self.exact.extend(other.exact);
             if self.exact.len() > EXACT_UP_TO {
@@ -167,17 +169,21 @@ impl Distribution {
 
     /// How many values were added.
     pub fn count(&self) -> u64 {
-        self.count
+        self.moments.count
     }
 
     /// Mean; 0 where there are no values.
     pub fn mean(&self) -> f64 {
-        self.mean
+        self.moments.mean
     }
 
     /// Standard deviation, divided by n.
     pub fn std(&self) -> f64 {
-        if self.count == 0 { 0.0 } else { (self.m2 / self.count as f64).max(0.0).sqrt() }
+        if self.moments.count == 0 {
+            0.0
+        } else {
+            (self.moments.m2 / self.moments.count as f64).max(0.0).sqrt()
+        }
     }
 
     /// Smallest value; 0 where there are none.
@@ -197,14 +203,14 @@ impl Distribution {
 
     /// Several quantiles at the cost of one sort.
     pub fn quantiles(&self, qs: &[f64]) -> Vec<f64> {
-        if self.count == 0 {
+        if self.moments.count == 0 {
             return vec![0.0; qs.len()];
         }
         let mut sorted = self.exact.clone();
         sorted.sort_unstable_by(f64::total_cmp);
         qs.iter()
             .map(|q| {
-                let rank = q.clamp(0.0, 1.0) * (self.count - 1) as f64;
+                let rank = q.clamp(0.0, 1.0) * (self.moments.count - 1) as f64;
                 let (lo, frac) = (rank.floor(), rank - rank.floor());
                 let a = self.order_statistic(&sorted, lo as u64);
                 if frac == 0.0 {
@@ -233,7 +239,7 @@ impl Distribution {
 
     /// Share of values that are at most `x`.
     pub fn rank(&self, x: f64) -> f64 {
-        if self.count == 0 {
+        if self.moments.count == 0 {
             return 0.0;
         }
         let below = if self.buckets.is_empty() {
@@ -243,7 +249,7 @@ impl Distribution {
             self.for_each_bucket(|key, count| below += if key <= bucket(x) { count } else { 0 });
             below
         };
-        below as f64 / self.count as f64
+        below as f64 / self.moments.count as f64
     }
 
     /// Counts in `bins` equal intervals of `[lo, hi]`; what lies outside falls into the first or last.
@@ -273,6 +279,68 @@ impl Distribution {
             p95: q[2],
             p99: q[3],
         }
+    }
+}
+
+impl Merge for Distribution {
+    fn merge(&mut self, later: Self) {
+        Self::merge(self, later);
+    }
+}
+
+/// A distribution as it is written: of buckets those that have values, by octave.
+#[derive(Serialize, Deserialize)]
+struct Written<'a> {
+    moments: Moments,
+    min: f64,
+    max: f64,
+    exact: Cow<'a, [f64]>,
+    octaves: Vec<(usize, Vec<(usize, u64)>)>,
+}
+
+impl Serialize for Distribution {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let filled = |counts: &[u64]| -> Vec<(usize, u64)> {
+            counts.iter().copied().enumerate().filter(|(_, count)| *count > 0).collect()
+        };
+        let octaves = self.buckets.iter().enumerate();
+        Written {
+            moments: self.moments,
+            min: self.min,
+            max: self.max,
+            exact: Cow::Borrowed(&self.exact),
+            octaves: octaves.filter_map(|(k, counts)| Some((k, filled(counts.as_ref()?)))).collect(),
+        }
+        .serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Distribution {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let wrong = |problem| D::Error::custom(format_args!("a distribution {problem}"));
+        let Written { moments, min, max, exact, octaves } = Written::deserialize(deserializer)?;
+        let mut d = Self { moments, min, max, exact: exact.into_owned(), buckets: vec![] };
+        if ![min, max].iter().chain(&d.exact).all(|x| x.is_finite()) {
+            return Err(wrong("has values that are not finite"));
+        }
+        if !octaves.is_empty() {
+            d.buckets.resize(OCTAVES, None);
+        }
+        let mut count = d.exact.len() as u64;
+        for (octave, counts) in octaves {
+            for (i, n) in counts {
+                if octave >= OCTAVES || i >= PER_OCTAVE {
+                    return Err(wrong("has a bucket that there is none of"));
+                }
+                count = count.checked_add(n).ok_or_else(|| wrong("has more values than can be counted"))?;
+                d.count_in(octave * PER_OCTAVE + i, n);
+            }
+        }
+        let spilled = !d.buckets.is_empty();
+        if count != moments.count || spilled && !d.exact.is_empty() || d.exact.len() > EXACT_UP_TO {
+            return Err(wrong("does not have as many values as it says"));
+        }
+        Ok(d)
     }
 }
 
@@ -327,6 +395,29 @@ mod tests {
         assert_eq!(left.count(), 600_000);
         assert!((left.mean() / whole.mean() - 1.0).abs() < 1e-12);
         assert_eq!(left.histogram(0.0, 150.0, 10).iter().sum::<u64>(), 600_000);
+    }
+
+    #[test]
+    fn a_distribution_is_written_and_read_bit_for_bit() {
+        let value = |i: u64| (((i * 7919) % 1_000_003) as f64 - 3e5).powi(3);
+        for n in [0, 1, 1000, EXACT_UP_TO as u64 + 1000] {
+            let mut d = Distribution::default();
+            let values: Vec<f64> = (0..n).map(value).collect();
+            values.chunks(777).for_each(|c| d.extend(c));
+            let bytes = crate::pass::bytes::write("d", 0, &d).unwrap();
+            assert_eq!(crate::pass::bytes::read::<Distribution>("d", 0, &bytes).unwrap(), d);
+            let json = serde_json::to_string(&d).unwrap();
+            assert_eq!(serde_json::from_str::<Distribution>(&json).unwrap(), d);
+            let one_more = json.replacen(&format!("\"count\":{n}"), &format!("\"count\":{}", n + 1), 1);
+            assert!(serde_json::from_str::<Distribution>(&one_more).is_err());
+        }
+        let far = r#"{"moments":{"count":1,"mean":0,"m2":0},"min":0,"max":0,"exact":[],"octaves":[[4096,[[0,1]]]]}"#;
+        assert!(serde_json::from_str::<Distribution>(far).unwrap_err().to_string().contains("bucket"));
+        let twice = format!(
+            r#"{{"moments":{{"count":0,"mean":0,"m2":0}},"min":0,"max":0,"exact":[],"octaves":[[1,[[0,{}],[0,1]]]]}}"#,
+            u64::MAX
+        );
+        assert!(serde_json::from_str::<Distribution>(&twice).is_err());
     }
 
     #[test]

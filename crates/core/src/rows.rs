@@ -74,22 +74,29 @@ pub trait Rows: Sync {
 #[derive(Debug, Clone, Copy)]
 pub struct Reweighted<'a, R> {
     rows: &'a R,
+    /// Row that the first weight is of.
+    first_row: u64,
     weights: Option<&'a [f64]>,
 }
 
 impl<'a, R: Rows> Reweighted<'a, R> {
     /// The rows with weights ω, one for each in order; there must be as many.
     pub fn new(rows: &'a R, weights: &'a [f64]) -> Result<Self> {
+        Self::from_row(rows, 0, weights)
+    }
+
+    /// The same for a part of a table whose first row is `first_row`: the weights are those of its own rows.
+    pub fn from_row(rows: &'a R, first_row: u64, weights: &'a [f64]) -> Result<Self> {
         if weights.len() as u64 != rows.len() {
             let (found, expected) = (weights.len(), rows.len() as usize);
             return Err(crate::Error::Shape { what: "the weights", found, expected });
         }
-        Ok(Self { rows, weights: Some(weights) })
+        Ok(Self { rows, first_row, weights: Some(weights) })
     }
 
     /// The rows without weights.
     pub fn ones(rows: &'a R) -> Self {
-        Self { rows, weights: None }
+        Self { rows, first_row: 0, weights: None }
     }
 }
 
@@ -111,7 +118,7 @@ impl<R: Rows> Rows for Reweighted<'_, R> {
         self.rows.fold(
             || (start(), Block::default()),
             |(state, copy), block| {
-                let first = block.first_row as usize;
+                let first = (block.first_row - self.first_row) as usize;
                 copy.first_row = block.first_row;
                 copy.width = block.width;
                 copy.x.clone_from(&block.x);

@@ -6,9 +6,12 @@ use crate::failure::explain;
 use crate::model::{self, Loaded, scores};
 use crate::{Failure, Result};
 use leakscope_core::attack::{Attack as Attacker, Options, Outcomes, Secret, attack};
-use leakscope_core::balance::{Level, Options as BalanceOptions, Sharing, Update, Variant, losses};
+use leakscope_core::balance::{
+    Level, Options as BalanceOptions, OwnWeights, Sharing, Update, Variant, losses,
+};
 use leakscope_core::fisher::Release;
 use leakscope_core::glm::{Family, Fit};
+use leakscope_core::pass::Runner;
 use leakscope_core::rows::{Reweighted, Rows};
 use leakscope_report::Attack;
 use leakscope_report::attack as report;
@@ -178,18 +181,7 @@ pub fn unit_eta(request: &Request, secret: &str, hooks: &Hooks) -> Result<(Vec<f
 
 /// The rows' own weights are a factor of η.
 pub(crate) fn weighted(loaded: &Loaded, mut eta: Vec<f64>) -> Result<Vec<f64>> {
-    let mut weights = vec![];
-    loaded.rows.fold(
-        Vec::new,
-        |part, block| {
-            part.extend((0..block.len()).map(|i| block.weight_of(i)));
-            Ok(())
-        },
-        |part: Vec<f64>| {
-            weights.extend(part);
-            Ok(())
-        },
-    )?;
+    let weights = loaded.rows.run(&OwnWeights)?.weights;
     eta.iter_mut().zip(weights).for_each(|(e, w)| *e *= w);
     Ok(eta)
 }

@@ -59,6 +59,26 @@ impl Default for Balancing {
     }
 }
 
+impl Balancing {
+    /// Checks what needs no table.
+    pub fn check(&self) -> Result<()> {
+        if let Some((low, high)) = self.clamp
+            && !(low >= 0.0 && high > low)
+        {
+            let message = format!("{low}: expected 0 ≤ smallest < largest ({high})");
+            return Err(Failure::option("min_weight", message));
+        }
+        if !(self.tolerance >= 0.0 && self.tolerance.is_finite()) {
+            let message = format!("{}: expected zero or a positive number", self.tolerance);
+            return Err(Failure::option("tolerance", message));
+        }
+        if self.sum_to_one && self.attribute.is_none() {
+            return Err(Failure::option("sum_to_one", "it is about a category: name it with ⟨attribute⟩"));
+        }
+        Ok(())
+    }
+}
+
 /// A balancing and the table of weights, not yet published.
 pub struct Outcome {
     /// What was found.
@@ -75,6 +95,7 @@ pub fn run(
     hooks: &Hooks,
     say: impl Fn(&str),
 ) -> Result<Outcome> {
+    balancing.check()?;
     let clock = Instant::now();
     let loaded = model::load(request, hooks)?;
     let options = options(request, balancing, &loaded)?;

@@ -37,9 +37,7 @@ impl Failure {
     pub fn spelled(&self, spelling: Spelling) -> String {
         match self {
             Self::Message(text) | Self::Data(text) | Self::Fit(text) => spell(text, spelling),
-            Self::Option { name, message } => {
-                format!("{}: {}", spelling.option(name), spell(message, spelling))
-            }
+            Self::Option { name, message } => spelling.complaint(name, message),
             Self::Interrupted => "stopped; nothing was written".into(),
         }
     }
@@ -80,9 +78,35 @@ impl From<CoreError> for Failure {
     fn from(error: CoreError) -> Self {
         match error {
             CoreError::Interrupted => Self::Interrupted,
+            CoreError::Overflow { value } => Self::Message(format!(
+                "leakage at this noise is {value}: expected a finite number: choose a larger ⟨sigma⟩, or other units \
+                 with ⟨scale=standard⟩"
+            )),
+            CoreError::OutOfRange { what, value, expected } => match option_of(what) {
+                Some(name) => Self::option(name, format!("{value}: expected {expected}")),
+                None => Self::Message(CoreError::OutOfRange { what, value, expected }.to_string()),
+            },
             other => Self::Message(other.to_string()),
         }
     }
+}
+
+/// The option of a quantity that core names in words.
+fn option_of(quantity: &str) -> Option<&'static str> {
+    Some(match quantity {
+        "sigma" => "sigma",
+        "sampling rate" => "rate",
+        "scale" => "laplace",
+        "noise" => "noise",
+        "categories" => "randomised_response",
+        "steps" => "steps",
+        "delta" => "delta",
+        "epsilon" => "epsilon",
+        "candidates" => "candidates",
+        "alpha" | "Rényi order alpha" => "alpha",
+        "trials" => "trials",
+        _ => return None,
+    })
 }
 
 /// A failure of the fit in words: core speaks of column numbers, users of names and flags.

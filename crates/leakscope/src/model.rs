@@ -4,10 +4,12 @@ use crate::audit::{self, Noise, Request, remarks};
 use crate::failure::explain;
 use crate::{Failure, Result};
 use leakscope_core::fisher::{Geometry, Release};
-use leakscope_core::glm::{self, Fit, Metric, Penalty, UtilityCurve};
+use leakscope_core::glm::{self, Fit, Metric, Penalty, Utility};
+use leakscope_core::pass::Runner;
 use leakscope_core::rows::Rows;
 use leakscope_report::subject::Subject;
 use leakscope_table::{Attribute, Dataset, Encoding, Hooks, Subset, Table};
+use std::borrow::Cow;
 
 /// A table, encoded, with rows to test on.
 pub struct Loaded {
@@ -118,18 +120,7 @@ pub fn penalty(request: &Request) -> Penalty {
 }
 
 /// Expected metric over the noise at each scale (0: without noise), and that of a model without columns.
-pub fn scores(rows: &impl Rows, w: &[f64], metric: Metric, sigmas: &[f64]) -> Result<(Vec<f64>, f64)> {
-    let mut total = UtilityCurve::new(metric, sigmas);
-    rows.fold(
-        || UtilityCurve::new(metric, sigmas),
-        |curve, block| {
-            curve.add(w, block);
-            Ok(())
-        },
-        |curve| {
-            total.merge(&curve);
-            Ok(())
-        },
-    )?;
+pub fn scores(rows: &impl Runner, w: &[f64], metric: Metric, sigmas: &[f64]) -> Result<(Vec<f64>, f64)> {
+    let total = rows.run(&Utility { metric, sigmas: Cow::Borrowed(sigmas), w: Cow::Borrowed(w) })?;
     Ok((total.values(), total.constant_model()))
 }

@@ -7,6 +7,7 @@ use leakscope_table::{
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Tables that a command may leave, by the document that goes with them.
 const TABLES: [(&str, &str); 4] = [
@@ -233,14 +234,14 @@ pub struct Results {
     pub parts: Vec<Columns>,
 }
 
-/// The tables of a folder in memory.
-pub fn results(pending: Pending) -> Vec<Results> {
-    let of = |(name, schema, parts)| Results { name, schema, parts };
+/// The tables of a folder in memory, to be shared by whoever reads them.
+pub fn results(pending: Pending) -> Vec<Arc<Results>> {
+    let of = |(name, schema, parts)| Arc::new(Results { name, schema, parts });
     pending.into_parts().into_iter().map(of).collect()
 }
 
 /// Writes tables in memory into a folder, still under temporary names.
-pub fn write_tables(folder: &Folder, pending: &mut Pending, tables: &[Results]) -> Result<()> {
+pub fn write_tables(folder: &Folder, pending: &mut Pending, tables: &[Arc<Results>]) -> Result<()> {
     for table in tables {
         let mut writer = folder.table(&table.name, table.schema.clone())?;
         for Columns { ids, texts, numbers, .. } in &table.parts {

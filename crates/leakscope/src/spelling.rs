@@ -21,7 +21,20 @@ impl Spelling {
     pub fn option(self, name: &str) -> String {
         match self {
             Self::CommandLine => format!("--{}", name.replace('_', "-")),
+            Self::Python if name == "intercept" => "fit_intercept".into(),
+            Self::Python if name == "no_header" => "header=False".into(),
             Self::Python | Self::Rust => name.into(),
+        }
+    }
+
+    /// An option with what is wrong about it. A message that begins with the option's value is joined as the interface
+    /// writes a value: `--sigma: -1: expected …`, `sigma=-1: expected …`.
+    pub fn complaint(self, name: &str, message: &str) -> String {
+        let (option, message) = (self.option(name), spell(message, self));
+        let value = message.split_once(": ").map(|(value, _)| value);
+        match (self, value.map(is_value)) {
+            (Self::Python, Some(true)) => format!("{option}={}", message.replacen('`', "'", 2)),
+            (Self::CommandLine | Self::Python | Self::Rust, _) => format!("{option}: {message}"),
         }
     }
 
@@ -64,6 +77,12 @@ pub fn spell(message: &str, spelling: Spelling) -> String {
     out
 }
 
+/// Whether the beginning of a message is a value as messages quote them: a number, or a text between back ticks.
+fn is_value(text: &str) -> bool {
+    let quoted = text.strip_prefix('`').and_then(|t| t.strip_suffix('`'));
+    text.parse::<f64>().is_ok() || quoted.is_some_and(|t| !t.contains('`'))
+}
+
 /// Whether what stands between the marks is an option, and not somebody's text.
 fn is_option(inside: &str) -> bool {
     let name = inside.split('=').next().unwrap_or_default();
@@ -87,6 +106,21 @@ mod tests {
         );
         assert_eq!(spell("⟨intercept=false⟩", Spelling::CommandLine), "--no-intercept");
         assert_eq!(spell("⟨intercept=false⟩", Spelling::Python), "fit_intercept=False");
+    }
+
+    #[test]
+    fn a_value_is_joined_to_its_option_as_the_interface_writes_it() {
+        let said = |spelling: Spelling, message| spelling.complaint("target_eta", message);
+        let wrong = "-1: expected a positive number";
+        assert_eq!(said(Spelling::CommandLine, wrong), "--target-eta: -1: expected a positive number");
+        assert_eq!(said(Spelling::Python, wrong), "target_eta=-1: expected a positive number");
+        assert_eq!(said(Spelling::Python, "`big`: no `x` here"), "target_eta='big': no `x` here");
+        assert_eq!(said(Spelling::Python, "`a` and `b`: choose"), "target_eta: `a` and `b`: choose");
+        assert_eq!(
+            said(Spelling::Python, "leave ⟨sigma⟩ out: use one"),
+            "target_eta: leave sigma out: use one"
+        );
+        assert_eq!(Spelling::Python.complaint("intercept", "no"), "fit_intercept: no");
     }
 
     #[test]

@@ -1,111 +1,153 @@
-//! One function a command: the words of a command line and tables in memory in, an [`Outcome`] out.
+//! One function a question: the values of a request and tables in memory in, an [`Outcome`] out.
 
 use crate::failure::{BudgetError, exception};
+use crate::frames::ResultTable;
+use crate::keywords::{keyword, request};
 use crate::outcome::{Document, Outcome};
 use crate::running::{OnInterrupt, run};
 use crate::table::Table;
-use leakscope::calls::{self, Tables, Trained};
-use leakscope_table::Memory;
+use leakscope::account::{self as accounting, AccountRequest};
+use leakscope::attack::{self as attacking, Playing};
+use leakscope::audit::{self as auditing, Request};
+use leakscope::balance::{self as balancing, Balancing};
+use leakscope::bound::{self as bounding, BoundRequest};
+use leakscope::calibrate::{self as calibrating, CalibrateRequest};
+use leakscope::mechanism::ReleaseStep;
+use leakscope::net::audit::NetAuditRequest;
+use leakscope::net::train::TrainRequest;
+use leakscope::output::{Folder, results, write_text as write};
+use leakscope::release::{self as releasing, Terms};
+use leakscope::saving::{RELEASE, publish_release};
+use leakscope::{Failure, Result};
+use leakscope_table::{Bounds, Memory, ReadOptions, RecordsFormat, Schema};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use serde_json::Value;
 use std::path::PathBuf;
 
+type Values<'a, 'py> = &'a Bound<'py, PyDict>;
 type Given<'a, 'py> = Option<&'a Bound<'py, Table>>;
+type Progress<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
-fn tables(data: Given<'_, '_>, test: Given<'_, '_>, score: Given<'_, '_>) -> PyResult<Tables> {
-    let memory =
-        |table: Given<'_, '_>| -> PyResult<Option<Memory>> { table.map(|t| t.borrow().memory()).transpose() };
-    Ok(Tables { data: memory(data)?, test: memory(test)?, score: memory(score)? })
+/// How to read a table in memory, as the request reads files.
+fn memory(table: Given<'_, '_>, like: &ReadOptions) -> PyResult<Option<ReadOptions>> {
+    let Some(table) = table else { return Ok(None) };
+    let memory: Memory = table.borrow().memory()?;
+    Ok(Some(ReadOptions { paths: vec![], memory: vec![memory], ..like.clone() }))
 }
 
-/// `leakscope audit`.
-#[pyfunction]
-#[pyo3(signature = (words, data=None, test=None, score=None, coefficients=None, target_as_it_is=false, progress=None))]
-#[expect(clippy::too_many_arguments, reason = "named in Python, where this is called")]
-pub(crate) fn audit(
-    py: Python<'_>,
-    words: Vec<String>,
+/// The request of a table, with tables in memory in the place of files.
+fn with_tables(
+    mut request: Request,
     data: Given<'_, '_>,
     test: Given<'_, '_>,
     score: Given<'_, '_>,
-    coefficients: Option<Vec<(String, f64)>>,
-    target_as_it_is: bool,
-    progress: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Outcome> {
-    let tables = tables(data, test, score)?;
-    let trained = Trained { coefficients, target_as_it_is };
-    let work = move |hooks: &_| calls::audit(&words, &tables, trained, hooks);
-    let (audit, tables) = run(py, progress, OnInterrupt::Wait, work)?;
-    Ok(Outcome::new(Document::Audit(Box::new(audit)), tables))
+) -> PyResult<Request> {
+    let like = request.read.clone();
+    request.read = memory(data, &like)?.unwrap_or(request.read);
+    request.test = memory(test, &like)?.or(request.test);
+    request.score = memory(score, &like)?.or(request.score);
+    Ok(request)
 }
 
-/// `leakscope balance`.
+/// What a model gives away.
 #[pyfunction]
-#[pyo3(signature = (words, data=None, test=None, progress=None))]
+#[pyo3(signature = (values, data=None, test=None, score=None, progress=None))]
+pub(crate) fn audit(
+    py: Python<'_>,
+    values: Values<'_, '_>,
+    data: Given<'_, '_>,
+    test: Given<'_, '_>,
+    score: Given<'_, '_>,
+    progress: Progress<'_, '_>,
+) -> PyResult<Outcome> {
+    let request = with_tables(request(values)?, data, test, score)?;
+    let work = move |hooks: &_| auditing::run(&request, Some(&Folder::in_memory()), hooks, &|_| {});
+    let found = run(py, progress, OnInterrupt::Wait, work)?;
+    Ok(Outcome::new(Document::Audit(Box::new(found.audit)), results(found.pending)))
+}
+
+/// Weights at which all records leak the same.
+#[pyfunction]
+#[pyo3(signature = (values, balancing, data=None, test=None, progress=None))]
 pub(crate) fn balance(
     py: Python<'_>,
-    words: Vec<String>,
+    values: Values<'_, '_>,
+    balancing: Values<'_, '_>,
     data: Given<'_, '_>,
     test: Given<'_, '_>,
-    progress: Option<&Bound<'_, PyAny>>,
+    progress: Progress<'_, '_>,
 ) -> PyResult<Outcome> {
-    let tables = tables(data, test, None)?;
-    let work = move |hooks: &_| calls::balance(&words, &tables, hooks);
-    let (balance, tables) = run(py, progress, OnInterrupt::Wait, work)?;
-    Ok(Outcome::new(Document::Balance(Box::new(balance)), tables))
+    let asked: Balancing = request(balancing)?;
+    let base = with_tables(request(values)?, data, test, None)?;
+    let base = leakscope::model::plain(base, Some(asked.sigma));
+    let work = move |hooks: &_| balancing::run(&base, &asked, Some(&Folder::in_memory()), hooks, |_| {});
+    let found = run(py, progress, OnInterrupt::Wait, work)?;
+    Ok(Outcome::new(Document::Balance(Box::new(found.balance)), results(found.pending)))
 }
 
-/// `leakscope attack`.
+/// How often a secret is guessed.
 #[pyfunction]
-#[pyo3(signature = (words, data=None, test=None, progress=None))]
+#[pyo3(signature = (values, playing, data=None, test=None, progress=None))]
 pub(crate) fn attack(
     py: Python<'_>,
-    words: Vec<String>,
+    values: Values<'_, '_>,
+    playing: Values<'_, '_>,
     data: Given<'_, '_>,
     test: Given<'_, '_>,
-    progress: Option<&Bound<'_, PyAny>>,
+    progress: Progress<'_, '_>,
 ) -> PyResult<Outcome> {
-    let tables = tables(data, test, None)?;
-    let work = move |hooks: &_| calls::attack(&words, &tables, hooks);
+    let playing: Playing = request(playing)?;
+    let base = with_tables(request(values)?, data, test, None)?;
+    let work = move |hooks: &_| attacking::run(&base, &playing, hooks);
     let attack = run(py, progress, OnInterrupt::Wait, work)?;
     Ok(Outcome::new(Document::Attack(Box::new(attack)), vec![]))
 }
 
-/// `leakscope release`.
+/// A private model with its statement, in a folder with a ledger.
 #[pyfunction]
-#[pyo3(signature = (words, data=None, progress=None))]
+#[pyo3(signature = (values, terms, out, data=None, progress=None))]
 pub(crate) fn release(
     py: Python<'_>,
-    words: Vec<String>,
+    values: Values<'_, '_>,
+    terms: Values<'_, '_>,
+    out: PathBuf,
     data: Given<'_, '_>,
-    progress: Option<&Bound<'_, PyAny>>,
+    progress: Progress<'_, '_>,
 ) -> PyResult<Outcome> {
-    let tables = tables(data, None, None)?;
-    let work = move |hooks: &_| calls::release(&words, &tables, hooks);
+    let terms: Terms = request(terms)?;
+    let base = with_tables(request(values)?, data, None, None)?;
+    let work = move |hooks: &_| -> Result<_> {
+        let folder = Folder::open(&out, RecordsFormat::Parquet)?;
+        folder.spare(&base.inputs(), RELEASE.texts, RELEASE.tables)?;
+        Ok(match releasing::run(&base, &terms, folder.path(), hooks)? {
+            releasing::Outcome::Refused(why) => Err(why),
+            releasing::Outcome::Ready(statement, ready) => {
+                let written = publish_release(*ready, &statement)?;
+                Ok((statement, written))
+            }
+        })
+    };
     match run(py, progress, OnInterrupt::Wait, work)? {
-        Ok((statement, written)) => {
-            let outcome = Outcome::new(Document::Release(Box::new(statement)), vec![]);
-            Ok(Outcome { written, ..outcome })
-        }
-        Err(why) => Err(BudgetError::new_err(why)),
+        Ok((statement, written)) => Ok(Outcome::of_release(statement, written)),
+        Err(why) => Err(BudgetError::new_err(leakscope::spelling::spell(&why, leakscope::Spelling::Python))),
     }
 }
 
 /// A private model without a ledger: coefficients as encoded and in own units, sigma, eta.
 #[pyfunction]
-#[pyo3(signature = (words, data, seed=None, target_as_it_is=false, progress=None))]
+#[pyo3(signature = (values, terms, data, seed=None))]
 pub(crate) fn private_model<'py>(
     py: Python<'py>,
-    words: Vec<String>,
+    values: Values<'_, '_>,
+    terms: Values<'_, '_>,
     data: &Bound<'py, Table>,
     seed: Option<u64>,
-    target_as_it_is: bool,
-    progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let tables = tables(Some(data), None, None)?;
-    let trained = Trained { coefficients: None, target_as_it_is };
-    let work = move |hooks: &_| calls::private_model(&words, &tables, trained, seed, hooks);
-    let private = run(py, progress, OnInterrupt::Wait, work)?;
+    let terms: Terms = request(terms)?;
+    let base = with_tables(request(values)?, Some(data), None, None)?;
+    let work = move |hooks: &_| releasing::private(&base, &terms, seed, hooks);
+    let private = run(py, None, OnInterrupt::Wait, work)?;
     let found = PyDict::new(py);
     found.set_item("coefficients", private.coefficients)?;
     found.set_item("original_units", private.original_units)?;
@@ -116,31 +158,132 @@ pub(crate) fn private_model<'py>(
     Ok(found)
 }
 
-/// `leakscope account`, `bound` or `calibrate`.
+/// What noisy releases cost.
 #[pyfunction]
-#[pyo3(signature = (words, data=None, test=None, progress=None))]
-pub(crate) fn answer(
-    py: Python<'_>,
-    words: Vec<String>,
-    data: Given<'_, '_>,
-    test: Given<'_, '_>,
-    progress: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Outcome> {
-    // Passes over a table stop by themselves; accounting looks at nothing until it is done.
-    let on_interrupt = if data.is_some() { OnInterrupt::Wait } else { OnInterrupt::Leave };
-    let tables = tables(data, test, None)?;
-    let answer = run(py, progress, on_interrupt, move |hooks| calls::answer(&words, &tables, hooks))?;
-    Ok(Outcome::new(Document::Answer(answer), vec![]))
+pub(crate) fn account(py: Python<'_>, values: Values<'_, '_>) -> PyResult<Outcome> {
+    let request: AccountRequest = request(values)?;
+    let costs = run(py, None, OnInterrupt::Leave, move |_| accounting::run(&request))?;
+    Ok(Outcome::new(Document::Account(Box::new(costs)), vec![]))
 }
 
-/// Names of the options of a command.
+// Passes over a table stop by themselves; accounting looks at nothing until it is done.
+fn patience(data: Given<'_, '_>) -> OnInterrupt {
+    if data.is_some() { OnInterrupt::Wait } else { OnInterrupt::Leave }
+}
+
+/// What any attacker can guess at most.
 #[pyfunction]
-pub(crate) fn options(command: Vec<String>) -> Option<Vec<String>> {
-    calls::options(&command.iter().map(String::as_str).collect::<Vec<_>>())
+#[pyo3(signature = (values, data=None, test=None, progress=None))]
+pub(crate) fn bound(
+    py: Python<'_>,
+    values: Values<'_, '_>,
+    data: Given<'_, '_>,
+    test: Given<'_, '_>,
+    progress: Progress<'_, '_>,
+) -> PyResult<Outcome> {
+    let mut request: BoundRequest = request(values)?;
+    request.table = match request.table {
+        Some(table) => Some(Box::new(with_tables(*table, data, test, None)?)),
+        None => None,
+    };
+    request.column = match request.column {
+        Some(read) => Some(memory(data, &read)?.unwrap_or(read)),
+        None => None,
+    };
+    let found = run(py, progress, patience(data), move |hooks| bounding::answer(&request, hooks))?;
+    Ok(Outcome::new(Document::Bound(Box::new(found)), vec![]))
+}
+
+/// What meets a target.
+#[pyfunction]
+#[pyo3(signature = (values, data=None, test=None, progress=None))]
+pub(crate) fn calibrate(
+    py: Python<'_>,
+    values: Values<'_, '_>,
+    data: Given<'_, '_>,
+    test: Given<'_, '_>,
+    progress: Progress<'_, '_>,
+) -> PyResult<Outcome> {
+    let mut request: CalibrateRequest = request(values)?;
+    request.table = match request.table {
+        Some(table) => Some(Box::new(with_tables(*table, data, test, None)?)),
+        None => None,
+    };
+    let answer = run(py, progress, patience(data), move |hooks| calibrating::run(&request, hooks))?;
+    Ok(Outcome::new(Document::Calibration(Box::new(answer)), vec![]))
+}
+
+/// The byte of a delimiter of CSV files.
+#[pyfunction]
+pub(crate) fn delimiter(text: &str) -> PyResult<u8> {
+    auditing::delimiter(text).map_err(|failure| exception(&failure))
+}
+
+/// A public range as a person writes it, `0..100` or with dates.
+#[pyfunction]
+pub(crate) fn bounds(text: &str) -> PyResult<(f64, f64)> {
+    let bounds = text.parse::<Bounds>().map_err(|e| exception(&Failure::option("bounds", e)))?;
+    Ok(bounds.into())
+}
+
+/// A schema of a file, checked, as JSON.
+#[pyfunction]
+pub(crate) fn schema(path: PathBuf) -> PyResult<String> {
+    let schema = Schema::read(&path).map_err(|e| exception(&Failure::option("schema", e)))?;
+    Ok(schema.to_json())
+}
+
+/// Coefficients of a model that was trained elsewhere, from a file.
+#[pyfunction]
+pub(crate) fn coefficients(path: PathBuf) -> PyResult<Vec<(String, f64)>> {
+    leakscope::coefficients::read_coefficients(&path).map_err(|failure| exception(&failure))
+}
+
+/// Keywords of a request with their defaults, as the library declares them.
+#[pyfunction]
+pub(crate) fn defaults<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyDict>> {
+    fn values<T: Default + serde::Serialize>() -> Value {
+        serde_json::to_value(T::default()).unwrap_or_default()
+    }
+    let value = match name {
+        "table" => values::<Request>(),
+        "balance" => values::<Balancing>(),
+        "attack" => values::<Playing>(),
+        "release" => values::<Terms>(),
+        "account" => values::<AccountRequest>(),
+        "step" => values::<ReleaseStep>(),
+        "bound" => values::<BoundRequest>(),
+        "calibrate" => values::<CalibrateRequest>(),
+        "net audit" => values::<NetAuditRequest>(),
+        "net train" => values::<TrainRequest>(),
+        other => return Err(exception(&Failure::Message(format!("there is no request `{other}`")))),
+    };
+    let found = PyDict::new(py);
+    if let Value::Object(fields) = value {
+        for (name, value) in fields {
+            match value {
+                // What is grouped in a request is plain among keywords.
+                Value::Object(inside) if ["read", "roles", "release", "public"].contains(&&*name) => {
+                    inside.into_iter().try_for_each(|(k, v)| found.set_item(keyword(&k), v.to_string()))?;
+                }
+                value => found.set_item(keyword(&name), value.to_string())?,
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// Writes a text file whole or not at all, readable by its owner alone.
 #[pyfunction]
 pub(crate) fn write_text(path: PathBuf, text: &str) -> PyResult<()> {
-    calls::write_text(&path, text).map_err(|failure| exception(&failure))
+    write(&path, text).map_err(|failure| exception(&failure))
+}
+
+/// What `of_numbers` makes a table of: for steps of a run.
+pub(crate) fn steps(reports: &[leakscope_net::train::StepReport]) -> ResultTable {
+    ResultTable::of_numbers(vec![
+        ("drawn", reports.iter().map(|r| r.drawn as f64).collect()),
+        ("loss", reports.iter().map(|r| r.loss.unwrap_or(f64::NAN)).collect()),
+        ("clipped", reports.iter().map(|r| r.clipped).collect()),
+    ])
 }

@@ -1,6 +1,6 @@
-//! Failures as exceptions: the message of the command line, and a class to catch it by.
+//! Failures as exceptions: the library's message with options spelled as keywords, and a class to catch it by.
 
-use leakscope::Failure;
+use leakscope::{Failure, Spelling};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::{PyErr, create_exception};
 
@@ -37,10 +37,10 @@ create_exception!(
 
 /// The exception for a failure.
 pub(crate) fn exception(failure: &Failure) -> PyErr {
-    let text = failure.to_string();
+    let text = failure.spelled(Spelling::Python);
     match failure {
         Failure::Message(_) => LeakscopeError::new_err(text),
-        Failure::Option(_) => OptionError::new_err(text),
+        Failure::Option { .. } => OptionError::new_err(text),
         Failure::Data(_) => DataError::new_err(text),
         Failure::Fit(_) => FitError::new_err(text),
         Failure::Interrupted => PyKeyboardInterrupt::new_err(text),

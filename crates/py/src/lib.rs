@@ -1,9 +1,11 @@
-//! `leakscope._native`: the functions of the command line for Python, thin.
+//! `leakscope._native`: the application library for Python, thin.
 //!
 //! | module | what |
 //! |---|---|
-//! | `calls` | one function a command: words in, an [`outcome::Outcome`] out |
-//! | `outcome` | what a command found: JSON, page, summary, tables |
+//! | `calls` | one function a question: a request's values in, an [`outcome::Outcome`] out |
+//! | `keywords` | Python values read into requests, with the keyword where one is wrong |
+//! | `outcome` | what was found: document, page, summary, tables |
+//! | `frames` | tables of results as Arrow streams |
 //! | `table` | arrays and Arrow streams as a table in memory, without a copy |
 //! | `running` | work beside the interpreter: signals, progress, panics |
 //! | `failure` | exception classes |
@@ -15,6 +17,8 @@
 mod accountant;
 mod calls;
 mod failure;
+mod frames;
+mod keywords;
 mod net;
 mod outcome;
 mod running;
@@ -28,11 +32,16 @@ mod _native {
     #[pymodule_export]
     use crate::accountant::{account_advantage, account_delta, account_epsilon};
     #[pymodule_export]
-    use crate::calls::{answer, attack, audit, balance, options, private_model, release, write_text};
+    use crate::calls::{
+        account, attack, audit, balance, bound, bounds, calibrate, coefficients, defaults, delimiter,
+        private_model, release, schema, write_text,
+    };
     #[pymodule_export]
     use crate::failure::{BudgetError, DataError, FitError, LeakscopeError, OptionError};
     #[pymodule_export]
-    use crate::net::{Network, overshoot, sigma_for};
+    use crate::frames::ResultTable;
+    #[pymodule_export]
+    use crate::net::{Network, overshoot};
     #[pymodule_export]
     use crate::outcome::Outcome;
     #[pymodule_export]

@@ -1,16 +1,20 @@
 //! Networks over arrays: build, load, train, measure.
 
+use crate::calls::steps;
 use crate::failure::{LeakscopeError, exception};
-use crate::outcome::{Document, Outcome, bytes};
+use crate::keywords::request;
+use crate::outcome::{Document, Outcome};
 use crate::running::{OnInterrupt, run};
-use leakscope::calls::{self, NetArrays, NetMeasured, NetMemory};
-use leakscope::{Failure, Result};
+use leakscope::Failure;
+use leakscope::net::Precision;
+use leakscope::net::audit::NetAuditRequest;
+use leakscope::net::memory::{self, NetArrays, NetMeasured, NetMemory};
+use leakscope::net::train::TrainRequest;
+use leakscope::net::training;
 use leakscope_net::engine::evaluate;
 use leakscope_net::io::Tensors;
 use leakscope_net::preset::preset;
-use leakscope_net::train::{RecordBudget, Sampling, StepReport, TrainConfig, Trainer, sigma_for as budget};
 use leakscope_net::{Clip, Data, NetSpec, Network as Net, Real, Shape};
-use leakscope_table::Hooks;
 use pyo3::buffer::{Element, PyBuffer};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -57,76 +61,55 @@ fn data<T: Real + Element>(py: Python<'_>, net: &Net<T>, given: &Given<'_>) -> P
     arrays(py, given)?.into_data(net).map_err(failed)
 }
 
-/// What an audit is about, beside its words.
-fn memory<T: Real + Element>(
-    py: Python<'_>,
-    net: &Net<T>,
-    data: &Given<'_>,
-    score: Option<&Given<'_>>,
-    compare: Option<&Net<T>>,
-    asked: Asked,
-) -> PyResult<NetMemory<T>> {
-    let copy = |net: &Net<T>| calls::net_frozen(net, &[], None).map_err(failed);
-    Ok(NetMemory {
-        net: copy(net)?,
-        data: arrays(py, data)?,
-        records: asked.records,
-        score: score.map(|s| arrays(py, s)).transpose()?,
-        compare: compare.map(copy).transpose()?,
-        superpixels: asked.superpixels,
-        factor: asked.factor,
-    })
-}
-
-/// What Python asks of an audit beside its words.
-struct Asked {
+/// What an audit is about, beside its request.
+struct About<'a, 'py> {
+    data: &'a Given<'py>,
+    score: Option<&'a Given<'py>>,
     records: Option<Vec<usize>>,
     superpixels: Option<(Vec<usize>, Vec<f64>)>,
     factor: f64,
 }
 
-fn audited<T: Real>(
+fn audited<T: Real + Element>(
     py: Python<'_>,
-    words: Vec<String>,
-    memory: NetMemory<T>,
+    request: NetAuditRequest,
+    net: &Net<T>,
+    compare: Option<&Net<T>>,
+    about: About<'_, '_>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<NetMeasured> {
-    run(py, progress, OnInterrupt::Wait, move |hooks| calls::net_audit(&words, memory, hooks))
+    let copy = |net: &Net<T>| memory::frozen(net, &[], None).map_err(failed);
+    let memory = NetMemory {
+        net: copy(net)?,
+        data: arrays(py, about.data)?,
+        records: about.records,
+        score: about.score.map(|s| arrays(py, s)).transpose()?,
+        compare: compare.map(copy).transpose()?,
+        superpixels: about.superpixels,
+        factor: about.factor,
+    };
+    run(py, progress, OnInterrupt::Wait, move |hooks| memory::audit(&request, memory, hooks))
+}
+
+/// The network after a run, and what is known of the run.
+fn trained<T: Real + Element>(
+    py: Python<'_>,
+    request: TrainRequest,
+    net: &Arc<Net<T>>,
+    given: &Given<'_>,
+    weights: Option<Vec<u8>>,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<(Arc<Net<T>>, Outcome)> {
+    let (net, data) = (Arc::clone(net), arrays(py, given)?);
+    let work = move |hooks: &_| training::train(&request, &net, data, weights.as_deref(), hooks)?.split();
+    let (network, training, reports) = run(py, progress, OnInterrupt::Wait, work)?;
+    Ok((Arc::new(network), Outcome::of_training(training, steps(&reports))))
 }
 
 fn loaded<T: Real>(net: &Net<T>, tensors: &Tensors) -> PyResult<Arc<Net<T>>> {
-    let mut copy = calls::net_frozen(net, &[], None).map_err(failed)?;
+    let mut copy = memory::frozen(net, &[], None).map_err(failed)?;
     copy.load_tensors(tensors).map_err(failed)?;
     Ok(Arc::new(copy))
-}
-
-fn trained<T: Real>(
-    net: Net<T>,
-    data: &Data<T>,
-    config: TrainConfig,
-    steps: u64,
-    hooks: &Hooks,
-) -> Result<(Net<T>, Vec<StepReport>, Vec<RecordBudget>)> {
-    let mut trainer = Trainer::new(net, data, config)?;
-    let mut reports = vec![];
-    for step in 0..steps {
-        calls::tick(hooks, step, steps)?;
-        reports.push(trainer.step()?);
-    }
-    let budgets = trainer.budgets();
-    Ok((trainer.into_network(), reports, budgets))
-}
-
-/// A column: its name, and its value in a row.
-type Column<'a, R> = (&'a str, &'a dyn Fn(&R) -> f64);
-
-/// Columns of float64 by name; a number that is not there is NaN.
-fn columns<'py, R>(py: Python<'py>, rows: &[R], named: &[Column<'_, R>]) -> PyResult<Bound<'py, PyDict>> {
-    let found = PyDict::new(py);
-    for (name, value) in named {
-        found.set_item(name, bytes(py, rows.len(), rows.iter().map(|r| value(r).to_ne_bytes()))?)?;
-    }
-    Ok(found)
 }
 
 impl Network {
@@ -205,67 +188,40 @@ impl Network {
         Ok((found.loss, found.accuracy))
     }
 
-    /// Trains, and returns loss and share clipped of every step, and the accounts of records by column.
-    #[pyo3(signature = (given, config, steps, freeze, freeze_smallest=None, progress=None))]
-    #[expect(clippy::too_many_arguments, reason = "named in Python, where this is called")]
+    /// Trains; the network is another one afterwards.
+    #[pyo3(signature = (values, given, weights=None, progress=None))]
     fn train<'py>(
         &self,
         py: Python<'py>,
+        values: &Bound<'py, PyDict>,
         given: Given<'py>,
-        config: &str,
-        steps: u64,
-        freeze: Vec<usize>,
-        freeze_smallest: Option<f64>,
+        weights: Option<Vec<u8>>,
         progress: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<(Bound<'py, PyDict>, Bound<'py, PyDict>)> {
-        let config: TrainConfig = serde_json::from_str(config)
-            .map_err(|e| LeakscopeError::new_err(format!("these settings are no training run: {e}")))?;
-        let (end, reports, budgets) = match self.now() {
+    ) -> PyResult<Outcome> {
+        let mut request: TrainRequest = request(values)?;
+        let (end, outcome) = match self.now() {
             Either::Single(net) => {
-                let data = data(py, &net, &given)?;
-                let net = calls::net_frozen(&net, &freeze, freeze_smallest).map_err(failed)?;
-                let work = move |hooks: &_| trained(net, &data, config, steps, hooks);
-                let (end, reports, budgets) = run(py, progress, OnInterrupt::Wait, work)?;
-                (Either::Single(Arc::new(end)), reports, budgets)
+                request.precision = Precision::F32;
+                let (end, outcome) = trained(py, request, &net, &given, weights, progress)?;
+                (Either::Single(end), outcome)
             }
             Either::Double(net) => {
-                let data = data(py, &net, &given)?;
-                let net = calls::net_frozen(&net, &freeze, freeze_smallest).map_err(failed)?;
-                let work = move |hooks: &_| trained(net, &data, config, steps, hooks);
-                let (end, reports, budgets) = run(py, progress, OnInterrupt::Wait, work)?;
-                (Either::Double(Arc::new(end)), reports, budgets)
+                request.precision = Precision::F64;
+                let (end, outcome) = trained(py, request, &net, &given, weights, progress)?;
+                (Either::Double(end), outcome)
             }
         };
         self.replace(end);
-        let steps = columns(
-            py,
-            &reports,
-            &[
-                ("drawn", &|r| r.drawn as f64),
-                ("loss", &|r| r.loss.unwrap_or(f64::NAN)),
-                ("clipped", &|r| r.clipped),
-            ],
-        )?;
-        let records = columns(
-            py,
-            &budgets,
-            &[
-                ("dfil", &|b| b.dfil.value),
-                ("dfil_standard_error", &|b| b.dfil.standard_error.unwrap_or(0.0)),
-                ("trace", &|b| b.trace.value),
-                ("published_trace", &|b| b.published.value),
-            ],
-        )?;
-        Ok((steps, records))
+        Ok(outcome)
     }
 
-    /// What one gradient step gives away: `leakscope net audit`, its words with arrays in the place of files.
-    #[pyo3(signature = (words, given, records=None, score=None, compare=None, superpixels=None, factor=1.0, progress=None))]
+    /// What one gradient step gives away.
+    #[pyo3(signature = (values, given, records=None, score=None, compare=None, superpixels=None, factor=1.0, progress=None))]
     #[expect(clippy::too_many_arguments, reason = "named in Python, where this is called")]
     fn audit<'py>(
         &self,
         py: Python<'py>,
-        words: Vec<String>,
+        values: &Bound<'py, PyDict>,
         given: Given<'py>,
         records: Option<Vec<usize>>,
         score: Option<Given<'py>>,
@@ -274,56 +230,30 @@ impl Network {
         factor: f64,
         progress: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Outcome> {
-        let asked = Asked { records, superpixels, factor };
-        let score = score.as_ref();
-        let found = match (self.now(), compare.map(|other| other.get().now())) {
-            (Either::Single(net), None) => {
-                audited(py, words, memory(py, &net, &given, score, None, asked)?, progress)?
-            }
+        let request: NetAuditRequest = request(values)?;
+        let about = About { data: &given, score: score.as_ref(), records, superpixels, factor };
+        let measured = match (self.now(), compare.map(|other| other.get().now())) {
+            (Either::Single(net), None) => audited(py, request, &net, None, about, progress)?,
             (Either::Single(net), Some(Either::Single(other))) => {
-                audited(py, words, memory(py, &net, &given, score, Some(&other), asked)?, progress)?
+                audited(py, request, &net, Some(&other), about, progress)?
             }
-            (Either::Double(net), None) => {
-                audited(py, words, memory(py, &net, &given, score, None, asked)?, progress)?
-            }
+            (Either::Double(net), None) => audited(py, request, &net, None, about, progress)?,
             (Either::Double(net), Some(Either::Double(other))) => {
-                audited(py, words, memory(py, &net, &given, score, Some(&other), asked)?, progress)?
+                audited(py, request, &net, Some(&other), about, progress)?
             }
             (Either::Single(_) | Either::Double(_), Some(_)) => {
-                let message =
-                    "compare: both networks need the same precision: load one again with the other's";
-                return Err(failed(Failure::Option(message.into())));
+                let message = "both networks need the same precision: load one again with the other's";
+                return Err(failed(Failure::option("compare", message)));
             }
         };
-        Ok(Outcome::new(Document::Net(Box::new(found)), vec![]))
+        let tables = measured.tables.clone();
+        Ok(Outcome::new(Document::Net(Box::new(measured)), tables))
     }
-}
-
-/// The smallest noise multiplier for which a whole run costs at most ε at δ.
-#[pyfunction]
-pub(crate) fn sigma_for(
-    py: Python<'_>,
-    epsilon: f64,
-    delta: f64,
-    clip: &str,
-    sampling: &str,
-    steps: u64,
-    records: usize,
-) -> PyResult<f64> {
-    let wrong =
-        |e: serde_json::Error| LeakscopeError::new_err(format!("these settings are no training run: {e}"));
-    let clip: Clip = serde_json::from_str(clip).map_err(wrong)?;
-    let sampling: Sampling = serde_json::from_str(sampling).map_err(wrong)?;
-    run(py, None, OnInterrupt::Leave, move |_| {
-        budget(epsilon, delta, clip, sampling, steps, records)
-            .map_err(|e| Failure::Option(format!("epsilon: {e}")))
-    })
 }
 
 /// The longest gradient that a clip lets through, over its C: what noise is to be compared with.
 #[pyfunction]
-pub(crate) fn overshoot(clip: &str) -> PyResult<f64> {
-    let clip: Clip =
-        serde_json::from_str(clip).map_err(|e| LeakscopeError::new_err(format!("this is no clip: {e}")))?;
+pub(crate) fn overshoot(clip: &Bound<'_, PyDict>) -> PyResult<f64> {
+    let clip: Clip = request(clip)?;
     Ok(clip.longest().map_or(f64::INFINITY, |longest| longest / clip.unit()))
 }

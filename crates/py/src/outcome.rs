@@ -1,145 +1,205 @@
-//! What a command found, until Python asks for parts of it.
+//! What a question found, until Python asks for parts of it.
 
-use crate::failure::exception;
-use leakscope::Failure;
-use leakscope::calls::{self, Answer, NetMeasured, Results};
+use crate::failure::{LeakscopeError, exception};
+use crate::frames::{Named, ResultTable, bytes};
+use leakscope::net::memory::{self, NetMeasured};
+use leakscope::net::training::{self, NetTraining};
+use leakscope::output::Results;
+use leakscope::{Failure, Result, saving};
+use leakscope_report::account::Costs;
+use leakscope_report::bound::Found;
+use leakscope_report::calibrate::Calibration;
 use leakscope_report::net as net_page;
 use leakscope_report::{Attack, Audit, Balance, Release};
 use leakscope_table::RecordsFormat;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
-use std::path::PathBuf;
+use pyo3::types::PyBytes;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-/// A document of one of the commands.
+/// A document of one of the questions.
 #[derive(Debug)]
 pub(crate) enum Document {
     Audit(Box<Audit>),
     Balance(Box<Balance>),
     Attack(Box<Attack>),
     Release(Box<Release>),
-    Answer(Answer),
+    Account(Box<Costs>),
+    Bound(Box<Found>),
+    Calibration(Box<Calibration>),
     Net(Box<NetMeasured>),
+    Training(Box<NetTraining>),
 }
 
 /// A document and the tables that go with it.
 #[pyclass(module = "leakscope._native", frozen)]
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    pub(crate) document: Document,
-    pub(crate) tables: Vec<Results>,
+    document: Document,
+    tables: Vec<Arc<Results>>,
+    /// Every step of a training run.
+    steps: Option<ResultTable>,
     /// Files that were written already.
-    pub(crate) written: Vec<PathBuf>,
+    written: Vec<PathBuf>,
 }
 
 impl Outcome {
-    pub(crate) fn new(document: Document, tables: Vec<Results>) -> Self {
-        Self { document, tables, written: vec![] }
+    pub(crate) fn new(document: Document, tables: Vec<Arc<Results>>) -> Self {
+        Self { document, tables, steps: None, written: vec![] }
     }
-}
 
-/// Items end to end.
-pub(crate) fn bytes<'py, const N: usize>(
-    py: Python<'py>,
-    count: usize,
-    items: impl Iterator<Item = [u8; N]>,
-) -> PyResult<Bound<'py, PyBytes>> {
-    PyBytes::new_with(py, N * count, |out| {
-        out.chunks_exact_mut(N).zip(items).for_each(|(to, from)| to.copy_from_slice(&from));
-        Ok(())
-    })
+    pub(crate) fn of_training(training: NetTraining, steps: ResultTable) -> Self {
+        let tables = training.tables.clone();
+        Self { steps: Some(steps), ..Self::new(Document::Training(Box::new(training)), tables) }
+    }
+
+    pub(crate) fn of_release(release: Box<Release>, written: Vec<PathBuf>) -> Self {
+        Self { written, ..Self::new(Document::Release(release), vec![]) }
+    }
+
+    fn write_into(&self, out: &Path, format: RecordsFormat) -> Result<Vec<PathBuf>> {
+        let answer = |name: &str| saving::answer(out, name, &self.json(), self.page().as_deref());
+        match &self.document {
+            Document::Audit(audit) => saving::audit(audit, &self.tables, out, format),
+            Document::Balance(balance) => saving::balance(balance, &self.tables, out, format),
+            Document::Attack(attack) => saving::attack(attack, out),
+            Document::Release(release) => saving::release(release, out),
+            Document::Account(_) => answer("account.json"),
+            Document::Bound(_) => answer("bound.json"),
+            Document::Calibration(_) => answer("calibrate.json"),
+            Document::Net(measured) => memory::write(measured, out, format),
+            Document::Training(run) => training::write(run, out, format),
+        }
+    }
 }
 
 #[pymethods]
 impl Outcome {
-    /// What the command prints with `--json`.
+    /// The document as text: what the command prints with its JSON option.
     fn json(&self) -> String {
         match &self.document {
             Document::Audit(audit) => leakscope_report::json(audit),
             Document::Balance(balance) => leakscope_report::document(balance),
             Document::Attack(attack) => leakscope_report::document(attack),
             Document::Release(release) => leakscope_report::document(release),
-            Document::Answer(answer) => answer.json.clone(),
-            Document::Net(found) => net_page::to_json(&found.audit),
+            Document::Account(costs) => costs.json(),
+            Document::Bound(found) => leakscope_report::document(found),
+            Document::Calibration(answer) => leakscope_report::sorted_document(answer),
+            Document::Net(measured) => net_page::to_json(&measured.audit),
+            Document::Training(run) => net_page::to_json(&run.training),
         }
     }
 
-    /// The page; `None` where the command has none.
+    /// The page; `None` where there is none.
     fn page(&self) -> Option<String> {
         match &self.document {
             Document::Audit(audit) => Some(leakscope_report::page(audit)),
             Document::Balance(balance) => Some(leakscope_report::balance_page(balance)),
             Document::Attack(attack) => Some(leakscope_report::attack_page(attack)),
             Document::Release(release) => Some(leakscope_report::release_page(release)),
-            Document::Answer(answer) => answer.page.clone(),
-            Document::Net(found) => Some(net_page::page(&found.audit, &found.pictures)),
+            Document::Account(costs) => Some(leakscope_report::account_page(costs)),
+            Document::Bound(found) => Some(leakscope_report::bound_page(found)),
+            Document::Calibration(_) => None,
+            Document::Net(measured) => Some(net_page::page(&measured.audit, &measured.pictures)),
+            Document::Training(run) => Some(net_page::training_page(&run.training)),
         }
     }
 
-    /// What the command prints for people.
+    /// A screenful of text for people.
     fn summary(&self, width: usize) -> String {
         match &self.document {
             Document::Audit(audit) => leakscope_report::summary(audit, width, false),
             Document::Balance(balance) => leakscope::balance::summary(balance),
             Document::Attack(attack) => leakscope::attack::summary(attack),
             Document::Release(release) => leakscope::release::summary(release),
-            Document::Answer(answer) => answer.text.clone(),
-            Document::Net(found) => net_page::summary(&found.audit),
+            Document::Account(costs) => leakscope_report::account_summary(costs),
+            Document::Bound(found) => leakscope::bound::summary(found),
+            Document::Calibration(answer) => leakscope_report::calibration(answer),
+            Document::Net(measured) => net_page::summary(&measured.audit),
+            Document::Training(run) => net_page::training_summary(&run.training),
         }
     }
 
     /// PLIS of every value of every record (float64) of a network's audit; `None` where there is none.
     fn maps<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         match &self.document {
-            Document::Net(found) if !found.maps.is_empty() => {
-                Ok(Some(bytes(py, found.maps.len(), found.maps.iter().map(|x| x.to_ne_bytes()))?))
+            Document::Net(measured) if !measured.maps.is_empty() => {
+                Ok(Some(bytes(py, measured.maps.len(), measured.maps.iter().map(|x| x.to_ne_bytes()))?))
             }
             _ => Ok(None),
         }
     }
 
-    /// Files that the command wrote.
+    /// Files that were written already.
     fn written(&self) -> Vec<PathBuf> {
         self.written.clone()
     }
 
-    /// A table by name: the name of the id column, positions (int64), ids, texts and numbers (float64) by column.
-    fn table<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyDict>>> {
-        let tables = match &self.document {
-            Document::Net(found) => &found.tables,
-            _ => &self.tables,
+    /// Names of its tables.
+    fn tables(&self) -> Vec<String> {
+        let of_document: &[&str] = match &self.document {
+            Document::Audit(_) => &["attributes", "groups"],
+            Document::Attack(_) => &["results"],
+            Document::Training(_) => &["steps"],
+            Document::Balance(_)
+            | Document::Release(_)
+            | Document::Account(_)
+            | Document::Bound(_)
+            | Document::Calibration(_)
+            | Document::Net(_) => &[],
         };
-        let Some(table) = tables.iter().find(|t| t.name == name) else { return Ok(None) };
-        let found = PyDict::new(py);
-        let rows = table.parts.iter().map(|p| p.ids.len()).sum();
-        let parts = || table.parts.iter();
-        let positions = parts().flat_map(|p| p.positions.iter()).map(|p| (*p as i64).to_ne_bytes());
-        found.set_item("positions", bytes(py, rows, positions)?)?;
-        found.set_item("id", &table.schema.id)?;
-        found.set_item("ids", parts().flat_map(|p| p.ids.iter()).collect::<Vec<_>>())?;
-        let text = |k: usize| parts().flat_map(move |p| p.texts[k].iter()).collect::<Vec<_>>();
-        let texts: Vec<_> = table.schema.texts.iter().enumerate().map(|(k, name)| (name, text(k))).collect();
-        found.set_item("texts", texts)?;
-        let mut numbers = vec![];
-        for (k, name) in table.schema.numbers.iter().enumerate() {
-            let values = parts().flat_map(|p| p.numbers[k].iter()).map(|x| x.to_ne_bytes());
-            numbers.push((name, bytes(py, rows, values)?));
-        }
-        found.set_item("numbers", numbers)?;
-        Ok(Some(found))
+        let of_records = self.tables.iter().map(|t| t.name.clone());
+        of_records.chain(of_document.iter().map(|name| (*name).to_owned())).collect()
     }
 
-    /// Writes into a folder what the command leaves with `--out`.
-    fn write(&self, py: Python<'_>, out: PathBuf, csv: bool) -> PyResult<Vec<PathBuf>> {
-        let format = if csv { RecordsFormat::Csv } else { RecordsFormat::Parquet };
-        let written = py.detach(|| match &self.document {
-            Document::Audit(audit) => calls::write_audit(audit, &self.tables, &out, format),
-            Document::Balance(balance) => calls::write_balance(balance, &self.tables, &out, format),
-            Document::Attack(attack) => calls::write_attack(attack, &out),
-            Document::Net(found) => calls::write_net_audit(found, &out, format),
-            Document::Release(_) | Document::Answer(_) => {
-                Err(Failure::Message("there are no files of this: keep what to_json gives".into()))
+    /// A table by name; `None` where there is none.
+    fn table(&self, name: &str) -> Option<ResultTable> {
+        match (&self.document, name) {
+            (Document::Audit(audit), "attributes") => {
+                return Some(ResultTable::of_document(&audit.attributes));
             }
-        });
-        written.map_err(|failure| exception(&failure))
+            (Document::Audit(audit), "groups") => return Some(ResultTable::of_document(&audit.groups)),
+            (Document::Attack(attack), "results") => {
+                let all: Vec<_> = attack.results.iter().chain(&attack.results_balanced).collect();
+                return Some(ResultTable::of_document(&all));
+            }
+            (Document::Training(_), "steps") => return self.steps.clone(),
+            _ => {}
+        }
+        let named = match &self.document {
+            Document::Net(_) | Document::Training(_) => Named::Record,
+            Document::Audit(_)
+            | Document::Balance(_)
+            | Document::Attack(_)
+            | Document::Release(_)
+            | Document::Account(_)
+            | Document::Bound(_)
+            | Document::Calibration(_) => Named::Row,
+        };
+        self.tables.iter().find(|t| t.name == name).map(|t| ResultTable::of(t, named))
+    }
+
+    /// Writes into a folder what the command leaves there.
+    fn write(&self, py: Python<'_>, out: PathBuf, format: &str) -> PyResult<Vec<PathBuf>> {
+        let format = match format {
+            "parquet" => RecordsFormat::Parquet,
+            "csv" => RecordsFormat::Csv,
+            other => {
+                let wrong = Failure::option("format", format!("`{other}`: expected 'parquet' or 'csv'"));
+                return Err(exception(&wrong));
+            }
+        };
+        py.detach(|| self.write_into(&out, format)).map_err(|failure| exception(&failure))
+    }
+
+    /// Writes the page into a file.
+    fn report(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        let page = py.detach(|| self.page());
+        let page = page.ok_or_else(|| {
+            LeakscopeError::new_err(
+                "this answer has no page: summary() shows it, to_json() and save() keep it",
+            )
+        })?;
+        leakscope::output::write_text(&path, &page).map_err(|failure| exception(&failure))
     }
 }

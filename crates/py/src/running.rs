@@ -2,9 +2,9 @@
 //! shows progress.
 
 use crate::failure::exception;
-use leakscope::calls::caught;
+use leakscope::unexpected::caught;
 use leakscope::{Failure, Result};
-use leakscope_table::{Hooks, Progress, Stage};
+use leakscope_table::{Hooks, Progress};
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -72,13 +72,5 @@ pub(crate) fn run<T: Send + 'static>(
 fn show(progress: Option<&Bound<'_, PyAny>>, last: &Mutex<Option<Progress>>) -> PyResult<()> {
     let Some(callback) = progress else { return Ok(()) };
     let Some(p) = last.lock().unwrap_or_else(PoisonError::into_inner).take() else { return Ok(()) };
-    let stage = match p.stage {
-        Stage::Index => "finding rows",
-        Stage::Profile => "reading columns",
-        Stage::Norm => "scaling",
-        Stage::Components => "principal components",
-        Stage::Encode => "encoding",
-        _ => "computing",
-    };
-    callback.call1((stage, p.done, p.total)).map(|_| ())
+    callback.call1((p.stage.name(), p.done, p.total)).map(|_| ())
 }

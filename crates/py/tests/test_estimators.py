@@ -63,9 +63,9 @@ def test_targets_seeds_and_balance():
 
 def test_what_is_refused():
     x, y = data()
-    with pytest.raises(leakscope.OptionError, match="--sigma"):
+    with pytest.raises(leakscope.OptionError, match="sigma=-1: expected a positive number"):
         leakscope.PrivateLinear(sigma=-1).fit(x, y)
-    with pytest.raises(leakscope.OptionError, match="--target-eta"):
+    with pytest.raises(leakscope.OptionError, match="target_eta: sigma says how much noise already"):
         leakscope.PrivateLinear(sigma=1, target_eta=1).fit(x, y)
     with pytest.raises(ValueError, match="3 classes"):
         leakscope.PrivateLogistic().fit(x, np.arange(len(y)) % 3)

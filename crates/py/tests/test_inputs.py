@@ -1,6 +1,7 @@
 """Arrays and frames of every kind and layout, and what is wrong with some of them."""
 
 import copy
+import json
 import pickle
 
 import numpy as np
@@ -128,6 +129,104 @@ def test_chunks_do_not_matter():
     assert leakscope.audit(pieces, **numbers).records.equals(leakscope.audit(whole, **numbers).records)
 
 
+def test_what_is_public_of_a_table(tmp_path):
+    df = table()
+    options = dict(target="dose", sigma=1.0, l2=0.01)
+    levels = {"race": ["c", "b", "a"]}
+    given = leakscope.audit(df, bounds={"age": (0, 120), "weight": "20..200"}, levels=levels, **options)
+    (tmp_path / "levels.json").write_text(json.dumps(levels))
+    from_file = leakscope.audit(df, bounds={"age": [0, 120], "weight": (20.0, 200.0)}, levels=tmp_path / "levels.json", **options)
+    assert given.document["model"] == from_file.document["model"]
+    schema = {"version": 1, "columns": [
+        {"name": "age", "kind": "number", "bounds": [0, 120]}, {"name": "weight", "kind": "number", "bounds": [20, 200]},
+        {"name": "race", "kind": "category", "levels": levels["race"]}, {"name": "smoker", "kind": "category"},
+        {"name": "dose", "kind": "number"}]}
+    (tmp_path / "schema.json").write_text(json.dumps(schema))
+    for by in (schema, tmp_path / "schema.json"):
+        assert leakscope.audit(df, schema=by, **options).document["model"] == given.document["model"]
+    with pytest.raises(DataError, match="no training record has the level `d`"):
+        leakscope.audit(df, levels={"race": ["a", "b", "c", "d"]}, **options)
+    with pytest.raises(DataError, match="age.*clip_to_bounds"):
+        leakscope.audit(df, bounds={"age": (30, 60)}, **options)
+    assert leakscope.audit(df, bounds={"age": (30, 60)}, clip_to_bounds=True, **options)["n"] == 300
+    for bad, words in (({"age": (60, 30)}, "bounds"), ({"age": "wide"}, "bounds"), (3, "bounds=3: expected a mapping")):
+        with pytest.raises(LeakscopeError, match=words):
+            leakscope.audit(df, bounds=bad, **options)
+    with pytest.raises(OptionError, match="clip_to_bounds: there are no bounds: give them with bounds or a schema"):
+        leakscope.audit(df, clip_to_bounds=True, **options)
+    path = tmp_path / "comma.csv"
+    path.write_text("1,5;2\n2,5;3\n0,5;7\n4,0;1\n2,0;9\n")
+    found = leakscope.audit(path, target="c2", header=False, decimal=",", delimiter=";", l2=0.1)
+    assert found["n"] == 5 and found.attributes.index.tolist() == ["c1"]
+    with pytest.raises(OptionError, match="decimal=';': expected '.' or ','"):
+        leakscope.audit(path, target="c2", decimal=";")
+    with pytest.raises(OptionError, match="encoding='ebcdic': expected 'utf-8', 'latin-1' or 'utf-16'"):
+        leakscope.audit(path, target="c2", encoding="ebcdic")
+
+
+def test_results_are_arrow():
+    for df in frames(table()).values():
+        result = leakscope.audit(df, target="dose", group="race", sigma=1.0, l2=0.01)
+        records = result.table()
+        assert len(records) == 300 and records.names()[:3] == ["row", "race", "eta"]
+        arrow = pa.table(records)
+        assert arrow.schema.field("row").type == pa.int64() and arrow.schema.field("eta").type == pa.float64()
+        assert arrow["row"].to_pylist() == list(range(1, 301))
+        assert pl.DataFrame(records)["eta"].to_list() == arrow["eta"].to_pylist() == list(np.asarray(result.records["eta"]))
+        assert pa.schema(records).equals(arrow.schema)
+        # A stream can be read again: each is its own.
+        assert pa.table(records).equals(arrow)
+        attributes = pa.table(result.table("attributes"))
+        assert attributes["name"].to_pylist() == [a["name"] for a in result["attributes"]]
+        assert attributes["eta_max"].to_pylist() == [a["eta_max"] for a in result["attributes"]]
+        with pytest.raises(LeakscopeError, match="name='weights': this result has 'records', 'attributes', 'groups'"):
+            result.table("weights")
+
+
+def test_frames_without_any_library_are_dicts_of_arrays(monkeypatch):
+    from leakscope import _tables
+
+    df = table()
+    expected = leakscope.audit(df[["age", "weight"]], df["dose"], sigma=1.0, l2=0.01).records
+    result = leakscope.audit(df[["age", "weight"]].to_numpy(), df["dose"].to_numpy(), sigma=1.0, l2=0.01)
+    monkeypatch.setattr(_tables, "_there", lambda module: False)
+    assert isinstance(result.records, dict) and np.array_equal(result.records["eta"], expected["eta"])
+    assert result.attributes["name"].tolist() == ["x0", "x1"] and result.records["row"].tolist() == list(range(1, 301))
+
+
+def test_results_share_one_protocol(linear, tmp_path):
+    x, y = linear
+    classes = (y > 0).astype(int)
+    net = leakscope.Network("linear", input=(5,), outputs=2, seed=1)
+    results = {
+        "audit": leakscope.audit(x, y, sigma=0.1),
+        "balance": leakscope.balance(x, y, l2=0.1, iterations=2),
+        "attack": leakscope.attack(np.column_stack([x, x[:, 0] > 0]), y, secret="x5", l2=0.01, sigmas=0.1, trials=5, seed=1),
+        "release": leakscope.release(x, y, sigma=0.5, out=tmp_path / "ledger"),
+        "account": leakscope.account(sigma=1, rate=0.01, steps=10, delta=1e-5),
+        "bound": leakscope.bound(mechanism="gaussian", candidates=10, sigma=1, trials=0),
+        "calibrate": leakscope.calibrate(epsilon=2, delta=1e-5, rate=0.01, steps=100, adjacency="add-remove"),
+        "net": net.audit(x, classes, trace="skip"),
+        "training": net.train(x, classes, steps=3, batch=50, sigma=1.0, track="drawn", seed=1),
+    }
+    for name, result in results.items():
+        assert isinstance(result, leakscope.Result)
+        assert result.document["schema"].startswith("leakscope.") and result["schema"] == result.document["schema"]
+        assert json.loads(result.to_json()) == result.document and len(result.summary()) > 20
+        rows = {"audit": 400, "balance": 400, "net": 400, "training": 400}.get(name)
+        assert result.records is None if rows is None else len(result.records) == rows, name
+        written = result.save(tmp_path / name)
+        assert any(json.loads(p.read_text()) for p in written if p.suffix == ".json"), name
+        if name == "calibrate":
+            with pytest.raises(LeakscopeError, match="no page"):
+                result.report(tmp_path / "page.html")
+        else:
+            assert "<html" in result.report(tmp_path / f"{name}.html").read_text()
+            assert "report.html" in {p.name for p in written}
+        with pytest.raises(OptionError, match="format='ods': expected 'parquet' or 'csv'"):
+            result.save(tmp_path / name, format="ods")
+
+
 def test_missing_values_as_on_the_command_line():
     for kind, df in frames(table().assign(age=lambda d: d["age"].mask(d.index == 10))).items():
         with pytest.raises(DataError, match="age"):
@@ -210,24 +309,55 @@ class Pointless:
     (lambda x, y: leakscope.audit(pd.DataFrame({"a": pd.to_datetime(["2020"] * 400)}), y), DataError, "`a`.*datetime"),
     (lambda x, y: leakscope.audit(pd.DataFrame(x, columns=list("abcde")), target="z"), DataError, "`z`"),
     (lambda x, y: leakscope.audit("nowhere.csv", target="z"), DataError, "nowhere.csv"),
-    (lambda x, y: leakscope.audit(np.column_stack([x, x[:, 0]]), y), FitError, "--l2"),
-    (lambda x, y: leakscope.audit(x, y, model="tree"), OptionError, "linear"),
-    (lambda x, y: leakscope.audit(x, y, l2=-1), OptionError, "--l2"),
+    (lambda x, y: leakscope.audit(np.column_stack([x, x[:, 0]]), y), FitError, "or add a penalty, for example l2=1e-3"),
+    (lambda x, y: leakscope.audit(x, y, model="tree"), OptionError, "model='tree': expected 'linear', 'logistic' or 'poisson'"),
+    (lambda x, y: leakscope.audit(x, y, l2=-1), OptionError, "l2=-1: expected zero or a positive number"),
     (lambda x, y: leakscope.audit(x, y, model="logistic"), DataError, "classes|two"),
-    (lambda x, y: leakscope.audit(x, y, sigma=1, target_eta=1), OptionError, "--target-eta"),
-    (lambda x, y: leakscope.balance(x, y, iterations="many"), OptionError, "many"),
+    (lambda x, y: leakscope.audit(x, y, sigma=1, target_eta=1), OptionError, "target_eta: sigma says how much noise already"),
+    (lambda x, y: leakscope.balance(x, y, iterations="many"), OptionError, "iterations='many': expected a whole number"),
     (lambda x, y: leakscope.attack(x, y, secret="z"), OptionError, "`z`"),
-    (lambda x, y: leakscope.account(sigma=1, delta=2), LeakscopeError, "delta"),
-    (lambda x, y: leakscope.bound(mechanism="gaussian", candidates=10), OptionError, "--sigma"),
-    (lambda x, y: leakscope.calibrate(epsilon=1, delta=1e-5), LeakscopeError, "--rate"),
-    (lambda x, y: leakscope.calibrate(eta=1), OptionError, "--data"),
+    (lambda x, y: leakscope.account(sigma=1, delta=2), OptionError, "delta=2: expected a probability"),
+    (lambda x, y: leakscope.bound(mechanism="gaussian", candidates=10), OptionError, "sigma: this mechanism needs it"),
+    (lambda x, y: leakscope.calibrate(epsilon=1, delta=1e-5), LeakscopeError, "give two of sigma, rate and steps"),
+    (lambda x, y: leakscope.calibrate(eta=1), OptionError, "eta: it is about a table"),
+    (lambda x, y: leakscope.audit(x, y, l2="much"), OptionError, "l2='much': expected a number"),
+    (lambda x, y: leakscope.audit(x, y, l2=True), OptionError, "l2=True: expected a number"),
+    (lambda x, y: leakscope.audit(x, y, sigma=float("nan")), OptionError, "sigma=nan: expected a finite number"),
+    (lambda x, y: leakscope.audit(x, y, pca=1.5), OptionError, "pca=1.5: expected a whole number"),
+    (lambda x, y: leakscope.audit(x, y, seed=-1), OptionError, "seed=-1: expected a whole number from 0"),
+    (lambda x, y: leakscope.audit(x, y, scale=3), OptionError, "scale=3: expected 'standard', 'unit-ball'"),
+    (lambda x, y: leakscope.audit(x, y, statistic="mean"), OptionError, "statistic='mean': it belongs to target_eta"),
+    (lambda x, y: leakscope.audit(x, y, target_eta=1, statistic="mode"), OptionError, "statistic='mode': expected 'max'"),
+    (lambda x, y: leakscope.audit(x, y, label="open"), OptionError, "label='open': expected 'secret' or 'public'"),
+    (lambda x, y: leakscope.audit(x, y, fit_intercept=3), OptionError, "fit_intercept=3: expected True or False"),
+    (lambda x, y: leakscope.audit(x, y, prior_sd=3), OptionError, "prior_sd=3: expected a mapping"),
+    (lambda x, y: leakscope.audit(x, y, prior_sd={"x0": "wide"}), OptionError, "prior_sd='wide': expected a number"),
+    (lambda x, y: leakscope.audit(x, y, fail_above={"median": 1}), OptionError, "fail_above=.'median': 1.: expected"),
+    (lambda x, y: leakscope.audit(x, y, target_sd={"q": 1}), OptionError, "target_sd: `q` is not an attribute"),
+    (lambda x, y: leakscope.audit(x, y, delimiter="ab"), OptionError, "delimiter='ab': expected one ASCII character"),
+    (lambda x, y: leakscope.audit(x, y, holdout=2), DataError, "holdout=2: expected a share between 0 and 1"),
+    (lambda x, y: leakscope.balance(x, y, min_weight=2, max_weight=1), OptionError, "min_weight=2: expected"),
+    (lambda x, y: leakscope.balance(x, y, max_weight="big"), OptionError, "max_weight='big': expected a number"),
+    (lambda x, y: leakscope.balance(x, y, weights_per="row"), OptionError, "weights_per='row': expected 'sample'"),
+    (lambda x, y: leakscope.release(x, y, out="."), OptionError, "sigma: how much noise"),
+    (lambda x, y: leakscope.release(x, y, out=".", target_eta=-1), OptionError, "target_eta=-1: expected a positive"),
+    (lambda x, y: leakscope.release(x, y, out=".", target_eta=1, statistic="x"), OptionError, "statistic='x': expected"),
+    (lambda x, y: leakscope.account(sigma=-1, delta=1e-5), OptionError, "sigma=-1: expected"),
+    (lambda x, y: leakscope.account(step=[dict(sigmas=1)], delta=1e-5), OptionError, "sigmas: there is no such option"),
+    (lambda x, y: leakscope.account(sigma=1, rate=2, delta=1e-5), OptionError, "rate=2: expected a probability"),
+    (lambda x, y: leakscope.bound(mechanism="magic"), OptionError, "mechanism='magic': expected 'gaussian', "),
+    (lambda x, y: leakscope.bound(eta=1, curve="noise"), OptionError, "eta: it is about one number"),
+    (lambda x, y: leakscope.bound(l2=1.0, mechanism="gaussian"), OptionError, "l2: it belongs to a table"),
+    (lambda x, y: leakscope.calibrate(epsilon=1, delta=1e-5, advantage=0.1), OptionError, "advantage: epsilon is a target"),
+    (lambda x, y: leakscope.calibrate(epsilon=1), OptionError, "epsilon: it needs delta"),
     (lambda x, y: leakscope.calibrate(test=x), OptionError, "test: it belongs to a table"),
-    (lambda x, y: leakscope.bound(x, y, sigma=1), OptionError, "--secret"),
-    (lambda x, y: leakscope.account(step=["sigma"], delta=1e-5), OptionError, "--step"),
+    (lambda x, y: leakscope.bound(x, y, sigma=1), OptionError, "secret: say which column of data"),
+    (lambda x, y: leakscope.account(step=["sigma"], delta=1e-5), OptionError, "step='sigma': expected a mapping"),
 ])
 def test_bad_input_says_what_to_do(linear, call, error, words):
-    with pytest.raises(error, match=f"(?s){words}"):
+    with pytest.raises(error, match=f"(?s){words}") as caught:
         call(*linear)
+    assert "--" not in str(caught.value) and "⟨" not in str(caught.value), "messages speak Python"
 
 
 def test_a_column_without_encoding_can_be_dropped():
@@ -310,7 +440,7 @@ def test_results_can_be_pickled(linear, tmp_path):
     ]
     for result in results:
         again = pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(result))))
-        assert type(again) is type(result) and again.to_json() == result.to_json() and again.data == result.data
+        assert type(again) is type(result) and again.to_json() == result.to_json() and again.document == result.document
         assert again.summary() == result.summary() and again._repr_html_() == result._repr_html_()
     audit = pickle.loads(pickle.dumps(results[0]))
     assert audit.records.equals(results[0].records) and audit.scores.equals(results[0].scores)
@@ -330,17 +460,17 @@ def test_a_curve_has_no_one_success():
 
 
 @pytest.mark.parametrize("call, words", [
-    (lambda a: a.get_epsilon(delta=-1), "delta: -1.0: expected a probability"),
-    (lambda a: a.get_epsilon(delta=float("nan")), "delta: nan: expected a finite number"),
-    (lambda a: a.get_epsilon(delta="1e-5"), "delta: '1e-5': expected"),
-    (lambda a: a.get_delta(epsilon=float("inf")), "epsilon: inf"),
-    (lambda a: a.step(noise_multiplier="1", sample_rate=0.1), "noise_multiplier: '1'"),
-    (lambda a: a.step(noise_multiplier=float("inf"), sample_rate=0.1), "noise_multiplier: inf"),
-    (lambda a: a.step(noise_multiplier=0, sample_rate=0.1), "noise_multiplier: 0: expected a positive"),
-    (lambda a: a.step(noise_multiplier=1, sample_rate=1.5), "sample_rate: 1.5"),
+    (lambda a: a.get_epsilon(delta=-1), "delta=-1.0: expected a probability"),
+    (lambda a: a.get_epsilon(delta=float("nan")), "delta=nan: expected a finite number"),
+    (lambda a: a.get_epsilon(delta="1e-5"), "delta='1e-5': expected"),
+    (lambda a: a.get_delta(epsilon=float("inf")), "epsilon=inf"),
+    (lambda a: a.step(noise_multiplier="1", sample_rate=0.1), "noise_multiplier='1'"),
+    (lambda a: a.step(noise_multiplier=float("inf"), sample_rate=0.1), "noise_multiplier=inf"),
+    (lambda a: a.step(noise_multiplier=0, sample_rate=0.1), "noise_multiplier=0: expected a positive"),
+    (lambda a: a.step(noise_multiplier=1, sample_rate=1.5), "sample_rate=1.5"),
     (lambda a: a.load_state_dict({}), "state: expected what state_dict gives"),
-    (lambda a: a.load_state_dict({"history": [(1.0, 2.0, 3)]}), "sample_rate: 2.0"),
-    (lambda a: leakscope.Accountant("add"), "adjacency: 'add': expected 'add-remove' or 'replace'"),
+    (lambda a: a.load_state_dict({"history": [(1.0, 2.0, 3)]}), "sample_rate=2.0"),
+    (lambda a: leakscope.Accountant("add"), "adjacency='add': expected 'add-remove' or 'replace'"),
 ])
 def test_an_accountant_checks_what_it_is_told_before_any_step(call, words):
     accountant = leakscope.Accountant()

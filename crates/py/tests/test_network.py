@@ -93,7 +93,7 @@ def test_it_is_what_the_command_line_measures(tmp_path, clip):
     assert done.returncode == 0, done.stderr
     ours = net.audit(x, y, clip=clip, sigma=0.5, trace="elements", eta=True, plis=True, grid=2, compare=other, score=score, seed=1)
     theirs = json.loads(done.stdout)
-    for name, value in ours.data.items():
+    for name, value in ours.document.items():
         if name not in ("network", "data", "compared", "score", "tables"):
             assert value == theirs[name], name
     assert ours["tables"] == [] and theirs["tables"] == ["records.csv", "scores.csv"]
@@ -122,7 +122,7 @@ def test_an_audit_has_page_document_and_summary(tmp_path):
     regions[:4] = 1
     found = leakscope.Network(SPEC, seed=5).audit(x, y, trace="exact", plis=True, superpixels=regions, seed=3, out=tmp_path / "out")
     assert found.report(tmp_path / "page.html").read_text() == (tmp_path / "out" / "report.html").read_text()
-    assert json.loads(found.to_json()) == found.data and found.data["schema"] == "leakscope.net-audit/1" and found.seed == 3
+    assert json.loads(found.to_json()) == found.document and found.document["schema"] == "leakscope.net-audit/1" and found.seed == 3
     assert "<iframe" in found._repr_html_() and "records" in found.summary() and "NetAudit" in repr(found)
     assert found.plis_maps.shape == (12, 8, 8, 1)
     again = pickle.loads(pickle.dumps(found))
@@ -155,9 +155,17 @@ def test_training_to_an_epsilon_with_frozen_layers_from_public_weights(tmp_path)
     for name in before:
         assert np.array_equal(before[name], after[name]) == name.startswith(f"layers.{first}."), name
     public.save(tmp_path)
-    again = leakscope.Network("mlp", input=(6,), outputs=2, seed=1)
-    again.train(x, y, steps=10, batch=40, epsilon=2.0, pretrain=tmp_path / "model.safetensors", freeze=[first], seed=7)
-    assert all(np.array_equal(again.parameters[k], v) for k, v in after.items())
+    repeated = dict(steps=10, batch=40, epsilon=2.0, freeze=[first], seed=7, not_private_noise_from_seed=True)
+    one, other = (leakscope.Network("mlp", input=(6,), outputs=2, seed=k) for k in (1, 2))
+    one.train(x, y, pretrain=public.parameters, **repeated)
+    open_book = other.train(x, y, pretrain=tmp_path / "model.safetensors", **repeated)
+    assert all(np.array_equal(one.parameters[k], v) for k, v in other.parameters.items())
+    assert open_book.epsilon() == np.inf, "noise that follows from a seed protects nobody"
+    assert not all(np.array_equal(one.parameters[k], v) for k, v in after.items()), "noise of the system is another one"
+    # A run that is refused leaves the weights as they were.
+    with pytest.raises(leakscope.OptionError, match="batch=999: there are only 200 records"):
+        one.train(x, y, batch=999, pretrain=public.parameters)
+    assert all(np.array_equal(one.parameters[k], v) for k, v in other.parameters.items())
     few = leakscope.Network("linear", input=(6,), outputs=2, seed=1)
     start = few.parameters
     few.train(x, y, steps=5, batch=40, sigma=1.0, freeze_smallest=0.5, seed=7)
@@ -172,8 +180,10 @@ def test_training_in_private_keeps_account():
     net = leakscope.Network("mlp", input=(6,), outputs=2, seed=1)
     before = net.evaluate(x, y)
     run = net.train(x, y, epochs=4, batch=60, lr=0.2, clip=1.0, sigma=1.0, track="drawn", seed=7)
-    assert len(run.steps) == 20 and len(run.records) == 300
-    assert net.evaluate(x, y)["loss"] < before["loss"] and (run.records["dfil"] >= 0).all()
+    assert len(run.steps) == 20 and len(run.records) == 300 and run.seed == 7
+    assert run.document["schema"] == "leakscope.net-training/1" and run.document["steps"] == 20
+    assert run["history"][-1]["epsilon"] == pytest.approx(run.epsilon(1e-5), rel=0.01)
+    assert net.evaluate(x, y)["loss"] < before["loss"] and (run.records["dfil"].dropna() >= 0).all()
     accountant = leakscope.Accountant()
     for _ in range(20):
         accountant.step(noise_multiplier=1.0, sample_rate=0.2)
@@ -190,10 +200,12 @@ def test_training_in_private_keeps_account():
             leakscope.Network("linear", input=(4,), outputs=2, seed=1).train(
                 np.zeros((50, 4)), np.zeros(50, int), steps=3, batch=10, **ignored)
     again = leakscope.Network("mlp", input=(6,), outputs=2, seed=1)
-    same = again.train(x, y, epochs=4, batch=60, lr=0.2, clip=1.0, sigma=1.0, track="drawn", seed=7)
-    assert same.steps.equals(run.steps) and same.records.equals(run.records)
+    repeated = dict(epochs=4, batch=60, lr=0.2, clip=1.0, sigma=1.0, track="drawn", seed=7, not_private_noise_from_seed=True)
+    once = leakscope.Network("mlp", input=(6,), outputs=2, seed=1).train(x, y, **repeated)
+    same = again.train(x, y, **repeated)
+    assert same.steps.equals(once.steps) and same.records.equals(once.records)
     open_run = leakscope.Network("linear", input=(6,), outputs=2, seed=1).train(x, y, steps=3, batch=300, sampling="shuffle")
-    assert open_run.epsilon() == np.inf and len(open_run.records) == 0
+    assert open_run.epsilon() == np.inf and open_run.records is None
 
 
 def test_regressions_have_no_label_and_are_not_right():
@@ -232,63 +244,64 @@ def test_parameters_there_and_back():
     (lambda n, x, y: n.audit(x, y, clip_kind="hard"), "give the bound too"),
     (lambda n, x, y: n.audit(x, y, sigma=-1), "sigma"),
     (lambda n, x, y: n.audit(x, y, records=[99]), "99|record"),
-    (lambda n, x, y: n.train(x, y, batch=21), "batch: 21"),
-    (lambda n, x, y: n.train(x, y, steps=1, epochs=1), "one of the two"),
+    (lambda n, x, y: n.train(x, y, batch=21), "batch=21"),
+    (lambda n, x, y: n.train(x, y, steps=1, epochs=1), "epochs: steps says how long already: give one of the two"),
     (lambda n, x, y: n.train(x, y, batch=5, clip=1.0), "noise too"),
-    (lambda n, x, y: n.train(x, y, batch=5, track="some"), "track"),
+    (lambda n, x, y: n.train(x, y, batch=5, track="some"), "track='some': expected 'drawn' or 'every'"),
     (lambda n, x, y: n.train(x, y, batch=5, track="every"), "only finite under noise"),
-    (lambda n, x, y: n.train(x, y, batch=5, epochs=-3), "epochs: -3: expected a positive number"),
-    (lambda n, x, y: n.train(x, y, batch=5, epochs="3"), "epochs: '3'"),
-    (lambda n, x, y: n.train(x, y, batch=5, steps=-1), "steps: -1: expected a whole number from 1"),
-    (lambda n, x, y: n.train(x, y, batch=5, steps=0), "steps: 0"),
-    (lambda n, x, y: n.train(x, y, batch=5, steps="5"), "steps: '5'"),
-    (lambda n, x, y: n.train(x, y, batch=5, steps=2.5), "steps: 2.5"),
-    (lambda n, x, y: n.train(x, y, batch=5, lr=float("nan")), "lr: nan: expected a finite number"),
-    (lambda n, x, y: n.train(x, y, batch=5, lr=0), "lr: 0: expected a positive"),
-    (lambda n, x, y: n.train(x, y, batch=float("nan")), "batch: nan"),
-    (lambda n, x, y: n.train(x, y, batch=2.5, sampling="shuffle"), "batch: 2.5: expected a whole"),
-    (lambda n, x, y: n.train(x, y, batch=5, seed=-1), "seed: -1: expected a whole number from 0"),
-    (lambda n, x, y: n.train(x, y, batch=5, momentum=1), "momentum: 1: expected at least 0, below 1"),
-    (lambda n, x, y: n.train(x, y, batch=5, weight_decay=-1), "weight_decay: -1"),
-    (lambda n, x, y: n.train(x, y, batch=5, label="zz"), "label: 'zz'"),
-    (lambda n, x, y: n.train(x, y, batch=5, sigma=-1.0), "sigma: -1.0"),
-    (lambda n, x, y: n.train(x, y, batch=5, sigma=1.0, delta=2), "delta: 2: expected between 0 and 1"),
-    (lambda n, x, y: n.train(x, y, batch=5, sigma=1.0, epsilon=1.0), "sigma, epsilon"),
-    (lambda n, x, y: n.train(x, y, batch=5, epsilon=-1.0), "epsilon: -1.0"),
-    (lambda n, x, y: n.train(x, y, batch=5, sigma=1.0, clip=0), "clip: 0"),
+    (lambda n, x, y: n.train(x, y, batch=5, epochs=-3), "epochs=-3: expected a positive number"),
+    (lambda n, x, y: n.train(x, y, batch=5, epochs="3"), "epochs='3'"),
+    (lambda n, x, y: n.train(x, y, batch=5, steps=-1), "steps=-1: expected a whole number from 0"),
+    (lambda n, x, y: n.train(x, y, batch=5, steps=0), "steps=0: expected at least 1"),
+    (lambda n, x, y: n.train(x, y, batch=5, steps="5"), "steps='5'"),
+    (lambda n, x, y: n.train(x, y, batch=5, steps=2.5), "steps=2.5"),
+    (lambda n, x, y: n.train(x, y, batch=5, lr=float("nan")), "lr=nan: expected a finite number"),
+    (lambda n, x, y: n.train(x, y, batch=5, lr=0), "lr=0: expected a positive"),
+    (lambda n, x, y: n.train(x, y, batch=float("nan")), "batch=nan: expected a finite number"),
+    (lambda n, x, y: n.train(x, y, batch=2.5, sampling="shuffle"), "batch=2.5: shuffled batches hold whole records"),
+    (lambda n, x, y: n.train(x, y, batch=5, seed=-1), "seed=-1: expected a whole number from 0"),
+    (lambda n, x, y: n.train(x, y, batch=5, momentum=1), "momentum=1: expected at least 0, below 1"),
+    (lambda n, x, y: n.train(x, y, batch=5, weight_decay=-1), "weight_decay=-1"),
+    (lambda n, x, y: n.train(x, y, batch=5, label="zz"), "label='zz'"),
+    (lambda n, x, y: n.train(x, y, batch=5, sigma=-1.0), "sigma=-1: expected a positive number"),
+    (lambda n, x, y: n.train(x, y, batch=5, sigma=1.0, delta=2), "delta=2: expected between 0 and 1"),
+    (lambda n, x, y: n.train(x, y, batch=5, sigma=1.0, epsilon=1.0), "epsilon: sigma is the noise already"),
+    (lambda n, x, y: n.train(x, y, batch=5, epsilon=-1.0), "epsilon=-1: expected a positive"),
+    (lambda n, x, y: n.train(x, y, batch=5, sigma=1.0, clip=0), "clip.*positive|clip.*above 0|clip=0"),
     (lambda n, x, y: n.train(x, y, batch=5, sigma=1.0, clip_kind="none"), "no privacy"),
     (lambda n, x, y: n.train(x, y, batch=5, freeze=[99]), "there is no layer 99"),
-    (lambda n, x, y: n.train(x, y, batch=5, freeze=[-1]), "freeze: -1"),
-    (lambda n, x, y: n.train(x, y, batch=5, freeze=1), "freeze: 1: expected a list"),
-    (lambda n, x, y: n.train(x, y, batch=5, freeze_smallest=1.0), "freeze_smallest: 1.0"),
-    (lambda n, x, y: n.train(x, y, batch=5, pretrain="nowhere.safetensors"), "pretrain: nowhere"),
-    (lambda n, x, y: n.audit(x, y, trace=-1), "--trace.*expected exact"),
-    (lambda n, x, y: n.audit(x, y, trace=1), "--trace.*probes from 2"),
-    (lambda n, x, y: n.audit(x, y, records=-5), "records: -5: expected a whole number from 1"),
-    (lambda n, x, y: n.audit(x, y, records=0), "records: 0"),
-    (lambda n, x, y: n.audit(x, y, records=[-1]), "records: -1: expected a whole number from 0 to 19"),
+    (lambda n, x, y: n.train(x, y, batch=5, freeze=[-1]), "freeze=-1"),
+    (lambda n, x, y: n.train(x, y, batch=5, freeze=1), "freeze=1: expected a list"),
+    (lambda n, x, y: n.train(x, y, batch=5, freeze_smallest=1.0), "freeze_smallest=1: expected at least 0, below 1"),
+    (lambda n, x, y: n.train(x, y, batch=5, pretrain="nowhere.safetensors"), "pretrain='nowhere"),
+    (lambda n, x, y: n.audit(x, y, trace=-1), "trace=-1: expected a whole number"),
+    (lambda n, x, y: n.audit(x, y, trace=1), "trace='1': expected exact"),
+    (lambda n, x, y: n.audit(x, y, records=-5), "records=-5: expected a whole number from 1"),
+    (lambda n, x, y: n.audit(x, y, records=0), "records=0"),
+    (lambda n, x, y: n.audit(x, y, records=[-1]), "records=-1: expected a whole number from 0 to 19"),
     (lambda n, x, y: n.audit(x, y, records=[]), "records: none"),
-    (lambda n, x, y: n.audit(x, y, records="all"), "records: 'all'"),
-    (lambda n, x, y: n.audit(x, y, seed=-1), "seed: -1"),
-    (lambda n, x, y: n.audit(x, y, sigma=float("nan")), "--sigma: NaN"),
-    (lambda n, x, y: n.audit(x, y, label="zz"), "--label"),
-    (lambda n, x, y: n.audit(x, y, plis=True, grid=2), "--grid: records are no images"),
-    (lambda n, x, y: n.audit(x, y, grid=2), "--plis"),
-    (lambda n, x, y: n.audit(x, y, superpixels=np.zeros((2, 2))), "--superpixels"),
+    (lambda n, x, y: n.audit(x, y, records="all"), "records='all'"),
+    (lambda n, x, y: n.audit(x, y, seed=-1), "seed=-1"),
+    (lambda n, x, y: n.audit(x, y, sigma=float("nan")), "sigma=nan: expected a finite number"),
+    (lambda n, x, y: n.audit(x, y, label="zz"), "label='zz': expected 'public' or 'secret'|label='zz': expected 'secret' or 'public'"),
+    (lambda n, x, y: n.audit(x, y, plis=True, grid=2), "grid: records are no images"),
+    (lambda n, x, y: n.audit(x, y, grid=2), "grid: .*plis"),
+    (lambda n, x, y: n.audit(x, y, superpixels=np.zeros((2, 2))), "superpixels: they go with plis"),
     (lambda n, x, y: n.audit(x, y, compare="other"), "compare: str"),
     (lambda n, x, y: n.audit(x, y, score=x[:, :2]), "score.*shape"),
     (lambda n, x, y: n.audit(x, y, score=(x, y[:3])), "score: y: 3 labels for 20"),
     (lambda n, x, y: n.audit(x, y, plis=True, compare=leakscope.Network("mlp", input=(4,), outputs=2, precision="f64")),
      "same precision"),
-    (lambda n, x, y: leakscope.Network("mlp", input=(4,), outputs=2, seed=-1), "seed: -1"),
-    (lambda n, x, y: leakscope.Network("mlp", input=(-6,), outputs=2), "input: -6: expected a whole number from 1"),
-    (lambda n, x, y: leakscope.Network("mlp", input=4, outputs=2), "input: 4: expected a list"),
-    (lambda n, x, y: leakscope.Network("mlp", input=(4,), outputs=0), "outputs: 0"),
+    (lambda n, x, y: leakscope.Network("mlp", input=(4,), outputs=2, seed=-1), "seed=-1"),
+    (lambda n, x, y: leakscope.Network("mlp", input=(-6,), outputs=2), "input=-6: expected a whole number from 1"),
+    (lambda n, x, y: leakscope.Network("mlp", input=4, outputs=2), "input=4: expected a list"),
+    (lambda n, x, y: leakscope.Network("mlp", input=(4,), outputs=0), "outputs=0"),
     (lambda n, x, y: n.train(x, y, batch=5, lr=1e30, steps=50), "diverge|finite|step"),
 ])
 def test_bad_input_says_what_to_do(work, words):
     """Named by the option, and of a class that says what kind of thing is wrong."""
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(20, 4)), rng.integers(0, 2, 20)
-    with pytest.raises(leakscope.LeakscopeError, match=f"(?s){words}"):
+    with pytest.raises(leakscope.LeakscopeError, match=f"(?s){words}") as caught:
         work(leakscope.Network("mlp", input=(4,), outputs=2, seed=1), x, y)
+    assert "--" not in str(caught.value) and "⟨" not in str(caught.value), "messages speak Python"

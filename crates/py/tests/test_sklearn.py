@@ -56,7 +56,7 @@ def test_the_penalty_is_translated_exactly(family, model, weighted):
     # A penalty that is off by a tenth is seen.
     l2 = result["model"]["l2"]
     if l2 > 0:
-        off = leakscope.audit(x, y, model=family, l2=1.1 * l2, scale="none", no_intercept=not model.fit_intercept,
+        off = leakscope.audit(x, y, model=family, l2=1.1 * l2, scale="none", fit_intercept=model.fit_intercept,
                               weights=w, coefficients=result.coefficients)
         assert off.distance["relative"] > 1e-5
 

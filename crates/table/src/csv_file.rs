@@ -5,7 +5,7 @@ use crate::content::{BOM, BUFFER, Content, TextEncoding};
 use crate::error::Place;
 use crate::hooks::Watch;
 use crate::notation::{self, Decimal, Notation, Sample, Verdict};
-use crate::table::Kind;
+use crate::table::{ColumnSchema, Kind};
 use crate::words::truncated;
 use crate::{Error, Result};
 use csv::ByteRecord;
@@ -94,47 +94,85 @@ pub(crate) struct CsvRange {
 
 impl CsvFile {
     pub(crate) fn open(content: Content, options: TextOptions, markers: &Markers) -> Result<Self> {
-        let mut file = Self {
+        let mut file = Self::unread(content, options);
+        if options.delimiter.is_none() {
+            file.delimiter = file.guess_delimiter()?;
+        }
+        let mut reader = file.parser(file.content.stream(0)?);
+        file.read_header(&mut reader)?;
+        if options.no_header {
+            reader = file.parser(file.content.stream(0)?);
+        }
+        file.infer_kinds(&mut reader, markers)?;
+        Ok(file)
+    }
+
+    /// A file of which only the header is read: what its columns hold is known to whoever asks.
+    pub(crate) fn with_known_columns(content: Content, options: TextOptions) -> Result<Self> {
+        let mut file = Self::unread(content, options);
+        let mut reader = file.parser(file.content.stream(0)?);
+        file.read_header(&mut reader)?;
+        file.verdicts = vec![Verdict::Empty; file.header.len()];
+        file.notations = vec![None; file.header.len()];
+        Ok(file)
+    }
+
+    fn unread(content: Content, options: TextOptions) -> Self {
+        Self {
             content,
             options,
-            delimiter: b',',
+            delimiter: options.delimiter.unwrap_or(b','),
             header: vec![],
             nameless: vec![],
             verdicts: vec![],
             notations: vec![],
             header_is_data: false,
             counts_header: !options.no_header,
-        };
-        file.delimiter = match options.delimiter {
-            Some(d) => d,
-            None => file.guess_delimiter()?,
-        };
-        let mut reader = file.parser(file.content.stream(0)?);
-        let mut record = ByteRecord::new();
-        let more = reader.read_byte_record(&mut record).map_err(|e| file.csv_error(e, 0))?;
-        if !more || record.iter().all(|name| name.trim_ascii().is_empty()) {
-            return Err(Error::EmptyFile { path: file.path().into() });
         }
+    }
+
+    fn read_header<R: Read>(&mut self, reader: &mut csv::Reader<R>) -> Result<()> {
+        let mut record = ByteRecord::new();
+        let more = reader.read_byte_record(&mut record).map_err(|e| self.csv_error(e, 0))?;
+        if !more || record.iter().all(|name| name.trim_ascii().is_empty()) {
+            return Err(Error::EmptyFile { path: self.path().into() });
+        }
+        let no_header = self.options.no_header;
         for (i, name) in record.iter().enumerate() {
-            let name = options.encoding.text(name).ok_or_else(|| Error::NotUtf8 {
-                path: file.path().into(),
+            let name = self.options.encoding.text(name).ok_or_else(|| Error::NotUtf8 {
+                path: self.path().into(),
                 row: 0,
                 column: format!("number {}", i + 1),
             })?;
             let name = name.trim();
-            file.nameless.push(name.is_empty() && !options.no_header);
-            file.header.push(match (options.no_header, name.is_empty()) {
+            self.nameless.push(name.is_empty() && !no_header);
+            self.header.push(match (no_header, name.is_empty()) {
                 (true, _) => format!("c{}", i + 1),
                 // pandas leaves the index without a name: give it one that an option can take.
                 (false, true) => format!("unnamed_{}", i + 1),
                 (false, false) => name.to_string(),
             });
         }
-        if options.no_header {
-            reader = file.parser(file.content.stream(0)?);
+        Ok(())
+    }
+
+    /// How the file is written, with the delimiter that was found; `None` where its bytes are in memory.
+    pub(crate) fn written(&self) -> Option<TextOptions> {
+        let options = TextOptions { delimiter: Some(self.delimiter), ..self.options };
+        (!self.content.is_held()).then_some(options)
+    }
+
+    pub(crate) fn is_compressed(&self) -> bool {
+        self.content.gzip
+    }
+
+    /// Reads the numbers of every column as the table has them.
+    pub(crate) fn set_notations(&mut self, columns: &[ColumnSchema]) {
+        for column in columns {
+            if let Some(field) = self.header.iter().position(|n| *n == column.name) {
+                self.set_notation(field, &column.notation);
+            }
         }
-        file.infer_kinds(&mut reader, markers)?;
-        Ok(file)
     }
 
     /// The lines of another format that was turned into CSV: the header is ours, nobody counts it.
@@ -161,7 +199,7 @@ impl CsvFile {
     }
 
     /// Reads the numbers of a column in the notation that the table has for it.
-    pub(crate) fn set_notation(&mut self, field: usize, notation: &Notation) {
+    fn set_notation(&mut self, field: usize, notation: &Notation) {
         let usual = *notation == Notation::Plain && self.options.decimal == Decimal::Point;
         self.notations[field] = if usual { None } else { Some(notation.clone()) };
     }

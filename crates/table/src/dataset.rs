@@ -26,13 +26,16 @@ const RUN_ROWS: usize = 256;
 pub struct DatasetOptions {
     /// Whether the table may lack the target; `y` is then 0 everywhere and [`Dataset::has_target`] false.
     pub allow_missing_target: bool,
-    /// Encoded rows up to this many bytes are kept in memory; 0 reads the files in every pass.
+    /// Encoded rows up to this many bytes are kept in memory; 0 reads the files in every pass. A split of a larger
+    /// table is never kept, so that its blocks are those of a pass over all of them.
     pub cache_bytes: u64,
+    /// For a split of a larger table: rows of the subset in the splits before it.
+    pub first_row: u64,
 }
 
 impl Default for DatasetOptions {
     fn default() -> Self {
-        Self { allow_missing_target: false, cache_bytes: CACHE_BYTES }
+        Self { allow_missing_target: false, cache_bytes: CACHE_BYTES, first_row: 0 }
     }
 }
 
@@ -59,6 +62,8 @@ pub struct Dataset {
     labelled: Plan,
     /// Rows of this subset before each split.
     first_rows: Vec<u64>,
+    /// Rows of this subset before the table.
+    before: u64,
     rows: u64,
     dropped: u64,
     unseen: u64,
@@ -152,6 +157,7 @@ impl Dataset {
             plan,
             labelled,
             first_rows: vec![],
+            before: options.first_row,
             rows: 0,
             dropped: 0,
             unseen: 0,
@@ -168,7 +174,9 @@ impl Dataset {
         if let Some(in_place) = dataset.in_place(taken.iter().sum())? {
             dataset.rows = taken.iter().sum();
             dataset.in_place = Some(in_place);
-        } else if taken.iter().sum::<u64>().saturating_mul(row_bytes) <= options.cache_bytes {
+        } else if !table.is_split()
+            && taken.iter().sum::<u64>().saturating_mul(row_bytes) <= options.cache_bytes
+        {
             dataset.load()?;
         } else if dataset.plan.countable() {
             dataset.set_counts(&taken);
@@ -213,7 +221,7 @@ impl Dataset {
         self.first_rows.clear();
         self.rows = 0;
         for count in counts {
-            self.first_rows.push(self.rows);
+            self.first_rows.push(self.before + self.rows);
             self.rows += count;
         }
     }

@@ -5,7 +5,7 @@ use crate::encoding::{EncodeOptions, Missing};
 use crate::hooks::Hooks;
 use crate::layout::Layout;
 use crate::notation::Notation;
-use crate::profile::{Column, Profile};
+use crate::profile::{Column, Profiling};
 use crate::schema::{Edge, Schema, SchemaColumn, SchemaKind};
 use crate::table::{Kind, Table};
 use crate::{Error, Result};
@@ -26,7 +26,8 @@ impl Schema {
         }
         let options = EncodeOptions { missing: Missing::Mean, ..EncodeOptions::default() };
         let profile = loop {
-            match Profile::of(table, &layout, &options, hooks) {
+            let profiling = Profiling::of_layout(layout.clone(), &options);
+            match profiling.run(table, hooks).and_then(|profile| profiling.settled(profile)) {
                 // Neither a category nor an identifier: a person must decide, so it is not used.
                 Err(Error::TooManyLevels { column, .. }) if layout.features > 1 => {
                     let at: Vec<usize> = layout.names.iter().position(|n| *n == column).into_iter().collect();

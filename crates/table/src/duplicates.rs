@@ -2,16 +2,18 @@
 
 use crate::batch::{Cells, MISSING};
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 
 /// Rows above which copies are not looked for: their hashes would take more than 128 MiB.
 pub(crate) const MAX_ROWS: u64 = 1 << 24;
 
 /// Hashes of rows, column by column.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct RowHashes {
     /// Of all training rows so far.
     hashes: Vec<u64>,
     /// Where the current batch starts.
+    #[serde(skip)]
     first: usize,
 }
 
@@ -59,9 +61,10 @@ impl RowHashes {
         }
     }
 
-    /// Takes over the rows of another part of the table.
-    pub(crate) fn merge(&mut self, other: Self) {
+    /// With the rows of another part of the table.
+    pub(crate) fn merged(mut self, other: Self) -> Self {
         self.hashes.extend(other.hashes);
+        self
     }
 
     /// How many rows repeat an earlier one.

@@ -52,6 +52,23 @@ pub enum Error {
     /// No file was named.
     #[error("no file was given: name at least one CSV, JSON lines, Parquet or Feather file")]
     NoFiles,
+    /// Rows in memory cannot be read elsewhere.
+    #[error(
+        "{} is held in memory as a whole, so that no other machine can read a part of it: write it to a Parquet file",
+        name.display()
+    )]
+    NotInFiles {
+        /// What the table is called.
+        name: PathBuf,
+    },
+    /// A split was asked for that is not there.
+    #[error("there is no split {number}: the table has {count}, counted from 0")]
+    NoSplit {
+        /// Its number.
+        number: usize,
+        /// How many there are.
+        count: usize,
+    },
     /// The file cannot be opened or read.
     #[error("cannot read {}: {source}", path.display())]
     Read {
@@ -85,7 +102,7 @@ pub enum Error {
     /// The bytes are neither Parquet, gzip nor text.
     #[error(
         "{} is neither CSV nor JSON lines in UTF-8 (nor such a file compressed with gzip), nor Parquet, nor Feather: \
-         convert it to one of them, or say --encoding utf-16 if it is text in that encoding",
+         convert it to one of them, or say ⟨encoding=utf-16⟩ if it is text in that encoding",
         path.display()
     )]
     UnknownFormat {
@@ -117,7 +134,7 @@ pub enum Error {
         format: &'static str,
     },
     /// The file is no UTF-16.
-    #[error("{} is not UTF-16: leave --encoding away for UTF-8, or say --encoding latin-1", path.display())]
+    #[error("{} is not UTF-16: leave ⟨encoding⟩ away for UTF-8, or say ⟨encoding=latin-1⟩", path.display())]
     NotUtf16 {
         /// The file.
         path: PathBuf,
@@ -185,7 +202,7 @@ pub enum Error {
     },
     /// A cell, or the header, is not UTF-8.
     #[error(
-        "{}, {}: column `{column}` is not UTF-8: save the file as UTF-8, or read it with --encoding latin-1", path.display(), row_or_header(*row)
+        "{}, {}: column `{column}` is not UTF-8: save the file as UTF-8, or read it with ⟨encoding=latin-1⟩", path.display(), row_or_header(*row)
     )]
     NotUtf8 {
         /// The file.
@@ -245,7 +262,7 @@ pub enum Error {
     /// A column holds numbers in one file and text in another.
     #[error(
         "{}: column `{column}` is {found}, but numbers are expected there: convert it, \
-         or name it with --categorical {column}",
+         or name it with ⟨categorical={column}⟩",
         path.display()
     )]
     KindsDiffer {
@@ -273,8 +290,8 @@ pub enum Error {
     },
     /// A column of text would hold numbers with a decimal comma.
     #[error(
-        "{place}: column `{column}` holds numbers with a decimal comma, such as `{value}`: read them with --decimal , \
-         or treat the column as categories with --categorical {column}"
+        "{place}: column `{column}` holds numbers with a decimal comma, such as `{value}`: read them with ⟨decimal=,⟩ \
+         or treat the column as categories with ⟨categorical={column}⟩"
     )]
     DecimalComma {
         /// Where.
@@ -285,7 +302,7 @@ pub enum Error {
         value: String,
     },
     /// A flag names a column that is not there.
-    #[error("{flag}: there is no column `{column}`{}{}", closest_names(closest), no_header(*header_is_data))]
+    #[error("⟨{flag}⟩: there is no column `{column}`{}{}", closest_names(closest), no_header(*header_is_data))]
     UnknownColumn {
         /// The flag.
         flag: &'static str,
@@ -297,7 +314,7 @@ pub enum Error {
         header_is_data: bool,
     },
     /// One column has two roles that exclude each other.
-    #[error("column `{column}` is given both as {first} and as {second}: it can be only one of them")]
+    #[error("column `{column}` is given both as ⟨{first}⟩ and as ⟨{second}⟩: it can be only one of them")]
     RoleConflict {
         /// The column.
         column: String,
@@ -307,18 +324,18 @@ pub enum Error {
         second: &'static str,
     },
     /// No column is left to be a feature.
-    #[error("no feature columns are left besides the target, the id, the weights and what --drop removes")]
+    #[error("no feature columns are left besides the target, the id, the weights and what ⟨drop⟩ removes")]
     NoFeatures,
     /// The features have no encoded column: each is a category with a single level.
     #[error(
-        "every feature has one level only, so none is left when one is dropped: use --one-hot full, \
+        "every feature has one level only, so none is left when one is dropped: use ⟨one_hot=full⟩, \
          or other features"
     )]
     NoColumns,
     /// A used column has a type that has no encoding.
     #[error(
         "column `{column}` of {} has type {type_name}, which has no encoding as number or category: \
-         remove it with --drop {column}, or convert it to numbers or text",
+         remove it with ⟨drop={column}⟩, or convert it to numbers or text",
         path.display()
     )]
     UnsupportedType {
@@ -331,8 +348,8 @@ pub enum Error {
     },
     /// There are missing values and no rule for them.
     #[error(
-        "missing values: {}. Choose --missing drop (leave such rows out) or --missing mean (fill in \
-         the mean or the most frequent level), or --drop the columns",
+        "missing values: {}. Choose ⟨missing=drop⟩ (leave such rows out) or ⟨missing=mean⟩ (fill in \
+         the mean or the most frequent level), or ⟨drop⟩ the columns",
         missing_columns(columns)
     )]
     Missing {
@@ -341,8 +358,8 @@ pub enum Error {
     },
     /// The target, a weight, an id or a group is missing, which no mean can fill.
     #[error(
-        "column `{column}` ({role}) has {count} missing {}, which --missing mean cannot fill in: \
-         use --missing drop, or complete the column",
+        "column `{column}` ({role}) has {count} missing {}, which ⟨missing=mean⟩ cannot fill in: \
+         use ⟨missing=drop⟩, or complete the column",
         if *count == 1 { "value" } else { "values" }
     )]
     MissingRole {
@@ -355,8 +372,8 @@ pub enum Error {
     },
     /// A value is missing in a table that is encoded with a fitted encoding.
     #[error(
-        "{place}: column `{column}` has no value: complete it, or choose --missing drop (or, for a \
-         feature, --missing mean)"
+        "{place}: column `{column}` has no value: complete it, or choose ⟨missing=drop⟩ (or, for a \
+         feature, ⟨missing=mean⟩)"
     )]
     MissingAt {
         /// Where.
@@ -365,7 +382,7 @@ pub enum Error {
         column: String,
     },
     /// A column has no value in any training row.
-    #[error("column `{column}` has no value in any training row: remove it with --drop {column}")]
+    #[error("column `{column}` has no value in any training row: remove it with ⟨drop={column}⟩")]
     NoValues {
         /// The column.
         column: String,
@@ -373,7 +390,7 @@ pub enum Error {
     /// A numeric column has a cell that is no number.
     #[error(
         "{place}: column `{column}` holds numbers, but here `{value}`: correct it, declare it missing \
-         with --na, or treat the column as categories with --categorical {column}"
+         with ⟨na⟩, or treat the column as categories with ⟨categorical={column}⟩"
     )]
     TextInNumber {
         /// Where.
@@ -405,7 +422,7 @@ pub enum Error {
     /// A categorical column has too many levels.
     #[error(
         "column `{column}` has more than {limit} distinct values, like an identifier: remove it with \
-         --drop {column}, or make it the id with --id {column}"
+         ⟨drop={column}⟩, or make it the id with ⟨id={column}⟩"
     )]
     TooManyLevels {
         /// The column.
@@ -429,7 +446,7 @@ pub enum Error {
     /// Two rows have one id.
     #[error(
         "column `{column}`: id `{id}` occurs twice, in {first} and in {second}: ids must be unique; \
-         correct them, or leave --id away to use row numbers"
+         correct them, or leave ⟨id⟩ away to use row numbers"
     )]
     DuplicateId {
         /// The id column.
@@ -442,7 +459,7 @@ pub enum Error {
         second: Box<Place>,
     },
     /// The weights are text.
-    #[error("--weights: column `{column}` holds text, expected numbers that are zero or more")]
+    #[error("⟨weights⟩: column `{column}` holds text, expected numbers that are zero or more")]
     TextWeights {
         /// The weights column.
         column: String,
@@ -466,7 +483,7 @@ pub enum Error {
     /// The target has one class only.
     #[error(
         "target `{column}` has one class only, `{class}`, in the training rows: a model needs two; \
-             choose another --target, or rows with both"
+             choose another ⟨target⟩, or rows with both"
     )]
     OneClass {
         /// The target.
@@ -488,7 +505,7 @@ pub enum Error {
         more: bool,
     },
     /// The target is text where numbers are needed.
-    #[error("target `{column}` is text ({}), expected {expected}: choose another --target, or recode it", found.join(", "))]
+    #[error("target `{column}` is text ({}), expected {expected}: choose another ⟨target⟩, or recode it", found.join(", "))]
     TextTarget {
         /// The target.
         column: String,
@@ -498,7 +515,7 @@ pub enum Error {
         expected: &'static str,
     },
     /// The positive class is not one of the two classes.
-    #[error("--positive {value}: target `{column}` has the classes `{low}` and `{high}`")]
+    #[error("⟨positive={value}⟩: target `{column}` has the classes `{low}` and `{high}`")]
     Positive {
         /// What was asked for.
         value: String,
@@ -511,7 +528,7 @@ pub enum Error {
     },
     /// A positive class was named for a target that has no classes.
     #[error(
-        "--positive {value}: target `{column}` is not coded as two classes, so no class can be the \
+        "⟨positive={value}⟩: target `{column}` is not coded as two classes, so no class can be the \
          positive one"
     )]
     PositiveUnused {
@@ -531,13 +548,13 @@ pub enum Error {
         value: f64,
     },
     /// The share of rows to hold out makes no sense.
-    #[error("--holdout {fraction}: expected a share between 0 and 1, such as 0.2")]
+    #[error("⟨holdout={fraction}⟩: expected a share between 0 and 1, such as 0.2")]
     Holdout {
         /// The share.
         fraction: f64,
     },
     /// The split leaves one side without rows.
-    #[error("--holdout {fraction} leaves no rows {side} of {rows}: choose another share or seed")]
+    #[error("⟨holdout={fraction}⟩ leaves no rows {side} of {rows}: choose another share or seed")]
     HoldoutEmpty {
         /// The share.
         fraction: f64,
@@ -548,7 +565,7 @@ pub enum Error {
     },
     /// Every row was dropped.
     #[error(
-        "all {rows} rows have a missing value and were dropped: use --missing mean, or --drop the \
+        "all {rows} rows have a missing value and were dropped: use ⟨missing=mean⟩, or ⟨drop⟩ the \
          emptiest columns"
     )]
     AllDropped {
@@ -556,7 +573,7 @@ pub enum Error {
         rows: u64,
     },
     /// The number of principal components is out of range.
-    #[error("--pca {components}: expected between 1 and {columns}, the number of encoded columns")]
+    #[error("⟨pca={components}⟩: expected between 1 and {columns}, the number of encoded columns")]
     Components {
         /// What was asked for.
         components: usize,
@@ -615,7 +632,7 @@ impl From<Error> for leakscope_core::Error {
 
 fn no_header(header_is_data: bool) -> &'static str {
     match header_is_data {
-        true => "; the first line looks like a row of data: with --no-header columns are called c1, c2, …",
+        true => "; the first line looks like a row of data: with ⟨no_header⟩ columns are called c1, c2, …",
         false => "",
     }
 }

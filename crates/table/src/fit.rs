@@ -9,43 +9,79 @@ use crate::encoding::{
 use crate::hooks::{Hooks, Stage};
 use crate::layout::{Layout, Role};
 use crate::plan::{Plan, Subset};
-use crate::profile::{Column, Profile};
+use crate::profile::{Column, Profile, Profiling};
 use crate::rare;
 use crate::remark::Remark;
 use crate::schema::SchemaError;
 use crate::table::{Kind, Table};
 use crate::{Error, Result};
 use leakscope_core::linalg;
+use leakscope_core::pass::{Covariance, CovarianceSums, Largest, LargestNorm, Merge, Pass};
+use std::borrow::Cow;
 
 /// Classes or values that a message names.
 const NAMED: usize = 5;
 
+/// What the profile of a whole table leads to.
+#[derive(Debug)]
+pub enum Profiled {
+    /// The encoding, but for a largest norm and components.
+    Encoding(Box<Encoding>),
+    /// Some columns name the rows, and are left out. What is left out must not drop rows or make them differ, so this
+    /// pass without them comes next; elsewhere it is [`Profiling::without`] the columns of [`Profiling::left_out`].
+    Identifiers(Box<Profiling>),
+}
+
 impl Encoding {
-    /// Fits an encoding on the training rows of a table, in one to three passes.
+    /// Fits an encoding on the training rows of a table, in one to four passes.
     ///
     /// The first pass checks every used cell: what it finds wrong is an error that names column and row.
     /// Levels, means, norms and components are those of the training rows alone.
     pub fn fit(table: &Table, roles: &Roles, options: &EncodeOptions, hooks: &Hooks) -> Result<Self> {
-        if let Some(h) = options.holdout
-            && !(h.fraction > 0.0 && h.fraction < 1.0)
-        {
-            return Err(Error::Holdout { fraction: h.fraction });
+        let mut profiling = Profiling::new(table, roles, options)?;
+        let mut encoding = loop {
+            match Self::of_profile(&profiling, profiling.run(table, hooks)?, table, hooks)? {
+                Profiled::Encoding(encoding) => break *encoding,
+                Profiled::Identifiers(without) => profiling = *without,
+            }
+        };
+        if options.scale == Scale::UnitBall {
+            let largest = over_training_rows(table, &encoding, (hooks, Stage::Norm), &LargestNorm)?;
+            encoding = encoding.with_largest_norm(largest)?;
         }
-        let (roles, facts) = options.public.matched(table, roles)?;
-        let mut layout = Layout::from_roles(table, &roles, &facts)?;
-        let mut profile = Profile::of(table, &layout, options, hooks)?;
-        let identifiers = identifiers(&layout, &profile);
-        if !identifiers.is_empty() {
-            // What is left out must not drop rows or make them differ: the profile is another one without it.
-            layout = layout.without(&identifiers.iter().map(|(i, _)| *i).collect::<Vec<_>>())?;
-            layout.remarks.extend(identifiers.into_iter().map(|(_, remark)| remark));
-            profile = Profile::of(table, &layout, options, hooks)?;
+        if let Some(k) = options.pca {
+            let pass = encoding.covariance(k)?;
+            let sums = over_training_rows(table, &encoding, (hooks, Stage::Components), &pass)?;
+            encoding = encoding.with_components(k, sums)?;
         }
-        check_missing(&layout, &profile, options)?;
+        Ok(encoding)
+    }
+
+    /// What the profile of a whole table determines: all but a largest norm and components; or that another profile is
+    /// needed. That happens once at most.
+    pub fn of_profile(
+        profiling: &Profiling,
+        profile: Profile,
+        table: &Table,
+        hooks: &Hooks,
+    ) -> Result<Profiled> {
+        let Profiling { layout, options, .. } = profiling;
+        let mut profile = profiling.settled(profile)?;
+        profiling.check(&mut profile, table, hooks)?;
+        if profiling.left_out().is_empty() {
+            let (names, remarks): (Vec<String>, Vec<Remark>) =
+                identifiers(layout, &profile).into_iter().unzip();
+            if !names.is_empty() {
+                let mut without = profiling.without(&names)?;
+                without.layout.remarks.extend(remarks);
+                return Ok(Profiled::Identifiers(Box::new(without)));
+            }
+        }
+        check_missing(layout, &profile, options)?;
         check_sizes(&profile, options)?;
-        check_facts(&layout, &profile)?;
-        let merged = merge_rare(&layout, &mut profile, options);
-        let mut encoding = assemble(&layout, &profile, options)?;
+        check_facts(layout, &profile)?;
+        let merged = merge_rare(layout, &mut profile, options);
+        let mut encoding = assemble(layout, &profile, options)?;
         for (i, remark) in merged {
             let a = &mut encoding.attributes[i];
             a.other = a.levels.iter().position(|l| l == rare::OTHER);
@@ -54,21 +90,69 @@ impl Encoding {
         if encoding.raw_width() == 0 {
             return Err(Error::NoColumns);
         }
-        if options.scale == Scale::UnitBall {
-            let radius = largest_norm(table, &encoding, hooks)?;
-            encoding.unit_ball = Some(radius);
-            encoding.attributes.iter_mut().for_each(|a| {
-                (a.scale, a.scale_origin) = (radius, Origin::ReadOffData);
+        Ok(Profiled::Encoding(Box::new(encoding)))
+    }
+
+    /// This encoding as far as scales, without intercept and components: what the passes for both read.
+    pub fn before_components(&self) -> Self {
+        Self { intercept: false, pca: None, ..self.clone() }
+    }
+
+    /// Unit-ball scaling by the largest norm of a training row; 1 where all are zero, so that it can divide.
+    pub fn with_largest_norm(mut self, largest: Largest) -> Result<Self> {
+        if !largest.norm.is_finite() {
+            let span = |a: &&Attribute| a.mean.abs() + a.population_sd;
+            let widest = self.attributes.iter().max_by(|a, b| span(a).total_cmp(&span(b)));
+            return Err(Error::TooLarge {
+                column: widest.map(|a| a.name.clone()).unwrap_or_default(),
+                value: widest.map_or(0.0, |a| span(&a)),
             });
         }
-        if let Some(k) = options.pca {
-            let columns = encoding.raw_width();
-            if k == 0 || k > columns {
-                return Err(Error::Components { components: k, columns });
-            }
-            encoding.pca = Some(components(table, &encoding, k, hooks)?);
+        let radius = if largest.norm > 0.0 { largest.norm } else { 1.0 };
+        self.unit_ball = Some(radius);
+        self.attributes.iter_mut().for_each(|a| (a.scale, a.scale_origin) = (radius, Origin::ReadOffData));
+        Ok(self)
+    }
+
+    /// The pass for `k` principal components. The profile already knows the means up to rounding: around them one pass
+    /// gives the covariance exactly.
+    pub fn covariance(&self, k: usize) -> Result<Covariance<'static>> {
+        let columns = self.raw_width();
+        if k == 0 || k > columns {
+            return Err(Error::Components { components: k, columns });
         }
-        Ok(encoding)
+        let mut m = vec![0.0; columns];
+        let rows = self.rows_training as f64;
+        for (a, c) in self.attributes.iter().zip(&self.profile) {
+            match a.kind {
+                Kind::Number => m[a.columns.start] = (a.mean - a.centre) / a.scale,
+                Kind::Category => {
+                    for (j, (_, count)) in a.columns.clone().zip(&c.levels[self.one_hot.kept(c.levels.len())])
+                    {
+                        m[j] = *count as f64 / rows / a.scale;
+                    }
+                }
+            }
+        }
+        Ok(Covariance { centre: Cow::Owned(m) })
+    }
+
+    /// The first `k` principal components of the encoded training rows, from the sums of [`Encoding::covariance`].
+    pub fn with_components(mut self, k: usize, sums: CovarianceSums) -> Result<Self> {
+        let (p, centre) = (self.raw_width(), self.covariance(k)?.centre);
+        let (mean, covariance) = sums.finish(&centre);
+        let (values, vectors) = linalg::symmetric_eigen(&covariance, p)?;
+        let mut components = Vec::with_capacity(k * p);
+        for i in 0..k {
+            let column: Vec<f64> = (0..p).map(|j| vectors[j * p + i]).collect();
+            let largest = column.iter().copied().fold(0.0_f64, |a, v| if v.abs() > a.abs() { v } else { a });
+            // The sign of an eigenvector is arbitrary: fix it.
+            components.extend(column.iter().map(|v| if largest < 0.0 { -v } else { *v }));
+        }
+        let variance: f64 = values.iter().map(|v| v.max(0.0)).sum();
+        let share = |v: &f64| if variance > 0.0 { v.max(0.0) / variance } else { 0.0 };
+        self.pca = Some(Pca { mean, components, explained: values.iter().take(k).map(share).collect() });
+        Ok(self)
     }
 }
 
@@ -99,7 +183,7 @@ fn check_missing(layout: &Layout, profile: &Profile, options: &EncodeOptions) ->
 }
 
 /// Features whose texts name the rows, with what is said about each.
-fn identifiers(layout: &Layout, profile: &Profile) -> Vec<(usize, Remark)> {
+fn identifiers(layout: &Layout, profile: &Profile) -> Vec<(String, Remark)> {
     let is_guess = |i: &usize| layout.wants[*i].reading == Reading::Level && !layout.facts(*i).declared;
     let named = (0..layout.features).filter(is_guess).filter(|i| profile.columns[*i].is_identifier());
     let remark = |i: usize| {
@@ -107,7 +191,7 @@ fn identifiers(layout: &Layout, profile: &Profile) -> Vec<(usize, Remark)> {
         let values = (!c.identifies).then_some(c.levels.len() as u64);
         Remark::Identifier { column: layout.names[i].clone(), values, rows: profile.training }
     };
-    named.map(|i| (i, remark(i))).collect()
+    named.map(|i| (layout.names[i].clone(), remark(i))).collect()
 }
 
 /// What was given must hold.
@@ -372,7 +456,7 @@ fn target(layout: &Layout, i: usize, c: &Column, options: &EncodeOptions) -> Res
     let text = |expected| Err(Error::TextTarget { column: column(), found: names(), expected });
     let two = found.len() == 2 && !more;
     let logistic = |expected: &'static str| match two {
-        true => "numbers: for two classes choose --model logistic",
+        true => "numbers: for two classes choose ⟨model=logistic⟩",
         false => expected,
     };
     let codes = match options.target {
@@ -441,123 +525,27 @@ fn target(layout: &Layout, i: usize, c: &Column, options: &EncodeOptions) -> Res
     Ok(Target { name: column(), kind, coding, bounds, clipped: facts.clip && bounds.is_some(), origin })
 }
 
-/// Runs `step` over the encoded training rows before components, without their intercept.
-fn over_training_rows<S: Send>(
+/// Runs a pass over the encoded training rows before components, without their intercept.
+fn over_training_rows<P: Pass>(
     table: &Table,
     encoding: &Encoding,
     (hooks, stage): (&Hooks, Stage),
-    start: impl Fn() -> S + Sync,
-    step: impl Fn(&mut S, &[f64]) + Sync,
-    mut merge: impl FnMut(S),
-) -> Result<()> {
-    let bare = Encoding { intercept: false, pca: None, ..encoding.clone() };
-    let plan = Plan::new(table, &bare, Subset::Training, false, false)?;
+    pass: &P,
+) -> Result<P::State> {
+    let plan = Plan::new(table, &encoding.before_components(), Subset::Training, false, false)?;
+    let mut total = pass.start();
     table.fold(
         (&plan.layout.wants, plan.batch_rows),
         (hooks, stage),
-        |_| (Encoder::new(table, &plan), start()),
+        |_| (Encoder::new(table, &plan), pass.start()),
         |(encoder, state), batch| {
             encoder.encode(batch)?;
-            step(state, &encoder.block.x);
-            Ok(())
+            pass.step(state, &encoder.block).map_err(Error::Core)
         },
         |(_, state)| {
-            merge(state);
+            total.merge(state);
             Ok(())
         },
-    )
-}
-
-/// The largest norm of an encoded training row; 1 where all are zero, so that it can divide.
-fn largest_norm(table: &Table, encoding: &Encoding, hooks: &Hooks) -> Result<f64> {
-    let p = encoding.raw_width();
-    let mut largest = 0.0_f64;
-    let step = |state: &mut f64, x: &[f64]| {
-        *state = x.chunks_exact(p).fold(*state, |m, row| m.max(linalg::norm(row)));
-    };
-    over_training_rows(
-        table,
-        encoding,
-        (hooks, Stage::Norm),
-        || 0.0_f64,
-        step,
-        |r| largest = largest.max(r),
     )?;
-    if !largest.is_finite() {
-        let span = |a: &&Attribute| a.mean.abs() + a.population_sd;
-        let widest = encoding.attributes.iter().max_by(|a, b| span(a).total_cmp(&span(b)));
-        return Err(Error::TooLarge {
-            column: widest.map(|a| a.name.clone()).unwrap_or_default(),
-            value: widest.map_or(0.0, |a| span(&a)),
-        });
-    }
-    Ok(if largest > 0.0 { largest } else { 1.0 })
-}
-
-/// The first `k` principal components of the encoded training rows.
-fn components(table: &Table, encoding: &Encoding, k: usize, hooks: &Hooks) -> Result<Pca> {
-    let p = encoding.raw_width();
-    // The profile already knows the means up to rounding: around them one pass gives the covariance exactly,
-    // C = Σ(x−m)(x−m)ᵀ/n − δδᵀ with δ = Σ(x−m)/n.
-    let mut m = vec![0.0; p];
-    let rows = encoding.rows_training as f64;
-    for (a, c) in encoding.attributes.iter().zip(&encoding.profile) {
-        match a.kind {
-            Kind::Number => m[a.columns.start] = (a.mean - a.centre) / a.scale,
-            Kind::Category => {
-                for (j, (_, count)) in a.columns.clone().zip(&c.levels[encoding.one_hot.kept(c.levels.len())])
-                {
-                    m[j] = *count as f64 / rows / a.scale;
-                }
-            }
-        }
-    }
-    #[derive(Default)]
-    struct Sums {
-        gram: Vec<f64>,
-        delta: Vec<f64>,
-        centred: Vec<f64>,
-        scratch: Vec<f64>,
-        rows: u64,
-    }
-    let new = || Sums { gram: vec![0.0; p * p], delta: vec![0.0; p], ..Sums::default() };
-    let mut total = new();
-    over_training_rows(
-        table,
-        encoding,
-        (hooks, Stage::Components),
-        new,
-        |s, x| {
-            s.centred.clear();
-            s.centred.extend(x.chunks_exact(p).flat_map(|row| row.iter().zip(&m).map(|(x, m)| x - m)));
-            s.centred.chunks_exact(p).for_each(|row| linalg::axpy(1.0, row, &mut s.delta));
-            linalg::gram_add_lower(&s.centred, None, p, &mut s.scratch, &mut s.gram);
-            s.rows += (x.len() / p) as u64;
-        },
-        |s| {
-            linalg::axpy(1.0, &s.gram, &mut total.gram);
-            linalg::axpy(1.0, &s.delta, &mut total.delta);
-            total.rows += s.rows;
-        },
-    )?;
-    let Sums { mut gram, delta, rows, .. } = total;
-    linalg::mirror_lower(&mut gram, p);
-    let n = rows as f64;
-    for i in 0..p {
-        for j in 0..p {
-            gram[i * p + j] = gram[i * p + j] / n - delta[i] / n * (delta[j] / n);
-        }
-    }
-    let (values, vectors) = linalg::symmetric_eigen(&gram, p)?;
-    let mean = m.iter().zip(&delta).map(|(m, d)| m + d / n).collect();
-    let mut components = Vec::with_capacity(k * p);
-    for i in 0..k {
-        let column: Vec<f64> = (0..p).map(|j| vectors[j * p + i]).collect();
-        let largest = column.iter().copied().fold(0.0_f64, |a, v| if v.abs() > a.abs() { v } else { a });
-        // The sign of an eigenvector is arbitrary: fix it.
-        components.extend(column.iter().map(|v| if largest < 0.0 { -v } else { *v }));
-    }
-    let variance: f64 = values.iter().map(|v| v.max(0.0)).sum();
-    let share = |v: &f64| if variance > 0.0 { v.max(0.0) / variance } else { 0.0 };
-    Ok(Pca { mean, components, explained: values.iter().take(k).map(share).collect() })
+    Ok(total)
 }

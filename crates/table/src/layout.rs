@@ -89,17 +89,17 @@ impl Layout {
 
     /// Checks the roles against the table; `facts` are those of every column of the table.
     pub(crate) fn from_roles(table: &Table, roles: &Roles, facts: &[Facts]) -> Result<Self> {
-        let target = table.column("--target", &roles.target)?;
+        let target = table.column("target", &roles.target)?;
         let find = |flag, name: &Option<String>| name.as_ref().map(|n| table.column(flag, n)).transpose();
-        let id = find("--id", &roles.id)?;
-        let weights = find("--weights", &roles.weights)?;
-        let group = find("--group", &roles.group)?;
+        let id = find("id", &roles.id)?;
+        let weights = find("weights", &roles.weights)?;
+        let group = find("group", &roles.group)?;
         let all =
             |flag, names: &[String]| names.iter().map(|n| table.column(flag, n)).collect::<Result<Vec<_>>>();
-        let drop = all("--drop", &roles.drop)?;
-        let categorical = all("--categorical", &roles.categorical)?;
+        let drop = all("drop", &roles.drop)?;
+        let categorical = all("categorical", &roles.categorical)?;
 
-        let given = [("--target", Some(target)), ("--id", id), ("--weights", weights)];
+        let given = [("target", Some(target)), ("id", id), ("weights", weights)];
         let conflict = |column: usize, first, second| {
             Err(Error::RoleConflict { column: table.columns()[column].name.clone(), first, second })
         };
@@ -111,13 +111,13 @@ impl Layout {
                 }
             }
             if drop.contains(&column) {
-                return conflict(column, first, "--drop");
+                return conflict(column, first, "drop");
             }
         }
         if let Some(w) = weights
             && categorical.contains(&w)
         {
-            return conflict(w, "--weights", "--categorical");
+            return conflict(w, "weights", "categorical");
         }
         let mut layout = Self::default();
         let mut push = |column: usize, reading, role| {

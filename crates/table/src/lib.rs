@@ -14,6 +14,7 @@
 //! | [`Encoding`] | levels, scales, components, each with its [`Origin`]; directions of attributes; the way back to original units |
 //! | [`Remark`] | what was guessed about the table, and what was done about it |
 //! | [`Dataset`] | the encoded rows of a [`Subset`], as `leakscope_core::rows::Rows` |
+//! | [`Splits`] | a table cut into parts that others can read on their own |
 //! | [`RecordsWriter`] | records from parallel parts, in order |
 //! | [`Hooks`] | a request to stop, and progress |
 //!
@@ -22,8 +23,8 @@
 //! number of threads. Rows are numbered from 1, the header not counted.
 //!
 //! Inside: `dates` ← `notation` ← `batch`, `content` ← `arrow_column`, `csv_file`, `json_lines` ← `parquet_file`, `memory`
-//! (over `matrix`), `arrow_file` ← `source` ← `table` ← `schema`, `public` ← `layout` ← `profile`, `plan` ← `encoder` ←
-//! `fit`, `dataset`, `draft`; `records` stands alone.
+//! (over `matrix`), `arrow_file` ← `source` ← `table` ← `split`, `schema`, `public` ← `layout` ← `profile`, `plan` ←
+//! `encoder` ← `fit`, `dataset`, `draft`; `records` stands alone.
 
 mod arrow_column;
 mod arrow_file;
@@ -55,6 +56,7 @@ mod records;
 mod remark;
 mod schema;
 mod source;
+mod split;
 mod table;
 mod temporary;
 mod words;
@@ -66,18 +68,20 @@ pub use encoding::{
     Origin, Pca, ReadOff, Roles, Scale, Target, TargetCoding, TargetKind,
 };
 pub use error::{Error, Place, Result};
+pub use fit::Profiled;
 pub use holdout::Holdout;
 pub use hooks::{Hooks, OnProgress, Progress, Stage};
 pub use matrix::{Element, Matrix};
 pub use memory::{Memory, MemoryColumn};
 pub use notation::{Decimal, Notation};
 pub use plan::Subset;
-pub use profile::Counts;
+pub use profile::{Counts, Profile, Profiling};
 pub use public::Public;
 pub use records::{
     Columns, CompleteRecords, PartMaker, RecordsFormat, RecordsPart, RecordsSchema, RecordsWriter,
 };
 pub use remark::Remark;
 pub use schema::{Bounds, Edge, Schema, SchemaColumn, SchemaError, SchemaKind};
+pub use split::{Extent, FileSplit, Splits};
 pub use table::{ColumnSchema, Kind, ReadOptions, Table, shown};
 pub use temporary::{remove_temporary_files, temporary_file};

@@ -2,13 +2,16 @@
 
 use crate::batch::{Batch, Cells, MISSING, Reading, Want};
 use crate::duplicates::{self, RowHashes, hash_text};
-use crate::encoding::{EncodeOptions, Missing, TargetKind};
+use crate::encoding::{EncodeOptions, Missing, Roles, TargetKind};
 use crate::hooks::{Hooks, Stage};
 use crate::layout::{Layout, Role, block_rows};
 use crate::schema::SchemaError;
 use crate::table::Table;
 use crate::{Error, Result};
+use leakscope_core::error::Damage;
+use leakscope_core::pass::{bytes, overflowing};
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 
 /// More levels than this look like an identifier.
@@ -19,19 +22,22 @@ const MIN_IDENTIFIED: u64 = 20;
 const FEW: usize = 6;
 
 /// What one pass over the table found. Statistics are those of the training rows.
-#[derive(Debug, Default)]
-pub(crate) struct Profile {
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Profile {
     pub(crate) columns: Vec<Column>,
     pub(crate) rows: u64,
     pub(crate) dropped: u64,
     pub(crate) training: u64,
     pub(crate) held_out: u64,
+    #[serde(serialize_with = "overflowing::number")]
     pub(crate) weight_sum: f64,
     id_hashes: Vec<u64>,
     /// Hashes of the training rows; `None` where there are too many.
     row_hashes: Option<RowHashes>,
-    /// Training rows that repeat an earlier one.
+    /// Training rows that repeat an earlier one; known once all rows were read.
+    #[serde(skip)]
     pub(crate) copies: Option<u64>,
+    #[serde(skip)]
     scratch: Scratch,
 }
 
@@ -43,7 +49,7 @@ struct Scratch {
 }
 
 /// What was found in one cell column.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Column {
     pub(crate) missing: u64,
     pub(crate) numbers: Moments,
@@ -58,6 +64,7 @@ pub(crate) struct Column {
     /// Cells of a category that have a value, in all rows.
     present: u64,
     /// Hash of each level by code of this split.
+    #[serde(skip)]
     name_hashes: Vec<u64>,
     /// Counts by code of this split, before they are merged by name.
     names: Vec<Box<str>>,
@@ -66,11 +73,13 @@ pub(crate) struct Column {
 
 /// Count, mean, squared deviations and range, by the pairwise formulas of Chan, Golub and LeVeque. The mean
 /// is kept as a value of the data and an offset from it, so that a large common offset costs no digits.
-#[derive(Debug, Default, Clone, Copy, PartialEq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Moments {
     pub(crate) count: u64,
     base: f64,
+    #[serde(serialize_with = "overflowing::number")]
     offset: f64,
+    #[serde(serialize_with = "overflowing::number")]
     m2: f64,
     pub(crate) min: f64,
     pub(crate) max: f64,
@@ -133,7 +142,7 @@ fn sum(values: &[f64], f: impl Fn(f64) -> f64) -> f64 {
 }
 
 /// The first few distinct numbers with their counts.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Distinct {
     pub(crate) values: Vec<(f64, u64)>,
     /// Whether there are more.
@@ -172,11 +181,138 @@ impl Table {
             roles: vec![Role::Group],
             ..Layout::default()
         };
-        let profile = Profile::of(self, &layout, &EncodeOptions::default(), hooks)?;
+        let profiling = Profiling::of_layout(layout, &EncodeOptions::default());
+        let profile = profiling.settled(profiling.run(self, hooks)?)?;
         let Some(found) = profile.columns.first() else { return Err(Error::NoFeatures) };
         let values =
             found.levels.iter().filter(|l| *l.1 > 0).map(|(name, n)| (name.to_string(), *n)).collect();
         Ok(Counts { values, missing: found.missing })
+    }
+}
+
+/// The first pass over a table, as a value: it reads raw cells, where all others read what it taught to encode.
+#[derive(Debug, Clone)]
+pub struct Profiling {
+    pub(crate) layout: Layout,
+    pub(crate) options: EncodeOptions,
+    left_out: Vec<String>,
+}
+
+/// What the bytes of a profile are called.
+const KIND: &str = "the profile of a table";
+
+fn damaged(content: String) -> Error {
+    Error::Core(leakscope_core::Error::Bytes { what: KIND, damage: Damage::Content(content) })
+}
+
+impl Profiling {
+    /// Checks roles and options against the columns of a table.
+    pub fn new(table: &Table, roles: &Roles, options: &EncodeOptions) -> Result<Self> {
+        if let Some(h) = options.holdout
+            && !(h.fraction > 0.0 && h.fraction < 1.0)
+        {
+            return Err(Error::Holdout { fraction: h.fraction });
+        }
+        let (roles, facts) = options.public.matched(table, roles)?;
+        Ok(Self::of_layout(Layout::from_roles(table, &roles, &facts)?, options))
+    }
+
+    pub(crate) fn of_layout(layout: Layout, options: &EncodeOptions) -> Self {
+        Self { layout, options: options.clone(), left_out: vec![] }
+    }
+
+    /// The same without some features, by name; names of other columns are passed over.
+    pub fn without(&self, features: &[String]) -> Result<Self> {
+        let is_left_out = |i: &usize| features.contains(&self.layout.names[*i]);
+        let places: Vec<usize> = (0..self.layout.features).filter(is_left_out).collect();
+        let names = places.iter().map(|i| self.layout.names[*i].clone());
+        let left_out = self.left_out.iter().cloned().chain(names).collect();
+        Ok(Self { layout: self.layout.without(&places)?, options: self.options.clone(), left_out })
+    }
+
+    /// Features that are left out, because they name the rows.
+    pub fn left_out(&self) -> &[String] {
+        &self.left_out
+    }
+
+    /// The profile of no rows.
+    pub fn start(&self) -> Profile {
+        Profile::new(&self.layout, self.layout.target.is_some())
+    }
+
+    /// Reads a table, or one split of it, once.
+    pub fn run(&self, table: &Table, hooks: &Hooks) -> Result<Profile> {
+        let Self { layout, options, .. } = self;
+        let with_hashes = layout.target.is_some() && table.rows(hooks)? <= duplicates::MAX_ROWS;
+        let mut all = self.start();
+        table.fold(
+            (&layout.wants, block_rows(layout.wants.len())),
+            (hooks, Stage::Profile),
+            |_| Profile::new(layout, with_hashes),
+            |profile, batch| profile.add(batch, table, layout, options),
+            |profile| {
+                if table.is_split() {
+                    // Whether a column has too many levels is judged beside the splits before this one.
+                    all = profile;
+                    return Ok(());
+                }
+                all.merge(profile, layout)
+            },
+        )?;
+        Ok(all)
+    }
+
+    /// A profile as it is once merged: levels by name, and judged. One that was merged stays what it is.
+    pub(crate) fn settled(&self, profile: Profile) -> Result<Profile> {
+        let mut total = self.start();
+        total.merge(profile, &self.layout)?;
+        Ok(total)
+    }
+
+    /// Adds the profile of later rows.
+    pub fn merge(&self, total: &mut Profile, later: Profile) -> Result<()> {
+        total.merge(later, &self.layout)
+    }
+
+    /// A profile as bytes.
+    pub fn to_bytes(&self, profile: &Profile) -> Result<Vec<u8>> {
+        bytes::write(KIND, self.key()?, profile).map_err(Error::Core)
+    }
+
+    /// Tells this pass from one over other columns, or with other options: the checksum of both.
+    fn key(&self) -> Result<u64> {
+        // As text, which leaves nothing open where fields are left out.
+        let text = serde_json::to_string(&(&self.layout.names, &self.options));
+        let text = text.map_err(|e| damaged(e.to_string()))?;
+        let of_both = bytes::write(KIND, 0, &text).map_err(Error::Core)?;
+        Ok(of_both.iter().rev().take(8).fold(0, |key, byte| key << 8 | u64::from(*byte)))
+    }
+
+    /// The profile that [`Profiling::to_bytes`] wrote.
+    pub fn from_bytes(&self, bytes: &[u8]) -> Result<Profile> {
+        let profile: Profile = bytes::read(KIND, self.key()?, bytes).map_err(Error::Core)?;
+        if profile.columns.len() == self.layout.wants.len() {
+            return Ok(profile);
+        }
+        Err(damaged("the profile has other columns".into()))
+    }
+
+    /// What can be said once all rows were read: how many are copies, that ids are unique, and that not all weights are
+    /// zero.
+    pub(crate) fn check(&self, profile: &mut Profile, table: &Table, hooks: &Hooks) -> Result<()> {
+        let layout = &self.layout;
+        profile.copies = profile.row_hashes.take().map(RowHashes::copies);
+        if layout.id.is_some() {
+            profile.check_ids(table, layout, hooks)?;
+        }
+        if let Some(w) = layout.weights
+            && profile.training > 0
+            && profile.weight_sum == 0.0
+            && profile.columns[w].numbers.count > 0
+        {
+            return Err(Error::ZeroWeights { column: layout.names[w].clone() });
+        }
+        Ok(())
     }
 }
 
@@ -187,31 +323,6 @@ impl Profile {
             row_hashes: with_hashes.then(RowHashes::default),
             ..Self::default()
         }
-    }
-
-    /// Reads the whole table once.
-    pub(crate) fn of(table: &Table, layout: &Layout, options: &EncodeOptions, hooks: &Hooks) -> Result<Self> {
-        let with_hashes = layout.target.is_some() && table.rows(hooks)? <= duplicates::MAX_ROWS;
-        let mut all = Self::new(layout, with_hashes);
-        table.fold(
-            (&layout.wants, block_rows(layout.wants.len())),
-            (hooks, Stage::Profile),
-            |_| Self::new(layout, with_hashes),
-            |profile, batch| profile.add(batch, table, layout, options),
-            |profile| all.merge(profile, layout),
-        )?;
-        all.copies = all.row_hashes.take().map(RowHashes::copies);
-        if layout.id.is_some() {
-            all.check_ids(table, layout, hooks)?;
-        }
-        if let Some(w) = layout.weights
-            && all.training > 0
-            && all.weight_sum == 0.0
-            && all.columns[w].numbers.count > 0
-        {
-            return Err(Error::ZeroWeights { column: layout.names[w].clone() });
-        }
-        Ok(all)
     }
 
     fn add(&mut self, batch: &Batch, table: &Table, layout: &Layout, options: &EncodeOptions) -> Result<()> {
@@ -335,17 +446,22 @@ impl Profile {
         self.held_out += other.held_out;
         self.weight_sum += other.weight_sum;
         self.id_hashes.extend(other.id_hashes);
-        if let (Some(hashes), Some(others)) = (&mut self.row_hashes, other.row_hashes) {
-            hashes.merge(others);
-        }
+        // A split does not know how many rows the others have: beyond the limit nobody has hashes.
+        self.row_hashes = match (self.row_hashes.take(), other.row_hashes) {
+            (Some(hashes), Some(later)) if self.rows <= duplicates::MAX_ROWS => Some(hashes.merged(later)),
+            (Some(_) | None, Some(_) | None) => None,
+        };
         for (i, (column, found)) in self.columns.iter_mut().zip(other.columns).enumerate() {
             column.missing += found.missing;
             column.outside += found.outside;
             column.present += found.present;
+            column.identifies |= found.identifies;
             column.numbers.merge(found.numbers);
             found.distinct.values.iter().for_each(|(value, count)| column.distinct.add(*value, *count));
             column.distinct.more |= found.distinct.more;
-            for (name, count) in found.names.into_iter().zip(found.counts).filter(|(_, count)| *count > 0) {
+            // Counts of one split are by code, those of several by name.
+            let of_split = found.names.into_iter().zip(found.counts).filter(|(_, count)| *count > 0);
+            for (name, count) in found.levels.into_iter().chain(of_split) {
                 *column.levels.entry(name).or_default() += count;
             }
             let levels = column.levels.len() as u64;
@@ -459,6 +575,20 @@ mod tests {
         assert!((m.sd() - (99.0_f64 / 12.0).sqrt()).abs() < 1e-9);
         assert_eq!((m.min, m.max, m.count), (1e9, 1e9 + 9.0, 1000));
         assert!((m.mean() - (1e9 + 4.5)).abs() < 1e-6);
+    }
+
+    /// No split has too many rows, all of them together do.
+    #[test]
+    fn copies_are_not_looked_for_beyond_the_limit() {
+        let layout = Layout::default();
+        let of_rows = |rows| Profile { rows, ..Profile::new(&layout, true) };
+        let mut total = of_rows(0);
+        total.merge(of_rows(duplicates::MAX_ROWS), &layout).unwrap();
+        assert!(total.row_hashes.is_some());
+        total.merge(of_rows(1), &layout).unwrap();
+        assert!(total.row_hashes.is_none());
+        total.merge(of_rows(0), &layout).unwrap();
+        assert!(total.row_hashes.is_none());
     }
 
     #[test]

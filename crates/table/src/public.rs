@@ -57,16 +57,16 @@ impl Public {
             match_schema(schema, table, &mut roles, &mut facts)?;
         }
         for name in &roles.categorical {
-            facts[table.column("--categorical", name)?].declared = true;
+            facts[table.column("categorical", name)?].declared = true;
         }
         for (name, levels) in &self.levels {
-            let column = table.column("--levels", name)?;
+            let column = table.column("levels", name)?;
             check_levels(name, levels)?;
             set_levels(&mut facts[column], levels, Origin::Given);
             declare_category(&mut roles, table, column);
         }
         for (name, bounds) in &self.bounds {
-            let column = table.column("--bounds", name)?;
+            let column = table.column("bounds", name)?;
             let is_number = table.columns()[column].kind == Kind::Number;
             if !is_number || roles.categorical.iter().any(|c| c.trim() == name.trim()) {
                 let column = name.trim().to_string();
@@ -134,11 +134,11 @@ fn check_role(column: &SchemaColumn, roles: &Roles) -> Result<()> {
     let is = |role: Option<&String>| role.is_some_and(|r| r.trim() == column.name);
     let ignored = column.kind == SchemaKind::Ignored;
     let flag = if is(Some(&roles.target)) {
-        "--target"
+        "target"
     } else if is(roles.weights.as_ref()) {
-        "--weights"
+        "weights"
     } else if ignored && is(roles.id.as_ref()) {
-        "--id"
+        "id"
     } else {
         return Ok(());
     };

@@ -342,7 +342,7 @@ pub enum SchemaError {
     },
     /// The kind contradicts what an option says.
     #[error(
-        "column `{column}` is of kind {kind} in the schema, but {flag} gives it another role: change one of them"
+        "column `{column}` is of kind {kind} in the schema, but ⟨{flag}⟩ gives it another role: change one of them"
     )]
     Role {
         /// The column.
@@ -385,7 +385,7 @@ pub enum SchemaError {
     /// Values outside the bounds.
     #[error(
         "column `{column}`: {count} {} outside the bounds {low} to {high}: correct them or the bounds, or move such \
-         values to the nearest bound with --clip-to-bounds",
+         values to the nearest bound with ⟨clip_to_bounds⟩",
         if *count == 1 { "value lies" } else { "values lie" }
     )]
     OutOfBounds {
@@ -400,7 +400,7 @@ pub enum SchemaError {
     },
     /// Scaling by bounds needs some.
     #[error(
-        "--scale bounds: column `{column}` has no bounds: give them in the schema or with --bounds {column}=LOW..HIGH"
+        "⟨scale=bounds⟩: column `{column}` has no bounds: give them in the schema or with ⟨bounds⟩ {column}=LOW..HIGH"
     )]
     NoBounds {
         /// The column.

@@ -81,20 +81,22 @@ pub struct ColumnSchema {
 /// An opened table. Cheap to clone; reading starts with a pass.
 #[derive(Debug, Clone)]
 pub struct Table {
-    inner: Arc<Inner>,
+    pub(crate) inner: Arc<Inner>,
 }
 
 #[derive(Debug)]
-struct Inner {
-    files: Vec<TableFile>,
+pub(crate) struct Inner {
+    pub(crate) files: Vec<TableFile>,
     columns: Vec<ColumnSchema>,
-    markers: Markers,
+    pub(crate) markers: Markers,
     index: OnceLock<Index>,
+    /// Whether this is one split of a larger table.
+    is_split: bool,
 }
 
 #[derive(Debug)]
-struct TableFile {
-    source: Source,
+pub(crate) struct TableFile {
+    pub(crate) source: Source,
     /// Field of this file for each column of the table.
     fields: Vec<usize>,
 }
@@ -108,15 +110,15 @@ struct Index {
 /// A part of the table that is read on its own.
 #[derive(Debug, Clone)]
 pub(crate) struct Split {
-    file: usize,
+    pub(crate) file: usize,
     /// First row, counted from 0 over the whole table.
     pub(crate) first_row: u64,
     pub(crate) rows: u64,
-    part: Part,
+    pub(crate) part: Part,
 }
 
 #[derive(Debug, Clone)]
-enum Part {
+pub(crate) enum Part {
     Range(CsvRange),
     Group { group: usize, row_in_file: u64 },
     Rows { first: u64 },
@@ -186,16 +188,35 @@ impl Table {
             columns.push(ColumnSchema { name: name.clone(), kind, unsupported, notation, index });
         }
         for source in &mut sources {
-            let Source::Csv(csv) = source else { continue };
-            for column in &columns {
-                if let Some(field) = csv.header.iter().position(|n| *n == column.name) {
-                    csv.set_notation(field, &column.notation);
-                }
+            if let Source::Csv(csv) = source {
+                csv.set_notations(&columns);
             }
         }
         let files =
             sources.into_iter().map(|s| TableFile::matched(s, &names, &first_path)).collect::<Result<_>>()?;
-        Ok(Self { inner: Arc::new(Inner { files, columns, markers, index: OnceLock::new() }) })
+        let inner = Inner { files, columns, markers, index: OnceLock::new(), is_split: false };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// One split of a table whose columns and markers are known.
+    pub(crate) fn of_one_split(
+        source: Source,
+        columns: &[ColumnSchema],
+        na: &[String],
+        split: Split,
+    ) -> Result<Self> {
+        let names: Vec<String> = columns.iter().map(|c| c.name.clone()).collect();
+        let path = source.path().to_path_buf();
+        let files = vec![TableFile::matched(source, &names, &path)?];
+        let rows = split.rows;
+        let index = OnceLock::from(Index { splits: vec![split], rows });
+        let (columns, markers) = (columns.to_vec(), Markers::new(na));
+        Ok(Self { inner: Arc::new(Inner { files, columns, markers, index, is_split: true }) })
+    }
+
+    /// Whether this is one split of a larger table.
+    pub(crate) fn is_split(&self) -> bool {
+        self.inner.is_split
     }
 
     /// The columns, in the order of the first file.

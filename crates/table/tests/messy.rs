@@ -136,7 +136,7 @@ fn a_decimal_comma_is_asked_for_and_read() {
     assert!(
         matches!(&error, Error::DecimalComma { column, value, place } if column == "x" && value == "1,5" && place.row == 1)
     );
-    assert!(error.to_string().contains("--decimal ,"));
+    assert!(error.to_string().contains("⟨decimal=,⟩"));
     let options = ReadOptions { decimal: Decimal::Comma, ..Default::default() };
     let (encoding, content) = read(&opened(&folder, "k.csv", csv, options).unwrap(), &roles("y"), &plain());
     assert_eq!(content.x, [1.5, 1200.5, 1234.0, -2.0, 3.0, 5.0]);
@@ -151,7 +151,7 @@ fn encodings_give_the_same_table() {
     let expected = read(&open(&folder.write("u.csv", text)).unwrap(), &roles("y"), &plain());
     let latin: Vec<u8> = text.chars().map(|c| u8::try_from(u32::from(c)).unwrap()).collect();
     let bare = opened(&folder, "l.csv", &latin, ReadOptions::default());
-    assert!(bare.unwrap_err().to_string().contains("--encoding latin-1"));
+    assert!(bare.unwrap_err().to_string().contains("⟨encoding=latin-1⟩"));
     let options = |encoding| ReadOptions { encoding, ..Default::default() };
     let table = opened(&folder, "l.csv", &latin, options(TextEncoding::Latin1)).unwrap();
     assert_eq!(read(&table, &roles("y"), &plain()), expected);
@@ -176,12 +176,12 @@ fn a_file_without_names_is_recognised_and_read() {
     let table = opened(&folder, "adult.data", adult, ReadOptions::default()).unwrap();
     assert!(table.header_is_data());
     let error = fit(&table, &roles("income"), &plain()).unwrap_err();
-    assert!(error.to_string().contains("--no-header"), "{error}");
+    assert!(error.to_string().contains("⟨no_header⟩"), "{error}");
     let (encoding, _) = read(&table, &roles("<=50K"), &plain());
     assert_eq!(encoding.remarks[0], Remark::HeaderIsData);
     let twice = opened(&folder, "t.data", "1,1,a\n2,3,b\n", ReadOptions::default()).unwrap_err();
     assert!(matches!(&twice, Error::DuplicateColumn { header_is_data: true, .. }));
-    assert!(twice.to_string().contains("--no-header"));
+    assert!(twice.to_string().contains("⟨no_header⟩"));
 
     let options = ReadOptions { no_header: true, ..Default::default() };
     let table = opened(&folder, "adult.data", adult, options.clone()).unwrap();
@@ -350,11 +350,11 @@ fn two_classes_of_text_suggest_a_logistic_model() {
     assert!(
         matches!(&encoding.remarks[..], [Remark::TwoClasses { low, high, .. }] if low == "no" && high == "yes")
     );
-    assert!(encoding.remarks[0].to_string().contains("--model logistic"));
+    assert!(encoding.remarks[0].to_string().contains("⟨model=logistic⟩"));
     let logistic = EncodeOptions { target: TargetKind::TwoClass01, ..plain() };
     assert!(read(&open(&path).unwrap(), &roles("y"), &logistic).0.remarks.is_empty());
     for target in [TargetKind::Count, TargetKind::Number { two_class_as_plus_minus_one: false }] {
         let error = failure(&path, &roles("y"), &EncodeOptions { target, ..plain() });
-        assert!(error.to_string().contains("--model logistic"), "{error}");
+        assert!(error.to_string().contains("⟨model=logistic⟩"), "{error}");
     }
 }

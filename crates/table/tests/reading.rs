@@ -208,7 +208,7 @@ fn a_type_without_encoding_is_an_error_only_where_it_is_used() {
     let path = folder.parquet("d.parquet", vec![("day", day), ("x", x.clone()), ("y", x)], 10);
     let error = failure(&path, &roles("y"), &plain());
     assert!(matches!(&error, Error::UnsupportedType { column, .. } if column == "day"));
-    assert!(error.to_string().contains("--drop day"));
+    assert!(error.to_string().contains("⟨drop=day⟩"));
     assert!(open(&path).unwrap().columns()[0].unsupported.is_some());
     let by = Roles { drop: vec!["day".into()], ..roles("y") };
     assert_eq!(encoded(&open(&path).unwrap(), &by).1.x, [1.0, 2.0, 4.0]);
@@ -288,12 +288,12 @@ fn bad_cells_are_named_by_column_and_row() {
     let error = failure(&folder.write("late.csv", late), &roles("y"), &plain());
     assert!(matches!(&error, Error::TextInNumber { place, column, value }
         if place.row == 10_051 && column == "x" && value == "oops"));
-    assert!(error.to_string().contains("--categorical x"));
+    assert!(error.to_string().contains("⟨categorical=x⟩"));
 
     let missing = failure(&folder.write("gaps.csv", "a,b,y\n1,,1\n,,2\n3,x,3\n"), &roles("y"), &plain());
     assert!(matches!(&missing, Error::Missing { columns }
         if *columns == [("a".to_string(), 1), ("b".to_string(), 2)]));
-    assert!(missing.to_string().contains("--missing"));
+    assert!(missing.to_string().contains("⟨missing=drop⟩"));
 
     let mean = EncodeOptions { missing: Missing::Mean, ..plain() };
     let target = failure(&folder.write("t.csv", "a,y\n1,\n2,2\n"), &roles("y"), &mean);
@@ -346,7 +346,7 @@ fn roles_are_checked() {
     let folder = Folder::new();
     let path = folder.write("r.csv", "age,sex,w,y\n1,a,1,1\n2,b,1,0\n3,b,-1,1\n");
     let error = failure(&path, &roles("Y"), &plain());
-    assert!(matches!(&error, Error::UnknownColumn { flag: "--target", closest, .. } if closest[0] == "y"));
+    assert!(matches!(&error, Error::UnknownColumn { flag: "target", closest, .. } if closest[0] == "y"));
     let drop = Roles { drop: vec!["agee".into()], ..roles("y") };
     assert!(
         matches!(failure(&path, &drop, &plain()), Error::UnknownColumn { closest, .. } if closest[0] == "age")
@@ -354,7 +354,7 @@ fn roles_are_checked() {
     let both = Roles { id: Some("y".into()), ..roles("y") };
     assert!(matches!(failure(&path, &both, &plain()), Error::RoleConflict { .. }));
     let dropped = Roles { drop: vec!["y".into()], ..roles("y") };
-    assert!(matches!(failure(&path, &dropped, &plain()), Error::RoleConflict { second: "--drop", .. }));
+    assert!(matches!(failure(&path, &dropped, &plain()), Error::RoleConflict { second: "drop", .. }));
     let weights = Roles { weights: Some("w".into()), ..roles("y") };
     assert!(matches!(failure(&path, &weights, &plain()), Error::Weight { place, .. } if place.row == 3));
     let zero = folder.write("z.csv", "x,w,y\n1,0,1\n2,0,2\n");

@@ -72,7 +72,7 @@ fn a_schema_gives_roles_bounds_and_levels() {
     assert_eq!(kept, encoding);
     // Another id, and the one of the schema is left out.
     let by = Roles { id: Some("note".into()), ..roles("y") };
-    assert!(matches!(schema_error(&path, &by, &options), SchemaError::Role { flag: "--id", .. }));
+    assert!(matches!(schema_error(&path, &by, &options), SchemaError::Role { flag: "id", .. }));
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn what_contradicts_the_table_is_an_error() {
     let numbers = wrong(r#""kind": "number", "bounds": [0, 10]"#, r#""kind": "date""#);
     assert!(matches!(numbers, SchemaError::Kind { content: "numbers", .. }));
     let target = wrong(r#""kind": "number", "bounds": [0, 10]"#, r#""kind": "ignored""#);
-    assert!(matches!(target, SchemaError::Role { flag: "--target", .. }));
+    assert!(matches!(target, SchemaError::Role { flag: "target", .. }));
     let unused = wrong(r#"["m", "f"]"#, r#"["m", "x", "f", "d"]"#);
     assert!(matches!(&unused, SchemaError::UnusedLevels { levels, .. } if *levels == ["d", "x"]));
     let no_level = wrong(r#"["m", "f"]"#, r#"["f"]"#);
@@ -145,7 +145,7 @@ fn what_contradicts_the_table_is_an_error() {
     );
     let outside = wrong("[0, 120]", "[0, 40]");
     assert_eq!(outside, SchemaError::OutOfBounds { column: "age".into(), low: 0.0, high: 40.0, count: 2 });
-    assert!(outside.to_string().contains("--clip-to-bounds"));
+    assert!(outside.to_string().contains("⟨clip_to_bounds⟩"));
     let target = wrong("[0, 10]", "[2, 10]");
     assert!(matches!(target, SchemaError::OutOfBounds { column, count: 1, .. } if column == "y"));
     let scale =
@@ -193,7 +193,7 @@ fn bounds_and_levels_without_a_schema() {
     }));
     let wrong = |public: Public| failure(&path, &drop, &with(public));
     let unknown = wrong(Public { bounds: vec![bounds("agee", "0..1")], ..Default::default() });
-    assert!(matches!(unknown, Error::UnknownColumn { flag: "--bounds", .. }));
+    assert!(matches!(unknown, Error::UnknownColumn { flag: "bounds", .. }));
     let text = wrong(Public { bounds: vec![bounds("sex", "0..1")], ..Default::default() });
     assert!(matches!(text, Error::Schema(SchemaError::Misplaced { fact: "bounds", .. })));
     let levels = |list: &[&str]| vec![("sex".to_string(), list.iter().map(|l| l.to_string()).collect())];

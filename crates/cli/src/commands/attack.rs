@@ -6,9 +6,9 @@ use crate::progress::Display;
 use leakscope::Result;
 use leakscope::attack::{self, Playing};
 use leakscope::audit::Request;
-use leakscope::output::{Folder, Pending};
+use leakscope::output::Pending;
+use leakscope::saving::{ATTACK, attack_texts};
 use leakscope_core::attack::Attack;
-use leakscope_report::Attack as Found;
 use leakscope_table::RecordsFormat;
 use std::process::ExitCode;
 
@@ -49,9 +49,6 @@ pub(crate) struct Args {
     output: OutArgs,
 }
 
-/// Files that attacks leave.
-pub(crate) const TEXTS: [&str; 2] = ["report.html", "attack.json"];
-
 /// What is asked for.
 pub(crate) fn asked(args: &Args) -> Result<(Request, Playing)> {
     let base = request(&args.table, &args.model, &args.test, args.seed)?;
@@ -73,7 +70,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     args.output.run.start()?;
     let folder = args.output.folder(RecordsFormat::Parquet)?;
     if let Some(folder) = &folder {
-        folder.spare(&base.inputs(), &TEXTS, &[])?;
+        folder.spare(&base.inputs(), ATTACK.texts, ATTACK.tables)?;
     }
     let display = Display::start(args.output.run.quiet || args.output.run.json, args.output.out.clone())?;
     let mut found = attack::run(&base, &playing, &display.hooks)?;
@@ -82,19 +79,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut written = vec![];
     if let Some(folder) = &folder {
         let mut pending = Pending::default();
-        texts(folder, &mut pending, &found)?;
+        attack_texts(folder, &mut pending, &found)?;
         written = folder.publish(pending)?;
     }
     args.output.run.warn(&std::mem::take(&mut found.warnings));
     args.output.run.show(&json, &attack::summary(&found), &written);
     if !args.output.run.quiet && args.seed.is_none() {
-        eprintln!("seed {} (drawn; give it with ⟨seed⟩ to repeat this)", found.seed);
+        eprintln!("seed {} (drawn; give it with --seed to repeat this)", found.seed);
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Writes what attacks leave.
-pub(crate) fn texts(folder: &Folder, pending: &mut Pending, found: &Found) -> Result<()> {
-    folder.text(pending, "report.html", &leakscope_report::attack_page(found))?;
-    folder.text(pending, "attack.json", &leakscope_report::document(found))
 }

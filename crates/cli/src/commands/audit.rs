@@ -6,7 +6,7 @@ use crate::progress::Display;
 use leakscope::audit::{self, Limit, Noise, Outcome, Request, Statistic};
 use leakscope::coefficients::read_coefficients;
 use leakscope::output::Folder;
-use leakscope::{Failure, Result};
+use leakscope::{Failure, Result, saving};
 use leakscope_net::leak::Label;
 use leakscope_report::Audit;
 use leakscope_table::{Encoding, RecordsFormat};
@@ -94,14 +94,6 @@ pub(crate) struct OutputArgs {
     pub(crate) threads: Option<usize>,
 }
 
-/// Files that an audit leaves besides its tables.
-pub(crate) const TEXTS: [&str; 2] = ["report.html", "audit.json"];
-
-/// Tables that an audit leaves, without their endings.
-pub(crate) fn tables(scored: bool) -> &'static [&'static str] {
-    if scored { &["records", "scores"] } else { &["records"] }
-}
-
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let request = request(args)?;
@@ -118,7 +110,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let folder = args.output.out.as_deref().map(|dir| Folder::open(dir, format)).transpose()?;
     if let Some(folder) = &folder {
         let read: Vec<&Path> = request.inputs().into_iter().chain(args.coefficients.as_deref()).collect();
-        folder.spare(&read, &TEXTS, tables(request.score.is_some()))?;
+        let files = saving::audit_files(request.score.is_some());
+        folder.spare(&read, files.texts, files.tables)?;
     }
     let display = Display::start(args.output.quiet || args.output.json, args.output.out.clone())?;
     let on_encoding =
@@ -156,14 +149,14 @@ fn show(args: &Args, audit: &Audit, written: &[PathBuf]) -> Result<()> {
     if !args.output.quiet && !args.output.json {
         eprintln!();
         if let (None, Some(seed)) = (args.seed, audit.seed) {
-            eprintln!("seed {seed} (drawn; give it with ⟨seed⟩ to repeat this split)");
+            eprintln!("seed {seed} (drawn; give it with --seed to repeat this split)");
         }
         for path in written {
             eprintln!("wrote {}", path.display());
         }
         if written.is_empty() {
             eprintln!(
-                "nothing was written: ⟨out⟩ DIR keeps the report, the audit as JSON and a table of records"
+                "nothing was written: --out DIR keeps the report, the audit as JSON and a table of records"
             );
         }
     }

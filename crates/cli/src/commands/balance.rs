@@ -3,12 +3,11 @@
 use super::run_args::{OutArgs, TestArgs, request};
 use super::table_args::{ModelArgs, TableArgs};
 use crate::progress::Display;
+use leakscope::Result;
 use leakscope::audit::Request;
 use leakscope::balance::{self, Balancing, Outcome};
-use leakscope::output::{Folder, Pending};
-use leakscope::{Failure, Result};
+use leakscope::saving::{BALANCE, balance_texts};
 use leakscope_core::balance::{Sharing, Update, Variant};
-use leakscope_report::Balance;
 use leakscope_table::RecordsFormat;
 use std::process::ExitCode;
 
@@ -61,10 +60,6 @@ pub(crate) struct Args {
     output: OutArgs,
 }
 
-/// Files and tables that a balancing leaves.
-pub(crate) const TEXTS: [&str; 3] = ["report.html", "balance.json", "model.json"];
-pub(crate) const TABLES: [&str; 1] = ["weights"];
-
 /// What is asked for.
 pub(crate) fn asked(args: &Args) -> Result<(Request, Balancing)> {
     let base = request(&args.table, &args.model, &args.test, args.seed)?;
@@ -73,20 +68,6 @@ pub(crate) fn asked(args: &Args) -> Result<(Request, Balancing)> {
         (None, None) => None,
         (low, high) => Some((low.unwrap_or(0.0), high.unwrap_or(f64::MAX))),
     };
-    if let Some((low, high)) = clamp
-        && !(low >= 0.0 && high > low)
-    {
-        return Err(Failure::option(
-            "min_weight",
-            format!("{low}: expected 0 ≤ smallest < largest ({high})"),
-        ));
-    }
-    if !(args.tolerance >= 0.0 && args.tolerance.is_finite()) {
-        return Err(Failure::option(
-            "tolerance",
-            format!("{}: expected zero or a positive number", args.tolerance),
-        ));
-    }
     let balancing = Balancing {
         attribute: args.attribute.clone(),
         sum_to_one: args.sum_to_one,
@@ -107,7 +88,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     args.output.run.start()?;
     let folder = args.output.folder(args.format)?;
     if let Some(folder) = &folder {
-        folder.spare(&base.inputs(), &TEXTS, &TABLES)?;
+        folder.spare(&base.inputs(), BALANCE.texts, BALANCE.tables)?;
     }
     let display = Display::start(args.output.run.quiet || args.output.run.json, args.output.out.clone())?;
     let Outcome { mut balance, mut pending } =
@@ -116,21 +97,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let json = leakscope_report::document(&balance);
     let mut written = vec![];
     if let Some(folder) = &folder {
-        texts(folder, &mut pending, &balance)?;
+        balance_texts(folder, &mut pending, &balance)?;
         written = folder.publish(pending)?;
     }
     args.output.run.warn(&std::mem::take(&mut balance.warnings));
     args.output.run.show(&json, &balance::summary(&balance), &written);
     if let (false, None, Some(seed)) = (args.output.run.quiet, args.seed, balance.seed) {
-        eprintln!("seed {seed} (drawn; give it with ⟨seed⟩ to repeat this split)");
+        eprintln!("seed {seed} (drawn; give it with --seed to repeat this split)");
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Writes what a balancing leaves besides its weights.
-pub(crate) fn texts(folder: &Folder, pending: &mut Pending, balance: &Balance) -> Result<()> {
-    folder.text(pending, "report.html", &leakscope_report::balance_page(balance))?;
-    folder.text(pending, "balance.json", &leakscope_report::document(balance))?;
-    let model = serde_json::json!({ "coefficients": balance.coefficients });
-    folder.text(pending, "model.json", &leakscope_report::document(&model))
 }

@@ -5,10 +5,10 @@ use super::table_args::{ModelArgs, TableArgs};
 use crate::progress::Display;
 use leakscope::audit::{Request, Statistic};
 use leakscope::output::Folder;
-use leakscope::release::{self, Amount, Outcome, Ready, Terms};
+use leakscope::release::{self, Amount, Outcome, Terms};
+use leakscope::saving::{RELEASE, publish_release};
 use leakscope::{Failure, Result};
 use leakscope_net::leak::Label;
-use leakscope_report::Release;
 use leakscope_table::RecordsFormat;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -54,9 +54,6 @@ pub(crate) struct Args {
     run: RunArgs,
 }
 
-/// Files that a release leaves in the folder itself.
-pub(crate) const TEXTS: [&str; 1] = [release::ledger::FILE];
-
 /// What is asked for.
 pub(crate) fn asked(args: &Args) -> Result<(Request, Terms)> {
     let test = TestArgs { test: vec![], holdout: None, label: args.label };
@@ -66,12 +63,6 @@ pub(crate) fn asked(args: &Args) -> Result<(Request, Terms)> {
         (None, Some(eta)) => Amount::TargetEta(eta, args.statistic),
         (None, None) => return Err(Failure::option("sigma", "how much noise? give ⟨sigma⟩ or ⟨target_eta⟩")),
     };
-    if args.attribute.is_some() && args.balance == 0 {
-        return Err(Failure::option(
-            "attribute",
-            "it says what ⟨balance⟩ N balances, which is not asked for",
-        ));
-    }
     let terms = Terms {
         noise,
         budget_eta: args.budget_eta,
@@ -87,7 +78,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let (base, terms) = asked(args)?;
     args.run.start()?;
     let folder = Folder::open(&args.out, RecordsFormat::Parquet)?;
-    folder.spare(&base.inputs(), &TEXTS, &[])?;
+    folder.spare(&base.inputs(), RELEASE.texts, RELEASE.tables)?;
     let display = Display::start(args.run.quiet || args.run.json, Some(args.out.clone()))?;
     let outcome = release::run(&base, &terms, folder.path(), &display.hooks)?;
     drop(display);
@@ -98,21 +89,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             return Ok(ExitCode::from(1));
         }
     };
-    let written = publish(*ready, &statement)?;
+    let written = publish_release(*ready, &statement)?;
     let json = leakscope_report::document(&*statement);
     args.run.warn(&std::mem::take(&mut statement.warnings));
     args.run.show(&json, &release::summary(&statement), &written);
     Ok(ExitCode::SUCCESS)
-}
-
-/// Publishes a release: its statement, model and page.
-pub(crate) fn publish(ready: Ready, statement: &Release) -> Result<Vec<PathBuf>> {
-    let json = leakscope_report::document(statement);
-    let model = serde_json::json!({
-        "coefficients": statement.coefficients,
-        "coefficients_original_units": statement.coefficients_original_units,
-        "sigma": statement.mechanism.sigma,
-    });
-    let (page, model) = (leakscope_report::release_page(statement), leakscope_report::document(&model));
-    ready.publish(&[("report.html", &page), ("release.json", &json), ("model.json", &model)])
 }

@@ -2,7 +2,7 @@
 
 use super::public_args::PublicArgs;
 use super::run_args::{TestArgs, request};
-use leakscope::audit::Request;
+use leakscope::audit::{Request, delimiter};
 use leakscope::{Failure, Result};
 use leakscope_core::glm::Family;
 use leakscope_table::{Missing, OneHot, ReadOptions, Roles, Scale, TextEncoding};
@@ -206,16 +206,7 @@ impl ColumnArgs {
 
 /// A delimiter as it is written on the command line.
 pub(crate) fn delimiter_byte(text: Option<&str>) -> Result<Option<u8>> {
-    match text {
-        None => Ok(None),
-        Some("tab" | "\\t" | "\t") => Ok(Some(b'\t')),
-        Some(text) => match text.as_bytes() {
-            [byte] if byte.is_ascii() && !matches!(byte, b'"' | b'\n' | b'\r') => Ok(Some(*byte)),
-            _ => {
-                Err(Failure::option("delimiter", format!("`{text}`: expected one ASCII character, or `tab`")))
-            }
-        },
-    }
+    text.map(delimiter).transpose()
 }
 
 /// `NAME=VALUE` with a number.

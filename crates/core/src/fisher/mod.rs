@@ -5,6 +5,7 @@
 //! `ηᵢ = ‖Jᵢ‖₂/σ` (Hannun §3–4). Nothing of size d × d is ever formed per record: in the eigenbasis Q of `H⁻¹PH⁻¹`
 //! (P projects on the columns that are data, not on an intercept) each `JᵢJᵢᵀ` is diagonal plus rank two.
 
+mod eta;
 mod lanczos;
 pub mod noise;
 pub mod scaling;
@@ -12,6 +13,7 @@ mod secular;
 mod sets;
 pub mod softmax;
 
+pub use eta::{Eta, EtaState};
 pub use sets::SetSums;
 
 use crate::glm::{C, Fit};
@@ -24,12 +26,13 @@ use crate::rows::Block;
 use crate::vector::{Norms, RowProducts, dispatch};
 use crate::{Error, Result};
 use secular::{Problem, top_eigenvalues};
+use serde::{Deserialize, Serialize};
 
 /// Directions in the space of model columns that belong to one attribute: `basis` is p × m, row-major.
 ///
 /// A number is one unit vector; a category the unit vectors of its indicators, or (indicators that sum to one) an
 /// orthonormal basis of the changes that keep the sum; a pixel behind principal components its image under them.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Directions {
     /// p × m, row-major.
     pub basis: Vec<f64>,
@@ -50,7 +53,7 @@ impl Directions {
 }
 
 /// What is released and what is secret.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Release {
     /// Standard deviation σ of the noise on every coefficient.
     pub sigma: f64,
@@ -68,7 +71,7 @@ impl Release {
 }
 
 /// One attribute, prepared: the eigenbasis of `BᵀH⁻²B` and what each record needs to be projected on.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct Prepared {
     /// Eigenvalues of `BᵀH⁻²B`, largest first.
     gamma: Vec<f64>,
@@ -81,7 +84,7 @@ struct Prepared {
 }
 
 /// The attributes with one direction: their projections come first, in this order.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct Singles {
     /// Place of each among the attributes.
     index: Vec<usize>,
@@ -89,8 +92,9 @@ struct Singles {
     gamma: Vec<f64>,
 }
 
-/// Everything about a fitted model that leakage needs, computed once: O(p²) numbers.
-#[derive(Debug, Clone)]
+/// Everything about a fitted model that leakage needs, computed once: O(p²) numbers. It serialises bit for bit, so that
+/// whoever measures rows elsewhere has the very same.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Geometry {
     fit: Fit,
     release: Release,
@@ -146,6 +150,16 @@ pub struct Records {
     norm_scale: Vec<f64>,
     check: Vec<usize>,
     projected: Vec<f64>,
+}
+
+impl Records {
+    /// Refuses numbers that are too large to be written: dFIL is η², and grows as 1/σ².
+    pub fn check(&self) -> Result<()> {
+        match self.eta.iter().chain(&self.dfil).find(|v| !v.is_finite()) {
+            None => Ok(()),
+            Some(&value) => Err(Error::Overflow { value }),
+        }
+    }
 }
 
 impl Geometry {
@@ -283,6 +297,14 @@ impl Geometry {
     /// What is released.
     pub fn release(&self) -> Release {
         self.release
+    }
+
+    /// Refuses rows that are not of this model.
+    pub(crate) fn check_width(&self, block: &Block) -> Result<()> {
+        if block.width == self.fit.w.len() {
+            return Ok(());
+        }
+        Err(Error::Shape { what: "a row", found: block.width, expected: self.fit.w.len() })
     }
 
     /// Number of attributes.

@@ -15,13 +15,14 @@ use crate::linalg::{
 };
 use crate::linalg::{symmetric_eigen, times};
 use crate::rows::Block;
+use serde::{Deserialize, Serialize};
 
 /// How many times the penalty may exceed the largest sum of squares of a column before the difference of the
 /// two has lost too many digits: it is then known to 1e3·ε = 2e-13.
 const DROWNED: f64 = 1e3;
 
 /// Sums over a set of records from which its leakage follows; mergeable, O(p²) numbers.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SetSums {
     p: usize,
     records: u64,
@@ -35,8 +36,11 @@ pub struct SetSums {
     curved: Vec<f64>,
     /// Whether both are those of the whole training set, had from the Hessian: its eigenvectors are theirs.
     of_hessian: bool,
+    #[serde(skip)]
     scratch: Vec<f64>,
+    #[serde(skip)]
     weights: Vec<f64>,
+    #[serde(skip)]
     gathered: Vec<f64>,
 }
 
@@ -50,6 +54,12 @@ impl SetSums {
             curved: vec![0.0; if attributes { p * p } else { 0 }],
             ..Self::default()
         }
+    }
+
+    /// Whether these are sums over `p` columns, as [`SetSums::new`] makes them.
+    pub(crate) fn has_sizes(&self, p: usize, attributes: bool) -> bool {
+        let curved = if attributes { p * p } else { 0 };
+        self.p == p && self.s.len() == p && self.whole.len() == p * p && self.curved.len() == curved
     }
 
     /// Records added.

@@ -1,10 +1,12 @@
 //! The minimiser of `Σ ωℓ(wᵀx, y) + (nλ/2)‖w‖²` by Newton's method with a line search, in streaming passes.
 
 use super::Family;
-use crate::linalg::{Cholesky, add_transposed_times, axpy, dot, gram_add_lower, mirror_lower, norm};
-use crate::rows::{Block, Rows};
-use crate::vector::{RowProducts, dispatch};
+use super::sums::{Newton, PoissonStart, Sums};
+use crate::linalg::{Cholesky, axpy, dot, mirror_lower, norm};
+use crate::pass::{Pass, Runner};
 use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// Relative norm of the gradient, `‖∇‖ / (Σ ω|r|₊‖x‖ + nλ‖w‖)`, that counts as converged: the gradient is
 /// `Σ ωrx + nλw`, and the denominator is its size if nothing cancelled (`|r|₊` is `|μ| + |y|`, and where two classes are
@@ -24,7 +26,7 @@ const STILL_MOVING: f64 = 1e-3;
 const ARMIJO: f64 = 1e-4;
 
 /// The quadratic penalty `(nλ/2)‖w‖²`, which leaves the intercept alone.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Penalty {
     /// λ.
     pub l2: f64,
@@ -40,7 +42,7 @@ impl Penalty {
 }
 
 /// A model at given coefficients, with everything that leakage needs of it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Fit {
     /// The family.
     pub family: Family,
@@ -73,127 +75,9 @@ pub struct Fit {
     pub unit_weights: bool,
 }
 
-/// Sums of one pass.
-struct Sums {
-    loss: f64,
-    weight: f64,
-    /// The size of the gradient if nothing cancelled (see [`TOLERANCE`]).
-    scale: f64,
-    /// Largest size of a value of each column; filled along with the Hessian.
-    reach: Vec<f64>,
-    gradient: Vec<f64>,
-    hessian: Vec<f64>,
-    /// Smallest margin (2y − 1)z of a two-class problem over rows with positive weight.
-    margin: f64,
-    unit_weights: bool,
-    rows: u64,
-    scratch: Vec<f64>,
-    curvature: Vec<f64>,
-    slopes: Vec<f64>,
-    dots: Vec<f64>,
-    squares: Vec<f64>,
-}
-
-impl Sums {
-    fn new(p: usize, with_hessian: bool) -> Self {
-        Self {
-            loss: 0.0,
-            weight: 0.0,
-            scale: 0.0,
-            reach: vec![0.0; p],
-            gradient: vec![0.0; p],
-            hessian: vec![0.0; if with_hessian { p * p } else { 0 }],
-            margin: f64::INFINITY,
-            unit_weights: true,
-            rows: 0,
-            scratch: vec![],
-            curvature: vec![],
-            slopes: vec![],
-            dots: vec![],
-            squares: vec![],
-        }
-    }
-
-    fn add(&mut self, family: Family, w: &[f64], block: &Block) {
-        self.curvature.clear();
-        self.slopes.clear();
-        dispatch(RowProducts { x: &block.x, w, dots: &mut self.dots, squares: &mut self.squares });
-        let length = norm(w);
-        for i in 0..block.len() {
-            let (y, omega, z) = (block.y[i], block.weight_of(i), self.dots[i]);
-            let t = family.terms(z, y);
-            self.loss += omega * t.loss;
-            self.weight += omega;
-            let size = self.squares[i].sqrt();
-            self.scale += omega * family.slope_size(t, y, size * length) * size;
-            self.unit_weights &= omega == 1.0;
-            if omega > 0.0 {
-                self.margin = self.margin.min((2.0 * y - 1.0) * z);
-            }
-            self.slopes.push(omega * t.r);
-            self.curvature.push(omega * t.a);
-        }
-        add_transposed_times(&block.x, &self.slopes, &mut self.gradient);
-        self.rows += block.len() as u64;
-        self.add_hessian(family, block);
-    }
-
-    fn add_hessian(&mut self, family: Family, block: &Block) {
-        if self.hessian.is_empty() {
-            return;
-        }
-        let unweighted = family.constant_curvature() && block.weight.is_empty();
-        let weights = if unweighted { None } else { Some(self.curvature.as_slice()) };
-        gram_add_lower(&block.x, weights, block.width, &mut self.scratch, &mut self.hessian);
-        for row in block.x.chunks_exact(block.width.max(1)) {
-            self.reach.iter_mut().zip(row).for_each(|(reach, x)| *reach = reach.max(x.abs()));
-        }
-    }
-
-    /// The working least-squares problem that starts a Poisson fit: `μ₀ = y + ½`, `z₀ = log μ₀`.
-    fn add_poisson_start(&mut self, block: &Block) {
-        self.curvature.clear();
-        for i in 0..block.len() {
-            let (y, omega) = (block.y[i], block.weight_of(i));
-            let mu = y + 0.5;
-            axpy(omega * mu * mu.ln(), block.row(i), &mut self.gradient);
-            self.curvature.push(omega * mu);
-        }
-        self.rows += block.len() as u64;
-        self.add_hessian(Family::Poisson, block);
-    }
-
-    fn merge(&mut self, other: Self) {
-        self.loss += other.loss;
-        self.weight += other.weight;
-        self.scale += other.scale;
-        axpy(1.0, &other.gradient, &mut self.gradient);
-        axpy(1.0, &other.hessian, &mut self.hessian);
-        self.reach.iter_mut().zip(&other.reach).for_each(|(reach, x)| *reach = reach.max(*x));
-        self.margin = self.margin.min(other.margin);
-        self.unit_weights &= other.unit_weights;
-        self.rows += other.rows;
-    }
-}
-
-fn pass(rows: &impl Rows, with_hessian: bool, step: impl Fn(&mut Sums, &Block) + Sync) -> Result<Sums> {
-    let p = rows.width();
-    let mut total = Sums::new(p, with_hessian);
-    rows.fold(
-        || Sums::new(p, with_hessian),
-        |sums, block| {
-            step(sums, block);
-            Ok(())
-        },
-        |sums| {
-            total.merge(sums);
-            Ok(())
-        },
-    )?;
-    if total.rows == 0 {
-        return Err(Error::Empty);
-    }
-    Ok(total)
+fn sums<P: Pass<State = Sums>>(rows: &impl Runner, pass: &P) -> Result<Sums> {
+    let total = rows.run(pass)?;
+    if total.rows == 0 { Err(Error::Empty) } else { Ok(total) }
 }
 
 /// What a pass tells besides the model.
@@ -206,14 +90,15 @@ struct Signs {
 
 /// Objective, gradient and Hessian at `w`; the Hessian of an earlier pass is taken over where it is constant.
 fn state_at(
-    rows: &impl Rows,
+    rows: &impl Runner,
     family: Family,
     penalty: Penalty,
     w: &[f64],
     known_hessian: Option<&[f64]>,
 ) -> Result<(Fit, Signs)> {
-    let p = rows.width();
-    let mut sums = pass(rows, known_hessian.is_none(), |s, b| s.add(family, w, b))?;
+    let p = rows.columns();
+    let pass = Newton { family, w: Cow::Borrowed(w), with_hessian: known_hessian.is_none() };
+    let mut sums = sums(rows, &pass)?;
     if sums.weight <= 0.0 {
         return Err(Error::OutOfRange {
             what: "the sum of the weights",
@@ -253,10 +138,10 @@ fn state_at(
 }
 
 /// The model at given coefficients, which need not be the minimiser.
-pub fn evaluate(rows: &impl Rows, family: Family, penalty: Penalty, w: &[f64]) -> Result<Fit> {
+pub fn evaluate(rows: &impl Runner, family: Family, penalty: Penalty, w: &[f64]) -> Result<Fit> {
     check(rows, penalty)?;
-    if w.len() != rows.width() {
-        return Err(Error::Shape { what: "the coefficients", found: w.len(), expected: rows.width() });
+    if w.len() != rows.columns() {
+        return Err(Error::Shape { what: "the coefficients", found: w.len(), expected: rows.columns() });
     }
     if let Some(&value) = w.iter().find(|v| !v.is_finite()) {
         return Err(Error::OutOfRange { what: "a coefficient", value, expected: "a finite number" });
@@ -273,7 +158,7 @@ pub fn evaluate(rows: &impl Rows, family: Family, penalty: Penalty, w: &[f64]) -
     Ok(fit)
 }
 
-fn check(rows: &impl Rows, penalty: Penalty) -> Result<()> {
+fn check(rows: &impl Runner, penalty: Penalty) -> Result<()> {
     if !(penalty.l2 >= 0.0 && penalty.l2.is_finite()) {
         return Err(Error::OutOfRange {
             what: "l2",
@@ -281,7 +166,7 @@ fn check(rows: &impl Rows, penalty: Penalty) -> Result<()> {
             expected: "a finite number that is not negative",
         });
     }
-    if rows.is_empty() {
+    if rows.count() == 0 {
         return Err(Error::Empty);
     }
     Ok(())
@@ -292,9 +177,9 @@ fn check(rows: &impl Rows, penalty: Penalty) -> Result<()> {
 /// # Errors
 /// [`Error::Singular`] names a column that is a combination of others, [`Error::Separable`] says that two classes
 /// can be told apart exactly and there is no penalty, [`Error::NoConvergence`] that the tolerance was not met.
-pub fn fit(rows: &impl Rows, family: Family, penalty: Penalty) -> Result<Fit> {
+pub fn fit(rows: &impl Runner, family: Family, penalty: Penalty) -> Result<Fit> {
     check(rows, penalty)?;
-    let p = rows.width();
+    let p = rows.columns();
     let mut w = vec![0.0; p];
     let mut passes = 0;
     if family == Family::Poisson {
@@ -384,7 +269,7 @@ fn refuse_separable(family: Family, penalty: Penalty, margin: f64) -> Result<()>
 
 /// The full Newton step, halved until the objective decreases enough; `None` if it never does.
 fn line_search(
-    rows: &impl Rows,
+    rows: &impl Runner,
     current: &Fit,
     step: &[f64],
     decrease: f64,
@@ -406,9 +291,9 @@ fn line_search(
     Ok(None)
 }
 
-fn poisson_start(rows: &impl Rows, penalty: Penalty) -> Result<Vec<f64>> {
-    let p = rows.width();
-    let mut sums = pass(rows, true, |s, b| s.add_poisson_start(b))?;
+fn poisson_start(rows: &impl Runner, penalty: Penalty) -> Result<Vec<f64>> {
+    let p = rows.columns();
+    let mut sums = sums(rows, &PoissonStart { width: p })?;
     mirror_lower(&mut sums.hessian, p);
     for j in 0..penalty.data_width(p) {
         sums.hessian[j * p + j] += sums.rows as f64 * penalty.l2;

@@ -2,10 +2,12 @@
 
 mod fit;
 pub mod softmax;
+mod sums;
 mod utility;
 
 pub use fit::{Fit, Penalty, TOLERANCE, distance, evaluate, fit};
-pub use utility::{Metric, UtilityCurve};
+pub use sums::{Newton, PoissonStart, Sums};
+pub use utility::{Metric, Utility, UtilityCurve};
 
 use serde::{Deserialize, Serialize};
 

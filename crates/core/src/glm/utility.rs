@@ -6,11 +6,15 @@
 
 use super::Family;
 use crate::linalg::dot;
+use crate::pass::{Merge, Pass, overflowing};
 use crate::rows::Block;
 use crate::special::normal_cdf;
+use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// What is measured on held-out rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Metric {
     /// Share of rows whose class is predicted right; `threshold` classes are coded low/high.
     Accuracy,
@@ -45,15 +49,55 @@ impl Metric {
     }
 }
 
+/// The pass over held-out rows for a [`UtilityCurve`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Utility<'a> {
+    /// What is measured.
+    pub metric: Metric,
+    /// Noise scales; 0 is without noise.
+    pub sigmas: Cow<'a, [f64]>,
+    /// The coefficients.
+    pub w: Cow<'a, [f64]>,
+}
+
+impl Pass for Utility<'_> {
+    const NAME: &'static str = "the utility under noise";
+    type State = UtilityCurve;
+
+    fn start(&self) -> UtilityCurve {
+        UtilityCurve::new(self.metric, &self.sigmas)
+    }
+
+    fn step(&self, curve: &mut UtilityCurve, block: &Block) -> Result<()> {
+        if block.width != self.w.len() {
+            let (found, expected) = (block.width, self.w.len());
+            return Err(Error::Shape { what: "a held-out row", found, expected });
+        }
+        curve.add(&self.w, block);
+        Ok(())
+    }
+
+    fn fits(&self, curve: &UtilityCurve) -> bool {
+        curve.metric == self.metric
+            && curve.sigmas == *self.sigmas
+            && curve.sums.len() == self.sigmas.len()
+            && curve.high <= curve.rows
+    }
+}
+
 /// Sums over held-out rows of the expected metric at each noise scale; mergeable.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct UtilityCurve {
     metric: Metric,
     sigmas: Vec<f64>,
+    #[serde(serialize_with = "overflowing::numbers")]
     sums: Vec<f64>,
     rows: u64,
+    #[serde(serialize_with = "overflowing::number")]
     y_sum: f64,
+    #[serde(serialize_with = "overflowing::number")]
     y_squares: f64,
+    #[serde(serialize_with = "overflowing::number")]
     y_log_y: f64,
     high: u64,
 }
@@ -137,6 +181,12 @@ impl UtilityCurve {
             Metric::Deviance if mean > 0.0 => 2.0 * (self.y_log_y / n - mean * mean.ln()),
             Metric::Deviance => 0.0,
         }
+    }
+}
+
+impl Merge for UtilityCurve {
+    fn merge(&mut self, later: Self) {
+        Self::merge(self, &later);
     }
 }
 

@@ -1,7 +1,7 @@
 //! What was found, as an [`Audit`]: plain data in words that a reader knows.
 
-use super::collect::Kept;
-use super::measure::{EXTREMES, Measured};
+use super::measure::Measured;
+use super::names::Names;
 use super::score::Scored;
 use super::utility::Cost;
 use super::{AttributeSlot, Limit, Model, Request, Statistic, target_unit};
@@ -10,6 +10,7 @@ use leakscope_core::bound::estimation;
 use leakscope_core::claim::Bound;
 use leakscope_core::fisher::Geometry;
 use leakscope_core::glm::{self, TOLERANCE};
+use leakscope_core::measure::{EXTREMES, Extreme};
 use leakscope_core::num::Distribution;
 use leakscope_report::Audit;
 use leakscope_report::audit::{self as report, SigmaSource, Timings};
@@ -156,9 +157,9 @@ impl Found<'_> {
             missed_by_loss: share(exposed.iter().filter(|k| k.loss < loss_95).count()),
             missed_by_gradient: share(exposed.iter().filter(|k| k.gradient_norm < gradient_95).count()),
             stand_out: ((1.0 - m.eta.rank(STAND_OUT * eta.p50)) * m.eta.count() as f64).round() as u64,
-            most: top.iter().take(LISTED).map(|k| self.record(k)).collect(),
-            least: m.least.records().iter().take(LISTED).map(|k| self.record(k)).collect(),
-            sample: m.sample.clone().into_points(),
+            most: top.iter().take(LISTED).map(|k| self.record(k, &m.names)).collect(),
+            least: m.least.records().iter().take(LISTED).map(|k| self.record(k, &m.names)).collect(),
+            sample: m.sample.clone().into_points().into_iter().map(sample_point).collect(),
             min_mse: estimation::record_error(dfil.max),
             min_mse_with_prior: self.van_trees_of_records(),
             loss: m.loss.summary(),
@@ -183,10 +184,10 @@ impl Found<'_> {
         estimation::any_error(&information, &variances)
     }
 
-    fn record(&self, kept: &Kept) -> report::Record {
+    fn record(&self, kept: &Extreme, names: &Names) -> report::Record {
         let series = &self.measured.series;
         report::Record {
-            id: kept.id.clone(),
+            id: names.of(kept.row),
             group: (series.by != SeriesBy::All).then(|| series.names[kept.series as usize].clone()),
             eta: kept.eta,
             dfil: kept.dfil,
@@ -235,7 +236,7 @@ impl Found<'_> {
                     columns: names[a.columns.clone()].to_vec(),
                     eta_mean: t.sum / n,
                     eta_max: t.max,
-                    eta_max_record: t.max_record.clone(),
+                    eta_max_record: t.max_row.map(|row| self.measured.names.of(row)).unwrap_or_default(),
                     eta_over_all_records: over_all[slot.free],
                     sum_to_one: slot.constrained.map(|k| report::SumToOne {
                         eta_mean: totals[k].sum / n,
@@ -294,7 +295,7 @@ impl Found<'_> {
                 .most
                 .records()
                 .iter()
-                .map(|k| report::Record { group: None, ..self.record(k) })
+                .map(|k| report::Record { group: None, ..self.record(k, &scored.names) })
                 .collect(),
             counts: scored.eta.histogram(histogram.low, histogram.high, BINS),
         }
@@ -313,6 +314,10 @@ impl Found<'_> {
         };
         self.request.limits.iter().map(limit).collect()
     }
+}
+
+fn sample_point(p: leakscope_core::measure::Point) -> report::SamplePoint {
+    report::SamplePoint { eta: p.eta, loss: p.loss, gradient_norm: p.gradient_norm, series: p.series }
 }
 
 /// Every column once, with all of its roles; those that were dropped come last.

@@ -5,8 +5,8 @@
 //! ```
 
 mod assemble;
-mod collect;
 mod measure;
+mod names;
 pub(crate) mod remarks;
 mod request;
 mod score;
@@ -15,7 +15,7 @@ mod utility;
 pub use assemble::now;
 pub(crate) use measure::eta_distribution;
 pub(crate) use request::INTERCEPT;
-pub use request::{Limit, Noise, Request, Statistic};
+pub use request::{Limit, Noise, Request, Statistic, delimiter};
 
 use crate::bound::data::{Bounding, FIG_4, of_model};
 use crate::failure::explain;

@@ -199,6 +199,11 @@ impl Request {
             Noise::TargetEta { eta, .. } => positive("target_eta", *eta)?,
             Noise::TargetSd { sd, .. } => positive("target_sd", *sd)?,
         }
+        let public = &self.public;
+        if public.clip_to_bounds && public.schema.is_none() && public.bounds.is_empty() {
+            let message = "there are no bounds: give them with ⟨bounds⟩ or a ⟨schema⟩";
+            return Err(Failure::option("clip_to_bounds", message));
+        }
         if self.releases == 0 {
             return Err(Failure::option("releases", "0: expected at least 1"));
         }
@@ -251,6 +256,15 @@ impl Request {
             Noise::TargetSd { .. } | Noise::Default | Noise::Given(_) | Noise::TargetEta { .. } => {}
         }
         Ok(())
+    }
+}
+
+/// The delimiter of CSV files as a person writes it: a character, or `tab`.
+pub fn delimiter(text: &str) -> Result<u8> {
+    match (text, text.as_bytes()) {
+        ("tab" | "\\t", _) => Ok(b'\t'),
+        (_, [byte]) if byte.is_ascii() && !matches!(byte, b'"' | b'\n' | b'\r') => Ok(*byte),
+        _ => Err(Failure::option("delimiter", format!("`{text}`: expected one ASCII character, or `tab`"))),
     }
 }
 

@@ -1,20 +1,21 @@
 //! η of points that were not in the training set: how far a record is from what the model was made from (AM207 §7).
 
-use super::collect::{Extremes, Kept};
-use super::measure::{Measured, finite, id_name};
+use super::measure::{Measured, id_name};
+use super::names::Names;
 use super::{Request, two_class};
 use crate::output::{Folder, Pending};
 use crate::{Failure, Result};
 use leakscope_core::Error as CoreError;
 use leakscope_core::fisher::{Geometry, Records};
-use leakscope_core::glm::Family;
-use leakscope_core::linalg::dot;
+use leakscope_core::measure::{Extremes, Score, Scores};
 use leakscope_core::num::Distribution;
-use leakscope_core::rows::{Block, Rows};
+use leakscope_core::pass::{Merge, Pass};
+use leakscope_core::rows::Rows;
 use leakscope_table::{
     Dataset, DatasetOptions, Encoding, Hooks, Labels, PartMaker, RecordsPart, RecordsSchema,
 };
 use leakscope_table::{Subset, Table};
+use std::borrow::Cow;
 
 const SHOWN: usize = 10;
 
@@ -24,15 +25,14 @@ pub(super) struct Scored {
     pub(super) labelled: bool,
     pub(super) eta: Distribution,
     pub(super) most: Extremes,
+    pub(super) names: Names,
     pub(super) dropped: u64,
 }
 
 struct State {
-    eta: Distribution,
-    most: Extremes,
-    records: Records,
+    scores: Scores,
+    names: Names,
     part: Option<RecordsPart>,
-    block: Block,
 }
 
 /// Scores the points of `--score`, if any; their table is `scores`.
@@ -63,92 +63,39 @@ pub(super) fn score(
         None => None,
     };
     let parts = writer.as_ref().map(|w| w.parts());
-    let mut total = Scored {
-        files: file_names(&table),
-        labelled,
-        eta: Distribution::default(),
-        most: extremes(),
-        dropped: 0,
-    };
-    let classes = two_class(encoding);
+    let pass =
+        Score { geometry: Cow::Borrowed(geometry), labelled, two_class: two_class(encoding), most: SHOWN };
+    let rows_of = |scores: &Scores| scores.most.records().iter().map(|r| r.row).collect::<Vec<u64>>();
+    let (mut total, mut names) = (pass.start(), Names::default());
     rows.fold_labelled(
-        || State {
-            eta: Distribution::default(),
-            most: extremes(),
-            records: Records::default(),
-            part: parts.as_ref().map(PartMaker::part),
-            block: Block::default(),
-        },
+        || State { scores: pass.start(), names: Names::default(), part: parts.as_ref().map(PartMaker::part) },
         |state, block, labels| {
-            let block = if labelled {
-                block
-            } else {
-                state.block.clone_from(block);
-                predict(&mut state.block, request.family, classes, &geometry.fit().w);
-                &state.block
-            };
-            geometry.eta(block, &mut state.records);
-            finite(&state.records)?;
-            state.eta.extend(&state.records.eta);
-            keep(&mut state.most, &state.records, block, labels);
-            write(state.part.as_mut(), &state.records, labels, &training).map_err(CoreError::from)
+            pass.step(&mut state.scores, block)?;
+            state.names.note(rows_of(&state.scores).into_iter(), block, labels);
+            write(state.part.as_mut(), state.scores.last(), labels, &training).map_err(CoreError::from)
         },
         |state| {
-            total.eta.merge(state.eta);
-            total.most.merge(state.most);
+            total.merge(state.scores);
+            names.merge(state.names, rows_of(&total).into_iter());
             if let (Some(writer), Some(part)) = (writer.as_mut(), state.part) {
                 writer.append(part).map_err(CoreError::from)?;
             }
             Ok(())
         },
     )?;
-    total.dropped = rows.rows_dropped();
     pending.tables(writer);
-    Ok(Some(total))
-}
-
-fn extremes() -> Extremes {
-    Extremes::new(SHOWN, true)
+    Ok(Some(Scored {
+        files: file_names(&table),
+        labelled,
+        eta: total.eta,
+        most: total.most,
+        names,
+        dropped: rows.rows_dropped(),
+    }))
 }
 
 fn file_names(table: &Table) -> Vec<String> {
     table.paths().map(leakscope_table::shown).collect()
-}
-
-/// Without a label the model's own prediction stands in: the class it would give, or the value.
-fn predict(block: &mut Block, family: Family, two_class: bool, w: &[f64]) {
-    for i in 0..block.len() {
-        let z = dot(block.row(i), w);
-        block.y[i] = match family {
-            Family::Linear if !two_class => z,
-            Family::Linear => {
-                if z >= 0.0 {
-                    1.0
-                } else {
-                    -1.0
-                }
-            }
-            Family::Logistic => f64::from(u8::from(z >= 0.0)),
-            Family::Poisson => z.exp(),
-        };
-    }
-}
-
-fn keep(most: &mut Extremes, records: &Records, block: &Block, labels: &Labels) {
-    for (i, &eta) in records.eta.iter().enumerate() {
-        if most.wants(eta) {
-            most.add(Kept {
-                row: block.first_row + i as u64,
-                id: labels.ids[i].clone(),
-                series: 0,
-                eta,
-                dfil: records.dfil[i],
-                loss: records.loss[i],
-                gradient_norm: records.gradient_norm[i],
-                attribute: None,
-            });
-        }
-    }
 }
 
 /// A thousand quantiles of the training records' η, to rank points against.

@@ -4,10 +4,12 @@ use super::measure::Measured;
 use super::{Request, remarks, two_class};
 use crate::{Failure, Result};
 use leakscope_core::fisher::Geometry;
-use leakscope_core::glm::{Metric, UtilityCurve};
+use leakscope_core::glm::{Metric, Utility as UtilityPass};
+use leakscope_core::pass::Runner;
 use leakscope_core::rows::Rows;
 use leakscope_report::audit::{Utility, UtilityPoint};
 use leakscope_table::{Dataset, Encoding, Hooks, Subset, Table};
+use std::borrow::Cow;
 
 const POINTS: usize = 49;
 
@@ -41,19 +43,8 @@ pub(super) fn utility(
     let on_grid = sigmas.len();
     sigmas.extend([0.0, sigma]);
     let metric = Metric::of(request.family, two_class(encoding));
-    let mut total = UtilityCurve::new(metric, &sigmas);
-    let w = &geometry.fit().w;
-    rows.fold(
-        || UtilityCurve::new(metric, &sigmas),
-        |curve, block| {
-            curve.add(w, block);
-            Ok(())
-        },
-        |curve| {
-            total.merge(&curve);
-            Ok(())
-        },
-    )?;
+    let pass = UtilityPass { metric, sigmas: Cow::Borrowed(&sigmas), w: Cow::Borrowed(&geometry.fit().w) };
+    let total = rows.run(&pass)?;
     let values = total.values();
     let points = (0..on_grid)
         .map(|k| UtilityPoint {

@@ -141,11 +141,35 @@ impl Default for BoundRequest {
     }
 }
 
+impl BoundRequest {
+    /// Checks which options go together.
+    pub fn check(&self) -> Result<()> {
+        let table = self.table.is_some() || self.column.is_some();
+        let stray = [
+            ("at", !self.at.is_empty() && self.curve.is_none(), "it belongs to ⟨curve⟩"),
+            ("secret", self.secret.is_some() && !table, "it is a column of a table: name one with ⟨data⟩"),
+            ("sigmas", !self.sigmas.is_empty() && self.secret.is_none(), "it belongs to ⟨secret⟩"),
+            ("attacks", self.attacks.is_some() && self.secret.is_none(), "it belongs to ⟨secret⟩"),
+            ("prior_sd", self.prior_sd.is_some() && self.eta.is_none(), "it belongs to ⟨eta⟩"),
+            (
+                "eta",
+                self.eta.is_some() && (table || self.mechanism.is_some() || self.curve.is_some()),
+                "it is about one number, and takes no ⟨mechanism⟩, ⟨data⟩ or ⟨curve⟩",
+            ),
+        ];
+        match stray.into_iter().find(|s| s.1) {
+            Some((name, _, why)) => Err(Failure::option(name, why)),
+            None => Ok(()),
+        }
+    }
+}
+
 /// Confidence of bounds that rest on an estimate of the information.
 const CONFIDENCE: f64 = 0.99;
 
 /// What any attacker can guess, as the request asks.
 pub fn answer(args: &BoundRequest, hooks: &Hooks) -> Result<Found> {
+    args.check()?;
     let counted = counted(args, hooks)?;
     let simulation = (args.trials > 0).then_some(Simulation {
         trials: args.trials,
@@ -348,4 +372,29 @@ fn seen(args: &BoundRequest, kind: MechanismKind, prior: &Prior) -> Result<Seen>
             Seen::Private(composed(&steps, stated(args.adjacency)?)?)
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_that_do_not_go_together_are_named() {
+        let none = BoundRequest::default;
+        let cases = [
+            ("at", BoundRequest { at: vec![1.0], ..none() }),
+            ("secret", BoundRequest { secret: Some("race".into()), ..none() }),
+            ("sigmas", BoundRequest { sigmas: vec![1.0], ..none() }),
+            ("attacks", BoundRequest { attacks: Some(vec![]), ..none() }),
+            ("prior_sd", BoundRequest { prior_sd: Some(1.0), ..none() }),
+            ("eta", BoundRequest { eta: Some(1.0), curve: Some(CurveKind::Noise), ..none() }),
+        ];
+        for (expected, request) in cases {
+            match answer(&request, &Hooks::default()) {
+                Err(Failure::Option { name, .. }) => assert_eq!(name, expected),
+                other => panic!("{expected}: {other:?}"),
+            }
+        }
+        assert!(answer(&BoundRequest { eta: Some(1.0), ..none() }, &Hooks::default()).is_ok());
+    }
 }

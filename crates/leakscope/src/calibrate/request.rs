@@ -100,8 +100,51 @@ impl Default for CalibrateRequest {
     }
 }
 
+impl CalibrateRequest {
+    /// Checks which options go together.
+    pub fn check(&self) -> Result<()> {
+        let aims = [
+            ("epsilon", self.epsilon.is_some()),
+            ("advantage", self.advantage.is_some()),
+            ("tpr", self.tpr.is_some()),
+            ("success", self.success.is_some()),
+            ("eta", self.eta.is_some()),
+            ("sd", self.sd.is_some()),
+        ];
+        let mut named = aims.iter().filter(|a| a.1).map(|a| a.0);
+        if let (Some(first), Some(second)) = (named.next(), named.next()) {
+            return Err(Failure::option(
+                second,
+                format!("⟨{first}⟩ is a target already: give one of the two"),
+            ));
+        }
+        let guessing = self.candidates.is_some() || !self.prior.is_empty() || self.encoding.is_some();
+        let (table, success) = (self.table.is_some(), self.success.is_some());
+        let known = self.sigma.is_some() || self.rate.is_some() || self.steps.is_some();
+        let stray = [
+            ("epsilon", self.epsilon.is_some() && self.delta.is_none(), "it needs ⟨delta⟩"),
+            ("delta", self.delta.is_some() && self.epsilon.is_none(), "it belongs to ⟨epsilon⟩"),
+            ("tpr", self.tpr.is_some() && self.fpr.is_none(), "it needs ⟨fpr⟩"),
+            ("fpr", self.fpr.is_some() && self.tpr.is_none(), "it belongs to ⟨tpr⟩"),
+            ("eta", self.eta.is_some() && !table, "it is about a table: name one with ⟨data⟩"),
+            ("sd", self.sd.is_some() && !table, "it is about a table: name one with ⟨data⟩"),
+            ("statistic", self.statistic != Statistic::Max && self.eta.is_none(), "it belongs to ⟨eta⟩"),
+            ("success", guessing && !success, "⟨candidates⟩, ⟨prior⟩ and ⟨encoding⟩ are for this target"),
+            ("prior", self.candidates.is_some() && !self.prior.is_empty(), "⟨candidates⟩ says it already"),
+            ("encoding", self.encoding.is_some() && (table || known), "the noise on it is solved for alone"),
+            ("secret", self.secret.is_some() && !(table && success), "it needs ⟨data⟩ and ⟨success⟩"),
+            ("over", self.over != Over::EveryRecord && self.secret.is_none(), "it belongs to ⟨secret⟩"),
+        ];
+        match stray.into_iter().find(|s| s.1) {
+            Some((name, _, why)) => Err(Failure::option(name, why)),
+            None => Ok(()),
+        }
+    }
+}
+
 /// Solves for what the request leaves open.
 pub fn run(request: &CalibrateRequest, hooks: &Hooks) -> Result<Calibration> {
+    request.check()?;
     match (&request.table, &request.encoding) {
         (Some(table), _) => with_data(request, (**table).clone(), hooks),
         (None, Some(encoding)) => with_encoding(request, encoding),
@@ -220,4 +263,35 @@ fn with_data(args: &CalibrateRequest, mut request: Request, hooks: &Hooks) -> Re
         other => other,
     })?;
     Ok(Calibration::of_noise(target, solved.sigma, solved.achieved, Some(solved.model)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(request: CalibrateRequest) -> Option<String> {
+        match request.check() {
+            Err(Failure::Option { name, .. }) => Some(name),
+            Err(other) => panic!("{other}"),
+            Ok(()) => None,
+        }
+    }
+
+    #[test]
+    fn options_that_do_not_go_together_are_named() {
+        let none = CalibrateRequest::default;
+        let (epsilon, delta) = (Some(1.0), Some(1e-5));
+        assert_eq!(named(CalibrateRequest { epsilon, delta, ..none() }), None);
+        let two = CalibrateRequest { epsilon, delta, advantage: Some(0.1), ..none() };
+        assert_eq!(named(two).as_deref(), Some("advantage"));
+        assert_eq!(named(CalibrateRequest { epsilon, ..none() }).as_deref(), Some("epsilon"));
+        assert_eq!(named(CalibrateRequest { delta, ..none() }).as_deref(), Some("delta"));
+        assert_eq!(named(CalibrateRequest { tpr: Some(0.5), ..none() }).as_deref(), Some("tpr"));
+        assert_eq!(named(CalibrateRequest { eta: Some(0.5), ..none() }).as_deref(), Some("eta"));
+        assert_eq!(named(CalibrateRequest { candidates: Some(3), ..none() }).as_deref(), Some("success"));
+        let secret = CalibrateRequest { success: Some(0.5), secret: Some("race".into()), ..none() };
+        assert_eq!(named(secret).as_deref(), Some("secret"));
+        let mean = CalibrateRequest { success: Some(0.5), over: Over::Mean, ..none() };
+        assert_eq!(named(mean).as_deref(), Some("over"));
+    }
 }

@@ -60,7 +60,8 @@ pub(super) fn finish<T: Real>(
     Ok((training, written))
 }
 
-fn training<T: Real>(
+/// The document of the run.
+pub(super) fn training<T: Real>(
     ended: &Ended<'_, T>,
     data: &Data<T>,
     f: &Facts,
@@ -267,7 +268,8 @@ fn accounts<T: Real>(ended: &Ended<'_, T>, data: &Data<T>, budgets: &[RecordBudg
     })
 }
 
-fn records<T: Real>(
+/// The table of the accounts of records.
+pub(super) fn records<T: Real>(
     folder: &Folder,
     data: &Data<T>,
     budgets: &[RecordBudget],

@@ -1,4 +1,4 @@
-//! `net audit` over arrays: the words of the command line, with arrays in the place of files.
+//! The audit over arrays: a request with arrays and networks in the place of files.
 
 use super::assemble;
 use super::audit::{NetAuditRequest, map_groups, points, texts, tick, what};
@@ -12,6 +12,7 @@ use leakscope_net::{Data, Network, Real};
 use leakscope_report::net::{NetAudit, Pictures};
 use leakscope_table::{Hooks, RecordsFormat};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Records and labels.
 #[derive(Debug, Clone)]
@@ -51,7 +52,7 @@ pub struct NetMeasured {
     /// Pictures of its page.
     pub pictures: Pictures,
     /// `records` and, where there are points, `scores`.
-    pub tables: Vec<Results>,
+    pub tables: Vec<Arc<Results>>,
     /// PLIS of every value of every measured record; empty where PLIS was not asked for.
     pub maps: Vec<f64>,
 }
@@ -92,6 +93,12 @@ pub fn audit<T: Real>(args: &NetAuditRequest, memory: NetMemory<T>, hooks: &Hook
     what.factor = memory.factor;
     what.keep_maps();
     let superpixels = memory.superpixels.map(|(shape, values)| Array { shape, values, bytes: false });
+    if args.grid.is_some() && !args.plis {
+        return Err(Failure::option(
+            "grid",
+            "it is a grid of the maps that ⟨plis⟩ draws, which is not asked for",
+        ));
+    }
     if superpixels.is_some() && (args.grid.is_some() || !args.plis) {
         return Err(Failure::option("superpixels", "they go with ⟨plis⟩, and without ⟨grid⟩"));
     }

@@ -8,7 +8,7 @@
 //! | `account` | a run that has ended → `training.json`, `records.*`, its page |
 //! | [`audit`] | an [`audit::NetAuditRequest`] in, what is measured out |
 //! | `measuring` | the measures of an audit, over records, another model, points |
-//! | [`memory`] | the audit over arrays |
+//! | [`memory`], [`training`] | audit and training over arrays |
 //! | `elements` | means of every value of a record |
 //! | `exceeds` | how often points exceed training records, with its interval |
 //! | `assemble` | measures → `audit.json`, pictures |
@@ -27,6 +27,7 @@ mod model;
 mod resume;
 mod run;
 pub mod train;
+pub mod training;
 
 use crate::{Failure, Result};
 use leakscope_net::Clip;

@@ -137,7 +137,7 @@ fn bytes<T: Real>(run: &Trainer<'_, T>, progress: &Progress) -> Result<Vec<u8>> 
     Ok(file.to_bytes()?)
 }
 
-fn point<T: Real>(
+pub(super) fn point<T: Real>(
     run: &Trainer<'_, T>,
     data: &Data<T>,
     test: Option<&Data<T>>,

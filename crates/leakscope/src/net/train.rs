@@ -247,6 +247,23 @@ fn run_in<T: Real>(args: &TrainRequest, out: &Path, listener: &Listener<'_>) -> 
 }
 
 fn check(args: &TrainRequest) -> Result<()> {
+    check_numbers(args)?;
+    if args.outputs.is_some() && model::is_file(&args.network) {
+        let message = "the network file says how many outputs it has: change it there, or name a preset";
+        return Err(Failure::option("outputs", message));
+    }
+    if args.limit == Some(0) {
+        return Err(Failure::option("limit", "0: expected at least 1"));
+    }
+    if args.freeze_smallest.is_some() && args.pretrain.is_none() {
+        let message = "it is a share of given weights: name them with ⟨pretrain⟩";
+        return Err(Failure::option("freeze_smallest", message));
+    }
+    Ok(())
+}
+
+/// Checks what needs no file.
+pub(super) fn check_numbers(args: &TrainRequest) -> Result<()> {
     let positive = |flag: &str, v: f64| match v > 0.0 && v.is_finite() {
         true => Ok(()),
         false => Err(Failure::option(flag, format!("{v}: expected a positive number"))),
@@ -286,21 +303,23 @@ fn check(args: &TrainRequest) -> Result<()> {
             return Err(Failure::option("delta", message));
         }
     }
-    if args.outputs.is_some() && model::is_file(&args.network) {
-        let message = "the network file says how many outputs it has: change it there, or name a preset";
-        return Err(Failure::option("outputs", message));
+    if !(args.weight_decay >= 0.0 && args.weight_decay.is_finite()) {
+        let message = format!("{}: expected zero or a positive number", args.weight_decay);
+        return Err(Failure::option("weight_decay", message));
+    }
+    if args.steps.is_some() && args.epochs.is_some() {
+        return Err(Failure::option("epochs", "⟨steps⟩ says how long already: give one of the two"));
+    }
+    if args.release.sigma.is_some() && args.epsilon.is_some() {
+        return Err(Failure::option("epsilon", "⟨sigma⟩ is the noise already: give one of the two"));
+    }
+    if args.track.is_some() && args.probes == 0 {
+        return Err(Failure::option("probes", "0: expected at least 1"));
     }
     for (flag, value) in [("checkpoint_every", args.checkpoint_every), ("steps", args.steps)] {
         if value == Some(0) {
             return Err(Failure::option(flag, "0: expected at least 1"));
         }
-    }
-    if args.limit == Some(0) {
-        return Err(Failure::option("limit", "0: expected at least 1"));
-    }
-    if args.freeze_smallest.is_some() && args.pretrain.is_none() {
-        let message = "it is a share of given weights: name them with ⟨pretrain⟩";
-        return Err(Failure::option("freeze_smallest", message));
     }
     Ok(())
 }
@@ -341,14 +360,14 @@ fn filter(args: &TrainRequest, records: usize) -> Result<Option<Filter>> {
 
 /// How much noise was asked for.
 #[derive(Debug, Clone, Copy)]
-enum Noise {
+pub(super) enum Noise {
     Sigma(f64),
     /// As much as makes the whole run cost this ε.
     Epsilon(f64),
 }
 
 /// Clipping and noise, or neither.
-fn wanted(args: &TrainRequest) -> Result<Option<(Clip, Noise)>> {
+pub(super) fn wanted(args: &TrainRequest) -> Result<Option<(Clip, Noise)>> {
     let noise = args.release.sigma()?.map(Noise::Sigma).or(args.epsilon.map(Noise::Epsilon));
     match (noise, args.release.clip()?) {
         (Some(_), Some(Clip::None)) => Err(Failure::option(
@@ -367,7 +386,7 @@ fn wanted(args: &TrainRequest) -> Result<Option<(Clip, Noise)>> {
     }
 }
 
-fn config(
+pub(super) fn config(
     args: &TrainRequest,
     wanted: Option<(Clip, Noise)>,
     steps: u64,
@@ -421,7 +440,7 @@ fn config(
     })
 }
 
-fn plan(args: &TrainRequest, records: usize, folder: PathBuf) -> Plan {
+pub(super) fn plan(args: &TrainRequest, records: usize, folder: PathBuf) -> Plan {
     let per_epoch = args.rate.map_or(records as f64 / args.batch, |rate| 1.0 / rate);
     let epoch = per_epoch.round().max(1.0) as u64;
     let steps = match (args.steps, args.epochs) {

@@ -200,6 +200,10 @@ fn check(terms: &Terms) -> Result<()> {
         Amount::Sigma(sigma) => positive("sigma", sigma)?,
         Amount::TargetEta(eta, _) => positive("target_eta", eta)?,
     }
+    if terms.attribute.is_some() && terms.balance == 0 {
+        let message = "it says what ⟨balance⟩ N balances, which is not asked for";
+        return Err(Failure::option("attribute", message));
+    }
     terms.budget_eta.map_or(Ok(()), |b| positive("budget_eta", b))
 }
 

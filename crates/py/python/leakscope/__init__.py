@@ -8,9 +8,9 @@
 >>> len(result.records), len(result.attributes)
 (500, 4)
 
-Functions have the names, the options and the words of the command line: :func:`audit`, :func:`balance`,
-:func:`attack`, :func:`release`, :func:`account`, :func:`bound`, :func:`calibrate`. :class:`Accountant` keeps the steps
-of a training loop; :class:`PrivateLinear` and :class:`PrivateLogistic` are scikit-learn estimators;
+Questions are functions: :func:`audit`, :func:`balance`, :func:`attack`, :func:`release`, :func:`account`, :func:`bound`,
+:func:`calibrate`; ``help`` says what each keyword means. What they return is a :class:`Result`: ``document``,
+``summary()``, ``report(path)``, ``save(folder)``, ``records``. :class:`Accountant` keeps the steps of a training loop; :class:`PrivateLinear` and :class:`PrivateLogistic` are scikit-learn estimators;
 :class:`Network` and ``leakscope.torch`` measure networks.
 """
 
@@ -19,9 +19,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ._accountant import Accountant
-from ._commands import account, attack, audit, balance, bound, calibrate, release
-from ._network import NetAudit, Network, Training
+from ._models import attack, audit, balance, release
+from ._net_results import NetAudit, Training
+from ._network import Network
 from ._native import BudgetError, DataError, FitError, LeakscopeError, OptionError, __version__
+from ._privacy import account, bound, calibrate
 from ._results import Account, Attack, Audit, Balance, Bound, Calibration, Release, Result
 
 if TYPE_CHECKING:

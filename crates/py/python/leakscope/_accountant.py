@@ -44,7 +44,7 @@ class Accountant:
         """Between which two numbers ε is."""
         delta = real("delta", delta)
         if not 1e-300 <= delta < 1:
-            raise OptionError(f"delta: {delta!r}: expected a probability from 1e-300 up, below 1")
+            raise OptionError(f"delta={delta!r}: expected a probability from 1e-300 up, below 1")
         if not self.history:
             return 0.0, 0.0
         return _native.account_epsilon(self.history, delta, self.adjacency == "replace")
@@ -87,5 +87,5 @@ class Accountant:
 def _rate(value: float) -> float:
     found = real("sample_rate", value)
     if not 0 < found <= 1:
-        raise OptionError(f"sample_rate: {value!r}: expected above 0, at most 1")
+        raise OptionError(f"sample_rate={value!r}: expected above 0, at most 1")
     return found

@@ -1,4 +1,4 @@
-"""Options that no parser of words reads: a value of the right kind, or an error that names the option."""
+"""Options that no request reads: a value of the right kind, or an error that names the option."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def whole(name: str, value: Any, least: int = 0, most: int | None = None) -> int
         found = None
     if found is None or found < least or (most is not None and found > most):
         upper = "" if most is None else f" to {most}"
-        raise OptionError(f"{name}: {value!r}: expected a whole number from {least}{upper}")
+        raise OptionError(f"{name}={value!r}: expected a whole number from {least}{upper}")
     return found
 
 
@@ -33,7 +33,7 @@ def real(name: str, value: Any) -> float:
     except (TypeError, ValueError):
         found = math.nan
     if not math.isfinite(found):
-        raise OptionError(f"{name}: {value!r}: expected a finite number")
+        raise OptionError(f"{name}={value!r}: expected a finite number")
     return found
 
 
@@ -41,30 +41,14 @@ def positive(name: str, value: Any) -> float:
     """A finite number above 0."""
     found = real(name, value)
     if found <= 0:
-        raise OptionError(f"{name}: {value!r}: expected a positive number")
-    return found
-
-
-def within(name: str, value: Any, least: float, below: float) -> float:
-    """A number from ``least`` on, below ``below``."""
-    found = real(name, value)
-    if not least <= found < below:
-        raise OptionError(f"{name}: {value!r}: expected at least {least:g}, below {below:g}")
-    return found
-
-
-def between(name: str, value: Any, above: float, below: float) -> float:
-    """A number strictly between two."""
-    found = real(name, value)
-    if not above < found < below:
-        raise OptionError(f"{name}: {value!r}: expected between {above:g} and {below:g}")
+        raise OptionError(f"{name}={value!r}: expected a positive number")
     return found
 
 
 def one_of(name: str, value: Any, known: tuple[str, ...]) -> str:
     """One of a few words."""
     if value not in known:
-        raise OptionError(f"{name}: {value!r}: expected {', '.join(map(repr, known[:-1]))} or {known[-1]!r}")
+        raise OptionError(f"{name}={value!r}: expected {', '.join(map(repr, known[:-1]))} or {known[-1]!r}")
     return str(value)
 
 

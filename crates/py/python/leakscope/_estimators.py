@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _native
-from ._words import words
+from ._requests import amount, secret
 
 
 class _Private(BaseEstimator):  # type: ignore[misc]
@@ -47,28 +47,17 @@ class _Private(BaseEstimator):  # type: ignore[misc]
         table = _native.Table("X")
         table.matrix(names, x)
         table.array("y", np.ascontiguousarray(y, dtype=np.float64))
-        options: dict[str, Any] = {
-            "target": "y",
-            "model": self._model,
-            "l2": float(self.l2),
-            "no_intercept": not self.fit_intercept,
-            "scale": self.scale,
-            "label": self.label,
-            "out": ".",
+        # η of at most 1 by default: nobody can tell a value of a record to better than its spread.
+        unsaid = self.sigma is None and self.target_eta is None
+        noise = {"sigma": self.sigma, "target_eta": 1.0 if unsaid else self.target_eta, "statistic": self.statistic}
+        request = {
+            "roles": {"target": "y"}, "family": self._model, "l2": self.l2, "intercept": self.fit_intercept,
+            "scale": self.scale, "label_secret": secret(self.label), "two_class_coded": False,
         }
-        if self.target_eta is not None:
-            options.update(target_eta=float(self.target_eta), statistic=self.statistic)
-            if self.sigma is not None:
-                options["sigma"] = float(self.sigma)
-        else:
-            # η of at most 1 by default: nobody can tell a value of a record to better than its spread.
-            options.update({"sigma": float(self.sigma)} if self.sigma is not None else {"target_eta": 1.0})
-        if self.balance:
-            options["balance"] = int(self.balance)
         seed = None
         if self.random_state is not None:
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        found = _native.private_model(words("release", options, ["table"]), table, seed, True, None)
+        found = _native.private_model(request, {"noise": amount(noise), "balance": self.balance}, table, seed)
         values = dict(found["original_units"])
         self._coef = np.array([values[name] for name in names])
         self._intercept = float(values.get("(intercept)", 0.0))

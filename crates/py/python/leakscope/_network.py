@@ -11,13 +11,11 @@ from typing import Any
 import numpy as np
 
 from . import _native, _progress
-from ._accountant import Accountant
-from ._checks import between, one_of, positive, real, seeded, whole, within
-from ._commands import Path, Progress
+from ._checks import one_of, seeded, whole
+from ._docs import documented
 from ._native import DataError, LeakscopeError, OptionError
-from ._results import _Kept, _WithPage
-from ._tables import frame, frame_kind, numbers
-from ._words import words
+from ._net_results import NetAudit, Training
+from ._requests import Path, Progress
 
 _NAMES = {"F32": "<f4", "F64": "<f8"}
 
@@ -52,10 +50,22 @@ def _safetensors(arrays: Mapping[str, np.ndarray[Any, Any]]) -> bytes:
 class Network:
     """A network of dense, convolution, pooling, norm and activation layers, with its weights.
 
-    ``network`` is a preset (``linear``, ``mlp``, ``mlp-attack``, ``cnn-mnist``, ``cnn-cifar``) with the shape of a record
-    and the number of outputs, or a description: a mapping or a JSON file as ``leakscope net train`` leaves it.
-    Images are channels last.
+    Parameters
+    ----------
+    network : str | Mapping[str, object] | os.PathLike[str]
+        A preset (``"linear"``, ``"mlp"``, ``"mlp-attack"``, ``"cnn-mnist"``, ``"cnn-cifar"``), or a description: a mapping, or
+        a JSON file as :meth:`save` leaves it.
+    input : Sequence[int]
+        Shape of a record, for a preset: a length, or height, width and channels (images are channels last).
+    outputs : int
+        Number of outputs, for a preset, at least 1.
+    seed : int
+        Seed of the weights. By default drawn from the system.
+    precision : str, default 'f32'
+        Numbers to compute with: ``"f32"`` or ``"f64"``.
 
+    Examples
+    --------
     >>> import numpy as np, leakscope
     >>> rng = np.random.default_rng(0)
     >>> x = rng.normal(size=(200, 10))
@@ -97,7 +107,7 @@ class Network:
 
     @classmethod
     def load(cls, folder: Path, precision: str = "f32") -> Network:
-        """A network that :meth:`save` or ``leakscope net train`` left in a folder."""
+        """A network that :meth:`save`, a run's :meth:`Training.save` or the command line left in a folder."""
         where = _Path(folder)
         net = cls(where / "network.json", seed=0, precision=precision)
         try:
@@ -107,7 +117,7 @@ class Network:
         return net
 
     def save(self, folder: Path) -> _Path:
-        """Writes ``network.json`` and ``model.safetensors``: what ``leakscope net audit --model`` takes."""
+        """Writes ``network.json`` and ``model.safetensors``, as the command line takes a model."""
         where = _Path(folder)
         where.mkdir(parents=True, exist_ok=True)
         _native.write_text(os.fspath(where / "network.json"), self._native.spec())
@@ -158,6 +168,37 @@ class Network:
         loss, accuracy = self._native.evaluate(self._data(x, y))
         return {"loss": loss, "accuracy": accuracy}
 
+    @documented(
+        x="Records: an array of (records, length), (records, height, width) or (records, height, width, channels).",
+        y="Labels: a class number a record, or a vector a record.",
+        steps="Steps. By default what ``epochs`` takes.",
+        epochs="Passes over the data, above 0. By default 1.",
+        batch="Records in a batch, at most all; with Poisson sampling the expected number.",
+        lr="Learning rate, above 0.",
+        momentum="Momentum of SGD, at least 0, below 1.",
+        adam="Adam instead of SGD.",
+        clip="Clip the gradient of every record at this norm C, above 0. By default 1 where there is noise.",
+        sigma="Noise multiplier of DP-SGD: the noise on the sum of gradients has standard deviation σC.",
+        epsilon="Instead of ``sigma``: the noise for which the whole run costs this ε at ``delta``.",
+        delta="δ of the privacy statement, above 0, below 1. By default 1e-5.",
+        sampling="How batches are drawn: ``\"poisson\"`` (what accountants assume) or ``\"shuffle\"``.",
+        weight_decay="Weight decay, zero or more.",
+        freeze="Layers whose parameters stay as they are from now on, by position.",
+        freeze_smallest="Share of the parameters, the smallest in size, that stay as they are from now on: at least 0, below 1.",
+        pretrain="Public weights to start from: a safetensors file, or a mapping as :attr:`parameters` gives it.",
+        track="Keep what records give away at every step: of those ``\"drawn\"`` (unbiased) or of ``\"every\"`` one.",
+        probes="Random probes of each trace that ``track`` keeps.",
+        label="Whether the label is part of the secret that ``track`` keeps account of: ``\"public\"`` or ``\"secret\"``.",
+        rate="Probability of each record to be drawn in a step, above 0, at most 1; the sum of gradients is then divided by "
+             "``batch``, and the number of records stays private. By default ``batch`` over the number of records, which is "
+             "taken to be public.",
+        seed="Seed of what is no secret: probes, and in a run without noise its batches. By default drawn from the system.",
+        not_private_noise_from_seed="Let batches and noise follow from the seed too, so that the run can be repeated. Whoever "
+                                    "knows the seed can take the noise off: no ε is stated.",
+        filter_epsilon="Drop a record from further steps before the run would cost it more than this ε (at ``delta``).",
+        filter_budgets="The same by record: a file with one number a line, in the order of the records.",
+        out="Folder to keep the run in: network, weights, document, page and table of records.",
+    )
     def train(
         self,
         x: Any,
@@ -166,8 +207,9 @@ class Network:
         steps: int | None = None,
         epochs: float | None = None,
         batch: float = 256,
+        rate: float | None = None,
         lr: float = 0.1,
-        momentum: float | None = None,
+        momentum: float = 0.9,
         adam: bool = False,
         clip: float | None = None,
         clip_kind: str | None = None,
@@ -183,78 +225,54 @@ class Network:
         probes: int = 4,
         label: str = "public",
         seed: int | None = None,
+        not_private_noise_from_seed: bool = False,
+        filter_epsilon: float | None = None,
+        filter_budgets: Path | None = None,
+        out: Path | None = None,
         progress: Progress = None,
     ) -> Training:
         """Trains this network: DP-SGD with ``sigma`` or ``epsilon``, without noise otherwise.
 
-        Options have the names, the defaults and the meanings of ``leakscope net train --help``. ``epsilon`` finds the noise
-        for which the whole run costs that much at ``delta``. ``freeze`` names layers by their position and
-        ``freeze_smallest`` a share of the parameters: they stay as they are from now on, here and in later audits.
-        ``pretrain`` is a safetensors file, or a mapping as :attr:`parameters` gives it: public weights to start from.
-        Checkpoints, test records and the page of a run are the command line's alone.
-        """
-        data = self._data(x, y)
-        n = len(data[1])
-        if steps is not None and epochs is not None:
-            raise OptionError("steps, epochs: give one of the two")
-        if not 0 < positive("batch", batch) <= n:
-            raise OptionError(f"batch: {batch}: expected above 0, at most the {n} records")
-        one_of("sampling", sampling, ("poisson", "shuffle"))
-        if sampling == "shuffle":
-            batch = whole("batch", int(batch) if float(batch).is_integer() else batch, 1)
-        count = whole("steps", steps, 1, 2**63 - 1) if steps is not None else \
-            max(1, round((1.0 if epochs is None else positive("epochs", epochs)) * n / batch))
-        if track is not None:
-            one_of("track", track, ("drawn", "every"))
-        if sigma is not None and epsilon is not None:
-            raise OptionError("sigma, epsilon: give one of the two")
-        private = sigma is not None or epsilon is not None
-        if not private and clip is not None:
-            raise OptionError("clip: give the noise too, for example sigma=1 or epsilon=1")
-        if not private and track is not None:
-            raise OptionError("track: what records give away is only finite under noise: give sigma or epsilon")
-        if not private and delta is not None:
-            raise OptionError("delta: ε is stated at it, and without noise there is none: give sigma or epsilon")
-        if adam and momentum is not None:
-            raise OptionError("momentum: it belongs to SGD: leave it out, or adam")
-        if private and clip_kind == "none":
-            raise OptionError("clip_kind: 'none': without a clip there is no privacy: give clip, or no noise")
-        rate = float(batch) / n
-        drawn: dict[str, Any] = {"kind": "poisson", "rate": rate} if sampling == "poisson" else \
-            {"kind": "shuffle", "batch": int(batch)}
-        config: dict[str, Any] = {
-            "optimizer": {"kind": "adam", "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8} if adam
-            else {"kind": "sgd", "momentum": within("momentum", 0.9 if momentum is None else momentum, 0, 1)},
-            "learning_rate": positive("lr", lr),
-            "weight_decay": _at_least_0("weight_decay", weight_decay),
-            "sampling": drawn,
-            "tracking": {"kind": "off"} if track is None else {"kind": track, "probes": whole("probes", probes, 1)},
-            "label": one_of("label", label, ("public", "secret")),
-            "delta": between("delta", 1e-5 if delta is None else delta, 0, 1),
-            "seed": seeded(seed),
-        }
-        frozen = [whole("freeze", layer) for layer in _listed("freeze", freeze)]
-        smallest = None if freeze_smallest is None else within("freeze_smallest", freeze_smallest, 0, 1)
-        if private:
-            how = _clip(1.0 if clip is None else clip, clip_kind)
-            if epsilon is not None:
-                sigma = _native.sigma_for(positive("epsilon", epsilon), config["delta"], json.dumps(how), json.dumps(drawn),
-                                          count, n)
-            config["privacy"] = {"clip": how, "sigma": positive("sigma", sigma)}
-        if pretrain is not None:
-            self._native.load(_weights(pretrain))
-        callback, bar = _progress.start(progress)
-        try:
-            reports, records = self._native.train(data, json.dumps(config), count, frozen, smallest, callback)
-        finally:
-            bar.close()
-        released = None
-        if private:
-            # A smooth clip lets through a little more than C, so the noise is worth a little less.
-            worth = config["privacy"]["sigma"] / _native.overshoot(json.dumps(config["privacy"]["clip"]))
-            released = (worth, rate if sampling == "poisson" else None, count)
-        return Training(config["seed"], released, reports, records)
+        Test records and checkpoints are the command line's alone.
 
+        Returns
+        -------
+        Training
+            The run: document, page, every step, and with ``track`` what every record has given away.
+        """
+        if adam and momentum != 0.9:
+            raise OptionError("momentum: it belongs to SGD: leave it out, or adam")
+        data = self._data(x, y)
+        request = {
+            "steps": steps, "epochs": epochs, "batch": batch, "lr": lr, "momentum": momentum, "adam": adam,
+            "release": {"clip": clip, "clip_kind": clip_kind, "sigma": sigma}, "epsilon": epsilon, "delta": delta,
+            "sampling": sampling, "weight_decay": weight_decay, "freeze": freeze, "freeze_smallest": freeze_smallest,
+            "track": track, "probes": probes, "label": label, "seed": seed, "rate": rate,
+            "not_private_noise_from_seed": not_private_noise_from_seed, "filter_epsilon": filter_epsilon,
+            "filter_budgets": filter_budgets,
+        }
+        with _progress.shown(progress) as callback:
+            outcome = self._native.train(request, data, None if pretrain is None else _weights(pretrain), callback)
+        return Training(outcome, float(batch) / len(data[1]) if rate is None else float(rate))._kept(out)
+
+    @documented(
+        x="Records: an array of (records, length), (records, height, width) or (records, height, width, channels).",
+        y="Labels: a class number a record, or a vector a record.",
+        sigma="Noise multiplier: the noise on the sum of gradients has standard deviation σC (σ without a clip). By default 1, "
+              "so that numbers are per unit of noise.",
+        trace="The trace of the information: ``\"exact\"``, ``\"elements\"`` (exact, with what each value of a record adds to "
+              "it), ``\"skip\"``, or a number of random probes from 2.",
+        eta="Measure η and JacSens too (Lanczos: the most costly part).",
+        plis="Measure PLIS too, and draw its maps.",
+        grid="Draw PLIS over squares of so many pixels instead of every pixel.",
+        superpixels="Draw PLIS over regions: an array of height × width region numbers from 0.",
+        label="Whether the label is part of the secret: ``\"public\"`` or ``\"secret\"``. By default public.",
+        compare="Another :class:`Network` of the same shape and precision, whose PLIS maps are drawn beside.",
+        score="Points that were not trained on: an array, or a pair with their labels.",
+        records="How many of the first records to measure, or which. By default all.",
+        pictures="Whether the page shows records.",
+        seed="Seed of the probes. By default drawn from the system, and kept in the document.",
+    )
     def audit(
         self,
         x: Any,
@@ -279,11 +297,10 @@ class Network:
     ) -> NetAudit:
         """Measures what one gradient step gives away about records: dFIL, η, JacSens, PLIS.
 
-        ``trace`` is ``"exact"``, ``"elements"`` (exact, with what each value of a record adds to it), ``"skip"`` or a number
-        of random probes; ``records`` how many of the first, or which; ``score`` points that were not trained on, an
-        array or a pair with their labels; ``compare`` another :class:`Network`; ``superpixels`` an array of height × width
-        region numbers. The other options have the names, the defaults and the meanings of ``leakscope net audit
-        --help``; without ``sigma`` numbers are per unit of noise.
+        Returns
+        -------
+        NetAudit
+            The document, the page, and the table of records.
         """
         data = self._data(x, y)
         chosen = _chosen(records, len(data[1]))
@@ -291,28 +308,16 @@ class Network:
             raise OptionError(f"compare: {type(compare).__name__}: expected a leakscope.Network")
         points = None
         if score is not None:
-            pair = score if isinstance(score, tuple) and len(score) == 2 else (score, None)
-            points = self._data(*pair, name="score")
-        regions = None
-        if superpixels is not None:
-            array = np.asarray(superpixels)
-            if array.dtype.kind not in "biuf":
-                raise OptionError(f"superpixels: an array of {array.dtype}: expected region numbers")
-            regions = (list(array.shape), [float(v) for v in array.ravel()])
-        line = words("net audit", {
-            "model": "network", "data": "x, y", "clip": clip, "clip_kind": clip_kind, "sigma": sigma, "trace": trace, "eta": eta,
-            "plis": plis, "grid": grid, "label": label, "no_pictures": not pictures, "seed": seeded(seed),
-        })
-        callback, bar = _progress.start(progress)
-        try:
-            outcome = self._native.audit(line, data, chosen, points, None if compare is None else compare._native, regions,
-                                         self._factor, callback)
-        finally:
-            bar.close()
-        result = NetAudit(outcome, data[1].shape[1:])
-        if out is not None:
-            result.save(out)
-        return result
+            rows, labels = score if isinstance(score, tuple) and len(score) == 2 else (score, None)
+            points = self._data(rows, labels, name="score")
+        request = {
+            "trace": _trace(trace), "eta": eta, "plis": plis, "grid": grid, "label": label, "pictures": pictures, "seed": seed,
+            "release": {"clip": clip, "clip_kind": clip_kind, "sigma": sigma},
+        }
+        with _progress.shown(progress) as callback:
+            outcome = self._native.audit(request, data, chosen, points, None if compare is None else compare._native,
+                                         _regions(superpixels), self._factor, callback)
+        return NetAudit(outcome, data[1].shape[1:])._kept(out)
 
 
 def _dims(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -325,7 +330,7 @@ def _dims(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def _listed(name: str, values: Any) -> list[Any]:
     if not isinstance(values, (list, tuple, range, np.ndarray)):
-        raise OptionError(f"{name}: {values!r}: expected a list of whole numbers")
+        raise OptionError(f"{name}={values!r}: expected a list of whole numbers")
     return list(values)
 
 
@@ -341,15 +346,21 @@ def _chosen(records: Any, n: int) -> list[int]:
     return list(range(min(whole("records", records, 1), n)))
 
 
-def _at_least_0(name: str, value: Any) -> float:
-    found = real(name, value)
-    if found < 0:
-        raise OptionError(f"{name}: {value!r}: expected a number from 0")
-    return found
+def _trace(trace: Any) -> Any:
+    if not isinstance(trace, str):
+        return {"probes": trace}
+    if trace not in ("exact", "elements", "skip"):
+        raise OptionError(f"trace={trace!r}: expected 'exact', 'elements', 'skip' or a number of probes from 2")
+    return trace
 
 
-def _clip(bound: float, kind: str | None) -> dict[str, Any]:
-    return {"kind": one_of("clip_kind", kind or "hard", ("hard", "gelu")), "bound": positive("clip", bound)}
+def _regions(superpixels: Any) -> tuple[list[int], list[float]] | None:
+    if superpixels is None:
+        return None
+    array = np.asarray(superpixels)
+    if array.dtype.kind not in "biuf":
+        raise OptionError(f"superpixels: an array of {array.dtype}: expected region numbers")
+    return list(array.shape), [float(v) for v in array.ravel()]
 
 
 def _weights(pretrain: Any) -> bytes:
@@ -358,88 +369,4 @@ def _weights(pretrain: Any) -> bytes:
     try:
         return _Path(pretrain).read_bytes()
     except (OSError, TypeError) as e:
-        raise OptionError(f"pretrain: {pretrain}: cannot read it: {e}") from e
-
-
-class Training:
-    """What a training run did: loss of every step, and with ``track`` what every record has given away."""
-
-    def __init__(self, seed: int, private: tuple[float, float | None, int] | None, steps: Any, records: Any) -> None:
-        self.seed = seed
-        self._private = private
-        self._steps, self._records = steps, records
-
-    @property
-    def steps(self) -> Any:
-        """A frame with a row for every step: records drawn, loss, share clipped."""
-        return frame("numpy", {name: numbers(raw) for name, raw in self._steps.items()})
-
-    @property
-    def records(self) -> Any:
-        """A frame with a row for every record: dFIL of the whole run, exact under its sampling; empty without ``track``."""
-        return frame("numpy", {name: numbers(raw) for name, raw in self._records.items()})
-
-    def epsilon(self, delta: float = 1e-5, adjacency: str = "add-remove") -> float:
-        """ε of the whole run, certified."""
-        if self._private is None:
-            return float("inf")
-        sigma, rate, steps = self._private
-        if rate is None:
-            raise OptionError("sampling: ε of shuffled batches is not accounted for here: train with sampling='poisson'")
-        accountant = Accountant(adjacency)
-        accountant.history = [(sigma, rate, steps)]
-        return accountant.get_epsilon(delta)
-
-
-class NetAudit(_WithPage):
-    """What one gradient step of a network gives away: as :class:`leakscope.Audit`, with page, summary and document.
-
-    >>> import numpy as np, leakscope
-    >>> rng = np.random.default_rng(0)
-    >>> x, y = rng.normal(size=(20, 4)), rng.integers(0, 2, 20)
-    >>> found = leakscope.Network("linear", input=(4,), outputs=2, seed=1).audit(x, y, trace="elements", plis=True, seed=1)
-    >>> len(found.records), found.plis_maps.shape, len(found["elements"])
-    (20, (20, 4), 4)
-    """
-
-    def __init__(self, outcome: _native.Outcome | _Kept, shape: tuple[int, ...]) -> None:
-        super().__init__(outcome)
-        self._shape = shape
-        maps = None if isinstance(outcome, _Kept) else outcome.maps()
-        #: PLIS of every input value before clipping, one map a record; ``None`` unless asked for
-        self.plis_maps: np.ndarray[Any, Any] | None = None
-        if maps is not None:
-            # With a secret label its values come after those of the record.
-            size = int(np.prod(shape))
-            self.plis_maps = numbers(maps).reshape(int(self.data["measured"]), -1)[:, :size].reshape(-1, *shape)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_shape": self._shape, "plis_maps": self.plis_maps}
-
-    @property
-    def seed(self) -> int:
-        """The seed of probes."""
-        return int(self.data["seed"])
-
-    @property
-    def records(self) -> Any:
-        """A frame with a row for every measured record; the columns are those of the command's ``records.parquet``."""
-        return self._measured("records")
-
-    @property
-    def scores(self) -> Any:
-        """The same for the points of ``score``; ``None`` without any."""
-        return self._measured("scores")
-
-    def _measured(self, name: str) -> Any:
-        table = self._outcome.table(name)
-        if table is None:
-            return None
-        ids = [int(i) for i in table["ids"]]
-        columns: dict[str, Any] = {**dict(table["texts"]), **{column: numbers(raw) for column, raw in table["numbers"]}}
-        # predictions of values are neither right nor wrong
-        if "right" in columns:
-            columns["right"] = columns["right"].astype(bool)
-        if frame_kind("numpy") == "pandas":
-            return frame("numpy", columns, index=ids)
-        return frame("numpy", {"record": ids, **columns})
+        raise OptionError(f"pretrain={str(pretrain)!r}: cannot read it: {e}") from e

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -30,23 +31,25 @@ class _Bar:
             self._bar.close()
 
 
-class _Quiet:
-    def close(self) -> None:
-        pass
-
-
-def start(progress: bool | Callable[[str, int, int], Any] | None) -> tuple[Any, Any]:
-    """A callable for the native side (or ``None``), and something to close."""
+@contextmanager
+def shown(progress: bool | Callable[[str, int, int], Any] | None) -> Iterator[Callable[[str, int, int], Any] | None]:
+    """A callable for the native side, or ``None``; a bar ends with the block."""
     if callable(progress):
-        return progress, _Quiet()
+        yield progress
+        return
     if progress is False or (progress is None and not _watched()):
-        return None, _Quiet()
+        yield None
+        return
     try:
         from tqdm.auto import tqdm
     except ImportError:
-        return None, _Quiet()
+        yield None
+        return
     bar = _Bar(tqdm)
-    return bar, bar
+    try:
+        yield bar
+    finally:
+        bar.close()
 
 
 def _watched() -> bool:

@@ -1,4 +1,4 @@
-"""What the functions return: numbers by name, tables of the caller's kind, the page, the summary."""
+"""What the functions return: a document, tables of the caller's kind, a page, a summary."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ import os
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from . import _native
 from ._native import LeakscopeError
-from ._tables import Data, frame, frame_kind, numbers
+from ._tables import Data, frame, frame_kind
+
+_R = TypeVar("_R", bound="Result")
 
 
 @dataclass
@@ -25,7 +27,8 @@ class _Kept:
     html: str | None
     text: str
     files: list[Path]
-    tables: dict[str, Any]
+    frames: dict[str, _native.ResultTable]
+    plis: bytes | None
 
     def json(self) -> str:
         return self.document
@@ -36,51 +39,93 @@ class _Kept:
     def summary(self, width: int) -> str:
         return self.text
 
+    def maps(self) -> bytes | None:
+        return self.plis
+
     def written(self) -> list[Path]:
         return self.files
 
-    def table(self, name: str) -> Any:
-        return self.tables.get(name)
+    def tables(self) -> list[str]:
+        return list(self.frames)
 
-    def write(self, out: str, csv: bool) -> list[Path]:
+    def table(self, name: str) -> _native.ResultTable | None:
+        return self.frames.get(name)
+
+    def report(self, path: Any) -> None:
+        if self.html is None:
+            raise LeakscopeError("this answer has no page: summary() shows it, to_json() keeps it")
+        _native.write_text(path, self.html)
+
+    def write(self, out: Any, format: str) -> list[Path]:
         raise LeakscopeError("this result was pickled: save it where it was computed; report and to_json work here too")
 
 
 class Result:
-    """What a function found.
+    """What a question found, about tables and networks alike.
 
-    ``data`` has everything by name, as the command prints it with ``--json``; ``result["name"]`` is short for
-    ``result.data["name"]``.
+    ``result["name"]`` is short for ``result.document["name"]``. Tables come as frames of the caller's kind (pandas, polars
+    or pyarrow; dicts of arrays where none is installed); :meth:`table` hands them over as Arrow.
     """
+
+    #: the table with a row for every record
+    _RECORDS = "records"
 
     def __init__(self, outcome: _native.Outcome | _Kept, given: Data | None = None) -> None:
         self._outcome = outcome
         self._given = given
 
     def to_json(self) -> str:
-        """The document, as the command prints it with ``--json``."""
+        """The document as text: what the command line prints as JSON."""
         return self._outcome.json()
 
     @cached_property
-    def data(self) -> dict[str, Any]:
-        """The same, parsed."""
+    def document(self) -> dict[str, Any]:
+        """Everything by name: numbers, texts, lists."""
         found: dict[str, Any] = json.loads(self.to_json())
         return found
 
     def __getitem__(self, name: str) -> Any:
-        return self.data[name]
+        return self.document[name]
+
+    @cached_property
+    def records(self) -> Any:
+        """A frame with a row for every record; ``None`` where there are none."""
+        return self._rows(self._RECORDS)
+
+    def table(self, name: str = "records") -> _native.ResultTable:
+        """A table by name, for anything that reads Arrow: it has ``__arrow_c_stream__``."""
+        found = self._outcome.table(name)
+        if found is None:
+            tables = ", ".join(map(repr, self._outcome.tables())) or "no tables"
+            raise LeakscopeError(f"name={name!r}: this result has {tables}")
+        return found
+
+    def summary(self, width: int = 80) -> str:
+        """A screenful of text, as the command line prints it."""
+        return self._outcome.summary(width)
+
+    def report(self, path: str | os.PathLike[str]) -> Path:
+        """Writes the page: one file that opens anywhere, readable by you alone."""
+        self._outcome.report(path)
+        return Path(path)
+
+    def save(self, folder: str | os.PathLike[str], format: str = "parquet") -> list[Path]:
+        """Writes what the command line leaves in a folder: document, page and tables (``"parquet"`` or ``"csv"``)."""
+        return [Path(p) for p in self._outcome.write(folder, format)]
+
+    def _kept(self: _R, out: str | os.PathLike[str] | None) -> _R:
+        """The same, after it was written where asked to."""
+        if out is not None:
+            self.save(out)
+        return self
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickle: everything that can be asked for; :meth:`save` alone needs the result that was computed."""
         outcome: Any = self._outcome
-        tables = {name: outcome.table(name) for name in ("records", "scores", "weights")}
-        kept = outcome if isinstance(outcome, _Kept) else _Kept(
-            outcome.json(), outcome.page(), outcome.summary(80), outcome.written(), tables)
-        return {"_outcome": kept, "_given": None if self._given is None else replace(self._given, table=None)}
-
-    def summary(self, width: int = 80) -> str:
-        """A screenful of text, as the command prints it."""
-        return self._outcome.summary(width)
+        if not isinstance(outcome, _Kept):
+            tables = {name: outcome.table(name) for name in outcome.tables()}
+            outcome = _Kept(outcome.json(), outcome.page(), outcome.summary(80), outcome.written(), tables, outcome.maps())
+        return {"_outcome": outcome, "_given": None if self._given is None else replace(self._given, table=None)}
 
     def __repr__(self) -> str:
         return f"<leakscope.{type(self).__name__}\n{self.summary()}>"
@@ -92,54 +137,31 @@ class Result:
         return (f'<iframe srcdoc="{html.escape(page)}" sandbox="allow-scripts allow-popups" '
                 'style="width: 100%; height: 640px; border: 0"></iframe>')
 
-    def _table(self, name: str, by_position: bool = True) -> Any:
+    @property
+    def _kind(self) -> str:
+        return self._given.kind if self._given else "numpy"
+
+    def _rows(self, name: str, by_position: bool = True) -> Any:
+        """A table with a row for every record of the caller's table, named as the caller's."""
         table = self._outcome.table(name)
         if table is None:
             return None
         given = self._given or Data(None, [], "numpy")
-        positions = numbers(table["positions"], np.int64)
-        columns: dict[str, Any] = {}
-        if given.id is not None and not given.id_is_index:
-            columns[table["id"]] = table["ids"]
-        elif given.index is None and frame_kind(given.kind) != "pandas":
-            columns["row"] = positions + 1
-        columns.update(table["texts"])
-        columns.update((name, numbers(raw)) for name, raw in table["numbers"])
+        named = given.id is not None and not given.id_is_index
+        if frame_kind(given.kind) != "pandas":
+            return frame(given.kind, table)
+        positions = np.frombuffer(table.positions(), dtype=np.int64)
         index = given.index.take(positions) if by_position and given.index is not None else positions
-        return frame(given.kind, columns, index)
+        return frame(given.kind, table if named else table.without(str(table.id())), index)
+
+    def _listed(self, name: str) -> Any:
+        """A table with a row for every item of the document."""
+        table = self._outcome.table(name)
+        assert table is not None
+        return frame(self._kind, table, index_name="name" if "name" in table.names() else None)
 
 
-class _WithPage(Result):
-    """A result that has a page."""
-
-    def report(self, path: str | os.PathLike[str]) -> Path:
-        """Writes the page: one file that opens anywhere, readable by you alone."""
-        page = self._outcome.page()
-        assert page is not None
-        _native.write_text(os.fspath(path), page)
-        return Path(path)
-
-    def save(self, folder: str | os.PathLike[str], format: str = "parquet") -> list[Path]:
-        """Writes what the command leaves with ``--out``: document, page and tables."""
-        if format not in ("parquet", "csv"):
-            raise LeakscopeError(f"format: {format!r}: expected 'parquet' or 'csv'")
-        return [Path(p) for p in self._outcome.write(os.fspath(folder), format == "csv")]
-
-
-def _flat(item: dict[str, Any]) -> dict[str, Any]:
-    """Scalars by name: a bound is its value, what is nested gets a longer name."""
-    found: dict[str, Any] = {}
-    for name, value in item.items():
-        if isinstance(value, dict) and "value" in value:
-            found[name] = value["value"]
-        elif isinstance(value, dict):
-            found.update((f"{name}_{inner}", v) for inner, v in _flat(value).items())
-        elif not isinstance(value, list):
-            found[name] = value
-    return found
-
-
-class Audit(_WithPage):
+class Audit(Result):
     """What an audit found.
 
     >>> import numpy as np, leakscope
@@ -154,14 +176,9 @@ class Audit(_WithPage):
     """
 
     @cached_property
-    def records(self) -> Any:
-        """Leakage of every record: a frame of the caller's kind, indexed as the caller's."""
-        return self._table("records")
-
-    @cached_property
     def scores(self) -> Any:
         """Leakage of every point of ``score``; ``None`` without any."""
-        return self._table("scores", by_position=False)
+        return self._rows("scores", by_position=False)
 
     @cached_property
     def attributes(self) -> Any:
@@ -173,81 +190,70 @@ class Audit(_WithPage):
         """Leakage of every group; empty without ``group``."""
         return self._listed("groups")
 
-    def _listed(self, what: str) -> Any:
-        rows = [_flat(item) for item in self.data[what]]
-        names = list(dict.fromkeys(name for row in rows for name in row))
-        columns = {name: [row.get(name) for row in rows] for name in names}
-        columns = {name: values for name, values in columns.items() if any(v is not None for v in values)}
-        kind = self._given.kind if self._given else "numpy"
-        return frame(kind, columns, None, "name" if "name" in columns else None)
-
     @property
     def sigma(self) -> float:
         """Standard deviation of the noise on every coefficient: given, solved for, or 1 as a unit."""
-        return float(self.data["sigma"])
+        return float(self.document["sigma"])
 
     @property
     def coefficients(self) -> dict[str, float]:
         """Coefficients of the columns as encoded."""
-        return dict(self.data["model"]["coefficients"])
+        return dict(self.document["model"]["coefficients"])
 
     @property
     def distance(self) -> dict[str, Any] | None:
         """How far a model that was trained elsewhere is from the minimiser on these data; ``None`` for one fitted here."""
-        found: dict[str, Any] | None = self.data["model"].get("distance")
+        found: dict[str, Any] | None = self.document["model"].get("distance")
         return found
 
     @property
     def warnings(self) -> list[str]:
         """What to know about these numbers."""
-        return list(self.data["warnings"])
+        return list(self.document["warnings"])
 
     @property
     def within_limits(self) -> bool:
-        """Whether every limit of ``fail_above`` holds; the command's exit code is 1 where not."""
-        return all(limit["ok"] for limit in self.data["limits"])
+        """Whether every limit of ``fail_above`` holds."""
+        return all(limit["ok"] for limit in self.document["limits"])
 
 
-class Balance(_WithPage):
-    """What balancing did."""
+class Balance(Result):
+    """What balancing did; ``records`` has the weight of every record, with its leakage before and after."""
 
-    @cached_property
+    _RECORDS = "weights"
+
+    @property
     def weights(self) -> Any:
-        """Weight of every record, with its leakage before and after: a frame of the caller's kind."""
-        return self._table("weights")
+        """The same as ``records``."""
+        return self.records
 
     @property
     def coefficients(self) -> dict[str, float]:
         """Coefficients of the balanced model, of the columns as encoded."""
-        return dict(self.data["coefficients"])
+        return dict(self.document["coefficients"])
 
 
-class Attack(_WithPage):
+class Attack(Result):
     """What attackers achieved."""
 
     @cached_property
     def results(self) -> Any:
         """Every attack at every noise: accuracy and advantage with their intervals."""
-        rows = [_flat(item) for item in self.data["results"] + self.data["results_balanced"]]
-        names = list(dict.fromkeys(name for row in rows for name in row))
-        kind = self._given.kind if self._given else "numpy"
-        return frame(kind, {name: [row.get(name) for row in rows] for name in names})
+        return self._listed("results")
 
 
 class Release(Result):
-    """A private model with its statement."""
-
-    report = _WithPage.report
+    """A private model with its statement; :meth:`save` writes both again, without the ledger."""
 
     @property
     def coefficients(self) -> dict[str, float]:
         """Noisy coefficients of the columns as encoded."""
-        return dict(self.data["coefficients"])
+        return dict(self.document["coefficients"])
 
     @property
     def sigma(self) -> float:
         """Standard deviation of the noise on every coefficient."""
-        return float(self.data["mechanism"]["sigma"])
+        return float(self.document["mechanism"]["sigma"])
 
     @property
     def files(self) -> list[Path]:
@@ -258,41 +264,37 @@ class Release(Result):
 class Account(Result):
     """What a sequence of noisy releases costs, by every accountant that applies."""
 
-    report = _WithPage.report
-
     @property
     def epsilon(self) -> float:
         """The smallest ε that is certified: the upper end of the privacy loss distribution's."""
-        return float(self.data["epsilon"]["pld"]["upper"])
+        return float(self.document["epsilon"]["pld"]["upper"])
 
 
 class Bound(Result):
     """What any attacker can guess at most, by every bound that applies."""
 
-    report = _WithPage.report
-
     @property
     def success(self) -> float:
         """The smallest bound on the probability of a right guess; a curve has one at every point, in ``figures``."""
-        if not self.data.get("bounds"):
+        if not self.document.get("bounds"):
             raise AttributeError("this result has no one bound on success: a curve's points are in result['figures']")
-        return float(min(b["success"] for b in self.data["bounds"]))
+        return float(min(b["success"] for b in self.document["bounds"]))
 
 
 class Calibration(Result):
-    """Noise, sampling rate and steps that meet a target."""
+    """Noise, sampling rate and steps that meet a target. It has no page."""
 
     @property
     def sigma(self) -> float:
-        """Noise multiplier."""
-        return float(self.data["sigma"])
+        """Noise multiplier of DP-SGD, or the standard deviation of the noise on every coefficient."""
+        return float(self.document["sigma"])
 
     @property
     def rate(self) -> float:
         """Sampling rate."""
-        return float(self.data["rate"])
+        return float(self.document["rate"])
 
     @property
     def steps(self) -> int:
         """Number of steps."""
-        return int(self.data["steps"])
+        return int(self.document["steps"])

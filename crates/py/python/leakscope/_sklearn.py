@@ -1,23 +1,24 @@
 """Fitted scikit-learn models in the terms of an audit: their penalty, their columns, their weights, exactly.
 
-An audit's model minimises ``Σ ω·loss + (nλ/2)‖w‖²`` with an intercept that is not penalised, so that
+An audit's model minimises ``Σ (ω/ω̄)·loss + (nλ/2)‖w‖²`` with an intercept that is not penalised, ω̄ the mean of the weights;
+nω̄ = Σω, so that
 
-- ``Ridge(alpha)``, ``Σ ω(y − z)² + α‖w‖²``: λ = α/n
+- ``Ridge(alpha)``, ``Σ ω(y − z)² + α‖w‖²``: λ = α/Σω
 - ``LinearRegression``: λ = 0
-- ``LogisticRegression(C)``, ``C·Σ ω·loss + ½‖w‖²``: λ = 1/(nC); without a penalty 0
-- ``PoissonRegressor(alpha)``, ``Σ ω·(half deviance)/Σω + (α/2)‖w‖²``: λ = α·Σω/n
+- ``LogisticRegression(C)``, ``C·Σ ω·loss + ½‖w‖²``: λ = 1/(C·Σω); without a penalty 0
+- ``PoissonRegressor(alpha)``, ``Σ ω·(half deviance)/Σω + (α/2)‖w‖²``: λ = α
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from . import _native
 from ._native import DataError, OptionError
+from ._requests import said
 from ._tables import Data, check_order, column_of, dense, is_frame, kind_of, read
 
 SUPPORTED = "Ridge, LinearRegression, LogisticRegression, PoissonRegressor, or a Pipeline that ends in one of them"
@@ -29,8 +30,10 @@ class Translated:
 
     given: Data
     coefficients: list[tuple[str, float]]
-    test: _native.Table | None
-    score: _native.Table | None
+    #: keywords of the audit that follow from it
+    keywords: dict[str, Any]
+    test: Data | None
+    score: Data | None
 
 
 @dataclass
@@ -40,26 +43,16 @@ class _Model:
     weights: np.ndarray[Any, Any] | None
 
 
-def translated(
-    estimator: Any,
-    x: Any,
-    y: Any,
-    *,
-    weights: Any,
-    columns: Sequence[str] | None,
-    group: Any,
-    id: Any,
-    test: Any,
-    score: Any,
-    options: dict[str, Any],
-    coefficients: Any,
-) -> Translated:
-    """The table, the options (written into ``options``) and the coefficients for a fitted estimator."""
-    for name in ("model", "l2", "scale", "one_hot", "pca", "missing", "positive", "drop", "categorical", "holdout"):
-        if options.get(name) is not None:
-            raise OptionError(f"{name}: the estimator says it already: leave it out")
-    if options.get("no_intercept") or coefficients is not None:
-        raise OptionError("no_intercept, coefficients: the estimator says them already: leave them out")
+#: what the estimator says itself
+_ITS_OWN = ("model", "l2", "scale", "one_hot", "pca", "missing", "positive", "drop", "categorical", "holdout", "fit_intercept",
+            "coefficients", "schema", "bounds", "levels", "clip_to_bounds", "min_level_count")
+
+
+def translated(estimator: Any, x: Any, y: Any, asked: Mapping[str, Any], audit: Callable[..., Any]) -> Translated:
+    """The table, the keywords and the coefficients of a fitted estimator; ``asked`` are the keywords of the call."""
+    for name in said(audit, asked, _ITS_OWN):
+        raise OptionError(f"{name}: the estimator says it already: leave it out")
+    weights, columns, group, id = (asked[name] for name in ("weights", "columns", "group", "id"))
     if x is None or y is None:
         raise DataError("audit(estimator, X, y): give the rows and targets that it was fitted on")
     steps, last = _split(estimator)
@@ -80,15 +73,15 @@ def translated(
     if len(coef) != matrix.shape[1]:
         raise DataError(f"X: {matrix.shape[1]} columns, but the estimator was fitted on {len(coef)}: give the same ones")
     intercept = bool(last.fit_intercept)
-    options.update(model=model.family, l2=model.l2, scale="none", no_intercept=not intercept)
+    keywords = {"model": model.family, "l2": model.l2, "scale": "none", "fit_intercept": intercept}
     if model.family == "logistic":
-        options["positive"] = _class(last.classes_[1])
+        keywords["positive"] = last.classes_[1]
     found = _table(matrix, names, target, kind, index, group, id, model.weights)
     values = [(name, float(value)) for name, value in zip(names, coef)]
     if intercept:
         values.append(("(intercept)", float(np.ravel(last.intercept_)[0])))
 
-    def other(given: Any, name: str, needs_target: bool) -> _native.Table | None:
+    def other(given: Any, name: str, needs_target: bool) -> Data | None:
         if given is None:
             return None
         rows, targets = given if isinstance(given, tuple) and len(given) == 2 else (given, None)
@@ -96,9 +89,10 @@ def translated(
             raise DataError(f"{name}: give a pair of rows and targets")
         m = _transformed(steps, last, rows, columns, name)[0]
         t = None if targets is None else _target(targets, m.shape[0])
-        return _table(m, names, t, kind, None, None, None, None, name).table
+        return _table(m, names, t, kind, None, None, None, None, name)
 
-    return Translated(found, values, other(test, "test", True), other(score, "score", False))
+    test, score = other(asked["test"], "test", True), other(asked["score"], "score", False)
+    return Translated(found, values, keywords, test, score)
 
 
 def _table(
@@ -119,12 +113,6 @@ def _table(
 
 def _counted(index: Any) -> bool:
     return type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1
-
-
-def _class(value: Any) -> str:
-    from ._tables import _level
-
-    return _level(value)
 
 
 def _split(estimator: Any) -> tuple[Any, Any]:
@@ -174,13 +162,17 @@ def _model(model: Any, target: np.ndarray[Any, Any], weights: Any, n: int) -> _M
     if isinstance(model, Ridge):
         if np.size(model.alpha) != 1:
             raise OptionError("Ridge with an alpha for every target: expected one number")
-        return _Model("linear", float(np.ravel(model.alpha)[0]) / n, given)
+        return _Model("linear", float(np.ravel(model.alpha)[0]) / _total(given, n), given)
     if isinstance(model, LinearRegression):
         return _Model("linear", 0.0, given)
     if isinstance(model, LogisticRegression):
         return _logistic(model, target, given, n)
-    total = float(n if given is None else given.sum())
-    return _Model("poisson", float(model.alpha) * total / n, given)
+    return _Model("poisson", float(model.alpha), given)
+
+
+def _total(weights: np.ndarray[Any, Any] | None, n: int) -> float:
+    """The sum of the weights; of 1 for each record without any."""
+    return float(n) if weights is None else float(weights.sum()) or 1.0
 
 
 def _logistic(model: Any, target: np.ndarray[Any, Any], given: Any, n: int) -> _Model:
@@ -197,7 +189,6 @@ def _logistic(model: Any, target: np.ndarray[Any, Any], given: Any, n: int) -> _
     if penalty == "deprecated" and ratio:
         raise OptionError(f"LogisticRegression(l1_ratio={ratio}): expected l1_ratio=0: leakage needs second derivatives, "
                           "which an l1 penalty does not have")
-    strength = 0.0 if penalty is None or np.isinf(model.C) else 1.0 / (n * float(model.C))
     if model.class_weight is not None:
         from inspect import signature
 
@@ -209,6 +200,7 @@ def _logistic(model: Any, target: np.ndarray[Any, Any], given: Any, n: int) -> _
         factors = compute_class_weight(model.class_weight, classes=model.classes_, y=target, **more)
         by_class = factors[np.searchsorted(model.classes_, target)]
         given = by_class if given is None else given * by_class
+    strength = 0.0 if penalty is None or np.isinf(model.C) else 1.0 / (_total(given, n) * float(model.C))
     return _Model("logistic", strength, given)
 
 

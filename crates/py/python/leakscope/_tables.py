@@ -295,7 +295,7 @@ def _pandas_column(table: _native.Table, name: str, values: Any) -> None:
 
     dtype = values.dtype
     if isinstance(dtype, pd.CategoricalDtype):
-        levels = [_level(c) for c in dtype.categories]
+        levels = [level(c) for c in dtype.categories]
         return table.levels(name, values.cat.codes.to_numpy().astype(np.int32), levels)
     if isinstance(dtype, np.dtype) and dtype.kind != "O":
         return _numpy_column(table, name, values.to_numpy())
@@ -307,7 +307,7 @@ def _pandas_column(table: _native.Table, name: str, values: Any) -> None:
     inferred = pd.api.types.infer_dtype(values, skipna=True)
     if inferred in ("string", "boolean"):
         codes, levels = pd.factorize(values)
-        return table.levels(name, codes.astype(np.int32), [_level(level) for level in levels])
+        return table.levels(name, codes.astype(np.int32), [level(c) for c in levels])
     if inferred in ("integer", "floating", "mixed-integer-float", "decimal", "empty"):
         return table.array(name, pd.to_numeric(values).to_numpy(dtype=np.float64, na_value=np.nan))
     raise DataError(_no_encoding(name, inferred if isinstance(dtype, np.dtype) else str(dtype)))
@@ -318,7 +318,7 @@ def _no_encoding(name: str, what: str) -> str:
             "out with drop")
 
 
-def _level(value: Any) -> str:
+def level(value: Any) -> str:
     """A level as the command line names it."""
     if isinstance(value, (bool, np.bool_)):
         return "true" if value else "false"
@@ -341,7 +341,7 @@ def _numpy_column(table: _native.Table, name: str, array: np.ndarray[Any, Any]) 
         present = array[~missing]
         if all(isinstance(v, (str, bool, np.bool_)) for v in present):
             codes = np.full(len(array), -1, dtype=np.int32)
-            levels, codes[~missing] = np.unique([_level(v) for v in present], return_inverse=True)
+            levels, codes[~missing] = np.unique([level(v) for v in present], return_inverse=True)
             return table.levels(name, codes, [str(level) for level in levels])
         if all(isinstance(v, (int, float, np.number)) for v in present):
             numbers = np.array([np.nan if gone else float(v) for v, gone in zip(array, missing)])
@@ -351,11 +351,6 @@ def _numpy_column(table: _native.Table, name: str, array: np.ndarray[Any, Any]) 
     raise DataError(_no_encoding(name, str(array.dtype)))
 
 
-def numbers(raw: bytes, dtype: Any = np.float64) -> np.ndarray[Any, Any]:
-    """An array of what the native side hands over."""
-    return np.frombuffer(raw, dtype=dtype)
-
-
 def frame_kind(kind: str) -> str:
     """The kind of frame that a kind of caller gets."""
     if kind != "numpy":
@@ -363,7 +358,13 @@ def frame_kind(kind: str) -> str:
     return next((k for k in ("pandas", "polars", "pyarrow") if _there(k)), "numpy")
 
 
-def frame(kind: str, columns: dict[str, Any], index: Any = None, index_name: str | None = None) -> Any:
+def array_of(table: _native.ResultTable, name: str) -> Any:
+    """A column of a table of results: an array of numbers, or a list of texts."""
+    kind, values = table.column(name)
+    return values if kind in ("str", "object") else np.frombuffer(values, dtype=kind)
+
+
+def frame(kind: str, table: _native.ResultTable, index: Any = None, index_name: str | None = None) -> Any:
     """A frame of a kind; ``numpy`` means pandas, polars or pyarrow, whichever is there, or a dict of arrays.
 
     Where frames have an index it is ``index``, or the column ``index_name``.
@@ -372,19 +373,19 @@ def frame(kind: str, columns: dict[str, Any], index: Any = None, index_name: str
     if kind == "pandas":
         import pandas as pd
 
+        columns = {name: array_of(table, name) for name in table.names()}
         if index is None and index_name is not None:
-            columns = dict(columns)
             index = pd.Index(columns.pop(index_name), name=index_name)
         return pd.DataFrame(columns, index=index)
     if kind == "polars":
         import polars as pl
 
-        return pl.DataFrame(columns)
+        return pl.DataFrame(table)
     if kind == "pyarrow":
         import pyarrow as pa
 
-        return pa.table(columns)
-    return {name: np.asarray(values) for name, values in columns.items()}
+        return pa.table(table)
+    return {name: np.asarray(array_of(table, name)) for name in table.names()}
 
 
 def _there(module: str) -> bool:

@@ -11,7 +11,8 @@ import numpy as np
 import torch
 
 from ._native import DataError, OptionError
-from ._network import NetAudit, Network
+from ._net_results import NetAudit
+from ._network import Network
 
 _SUPPORTED = ("Linear, Conv2d, AvgPool2d, MaxPool2d, BatchNorm1d and BatchNorm2d (in eval mode), LayerNorm, Tanh, ReLU, "
               "GELU, Sigmoid, Flatten, Identity, Dropout (in eval mode), nested Sequential")

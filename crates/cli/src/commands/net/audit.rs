@@ -137,7 +137,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let display = Display::start(silent, args.out.clone())?;
     let on_seed = |seed: u64| {
         if !silent {
-            display.remark(&format!("seed {seed} (drawn; give it with ⟨seed⟩ to repeat this audit)"));
+            display.remark(&format!("seed {seed} (drawn; give it with --seed to repeat this audit)"));
         }
     };
     let outcome = audit(&request, args.out.as_deref(), &display.hooks, &on_seed)?;

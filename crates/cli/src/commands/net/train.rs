@@ -182,7 +182,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         on_point: &|point| display.note(|| line(point)),
         on_seed: &|seed| {
             if !silent {
-                display.remark(&format!("seed {seed} (drawn; give it with ⟨seed⟩ to repeat this run)"));
+                display.remark(&format!("seed {seed} (drawn; give it with --seed to repeat this run)"));
             }
         },
     };
@@ -199,7 +199,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         Stopped::Finished | Stopped::Diverged => Ok(ExitCode::SUCCESS),
         Stopped::Interrupted => {
             let (at, of) = (training.steps, training.planned_steps);
-            eprintln!("stopped after step {at} of {of}; go on with ⟨resume⟩");
+            eprintln!("stopped after step {at} of {of}; go on with --resume");
             Ok(ExitCode::from(130))
         }
     }

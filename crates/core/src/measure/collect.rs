@@ -1,38 +1,44 @@
 //! Small mergeable collections for one pass: the most extreme records, and a fair sample.
 
-use leakscope_report::audit::SamplePoint;
+use serde::{Deserialize, Serialize};
 
-/// A record worth keeping.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Kept {
-    pub(super) row: u64,
-    pub(super) id: String,
-    pub(super) series: u32,
-    pub(super) eta: f64,
-    pub(super) dfil: f64,
-    pub(super) loss: f64,
-    pub(super) gradient_norm: f64,
-    /// Index into the attribute slots, and its η.
-    pub(super) attribute: Option<(usize, f64)>,
+/// A record at one end of η. It is known by its row; what the row is called is known to whoever reads the table.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Extreme {
+    /// Its row, from 0 among the rows measured.
+    pub row: u64,
+    /// Its series.
+    pub series: u32,
+    /// Information loss of the whole record.
+    pub eta: f64,
+    /// dFIL.
+    pub dfil: f64,
+    /// Its loss under the model.
+    pub loss: f64,
+    /// Norm of the gradient of its loss.
+    pub gradient_norm: f64,
+    /// Place of its most exposed attribute among those compared, and its η.
+    pub attribute: Option<(usize, f64)>,
 }
 
 /// The `limit` records with the largest (or smallest) η; ties go to the earlier row.
-#[derive(Debug, Clone)]
-pub(super) struct Extremes {
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Extremes {
     limit: usize,
     largest: bool,
-    kept: Vec<Kept>,
+    records: Vec<Extreme>,
 }
 
 impl Extremes {
-    pub(super) fn new(limit: usize, largest: bool) -> Self {
-        Self { limit, largest, kept: vec![] }
+    /// None yet.
+    pub fn new(limit: usize, largest: bool) -> Self {
+        Self { limit, largest, records: vec![] }
     }
 
     /// Whether a record with this η would be kept: asked before the record is made.
-    pub(super) fn wants(&self, eta: f64) -> bool {
-        match self.kept.last() {
-            Some(last) if self.kept.len() >= self.limit => {
+    pub fn wants(&self, eta: f64) -> bool {
+        match self.records.last() {
+            Some(last) if self.records.len() >= self.limit => {
                 if self.largest {
                     eta > last.eta
                 } else {
@@ -43,42 +49,67 @@ impl Extremes {
         }
     }
 
-    pub(super) fn add(&mut self, record: Kept) {
-        let before = |k: &Kept| {
+    /// Takes up a record, if it is extreme enough.
+    pub fn add(&mut self, record: Extreme) {
+        let before = |k: &Extreme| {
             let further = if self.largest { k.eta > record.eta } else { k.eta < record.eta };
             further || (k.eta == record.eta && k.row < record.row)
         };
-        let at = self.kept.partition_point(before);
-        self.kept.insert(at, record);
-        self.kept.truncate(self.limit);
+        let at = self.records.partition_point(before);
+        self.records.insert(at, record);
+        self.records.truncate(self.limit);
     }
 
-    pub(super) fn merge(&mut self, other: Self) {
-        other.kept.into_iter().for_each(|record| self.add(record));
+    /// Takes up the records of another collection.
+    pub fn merge(&mut self, other: Self) {
+        other.records.into_iter().for_each(|record| self.add(record));
     }
 
     /// The records, most extreme first.
-    pub(super) fn records(&self) -> &[Kept] {
-        &self.kept
+    pub fn records(&self) -> &[Extreme] {
+        &self.records
     }
+
+    pub(super) fn has_sizes(&self, like: &Self, series: usize, attributes: usize) -> bool {
+        let known =
+            |r: &Extreme| (r.series as usize) < series && r.attribute.is_none_or(|(k, _)| k < attributes);
+        (self.limit, self.largest) == (like.limit, like.largest)
+            && self.records.len() <= self.limit
+            && self.records.iter().all(known)
+    }
+}
+
+/// A record of a sample.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// Information loss.
+    pub eta: f64,
+    /// Loss.
+    pub loss: f64,
+    /// Gradient norm.
+    pub gradient_norm: f64,
+    /// Its series.
+    pub series: u32,
 }
 
 /// A sample without replacement that does not depend on how rows are cut into blocks: the rows whose hashes are
 /// smallest.
-#[derive(Debug, Clone)]
-pub(super) struct Sample {
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
     limit: usize,
     /// Hashes from here on are not among the smallest.
     threshold: u64,
-    points: Vec<(u64, SamplePoint)>,
+    points: Vec<(u64, Point)>,
 }
 
 impl Sample {
-    pub(super) fn new(limit: usize) -> Self {
+    /// None yet.
+    pub fn new(limit: usize) -> Self {
         Self { limit, threshold: u64::MAX, points: vec![] }
     }
 
-    pub(super) fn add(&mut self, row: u64, point: impl FnOnce() -> SamplePoint) {
+    /// Takes up a row, if it falls into the sample.
+    pub fn add(&mut self, row: u64, point: impl FnOnce() -> Point) {
         let hash = scramble(row);
         if hash < self.threshold {
             self.points.push((hash, point()));
@@ -96,14 +127,22 @@ impl Sample {
         }
     }
 
-    pub(super) fn merge(&mut self, other: Self) {
+    /// Takes up the sample of other rows.
+    pub fn merge(&mut self, other: Self) {
         self.points.extend(other.points);
         self.shrink();
     }
 
-    pub(super) fn into_points(mut self) -> Vec<SamplePoint> {
+    /// The records of the sample.
+    pub fn into_points(mut self) -> Vec<Point> {
         self.shrink();
         self.points.into_iter().map(|p| p.1).collect()
+    }
+
+    pub(super) fn has_sizes(&self, like: &Self, series: usize) -> bool {
+        self.limit == like.limit
+            && self.points.len() <= 2 * self.limit
+            && self.points.iter().all(|(_, p)| (p.series as usize) < series)
     }
 }
 
@@ -119,17 +158,8 @@ fn scramble(x: u64) -> u64 {
 mod tests {
     use super::*;
 
-    fn record(row: u64, eta: f64) -> Kept {
-        Kept {
-            row,
-            id: row.to_string(),
-            series: 0,
-            eta,
-            dfil: 0.0,
-            loss: 0.0,
-            gradient_norm: 0.0,
-            attribute: None,
-        }
+    fn record(row: u64, eta: f64) -> Extreme {
+        Extreme { row, series: 0, eta, dfil: 0.0, loss: 0.0, gradient_norm: 0.0, attribute: None }
     }
 
     #[test]
@@ -156,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_sample_is_the_same_however_the_rows_are_cut() {
-        let point = |i: u64| SamplePoint { eta: i as f64, loss: 0.0, gradient_norm: 0.0, series: 0 };
+        let point = |i: u64| Point { eta: i as f64, loss: 0.0, gradient_norm: 0.0, series: 0 };
         let whole = {
             let mut s = Sample::new(50);
             (0..1000).for_each(|i| s.add(i, || point(i)));

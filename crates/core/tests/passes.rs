@@ -1,0 +1,377 @@
+//! Passes as values: whoever runs the parts of a table, and in whatever order, the result has the same bits.
+#![allow(clippy::unwrap_used)] // helpers of tests may unwrap as the tests do
+
+use leakscope_core::balance::{self, Level, Losses, OwnWeights};
+use leakscope_core::error::Damage;
+use leakscope_core::fisher::{Directions, Eta, Geometry, Release};
+use leakscope_core::glm::{self, Family, Fit, Metric, Newton, Penalty, PoissonStart, Utility};
+use leakscope_core::measure::{self, Measure, Score, Series};
+use leakscope_core::pass::{self, Covariance, LargestNorm, Merge, Pass, Runner};
+use leakscope_core::rows::{Block, Reweighted, Rows};
+use leakscope_core::{Error, Result};
+use std::borrow::Cow;
+use std::cell::Cell;
+
+const WIDTH: usize = 5;
+const GROUPS: usize = 3;
+
+fn noise(i: u64) -> f64 {
+    let mut h = (i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    h = (h ^ (h >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    (h ^ (h >> 31)) as f64 / u64::MAX as f64 * 2.0 - 1.0
+}
+
+/// Parts of a table, each some blocks; one state a part, as the splits of a file have.
+struct Parts(Vec<Vec<Block>>);
+
+impl Rows for Parts {
+    fn width(&self) -> usize {
+        WIDTH
+    }
+
+    fn len(&self) -> u64 {
+        self.0.iter().flatten().map(|b| b.len() as u64).sum()
+    }
+
+    fn fold<S: Send>(
+        &self,
+        start: impl Fn() -> S + Sync,
+        step: impl Fn(&mut S, &Block) -> Result<()> + Sync,
+        mut merge: impl FnMut(S) -> Result<()>,
+    ) -> Result<()> {
+        for part in &self.0 {
+            let mut state = start();
+            part.iter().try_for_each(|block| step(&mut state, block))?;
+            merge(state)?;
+        }
+        Ok(())
+    }
+}
+
+/// Parts of uneven sizes: one of a single row, one without any, several with more than one block.
+fn table(family: Family, weights: bool) -> Parts {
+    let sizes: [&[usize]; 6] = [&[40, 31], &[1], &[], &[17, 17, 17], &[64], &[9, 2]];
+    let mut first_row = 0_u64;
+    let mut block = |n: usize| {
+        let rows = first_row..first_row + n as u64;
+        first_row = rows.end;
+        let x: Vec<f64> = rows
+            .clone()
+            .flat_map(|i| (0..WIDTH as u64).map(move |j| if j == 4 { 1.0 } else { noise(i * 5 + j) }))
+            .collect();
+        let y = rows.clone().zip(x.chunks_exact(WIDTH)).map(|(i, x)| {
+            let z = 0.8 * x[0] - 0.5 * x[1] + 0.9 * noise(i + 1_000_000);
+            match family {
+                Family::Linear => z,
+                Family::Logistic => f64::from(u8::from(z > 0.0)),
+                Family::Poisson => (z + 1.0).exp().floor(),
+            }
+        });
+        Block {
+            first_row: rows.start,
+            width: WIDTH,
+            y: y.collect(),
+            weight: if weights {
+                rows.clone().map(|i| 1.0 + 0.5 * noise(i + 7_000_000)).collect()
+            } else {
+                vec![]
+            },
+            group: rows.map(|i| (i % GROUPS as u64) as u32).collect(),
+            x,
+        }
+    };
+    Parts(sizes.iter().map(|part| part.iter().map(|&n| block(n)).collect()).collect())
+}
+
+/// Other machines: each gets the pass as bytes, runs it on its own part at some time, some twice, and answers in bytes.
+struct Cluster<'a> {
+    parts: &'a Parts,
+    shuffles: Cell<u64>,
+}
+
+impl<'a> Cluster<'a> {
+    fn new(parts: &'a Parts) -> Self {
+        Self { parts, shuffles: Cell::new(0) }
+    }
+
+    fn answers<P: Pass>(&self, pass: &P) -> Result<Vec<Vec<u8>>> {
+        let sent = pass::to_bytes(pass)?;
+        let mut answers = vec![vec![]; self.parts.0.len()];
+        let mut order: Vec<usize> = (0..answers.len()).chain([0, 3]).collect();
+        let seed = self.shuffles.replace(self.shuffles.get() + 1);
+        order.sort_by(|a, b| noise(seed * 100 + *a as u64).total_cmp(&noise(seed * 100 + *b as u64)));
+        for k in order {
+            let theirs: P = pass::from_bytes(&sent)?;
+            let state = pass::run(&theirs, &Parts(vec![self.parts.0[k].clone()]))?;
+            let answer = pass::state_to_bytes(&theirs, &state)?;
+            assert!(answers[k].is_empty() || answers[k] == answer, "a part that runs twice");
+            answers[k] = answer;
+        }
+        Ok(answers)
+    }
+}
+
+impl Runner for Cluster<'_> {
+    fn columns(&self) -> usize {
+        WIDTH
+    }
+
+    fn count(&self) -> u64 {
+        self.parts.len()
+    }
+
+    fn run<P: Pass>(&self, pass: &P) -> Result<P::State> {
+        let mut total = pass.start();
+        for answer in self.answers(pass)? {
+            total.merge(pass::state_from_bytes(pass, &answer)?);
+        }
+        Ok(total)
+    }
+}
+
+/// One pass both ways, to the last bit; and its bytes, damaged in every way that this test can think of.
+fn both_ways<P: Pass>(pass: &P, parts: &Parts) {
+    let cluster = Cluster::new(parts);
+    let here = pass::state_to_bytes(pass, &pass::run(pass, parts).unwrap()).unwrap();
+    let there = pass::state_to_bytes(pass, &cluster.run(pass).unwrap()).unwrap();
+    assert!(here == there, "{}", P::NAME);
+    assert_eq!(pass::bytes::kind_of(&here).unwrap(), P::NAME);
+    attack(pass, &cluster.answers(pass).unwrap()[0]);
+}
+
+/// The checksum from its definition: division by the polynomial, bit by bit.
+fn checksum(bytes: &[u8]) -> u64 {
+    let mut crc = u64::MAX;
+    for byte in bytes {
+        crc ^= u64::from(*byte);
+        for _ in 0..8 {
+            crc = if crc & 1 == 1 { (crc >> 1) ^ 0xC96C_5795_D787_0F42 } else { crc >> 1 };
+        }
+    }
+    !crc
+}
+
+fn with_right_checksum(mut bytes: Vec<u8>) -> Vec<u8> {
+    let body = bytes.len() - 8;
+    let sum = checksum(&bytes[..body]);
+    bytes[body..].copy_from_slice(&sum.to_le_bytes());
+    bytes
+}
+
+/// Damaged bytes are an error; where the checksum is made to fit, they are an error or a state that merges.
+fn attack<P: Pass>(pass: &P, bytes: &[u8]) {
+    let step = (bytes.len() / 150).max(1);
+    for i in (0..bytes.len()).step_by(step).chain(bytes.len() - 20..bytes.len()) {
+        let refused = |bytes: &[u8]| {
+            assert!(
+                matches!(pass::state_from_bytes(pass, bytes), Err(Error::Bytes { .. })),
+                "{} {i}",
+                P::NAME
+            );
+        };
+        refused(&bytes[..i]);
+        let mut damaged = bytes.to_vec();
+        damaged[i] ^= 0x10;
+        refused(&damaged);
+        for value in [0, 1, 0x7F, 0xFF] {
+            let mut forged = bytes.to_vec();
+            forged[i] = value;
+            if let Ok(state) = pass::state_from_bytes(pass, &with_right_checksum(forged)) {
+                let mut total = pass::state_from_bytes(pass, bytes).unwrap();
+                total.merge(state);
+            }
+        }
+    }
+}
+
+fn model(parts: &Parts, family: Family) -> (Fit, Vec<Directions>) {
+    let fit = glm::fit(parts, family, Penalty { l2: 0.01, intercept: true }).unwrap();
+    let directions =
+        [0..1, 1..2, 2..4, 3..4].into_iter().map(|columns| Directions::columns(columns, WIDTH)).collect();
+    (fit, directions)
+}
+
+const FAMILIES: [Family; 3] = [Family::Linear, Family::Logistic, Family::Poisson];
+const RELEASE: Release = Release { sigma: 0.7, releases: 2, label_secret: true };
+
+#[test]
+fn every_pass_gives_the_same_bits_wherever_its_parts_run() {
+    for family in FAMILIES {
+        for weights in [false, true] {
+            let parts = table(family, weights);
+            let (fit, directions) = model(&parts, family);
+            let geometry = Geometry::new(&fit, &directions, RELEASE).unwrap();
+            let w = Cow::Borrowed(fit.w.as_slice());
+            for with_hessian in [true, false] {
+                both_ways(&Newton { family, w: w.clone(), with_hessian }, &parts);
+            }
+            both_ways(&Eta::new(&geometry), &parts);
+            for series in [Series::Group { groups: GROUPS }, Series::Class, Series::All] {
+                let compared = Cow::Borrowed([0, 1, 2].as_slice());
+                both_ways(&Measure { geometry: Cow::Borrowed(&geometry), series, compared }, &parts);
+            }
+            for labelled in [true, false] {
+                let two_class = family == Family::Logistic;
+                both_ways(
+                    &Score { geometry: Cow::Borrowed(&geometry), labelled, two_class, most: 10 },
+                    &parts,
+                );
+            }
+            let metric = Metric::of(family, false);
+            both_ways(&Utility { metric, sigmas: Cow::Borrowed(&[0.0, 0.1, 3.0]), w }, &parts);
+            both_ways(&Losses { geometry: Cow::Borrowed(&geometry) }, &parts);
+            both_ways(&OwnWeights, &parts);
+        }
+    }
+    let parts = table(Family::Poisson, true);
+    both_ways(&PoissonStart { width: WIDTH }, &parts);
+    both_ways(&LargestNorm, &parts);
+    both_ways(&Covariance { centre: Cow::Borrowed(&[0.1, -0.2, 0.0, 0.3, 1.0]) }, &parts);
+}
+
+#[test]
+fn whole_computations_give_the_same_bits_on_a_cluster() {
+    for family in FAMILIES {
+        for weights in [false, true] {
+            let parts = table(family, weights);
+            let cluster = Cluster::new(&parts);
+            let penalty = Penalty { l2: 0.01, intercept: true };
+            let (here, there) =
+                (glm::fit(&parts, family, penalty).unwrap(), glm::fit(&cluster, family, penalty).unwrap());
+            assert_eq!(here, there);
+            let w = vec![0.1; WIDTH];
+            assert_eq!(
+                glm::evaluate(&parts, family, penalty, &w).unwrap(),
+                glm::evaluate(&cluster, family, penalty, &w).unwrap()
+            );
+            let level = Level::Attribute(Directions::columns(0..2, WIDTH));
+            for level in [Level::Record, level] {
+                assert_eq!(
+                    balance::losses(&parts, &here, &level, RELEASE).unwrap(),
+                    balance::losses(&cluster, &here, &level, RELEASE).unwrap()
+                );
+            }
+            let (fit, directions) = model(&parts, family);
+            let geometry = Geometry::new(&fit, &directions, RELEASE).unwrap();
+            let series = Series::Group { groups: GROUPS };
+            let pass =
+                Measure { geometry: Cow::Borrowed(&geometry), series, compared: Cow::Owned(vec![0, 3]) };
+            let (a, b) =
+                (measure::measure(&parts, &pass).unwrap(), measure::measure(&cluster, &pass).unwrap());
+            assert_eq!((&a.eta, &a.attributes, &a.most), (&b.eta, &b.attributes, &b.most));
+            assert_eq!(a.eta.count(), parts.len());
+            assert_eq!(geometry.set_eta(&a.whole).unwrap(), geometry.set_eta(&b.whole).unwrap());
+            assert_eq!(a.spread.variances(4), b.spread.variances(4));
+        }
+    }
+}
+
+/// The measuring pass against leakage record by record: what is summed, and who is named.
+#[test]
+fn what_is_measured_is_what_the_records_say() {
+    let parts = table(Family::Logistic, true);
+    let (fit, directions) = model(&parts, Family::Logistic);
+    let geometry = Geometry::new(&fit, &directions, RELEASE).unwrap();
+    let series = Series::Group { groups: GROUPS };
+    let pass = Measure { geometry: Cow::Borrowed(&geometry), series, compared: Cow::Owned(vec![1, 3]) };
+    let measured = measure::measure(&parts, &pass).unwrap();
+    let (mut eta, mut attribute_eta) = (vec![], vec![]);
+    let mut records = leakscope_core::fisher::Records::default();
+    for block in parts.0.iter().flatten() {
+        geometry.records(block, &mut records);
+        eta.extend_from_slice(&records.eta);
+        attribute_eta.extend_from_slice(&records.attribute_eta);
+    }
+    let n = eta.len();
+    let mut order: Vec<usize> = (0..n).collect();
+    order.sort_by(|&i, &j| eta[j].total_cmp(&eta[i]));
+    let rows: Vec<u64> = measured.most.records().iter().map(|r| r.row).collect();
+    assert_eq!(rows, order.iter().take(measure::EXTREMES).map(|i| *i as u64).collect::<Vec<_>>());
+    for record in measured.most.records() {
+        let etas = &attribute_eta[record.row as usize * 4..][..4];
+        let expected = if etas[1] >= etas[3] { (0, etas[1]) } else { (1, etas[3]) };
+        assert_eq!(record.attribute, Some(expected));
+        assert_eq!(u64::from(record.series), record.row % GROUPS as u64);
+    }
+    for (k, totals) in measured.attributes.iter().enumerate() {
+        let largest = (0..n).max_by(|&i, &j| attribute_eta[i * 4 + k].total_cmp(&attribute_eta[j * 4 + k]));
+        assert_eq!(totals.max_row, largest.map(|i| i as u64));
+        let sum: f64 = (0..n).map(|i| attribute_eta[i * 4 + k]).sum();
+        assert!((totals.sum / sum - 1.0).abs() < 1e-12);
+    }
+    assert_eq!(measured.groups.iter().map(|g| g.records()).sum::<u64>(), n as u64);
+    assert!(measured.rows_to_name().all(|row| row < n as u64));
+}
+
+/// Weights of all rows on one machine, those of a part on another.
+#[test]
+fn a_part_is_reweighted_by_its_own_stretch_of_the_weights() {
+    let parts = table(Family::Logistic, false);
+    let weights: Vec<f64> = (0..parts.len()).map(|i| 1.0 + 0.9 * noise(i)).collect();
+    let w = [0.3, -0.1, 0.2, 0.0, 0.5];
+    let pass = Newton { family: Family::Logistic, w: Cow::Borrowed(&w), with_hessian: true };
+    let whole = pass::run(&pass, &Reweighted::new(&parts, &weights).unwrap()).unwrap();
+    let mut total = pass.start();
+    let mut first = 0;
+    for part in &parts.0 {
+        let part = Parts(vec![part.clone()]);
+        let own = &weights[first..first + part.len() as usize];
+        total.merge(pass::run(&pass, &Reweighted::from_row(&part, first as u64, own).unwrap()).unwrap());
+        first += own.len();
+    }
+    let bytes = |sums| pass::state_to_bytes(&pass, sums).unwrap();
+    assert!(bytes(&whole) == bytes(&total));
+}
+
+#[test]
+fn bytes_of_another_pass_version_or_step_are_refused() {
+    let parts = table(Family::Logistic, true);
+    let pass = |w: &[f64]| Newton { family: Family::Logistic, w: Cow::Owned(w.to_vec()), with_hessian: true };
+    let (first, second) = (pass(&[0.0; WIDTH]), pass(&[0.1; WIDTH]));
+    let bytes = pass::state_to_bytes(&first, &pass::run(&first, &parts).unwrap()).unwrap();
+    let damage = |result: Result<glm::Sums>| match result.unwrap_err() {
+        Error::Bytes { damage, .. } => damage,
+        other => unreachable!("{other:?}"),
+    };
+    assert_eq!(damage(pass::state_from_bytes(&second, &bytes)), Damage::Key);
+    let start = PoissonStart { width: WIDTH };
+    let kind = Newton::NAME.to_string();
+    assert_eq!(damage(pass::state_from_bytes(&start, &bytes)), Damage::Kind { kind });
+    // After the magic, the format and the length of the version.
+    let mut older = bytes.clone();
+    older[6] ^= 1;
+    let refused = damage(pass::state_from_bytes(&first, &with_right_checksum(older)));
+    assert!(matches!(refused, Damage::Version { .. }), "{refused:?}");
+    assert!(pass::from_bytes::<Newton<'_>>(&bytes).is_err(), "a state is no pass");
+}
+
+/// Far from the minimum a Poisson model overflows: the line search must see so from bytes as well.
+#[test]
+fn sums_that_overflow_travel_and_are_still_refused() {
+    let parts = table(Family::Poisson, false);
+    let w = [900.0, -900.0, 0.0, 0.0, 700.0];
+    let pass = Newton { family: Family::Poisson, w: Cow::Borrowed(&w), with_hessian: true };
+    both_ways(&pass, &parts);
+    let penalty = Penalty { l2: 0.0, intercept: true };
+    let here = glm::evaluate(&parts, Family::Poisson, penalty, &w).unwrap_err();
+    let there = glm::evaluate(&Cluster::new(&parts), Family::Poisson, penalty, &w).unwrap_err();
+    assert!(
+        matches!(here, Error::OutOfRange { .. }) && matches!(there, Error::OutOfRange { .. }),
+        "{here} {there}"
+    );
+}
+
+#[test]
+fn rows_of_another_width_or_group_are_an_error() {
+    let parts = table(Family::Linear, false);
+    let (fit, directions) = model(&parts, Family::Linear);
+    let geometry = Geometry::new(&fit, &directions, RELEASE).unwrap();
+    let narrow = Block { width: 2, x: vec![1.0, 2.0], y: vec![1.0], ..Block::default() };
+    let eta = Eta::new(&geometry);
+    assert!(matches!(eta.step(&mut eta.start(), &narrow), Err(Error::Shape { expected: WIDTH, .. })));
+    let series = Series::Group { groups: 2 };
+    let pass = Measure { geometry: Cow::Borrowed(&geometry), series, compared: Cow::Owned(vec![]) };
+    assert!(matches!(pass::run(&pass, &parts).err(), Some(Error::Shape { found: 3, expected: 2, .. })));
+    let nothing = pass::run(&eta, &Parts(vec![])).unwrap();
+    assert_eq!(nothing.eta.count(), 0);
+}

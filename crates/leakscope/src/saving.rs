@@ -1,0 +1,131 @@
+//! What each question leaves in a folder: documents, pages, models, tables.
+
+use crate::Result;
+use crate::output::{Folder, Pending, Results, write_tables};
+use crate::release::{Ready, ledger};
+use leakscope_report::{Attack, Audit, Balance, Release};
+use leakscope_table::RecordsFormat;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The files that an answer leaves: their names, and tables without their endings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Files {
+    /// Texts.
+    pub texts: &'static [&'static str],
+    /// Tables.
+    pub tables: &'static [&'static str],
+}
+
+/// Those of a balancing.
+pub const BALANCE: Files =
+    Files { texts: &["report.html", "balance.json", "model.json"], tables: &["weights"] };
+/// Those of attacks.
+pub const ATTACK: Files = Files { texts: &["report.html", "attack.json"], tables: &[] };
+/// Those of releases in the folder itself; each has a folder of its own for the others.
+pub const RELEASE: Files = Files { texts: &[ledger::FILE], tables: &[] };
+
+/// Those of an audit, where points were scored too or not.
+pub fn audit_files(scored: bool) -> Files {
+    let tables: &[&str] = if scored { &["records", "scores"] } else { &["records"] };
+    Files { texts: &["report.html", "audit.json"], tables }
+}
+
+/// Writes an audit, with its page and its tables, into a folder.
+pub fn audit(
+    audit: &Audit,
+    tables: &[Arc<Results>],
+    out: &Path,
+    format: RecordsFormat,
+) -> Result<Vec<PathBuf>> {
+    let folder = Folder::open(out, format)?;
+    let scored = audit.score.iter().flat_map(|s| &s.files);
+    let read: Vec<String> = audit.data.files.iter().chain(scored).cloned().collect();
+    let files = audit_files(audit.score.is_some());
+    folder.spare_named(&read, files.texts, files.tables)?;
+    let mut pending = Pending::default();
+    write_tables(&folder, &mut pending, tables)?;
+    let audit = &Audit { tables: pending.table_names(), ..audit.clone() };
+    folder.text(&mut pending, "report.html", &leakscope_report::page(audit))?;
+    folder.text(&mut pending, "audit.json", &leakscope_report::json(audit))?;
+    folder.publish(pending)
+}
+
+/// Writes a balancing into a folder.
+pub fn balance(
+    balance: &Balance,
+    tables: &[Arc<Results>],
+    out: &Path,
+    format: RecordsFormat,
+) -> Result<Vec<PathBuf>> {
+    let folder = Folder::open(out, format)?;
+    folder.spare_named(&balance.subject.files, BALANCE.texts, BALANCE.tables)?;
+    let mut pending = Pending::default();
+    write_tables(&folder, &mut pending, tables)?;
+    let balance = &Balance { tables: pending.table_names(), ..balance.clone() };
+    balance_texts(&folder, &mut pending, balance)?;
+    folder.publish(pending)
+}
+
+/// What a balancing leaves besides its weights, still under temporary names.
+pub fn balance_texts(folder: &Folder, pending: &mut Pending, balance: &Balance) -> Result<()> {
+    folder.text(pending, "report.html", &leakscope_report::balance_page(balance))?;
+    folder.text(pending, "balance.json", &leakscope_report::document(balance))?;
+    let model = serde_json::json!({ "coefficients": balance.coefficients });
+    folder.text(pending, "model.json", &leakscope_report::document(&model))
+}
+
+/// Writes attacks into a folder.
+pub fn attack(attack: &Attack, out: &Path) -> Result<Vec<PathBuf>> {
+    let folder = Folder::open(out, RecordsFormat::Parquet)?;
+    folder.spare_named(&attack.subject.files, ATTACK.texts, ATTACK.tables)?;
+    let mut pending = Pending::default();
+    attack_texts(&folder, &mut pending, attack)?;
+    folder.publish(pending)
+}
+
+/// What attacks leave, still under temporary names.
+pub fn attack_texts(folder: &Folder, pending: &mut Pending, attack: &Attack) -> Result<()> {
+    folder.text(pending, "report.html", &leakscope_report::attack_page(attack))?;
+    folder.text(pending, "attack.json", &leakscope_report::document(attack))
+}
+
+/// Publishes a release: statement, model and page in a folder of their own, and the line in the ledger.
+pub fn publish_release(ready: Ready, statement: &Release) -> Result<Vec<PathBuf>> {
+    let files = release_files(statement);
+    ready.publish(&files.iter().map(|(name, text)| (*name, text.as_str())).collect::<Vec<_>>())
+}
+
+/// Writes the files of a release again, without the ledger.
+pub fn release(statement: &Release, out: &Path) -> Result<Vec<PathBuf>> {
+    let folder = Folder::open(out, RecordsFormat::Parquet)?;
+    let mut pending = Pending::default();
+    for (name, text) in release_files(statement) {
+        folder.text(&mut pending, name, &text)?;
+    }
+    folder.publish(pending)
+}
+
+fn release_files(statement: &Release) -> [(&'static str, String); 3] {
+    let model = serde_json::json!({
+        "coefficients": statement.coefficients,
+        "coefficients_original_units": statement.coefficients_original_units,
+        "sigma": statement.mechanism.sigma,
+    });
+    [
+        ("report.html", leakscope_report::release_page(statement)),
+        ("release.json", leakscope_report::document(statement)),
+        ("model.json", leakscope_report::document(&model)),
+    ]
+}
+
+/// Writes a document, and its page where it has one.
+pub fn answer(out: &Path, name: &str, document: &str, page: Option<&str>) -> Result<Vec<PathBuf>> {
+    let folder = Folder::open(out, RecordsFormat::Parquet)?;
+    let mut pending = Pending::default();
+    if let Some(page) = page {
+        folder.text(&mut pending, "report.html", page)?;
+    }
+    folder.text(&mut pending, name, document)?;
+    folder.publish(pending)
+}

@@ -1,0 +1,377 @@
+"""Questions about a model of a table: audit, balance, attack, release."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from . import _native, _progress, _requests
+from ._docs import PARAMETERS, documented
+from ._native import OptionError
+from ._requests import Path, Progress, listed, native, other, pairs
+from ._results import Attack, Audit, Balance, Release
+from ._tables import is_estimator, level
+
+_LIMITS = {"eta": "max", "max": "max", "p99": "p99", "mean": "mean"}
+
+
+@documented(data=
+            "The table: an array of rows × columns, a DataFrame of pandas, polars or pyarrow (or anything with "
+            "``__arrow_c_stream__``), or names of files: CSV (also gzipped), JSON lines, Parquet, Feather. Or a fitted ``Ridge``, "
+            "``LinearRegression``, ``LogisticRegression`` or ``PoissonRegressor`` of scikit-learn, or a ``Pipeline`` that ends "
+            "in one.",
+            y="The targets of ``audit(estimator, X, y)``.", encoding=PARAMETERS["text_encoding"])
+def audit(
+    data: Any,
+    x: Any = None,
+    y: Any = None,
+    *,
+    target: str | None = None,
+    id: Any = None,
+    drop: Sequence[str] | str = (),
+    categorical: Sequence[str] | str = (),
+    weights: Any = None,
+    sample_weight: Any = None,
+    group: Any = None,
+    columns: Sequence[str] | None = None,
+    delimiter: str | None = None,
+    na: Sequence[str] | str = (),
+    one_hot: str = "drop-last",
+    scale: str = "standard",
+    pca: int | None = None,
+    missing: str = "fail",
+    positive: Any = None,
+    schema: Mapping[str, Any] | Path | None = None,
+    bounds: Mapping[str, Any] | None = None,
+    levels: Mapping[str, Sequence[str]] | Path | None = None,
+    clip_to_bounds: bool = False,
+    min_level_count: int | None = None,
+    decimal: str = ".",
+    encoding: str = "utf-8",
+    header: bool = True,
+    model: str = "linear",
+    l2: float = 0.0,
+    fit_intercept: bool = True,
+    coefficients: Mapping[str, float] | Path | None = None,
+    sigma: float | None = None,
+    target_eta: float | None = None,
+    statistic: str = "max",
+    target_sd: Mapping[str, float] | None = None,
+    releases: int = 1,
+    label: str = "secret",
+    test: Any = None,
+    holdout: float | None = None,
+    seed: int | None = None,
+    score: Any = None,
+    prior_sd: Mapping[str, float] | None = None,
+    unit: Mapping[str, str] | None = None,
+    fail_above: Mapping[str, float] | None = None,
+    secret: str | None = None,
+    out: Path | None = None,
+    progress: Progress = None,
+) -> Audit:
+    """Fits a generalised linear model (or takes a fitted one) and measures what its release gives away.
+
+    - ``audit(X, y, model="logistic", sigma=0.1)``: an array and a target
+    - ``audit(df, target="dose", group="race")``: a DataFrame of pandas, polars or pyarrow
+    - ``audit("patients.csv", target="dose")``: files, CSV or Parquet
+    - ``audit(estimator, X, y)``: a fitted model of scikit-learn, or a ``Pipeline`` that ends in one
+
+    Without ``sigma``, ``target_eta`` and ``target_sd`` numbers are per unit of noise, σ = 1.
+
+    Returns
+    -------
+    Audit
+        The document, the page, and tables of records, attributes and groups.
+
+    Examples
+    --------
+    >>> import numpy as np, leakscope
+    >>> rng = np.random.default_rng(1)
+    >>> X = rng.normal(size=(300, 2))
+    >>> y = (X[:, 0] + rng.logistic(size=300) > 0).astype(int)
+    >>> result = leakscope.audit(X, y, model="logistic", l2=1e-3, target_eta=0.5)
+    >>> round(result["records"]["eta"]["max"], 6)
+    0.5
+    >>> leakscope.audit(X, y, model="logistic", sigma=-1)
+    Traceback (most recent call last):
+    ...
+    leakscope.OptionError: sigma=-1: expected a positive number
+    """
+    asked = dict(locals())
+    if sample_weight is not None:
+        if weights is not None:
+            raise OptionError("sample_weight: it is another name of weights: give one of the two")
+        asked["weights"] = sample_weight
+    trained: list[tuple[str, Any]] | None = None
+    if is_estimator(data):
+        from ._sklearn import translated
+
+        found = translated(data, x, y, asked, audit)
+        given, trained, asked = found.given, found.coefficients, {**asked, **found.keywords}
+        tables = (found.test, found.score)
+    else:
+        if y is not None:
+            raise OptionError("y: audit takes (X, y), (frame) or (estimator, X, y), and the first argument has no fit")
+        given = _requests.opened(data, x, asked)
+        tables = (other(test, given, columns, "test", True), other(score, given, columns, "score", False))
+        if isinstance(coefficients, Mapping):
+            trained = pairs("coefficients", coefficients)
+        elif coefficients is not None:
+            trained = _native.coefficients(coefficients)
+    request = {
+        **_requests.table(given, asked, tables[0]),
+        "two_class_coded": not is_estimator(data),
+        "coefficients": trained,
+        "noise": _requests.noise(asked),
+        "releases": releases,
+        "score": _requests.reading(tables[1].files, asked) if tables[1] is not None and tables[1].files else None,
+        "prior_sd": pairs("prior_sd", prior_sd),
+        "units": pairs("unit", unit),
+        "limits": [_limit(name, limit) for name, limit in pairs("fail_above", fail_above)],
+        "secret": secret,
+    }
+    with _progress.shown(progress) as callback:
+        outcome = _native.audit(request, given.table, native(tables[0]), native(tables[1]), callback)
+    return Audit(outcome, given)._kept(out)
+
+
+def _limit(name: str, limit: float) -> dict[str, Any]:
+    if name not in _LIMITS:
+        raise OptionError(f"fail_above={{{name!r}: {limit!r}}}: expected 'eta' (the largest), 'p99' or 'mean'")
+    return {"statistic": _LIMITS[name], "limit": limit}
+
+
+@documented(encoding=PARAMETERS["text_encoding"], sigma="Standard deviation of the noise on every coefficient, above 0.", seed=
+            "Seed of the split of ``holdout``. By default drawn from the system, and kept in the document.")
+def balance(
+    data: Any,
+    y: Any = None,
+    *,
+    target: str | None = None,
+    id: Any = None,
+    drop: Sequence[str] | str = (),
+    categorical: Sequence[str] | str = (),
+    weights: Any = None,
+    group: Any = None,
+    columns: Sequence[str] | None = None,
+    delimiter: str | None = None,
+    na: Sequence[str] | str = (),
+    one_hot: str = "drop-last",
+    scale: str = "standard",
+    pca: int | None = None,
+    missing: str = "fail",
+    positive: Any = None,
+    schema: Mapping[str, Any] | Path | None = None,
+    bounds: Mapping[str, Any] | None = None,
+    levels: Mapping[str, Sequence[str]] | Path | None = None,
+    clip_to_bounds: bool = False,
+    min_level_count: int | None = None,
+    decimal: str = ".",
+    encoding: str = "utf-8",
+    header: bool = True,
+    model: str = "linear",
+    l2: float = 0.0,
+    fit_intercept: bool = True,
+    attribute: str | None = None,
+    sum_to_one: bool = False,
+    weights_per: str = "sample",
+    variant: str = "weighted",
+    update: str = "published",
+    min_weight: float | None = None,
+    max_weight: float | None = None,
+    iterations: int = 10,
+    tolerance: float = 1e-6,
+    sigma: float = 1.0,
+    test: Any = None,
+    holdout: float | None = None,
+    label: str = "secret",
+    seed: int | None = None,
+    out: Path | None = None,
+    progress: Progress = None,
+) -> Balance:
+    """Reweights records until all leak the same (iteratively reweighted Fisher information loss).
+
+    Returns
+    -------
+    Balance
+        The document, the page, and the table of weights.
+
+    Examples
+    --------
+    >>> import numpy as np, leakscope
+    >>> rng = np.random.default_rng(2)
+    >>> X = rng.normal(size=(200, 3))
+    >>> y = X[:, 0] + rng.normal(size=200)
+    >>> result = leakscope.balance(X, y, l2=0.1, iterations=5)
+    >>> last = result["iterations"][result["best"]]
+    >>> bool(last["eta_std"] < result["iterations"][0]["eta_std"])
+    True
+    >>> len(result.weights)
+    200
+    """
+    asked = dict(locals())
+    given = _requests.opened(data, y, asked)
+    rows = other(test, given, columns, "test", True)
+    clamp = None
+    if min_weight is not None or max_weight is not None:
+        largest = 1.7976931348623157e308
+        clamp = (0.0 if min_weight is None else min_weight, largest if max_weight is None else max_weight)
+    balancing = {
+        "attribute": attribute, "sum_to_one": sum_to_one, "sharing": weights_per, "variant": variant, "update": update,
+        "clamp": clamp, "iterations": iterations, "tolerance": tolerance, "sigma": sigma,
+    }
+    with _progress.shown(progress) as callback:
+        outcome = _native.balance(_requests.table(given, asked, rows), balancing, given.table, native(rows), callback)
+    return Balance(outcome, given)._kept(out)
+
+
+@documented(encoding=PARAMETERS["text_encoding"], secret="The attribute to guess: a category, or a number (in ``bins``).",
+            candidates="Values that the attackers consider. By default all that occur.",
+            balance="Also attack the model after this many balancing iterations (for the secret); 0 for none.",
+            attacks="Attackers to play: ``\"white-box\"``, ``\"white-box-prior\"``, ``\"black-box\"``, ``\"informed\"``. By "
+                    "default all that apply.",
+            sigmas="Noise scales to try, above 0. By default sixteen, from mean η = 100 down to 0.01.",
+            seed="Seed of the noise and of the split. By default drawn from the system, and kept in the document.")
+def attack(
+    data: Any,
+    y: Any = None,
+    *,
+    secret: str,
+    target: str | None = None,
+    id: Any = None,
+    drop: Sequence[str] | str = (),
+    categorical: Sequence[str] | str = (),
+    weights: Any = None,
+    group: Any = None,
+    columns: Sequence[str] | None = None,
+    delimiter: str | None = None,
+    na: Sequence[str] | str = (),
+    one_hot: str = "drop-last",
+    scale: str = "standard",
+    pca: int | None = None,
+    missing: str = "fail",
+    positive: Any = None,
+    schema: Mapping[str, Any] | Path | None = None,
+    bounds: Mapping[str, Any] | None = None,
+    levels: Mapping[str, Sequence[str]] | Path | None = None,
+    clip_to_bounds: bool = False,
+    min_level_count: int | None = None,
+    decimal: str = ".",
+    encoding: str = "utf-8",
+    header: bool = True,
+    model: str = "linear",
+    l2: float = 0.0,
+    fit_intercept: bool = True,
+    candidates: Sequence[Any] = (),
+    bins: int = 4,
+    sigmas: Sequence[float] | float = (),
+    trials: int = 100,
+    attacks: Sequence[str] | str = (),
+    balance: int = 0,
+    test: Any = None,
+    holdout: float | None = None,
+    label: str = "secret",
+    seed: int | None = None,
+    out: Path | None = None,
+    progress: Progress = None,
+) -> Attack:
+    """Plays the attacks of the papers against a model, and counts how often a secret attribute is guessed.
+
+    Returns
+    -------
+    Attack
+        The document, the page, and the table of results.
+
+    Examples
+    --------
+    >>> import numpy as np, leakscope
+    >>> rng = np.random.default_rng(3)
+    >>> X = np.column_stack([rng.normal(size=200), rng.integers(0, 2, size=200)])
+    >>> y = X @ [1.0, 2.0] + rng.normal(size=200)
+    >>> result = leakscope.attack(X, y, secret="x1", l2=0.01, sigmas=[1e-4], trials=20, seed=1)
+    >>> white_box = [r for r in result["results"] if r["attack"] == "white-box"][0]
+    >>> white_box["accuracy"] > 0.9
+    True
+    """
+    asked = dict(locals())
+    given = _requests.opened(data, y, asked)
+    rows = other(test, given, columns, "test", True)
+    playing = {
+        "secret": secret, "candidates": [level(c) for c in listed(candidates)], "bins": bins, "attacks": listed(attacks),
+        "sigmas": listed(sigmas), "trials": trials, "balance": balance,
+    }
+    with _progress.shown(progress) as callback:
+        outcome = _native.attack(_requests.table(given, asked, rows), playing, given.table, native(rows), callback)
+    return Attack(outcome, given)._kept(out)
+
+
+@documented(encoding=PARAMETERS["text_encoding"], out="Folder for the ledger and, in a folder of its own each, the releases of these data: model, statement, page.")
+def release(
+    data: Any,
+    y: Any = None,
+    *,
+    out: Path,
+    target: str | None = None,
+    id: Any = None,
+    drop: Sequence[str] | str = (),
+    categorical: Sequence[str] | str = (),
+    weights: Any = None,
+    group: Any = None,
+    columns: Sequence[str] | None = None,
+    delimiter: str | None = None,
+    na: Sequence[str] | str = (),
+    one_hot: str = "drop-last",
+    scale: str = "standard",
+    pca: int | None = None,
+    missing: str = "fail",
+    positive: Any = None,
+    schema: Mapping[str, Any] | Path | None = None,
+    bounds: Mapping[str, Any] | None = None,
+    levels: Mapping[str, Sequence[str]] | Path | None = None,
+    clip_to_bounds: bool = False,
+    min_level_count: int | None = None,
+    decimal: str = ".",
+    encoding: str = "utf-8",
+    header: bool = True,
+    model: str = "linear",
+    l2: float = 0.0,
+    fit_intercept: bool = True,
+    sigma: float | None = None,
+    target_eta: float | None = None,
+    statistic: str = "max",
+    budget_eta: float | None = None,
+    balance: int = 0,
+    attribute: str | None = None,
+    data_changed: str | None = None,
+    label: str = "secret",
+    progress: Progress = None,
+) -> Release:
+    """Adds exact discrete Gaussian noise, writes the private model with its statement, and keeps a ledger in ``out``.
+
+    How much noise must be said: ``sigma`` or ``target_eta``. Past ``budget_eta`` nothing is written and
+    :class:`leakscope.BudgetError` is raised.
+
+    Returns
+    -------
+    Release
+        The statement and the noisy coefficients.
+
+    Examples
+    --------
+    >>> import numpy as np, leakscope, tempfile
+    >>> rng = np.random.default_rng(4)
+    >>> X = rng.normal(size=(100, 2))
+    >>> y = X[:, 0] + rng.normal(size=100)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     result = leakscope.release(X, y, sigma=0.5, out=folder)
+    ...     sorted(path.name for path in result.files)
+    ['model.json', 'release.json', 'report.html']
+    """
+    asked = dict(locals())
+    terms = {"noise": _requests.amount(asked), "budget_eta": budget_eta, "balance": balance, "attribute": attribute,
+             "data_changed": data_changed}
+    given = _requests.opened(data, y, asked)
+    with _progress.shown(progress) as callback:
+        outcome = _native.release(_requests.table(given, asked), terms, out, given.table, callback)
+    return Release(outcome, given)
