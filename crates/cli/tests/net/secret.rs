@@ -94,16 +94,19 @@ fn the_key_of_the_noise_is_in_no_published_file() {
     let data = folder(24);
     let (out, audit) = (data.path().join("run"), data.path().join("audit"));
     let run = private(data.path(), &out, &["--steps", "4", "--track", "--checkpoint-every", "1"]);
-    let audited = answered(&["audit", "--model", text(&out), "--data", text(data.path()), "--out", text(&audit)]);
+    let audited =
+        answered(&["audit", "--model", text(&out), "--data", text(data.path()), "--out", text(&audit)]);
     let checkpoint = fs::read(out.join("private/checkpoint.safetensors")).unwrap();
     let hex = Tensors::from_bytes(&checkpoint).unwrap().metadata["secret-key"].clone();
     assert_eq!(hex.len(), 64);
     assert!(contains(&checkpoint, hex.as_bytes()));
-    let key: Vec<u8> =
-        (0..32).map(|i| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).unwrap()).collect();
+    let key: Vec<u8> = (0..32).map(|i| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).unwrap()).collect();
     let reversed: Vec<u8> = key.iter().rev().copied().collect();
-    let published: Vec<PathBuf> =
-        files(&out).into_iter().filter(|p| !p.starts_with(out.join("private"))).chain(files(&audit)).collect();
+    let published: Vec<PathBuf> = files(&out)
+        .into_iter()
+        .filter(|p| !p.starts_with(out.join("private")))
+        .chain(files(&audit))
+        .collect();
     assert!(published.len() >= 8, "{published:?}");
     let mut all: Vec<(String, Vec<u8>)> =
         published.iter().map(|p| (p.display().to_string(), fs::read(p).unwrap())).collect();

@@ -132,9 +132,7 @@ fn make_private(folder: &Path) -> Result<()> {
 
 /// A checkpoint: the trainer's, with the history beside it.
 fn bytes<T: Real>(run: &Trainer<'_, T>, progress: &Progress) -> Result<Vec<u8>> {
-    let mut file = Tensors::from_bytes(&run.checkpoint()?)?;
-    progress.write(&mut file)?;
-    Ok(file.to_bytes()?)
+    Ok(run.checkpoint_with(&[progress.entry()?])?)
 }
 
 pub(super) fn point<T: Real>(
