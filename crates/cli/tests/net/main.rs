@@ -5,6 +5,7 @@
 mod audit;
 mod bad_input;
 mod data;
+mod labels;
 mod resume;
 mod secret;
 mod support;

@@ -396,3 +396,20 @@ fn empty_batches_shuffling_adam_frozen_layers_and_given_weights() {
         assert_eq!(same, name.starts_with("layers.0."), "{name}");
     }
 }
+
+/// The demonstration parses what it shows, and says which values a private regression gives away.
+#[test]
+fn the_demonstration_runs() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("demo");
+    let run = answered(&["demo", "--records", "200", "--out", text(&out)]);
+    let said = String::from_utf8_lossy(&run.stderr);
+    assert!(
+        said.contains("$ leakscope net train --data") && said.contains("$ leakscope net audit --model"),
+        "{said}"
+    );
+    assert!(json(&out.join("model/training.json"))["privacy"]["epsilon"].as_f64().unwrap() <= 0.2);
+    let audit = json(&out.join("audit/audit.json"));
+    assert!(!audit["elements"].as_array().unwrap().is_empty());
+    assert_eq!(audit["plis_of"], "released");
+}
