@@ -9,10 +9,12 @@
 //!
 //! Pictures are the records themselves, so they are no part of the data: [`Pictures`] is given to the page alone.
 
-pub use crate::document::choice::{AccuracyOn, ClipKind, Measure, Neighbours, Precision, Sampling, Tracked};
+pub use crate::document::choice::{
+    AccuracyOn, ClipKind, Measure, Neighbours, PlisOf, Precision, Sampling, Tracked,
+};
 pub use crate::document::net::{
-    AUDIT_SCHEMA, Compared, DataFacts, Element, Histogram, NetAudit, NetworkFacts, Record, Release, Score,
-    ScoredBy, TraceKind,
+    AUDIT_SCHEMA, Compared, DataFacts, Element, Extremes, Histogram, NetAudit, NetworkFacts, Record, Release,
+    Score, ScoredBy, TraceKind,
 };
 pub use crate::document::training::{
     Accounts, Point, PrivacyFacts, Promise, Stopped, TRAINING_SCHEMA, Tracking, Training,

@@ -5,6 +5,8 @@
 mod common;
 
 use common::networks::*;
+use leakscope_core::claim::Measured;
+use leakscope_core::dp::Interval;
 use leakscope_report::net::*;
 
 #[test]
@@ -184,4 +186,35 @@ fn a_run_without_noise_promises_nothing() {
     assert!(!page.contains("differentially private"));
     t.stopped = Stopped::Diverged;
     assert!(training_page(&t).contains("last good parameters"));
+}
+
+/// No extreme of estimates is named without where it lies, on the page and at the terminal.
+#[test]
+fn the_largest_of_estimates_is_an_interval() {
+    let mut a = audit();
+    let (smallest, largest) =
+        (Interval { lower: 0.0, upper: 0.0123 }, Interval { lower: 0.1234, upper: 0.7654 });
+    a.trace = TraceKind::Estimate { probes: 10 };
+    a.min_mse = None;
+    a.dfil_extremes = Some(Extremes { smallest, largest, candidates: 3 });
+    for r in a.most_dfil.iter_mut().chain(&mut a.least_dfil) {
+        r.dfil = Some(Measured { value: 0.251_9, standard_error: Some(0.1) });
+        r.dfil_interval = Some(largest);
+    }
+    let (page, text) = (page(&a, &Pictures::default()), summary(&a));
+    for said in [&page, &text] {
+        assert!(said.contains("0.123 to 0.766"), "{said}");
+        assert!(said.contains("which record has it is not known: 3 of 3 may"), "{said}");
+        assert!(!said.contains("0.252"), "an estimate without its interval");
+    }
+    assert!(page.contains("0 to 0.0123") && page.contains("Largest estimates of dFIL"));
+    assert!(!page.contains("The most exposed record of one step is number"));
+    // the verdict stands on the upper end
+    assert!(page.contains(&leakscope_report::format::number(1.0 / 0.7654)));
+    // one that stands clear of all others is named
+    a.dfil_extremes = Some(Extremes { smallest, largest, candidates: 1 });
+    assert!(
+        leakscope_report::net::page(&a, &Pictures::default())
+            .contains("is number 2: a dFIL of 0.123 to 0.766")
+    );
 }

@@ -70,6 +70,32 @@ fn measures_of_softmax_regression_are_those_of_the_definition() {
     let printed: Value = serde_json::from_slice(&answered(&[&base[..], &release].concat()).stdout).unwrap();
     assert_eq!(printed["schema"], "leakscope.net-audit/1");
     let table = csv(&out.join("records.csv"));
+    // PLIS before the clip, by name, and over the four quarters of the image
+    let raw_out = data.path().join("raw");
+    let raw =
+        ["--plis", "raw", "--grid", "4", "--trace", "elements", "--format", "csv", "--out", text(&raw_out)];
+    let base_raw = ["audit", "--model", text(&model), "--data", shown, "--clip", &c, "--sigma", "0.4"];
+    answered(&[&base_raw[..], &raw].concat());
+    let raw_table = csv(&raw_out.join("records.csv"));
+    assert_eq!(
+        (&printed["plis_of"], &json(&raw_out.join("audit.json"))["plis_of"]),
+        (&"released".into(), &"raw".into())
+    );
+    assert!(printed["warnings"].to_string().contains("longer than the hard clip"), "{}", printed["warnings"]);
+    for i in 0..30 {
+        let squares: f64 = (0..4).map(|g| column(&raw_table, &format!("plis_region_{g}"))[i].powi(2)).sum();
+        assert!((squares.sqrt() / column(&raw_table, "plis")[i] - 1.0).abs() < 1e-9, "regions of {i}");
+    }
+    assert!(!table.0.iter().any(|c| c.starts_with("plis_region")), "regions that nobody asked for");
+    // van Trees: coordinate by coordinate, at least as much as from the trace alone; never above guessing
+    let (by_value, by_trace) =
+        (&json(&raw_out.join("audit.json"))["typical_error"]["value"], &printed["typical_error"]["value"]);
+    let (by_value, by_trace) = (by_value.as_f64().unwrap(), by_trace.as_f64().unwrap());
+    let spread = printed["spread"].as_f64().unwrap();
+    assert!(
+        0.0 < by_trace && by_trace <= by_value && by_value <= spread * (1.0 + 1e-12),
+        "{by_trace} {by_value} {spread}"
+    );
 
     let file = Tensors::from_bytes(&fs::read(model.join("model.safetensors")).unwrap()).unwrap();
     let get = |part: &str| {
@@ -123,7 +149,13 @@ fn measures_of_softmax_regression_are_those_of_the_definition() {
         let noise = sigma * clip;
         let inside = columns(&|x| released(x, class));
         let outside = columns(&|x| gradient(&w, &b, x, class));
-        let plis: Vec<f64> = columns(&|x| vec![norm(&gradient(&w, &b, x, class)).powi(2)]).concat();
+        let raw: Vec<f64> = columns(&|x| vec![norm(&gradient(&w, &b, x, class)).powi(2)]).concat();
+        let (raw, s) = (norm(&raw) / (noise * noise), (clip / norm(&g)).min(1.0));
+        let squares: Vec<f64> = columns(&|x| vec![norm(&released(x, class)).powi(2)]).concat();
+        // beyond the clip nothing moves, and differences are rounding
+        let of_released = if s < 1.0 { 0.0 } else { norm(&squares) / (noise * noise) };
+        assert!((norm(&squares) / (noise * noise) - of_released).abs() < 1e-6 * raw);
+        assert!((column(&raw_table, "plis")[i] / raw - 1.0).abs() < 1e-4);
         let trace: f64 = inside.iter().map(|c| norm(c).powi(2)).sum::<f64>() / (noise * noise);
         for (name, expected, tolerance) in [
             ("gradient_norm", norm(&g), 1e-5),
@@ -132,7 +164,7 @@ fn measures_of_softmax_regression_are_those_of_the_definition() {
             ("dfil", trace / d as f64, 1e-4),
             ("eta", spectral(&inside) / noise, 1e-3),
             ("jacobian_sensitivity", spectral(&outside), 1e-3),
-            ("plis", norm(&plis) / (noise * noise), 1e-4),
+            ("plis", of_released, 1e-4),
         ] {
             let found = column(&table, name)[i];
             assert!(
@@ -190,8 +222,19 @@ fn the_page_shows_records_maps_and_points_from_elsewhere() {
     assert_eq!(audit["measured"], 40);
     assert_eq!(audit["compared"]["private"], false);
     assert!(audit["min_mse"].is_null(), "an estimate is no bound");
-    let estimate = &audit["most_dfil"][0]["dfil"];
-    assert!(estimate["standard_error"].as_f64().unwrap() > 0.0);
+    let first = &audit["most_dfil"][0];
+    assert!(first["dfil"]["standard_error"].as_f64().unwrap() > 0.0);
+    // who is the largest of 40 estimates is not known to be the largest: intervals over all of them
+    let (value, low) =
+        (first["dfil"]["value"].as_f64().unwrap(), first["dfil_interval"]["lower"].as_f64().unwrap());
+    let largest = &audit["dfil_extremes"]["largest"];
+    assert!(
+        low < value
+            && largest["lower"].as_f64().unwrap() < value
+            && largest["upper"].as_f64().unwrap() > value
+    );
+    let candidates = audit["dfil_extremes"]["candidates"].as_u64().unwrap();
+    assert!(candidates >= 1 && candidates <= 40);
     assert_eq!((&audit["score"]["n"], &audit["score"]["labelled"]), (&20.into(), &false.into()));
     let by: Vec<&str> =
         audit["score"]["by"].as_array().unwrap().iter().map(|b| b["measure"].as_str().unwrap()).collect();
@@ -208,10 +251,26 @@ fn the_page_shows_records_maps_and_points_from_elsewhere() {
     assert!(out.join("records.parquet").is_file() && out.join("scores.parquet").is_file());
 
     let page = fs::read_to_string(out.join("report.html")).unwrap();
-    for part in ["id=\"who\"", "id=\"extremes\"", "id=\"plis\"", "id=\"over\"", "id=\"score\"", "PLIS, open"]
-    {
+    for part in [
+        "id=\"who\"",
+        "id=\"extremes\"",
+        "id=\"plis\"",
+        "id=\"over\"",
+        "id=\"score\"",
+        "PLIS, open",
+        "Largest estimates of dFIL",
+        "95% over all measured",
+        "Where in the point: PLIS",
+        "van Trees",
+    ] {
         assert!(page.contains(part), "{part}");
     }
+    let told = if candidates > 1 {
+        "which record has it is not known"
+    } else {
+        "The most exposed record of one step is number"
+    };
+    assert!(page.contains(told), "{candidates}");
     assert!(page.matches("<img ").count() > 40);
     check_page(&page);
     // the data file holds no pictures, and the page need not

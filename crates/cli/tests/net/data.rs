@@ -95,6 +95,18 @@ fn regressions_with_several_outputs_have_no_label() {
     }
 }
 
+/// The checksum of zip files.
+fn crc32(bytes: &[u8]) -> u32 {
+    let mut crc = u32::MAX;
+    for byte in bytes {
+        crc ^= u32::from(*byte);
+        for _ in 0..8 {
+            crc = if crc & 1 == 1 { (crc >> 1) ^ 0xedb8_8320 } else { crc >> 1 };
+        }
+    }
+    !crc
+}
+
 /// A zip file of stored npy files, as `numpy.savez` writes it.
 fn npz(arrays: &[(&str, &str, &[usize], Vec<u8>)]) -> Vec<u8> {
     let (mut file, mut directory) = (Vec::new(), Vec::new());
@@ -106,10 +118,9 @@ fn npz(arrays: &[(&str, &str, &[usize], Vec<u8>)]) -> Vec<u8> {
         data.extend(header.bytes());
         data.extend(values);
         let (name, size) = (format!("{name}.npy"), (data.len() as u32).to_le_bytes());
-        // version, flags, method, time, date, checksum (which nobody reads), sizes, lengths
-        let common =
-            [&[20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0][..], &size, &size, &[name.len() as u8, 0, 0, 0]]
-                .concat();
+        // version, flags, method, time, date, checksum, sizes, lengths
+        let (checksum, lengths) = (crc32(&data).to_le_bytes(), [name.len() as u8, 0, 0, 0]);
+        let common = [&[20, 0, 0, 0, 0, 0, 0, 0, 0, 0][..], &checksum, &size, &size, &lengths].concat();
         let offset = (file.len() as u32).to_le_bytes();
         file.extend([b"PK\x03\x04", &common[..], name.as_bytes(), &data].concat());
         directory.extend([b"PK\x01\x02\x14\x00", &common[..], &[0; 10], &offset, name.as_bytes()].concat());

@@ -5,6 +5,8 @@
 mod audit;
 mod bad_input;
 mod data;
+mod labels;
 mod resume;
+mod secret;
 mod support;
 mod train;

@@ -73,7 +73,7 @@ fn the_setting_that_differs_is_named() {
     answered(&args(dir, &net, &out, &[&SAME[..], &["--steps", "2"]].concat()));
     for (changed, to, says) in [
         ("--lr", "0.4", "--lr: 0.4; the run to go on with has 0.3"),
-        ("--batch", "6", "--batch, --sampling or the number of records"),
+        ("--batch", "6", "--batch: every record drawn with probability 0.16"),
         ("--sigma", "0.9", "--sigma: 0.9; the run to go on with has 0.8"),
         ("--seed", "6", "--seed: 6"),
         ("--clip", "2", "--clip: Hard"),
@@ -87,6 +87,9 @@ fn the_setting_that_differs_is_named() {
     let said =
         refused(&args(dir, &net, &out, &[&SAME[..], &["--steps", "4", "--resume", "--adam"]].concat()));
     assert!(said.contains("--adam: Adam; the run to go on with has SGD"), "{said}");
+    let seeded = ["--steps", "4", "--resume", "--not-private-noise-from-seed"];
+    let said = refused(&args(dir, &net, &out, &[&SAME[..], &seeded].concat()));
+    assert!(said.contains("--not-private-noise-from-seed: noise from the seed; the run"), "{said}");
 }
 
 /// The noise of an ε belongs to a number of steps: more of them are another noise.

@@ -9,7 +9,7 @@ use crate::output::{Folder, Pending};
 use leakscope_core::claim::Measured;
 use leakscope_core::dp::Interval;
 use leakscope_core::num::{Distribution, Summary};
-use leakscope_core::special::normal_quantile;
+use leakscope_core::special::{normal_quantile, student_t_quantile};
 use leakscope_net::{
     Data, Real,
     leak::Label,
@@ -30,6 +30,8 @@ pub(super) struct Facts {
     pub(super) test_records: Option<u64>,
     /// Whether C was not given.
     pub(super) clip_assumed: bool,
+    /// Names of the files of public records that batch norms took their statistics from.
+    pub(super) public: Vec<String>,
     pub(super) precision: Precision,
 }
 
@@ -181,6 +183,17 @@ fn notes<T: Real>(ended: &Ended<'_, T>, f: &Facts) -> Vec<String> {
     if ended.start.pretrained.is_some() {
         out.push("The run started from given weights, which are taken to be public.".to_owned());
     }
+    if !f.public.is_empty() {
+        out.push(format!(
+            "The statistics of batch norms come from {}, taken to be public: the statement does not cover them.",
+            f.public.join(", ")
+        ));
+    } else if config.privacy.is_none() && ended.run.network().statistics().next().is_some() {
+        out.push(
+            "The statistics of batch norms are constants: those of the first weights, or given ones."
+                .to_owned(),
+        );
+    }
     if let Some(why) = &ended.failure {
         let seen = match config.privacy {
             Some(_) => {
@@ -229,6 +242,20 @@ fn epsilon_of_run<T: Real>(ended: &Ended<'_, T>) -> Result<Option<f64>> {
 /// Whether nothing was measured of a record, because no step drew it.
 fn not_drawn(b: &RecordBudget) -> bool {
     b.trace.value == 0.0 && b.published.value == 0.0 && b.trace.standard_error.is_none_or(|e| e == 0.0)
+}
+
+/// Degrees of freedom of the standard error of a record's account: the probes of all steps, or, where a record is looked at
+/// only in the steps that draw it, these steps as far as they are expected.
+fn degrees<T: Real>(ended: &Ended<'_, T>) -> f64 {
+    let (config, steps) = (ended.run.config(), ended.run.steps() as f64);
+    let degrees = match (config.tracking, config.sampling) {
+        (Tracking::Drawn { .. }, Sampling::Poisson { rate }) => rate * steps - 1.0,
+        (Tracking::Drawn { probes }, Sampling::Shuffle { .. }) | (Tracking::Every { probes }, _) => {
+            steps * (probes as f64 - 1.0)
+        }
+        (Tracking::Off, _) => 1.0,
+    };
+    degrees.max(1.0)
 }
 
 /// Where the largest of the true values lies, with 95% confidence over all records at once (Bonferroni, normal errors).
@@ -280,6 +307,8 @@ pub(super) fn records<T: Real>(
         "trace_standard_error",
         "dfil",
         "dfil_standard_error",
+        "dfil_low",
+        "dfil_high",
         "published_trace",
         "published_dfil",
         "epsilon",
@@ -292,16 +321,20 @@ pub(super) fn records<T: Real>(
     let mut writer = folder.table("records", schema)?;
     let mut part = writer.parts().part();
     let (d, of_run) = (dimension(ended), epsilon_of_run(ended)?);
+    let t = student_t_quantile(0.975, degrees(ended));
     for (i, b) in budgets.iter().enumerate() {
         let error = |m: &leakscope_core::claim::Measured| m.standard_error.unwrap_or(f64::NAN);
         // of a record that no step drew nothing is known: what the run promises to all holds for it
         let known = |v: f64| if not_drawn(b) { f64::NAN } else { v };
         let own = own_epsilon(ended, b, of_run)?;
+        let half = t * error(&b.dfil);
         let mut row = vec![
             known(b.trace.value),
             known(error(&b.trace)),
             known(b.dfil.value),
             known(error(&b.dfil)),
+            known((b.dfil.value - half).max(0.0)),
+            known(b.dfil.value + half),
             known(b.published.value),
             known(b.published.value / d),
             own.or(of_run).unwrap_or(f64::NAN),

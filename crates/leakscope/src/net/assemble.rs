@@ -4,20 +4,23 @@ use super::account::summary;
 use super::clip_facts;
 use super::data::{label, label_column, short_label};
 use super::exceeds::exceeds;
+use super::extremes::{extremes, intervals};
 use super::measuring::{Found, Leak, Scored, measure_times};
 use super::model::Model;
+use super::prior;
 use crate::Result;
 use crate::output::Folder;
-use leakscope_core::claim::{Bound, Theorem};
+use leakscope_core::claim::{Bound, Measured, Theorem};
+use leakscope_core::dp::Interval;
 use leakscope_core::num::Summary;
 use leakscope_net::{
-    Data, Loss, Network, Real, Shape,
-    leak::{Label, Measure, Plis, RecordLeak, Trace},
+    Clip, Data, Loss, Network, Real, Shape,
+    leak::{Label, Measure, Plis, RecordLeak, Signal, Trace},
 };
 use leakscope_report::choice;
 use leakscope_report::net::{
-    AUDIT_SCHEMA, Compared, DataFacts, Histogram, NetAudit, Picture, Pictures, Record, Release, Score,
-    ScoredBy, Shown, TraceKind,
+    AUDIT_SCHEMA, Compared, DataFacts, Histogram, NetAudit, Picture, Pictures, PlisOf, Record, Release,
+    Score, ScoredBy, Shown, TraceKind,
 };
 use leakscope_table::{RecordsSchema, RecordsWriter};
 use std::collections::BTreeMap;
@@ -41,7 +44,14 @@ fn gradient_norm(l: &Leak) -> Option<f64> {
 }
 
 fn plis(l: &Leak) -> Option<f64> {
-    l.plain.as_ref().and_then(|p| p.plis)
+    l.released.plis
+}
+
+/// Intervals of dFIL over these records at once; empty where it is exact or was not measured.
+fn dfil_intervals(leaks: &[Leak], trace: Trace) -> Vec<Interval> {
+    let Trace::Estimate { probes, .. } = trace else { return Vec::new() };
+    let dfil: Option<Vec<Measured>> = leaks.iter().map(|l| l.released.dfil).collect();
+    dfil.map(|dfil| intervals(&dfil, probes as u64)).unwrap_or_default()
 }
 
 fn values(leaks: &[Leak], of: Number) -> Vec<f64> {
@@ -65,6 +75,7 @@ fn ranked<T: Real>(found: &Found<T>, leaks: &[Leak], data: &Data<T>, of: Number,
     all.sort_by(|a, b| if most { b.0.total_cmp(&a.0) } else { a.0.total_cmp(&b.0) }.then(a.1.cmp(&b.1)));
     let noise = found.asked.what.released.noise();
     let (trained_on, loss) = (std::ptr::eq(data, &found.asked.data), found.asked.model.net.loss());
+    let intervals = dfil_intervals(leaks, found.asked.what.released.trace);
     all.into_iter()
         .take(SHOWN)
         .map(|(_, i)| {
@@ -78,6 +89,7 @@ fn ranked<T: Real>(found: &Found<T>, leaks: &[Leak], data: &Data<T>, of: Number,
                 loss: r.loss,
                 gradient_norm: r.gradient_norm,
                 dfil: r.dfil,
+                dfil_interval: intervals.get(i).copied(),
                 eta: eta(l),
                 jacobian_sensitivity: jacobian_sensitivity(l, noise),
                 plis: plis(l),
@@ -102,19 +114,38 @@ fn accuracy<T: Real>(net: &Network<T>, leaks: &[Leak]) -> Option<f64> {
     }
 }
 
-/// Mean over values of their variance over the measured records.
-fn spread<T: Real>(data: &Data<T>, leaks: &[Leak]) -> f64 {
+/// The variance of every value over the measured records.
+fn variances<T: Real>(data: &Data<T>, leaks: &[Leak]) -> Vec<f64> {
     let (n, d) = (leaks.len().max(1) as f64, data.input().len());
-    let (mut sum, mut square) = (vec![0.0; d], 0.0);
-    for l in leaks {
-        for (s, v) in sum.iter_mut().zip(data.record(l.released.record)) {
-            let v = v.to_f64();
-            *s += v;
-            square += v * v;
+    let rows = || leaks.iter().map(|l| data.record(l.released.record));
+    let mut means = vec![0.0; d];
+    rows().for_each(|row| means.iter_mut().zip(row).for_each(|(m, v)| *m += v.to_f64() / n));
+    let mut variances = vec![0.0; d];
+    for row in rows() {
+        for ((s, m), v) in variances.iter_mut().zip(&means).zip(row) {
+            *s += (v.to_f64() - m).powi(2) / n;
         }
     }
-    let means: f64 = sum.iter().map(|s| (s / n).powi(2)).sum();
-    ((square / n - means) / d as f64).max(0.0)
+    variances
+}
+
+/// By van Trees, with what the measured records give away on average; the standard error is that of the traces.
+fn any_estimate<T: Real>(f: &Found<T>, variances: &[f64]) -> Option<Measured> {
+    let traces: Vec<Measured> = f.leaks.iter().filter_map(|l| l.released.trace).collect();
+    if traces.is_empty() {
+        return None;
+    }
+    let n = traces.len() as f64;
+    let information: Vec<f64> =
+        f.elements.means(variances.len()).into_iter().map(|e| e.information).collect();
+    if !information.is_empty() {
+        return Some(Measured::exact(prior::by_value(&information, variances)));
+    }
+    let mean = traces.iter().map(|t| t.value).sum::<f64>() / n;
+    let value = prior::by_trace(mean, variances);
+    let errors: Option<Vec<f64>> = traces.iter().map(|t| t.standard_error).collect();
+    let error = errors.map(|e| e.iter().map(|e| e * e).sum::<f64>().sqrt() / n);
+    Some(Measured { value, standard_error: error.map(|e| value - prior::by_trace(mean + e, variances)) })
 }
 
 /// The audit's data.
@@ -126,6 +157,7 @@ pub(super) fn audit<T: Real>(f: &Found<T>) -> NetAudit {
     let most = dfils.iter().copied().fold(0.0, f64::max);
     let jacobians: Vec<f64> = f.leaks.iter().filter_map(|l| jacobian_sensitivity(l, m.noise())).collect();
     let ends = |of: Number, most: bool| ranked(f, &f.leaks, &f.asked.data, of, most);
+    let variances = variances(&f.asked.data, &f.leaks);
     NetAudit {
         schema: AUDIT_SCHEMA.to_owned(),
         tables: vec![],
@@ -145,14 +177,20 @@ pub(super) fn audit<T: Real>(f: &Found<T>) -> NetAudit {
         },
         seed: f.asked.seed,
         measured: f.leaks.len() as u64,
-        spread: spread(&f.asked.data, &f.leaks),
+        spread: variances.iter().sum::<f64>() / variances.len().max(1) as f64,
         loss: f.leaks.iter().map(|l| l.released.loss).sum::<f64>() / f.leaks.len().max(1) as f64,
         accuracy: accuracy(&f.asked.model.net, &f.leaks),
         gradient_norm: summary(&values(&f.leaks, gradient_norm)),
         dfil: summarised(&f.leaks, dfil),
+        dfil_extremes: extremes(&dfil_intervals(&f.leaks, m.trace)),
         eta: summarised(&f.leaks, eta),
         jacobian_sensitivity: (!jacobians.is_empty()).then(|| summary(&jacobians)),
         plis: summarised(&f.leaks, plis),
+        plis_of: (m.plis != Plis::Skip).then_some(match m.signal {
+            Signal::Released => PlisOf::Released,
+            Signal::Raw => PlisOf::Raw,
+        }),
+        typical_error: any_estimate(f, &variances),
         min_mse: (exact && most > 0.0).then(|| Bound::at_least(1.0 / most, Theorem::CramerRaoGradient)),
         score: f.asked.points.as_ref().map(|s| score(f, s)),
         dfil_histogram: Histogram::of(&dfils),
@@ -228,14 +266,19 @@ fn warnings<T: Real>(f: &Found<T>) -> Vec<String> {
             out.push("The model was trained on values of another scale (`normalize`).".to_owned());
         }
     }
-    let clipped =
-        f.leaks.iter().filter(|l| l.released.released_norm < l.released.gradient_norm * (1.0 - 1e-9)).count();
-    if f.asked.what.released.plis != Plis::Skip && clipped > 0 {
-        out.push(format!(
-            "{clipped} of {} gradients are clipped. PLIS is that of the gradient before clipping, as published; of the \
-             released one (plis_released in the table) it is zero beyond a hard clip.",
-            f.leaks.len()
-        ));
+    let m = &f.asked.what.released;
+    let beyond = |bound: f64| f.leaks.iter().filter(|l| l.released.gradient_norm > bound).count();
+    match (m.clip, m.signal) {
+        (Clip::Hard { bound }, Signal::Released) if m.plis != Plis::Skip && beyond(bound) > 0 => {
+            out.push(format!(
+                "{} of {} gradients are longer than the hard clip C. What is released of them has the length C whatever the \
+                 record is, so their PLIS is 0: train with `clip-kind = gelu`, which leaves a little, or ask for \
+                 `plis = raw`, PLIS before the clip.",
+                beyond(bound),
+                f.leaks.len()
+            ));
+        }
+        _ => {}
     }
     if f.asked.what.factor != 1.0 {
         out.push(format!(
@@ -264,17 +307,30 @@ pub(super) fn pictures<T: Real>(f: &Found<T>, audit: &NetAudit) -> Result<Pictur
             out.scored.entry(r.record).or_insert_with(|| input(&scored.data, r.record, shape, scored.range));
         }
     }
-    if let (Some(groups), Some(plain)) = (&f.asked.groups, &f.asked.what.plain) {
-        let ids: Vec<usize> = out.records.keys().map(|&i| i as usize).collect();
-        let what = Measure { eta: None, plis: Plis::Superpixels(groups.clone()), ..plain.clone() };
-        let mut mine = maps(f, &f.asked.model.net, &ids, &what, groups, shape)?;
+    if let Some(groups) = &f.asked.groups {
+        let draw = |net: &Network<T>, data: &Data<T>, shown: &BTreeMap<u64, Shown>, m: &Measure| {
+            let ids: Vec<usize> = shown.keys().map(|&i| i as usize).collect();
+            let what = Measure {
+                trace: Trace::Skip,
+                eta: None,
+                plis: Plis::Superpixels(groups.clone()),
+                ..m.clone()
+            };
+            maps(f, net, data, &ids, &what, groups, shape)
+        };
+        let (net, m) = (&f.asked.model.net, &f.asked.what.released);
+        let mut mine = draw(net, &f.asked.data, &out.records, m)?;
         let mut others = match &f.asked.other {
-            Some(o) => maps(f, &o.net, &ids, &what, groups, shape)?,
+            Some(o) => draw(&o.net, &f.asked.data, &out.records, &f.asked.of_other(o).released)?,
             None => BTreeMap::new(),
         };
         for (id, shown) in &mut out.records {
             shown.plis = mine.remove(id);
             shown.compared_plis = others.remove(id);
+        }
+        if let Some(scored) = &f.asked.points {
+            let mut theirs = draw(net, &scored.data, &out.scored, m)?;
+            out.scored.iter_mut().for_each(|(id, shown)| shown.plis = theirs.remove(id));
         }
     }
     Ok(out)
@@ -289,13 +345,14 @@ fn input<T: Real>(data: &Data<T>, record: u64, shape: [usize; 3], range: [f64; 2
 fn maps<T: Real>(
     f: &Found<T>,
     net: &Network<T>,
+    data: &Data<T>,
     ids: &[usize],
     what: &Measure,
     groups: &[u32],
     [height, width, channels]: [usize; 3],
 ) -> Result<BTreeMap<u64, Picture>> {
     let mut out = BTreeMap::new();
-    for leak in measure_times(net, &f.asked.data, ids, what, f.asked.what.factor)? {
+    for leak in measure_times(net, data, ids, what, f.asked.what.factor)? {
         let pixels: Vec<f64> = groups
             .chunks(channels.max(1))
             .map(|g| g.first().and_then(|&g| leak.plis_parts.get(g as usize)).map_or(0.0, |v| v.abs()))
@@ -338,11 +395,12 @@ fn table<T: Real>(
                 ("trace_standard_error", r.trace.and_then(|t| t.standard_error)),
                 ("dfil", dfil(l)),
                 ("dfil_standard_error", r.dfil.and_then(|t| t.standard_error)),
+                ("dfil_low", dfil(l).zip(r.dfil_half_width).map(|(v, half)| (v - half).max(0.0))),
+                ("dfil_high", dfil(l).zip(r.dfil_half_width).map(|(v, half)| v + half)),
                 ("eta", eta(l)),
                 ("eta_residual", r.eta.map(|e| e.residual)),
                 ("jacobian_sensitivity", jacobian_sensitivity(l, noise)),
                 ("plis", plis(l)),
-                ("plis_released", r.plis),
                 ("compared_plis", others.get(i).and_then(plis)),
             ]
         })
@@ -350,13 +408,16 @@ fn table<T: Real>(
     // columns of what was measured
     let count = rows.first().map_or(0, Vec::len);
     let kept: Vec<usize> = (0..count).filter(|&j| rows.iter().any(|row| row[j].1.is_some())).collect();
-    let numbers = kept.iter().map(|&j| rows[0][j].0.to_owned()).collect();
+    let mut numbers: Vec<String> = kept.iter().map(|&j| rows[0][j].0.to_owned()).collect();
+    let regions = leaks.first().map_or(0, |l| l.regions.len());
+    numbers.extend((0..regions).map(|g| format!("plis_region_{g}")));
     let schema = RecordsSchema { id: "record".into(), texts: label_column(data, loss), numbers };
     let mut writer = folder.table(stem, schema)?;
     let mut part = writer.parts().part();
     for (l, row) in leaks.iter().zip(&rows) {
         let id = l.released.record;
-        let row: Vec<f64> = kept.iter().map(|&j| row[j].1.unwrap_or(f64::NAN)).collect();
+        let mut row: Vec<f64> = kept.iter().map(|&j| row[j].1.unwrap_or(f64::NAN)).collect();
+        row.extend(&l.regions);
         part.push(&id.to_string(), label(data, id, loss).as_deref().as_slice(), &row)?;
     }
     writer.append(part)?;

@@ -2,7 +2,7 @@
 
 use super::assemble;
 use super::data::{Part, Reading, Source, one_array};
-use super::measuring::{Asked, Scored, What, comparable, found, skip};
+use super::measuring::{Asked, Scored, What, comparable, found};
 use super::model::{Model, trained_precision};
 use super::{Precision, ReleaseRequest};
 use crate::output::{Folder, Pending};
@@ -10,7 +10,7 @@ use crate::{Failure, Result};
 use leakscope_net::io::Array;
 use leakscope_net::{
     Clip, Loss, Network, Real, Shape,
-    leak::{Label, Measure, Plis, Probe, Spectral, Trace, grid, measure},
+    leak::{Label, Measure, Plis, Probe, Signal, Spectral, Trace, grid},
     random::{Generator, Purpose},
 };
 use leakscope_report::net::{self as page, NetAudit, PrivacyFacts};
@@ -34,11 +34,11 @@ pub struct NetAuditRequest {
     pub trace: TraceRequest,
     /// Whether η and JacSens are measured too.
     pub eta: bool,
-    /// Whether PLIS is measured too, and its maps drawn.
-    pub plis: bool,
-    /// Side of the squares of the maps, in pixels.
+    /// Whether PLIS is measured too, and its maps drawn: of the released gradient, or of the raw one.
+    pub plis: Option<Signal>,
+    /// Side of the squares of the maps, in pixels; PLIS of each is in the table of records too.
     pub grid: Option<usize>,
-    /// A file of region numbers for the maps instead.
+    /// A file of region numbers for both instead.
     pub superpixels: Option<PathBuf>,
     /// Whether the label is part of the secret; absent: as in training, else public.
     pub label: Option<Label>,
@@ -83,7 +83,7 @@ impl Default for NetAuditRequest {
             records: Some(1000),
             trace: TraceRequest::Probes(10),
             eta: false,
-            plis: false,
+            plis: None,
             grid: None,
             superpixels: None,
             label: None,
@@ -163,7 +163,9 @@ fn run_in<T: Real>(
         on_seed(seed);
     }
     let (files, range) = (source.files, source.range);
-    let asked = Asked { model, other, data, files, range, ids, points, point_ids, what, groups, scale, seed };
+    let tabled = args.grid.is_some() || args.superpixels.is_some();
+    let asked =
+        Asked { model, other, data, files, range, ids, points, point_ids, what, groups, tabled, scale, seed };
     let total = asked.passes();
     let found = found(asked, &|done| tick(hooks, done, total))?;
     let mut audit = assemble::audit(&found);
@@ -225,19 +227,27 @@ pub(super) fn what<T: Real>(args: &NetAuditRequest, model: &Model<T>, seed: u64)
         (None, _) => Label::Public,
     };
     let eta = args.eta.then(Spectral::default);
-    let plis = if args.plis { Plis::Record } else { Plis::Skip };
-    let released = Measure { label, trace, eta, plis: plis.clone(), ..Measure::new(clip, sigma, seed) };
-    let plain = (args.eta || args.plis).then(|| Measure {
+    let plis = match (args.plis, trace) {
+        (None, _) => Plis::Skip,
+        (Some(_), Trace::Elements) => Plis::Elements,
+        (Some(_), _) if args.grid.is_some() || args.superpixels.is_some() => Plis::Elements,
+        (Some(_), _) => Plis::Record,
+    };
+    let signal = args.plis.unwrap_or_default();
+    let released = Measure { label, trace, eta, plis, signal, ..Measure::new(clip, sigma, seed) };
+    let plain = args.eta.then(|| Measure {
         clip: Clip::None,
         sigma: released.noise(),
         trace: Trace::Skip,
-        plis: match (args.plis, trace) {
-            (true, Trace::Elements) => Plis::Elements,
-            _ => plis,
-        },
+        plis: Plis::Skip,
         ..released.clone()
     });
     Ok(What { released, plain, chosen, factor: 1.0, maps: false })
+}
+
+/// The clip that a run trained with; nothing is clipped where it is not known.
+pub(super) fn clip_of(training: Option<&page::Training>) -> Clip {
+    training.and_then(|t| t.privacy.as_ref()).map_or(Clip::None, trained_clip)
 }
 
 fn trained_clip(p: &PrivacyFacts) -> Clip {
@@ -271,7 +281,7 @@ pub(super) fn map_groups<T: Real>(
     net: &Network<T>,
     superpixels: Option<(&str, &Array<f64>)>,
 ) -> Result<Option<Vec<u32>>> {
-    match (args.plis, net.input(), args.grid, superpixels) {
+    match (args.plis.is_some(), net.input(), args.grid, superpixels) {
         (true, Shape::Image(shape), _, Some((name, array))) => Ok(Some(regions(name, array, shape)?)),
         (true, Shape::Image(_), size, None) => {
             Ok(Some(grid(net.input(), size.unwrap_or(1)).map_err(|e| Failure::option("grid", e))?))
@@ -312,17 +322,7 @@ pub(super) fn points<T: Real>(mut source: Source<T>, net: &Network<T>) -> Result
         (false, Loss::SquaredError) => {
             return Err(Failure::option("score", "the network predicts values: give their targets as y"));
         }
-        (false, Loss::SoftmaxCrossEntropy | Loss::BinaryCrossEntropy) => {
-            let all: Vec<usize> = (0..source.len()).collect();
-            let cheap = skip(&Measure::new(Clip::None, 1.0, 0));
-            let mut answers = vec![0; source.len()];
-            for class in 0..net.outputs().max(2) as u32 {
-                let data = source.as_class(net, class)?;
-                let right = measure(net, &data, &all, &cheap)?;
-                right.iter().filter(|r| r.right).for_each(|r| answers[r.record] = class);
-            }
-            source.with_classes(net, &answers)?
-        }
+        (false, Loss::SoftmaxCrossEntropy | Loss::BinaryCrossEntropy) => source.with_own_answers(net)?,
     };
     Ok(Scored { files: source.files, range: source.range, labelled, data })
 }

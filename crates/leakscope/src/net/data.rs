@@ -3,7 +3,7 @@
 use super::model::named;
 use crate::{Failure, Result};
 use leakscope_net::io::{self, Array};
-use leakscope_net::{Data, Loss, Network, Real, Shape};
+use leakscope_net::{Data, Loss, Network, Real, Shape, engine::predict};
 use std::path::{Path, PathBuf};
 
 /// Records as they were read, scaled.
@@ -195,13 +195,34 @@ impl<T: Real> Source<T> {
         self.labels.is_some()
     }
 
-    /// Outputs that a network for these labels needs: one more than the largest class, or the values of a label.
-    pub(super) fn outputs(&self) -> Result<usize> {
+    /// Outputs that a network for these labels needs under a loss: one more than the largest class, or the values of a
+    /// label.
+    pub(super) fn outputs(&self, loss: Option<Loss>) -> Result<usize> {
         let labels = self.labels.as_ref().ok_or_else(|| self.unlabelled())?;
-        if labels.each > 1 {
+        let classes = matches!(loss, None | Some(Loss::SoftmaxCrossEntropy));
+        if labels.each > 1 || !classes {
             return Ok(labels.each);
         }
         Ok(self.classes(&labels.values)?.into_iter().max().map_or(2, |c| c as usize + 1).max(2))
+    }
+
+    /// The loss of a preset for labels of several values: the softmax where they are a class (one-hot) or a distribution
+    /// over classes, one binary cross-entropy for each where several may hold at once. Absent where a label is one value.
+    pub(super) fn loss_of_several(&self) -> Result<Option<Loss>> {
+        let Some(labels) = self.labels.as_ref().filter(|l| l.each > 1) else { return Ok(None) };
+        let mut distributions = true;
+        for (i, row) in labels.values.chunks_exact(labels.each).enumerate() {
+            if let Some(v) = row.iter().map(|v| v.to_f64()).find(|v| !(0.0..=1.0).contains(v)) {
+                let files = self.files.join(", ");
+                return Err(Failure::Data(format!(
+                    "{files}: a label of record {i} is {v}: to predict values give ⟨loss=squared-error⟩; to tell which of \
+                     {} labels hold, give each as 0 or 1",
+                    labels.each
+                )));
+            }
+            distributions &= (row.iter().map(|v| v.to_f64()).sum::<f64>() - 1.0).abs() <= 1e-3;
+        }
+        Ok(Some(if distributions { Loss::SoftmaxCrossEntropy } else { Loss::BinaryCrossEntropy }))
     }
 
     fn unlabelled(&self) -> Failure {
@@ -216,8 +237,10 @@ impl<T: Real> Source<T> {
                 Ok(v as u32)
             } else {
                 let files = self.files.join(", ");
-                let message =
-                    format!("{files}: the label of record {i} is {v}: expected a class, counted from 0");
+                let message = format!(
+                    "{files}: the label of record {i} is {v}: expected a class, counted from 0; to predict a value \
+                             give ⟨loss=squared-error⟩"
+                );
                 Err(Failure::Data(message))
             }
         };
@@ -256,15 +279,28 @@ impl<T: Real> Source<T> {
         Data::new(self.shape, x, k, labels.values).map_err(|e| wrong(e.to_string()))
     }
 
-    /// The records, all with one class: to find out what a network says about records without labels.
+    /// The records, all with one class: where labels do not matter.
     pub(super) fn as_class(&self, net: &Network<T>, class: u32) -> Result<Data<T>> {
         self.fits(net)?;
         Ok(Data::classes(self.shape, self.x.clone(), net.outputs(), &vec![class; self.len()])?)
     }
 
-    /// The records with given classes.
-    pub(super) fn with_classes(&self, net: &Network<T>, classes: &[u32]) -> Result<Data<T>> {
-        Ok(Data::classes(self.shape, self.x.clone(), net.outputs(), classes)?)
+    /// The records with what the network says of them as their labels: the likeliest class of a softmax, each label that is
+    /// likelier than not otherwise.
+    pub(super) fn with_own_answers(&self, net: &Network<T>) -> Result<Data<T>> {
+        self.fits(net)?;
+        let z = predict(net, &self.x)?;
+        let answer = |i: usize| -> Vec<T> {
+            let z = z.outputs(i);
+            let best = (0..z.len()).fold(0, |b, j| if z[j] > z[b] { j } else { b });
+            let holds = |j: usize| match net.loss() {
+                Loss::SoftmaxCrossEntropy => j == best,
+                Loss::BinaryCrossEntropy | Loss::SquaredError => z[j] > 0.0,
+            };
+            (0..z.len()).map(|j| if holds(j) { T::ONE } else { T::ZERO }).collect()
+        };
+        let y = (0..self.len()).flat_map(answer).collect();
+        Ok(Data::new(self.shape, self.x.clone(), net.outputs(), y)?)
     }
 
     fn fits(&self, net: &Network<T>) -> Result<()> {
@@ -356,8 +392,20 @@ pub(super) fn short_label<T: Real>(data: &Data<T>, record: usize, loss: Loss) ->
 pub(super) fn label<T: Real>(data: &Data<T>, record: usize, loss: Loss) -> Option<String> {
     match data.label(record) {
         [one] => Some(one.to_f64().to_string()),
-        _ if loss == Loss::SquaredError => None,
-        many => {
+        many => several(many, loss),
+    }
+}
+
+/// Labels of several values in words: the class, or the numbers of those that hold.
+fn several<T: Real>(many: &[T], loss: Loss) -> Option<String> {
+    match loss {
+        Loss::SquaredError => None,
+        Loss::BinaryCrossEntropy => {
+            let hold = (0..many.len()).filter(|&i| many[i].to_f64() > 0.5);
+            let hold: Vec<String> = hold.map(|i| i.to_string()).collect();
+            Some(if hold.is_empty() { "none".to_owned() } else { hold.join("+") })
+        }
+        Loss::SoftmaxCrossEntropy => {
             let best = (0..many.len()).fold(0, |b, i| if many[i] > many[b] { i } else { b });
             Some(best.to_string())
         }

@@ -28,8 +28,10 @@ impl Elements {
     /// Adds a record and takes its rows away.
     pub(super) fn add(&mut self, leak: &mut Leak) {
         let information = std::mem::take(&mut leak.released.information);
-        leak.released.plis_parts = Vec::new();
-        let plis = leak.plain.as_mut().map(|p| std::mem::take(&mut p.plis_parts)).unwrap_or_default();
+        let plis = std::mem::take(&mut leak.released.plis_parts);
+        if let Some(plain) = &mut leak.plain {
+            (plain.information, plain.plis_parts) = (Vec::new(), Vec::new());
+        }
         self.records += 1.0;
         if let Some(maps) = &mut self.maps {
             maps.extend(&plis);

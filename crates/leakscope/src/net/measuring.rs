@@ -1,5 +1,6 @@
 //! The measures of an audit: over records, over the other model, over points; from files or from memory.
 
+use super::audit::clip_of;
 use super::elements::Elements;
 use super::model::Model;
 use crate::{Failure, Result};
@@ -16,7 +17,7 @@ const CHUNK: usize = 128;
 pub(super) struct What {
     /// Under the clip and the noise of the release.
     pub(super) released: Measure,
-    /// Nothing clipped, under the same noise: PLIS and JacSens as the papers define them.
+    /// Nothing clipped, under the same noise: JacSens as the paper defines it.
     pub(super) plain: Option<Measure>,
     /// Whether clip and noise were chosen.
     pub(super) chosen: bool,
@@ -31,6 +32,8 @@ pub(super) struct What {
 pub(super) struct Leak {
     pub(super) released: RecordLeak,
     pub(super) plain: Option<RecordLeak>,
+    /// Norms of PLIS over the groups of values, where they go into the table.
+    pub(super) regions: Vec<f64>,
 }
 
 /// Points that were not trained on.
@@ -58,6 +61,8 @@ pub(super) struct Asked<T> {
     pub(super) what: What,
     /// Groups of values of the maps; no maps without.
     pub(super) groups: Option<Vec<u32>>,
+    /// Whether PLIS of the groups goes into the tables.
+    pub(super) tabled: bool,
     pub(super) scale: [f64; 2],
     pub(super) seed: u64,
 }
@@ -76,14 +81,33 @@ pub(super) struct Found<T> {
 impl What {
     /// Asks for PLIS of every value to be kept, where PLIS is asked for.
     pub(super) fn keep_maps(&mut self) {
-        if let Some(plain) = self.plain.as_mut().filter(|p| p.plis != Plis::Skip) {
-            plain.plis = Plis::Elements;
+        if self.released.plis != Plis::Skip {
+            self.released.plis = Plis::Elements;
             self.maps = true;
         }
     }
 }
 
 impl<T: Real> Asked<T> {
+    /// What is measured of the other model: as much of PLIS, with the clip of its own run under the same noise.
+    pub(super) fn of_other(&self, other: &Model<T>) -> What {
+        let m = &self.what.released;
+        let clip = clip_of(other.training.as_ref());
+        let released = Measure {
+            clip,
+            sigma: m.noise() / clip.unit(),
+            plis: m.plis.clone(),
+            signal: m.signal,
+            ..skip(m)
+        };
+        What { released, plain: None, maps: false, ..self.what.clone() }
+    }
+
+    /// The groups whose PLIS goes into the tables.
+    fn tabled(&self) -> Option<&[u32]> {
+        self.groups.as_deref().filter(|_| self.tabled)
+    }
+
     /// Records to measure, all in all.
     pub(super) fn passes(&self) -> u64 {
         (self.ids.len() * (1 + usize::from(self.other.is_some())) + self.point_ids.len()) as u64
@@ -137,14 +161,13 @@ pub(super) fn comparable<T: Real>(data: &Data<T>, net: &Network<T>, other: &Netw
 /// Measures all that was asked for; `tick` hears how many records are done, and may stop it.
 pub(super) fn found<T: Real>(asked: Asked<T>, tick: &dyn Fn(u64) -> Result<()>) -> Result<Found<T>> {
     let mut elements = Elements::keeping(asked.what.maps);
-    let mut passes = Passes { tick, done: 0 };
+    let mut passes = Passes { tick, groups: asked.tabled(), done: 0 };
     let leaks = passes.leaks(&asked.model.net, &asked.data, &asked.ids, &asked.what, &mut elements)?;
     let other = match &asked.other {
         Some(other) => {
             comparable(&asked.data, &asked.model.net, &other.net)?;
-            // the same noise for both; only what nobody clipped is compared
-            let plain = What { released: skip(&asked.what.released), ..asked.what.clone() };
-            passes.leaks(&other.net, &asked.data, &asked.ids, &plain, &mut Elements::default())?
+            let what = asked.of_other(other);
+            passes.leaks(&other.net, &asked.data, &asked.ids, &what, &mut Elements::default())?
         }
         None => Vec::new(),
     };
@@ -161,6 +184,8 @@ pub(super) fn found<T: Real>(asked: Asked<T>, tick: &dyn Fn(u64) -> Result<()>) 
 /// Where the passes over records stand.
 struct Passes<'a> {
     tick: &'a dyn Fn(u64) -> Result<()>,
+    /// Groups of values whose PLIS is kept.
+    groups: Option<&'a [u32]>,
     done: u64,
 }
 
@@ -178,7 +203,12 @@ impl Passes<'_> {
             (self.tick)(self.done)?;
             let start = out.len();
             out.extend(chunk_leaks(net, data, chunk, what)?);
-            out[start..].iter_mut().for_each(|leak| elements.add(leak));
+            for leak in &mut out[start..] {
+                if let Some(groups) = self.groups {
+                    leak.regions = group_norms(&leak.released.plis_parts, groups);
+                }
+                elements.add(leak);
+            }
             self.done += chunk.len() as u64;
         }
         (self.tick)(self.done)?;
@@ -188,16 +218,24 @@ impl Passes<'_> {
 
 fn chunk_leaks<T: Real>(net: &Network<T>, data: &Data<T>, ids: &[usize], what: &What) -> Result<Vec<Leak>> {
     let measured = |m: &Measure| measure_times(net, data, ids, m, what.factor);
-    let Some(plain) = &what.plain else {
-        let each = measured(&what.released)?.into_iter();
-        return Ok(each.map(|released| Leak { released, plain: None }).collect());
-    };
-    // Where nothing is clipped both are the same gradient: one pass has all.
-    if what.released.clip == Clip::None && what.released.eta.is_some() == plain.eta.is_some() {
-        let both = Measure { plis: plain.plis.clone(), ..what.released.clone() };
-        let each = measured(&both)?.into_iter();
-        return Ok(each.map(|leak| Leak { plain: Some(leak.clone()), released: leak }).collect());
+    let leak = |released, plain| Leak { released, plain, regions: Vec::new() };
+    let released = measured(&what.released)?.into_iter();
+    match &what.plain {
+        None => Ok(released.map(|l| leak(l, None)).collect()),
+        // where nothing is clipped both are the same gradient
+        Some(_) if what.released.clip == Clip::None => {
+            Ok(released.map(|l| leak(l.clone(), Some(l))).collect())
+        }
+        Some(plain) => {
+            Ok(released.zip(measured(plain)?).map(|(released, plain)| leak(released, Some(plain))).collect())
+        }
     }
-    let each = measured(&what.released)?.into_iter().zip(measured(plain)?);
-    Ok(each.map(|(released, plain)| Leak { released, plain: Some(plain) }).collect())
+}
+
+/// Norms of values over the groups they belong to.
+fn group_norms(values: &[f64], groups: &[u32]) -> Vec<f64> {
+    let count = groups.iter().max().map_or(0, |g| *g as usize + 1);
+    let mut squares = vec![0.0; count];
+    groups.iter().zip(values).for_each(|(g, v)| squares[*g as usize] += v * v);
+    squares.into_iter().map(f64::sqrt).collect()
 }

@@ -91,17 +91,19 @@ pub fn audit<T: Real>(args: &NetAuditRequest, memory: NetMemory<T>, hooks: &Hook
     let model_here = model(memory.net, "network");
     let mut what = what(args, &model_here, seed)?;
     what.factor = memory.factor;
+    // every value's PLIS is kept, so that those of regions follow
     what.keep_maps();
     let superpixels = memory.superpixels.map(|(shape, values)| Array { shape, values, bytes: false });
-    if args.grid.is_some() && !args.plis {
+    if args.grid.is_some() && args.plis.is_none() {
         return Err(Failure::option(
             "grid",
             "it is a grid of the maps that ⟨plis⟩ draws, which is not asked for",
         ));
     }
-    if superpixels.is_some() && (args.grid.is_some() || !args.plis) {
+    if superpixels.is_some() && (args.grid.is_some() || args.plis.is_none()) {
         return Err(Failure::option("superpixels", "they go with ⟨plis⟩, and without ⟨grid⟩"));
     }
+    let tabled = args.grid.is_some() || superpixels.is_some();
     let groups = map_groups(args, &model_here.net, superpixels.as_ref().map(|array| ("the array", array)))?;
     let mut source = memory.data.source("x, y")?;
     let data = source.take_data(&model_here.net)?;
@@ -118,6 +120,7 @@ pub fn audit<T: Real>(args: &NetAuditRequest, memory: NetMemory<T>, hooks: &Hook
         points: score,
         what,
         groups,
+        tabled,
         scale: [0.0, 1.0],
         seed,
     };

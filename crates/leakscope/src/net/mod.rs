@@ -11,6 +11,8 @@
 //! | [`memory`], [`training`] | audit and training over arrays |
 //! | `elements` | means of every value of a record |
 //! | `exceeds` | how often points exceed training records, with its interval |
+//! | `extremes` | where the largest of many estimates lies |
+//! | `prior` | what an attacker with a prior can do (van Trees) |
 //! | `assemble` | measures → `audit.json`, pictures |
 //! | `data` | images and labels from files, checked once; the formats are `leakscope_net::io` |
 //! | `model` | networks by name or file, models in folders |
@@ -21,9 +23,11 @@ pub mod audit;
 mod data;
 mod elements;
 mod exceeds;
+mod extremes;
 mod measuring;
 pub mod memory;
 mod model;
+mod prior;
 mod resume;
 mod run;
 pub mod train;

@@ -2,7 +2,7 @@
 
 use super::Precision;
 use crate::{Failure, Result};
-use leakscope_net::{NetSpec, Network, Real, Shape, io::Tensors, preset};
+use leakscope_net::{Loss, NetSpec, Network, Real, Shape, io::Tensors, preset};
 use leakscope_report::net::{NetworkFacts, TRAINING_SCHEMA, Training};
 use sha2::{Digest, Sha256};
 use std::path::Path;
@@ -69,13 +69,21 @@ impl<T: Real> Model<T> {
     }
 }
 
-/// The numbers a model was trained with; what else is wrong with its folder, [`Model::open`] says.
+/// The numbers a model was trained with, or, where its run is not known, those of its weights; what else is wrong with its
+/// folder, [`Model::open`] says.
 pub(super) fn trained_precision(folder: &Path) -> Precision {
     let training = read_text(&folder.join(TRAINING)).ok();
     let json: Option<serde_json::Value> = training.and_then(|text| serde_json::from_str(&text).ok());
     match json.as_ref().and_then(|j| j.get("precision")).and_then(|p| p.as_str()) {
         Some("f64") => Precision::F64,
-        _ => Precision::F32,
+        Some(_) => Precision::F32,
+        None => {
+            let weights = std::fs::read(folder.join(WEIGHTS)).ok();
+            match weights.and_then(|bytes| Tensors::from_bytes(&bytes).ok()) {
+                Some(file) if file.is_double() => Precision::F64,
+                _ => Precision::F32,
+            }
+        }
     }
 }
 
@@ -95,13 +103,19 @@ fn read_training(path: &Path) -> Result<Training> {
 
 /// Whether a network is asked for by a file.
 pub(super) fn is_file(network: &str) -> bool {
-    !preset::PRESETS.contains(&network) && Path::new(network).is_file()
+    !is_preset(network) && Path::new(network).is_file()
 }
 
-/// The network that was asked for: a preset for records of a shape, or a file.
-pub(super) fn spec(network: &str, shape: Shape, outputs: usize) -> Result<NetSpec> {
-    if preset::PRESETS.contains(&network) {
-        return Ok(preset::preset(network, shape, outputs)?);
+/// Whether a network is asked for by the name of a preset.
+pub(super) fn is_preset(network: &str) -> bool {
+    preset::PRESETS.contains(&network)
+}
+
+/// The network that was asked for: a preset for records of a shape, with its own loss or another, or a file.
+pub(super) fn spec(network: &str, shape: Shape, outputs: usize, loss: Option<Loss>) -> Result<NetSpec> {
+    if is_preset(network) {
+        let spec = preset::preset(network, shape, outputs)?;
+        return Ok(NetSpec { loss: loss.unwrap_or(spec.loss), ..spec });
     }
     let path = Path::new(network);
     if !path.is_file() {

@@ -5,7 +5,7 @@ use crate::{Failure, Result};
 use leakscope_net::{
     NetSpec,
     io::Tensors,
-    train::{Optimizer, Sampling, TrainConfig},
+    train::{Filter, Optimizer, Randomness, Sampling, TrainConfig},
 };
 use leakscope_report::net::Point;
 use serde::{Deserialize, Serialize};
@@ -40,12 +40,11 @@ impl Progress {
         Self { start, history: Vec::new(), losses: (0.0, 0) }
     }
 
-    /// Puts it into a checkpoint.
-    pub(super) fn write(&self, file: &mut Tensors) -> Result<()> {
+    /// Its entry in a checkpoint.
+    pub(super) fn entry(&self) -> Result<(&'static str, String)> {
         let text =
             serde_json::to_string(self).map_err(|e| Failure::Message(format!("the checkpoint: {e}")))?;
-        file.metadata.insert(PROGRESS.to_owned(), text);
-        Ok(())
+        Ok((PROGRESS, text))
     }
 
     /// Takes it from a checkpoint.
@@ -115,7 +114,8 @@ impl Resumed {
             Some(((flag, before), (_, now))) => Err(Failure::option(
                 flag,
                 format!(
-                    "{now}; the run to go on with has {before}: give its settings again, or start anew without ⟨resume⟩"
+                    "{now}; the run to go on with has {before}: give its settings and its records again, or start anew \
+                     without ⟨resume⟩"
                 ),
             )),
         }
@@ -168,7 +168,7 @@ fn check_start(was: &Start, is: &Start) -> Result<()> {
 }
 
 /// The settings as flags and their values in words, always in the same order.
-fn settings(c: &TrainConfig) -> [(&'static str, String); 11] {
+fn settings(c: &TrainConfig) -> [(&'static str, String); 14] {
     let none = || "none".to_owned();
     let (adam, momentum) = match c.optimizer {
         Optimizer::Adam { .. } => ("Adam", none()),
@@ -184,11 +184,31 @@ fn settings(c: &TrainConfig) -> [(&'static str, String); 11] {
         ("momentum", momentum),
         ("lr", c.learning_rate.to_string()),
         ("weight_decay", c.weight_decay.to_string()),
-        ("⟨batch⟩, ⟨sampling⟩ or the number of records", batch),
+        ("batch", batch),
         ("clip", c.privacy.map_or_else(none, |p| format!("{:?}", p.clip))),
         ("sigma", sigma(c).map_or_else(none, |s| s.to_string())),
         ("track", format!("{:?}", c.tracking)),
         ("label", format!("{:?}", c.label).to_lowercase()),
         ("delta", c.delta.to_string()),
+        ("rate", c.divisor.map_or_else(none, |divisor| format!("given, with sums over {divisor}"))),
+        ("not_private_noise_from_seed", format!("noise from {}", noise(c.randomness))),
+        ("filter_epsilon", filter(c.filter.as_ref())),
     ]
+}
+
+/// Where noise comes from, in words.
+fn noise(randomness: Randomness) -> &'static str {
+    match randomness {
+        Randomness::System => "the system",
+        Randomness::SeededNotPrivate => "the seed",
+    }
+}
+
+/// What records may spend, in words.
+fn filter(filter: Option<&Filter>) -> String {
+    match filter {
+        None => "none".to_owned(),
+        Some(f) if f.budgets.is_empty() => f.epsilon.to_string(),
+        Some(f) => format!("a budget for each of {} records", f.budgets.len()),
+    }
 }

@@ -6,14 +6,14 @@ use super::write;
 use crate::{Failure, Result};
 use leakscope_core::num::Distribution;
 use leakscope_net::{
-    Data, Error, Network, Real,
+    Data, Error, Loss, Network, Real,
     engine::evaluate,
     io::Tensors,
-    leak::{Measure, Plis, Trace, measure},
     train::{TrainConfig, Trainer},
 };
 use leakscope_report::net::{Point, Stopped};
 use leakscope_table::Stage;
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -59,6 +59,7 @@ pub(super) fn train<'d, T: Real>(
 ) -> Result<Ended<'d, T>> {
     let clock = Instant::now();
     make_private(&plan.folder.join(PRIVATE))?;
+    let watched = test.map_or_else(|| first(data), |test| Ok(Cow::Borrowed(test)))?;
     let per_epoch = data.len() as f64 / config.sampling.expected(data.len());
     let (mut run, mut progress) = match resumed {
         Some(r) => {
@@ -104,7 +105,7 @@ pub(super) fn train<'d, T: Real>(
         }
         let step = run.steps();
         if step.is_multiple_of(plan.report_every) || step == plan.steps {
-            let point = point(&run, data, test, std::mem::take(&mut progress.losses), per_epoch)?;
+            let point = point(&run, &watched, std::mem::take(&mut progress.losses), per_epoch)?;
             (listener.on_point)(&point);
             progress.history.push(point);
         }
@@ -132,23 +133,18 @@ fn make_private(folder: &Path) -> Result<()> {
 
 /// A checkpoint: the trainer's, with the history beside it.
 fn bytes<T: Real>(run: &Trainer<'_, T>, progress: &Progress) -> Result<Vec<u8>> {
-    let mut file = Tensors::from_bytes(&run.checkpoint()?)?;
-    progress.write(&mut file)?;
-    Ok(file.to_bytes()?)
+    Ok(run.checkpoint_with(&[progress.entry()?])?)
 }
 
 pub(super) fn point<T: Real>(
     run: &Trainer<'_, T>,
-    data: &Data<T>,
-    test: Option<&Data<T>>,
+    watched: &Data<T>,
     (sum, count): (f64, u64),
     per_epoch: f64,
 ) -> Result<Point> {
-    let accuracy = match test {
-        // a network that is about to diverge may have no finite loss
-        Some(test) => evaluate(run.network(), test).ok().and_then(|e| e.accuracy),
-        None => training_accuracy(run.network(), data),
-    };
+    // a network that is about to diverge may have no finite loss
+    let evaluation = evaluate(run.network(), watched).ok();
+    let several = run.network().loss() == Loss::BinaryCrossEntropy && run.network().outputs() > 1;
     let dfil = run.dfil();
     let mut spread = Distribution::default();
     spread.extend(&dfil);
@@ -157,23 +153,20 @@ pub(super) fn point<T: Real>(
         step: run.steps(),
         epoch: run.steps() as f64 / per_epoch,
         loss: (count > 0).then(|| sum / count as f64),
-        accuracy,
+        accuracy: evaluation.and_then(|e| e.accuracy),
+        label_accuracy: evaluation.and_then(|e| e.label_accuracy).filter(|_| several),
         epsilon: run.account()?.map(|a| a.epsilon()),
         dfil_median: spread.map(|s| s.p50),
         dfil_max: spread.map(|s| s.max),
     })
 }
 
-fn training_accuracy<T: Real>(net: &Network<T>, data: &Data<T>) -> Option<f64> {
+/// What accuracy is measured on without test records: the training records, or the first of them.
+pub(super) fn first<T: Real>(data: &Data<T>) -> Result<Cow<'_, Data<T>>> {
     if data.len() <= ENOUGH {
-        return evaluate(net, data).ok().and_then(|e| e.accuracy);
+        return Ok(Cow::Borrowed(data));
     }
-    if matches!(net.loss(), leakscope_net::Loss::SquaredError) {
-        return None;
-    }
-    let first: Vec<usize> = (0..ENOUGH).collect();
-    let what =
-        Measure { trace: Trace::Skip, plis: Plis::Skip, ..Measure::new(leakscope_net::Clip::None, 1.0, 0) };
-    let leaks = measure(net, data, &first, &what).ok()?;
-    Some(leaks.iter().filter(|l| l.right).count() as f64 / ENOUGH as f64)
+    let x = data.records()[..ENOUGH * data.input().len()].to_vec();
+    let y = (0..ENOUGH).flat_map(|i| data.label(i).iter().copied()).collect();
+    Ok(Cow::Owned(Data::new(data.input(), x, data.outputs(), y)?))
 }

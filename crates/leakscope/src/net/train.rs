@@ -7,7 +7,7 @@ use super::{Precision, ReleaseRequest, account, model};
 use crate::output::Folder;
 use crate::{Failure, Result};
 use leakscope_net::{
-    Clip, Network, Real,
+    Clip, Data, Loss, NetSpec, Network, Real,
     leak::Label,
     train::{Filter, Optimizer, Privacy, Randomness, Sampling, Tracking, TrainConfig, sigma_for},
 };
@@ -28,6 +28,8 @@ pub struct TrainRequest {
     pub network: String,
     /// Outputs of a preset; absent: one more than the largest class.
     pub outputs: Option<usize>,
+    /// Loss of a preset; absent: the softmax for classes, the binary cross-entropy for one output or several labels.
+    pub loss: Option<LossKind>,
     /// Passes over the data.
     pub epochs: Option<f64>,
     /// Steps, instead.
@@ -59,6 +61,8 @@ pub struct TrainRequest {
     pub freeze_smallest: Option<f64>,
     /// Weights to start from, taken to be public (safetensors).
     pub pretrain: Option<PathBuf>,
+    /// Public records, from which the statistics of batch norms are taken: no accountant counts them.
+    pub public: Vec<PathBuf>,
     /// Whether what records give away is kept at every step, and of which.
     pub track: Option<Track>,
     /// Random probes of each trace that tracking keeps.
@@ -94,6 +98,7 @@ impl Default for TrainRequest {
             test: vec![],
             network: String::new(),
             outputs: None,
+            loss: None,
             epochs: None,
             steps: None,
             batch: 256.0,
@@ -109,6 +114,7 @@ impl Default for TrainRequest {
             freeze: vec![],
             freeze_smallest: None,
             pretrain: None,
+            public: vec![],
             track: None,
             probes: 4,
             label: Label::Public,
@@ -136,6 +142,29 @@ pub enum SamplingKind {
     Poisson,
     /// Fixed batches from a shuffled order; no amplification is claimed
     Shuffle,
+}
+
+/// The loss of a preset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[serde(rename_all = "kebab-case")]
+pub enum LossKind {
+    /// One class of several
+    SoftmaxCrossEntropy,
+    /// Labels that hold or do not, each on its own
+    BinaryCrossEntropy,
+    /// Values to predict
+    SquaredError,
+}
+
+impl From<LossKind> for Loss {
+    fn from(kind: LossKind) -> Self {
+        match kind {
+            LossKind::SoftmaxCrossEntropy => Self::SoftmaxCrossEntropy,
+            LossKind::BinaryCrossEntropy => Self::BinaryCrossEntropy,
+            LossKind::SquaredError => Self::SquaredError,
+        }
+    }
 }
 
 /// Of which records accounts are kept.
@@ -185,7 +214,8 @@ fn run_in<T: Real>(args: &TrainRequest, out: &Path, listener: &Listener<'_>) -> 
     let wanted = wanted(args)?;
     let scale = args.normalize.unwrap_or([0.0, 1.0]);
     let folder = Folder::open(out, args.format)?;
-    let read = args.data.iter().chain(&args.test).chain(&args.pretrain).map(PathBuf::as_path);
+    let read = args.data.iter().chain(&args.test).chain(&args.public).chain(&args.pretrain);
+    let read = read.map(PathBuf::as_path);
     let read: Vec<&Path> = read.chain([Path::new(&args.network)]).collect();
     let texts = [model::NETWORK, model::WEIGHTS, model::TRAINING, CHECKPOINT, "report.html"];
     folder.spare(&read, &texts, &["records"])?;
@@ -195,12 +225,7 @@ fn run_in<T: Real>(args: &TrainRequest, out: &Path, listener: &Listener<'_>) -> 
 
     let reading = Reading { flag: "data", part: Part::Train, normalize: scale, limit: args.limit };
     let mut source = Source::<T>::read(&args.data, reading)?;
-    let outputs = match args.outputs {
-        Some(0) => return Err(Failure::option("outputs", "0: expected at least 1")),
-        Some(k) => k,
-        None => source.outputs().unwrap_or(1),
-    };
-    let mut spec = model::spec(&args.network, source.shape, outputs)?;
+    let mut spec = spec(args, &source)?;
     model::freeze(&mut spec, &args.freeze)?;
     let mut net = Network::<T>::new(spec, seed)?;
     let pretrained =
@@ -209,6 +234,9 @@ fn run_in<T: Real>(args: &TrainRequest, out: &Path, listener: &Listener<'_>) -> 
         model::freeze_smallest(&mut net, share)?;
     }
     let data = source.take_data(&net)?;
+    if resumed.is_none() {
+        statistics(args, &mut net, &data, wanted.is_some(), scale)?;
+    }
     let test_files = if args.test.is_empty() { test_beside(&args.data) } else { Some(args.test.clone()) };
     let test = match &test_files {
         Some(files) => {
@@ -235,6 +263,7 @@ fn run_in<T: Real>(args: &TrainRequest, out: &Path, listener: &Listener<'_>) -> 
         normalize: scale,
         test_records: test.as_ref().map(|t| t.len() as u64),
         clip_assumed: args.release.clip.is_none(),
+        public: args.public.iter().map(|p| model::name_of(&p.to_string_lossy())).collect(),
         precision: args.precision,
     };
     let (training, written) = account::finish(&ended, &data, &facts, &plan, &folder)?;
@@ -244,6 +273,55 @@ fn run_in<T: Real>(args: &TrainRequest, out: &Path, listener: &Listener<'_>) -> 
         format!("{why}; the last good checkpoint and model, of step {at}, are in {kept}: {advice}")
     });
     Ok(TrainOutcome { training, written, seed_drawn, diverged })
+}
+
+/// The network that was asked for; a preset gets outputs and loss that suit the labels.
+fn spec<T: Real>(args: &TrainRequest, source: &Source<T>) -> Result<NetSpec> {
+    if !model::is_preset(&args.network) {
+        return model::spec(&args.network, source.shape, 1, None);
+    }
+    let loss = match args.loss {
+        Some(kind) => Some(kind.into()),
+        None => source.loss_of_several()?,
+    };
+    let outputs = match args.outputs {
+        Some(0) => return Err(Failure::option("outputs", "0: expected at least 1")),
+        Some(k) => k,
+        None => source.outputs(loss)?,
+    };
+    model::spec(&args.network, source.shape, outputs, loss)
+}
+
+/// Gives batch norms their statistics: from public records, or, where nothing is private, from the training records.
+fn statistics<T: Real>(
+    args: &TrainRequest,
+    net: &mut Network<T>,
+    data: &Data<T>,
+    private: bool,
+    normalize: [f64; 2],
+) -> Result<()> {
+    let (has, lacks) = (net.statistics().next().is_some(), net.without_statistics());
+    if !args.public.is_empty() {
+        if !has {
+            let message = "the network has no batch-norm, whose statistics they would give: leave them out";
+            return Err(Failure::option("public", message));
+        }
+        let reading = Reading { flag: "public", part: Part::Train, normalize, limit: None };
+        let public = Source::<T>::read(&args.public, reading)?;
+        return Ok(net.calibrate_statistics(&public.as_class(net, 0)?)?);
+    }
+    match lacks {
+        None => Ok(()),
+        Some(_) if !private => Ok(net.calibrate_statistics(data)?),
+        Some(layer) => Err(Failure::option(
+            "public",
+            format!(
+                "layer {layer} of the network (batch-norm) needs the mean and the variance of its values, and taking them \
+                 from private records would give these away: name public records of the same kind with ⟨public⟩, or weights \
+                 that bring them with ⟨pretrain⟩, or use a group-norm or layer-norm in its place"
+            ),
+        )),
+    }
 }
 
 fn check(args: &TrainRequest) -> Result<()> {
@@ -315,6 +393,10 @@ pub(super) fn check_numbers(args: &TrainRequest) -> Result<()> {
     }
     if args.track.is_some() && args.probes == 0 {
         return Err(Failure::option("probes", "0: expected at least 1"));
+    }
+    if args.loss.is_some() && model::is_file(&args.network) {
+        let message = "the network file says its loss: change it there, or name a preset";
+        return Err(Failure::option("loss", message));
     }
     for (flag, value) in [("checkpoint_every", args.checkpoint_every), ("steps", args.steps)] {
         if value == Some(0) {

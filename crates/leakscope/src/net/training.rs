@@ -4,7 +4,7 @@ use super::account::{self, Facts};
 use super::memory::{NetArrays, frozen};
 use super::model::{NETWORK, TRAINING, WEIGHTS};
 use super::resume::Start;
-use super::run::{Ended, point};
+use super::run::{Ended, first, point};
 use super::train::{TrainRequest, check_numbers, config, plan, wanted};
 use crate::output::{Folder, Pending, Results, results, write_tables};
 use crate::{Failure, Result};
@@ -67,6 +67,7 @@ pub fn train<T: Real>(
     let plan = plan(request, data.len(), PathBuf::new());
     let config = config(request, wanted, plan.steps, data.len(), seed)?;
     let per_epoch = data.len() as f64 / config.sampling.expected(data.len());
+    let watched = first(&data)?;
     let mut run = Trainer::new(net, &data, config)?;
     let (mut steps, mut history, mut losses) = (vec![], vec![], (0.0, 0));
     while run.steps() < plan.steps {
@@ -79,7 +80,7 @@ pub fn train<T: Real>(
         }
         steps.push(report);
         if run.steps().is_multiple_of(plan.report_every) || run.steps() == plan.steps {
-            history.push(point(&run, &data, None, std::mem::take(&mut losses), per_epoch)?);
+            history.push(point(&run, &watched, std::mem::take(&mut losses), per_epoch)?);
         }
         hooks.report(Stage::Steps, run.steps(), plan.steps);
     }
@@ -96,6 +97,7 @@ pub fn train<T: Real>(
         normalize: [0.0, 1.0],
         test_records: None,
         clip_assumed: request.release.clip.is_none(),
+        public: vec![],
         precision: request.precision,
     };
     let budgets = ended.run.budgets();

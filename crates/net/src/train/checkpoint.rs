@@ -26,7 +26,13 @@ fn bad(reason: impl Into<String>) -> Error {
 impl<'d, T: Real> Trainer<'d, T> {
     /// The state of the run as a file's bytes. Write them with [`crate::io::write_private`].
     pub fn checkpoint(&self) -> Result<Vec<u8>> {
+        self.checkpoint_with(&[])
+    }
+
+    /// The same with entries of the caller's own in the file's metadata, under the same seal.
+    pub fn checkpoint_with(&self, entries: &[(&str, String)]) -> Result<Vec<u8>> {
         let mut file = self.network().to_tensors();
+        entries.iter().for_each(|(name, value)| _ = file.metadata.insert((*name).to_owned(), value.clone()));
         let json = |v: std::result::Result<String, serde_json::Error>| v.map_err(|e| bad(e.to_string()));
         for (name, value) in [
             ("format", FORMAT.to_owned()),

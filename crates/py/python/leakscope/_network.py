@@ -263,9 +263,10 @@ class Network:
         trace="The trace of the information: ``\"exact\"``, ``\"elements\"`` (exact, with what each value of a record adds to "
               "it), ``\"skip\"``, or a number of random probes from 2.",
         eta="Measure η and JacSens too (Lanczos: the most costly part).",
-        plis="Measure PLIS too, and draw its maps.",
-        grid="Draw PLIS over squares of so many pixels instead of every pixel.",
-        superpixels="Draw PLIS over regions: an array of height × width region numbers from 0.",
+        plis="Measure PLIS too, and draw its maps: of the gradient that is released (``True`` or ``\"released\"``), or of the raw "
+             "one before the clip (``\"raw\"``).",
+        grid="Draw PLIS over squares of so many pixels instead of every pixel, and list that of each with the records.",
+        superpixels="The same over regions: an array of height × width region numbers from 0.",
         label="Whether the label is part of the secret: ``\"public\"`` or ``\"secret\"``. By default public.",
         compare="Another :class:`Network` of the same shape and precision, whose PLIS maps are drawn beside.",
         score="Points that were not trained on: an array, or a pair with their labels.",
@@ -283,7 +284,7 @@ class Network:
         sigma: float | None = None,
         trace: int | str = 10,
         eta: bool = False,
-        plis: bool = False,
+        plis: bool | str = False,
         grid: int | None = None,
         superpixels: Any = None,
         label: str | None = None,
@@ -311,13 +312,21 @@ class Network:
             rows, labels = score if isinstance(score, tuple) and len(score) == 2 else (score, None)
             points = self._data(rows, labels, name="score")
         request = {
-            "trace": _trace(trace), "eta": eta, "plis": plis, "grid": grid, "label": label, "pictures": pictures, "seed": seed,
+            "trace": _trace(trace), "eta": eta, "plis": _signal(plis), "grid": grid, "label": label, "pictures": pictures,
+            "seed": seed,
             "release": {"clip": clip, "clip_kind": clip_kind, "sigma": sigma},
         }
         with _progress.shown(progress) as callback:
             outcome = self._native.audit(request, data, chosen, points, None if compare is None else compare._native,
                                          _regions(superpixels), self._factor, callback)
         return NetAudit(outcome, data[1].shape[1:])._kept(out)
+
+
+def _signal(plis: bool | str | None) -> str | None:
+    """Of which gradient PLIS is; ``None`` where it is not asked for."""
+    if plis is True:
+        return "released"
+    return None if plis is False or plis is None else plis
 
 
 def _dims(shape: tuple[int, ...]) -> tuple[int, ...]:

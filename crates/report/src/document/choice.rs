@@ -196,6 +196,16 @@ pub enum Stopped {
     NoFit,
 }
 
+/// Of which gradient PLIS is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PlisOf {
+    /// The one that is released, clipped where there is a clip.
+    Released,
+    /// The record's own, before the clip.
+    Raw,
+}
+
 /// How a gradient is clipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

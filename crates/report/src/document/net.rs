@@ -1,8 +1,9 @@
 //! What `leakscope net audit` found, as plain data: `audit.json` of a network.
 
-use super::choice::{ClipKind, Measure};
+use super::choice::{ClipKind, Measure, PlisOf};
 use super::training::Training;
 use leakscope_core::claim::{Bound, Measured};
+use leakscope_core::dp::Interval;
 use leakscope_core::num::Summary;
 use serde::{Deserialize, Serialize};
 
@@ -41,15 +42,25 @@ pub struct NetAudit {
     pub gradient_norm: Summary,
     /// dFIL: trace of the information over the dimension.
     pub dfil: Option<Summary>,
+    /// Where its extremes lie, where it is estimated: the largest of noisy numbers is too large.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dfil_extremes: Option<Extremes>,
     /// η.
     pub eta: Option<Summary>,
     /// JacSens: the spectral norm of the Jacobian, nothing clipped, no noise.
     pub jacobian_sensitivity: Option<Summary>,
-    /// Norm of PLIS of the gradient before clipping.
+    /// Norm of PLIS.
     pub plis: Option<Summary>,
+    /// Of which gradient PLIS is, where it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plis_of: Option<PlisOf>,
     /// For the most exposed record: least mean squared error per value of an unbiased estimate. Only where traces are
     /// exact; an estimate is no bound.
     pub min_mse: Option<Bound>,
+    /// Mean squared error per value of any estimate, biased or not, by van Trees, were the expected information over a
+    /// normal prior with the spread of the measured records that of these records: an estimate, no bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub typical_error: Option<Measured>,
     /// Histogram of dFIL.
     pub dfil_histogram: Option<Histogram>,
     /// Histogram of η.
@@ -156,14 +167,29 @@ pub struct Record {
     pub gradient_norm: f64,
     /// dFIL.
     pub dfil: Option<Measured>,
+    /// Where it lies where it is estimated: 95% over all measured records at once (Student's t, Bonferroni), since who is
+    /// shown was chosen by the estimate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dfil_interval: Option<Interval>,
     /// η.
     pub eta: Option<f64>,
     /// JacSens.
     pub jacobian_sensitivity: Option<f64>,
-    /// Norm of PLIS before clipping.
+    /// Norm of PLIS.
     pub plis: Option<f64>,
     /// The same under the other model.
     pub compared_plis: Option<f64>,
+}
+
+/// Where the extremes of an estimated measure lie, with 95% confidence over all measured records at once.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Extremes {
+    /// The smallest true value.
+    pub smallest: Interval,
+    /// The largest true value.
+    pub largest: Interval,
+    /// Records of which each may be the largest: their intervals reach that of the record with the largest lower end.
+    pub candidates: u64,
 }
 
 /// What one value of a record gives away, on average over the measured records.
@@ -173,7 +199,7 @@ pub struct Element {
     pub element: u64,
     /// Mean of the information about it alone: the diagonal, `η²` of the value.
     pub information: f64,
-    /// Mean size of PLIS before clipping.
+    /// Mean size of PLIS.
     pub plis: Option<f64>,
 }
 
@@ -243,7 +269,7 @@ pub struct Compared {
     pub accuracy: Option<f64>,
     /// Norms of its gradients.
     pub gradient_norm: Summary,
-    /// Norm of PLIS, under the same noise.
+    /// Norm of PLIS, under the same noise and the clip of its own run.
     pub plis: Summary,
 }
 

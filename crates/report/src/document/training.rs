@@ -129,8 +129,11 @@ pub struct Point {
     pub epoch: f64,
     /// Mean loss of the drawn records since the last point.
     pub loss: Option<f64>,
-    /// Share of records that the network gets right.
+    /// Share of records that the network gets right; where a record has several labels, all of them.
     pub accuracy: Option<f64>,
+    /// Share of labels that are right, where a record has several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label_accuracy: Option<f64>,
     /// ε so far.
     pub epsilon: Option<f64>,
     /// Median accumulated dFIL of a record.

@@ -1,5 +1,6 @@
 //! Documents as people read them.
 
 pub(crate) mod html;
+pub(crate) mod networks;
 pub(crate) mod terminal;
 pub(crate) mod words;

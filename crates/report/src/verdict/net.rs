@@ -99,7 +99,7 @@ fn promised(p: &Promise, colour: Colour) -> Vec<Span> {
 /// What the page of an audit prints.
 pub(crate) fn audit_facts(a: &NetAudit) -> Facts {
     let spread = TYPICAL * a.spread.max(0.0).sqrt();
-    let dfil = accounts(a).map(largest).into_iter().chain(a.dfil.as_ref().map(|d| d.max));
+    let dfil = accounts(a).map(largest).into_iter().chain(most_dfil(a));
     let errors = dfil.map(|d| 1.0 / d.max(0.0).sqrt()).chain(a.eta.as_ref().map(|e| 1.0 / e.max));
     let told = errors.map(|e| if e.is_infinite() { 0.5 } else { estimated(spread, e) });
     let run = a.training.as_ref().map(|t| training_facts(t));
@@ -167,6 +167,11 @@ pub(crate) fn accounts(a: &NetAudit) -> Option<&Accounts> {
     t.accounts.as_ref().filter(|_| same)
 }
 
+/// The largest dFIL of a record in one step, from above.
+fn most_dfil(a: &NetAudit) -> Option<f64> {
+    a.dfil.as_ref().map(|d| a.dfil_extremes.as_ref().map_or(d.max, |e| e.largest.upper))
+}
+
 /// The largest dFIL of a record over the run, from above.
 fn largest(a: &Accounts) -> f64 {
     a.largest.as_ref().map_or(a.dfil.max, |i| i.upper)
@@ -197,7 +202,7 @@ fn over_run(a: &NetAudit) -> Option<Vec<Span>> {
 
 /// What an attacker can do with one step, against guessing the mean record.
 fn reconstruction(a: &NetAudit) -> Option<Vec<Span>> {
-    let dfil = a.dfil.as_ref().map(|d| d.max).filter(|d| *d > 0.0)?;
+    let dfil = most_dfil(a).filter(|d| *d > 0.0)?;
     let guess = [
         plain("; guessing the mean record has "),
         strong(format::number(a.spread)),

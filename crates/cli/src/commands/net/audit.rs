@@ -6,7 +6,7 @@ use crate::progress::Display;
 use leakscope::Result;
 use leakscope::net::Precision;
 use leakscope::net::audit::{NetAuditRequest, TraceRequest, run as audit};
-use leakscope_net::leak::Label;
+use leakscope_net::leak::{Label, Signal};
 use leakscope_report::net::{summary, to_json};
 use leakscope_table::RecordsFormat;
 use std::path::PathBuf;
@@ -36,13 +36,13 @@ pub(crate) struct Args {
     /// Measure η and JacSens too (Lanczos: the most costly part)
     #[arg(long)]
     eta: bool,
-    /// Measure PLIS too, and draw its maps
-    #[arg(long)]
-    plis: bool,
-    /// Draw PLIS over squares of so many pixels instead of every pixel
+    /// Measure PLIS too, and draw its maps: of the gradient that is released (clipped, as published), or of the raw one
+    #[arg(long, value_enum, value_name = "OF", num_args = 0..=1, default_missing_value = "released")]
+    plis: Option<Signal>,
+    /// Draw PLIS over squares of so many pixels instead of every pixel, and list that of each with the records
     #[arg(long, value_name = "PIXELS", requires = "plis")]
     grid: Option<usize>,
-    /// Draw PLIS over regions: an idx file (or an npz file with one array) of height × width region numbers
+    /// The same over regions: an idx file (or an npz file with one array) of height × width region numbers
     #[arg(long, value_name = "FILE", requires = "plis", conflicts_with = "grid")]
     superpixels: Option<PathBuf>,
     /// Whether the label is part of the secret [default: as in training, else public]

@@ -4,7 +4,7 @@ use super::super::run_args::RunArgs;
 use super::{ReleaseArgs, normalize};
 use crate::progress::Display;
 use leakscope::net::Precision;
-use leakscope::net::train::{Listener, SamplingKind, Track, TrainRequest, run as train};
+use leakscope::net::train::{Listener, LossKind, SamplingKind, Track, TrainRequest, run as train};
 use leakscope::{Failure, Result};
 use leakscope_net::leak::Label;
 use leakscope_report::format;
@@ -30,6 +30,10 @@ pub(crate) struct Args {
     /// two classes]
     #[arg(long, value_name = "K")]
     outputs: Option<usize>,
+    /// Loss of a preset (a network file says its own) [default: softmax-cross-entropy for classes, binary-cross-entropy for
+    /// one output or for labels of which several hold at once]
+    #[arg(long, value_enum, value_name = "LOSS")]
+    loss: Option<LossKind>,
     /// Passes over the data
     #[arg(long, value_name = "N", conflicts_with = "steps", allow_negative_numbers = true)]
     epochs: Option<f64>,
@@ -82,6 +86,10 @@ pub(crate) struct Args {
     /// Start from these weights, taken to be public (safetensors)
     #[arg(long, value_name = "FILE")]
     pretrain: Option<PathBuf>,
+    /// Public records, as --data: batch norms take their mean and variance from them, since those of private records would
+    /// give these away
+    #[arg(long, num_args = 1.., value_name = "PATH")]
+    public: Vec<PathBuf>,
     /// Keep what records give away at every step: of those drawn (unbiased) or of every one
     #[arg(long, value_enum, value_name = "WHICH", num_args = 0..=1, default_missing_value = "drawn")]
     track: Option<Track>,
@@ -139,6 +147,7 @@ impl Args {
             test: self.test.clone(),
             network: self.network.clone(),
             outputs: self.outputs,
+            loss: self.loss,
             epochs: self.epochs,
             steps: self.steps,
             batch: self.batch,
@@ -154,6 +163,7 @@ impl Args {
             freeze: self.freeze.clone(),
             freeze_smallest: self.freeze_smallest,
             pretrain: self.pretrain.clone(),
+            public: self.public.clone(),
             track: self.track,
             probes: self.probes,
             label: self.label,
@@ -205,14 +215,13 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     }
 }
 
-/// Where the run stands, in one line: dFIL is the median record's, then the largest.
+/// Where the run stands, in one line: dFIL is the median record's, since the largest of noisy estimates is too large.
 fn line(p: &Point) -> String {
-    let dfil = p.dfil_median.zip(p.dfil_max);
     let each = [
         p.loss.map(|v| format!("loss {}", format::number(v))),
         p.accuracy.map(|v| format!("accuracy {}", format::share(v))),
         p.epsilon.map(|v| format!("ε {}", format::at_most(v))),
-        dfil.map(|(median, most)| format!("dFIL {} (max {})", format::number(median), format::number(most))),
+        p.dfil_median.map(|v| format!("median dFIL {}", format::number(v))),
     ];
     each.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }

@@ -5,7 +5,7 @@ use crate::document::net::{NetAudit, TraceKind};
 use crate::document::training::Training;
 use crate::format;
 use crate::render::html::net::{accountants, described, interval};
-use crate::render::words;
+use crate::render::{networks, words};
 use crate::verdict::{Verdict, of_net_audit, of_training};
 use leakscope_core::num::Summary;
 
@@ -14,12 +14,12 @@ fn line(out: &mut String, name: &str, text: &str) {
 }
 
 fn spread(s: &Summary) -> String {
-    format!(
-        "median {}, 99% below {}, largest {}",
-        format::number(s.p50),
-        format::number(s.p99),
-        format::number(s.max)
-    )
+    up_to(s, &format::number(s.max))
+}
+
+/// The same with the largest in words.
+fn up_to(s: &Summary, largest: &str) -> String {
+    format!("median {}, 99% below {}, largest {largest}", format::number(s.p50), format::number(s.p99))
 }
 
 fn judged(out: &mut String, verdict: &Verdict) {
@@ -53,7 +53,7 @@ pub fn summary(audit: &NetAudit) -> String {
             TraceKind::Estimate { probes } => format!(" (estimated, {probes} probes)"),
             TraceKind::Exact | TraceKind::Skip => String::new(),
         };
-        line(&mut out, "dFIL", &format!("{}{how}", spread(d)));
+        line(&mut out, "dFIL", &format!("{}{how}", up_to(d, &networks::largest_dfil(a, d))));
     }
     let each = [("η", &a.eta), ("JacSens", &a.jacobian_sensitivity), ("norm of PLIS", &a.plis)];
     for (name, s) in each {
@@ -65,7 +65,7 @@ pub fn summary(audit: &NetAudit) -> String {
         line(&mut out, "PLIS, other", &spread(&c.plis));
     }
     if let Some(r) = a.most_dfil.first() {
-        line(&mut out, "most exposed", &described(r));
+        line(&mut out, "most exposed", &networks::candidates(a).unwrap_or_else(|| described(r)));
     }
     if !a.elements.is_empty() {
         let mut order: Vec<_> = a.elements.iter().collect();
@@ -83,6 +83,9 @@ pub fn summary(audit: &NetAudit) -> String {
             "bound",
             &format!("mean squared error per value of its unbiased estimate ≥ {}", format::bound(b)),
         );
+    }
+    if let Some(typical) = &a.typical_error {
+        line(&mut out, "any estimate", &networks::any_estimate(typical, a.spread));
     }
     if let Some((s, by)) = a.score.as_ref().and_then(|s| Some((s, s.by.first()?))) {
         let text = format!(
@@ -115,7 +118,12 @@ pub fn training_summary(training: &Training) -> String {
             line(&mut out, "loss", &format::number(loss));
         }
         if let Some(a) = p.accuracy {
-            line(&mut out, "accuracy", &format!("{} of {} records", format::share(a), t.accuracy_on.name()));
+            let labels = match p.label_accuracy {
+                Some(share) => format!(" in all their labels, {} of the labels", format::share(share)),
+                None => String::new(),
+            };
+            let on = t.accuracy_on.name();
+            line(&mut out, "accuracy", &format!("{} of {on} records{labels}", format::share(a)));
         }
     }
     match &t.privacy {
@@ -142,7 +150,11 @@ pub fn training_summary(training: &Training) -> String {
         None => line(&mut out, "private", "no: no noise was added, nothing is promised"),
     }
     if let Some(a) = &t.accounts {
-        line(&mut out, "dFIL of the run", &spread(&a.dfil));
+        let largest = match &a.largest {
+            Some(i) => format!("{} (95% over all records)", networks::interval(i)),
+            None => format::number(a.dfil.max),
+        };
+        line(&mut out, "dFIL of the run", &up_to(&a.dfil, &largest));
         line(&mut out, "published factor", &spread(&a.published_dfil));
     }
     t.notes.iter().for_each(|n| line(&mut out, "note", n));

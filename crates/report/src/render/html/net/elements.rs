@@ -6,7 +6,8 @@ use crate::figure::Claim;
 use crate::figure::picture::Picture;
 use crate::render::html::markup::{Html, fill};
 use crate::render::html::parts::card;
-use crate::render::html::table::{Cell, numbers, table, words};
+use crate::render::html::table::{Cell, numbers, table, words as text_column};
+use crate::render::networks;
 
 /// More values than this are drawn, not listed.
 const LISTED: usize = 200;
@@ -16,9 +17,14 @@ pub(super) fn elements(a: &NetAudit) -> Html {
     if a.elements.is_empty() {
         return Html::new();
     }
-    let lead = "What one noisy step tells about each value of a record on its own, on average over the measured records: \
-                the diagonal of the information, and the size of PLIS before clipping. Values that the network does not \
-                use give away next to nothing.";
+    let plis = match a.plis_of {
+        Some(_) => format!(", and the size of PLIS of the gradient {}", networks::plis_of(a.plis_of)),
+        None => String::new(),
+    };
+    let lead = format!(
+        "What one noisy step tells about each value of a record on its own, on average over the measured records: the \
+         diagonal of the information{plis}. Values that the network does not use give away next to nothing."
+    );
     let body = match a.network.input[..] {
         [height, width, channels] => maps(a, [height, width, channels].map(|v| v as usize)),
         _ => list(&a.elements),
@@ -34,7 +40,7 @@ fn list(elements: &[Element]) -> Html {
         order.truncate(LISTED);
     }
     let with_plis = elements.iter().any(|e| e.plis.is_some());
-    let mut heads = vec![words("value"), numbers("information"), numbers("relative to the most")];
+    let mut heads = vec![text_column("value"), numbers("information"), numbers("relative to the most")];
     if with_plis {
         heads.push(numbers("mean |PLIS|"));
     }

@@ -12,7 +12,7 @@ use crate::render::html::markup::{Html, fill};
 use crate::render::html::page::theorem;
 use crate::render::html::parts::{card, facts, header, judged, list, shell, tile, tiles, warnings};
 use crate::render::html::table::{Cell, numbers, table, words as text_column};
-use crate::render::words;
+use crate::render::{networks, words};
 use crate::verdict::of_net_audit;
 use leakscope_core::num::Summary;
 use std::collections::BTreeMap;
@@ -72,18 +72,16 @@ fn meta(a: &NetAudit) -> String {
 
 fn head_tiles(a: &NetAudit) -> Html {
     let mut all = Vec::new();
-    let mut add = |s: &Option<Summary>, what: &str| {
+    let mut add = |s: &Option<Summary>, what: &str, largest: &dyn Fn(&Summary) -> String| {
         if let Some(s) = s {
-            all.push(tile(
-                &format::number(s.p50),
-                &format!("median {what}; largest {}", format::number(s.max)),
-            ));
+            all.push(tile(&format::number(s.p50), &format!("median {what}; largest {}", largest(s))));
         }
     };
-    add(&a.dfil, "dFIL of a record");
-    add(&a.eta, "η of a record");
-    add(&a.jacobian_sensitivity, "JacSens of a record");
-    add(&a.plis, "norm of PLIS");
+    let exact = |s: &Summary| format::number(s.max);
+    add(&a.dfil, "dFIL of a record", &|d| networks::largest_dfil(a, d));
+    add(&a.eta, "η of a record", &exact);
+    add(&a.jacobian_sensitivity, "JacSens of a record", &exact);
+    add(&a.plis, "norm of PLIS", &exact);
     let r = &a.release;
     let clip = r.clip.map_or("nothing is clipped".to_owned(), |c| {
         format!("{} clip at {}", words::clip(r.clip_kind), format::setting(c))
@@ -92,13 +90,18 @@ fn head_tiles(a: &NetAudit) -> Html {
     tiles(all)
 }
 
+/// The name of dFIL among the measures.
+const DFIL: &str = "dFIL";
+
 fn who(a: &NetAudit) -> Html {
     let how = match a.trace {
         TraceKind::Skip => String::new(),
         TraceKind::Exact => " dFIL is exact: all basis tangents.".to_owned(),
         TraceKind::Estimate { probes } => {
             format!(
-                " dFIL is estimated by {probes} random probes a record; standard errors are in the table."
+                " dFIL is estimated by {probes} random probes a record; what is the largest of many estimates is so by \
+                 chance too, so extremes are intervals (95% over all measured records, by Student’s t). Intervals of \
+                 each record on its own are in the table."
             )
         }
     };
@@ -112,7 +115,7 @@ fn who(a: &NetAudit) -> Html {
     let charts = chart(&a.dfil_histogram, "dFIL of a record").and(chart(&a.eta_histogram, "η of a record"));
     let rows: Vec<Vec<Cell>> = [
         ("gradient norm", Some(&a.gradient_norm)),
-        ("dFIL", a.dfil.as_ref()),
+        (DFIL, a.dfil.as_ref()),
         ("η", a.eta.as_ref()),
         ("JacSens", a.jacobian_sensitivity.as_ref()),
         ("norm of PLIS", a.plis.as_ref()),
@@ -121,8 +124,13 @@ fn who(a: &NetAudit) -> Html {
     .into_iter()
     .filter_map(|(name, s)| s.map(|s| (name, s)))
     .map(|(name, s)| {
-        let values = [s.min, s.p50, s.mean, s.p90, s.p99, s.max];
-        std::iter::once(Cell::name(name)).chain(values.map(Cell::number)).collect()
+        let mut cells = vec![Cell::name(name)];
+        cells.extend([s.min, s.p50, s.mean, s.p90, s.p99, s.max].map(Cell::number));
+        if let Some(e) = a.dfil_extremes.as_ref().filter(|_| name == DFIL) {
+            (cells[1], cells[6]) =
+                (Cell::text(&networks::interval(&e.smallest)), Cell::text(&networks::interval(&e.largest)));
+        }
+        cells
     })
     .collect();
     let heads = [
@@ -143,15 +151,22 @@ fn who(a: &NetAudit) -> Html {
 fn most_exposed(a: &NetAudit) -> String {
     let mut text = String::new();
     if let (Some(d), Some(most)) = (&a.dfil, a.most_dfil.first()) {
-        let times = match d.p50 > 0.0 {
+        let times = match d.p50 > 0.0 && a.dfil_extremes.is_none() {
             true => format!(", {} times the median", format::number(d.max / d.p50)),
             false => String::new(),
         };
-        text = format!(
-            "The most exposed record of one step is number {}: a dFIL of {}{times}. ",
-            most.record,
-            format::number(d.max)
-        );
+        text = match networks::candidates(a) {
+            Some(several) => format!("{several}. "),
+            None => format!(
+                "The most exposed record of one step is number {}: a dFIL of {}{times}. ",
+                most.record,
+                networks::largest_dfil(a, d)
+            ),
+        };
+    }
+    if let Some(typical) = &a.typical_error {
+        text.push_str(&networks::any_estimate(typical, a.spread));
+        text.push(' ');
     }
     if let Some(eta) = a.eta.as_ref().map(|e| e.max).filter(|e| *e > 0.0) {
         text.push_str(&format!(
@@ -174,8 +189,11 @@ fn figure(r: &Record, shown: Option<&Shown>) -> Html {
     let label = r.label.as_ref().map(|l| format!(" · {l}")).unwrap_or_default();
     let mut numbers = Html::new();
     if let Some(d) = r.dfil {
-        let error = d.standard_error.map(|e| format!(" ± {}", format::number(e))).unwrap_or_default();
-        numbers.push(fill("dFIL {}{}<br>", &[&format::number(d.value), &error]));
+        let value = match &r.dfil_interval {
+            Some(i) => networks::interval(i),
+            None => format::number(d.value),
+        };
+        numbers.push(fill("dFIL {}<br>", &[&value]));
     }
     if let Some(e) = r.eta {
         numbers.push(fill("η {}<br>", &[&format::number(e)]));
@@ -196,26 +214,35 @@ pub(super) fn gallery(heading: &str, records: &[Record], pictures: &BTreeMap<u64
 }
 
 fn extremes(a: &NetAudit, pictures: &Pictures) -> Html {
-    let body: Html = [
-        ("Most dFIL", &a.most_dfil),
-        ("Least dFIL", &a.least_dfil),
-        ("Most η", &a.most_eta),
-        ("Least η", &a.least_eta),
-    ]
-    .into_iter()
-    .map(|(heading, records)| gallery(heading, records, &pictures.records))
-    .collect();
+    let (most, least) = match a.trace {
+        TraceKind::Estimate { .. } => ("Largest estimates of dFIL", "Smallest estimates of dFIL"),
+        TraceKind::Exact | TraceKind::Skip => ("Most dFIL", "Least dFIL"),
+    };
+    let body: Html =
+        [(most, &a.most_dfil), (least, &a.least_dfil), ("Most η", &a.most_eta), ("Least η", &a.least_eta)]
+            .into_iter()
+            .map(|(heading, records)| gallery(heading, records, &pictures.records))
+            .collect();
     if body.is_empty() {
         return body;
     }
-    let lead = "Records by number and, where there is one, label, with the norm of their gradient before clipping. What is \
-                rare or hard to tell moves the gradient most.";
+    let chosen = match a.dfil_extremes {
+        Some(_) => {
+            " An interval of dFIL holds for all measured records at once (95%); where those of two records overlap, their \
+             order may be chance."
+        }
+        None => "",
+    };
+    let lead = format!(
+        "Records by number and, where there is one, label, with the norm of their gradient before clipping. What is rare \
+         or hard to tell moves the gradient most.{chosen}"
+    );
     card("extremes", "The most and the least exposed records", &[Claim::Measured], lead, body)
 }
 
 /// A record beside its map, and its map under the other model; nothing where there is no map.
-fn map(r: &Record, pictures: &Pictures, other: Option<&str>) -> Html {
-    let Some(s) = pictures.records.get(&r.record).filter(|s| s.plis.is_some()) else { return Html::new() };
+pub(super) fn map(r: &Record, pictures: &BTreeMap<u64, Shown>, other: Option<&str>) -> Html {
+    let Some(s) = pictures.get(&r.record).filter(|s| s.plis.is_some()) else { return Html::new() };
     let cell = |p: &Option<Picture>, name: &str, norm: Option<f64>| {
         let Some(p) = p else { return Html::new() };
         let norm = norm.map(|v| fill("<br>norm {}", &[&format::number(v)])).unwrap_or_default();
@@ -234,14 +261,17 @@ fn map(r: &Record, pictures: &Pictures, other: Option<&str>) -> Html {
 }
 
 /// Maps shown of either end.
-const MAPS: usize = 6;
+pub(super) const MAPS: usize = 6;
 
 fn maps(a: &NetAudit, pictures: &Pictures) -> Html {
     let mut rows = Html::new();
     let other = a.compared.as_ref();
     for (heading, records) in [("Most PLIS", &a.most_plis), ("Least PLIS", &a.least_plis)] {
-        let each: Html =
-            records.iter().take(MAPS).map(|r| map(r, pictures, other.map(|c| c.name.as_str()))).collect();
+        let each: Html = records
+            .iter()
+            .take(MAPS)
+            .map(|r| map(r, &pictures.records, other.map(|c| c.name.as_str())))
+            .collect();
         if !each.is_empty() {
             rows.push(fill("<h3>{}</h3><div class=\"maps\">{}</div>", &[&heading, &each]));
         }
@@ -257,11 +287,12 @@ fn maps(a: &NetAudit, pictures: &Pictures) -> Html {
             (None, _) => "whose training is not known".to_owned(),
         };
         let right = c.accuracy.map(|v| format!(", {} right", format::share(v))).unwrap_or_default();
-        format!(" Beside it the same under {} ({how}{right}).", c.name)
+        format!(" Beside it the same under {} ({how}{right}), clipped as in its own training.", c.name)
     });
     let lead = format!(
-        "PLIS (Mueller eq. 6–7): how the squared norm of a record’s gradient, before clipping, over that of the noise \
-         moves with each pixel. Dark is most; each map has its own scale, the norm tells maps apart.{versus}"
+        "PLIS (Mueller eq. 6–7): how the squared norm of a record’s gradient, {}, over that of the noise moves with each \
+         pixel. Dark is most; each map has its own scale, the norm tells maps apart.{versus}",
+        networks::plis_of(a.plis_of)
     );
     card("plis", "Where in the record", &[Claim::Measured], lead, rows)
 }
@@ -280,8 +311,11 @@ fn rests_on(a: &NetAudit) -> Html {
         format!("Values are in the units the network sees: {}.", normalised(a.data.normalize)),
     ];
     if a.training.as_ref().is_some_and(|t| t.accounts.is_some()) {
-        assumed
-            .push("Over the run, information adds up step by step, exactly under its sampling.".to_owned());
+        assumed.push(
+            "Over the run, information adds up step by step under its sampling: exact for an attacker who knows which other \
+             records each step drew, otherwise an upper bound."
+                .to_owned(),
+        );
     }
     let mut body = list(&assumed);
     body.push(a.min_mse.as_ref().map(|bound| theorem(bound.theorem)).unwrap_or_default());

@@ -1,6 +1,6 @@
 //! Points that were not trained on: are they like the training records?
 
-use super::page::gallery;
+use super::page::{MAPS, gallery, map};
 use crate::document::net::{Score, ScoredBy};
 use crate::figure::Claim;
 use crate::figure::picture::Pictures;
@@ -76,10 +76,14 @@ pub(super) fn score(s: &Score, pictures: &Pictures) -> Html {
     let axis = "gradient norm: points as bars, training records as a line";
     let chart = s.histogram.as_ref().map(|h| of_network(h, axis, Some(&s.counts))).unwrap_or_default();
     let rows: Vec<Vec<Cell>> = s.by.iter().map(row).collect();
-    let body = narrow(chart).and(table("", "Points against training records", &heads, &rows)).and(gallery(
-        "Most unlike the training records",
-        &s.most,
-        &pictures.scored,
-    ));
+    let maps: Html = s.most.iter().take(MAPS).map(|r| map(r, &pictures.scored, None)).collect();
+    let maps = match maps.is_empty() {
+        true => maps,
+        false => fill("<h3>Where in the point: PLIS</h3><div class=\"maps\">{}</div>", &[&maps]),
+    };
+    let body = narrow(chart)
+        .and(table("", "Points against training records", &heads, &rows))
+        .and(gallery("Longest gradients", &s.most, &pictures.scored))
+        .and(maps);
     card("score", "Points outside the training set", &[Claim::Measured], lead, body)
 }

@@ -49,7 +49,13 @@ fn run_tiles(t: &Training) -> Html {
     let mut all = Vec::new();
     match last.map(|p| (p.accuracy, p.loss)) {
         Some((Some(a), _)) => {
-            all.push(tile(&format::share(a), &format!("of {} records right", t.accuracy_on.name())));
+            let labels = last.and_then(|p| p.label_accuracy);
+            let all_right = if labels.is_some() { "in all labels " } else { "" };
+            all.push(tile(
+                &format::share(a),
+                &format!("of {} records {all_right}right", t.accuracy_on.name()),
+            ));
+            all.extend(labels.map(|share| tile(&format::share(share), "of their labels right")));
         }
         Some((None, Some(loss))) => {
             all.push(tile(&format::number(loss), "mean loss of the last records drawn"))
@@ -127,7 +133,8 @@ pub(super) fn over_training(t: &Training) -> Html {
         return chart;
     }
     let lead = "Every step adds to both. ε bounds what any record could have given away, whatever its values; dFIL is \
-                what the information of these records adds up to, at the parameters of each step.";
+                what the information of these records adds up to, at the parameters of each step. The largest of many \
+                estimates is too large: where it lies is said above.";
     card("over", "dFIL against ε over training", &[Claim::Measured, Claim::Bound], lead, narrow(chart))
 }
 
