@@ -319,7 +319,10 @@ fn typical(
     (centre, scale): (f64, f64),
     bounds: Option<Bounds>,
 ) -> Option<[(f64, String); 2]> {
-    let own = |q: f64| centre + scale * d.quantile(q);
+    // Values that occur, not what lies between two of them: of a column of zeros and ones nobody asks about 0.3.
+    let last = d.count().saturating_sub(1).max(1) as f64;
+    let outward = |q: f64| if q < 0.5 { (q * last).floor() } else { (q * last).ceil() };
+    let own = |q: f64| centre + scale * d.quantile(outward(q) / last);
     let apart = |[a, b]: &[f64; 2]| (b - a).abs() > 1e-9 * a.abs().max(b.abs());
     let ends =
         [[0.1, 0.9], [0.01, 0.99], [0.0, 1.0]].map(|shares| shares.map(own)).into_iter().find(apart)?;
