@@ -234,7 +234,7 @@ fn the_page_shows_records_maps_and_points_from_elsewhere() {
             && largest["upper"].as_f64().unwrap() > value
     );
     let candidates = audit["dfil_extremes"]["candidates"].as_u64().unwrap();
-    assert!(candidates >= 1 && candidates <= 40);
+    assert!((1..=40).contains(&candidates));
     assert_eq!((&audit["score"]["n"], &audit["score"]["labelled"]), (&20.into(), &false.into()));
     let by: Vec<&str> =
         audit["score"]["by"].as_array().unwrap().iter().map(|b| b["measure"].as_str().unwrap()).collect();

@@ -150,7 +150,9 @@ fn double_precision_is_kept_from_the_records_to_the_audit() {
     // weights alone keep theirs too
     let bare = data.path().join("bare");
     fs::create_dir(&bare).unwrap();
-    ["network.json", "model.safetensors"].map(|name| fs::copy(double.join(name), bare.join(name)).unwrap());
+    for name in ["network.json", "model.safetensors"] {
+        fs::copy(double.join(name), bare.join(name)).unwrap();
+    }
     let bare_audit = |more: &[&str]| {
         let base =
             ["audit", "--model", text(&bare), "--data", text(data.path()), "--trace", "exact", "--json"];
