@@ -37,8 +37,8 @@ fn bounds_are_rounded_to_the_safe_side() {
 #[test]
 fn pictures_are_shown_where_they_are_given_and_only_there() {
     let with = page(&audit(), &pictures());
-    // most dFIL, most η, a record with two maps, a scored point
-    assert_eq!(with.matches("data:image/png;base64,iVBORw0KGgo").count(), 6);
+    // most dFIL, most η, a record with two maps, a scored point and again with its maps
+    assert_eq!(with.matches("data:image/png;base64,iVBORw0KGgo").count(), 9);
     assert!(with.contains("as private as they are"));
     let without = page(&audit(), &Pictures::default());
     assert!(!without.contains("<img") && !without.contains("id=\"plis\""));
@@ -106,6 +106,7 @@ fn the_verdict_on_a_network_rests_on_its_run() {
     // Where it was accounted for, that is said; a small advantage bounds it, and without one it decides.
     let mut accounts = run.accounts.clone().unwrap();
     accounts.dfil = spread(100.0);
+    accounts.largest = Some(Interval { lower: 60.0, upper: 120.0 });
     let mut accounted = Training { accounts: Some(accounts), ..run };
     let (class, text) = verdict_of(&of(accounted.clone()));
     assert_eq!(class, "care");

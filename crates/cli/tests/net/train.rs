@@ -117,7 +117,7 @@ fn the_noise_for_an_epsilon_is_found() {
         assert!(said.contains(word), "{word}: {said}");
     }
     let page = fs::read_to_string(out.join("report.html")).unwrap();
-    assert!(page.contains("by privacy loss distributions") && page.contains("by Rényi accounting"));
+    assert!(page.contains("By privacy loss distributions") && page.contains("by Rényi accounting"));
 }
 
 #[test]
@@ -147,6 +147,18 @@ fn double_precision_is_kept_from_the_records_to_the_audit() {
     let (trained, f64_, f32_) = (audit(&[]), audit(&["--precision", "f64"]), audit(&["--precision", "f32"]));
     assert_eq!(trained, f64_);
     assert!(trained != f32_ && (trained / f32_ - 1.0).abs() < 1e-5, "{trained} {f32_}");
+    // weights alone keep theirs too
+    let bare = data.path().join("bare");
+    fs::create_dir(&bare).unwrap();
+    ["network.json", "model.safetensors"].map(|name| fs::copy(double.join(name), bare.join(name)).unwrap());
+    let bare_audit = |more: &[&str]| {
+        let base =
+            ["audit", "--model", text(&bare), "--data", text(data.path()), "--trace", "exact", "--json"];
+        let audit: Value = serde_json::from_slice(&answered(&[&base[..], more].concat()).stdout).unwrap();
+        audit["dfil"]["max"].as_f64().unwrap()
+    };
+    let kept = bare_audit(&[]);
+    assert!(kept == bare_audit(&["--precision", "f64"]) && kept != bare_audit(&["--precision", "f32"]));
     // a checkpoint of the other precision is another run
     let net = network(data.path());
     let again =
