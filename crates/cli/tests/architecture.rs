@@ -50,9 +50,14 @@ fn root() -> PathBuf {
 
 fn cargo(words: &[&str]) -> String {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let done = Command::new(cargo).args(words).arg("--offline").current_dir(root()).output().unwrap();
+    let done = Command::new(cargo)
+        .args(words)
+        .arg("--offline")
+        .current_dir(root())
+        .output()
+        .expect("the workspace can be read");
     assert!(done.status.success(), "cargo {words:?}: {}", String::from_utf8_lossy(&done.stderr));
-    String::from_utf8(done.stdout).unwrap()
+    String::from_utf8(done.stdout).expect("the workspace can be read")
 }
 
 fn allowed() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
@@ -62,7 +67,10 @@ fn allowed() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
 /// The Rust files of a crate that are built into it.
 fn sources(folder: &str) -> Vec<(PathBuf, String)> {
     fn walk(folder: &Path, files: &mut Vec<PathBuf>) {
-        for entry in std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()) {
+        for entry in std::fs::read_dir(folder)
+            .expect("the workspace can be read")
+            .map(|e| e.expect("the workspace can be read").path())
+        {
             match entry.is_dir() {
                 true => walk(&entry, files),
                 false if entry.extension().is_some_and(|e| e == "rs") => files.push(entry),
@@ -73,7 +81,10 @@ fn sources(folder: &str) -> Vec<(PathBuf, String)> {
     let mut files = vec![];
     walk(&root().join(folder).join("src"), &mut files);
     assert!(!files.is_empty(), "{folder} has no sources");
-    files.into_iter().map(|f| (f.clone(), std::fs::read_to_string(f).unwrap())).collect()
+    files
+        .into_iter()
+        .map(|f| (f.clone(), std::fs::read_to_string(f).expect("the workspace can be read")))
+        .collect()
 }
 
 #[test]

@@ -143,7 +143,7 @@ fn json_has_every_path_that_was_promised_and_stands_alone() {
     for stage in ["read", "fit", "leakage", "report"] {
         assert!(number(&audit, &format!("/timings/{stage}")) >= 0.0);
     }
-    assert_eq!(audit["schema"], "leakscope.audit/1");
+    assert_eq!(audit["schema"], "leakscope.audit/2");
     // What is printed is what is kept.
     assert_eq!(folder.json("out/audit.json"), audit);
 }
@@ -669,7 +669,7 @@ fn a_secret_label_has_leakage_of_its_own() {
     assert_close(max, all.iter().copied().fold(0.0, f64::max), 1e-6, "the largest");
     assert_close(number(label, "/eta_mean"), all.iter().sum::<f64>() / all.len() as f64, 1e-6, "the mean");
     assert_close(number(label, "/min_sd"), 1.0 / max, 1e-9, "its deviation");
-    assert!(folder.read("out/report.html").contains("the label, dose"));
+    assert!(folder.read("out/report.html").contains("dose<br><span class=\"say\">the label</span>"));
     let solved = folder.run(&format!("{line} --target-sd dose=3 --json")).expect(0).json();
     assert_close(number(&solved, "/label/min_sd"), 3.0, 1e-9, "what was asked for");
     let public = folder.run(&format!("{line} --label public --json")).expect(0).json();

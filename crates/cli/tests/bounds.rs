@@ -111,8 +111,8 @@ fn numbers_and_classes_are_secrets_too() {
     assert_eq!(found["candidates"], 3);
     let names: Vec<&Value> =
         found["estimation"].as_array().expect("estimates").iter().map(|e| &e["error"]["theorem"]).collect();
-    assert_eq!(names, ["cramer-rao", "van-trees"]);
-    assert!(number(&found, "/estimation/1/error/value") > 0.0);
+    // with the table's average information van Trees is an estimate, no bound
+    assert_eq!(names, ["cramer-rao"]);
     // Logistic regression: models refitted by Newton.
     let logistic = "--data p.csv --target high --drop patient,dose,count,w --model logistic --l2 0.05";
     let found = folder

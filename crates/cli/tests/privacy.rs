@@ -176,7 +176,7 @@ fn bad_input_is_refused_with_advice() {
         ("bound --candidates 4 --mechanism renyi --alpha 2", "--epsilon"),
         ("bound --candidates 4 --mechanism gaussian --sigma 1 --alpha 2", "--alpha"),
         ("bound --eta 0", "--eta"),
-        ("account --step sigma=1,rate=2 --delta 1e-5", "sampling rate"),
+        ("account --step sigma=1,rate=2 --delta 1e-5", "--rate: 2: expected a probability"),
         ("account --step sigma=1 --step randomised-response=4,noise=0.5 --delta 1e-5", "--adjacency"),
         ("account --sigma 1 --laplace 2 --delta 1e-5", "--step"),
         ("calibrate --advantage 0.1 --rate 0.1 --steps 10", "--adjacency"),

@@ -149,7 +149,8 @@ impl Theorem {
             Self::VanTrees => &[
                 "the attacker sees the released coefficients and may know every other value of the table",
                 "the secret is drawn from a normal distribution with the stated spread",
-                "the expected information over that distribution is taken to be the average over the records of the table",
+                "the information it is computed from is the expected one over that distribution, not the average over the \
+                 records of a table",
                 "the noise is Gaussian, independent in every coefficient, and the model is at its minimiser",
             ],
         }

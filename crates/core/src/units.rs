@@ -145,8 +145,26 @@ impl Units {
     /// # Errors
     /// As [`Units::new`].
     pub fn rounded(scaling: Vec<Scaling>, intercept: bool) -> Result<Self> {
-        let public = scaling.iter().map(|s| PublicUnit::rounded(s.parts().0, s.parts().1)).collect();
-        let rounded = scaling.iter().map(|s| matches!(s, Scaling::Own { .. })).collect();
+        let none = vec![None; scaling.len()];
+        Self::partly(scaling, &none, intercept)
+    }
+
+    /// Units that are given for some columns, and rounded from the scaling itself for the others.
+    ///
+    /// # Errors
+    /// As [`Units::new`].
+    pub fn partly(scaling: Vec<Scaling>, given: &[Option<PublicUnit>], intercept: bool) -> Result<Self> {
+        if given.len() != scaling.len() {
+            let (found, expected) = (given.len(), scaling.len());
+            return Err(Error::Shape { what: "the public units", found, expected });
+        }
+        let of = |(s, unit): (&Scaling, &Option<PublicUnit>)| {
+            unit.unwrap_or_else(|| PublicUnit::rounded(s.parts().0, s.parts().1))
+        };
+        let public = scaling.iter().zip(given).map(of).collect();
+        let own =
+            |(s, unit): (&Scaling, &Option<PublicUnit>)| matches!(s, Scaling::Own { .. }) && unit.is_none();
+        let rounded = scaling.iter().zip(given).map(own).collect();
         Ok(Self { rounded, ..Self::new(scaling, public, intercept)? })
     }
 
@@ -188,6 +206,33 @@ impl Units {
         Ok(Self { scaling, public, rounded, stretch, offset, intercept })
     }
 
+    /// The units of the encoding itself, for measuring a model as it was fitted: nothing in them may be published, but what
+    /// a record does to the scaling of its columns can be counted in them.
+    ///
+    /// # Errors
+    /// [`Error::Unscaled`] for a column that is scaled by a deviation of zero; [`Error::NotApplicable`] where columns are
+    /// scaled by their own data and there is no intercept to take their means up.
+    pub fn of_encoding(scaling: Vec<Scaling>, intercept: bool) -> Result<Self> {
+        let mut public = vec![];
+        for (column, s) in scaling.iter().enumerate() {
+            let (centre, unit) = s.parts();
+            if !(unit > 0.0 && unit.is_finite() && centre.is_finite()) {
+                return Err(Error::Unscaled { column });
+            }
+            if !intercept && matches!(s, Scaling::Own { .. }) {
+                return Err(Error::NotApplicable {
+                    what: "counting the scaling of columns",
+                    setting: "columns that are centred and no intercept",
+                    advice: "fit an intercept, or take the scaling as given",
+                });
+            }
+            public.push(PublicUnit { centre, unit });
+        }
+        let d = scaling.len();
+        let (rounded, stretch, offset) = (vec![false; d], vec![1.0; d], vec![0.0; d]);
+        Ok(Self { scaling, public, rounded, stretch, offset, intercept })
+    }
+
     /// Number of data columns.
     pub fn len(&self) -> usize {
         self.scaling.len()
@@ -206,6 +251,11 @@ impl Units {
     /// Whether column `j` is scaled by its own data.
     pub fn is_own(&self, j: usize) -> bool {
         matches!(self.scaling.get(j), Some(Scaling::Own { .. }))
+    }
+
+    /// Whether the public unit of column `j` was rounded from its own data.
+    pub fn is_rounded(&self, j: usize) -> bool {
+        self.rounded.get(j).copied().unwrap_or(false)
     }
 
     /// `t = s/u` of column `j`: its standard deviation in public units, where it is scaled by its own data.

@@ -208,7 +208,10 @@ fn every_pass_gives_the_same_bits_wherever_its_parts_run() {
             both_ways(&Eta::new(&geometry), &parts);
             for series in [Series::Group { groups: GROUPS }, Series::Class, Series::All] {
                 let compared = Cow::Borrowed([0, 1, 2].as_slice());
-                both_ways(&Measure { geometry: Cow::Borrowed(&geometry), series, compared }, &parts);
+                both_ways(
+                    &Measure { geometry: Cow::Borrowed(&geometry), series, compared, counting: None },
+                    &parts,
+                );
             }
             for labelled in [true, false] {
                 let two_class = family == Family::Logistic;
@@ -254,8 +257,12 @@ fn whole_computations_give_the_same_bits_on_a_cluster() {
             let (fit, directions) = model(&parts, family);
             let geometry = Geometry::new(&fit, &directions, RELEASE).unwrap();
             let series = Series::Group { groups: GROUPS };
-            let pass =
-                Measure { geometry: Cow::Borrowed(&geometry), series, compared: Cow::Owned(vec![0, 3]) };
+            let pass = Measure {
+                geometry: Cow::Borrowed(&geometry),
+                series,
+                compared: Cow::Owned(vec![0, 3]),
+                counting: None,
+            };
             let (a, b) =
                 (measure::measure(&parts, &pass).unwrap(), measure::measure(&cluster, &pass).unwrap());
             assert_eq!((&a.eta, &a.attributes, &a.most), (&b.eta, &b.attributes, &b.most));
@@ -273,7 +280,12 @@ fn what_is_measured_is_what_the_records_say() {
     let (fit, directions) = model(&parts, Family::Logistic);
     let geometry = Geometry::new(&fit, &directions, RELEASE).unwrap();
     let series = Series::Group { groups: GROUPS };
-    let pass = Measure { geometry: Cow::Borrowed(&geometry), series, compared: Cow::Owned(vec![1, 3]) };
+    let pass = Measure {
+        geometry: Cow::Borrowed(&geometry),
+        series,
+        compared: Cow::Owned(vec![1, 3]),
+        counting: None,
+    };
     let measured = measure::measure(&parts, &pass).unwrap();
     let (mut eta, mut attribute_eta) = (vec![], vec![]);
     let mut records = leakscope_core::fisher::Records::default();
@@ -370,7 +382,8 @@ fn rows_of_another_width_or_group_are_an_error() {
     let eta = Eta::new(&geometry);
     assert!(matches!(eta.step(&mut eta.start(), &narrow), Err(Error::Shape { expected: WIDTH, .. })));
     let series = Series::Group { groups: 2 };
-    let pass = Measure { geometry: Cow::Borrowed(&geometry), series, compared: Cow::Owned(vec![]) };
+    let pass =
+        Measure { geometry: Cow::Borrowed(&geometry), series, compared: Cow::Owned(vec![]), counting: None };
     assert!(matches!(pass::run(&pass, &parts).err(), Some(Error::Shape { found: 3, expected: 2, .. })));
     let nothing = pass::run(&eta, &Parts(vec![])).unwrap();
     assert_eq!(nothing.eta.count(), 0);

@@ -137,6 +137,42 @@ fn counted_leakage_is_how_the_model_moves_through_scaling_and_fit() {
 
 /// One column, fewer records than columns, weak and strong penalties.
 #[test]
+fn in_the_units_of_the_encoding_it_is_the_same_movement() {
+    // x̃ = t x + o, so w = Mᵀw̃ has w_j = t_j w̃_j and the intercept w̃₀ + Σ o_j w̃_j, and ∂/∂x_j = t_j ∂/∂x̃_j.
+    for table in cases() {
+        let (public, d, p) = (table.units(), table.d, table.d + 1);
+        let units = Units::of_encoding(table.units_of(), true).unwrap();
+        let model = units.fit(&table.fit()).unwrap();
+        let attributes: Vec<_> = (0..d).map(|j| Directions::columns(j..j + 1, p)).collect();
+        let release = Release { sigma: 0.3, releases: 1, label_secret: true };
+        let counted = Counted::new(&model, &units, &attributes, release).unwrap();
+        let (block, mut found) = (block_of(&table.encoded()), CountedRecords::default());
+        counted.records(&block, Depth::Exact, &mut found).unwrap();
+        for i in 0..table.n() {
+            let columns: Vec<Vec<f64>> = (0..=d)
+                .map(|k| {
+                    let moved = moved(&table, &public, i, k);
+                    let unit = if k < d { public.stretch(k) } else { 1.0 };
+                    let mut own: Vec<f64> = (0..d).map(|j| unit * public.stretch(j) * moved[j]).collect();
+                    let shift: f64 = (0..d).map(|j| public.offset(j) * moved[j]).sum();
+                    own.push(unit * (moved[d] + shift));
+                    own
+                })
+                .collect();
+            let whole = spectral_norm(&Mat::from_fn(p, d + 1, |j, k| columns[k][j])) / 0.3;
+            assert!((found.eta[i] - whole).abs() <= tolerance::REFIT * whole, "{} {whole}", found.eta[i]);
+            for (j, column) in columns[..d].iter().enumerate() {
+                let truth = column.iter().map(|v| v * v).sum::<f64>().sqrt() / 0.3;
+                let error = (found.attribute_eta[i * d + j] - truth).abs();
+                assert!(error <= tolerance::REFIT * whole, "{:?} column {j} of {i}: {truth}", table.family);
+            }
+        }
+        assert!(Units::of_encoding(vec![Scaling::Own { mean: 0.0, deviation: 1.0 }], false).is_err());
+        assert!(Units::of_encoding(vec![Scaling::Own { mean: 0.0, deviation: 0.0 }], true).is_err());
+    }
+}
+
+#[test]
 fn small_tables_of_every_shape_are_counted() {
     let mut tried = 0;
     for seed in 0..6 {

@@ -2,7 +2,7 @@
 
 use crate::Result;
 use crate::output::{Folder, Pending, Results, write_tables};
-use crate::release::{Ready, ledger};
+use crate::release::ledger;
 use leakscope_report::{Attack, Audit, Balance, Release};
 use leakscope_table::RecordsFormat;
 use std::path::{Path, PathBuf};
@@ -90,33 +90,14 @@ pub fn attack_texts(folder: &Folder, pending: &mut Pending, attack: &Attack) -> 
     folder.text(pending, "attack.json", &leakscope_report::document(attack))
 }
 
-/// Publishes a release: statement, model and page in a folder of their own, and the line in the ledger.
-pub fn publish_release(ready: Ready, statement: &Release) -> Result<Vec<PathBuf>> {
-    let files = release_files(statement);
-    ready.publish(&files.iter().map(|(name, text)| (*name, text.as_str())).collect::<Vec<_>>())
-}
-
 /// Writes the files of a release again, without the ledger.
 pub fn release(statement: &Release, out: &Path) -> Result<Vec<PathBuf>> {
     let folder = Folder::open(out, RecordsFormat::Parquet)?;
     let mut pending = Pending::default();
-    for (name, text) in release_files(statement) {
+    for (name, text) in crate::release::files(statement) {
         folder.text(&mut pending, name, &text)?;
     }
     folder.publish(pending)
-}
-
-fn release_files(statement: &Release) -> [(&'static str, String); 3] {
-    let model = serde_json::json!({
-        "coefficients": statement.coefficients,
-        "coefficients_original_units": statement.coefficients_original_units,
-        "sigma": statement.mechanism.sigma,
-    });
-    [
-        ("report.html", leakscope_report::release_page(statement)),
-        ("release.json", leakscope_report::document(statement)),
-        ("model.json", leakscope_report::document(&model)),
-    ]
 }
 
 /// Writes a document, and its page where it has one.

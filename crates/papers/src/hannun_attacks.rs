@@ -53,6 +53,7 @@ pub(super) fn table_model(
         prior_sd: vec![],
         units: vec![],
         limits: vec![],
+        ..Request::default()
     }
 }
 

@@ -17,7 +17,7 @@ use leakscope::net::audit::NetAuditRequest;
 use leakscope::net::train::TrainRequest;
 use leakscope::output::{Folder, results, write_text as write};
 use leakscope::release::{self as releasing, Terms};
-use leakscope::saving::{RELEASE, publish_release};
+use leakscope::saving::RELEASE;
 use leakscope::{Failure, Result};
 use leakscope_table::{Bounds, Memory, ReadOptions, RecordsFormat, Schema};
 use pyo3::prelude::*;
@@ -122,19 +122,19 @@ pub(crate) fn release(
         folder.spare(&base.inputs(), RELEASE.texts, RELEASE.tables)?;
         Ok(match releasing::run(&base, &terms, folder.path(), hooks)? {
             releasing::Outcome::Refused(why) => Err(why),
-            releasing::Outcome::Ready(statement, ready) => {
-                let written = publish_release(*ready, &statement)?;
-                Ok((statement, written))
+            releasing::Outcome::Ready(owned, ready) => {
+                let written = ready.publish(&owned)?;
+                Ok((owned, written))
             }
         })
     };
     match run(py, progress, OnInterrupt::Wait, work)? {
-        Ok((statement, written)) => Ok(Outcome::of_release(statement, written)),
+        Ok((owned, written)) => Ok(Outcome::of_release(owned, written)),
         Err(why) => Err(BudgetError::new_err(leakscope::spelling::spell(&why, leakscope::Spelling::Python))),
     }
 }
 
-/// A private model without a ledger: coefficients as encoded and in own units, sigma, eta.
+/// A private model without a ledger: coefficients in original units, sigma, the largest eta as it may be said.
 #[pyfunction]
 #[pyo3(signature = (values, terms, data, seed=None))]
 pub(crate) fn private_model<'py>(
@@ -150,11 +150,8 @@ pub(crate) fn private_model<'py>(
     let private = run(py, None, OnInterrupt::Wait, work)?;
     let found = PyDict::new(py);
     found.set_item("coefficients", private.coefficients)?;
-    found.set_item("original_units", private.original_units)?;
     found.set_item("sigma", private.sigma)?;
-    found.set_item("eta_mean", private.eta.mean)?;
     found.set_item("eta_max", private.eta.max)?;
-    found.set_item("iterations", private.iterations)?;
     Ok(found)
 }
 

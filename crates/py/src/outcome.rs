@@ -10,7 +10,8 @@ use leakscope_report::account::Costs;
 use leakscope_report::bound::Found;
 use leakscope_report::calibrate::Calibration;
 use leakscope_report::net as net_page;
-use leakscope_report::{Attack, Audit, Balance, Release};
+use leakscope_report::release::Owned;
+use leakscope_report::{Attack, Audit, Balance};
 use leakscope_table::RecordsFormat;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -23,7 +24,7 @@ pub(crate) enum Document {
     Audit(Box<Audit>),
     Balance(Box<Balance>),
     Attack(Box<Attack>),
-    Release(Box<Release>),
+    Release(Box<Owned>),
     Account(Box<Costs>),
     Bound(Box<Found>),
     Calibration(Box<Calibration>),
@@ -53,7 +54,7 @@ impl Outcome {
         Self { steps: Some(steps), ..Self::new(Document::Training(Box::new(training)), tables) }
     }
 
-    pub(crate) fn of_release(release: Box<Release>, written: Vec<PathBuf>) -> Self {
+    pub(crate) fn of_release(release: Box<Owned>, written: Vec<PathBuf>) -> Self {
         Self { written, ..Self::new(Document::Release(release), vec![]) }
     }
 
@@ -63,7 +64,7 @@ impl Outcome {
             Document::Audit(audit) => saving::audit(audit, &self.tables, out, format),
             Document::Balance(balance) => saving::balance(balance, &self.tables, out, format),
             Document::Attack(attack) => saving::attack(attack, out),
-            Document::Release(release) => saving::release(release, out),
+            Document::Release(release) => saving::release(&release.statement, out),
             Document::Account(_) => answer("account.json"),
             Document::Bound(_) => answer("bound.json"),
             Document::Calibration(_) => answer("calibrate.json"),
@@ -96,7 +97,7 @@ impl Outcome {
             Document::Audit(audit) => Some(leakscope_report::page(audit)),
             Document::Balance(balance) => Some(leakscope_report::balance_page(balance)),
             Document::Attack(attack) => Some(leakscope_report::attack_page(attack)),
-            Document::Release(release) => Some(leakscope_report::release_page(release)),
+            Document::Release(release) => Some(leakscope_report::release_page(&release.statement)),
             Document::Account(costs) => Some(leakscope_report::account_page(costs)),
             Document::Bound(found) => Some(leakscope_report::bound_page(found)),
             Document::Calibration(_) => None,

@@ -18,7 +18,8 @@ import leakscope
 from leakscope import _native
 
 #: what only an audit is asked
-AUDIT_ALONE = {"coefficients", "noise", "releases", "score", "prior_sd", "unit", "fail_above", "secret"}
+AUDIT_ALONE = {"coefficients", "noise", "releases", "score", "prior_sd", "unit", "fail_above", "secret", "tell", "protect_at",
+               "scaling"}
 AUDIT = dict(target="dose", id="patient", group="race", l2=0.01, holdout=0.2, seed=1, sigma=0.4)
 
 
@@ -235,7 +236,7 @@ def test_audits_of_frames_against_dense_jacobians(golden, patients):
     df["w"] = 0.5 + np.arange(len(df)) % 4 / 2
     assert len(cases["cases"]) >= 8
     for case in cases["cases"]:
-        asked = keywords(case["arguments"])
+        asked = {"scaling": "given", **keywords(case["arguments"])}
         if "weights" in asked:
             # Weights are divided by their mean, the penalty is not.
             asked["l2"] /= df["w"].mean()

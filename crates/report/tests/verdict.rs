@@ -13,6 +13,7 @@ use leakscope_core::claim::{Bound, Theorem};
 use leakscope_report::audit::{Audit, Label, Limit, SigmaSource};
 use leakscope_report::choice::{Statistic, Stopped};
 use leakscope_report::net::{self, NetAudit, Pictures};
+use leakscope_report::tell::AmongAll;
 use leakscope_report::verdict::{
     Colour, EPSILON_ALARM, Facts, Noise, PROTECT_AT, Success, TOLD_AT, Verdict, decide, of_account,
     of_attack, of_audit, of_balance, of_bound, of_net_audit, of_release, of_training,
@@ -65,8 +66,8 @@ fn two_values_that_were_tried_decide() {
     let v = of_audit(&with(|a| a.tell = Some(told(&[("age", 0.93, false)]))));
     assert!(
         v.text().starts_with(
-            "Somebody who knows everything else tells age 40 from 60 rightly in 93% of cases for record P-14380 and in 58.6% \
-             for the median record; a coin toss is right in 50%."
+            "Somebody who knows everything else tells age 40 from 60 years rightly in at most 93% of cases for record P-14380, \
+             and in 58.6% for the median record; a coin toss is right in 50%."
         ),
         "{}",
         v.text()
@@ -77,6 +78,35 @@ fn two_values_that_were_tried_decide() {
     let mut strict = told(&[("age", 0.58, false)]);
     strict.protect_at = 0.55;
     assert_eq!(of_audit(&with(|a| a.tell = Some(strict.clone()))).colour, Colour::Amber);
+}
+
+#[test]
+fn what_was_not_tried_and_what_is_not_at_the_minimiser_is_not_green() {
+    let calm = |change: &dyn Fn(&mut Audit)| {
+        of_audit(&with(|a| {
+            a.tell = Some(told(&[("age", 0.51, false)]));
+            change(a);
+        }))
+    };
+    assert_eq!(calm(&|_| {}).colour, Colour::Green);
+    let left_out = |names: &[&str]| {
+        let names: Vec<String> = names.iter().map(|n| (*n).to_owned()).collect();
+        calm(&|a| a.tell.iter_mut().for_each(|t| t.left_out.clone_from(&names)))
+    };
+    let v = left_out(&["weight"]);
+    assert_eq!(v.colour, Colour::Amber);
+    assert!(v.text().ends_with("weight was not tried, so nothing is shown about it."), "{}", v.text());
+    assert!(left_out(&["weight", "height"]).text().contains("2 attributes were not tried"));
+    let distance = |relative: f64| leakscope_report::audit::Distance {
+        relative,
+        largest: relative,
+        largest_name: "age".into(),
+        excess_objective: 0.0,
+    };
+    assert_eq!(calm(&|a| a.model.distance = Some(distance(1e-9))).colour, Colour::Green);
+    let v = calm(&|a| a.model.distance = Some(distance(1e-3)));
+    assert_eq!(v.colour, Colour::Amber);
+    assert!(v.text().contains("not at the minimiser"), "{}", v.text());
 }
 
 #[test]
@@ -93,6 +123,8 @@ fn a_value_that_can_be_read_off_is_red_whatever_the_others_are() {
             name: "diagnosis".into(),
             eta_mean: 1.0,
             eta_max: 3.8,
+            eta_max_record: "P-14380".into(),
+            population_sd: None,
             min_sd: Bound::at_least(0.26, Theorem::CramerRao),
         });
     }));
@@ -105,7 +137,9 @@ fn no_noise_and_breached_limits_are_said_plainly_and_first() {
     let unit = |a: &mut Audit| (a.sigma, a.sigma_source) = (1.0, SigmaSource::Default);
     let v = of_audit(&with(unit));
     assert_eq!((v.colour, v.headline.as_str()), (Colour::Amber, "No noise chosen"));
-    assert!(v.text().starts_with("No noise was chosen: numbers are per unit of noise (σ = 1). Somebody"));
+    assert!(v.text().starts_with(
+        "No noise was chosen: numbers are per unit of noise (σ = 1). Released without any, the model"
+    ));
     // Nothing makes a unit of noise green.
     let v = of_audit(&with(|a| {
         unit(a);
@@ -228,7 +262,8 @@ proptest! {
 
     #[test]
     fn an_audit_is_never_calmer_than_its_numbers(
-        attribute in probability(), label in probability(), k in -3.0..3.0_f64, given in any::<bool>()
+        attribute in probability(), label in probability(), k in -3.0..3.0_f64, given in any::<bool>(),
+        among in proptest::option::of((3..20_usize, probability())), left_out in any::<bool>()
     ) {
         let mut audit = clinic(60, 2);
         // An estimate that is off by less than a third of the spread: Φ(2.56/2 · 3) is certainty.
@@ -236,11 +271,15 @@ proptest! {
         set_min_sd(&mut audit, "age", sd);
         let local = if sd < 14.2 { 1.0 } else { 0.5 };
         if given {
-            audit.tell = Some(told(&[("age", attribute, false), ("dose", label, true)]));
+            let mut tell = told(&[("age", attribute, false), ("dose", label, true)]);
+            tell.attributes[0].among_all = among.map(|(levels, worst)| AmongAll { levels, worst });
+            tell.left_out = if left_out { vec!["weight".into()] } else { vec![] };
+            audit.tell = Some(tell);
         }
-        let worst = if given { attribute.max(label).max(local) } else { local };
+        let among = among.map_or(0.5, |(levels, worst)| of_guess(worst, 1.0 / levels as f64));
+        let worst = if given { attribute.max(label).max(local).max(among) } else { local };
         never_calmer(&of_audit(&audit), &page(&audit), worst)?;
-        if !given {
+        if !given || left_out {
             prop_assert_ne!(of_audit(&audit).colour, Colour::Green);
         }
     }

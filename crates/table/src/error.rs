@@ -324,7 +324,10 @@ pub enum Error {
         second: &'static str,
     },
     /// No column is left to be a feature.
-    #[error("no feature columns are left besides the target, the id, the weights and what ⟨drop⟩ removes")]
+    #[error(
+        "no feature columns are left besides the target, the id, the weights, what ⟨drop⟩ removes and what was taken for an \
+         identifier because nearly all its values differ (name such a column with ⟨categorical⟩ to keep it)"
+    )]
     NoFeatures,
     /// The features have no encoded column: each is a category with a single level.
     #[error(

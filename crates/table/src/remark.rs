@@ -111,12 +111,12 @@ impl fmt::Display for Remark {
         match self {
             Self::HeaderIsData => f.write_str(
                 "The names of the columns look like a row of data. If the file has no line of names, read it with \
-                 --no-header: columns are then called c1, c2, ….",
+                 `no_header`: columns are then called c1, c2, ….",
             ),
             Self::Index { column } => write!(
                 f,
                 "Column `{column}` numbers the rows and was left out. To use it, give it a name of its own or list it in \
-                 a schema; to name records by it, say --id {column}."
+                 a schema; to name records by it, name it as the `id`."
             ),
             Self::Identifier { column, values, rows } => {
                 let share = match values {
@@ -125,8 +125,8 @@ impl fmt::Display for Remark {
                 };
                 write!(
                     f,
-                    "Column `{column}` looks like an identifier ({share}) and was left out. Say --id {column} to name \
-                     records by it, or --categorical {column} to use it as a category."
+                    "Column `{column}` looks like an identifier ({share}) and was left out. Name it as the `id` to name \
+                     records by it, or among `categorical` to use it as a category."
                 )
             }
             Self::Dates { column } => {
@@ -138,7 +138,7 @@ impl fmt::Display for Remark {
             Self::Separators { column } => write!(
                 f,
                 "Column `{column}` has separators between thousands, which were removed. If they are decimal commas, \
-                 say --decimal ,"
+                 say so by `decimal`."
             ),
             Self::RareLevels { column, merged, rows, min_count } => write!(
                 f,
@@ -164,7 +164,7 @@ impl fmt::Display for Remark {
             Self::TwoClasses { column, low, high } => write!(
                 f,
                 "The target `{column}` has two classes and is fitted as a number ({low} = −1, {high} = 1). For two \
-                 classes --model logistic is usually meant."
+                 classes a logistic `model` is usually meant."
             ),
         }
     }

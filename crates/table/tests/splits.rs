@@ -182,7 +182,12 @@ fn same_bits(paths: &[PathBuf], options: &EncodeOptions) {
     let geometry =
         Geometry::new(&fit, &[Directions::columns(0..1, p), Directions::columns(1..3, p)], release).unwrap();
     let series = Series::Group { groups: 3 };
-    let pass = Measure { geometry: Cow::Borrowed(&geometry), series, compared: Cow::Owned(vec![0, 1]) };
+    let pass = Measure {
+        geometry: Cow::Borrowed(&geometry),
+        series,
+        compared: Cow::Owned(vec![0, 1]),
+        counting: None,
+    };
     let bytes = |rows: &dyn Fn() -> measure::Measured| pass::state_to_bytes(&pass, &rows()).unwrap();
     assert!(bytes(&|| here.run(&pass).unwrap()) == bytes(&|| there.run(&pass).unwrap()));
     if options.holdout.is_some() {

@@ -3,12 +3,13 @@
 use super::columns::columns;
 use super::table_args::{ModelArgs, TableArgs, name_and_number, name_and_text};
 use crate::progress::Display;
-use leakscope::audit::{self, Limit, Noise, Outcome, Request, Statistic};
+use leakscope::audit::{self, Limit, Noise, Outcome, Pair, Request, ScalingChoice, Statistic};
 use leakscope::coefficients::read_coefficients;
 use leakscope::output::Folder;
 use leakscope::{Failure, Result, saving};
 use leakscope_net::leak::Label;
 use leakscope_report::Audit;
+use leakscope_report::verdict::PROTECT_AT;
 use leakscope_table::{Encoding, RecordsFormat};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -70,6 +71,15 @@ pub(crate) struct Args {
     /// Show what any attacker can guess of this attribute, beside what attacks do
     #[arg(long, value_name = "ATTRIBUTE")]
     pub(crate) secret: Option<String>,
+    /// Two values of an attribute to tell apart, instead of its 10% and 90% quantiles
+    #[arg(long, value_name = "ATTRIBUTE=A,B")]
+    pub(crate) tell: Vec<String>,
+    /// Values that are told apart at most this often count as protected
+    #[arg(long, value_name = "SHARE", default_value_t = PROTECT_AT, allow_negative_numbers = true)]
+    pub(crate) protect_at: f64,
+    /// Whether leakage counts that columns are scaled by their own data
+    #[arg(long, value_enum, default_value_t = ScalingChoice::Counted)]
+    pub(crate) scaling: ScalingChoice,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }
@@ -203,7 +213,23 @@ pub(crate) fn request(args: &Args) -> Result<Request> {
         units: args.unit.iter().map(|t| name_and_text("unit", t)).collect::<Result<_>>()?,
         limits: args.fail_above.iter().map(|t| limit(t)).collect::<Result<_>>()?,
         secret: args.secret.clone(),
+        tell: args.tell.iter().map(|t| pair(t)).collect::<Result<_>>()?,
+        protect_at: args.protect_at,
+        scaling: args.scaling,
     })
+}
+
+/// `NAME=A,B`.
+fn pair(text: &str) -> Result<Pair> {
+    let (attribute, values) = name_and_text("tell", text)?;
+    match values.split_once(',') {
+        Some((a, b)) if !a.is_empty() && !b.is_empty() && !b.contains(',') => {
+            Ok(Pair { attribute, values: [a, b].map(|v| v.trim().to_owned()) })
+        }
+        Some(_) | None => {
+            Err(Failure::option("tell", format!("`{text}`: expected NAME=A,B, such as age=40,60")))
+        }
+    }
 }
 
 fn limit(text: &str) -> Result<Limit> {

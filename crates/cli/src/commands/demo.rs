@@ -28,27 +28,27 @@ pub(crate) struct Args {
 
 /// The audit's arguments as a user would type them.
 const AUDIT: &[&str] = &[
-    "target",
+    "--target",
     "dose",
-    "id",
+    "--id",
     "patient",
-    "group",
+    "--group",
     "race",
-    "model",
+    "--model",
     "linear",
-    "l2",
+    "--l2",
     "0.01",
-    "target_sd",
+    "--target-sd",
     "age=50",
-    "holdout",
+    "--holdout",
     "0.2",
-    "seed",
+    "--seed",
     "1",
-    "unit",
+    "--unit",
     "age=years",
-    "unit",
+    "--unit",
     "height=cm",
-    "unit",
+    "--unit",
     "weight=kg",
 ];
 
@@ -77,7 +77,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     std::fs::write(&file, table).map_err(fail)?;
     let mut words: Vec<OsString> = vec![file.into()];
     words.extend(AUDIT.iter().map(OsString::from));
-    words.extend(["out".into(), args.out.clone().into()]);
+    words.extend(["--out".into(), args.out.clone().into()]);
     let shown: Vec<String> = words.iter().map(|w| quoted(&w.to_string_lossy())).collect();
     eprintln!("$ leakscope audit {}\n", shown.join(" "));
     let shell = Shell::try_parse_from(std::iter::once(OsString::from("leakscope")).chain(words))

@@ -21,7 +21,7 @@ pub(crate) struct PublicArgs {
     /// Move values outside their bounds to the nearest bound
     #[arg(long)]
     pub(crate) clip_to_bounds: bool,
-    /// Merge levels that fewer records have into `other`, unless they were given
+    /// Merge levels that fewer records have into `other`, unless they were given [default for a release: 10]
     #[arg(long, value_name = "N")]
     pub(crate) min_level_count: Option<u64>,
     /// What separates fractions in text files: a point or a comma [default: .]

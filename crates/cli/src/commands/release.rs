@@ -6,7 +6,7 @@ use crate::progress::Display;
 use leakscope::audit::{Request, Statistic};
 use leakscope::output::Folder;
 use leakscope::release::{self, Amount, Outcome, Terms};
-use leakscope::saving::{RELEASE, publish_release};
+use leakscope::saving::RELEASE;
 use leakscope::{Failure, Result};
 use leakscope_net::leak::Label;
 use leakscope_table::RecordsFormat;
@@ -20,7 +20,7 @@ pub(crate) struct Args {
     pub(crate) table: TableArgs,
     #[command(flatten)]
     model: ModelArgs,
-    /// Standard deviation of the noise on every coefficient
+    /// Standard deviation of the noise on every coefficient in public units, rounded up to a power of 2^¼
     #[arg(long, value_name = "S", required_unless_present = "target_eta", conflicts_with = "target_eta")]
     #[arg(allow_negative_numbers = true)]
     sigma: Option<f64>,
@@ -34,7 +34,7 @@ pub(crate) struct Args {
     /// Refuse (exit code 1) if the largest η of all releases of these data together would be above this
     #[arg(long, value_name = "E", allow_negative_numbers = true)]
     budget_eta: Option<f64>,
-    /// Balance leakage first, in this many iterations
+    /// Balance leakage first, in this many iterations at most: the one whose counted leakage is most even
     #[arg(long, value_name = "N", default_value_t = 0)]
     balance: usize,
     /// Balance what leaks about this attribute [default: about whole records]
@@ -47,7 +47,8 @@ pub(crate) struct Args {
     /// Whether the target is part of the record's secret
     #[arg(long, value_enum, default_value_t = Label::Secret)]
     label: Label,
-    /// Folder for the ledger and, in a folder of its own each, the releases: model.json, release.json, report.html
+    /// Folder for the releases, in a folder of its own each, which may be published: model.json, release.json, report.html;
+    /// and for private/, which may not: the ledger and what was measured
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
     #[command(flatten)]
@@ -82,16 +83,17 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let display = Display::start(args.run.quiet || args.run.json, Some(args.out.clone()))?;
     let outcome = release::run(&base, &terms, folder.path(), &display.hooks)?;
     drop(display);
-    let (mut statement, ready) = match outcome {
-        Outcome::Ready(statement, ready) => (statement, ready),
+    let (mut owned, ready) = match outcome {
+        Outcome::Ready(owned, ready) => (owned, ready),
         Outcome::Refused(why) => {
             eprintln!("refused: {why}");
             return Ok(ExitCode::from(1));
         }
     };
-    let written = publish_release(*ready, &statement)?;
-    let json = leakscope_report::document(&*statement);
-    args.run.warn(&std::mem::take(&mut statement.warnings));
-    args.run.show(&json, &release::summary(&statement), &written);
+    let written = ready.publish(&owned)?;
+    let json = leakscope_report::document(&*owned);
+    args.run.warn(&std::mem::take(&mut owned.remarks));
+    args.run.warn(&std::mem::take(&mut owned.statement.warnings));
+    args.run.show(&json, &release::summary(&owned), &written);
     Ok(ExitCode::SUCCESS)
 }

@@ -120,5 +120,6 @@ pub(crate) fn request(
         units: vec![],
         limits: vec![],
         secret: None,
+        ..Request::default()
     })
 }

@@ -21,9 +21,10 @@ use crate::linalg::{axpy, dot, largest_eigenvalue, matmul, norm, symmetric_eigen
 use crate::rows::Block;
 use crate::units::{FitInUnits, Units};
 use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
 
 /// How η of whole records is found.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Depth {
     /// `η₀ + ‖H⁻¹D‖/σ`, never too small: O(p) a record on top of η₀.
     Bounded,
@@ -33,7 +34,7 @@ pub enum Depth {
 }
 
 /// A model in public units, with how its scaling depends on the data.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Counted {
     geometry: Geometry,
     /// `2λw_j`, zero where the scale is given.
@@ -107,7 +108,7 @@ impl Counted {
     /// Counted leakage of every record of a block in public units.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] where a record's leakage is no finite number.
+    /// [`Error::Overflow`] where a record's leakage is no finite number.
     pub fn records(&self, block: &Block, depth: Depth, out: &mut CountedRecords) -> Result<()> {
         let (n, p) = (block.len(), block.width);
         self.geometry.records(block, &mut out.given);
@@ -125,9 +126,7 @@ impl Counted {
         }
         out.h = h;
         match out.eta.iter().chain(&out.dfil).chain(&out.attribute_eta).find(|v| !v.is_finite()) {
-            Some(&value) => {
-                Err(Error::OutOfRange { what: "η of a record", value, expected: "a finite number" })
-            }
+            Some(&value) => Err(Error::Overflow { value }),
             None => Ok(()),
         }
     }

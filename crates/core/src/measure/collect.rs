@@ -19,6 +19,8 @@ pub struct Extreme {
     pub gradient_norm: f64,
     /// Place of its most exposed attribute among those compared, and its η.
     pub attribute: Option<(usize, f64)>,
+    /// η of its label in units of the code, where that is secret.
+    pub label: Option<f64>,
 }
 
 /// The `limit` records with the largest (or smallest) η; ties go to the earlier row.
@@ -159,7 +161,16 @@ mod tests {
     use super::*;
 
     fn record(row: u64, eta: f64) -> Extreme {
-        Extreme { row, series: 0, eta, dfil: 0.0, loss: 0.0, gradient_norm: 0.0, attribute: None }
+        Extreme {
+            row,
+            series: 0,
+            eta,
+            dfil: 0.0,
+            loss: 0.0,
+            gradient_norm: 0.0,
+            attribute: None,
+            label: None,
+        }
     }
 
     #[test]

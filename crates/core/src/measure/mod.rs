@@ -5,11 +5,14 @@
 //! records while the pass runs.
 
 mod collect;
+mod counting;
 mod score;
 
 pub use collect::{Extreme, Extremes, Point, Sample};
+pub use counting::{Counting, Largest, records};
 pub use score::{Score, Scores};
 
+use crate::fisher::scaling::CountedRecords;
 use crate::fisher::{Geometry, Records, SetSums};
 use crate::num::Distribution;
 use crate::pass::{Merge, Pass, Runner};
@@ -73,6 +76,8 @@ pub struct Measure<'a> {
     pub series: Series,
     /// The geometry's attributes among which the most exposed of a record is sought.
     pub compared: Cow<'a, [usize]>,
+    /// The same model with the scaling of its columns counted, where there is anything to count.
+    pub counting: Option<Cow<'a, Counting>>,
 }
 
 /// One of the geometry's attributes over all records.
@@ -95,6 +100,8 @@ pub struct LabelTotals {
     pub sum: f64,
     /// Largest η.
     pub max: f64,
+    /// The row that has it.
+    pub max_row: Option<u64>,
 }
 
 /// Sums over the encoded columns and the target, for the spread of a prior.
@@ -134,6 +141,8 @@ pub struct Measured {
     pub groups: Vec<SetSums>,
     /// Spread of the columns.
     pub spread: Spread,
+    /// Largest η with the scaling of columns counted and not.
+    pub scaling: Largest,
     #[serde(skip)]
     scratch: Scratch,
 }
@@ -141,6 +150,7 @@ pub struct Measured {
 #[derive(Debug, Clone, Default)]
 struct Scratch {
     records: Records,
+    counted: CountedRecords,
     rows_of: Vec<Vec<usize>>,
     of_block: Vec<OfBlock>,
 }
@@ -160,10 +170,10 @@ impl Measured {
         &self.scratch.records
     }
 
-    /// Every row that a page names: the extreme ones, and those with the largest η of an attribute.
+    /// Every row that a page names: the extreme ones, and those with the largest η of an attribute or the label.
     pub fn rows_to_name(&self) -> impl Iterator<Item = u64> + '_ {
         let extremes = self.most.records().iter().chain(self.least.records()).map(|r| r.row);
-        extremes.chain(self.attributes.iter().filter_map(|a| a.max_row))
+        extremes.chain(self.attributes.iter().filter_map(|a| a.max_row)).chain(self.label.max_row)
     }
 }
 
@@ -185,7 +195,10 @@ impl Merge for Measured {
             }
         }
         self.label.sum += later.label.sum;
-        self.label.max = self.label.max.max(later.label.max);
+        if later.label.max > self.label.max || self.label.max_row.is_none() {
+            (self.label.max, self.label.max_row) = (later.label.max, later.label.max_row);
+        }
+        self.scaling.merge(later.scaling);
         self.whole.merge(&later.whole);
         self.groups.iter_mut().zip(&later.groups).for_each(|(a, b)| a.merge(b));
         self.spread.sums.iter_mut().zip(later.spread.sums).for_each(|(a, b)| *a += b);
@@ -306,6 +319,7 @@ impl Measure<'_> {
 
     fn extremes_and_sample(&self, state: &mut Measured, block: &Block) {
         let (records, count) = (&state.scratch.records, state.attributes.len());
+        let secret = self.geometry.release().label_secret;
         for i in 0..block.len() {
             let (eta, row) = (records.eta[i], block.first_row + i as u64);
             let series = self.series.index(block, i);
@@ -316,7 +330,8 @@ impl Measure<'_> {
                     let of_record = &records.attribute_eta[i * count..(i + 1) * count];
                     let attribute = most_exposed(of_record, &self.compared);
                     let dfil = records.dfil[i];
-                    extremes.add(Extreme { row, series, eta, dfil, loss, gradient_norm, attribute });
+                    let label = secret.then(|| self.geometry.label_eta(records, i));
+                    extremes.add(Extreme { row, series, eta, dfil, loss, gradient_norm, attribute, label });
                 }
             }
         }
@@ -326,7 +341,9 @@ impl Measure<'_> {
         for i in 0..block.len() {
             let eta = self.geometry.label_eta(&state.scratch.records, i);
             state.label.sum += eta;
-            state.label.max = state.label.max.max(eta);
+            if eta > state.label.max || state.label.max_row.is_none() {
+                (state.label.max, state.label.max_row) = (eta, Some(block.first_row + i as u64));
+            }
         }
     }
 }
@@ -357,14 +374,16 @@ impl Pass for Measure<'_> {
             whole: SetSums::new(p, true),
             groups: vec![SetSums::new(p, false); self.series.groups()],
             spread: Spread { sums: vec![0.0; p + 1], squares: vec![0.0; p + 1], weight: 0.0 },
+            scaling: Largest::default(),
             scratch: Scratch::default(),
         }
     }
 
     fn step(&self, state: &mut Measured, block: &Block) -> Result<()> {
         self.geometry.check_width(block)?;
-        self.geometry.records(block, &mut state.scratch.records);
-        state.scratch.records.check()?;
+        let counting = self.counting.as_deref();
+        let Scratch { records: plain, counted, .. } = &mut state.scratch;
+        state.scaling.merge(records(&self.geometry, counting, block, (plain, counted))?);
         state.spread.add(block);
         self.sets(state, block)?;
         self.distributions(state, block);

@@ -111,6 +111,7 @@ impl Pass for Score<'_> {
                     loss: records.loss[i],
                     gradient_norm: records.gradient_norm[i],
                     attribute: None,
+                    label: None,
                 });
             }
         }

@@ -21,7 +21,7 @@ mod refit;
 mod step;
 mod worst;
 
-pub use worst::{Told, told_apart};
+pub use worst::{Telling, Told, told_apart};
 
 use crate::claim::{Bound, Theorem};
 use crate::linalg::{Cholesky, condition, dot, largest_eigenvalue, matmul, norm, symmetric_eigen, times};

@@ -15,6 +15,8 @@ pub struct Told {
     pub worst: Bound,
     /// Its row, from 0.
     pub worst_row: u64,
+    /// Which two of the question's values those are: the furthest apart.
+    pub worst_pair: [usize; 2],
     /// The same for the record in the middle.
     pub median: Bound,
     /// Between all levels of a category at once, equally likely, on the worst record; `worst` where there are two values.
@@ -50,27 +52,61 @@ pub fn told_apart<R: Rows>(
     question: &Question,
     refits: usize,
 ) -> Result<Told> {
-    if releases == 0 {
-        return Err(Error::OutOfRange { what: "releases", value: 0.0, expected: "at least 1" });
+    Telling::new(rows, (model, units), (noise, releases))?.ask(question, refits)
+}
+
+/// What questions about the records of one table share: the model with its inverse, and how far rows reach.
+#[derive(Debug)]
+pub struct Telling<'a, R> {
+    rows: &'a R,
+    models: Models<'a>,
+    releases: u32,
+}
+
+impl<'a, R: Rows> Telling<'a, R> {
+    /// Prepares a table for any number of questions: one pass over it.
+    ///
+    /// # Errors
+    /// Those of [`told_apart`] that do not depend on the question.
+    pub fn new(
+        rows: &'a R,
+        (model, units): (&'a FitInUnits, &'a Units),
+        (noise, releases): (&Noise, u32),
+    ) -> Result<Self> {
+        if releases == 0 {
+            return Err(Error::OutOfRange { what: "releases", value: 0.0, expected: "at least 1" });
+        }
+        Ok(Self { rows, models: Models::new(rows, model, units, noise)?, releases })
     }
-    let models = Models::new(rows, model, units, noise)?;
-    let candidates = question.candidates(units.len())?;
-    let mut limits = first_look(rows, &models, &candidates)?;
-    let refitted = refine(rows, &models, &candidates, &mut limits, refits)?;
-    let delta: Vec<f64> = limits.iter().map(|l| l.most).collect();
-    let (worst_row, largest) =
-        delta.iter().copied().enumerate().max_by(|a, b| a.1.total_cmp(&b.1)).ok_or(Error::Empty)?;
-    let mut sorted = delta.clone();
-    sorted.sort_by(f64::total_cmp);
-    Ok(Told {
-        worst: two_values(largest, releases),
-        worst_row: worst_row as u64,
-        median: two_values(sorted[sorted.len() / 2], releases),
-        worst_among_all: any_level(candidates.len(), largest, releases),
-        at_least: limits.iter().fold(0.0, |m, l| m.max(l.least)),
-        delta,
-        refitted,
-    })
+
+    /// [`told_apart`] for one question.
+    ///
+    /// # Guarantee
+    /// As there.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn ask(&self, question: &Question, refits: usize) -> Result<Told> {
+        let (rows, models, releases) = (self.rows, &self.models, self.releases);
+        let candidates = question.candidates(models.units.len())?;
+        let mut limits = first_look(rows, models, &candidates)?;
+        let refitted = refine(rows, models, &candidates, &mut limits, refits)?;
+        let delta: Vec<f64> = limits.iter().map(|l| l.most).collect();
+        let (worst_row, largest) =
+            delta.iter().copied().enumerate().max_by(|a, b| a.1.total_cmp(&b.1)).ok_or(Error::Empty)?;
+        let mut sorted = delta.clone();
+        sorted.sort_by(f64::total_cmp);
+        Ok(Told {
+            worst: two_values(largest, releases),
+            worst_row: worst_row as u64,
+            worst_pair: limits[worst_row].pair,
+            median: two_values(sorted[sorted.len() / 2], releases),
+            worst_among_all: any_level(candidates.len(), largest, releases),
+            at_least: limits.iter().fold(0.0, |m, l| m.max(l.least)),
+            delta,
+            refitted,
+        })
+    }
 }
 
 /// Between which numbers δ of a record lies.
@@ -78,28 +114,33 @@ pub fn told_apart<R: Rows>(
 struct Limits {
     least: f64,
     most: f64,
+    /// The two values that `most` is about.
+    pair: [usize; 2],
     refitted: bool,
 }
 
 impl Models<'_> {
     /// The largest distance of two candidates, from models with their errors; `None` shows for certain.
     fn limits(&self, found: &[Option<(&[f64], f64)>]) -> Limits {
-        let (mut least, mut most) = (0.0_f64, 0.0_f64);
+        let (mut least, mut most, mut pair) = (0.0_f64, 0.0_f64, [0, found.len().min(2) - 1]);
         for (i, a) in found.iter().enumerate() {
-            for b in &found[..i] {
-                match (a, b) {
+            for (j, b) in found[..i].iter().enumerate() {
+                let apart = match (a, b) {
                     (Some((a, ea)), Some((b, eb))) => {
                         let difference: Vec<f64> = a.iter().zip(*b).map(|(a, b)| a - b).collect();
                         let (length, error) = (self.length(&difference), ea + eb);
-                        most = most.max(if length.is_nan() { f64::INFINITY } else { length + error });
                         least = least.max(length * (2.0 - self.slack) - error);
+                        if length.is_nan() { f64::INFINITY } else { length + error }
                     }
                     // Somebody may see it; nobody need.
-                    (None, _) | (_, None) => most = f64::INFINITY,
+                    (None, _) | (_, None) => f64::INFINITY,
+                };
+                if apart > most {
+                    (most, pair) = (apart, [j, i]);
                 }
             }
         }
-        Limits { least, most, refitted: false }
+        Limits { least, most, pair, refitted: false }
     }
 }
 

@@ -7,7 +7,7 @@ use super::utility::Cost;
 use super::{AttributeSlot, Limit, Model, Request, Statistic, target_unit};
 use crate::Result;
 use leakscope_core::bound::estimation;
-use leakscope_core::claim::Bound;
+use leakscope_core::claim::Measured as Estimate;
 use leakscope_core::fisher::Geometry;
 use leakscope_core::glm::{self, TOLERANCE};
 use leakscope_core::measure::{EXTREMES, Extreme};
@@ -15,6 +15,7 @@ use leakscope_core::num::Distribution;
 use leakscope_report::Audit;
 use leakscope_report::audit::{self as report, SigmaSource, Timings};
 use leakscope_report::choice::{self, ColumnKind, Scaling, SeriesBy, ValueKind};
+use leakscope_report::tell::Tell;
 use leakscope_table::{Encoding, Kind, OneHot, Scale, TargetCoding};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -32,6 +33,8 @@ pub(super) struct Found<'a> {
     pub(super) geometry: &'a Geometry,
     pub(super) slots: &'a [AttributeSlot],
     pub(super) measured: Measured,
+    pub(super) scaling: Option<report::ScalingEffect>,
+    pub(super) tell: Tell,
     pub(super) sigma_source: SigmaSource,
     pub(super) seed: Option<u64>,
     pub(super) utility: Option<Cost>,
@@ -73,7 +76,8 @@ impl Found<'_> {
             dataset,
             attributes,
             label: self.label(),
-            tell: None,
+            tell: Some(self.tell.clone()),
+            scaling: self.scaling.clone(),
             group_ratio: (groups.len() > 1 && ratio.is_finite() && ratio > 0.0).then_some(ratio),
             groups,
             utility: self.utility.as_ref().map(|c| c.utility.clone()),
@@ -170,8 +174,9 @@ impl Found<'_> {
         }
     }
 
-    /// Van Trees in every column that varies, under a normal prior with the population's spread, or the one given.
-    fn van_trees_of_records(&self) -> Bound {
+    /// Van Trees in every column that varies, under a normal prior with the population's spread, or the one given; with the
+    /// average information of the table in place of the expected one, so an estimate.
+    fn van_trees_of_records(&self) -> Estimate {
         let d = self.geometry.data_width();
         let information = self.geometry.mean_information(&self.measured.whole);
         let mut variances = self.measured.spread.variances(d);
@@ -181,7 +186,7 @@ impl Found<'_> {
                 variances[a.columns.start] = (sd / a.scale).powi(2);
             }
         }
-        estimation::any_error(&information, &variances)
+        estimation::typical_error(&information, &variances)
     }
 
     fn record(&self, kept: &Extreme, names: &Names) -> report::Record {
@@ -194,10 +199,21 @@ impl Found<'_> {
             loss: kept.loss,
             gradient_norm: kept.gradient_norm,
             loss_rank: self.measured.loss.rank(kept.loss),
-            most_exposed_attribute: kept
-                .attribute
-                .map(|(slot, eta)| (self.encoding.attributes[self.slots[slot].attribute].name.clone(), eta)),
+            most_exposed_attribute: self.most_exposed(kept),
         }
+    }
+
+    /// The attribute that leaks most of a record, or the label; η in standard deviations of a number that was scaled by it
+    /// and of the target, and by the switch of an indicator or between two classes.
+    fn most_exposed(&self, kept: &Extreme) -> Option<(String, f64)> {
+        let attribute = kept
+            .attribute
+            .map(|(slot, eta)| (self.encoding.attributes[self.slots[slot].attribute].name.clone(), eta));
+        let spread = target_spread(self.encoding).unwrap_or(1.0);
+        let label = kept
+            .label
+            .map(|eta| (self.encoding.target.name.clone(), eta * spread / target_unit(self.encoding)));
+        attribute.into_iter().chain(label).max_by(|a, b| a.1.total_cmp(&b.1))
     }
 
     fn histogram(&self) -> report::Histogram {
@@ -246,7 +262,7 @@ impl Found<'_> {
                     min_sd: estimation::deviation(slot.exposure(|k| totals[k].max), a.scale),
                     min_sd_typical: a.scale * n / slot.exposure(|k| totals[k].sum),
                     population_sd: number.then_some(a.population_sd),
-                    min_rmse_with_prior: number.then(|| estimation::any_deviation(information, spread)),
+                    min_rmse_with_prior: number.then(|| estimation::typical_deviation(information, spread)),
                     prior_sd,
                 }
             })
@@ -262,6 +278,8 @@ impl Found<'_> {
             name: self.encoding.target.name.clone(),
             eta_mean: totals.sum / self.measured.eta.count().max(1) as f64,
             eta_max: totals.max,
+            eta_max_record: totals.max_row.map(|row| self.measured.names.of(row)).unwrap_or_default(),
+            population_sd: target_spread(self.encoding),
             min_sd: estimation::deviation(totals.max, target_unit(self.encoding)),
         })
     }
@@ -314,6 +332,12 @@ impl Found<'_> {
         };
         self.request.limits.iter().map(limit).collect()
     }
+}
+
+/// Standard deviation of a target that is a number, over the training rows.
+pub(super) fn target_spread(encoding: &Encoding) -> Option<f64> {
+    let profile = encoding.profile.iter().find(|c| c.role == "target")?;
+    if super::two_class(encoding) { None } else { profile.sd }
 }
 
 fn sample_point(p: leakscope_core::measure::Point) -> report::SamplePoint {

@@ -2,6 +2,7 @@
 //! of get their names.
 
 use super::names::Names;
+use super::scaling::Prepared;
 use super::{AttributeSlot, two_class};
 use crate::{Failure, Result};
 use leakscope_core::Error as CoreError;
@@ -70,13 +71,20 @@ struct State {
 }
 
 /// Columns of the table of records.
-pub(super) fn schema(encoding: &Encoding, slots: &[AttributeSlot]) -> Result<RecordsSchema> {
+pub(super) fn schema(
+    encoding: &Encoding,
+    slots: &[AttributeSlot],
+    label_secret: bool,
+) -> Result<RecordsSchema> {
     let mut numbers: Vec<String> = ["eta", "dfil", "loss", "gradient_norm"].map(String::from).into();
     for slot in slots {
         numbers.push(format!("eta_{}", encoding.attributes[slot.attribute].name));
     }
     for slot in slots.iter().filter(|s| s.constrained.is_some()) {
         numbers.push(format!("eta_{}_sum_to_one", encoding.attributes[slot.attribute].name));
+    }
+    if label_secret {
+        numbers.push(format!("eta_{}", encoding.target.name));
     }
     let schema = RecordsSchema { id: id_name(encoding), texts: series_column(encoding), numbers };
     let mut names: Vec<&String> =
@@ -106,15 +114,17 @@ fn series_column(encoding: &Encoding) -> Vec<String> {
 /// Measures every record; their table goes to `writer`.
 pub(super) fn measure(
     rows: &Dataset,
-    geometry: &Geometry,
+    prepared: &Prepared,
     slots: &[AttributeSlot],
     mut writer: Option<&mut RecordsWriter>,
 ) -> Result<Measured> {
-    let encoding = rows.encoding();
+    let (encoding, geometry) = (rows.encoding(), &prepared.geometry);
     let parts: Option<PartMaker> = writer.as_ref().map(|w| w.parts());
     let compared: Vec<usize> = slots.iter().map(|slot| slot.free).collect();
     let series = series_of(encoding);
-    let pass = Measure { geometry: Cow::Borrowed(geometry), series, compared: Cow::Owned(compared) };
+    let counting = prepared.counting.as_ref().map(Cow::Borrowed);
+    let pass =
+        Measure { geometry: Cow::Borrowed(geometry), series, compared: Cow::Owned(compared), counting };
     let series_names = SeriesNames::of(encoding);
     let mut total = State { found: pass.start(), names: Names::default(), part: None, numbers: vec![] };
     let start = || State {
@@ -126,7 +136,7 @@ pub(super) fn measure(
     let step = |state: &mut State, block: &Block, labels: &Labels| {
         pass.step(&mut state.found, block)?;
         state.names.note(state.found.rows_to_name(), block, labels);
-        state.write(block, labels, slots, (series, &series_names)).map_err(CoreError::from)
+        state.write(geometry, block, labels, slots, (series, &series_names)).map_err(CoreError::from)
     };
     let merge = |state: State| {
         total.found.merge(state.found);
@@ -149,6 +159,7 @@ pub(crate) fn eta_distribution(rows: &impl Rows, geometry: &Geometry) -> Result<
 impl State {
     fn write(
         &mut self,
+        geometry: &Geometry,
         block: &Block,
         labels: &Labels,
         slots: &[AttributeSlot],
@@ -162,6 +173,9 @@ impl State {
             self.numbers.extend([records.eta[i], records.dfil[i], records.loss[i], records.gradient_norm[i]]);
             self.numbers.extend(slots.iter().map(|s| of_record[s.free]));
             self.numbers.extend(slots.iter().filter_map(|s| s.constrained).map(|k| of_record[k]));
+            if geometry.release().label_secret {
+                self.numbers.push(geometry.label_eta(records, i));
+            }
             let name = names.names.get(series.index(block, i) as usize).map_or("", String::as_str);
             let texts: &[&str] = if series == Series::All { &[] } else { &[name] };
             part.push_at(labels.positions[i], &labels.ids[i], texts, &self.numbers)?;

@@ -9,20 +9,23 @@ mod measure;
 mod names;
 pub(crate) mod remarks;
 mod request;
+mod scaling;
 mod score;
+mod tell;
 mod utility;
 
 pub use assemble::now;
-pub(crate) use measure::eta_distribution;
 pub(crate) use request::INTERCEPT;
 pub use request::{Limit, Noise, Request, Statistic, delimiter};
+pub use scaling::ScalingChoice;
+pub use tell::Pair;
 
 use crate::bound::data::{Bounding, FIG_4, of_model};
 use crate::failure::explain;
 use crate::model::Loaded;
 use crate::output::{Folder, Pending};
 use crate::{Failure, Result};
-use leakscope_core::fisher::{Directions, Geometry, Release};
+use leakscope_core::fisher::{Directions, Geometry};
 use leakscope_core::glm::{self, Family, Fit, Penalty};
 use leakscope_report::Audit;
 use leakscope_report::audit::{SigmaSource, Timings};
@@ -31,6 +34,7 @@ use leakscope_table::{
     Dataset, EncodeOptions, Encoding, Holdout, Hooks, Kind, OneHot, Subset, Table, TargetCoding, TargetKind,
 };
 use measure::Measured;
+use scaling::Prepared;
 use std::time::Instant;
 
 /// An audit and the files that go with it, not yet published.
@@ -102,33 +106,39 @@ pub fn run(
 
     let clock = Instant::now();
     let (slots, directions) = attribute_directions(encoding);
-    let prepare = |sigma: f64| -> Result<Geometry> {
-        let release = Release { sigma, releases: request.releases, label_secret: request.label_secret };
-        Geometry::new(&model.fit, &directions, release).map_err(|e| explain(e, encoding, request.l2))
-    };
+    let prepare = |sigma: f64| scaling::prepare(request, encoding, &model.fit, &directions, sigma);
     let (sigma, source) = choose_sigma(request, encoding, &slots, rows, &prepare)?;
-    let geometry = prepare(sigma)?;
+    let prepared = prepare(sigma)?;
+    let geometry = &prepared.geometry;
     let mut pending = Pending::default();
     let mut writer = match folder {
-        Some(folder) => Some(folder.table("records", measure::schema(encoding, &slots)?)?),
+        Some(folder) => {
+            Some(folder.table("records", measure::schema(encoding, &slots, request.label_secret)?)?)
+        }
         None => None,
     };
-    let measured = measure::measure(rows, &geometry, &slots, writer.as_mut())?;
+    let measured = measure::measure(rows, &prepared, &slots, writer.as_mut())?;
     pending.tables(writer);
-    let utility = utility::utility(request, &table, encoding, &geometry, &measured, hooks)?;
-    let score = score::score(request, encoding, &geometry, &measured, folder, &mut pending, hooks)?;
+    let utility = utility::utility(request, &table, encoding, geometry, &measured, hooks)?;
+    let score = score::score(request, encoding, geometry, &measured, folder, &mut pending, hooks)?;
     let secret = match &request.secret {
         Some(name) => Some(guessed(request, &loaded, &model, name, sigma)?),
         None => None,
     };
     timings.leakage = clock.elapsed().as_secs_f64();
 
+    let clock = Instant::now();
+    let tell = tell::tell(request, rows, &model, &slots, &measured, sigma)?;
+    timings.tell = clock.elapsed().as_secs_f64();
+
     let found = assemble::Found {
         request,
         encoding,
         model: &model,
-        geometry: &geometry,
+        geometry,
         slots: &slots,
+        scaling: prepared.effect(encoding, measured.scaling),
+        tell,
         measured,
         sigma_source: source,
         seed,
@@ -223,7 +233,7 @@ fn choose_sigma(
     encoding: &Encoding,
     slots: &[AttributeSlot],
     rows: &Dataset,
-    prepare: &impl Fn(f64) -> Result<Geometry>,
+    prepare: &impl Fn(f64) -> Result<Prepared>,
 ) -> Result<(f64, SigmaSource)> {
     // Rounding must leave the target met.
     const SAFE: f64 = 1.0 + 1e-12;
@@ -231,7 +241,7 @@ fn choose_sigma(
         Noise::Default => Ok((1.0, SigmaSource::Default)),
         Noise::Given(sigma) => Ok((*sigma, SigmaSource::Given)),
         Noise::TargetEta { eta, statistic } => {
-            let unit = measure::eta_distribution(rows, &prepare(1.0)?)?;
+            let unit = prepare(1.0)?.eta_distribution(rows)?;
             let sigma = solved(statistic.of(&unit) / eta * SAFE, "target_eta")?;
             Ok((sigma, SigmaSource::TargetEta { eta: *eta, statistic: statistic.named() }))
         }
@@ -249,17 +259,14 @@ fn choose_sigma(
 pub(crate) fn solve(request: &Request, loaded: &Loaded, fit: &Fit) -> Result<(f64, f64)> {
     let (encoding, rows) = (&loaded.encoding, &loaded.rows);
     let (slots, directions) = attribute_directions(encoding);
-    let prepare = |sigma: f64| -> Result<Geometry> {
-        let release = Release { sigma, releases: request.releases, label_secret: request.label_secret };
-        Geometry::new(fit, &directions, release).map_err(|e| explain(e, encoding, request.l2))
-    };
+    let prepare = |sigma: f64| scaling::prepare(request, encoding, fit, &directions, sigma);
     let (sigma, _) = choose_sigma(request, encoding, &slots, rows, &prepare)?;
-    let geometry = prepare(sigma)?;
+    let prepared = prepare(sigma)?;
     let achieved = match &request.noise {
         Noise::Default | Noise::Given(_) => sigma,
-        Noise::TargetEta { statistic, .. } => statistic.of(&measure::eta_distribution(rows, &geometry)?),
+        Noise::TargetEta { statistic, .. } => statistic.of(&prepared.eta_distribution(rows)?),
         Noise::TargetSd { attribute, .. } => {
-            let measured = measure::measure(rows, &geometry, &slots, None)?;
+            let measured = measure::measure(rows, &prepared, &slots, None)?;
             1.0 / exposure_in_own_units(attribute, encoding, &slots, &measured)?
         }
     };

@@ -3,6 +3,7 @@
 use super::assemble::Found;
 use leakscope_core::fisher::Geometry;
 use leakscope_core::glm;
+use leakscope_report::choice::ScalingMode;
 use leakscope_table::{Attribute, Dataset, Encoding, Kind, Missing};
 
 /// Condition number above which coefficients, and what follows from them, have few digits left.
@@ -54,9 +55,7 @@ impl Found<'_> {
              under attack; knowing less only makes it harder."
                 .into(),
             secret.into(),
-            "The encoding (category levels, scaling, components), the penalty and the number of records are taken as \
-             public: what they give away is not counted."
-                .into(),
+            self.scaling_in_words(),
             "Leakage is a derivative at the record's actual values: it tells how precisely small changes could be \
              seen. It is exact for the model at its minimiser."
                 .into(),
@@ -68,6 +67,26 @@ impl Found<'_> {
             list.push("Sample weights are taken as public, and count in every record's leakage.".into());
         }
         list
+    }
+}
+
+impl Found<'_> {
+    /// What of the encoding counts and what is taken as public.
+    fn scaling_in_words(&self) -> String {
+        match &self.scaling {
+            Some(s) if s.mode == ScalingMode::Counted => format!(
+                "Leakage of records and attributes counts what a record does to the scaling of its columns{} (that of groups and \
+                 of all records together does not). Category levels, the penalty and the number of records are taken as \
+                 public: what they give away is not counted.",
+                match s.uncounted.as_slice() {
+                    [] => String::new(),
+                    some => format!(", but for {}, where values were filled in", listed(some)),
+                }
+            ),
+            Some(_) | None => "The encoding (category levels, scaling, components), the penalty and the number of records are taken as \
+                 public: what they give away is not counted."
+                .into(),
+        }
     }
 }
 

@@ -1,9 +1,12 @@
 //! What an audit is asked to do, checked before any work.
 
 use super::remarks::listed;
+use super::scaling::ScalingChoice;
+use super::tell::Pair;
 use crate::{Failure, Result};
 use leakscope_core::glm::Family;
 use leakscope_core::num::Distribution;
+use leakscope_report::verdict::{PROTECT_AT, TOLD_AT};
 use leakscope_table::{Encoding, Kind, Missing, OneHot, Public, ReadOptions, Roles, Scale};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -62,6 +65,12 @@ pub struct Request {
     pub limits: Vec<Limit>,
     /// An attribute whose guessing is bounded and tried.
     pub secret: Option<String>,
+    /// Two values to tell apart, where they are not the usual ones.
+    pub tell: Vec<Pair>,
+    /// Told apart at most this often, values count as protected.
+    pub protect_at: f64,
+    /// Whether leakage counts that columns are scaled by their own data.
+    pub scaling: ScalingChoice,
 }
 
 /// The noise, or what it must achieve.
@@ -170,6 +179,9 @@ impl Default for Request {
             units: vec![],
             limits: vec![],
             secret: None,
+            tell: vec![],
+            protect_at: PROTECT_AT,
+            scaling: ScalingChoice::default(),
         }
     }
 }
@@ -195,6 +207,11 @@ impl Request {
         }
         match &self.noise {
             Noise::Default => {}
+            Noise::Given(0.0) => {
+                let message = "0: a model released without noise lets somebody who knows everything else compute each value \
+                               that moves it exactly, so there is nothing to measure: expected a positive number";
+                return Err(Failure::option("sigma", message));
+            }
             Noise::Given(sigma) => positive("sigma", *sigma)?,
             Noise::TargetEta { eta, .. } => positive("target_eta", *eta)?,
             Noise::TargetSd { sd, .. } => positive("target_sd", *sd)?,
@@ -212,6 +229,13 @@ impl Request {
                 "holdout",
                 "⟨test⟩ names rows to test on already: use one of the two",
             ));
+        }
+        if !(self.protect_at >= 0.5 && self.protect_at <= TOLD_AT) {
+            let message = format!(
+                "{}: expected a share between 0.5, a coin toss, and {TOLD_AT}, from which on values count as told apart",
+                self.protect_at
+            );
+            return Err(Failure::option("protect_at", message));
         }
         for limit in &self.limits {
             positive("fail_above", limit.limit)?;
@@ -239,6 +263,7 @@ impl Request {
         for (name, _) in &self.units {
             find("unit", name)?;
         }
+        super::tell::check(self, encoding)?;
         for (name, _) in &self.prior_sd {
             if find("prior_sd", name)?.kind == Kind::Category {
                 let message = format!("`{name}` is a category: a spread is for numbers");

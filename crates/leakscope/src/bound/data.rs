@@ -18,7 +18,7 @@ use leakscope_core::fisher::Release;
 use leakscope_core::glm::{Family, Fit};
 use leakscope_core::rows::Rows;
 use leakscope_report::attack as attacks;
-use leakscope_report::bound::{CurvePoint, Estimation, Found, FromData, MostExposed};
+use leakscope_report::bound::{CurvePoint, Estimation, Found, FromData, MostExposed, Typical};
 use leakscope_report::format;
 use leakscope_table::{Hooks, Kind};
 use serde::{Deserialize, Serialize};
@@ -211,7 +211,8 @@ pub(crate) fn of_model(request: &Request, loaded: &Loaded, fit: &Fit, bounding: 
         }
         None => None,
     };
-    let estimation = chosen.map_or(vec![], |at| estimates(loaded, bounding, &eta, at.sigma));
+    let (estimation, typical) =
+        chosen.map(|at| estimates(loaded, bounding, &eta, at.sigma)).unwrap_or_default();
     let (bounds, optimal) = match chosen {
         Some(p) => (p.bounds.clone(), p.optimal.clone().map(leakscope_core::bound::table::Optimal::Observed)),
         None => (vec![], None),
@@ -243,6 +244,7 @@ pub(crate) fn of_model(request: &Request, loaded: &Loaded, fit: &Fit, bounding: 
         bounds,
         optimal,
         estimation,
+        typical,
         figures: if bounding.curve { figures(&data, bounding.sigma) } else { vec![] },
         data: Some(data),
         seed: (simulation.is_some() || !bounding.attacks.is_empty()).then_some(loaded.seed),
@@ -312,10 +314,16 @@ fn play(
     Ok((results, outcomes.baseline))
 }
 
-/// Cramér–Rao for the record that leaks most, and van Trees over records, at a noise.
-fn estimates(loaded: &Loaded, bounding: &Bounding, eta: &[f64], sigma: f64) -> Vec<Estimation> {
+/// At a noise: Cramér–Rao for the record that leaks most, and what van Trees gives with the average information of the
+/// table, which is no bound.
+fn estimates(
+    loaded: &Loaded,
+    bounding: &Bounding,
+    eta: &[f64],
+    sigma: f64,
+) -> (Vec<Estimation>, Vec<Typical>) {
     let Some(a) = loaded.encoding.attributes.iter().find(|a| a.name == bounding.secret) else {
-        return vec![];
+        return Default::default();
     };
     let largest = eta.iter().copied().fold(0.0, f64::max) / sigma;
     let information =
@@ -323,12 +331,14 @@ fn estimates(loaded: &Loaded, bounding: &Bounding, eta: &[f64], sigma: f64) -> V
     let number = a.kind == Kind::Number;
     let unit = if number { "in the column's units" } else { "of an indicator, 0 or 1" };
     let what = "unbiased estimate, record that leaks most";
-    let mut all = vec![Estimation::of(what, estimation::deviation(largest, a.scale), unit)];
+    let bounds = vec![Estimation::of(what, estimation::deviation(largest, a.scale), unit)];
+    let mut typical = vec![];
     if number {
         let spread = a.population_sd;
         let what =
             format!("any estimate, over records, knowing the population (±{})", format::number(spread));
-        all.push(Estimation::of(&what, estimation::any_deviation(information, spread), unit));
+        let error = estimation::typical_deviation(information, spread);
+        typical.push(Typical { what, error, unit: unit.into() });
     }
-    all
+    (bounds, typical)
 }

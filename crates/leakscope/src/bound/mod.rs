@@ -94,6 +94,7 @@ fn empty(setting: String) -> Found {
         bounds: vec![],
         optimal: None,
         estimation: vec![],
+        typical: vec![],
         data: None,
         figures: vec![],
         seed: None,
@@ -186,6 +187,10 @@ pub fn summary(f: &Found) -> String {
     for e in &f.estimation {
         let error = format::plus_minus(&format::bound(&e.error), Some(&e.unit));
         let _ = writeln!(text, "  {error} at least: {} ({})", e.what, e.source);
+    }
+    for e in &f.typical {
+        let error = format::plus_minus(&format::number(e.error.value), Some(&e.unit));
+        let _ = writeln!(text, "  about {error}, no bound: {}", e.what);
     }
     if let Some(d) = &f.data {
         let at = |a: &&leakscope_report::attack::AttackResult| f.sigma.is_none_or(|s| a.sigma == s);

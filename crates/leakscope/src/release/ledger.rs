@@ -4,10 +4,14 @@
 //! written under a temporary name; the ledger then holds the *intention*; the folder gets its name; the intention becomes
 //! a line. A process that dies in between leaves one of these states, and the next one that opens the ledger puts it
 //! right and says so: no folder of that name, nothing was released and nothing is charged; the folder is there, it is.
+//!
+//! Folders of releases may leave the house. The ledger, its key and the owner's copies of statements lie in `private/` beside
+//! them.
 
 use super::seal::{Key, UNSEALED};
 use crate::audit::{Request, target_unit};
 use crate::{Failure, Result};
+use leakscope_core::units::Units;
 use leakscope_report::format;
 use leakscope_table::{Encoding, OneHot, ReadOptions, Scale};
 use serde::{Deserialize, Serialize};
@@ -18,9 +22,13 @@ use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+/// Folder for what only the owner may see, in the output folder.
+pub const PRIVATE: &str = "private";
 /// Name of the ledger in the output folder.
-pub const FILE: &str = "ledger.json";
-const LOCK: &str = "ledger.lock";
+pub const FILE: &str = "private/ledger.json";
+const LOCK: &str = "private/ledger.lock";
+/// Where the ledger was before it had a folder of its own.
+const FORMER_FILE: &str = "ledger.json";
 const SCHEMA: &str = "leakscope.ledger/2";
 /// What ledgers were before they were sealed.
 const UNSEALED_SCHEMA: &str = "leakscope.ledger/1";
@@ -88,7 +96,7 @@ pub struct Entry {
     pub sigma: f64,
     /// Mean of η.
     pub eta_mean: f64,
-    /// Largest η.
+    /// Largest η, as it was stated.
     pub eta_max: f64,
     /// What η is counted in; absent in ledgers that were kept before it was written down.
     #[serde(default)]
@@ -107,15 +115,16 @@ pub struct Unit {
     pub pca: Option<usize>,
     /// `secret` or `public`.
     pub label: String,
-    /// Own units of every column (and of a secret label) in one encoded unit.
+    /// Own units of every column (and of a secret label) in one public unit.
     pub columns: BTreeMap<String, f64>,
 }
 
 impl Unit {
-    /// That of a model.
-    pub fn of(request: &Request, encoding: &Encoding) -> Self {
+    /// That of a model: η of a release is counted in public units.
+    pub fn of(request: &Request, encoding: &Encoding, units: &Units) -> Self {
+        let unit = |j: usize| units.public().get(j).map_or(1.0, |u| u.unit);
         let mut columns: BTreeMap<String, f64> =
-            encoding.attributes.iter().map(|a| (a.name.clone(), a.scale)).collect();
+            encoding.attributes.iter().map(|a| (a.name.clone(), unit(a.columns.start))).collect();
         if request.label_secret {
             columns.insert(encoding.target.name.clone(), target_unit(encoding));
         }
@@ -220,6 +229,7 @@ impl Held {
     /// # Errors
     /// Where another process holds it, where it cannot be read or was changed, and where it is about other data.
     pub fn open(folder: &Path, fingerprint: &str, data_changed: Option<&str>) -> Result<Self> {
+        make_private(folder)?;
         let lock = lock(&folder.join(LOCK))?;
         let empty = Ledger {
             schema: SCHEMA.into(),
@@ -230,7 +240,7 @@ impl Held {
             intention: None,
             seal: String::new(),
         };
-        let key = Key::read(folder)?;
+        let key = Key::read(&folder.join(PRIVATE))?;
         let mut held = Self { folder: folder.into(), ledger: empty, remarks: vec![], key, _lock: lock };
         if let Some(ledger) = held.read()? {
             held.ledger = ledger;
@@ -386,16 +396,29 @@ impl Held {
         Ok(())
     }
 
-    /// Publishes a release: `files` (names and contents) become a new folder, and the ledger its line, both or neither.
+    /// Publishes a release: `files` (names and contents) become a new folder, and the ledger its line, both or neither. The
+    /// owner's copy of the statement is private.
     /// Returns the names of what was written.
-    pub fn publish(&mut self, entry: Entry, files: &[(&str, &str)]) -> Result<Vec<PathBuf>> {
+    pub fn publish(
+        &mut self,
+        entry: Entry,
+        files: &[(&str, &str)],
+        owners_copy: &str,
+    ) -> Result<Vec<PathBuf>> {
         let staged = self.stage(files)?;
         let name = self.intend(entry)?;
+        let copy = self.folder.join(PRIVATE).join(format!("{name}.json"));
+        if let Err(e) = crate::output::write_text(&copy, owners_copy) {
+            self.ledger.intention = None;
+            self.write()?;
+            return Err(e);
+        }
         let target = self.folder.join(&name);
         let fail = |e: std::io::Error| Failure::Message(format!("cannot write {}: {e}", target.display()));
         let staged = staged.keep();
         if let Err(e) = fs::rename(&staged, &target) {
             let _ = fs::remove_dir_all(&staged);
+            let _ = fs::remove_file(&copy);
             self.ledger.intention = None;
             self.write()?;
             return Err(fail(e));
@@ -403,7 +426,7 @@ impl Held {
         // The name itself reaches the disk before the line that relies on it.
         File::open(&self.folder).and_then(|folder| folder.sync_all()).map_err(fail)?;
         self.charge()?;
-        Ok(files.iter().map(|(name, _)| target.join(name)).collect())
+        Ok(files.iter().map(|(name, _)| target.join(name)).chain([copy]).collect())
     }
 
     /// The files of a release under a temporary name.
@@ -445,17 +468,41 @@ impl Held {
             |e: std::io::Error| Failure::Message(format!("cannot write the ledger {}: {e}", path.display()));
         let key = match self.key.take() {
             Some(key) => key,
-            None => Key::create(&self.folder)?,
+            None => Key::create(&self.folder.join(PRIVATE))?,
         };
         let unsealed = Ledger { seal: UNSEALED.into(), ..self.ledger.clone() };
         let seal = key.seal(leakscope_report::document(&unsealed).as_bytes());
         self.key = Some(key);
         let text = leakscope_report::document(&Ledger { seal, ..unsealed });
-        let mut file = leakscope_table::temporary_file(&self.folder).map_err(fail)?;
+        let private = self.folder.join(PRIVATE);
+        let mut file = leakscope_table::temporary_file(&private).map_err(fail)?;
         file.write_all(text.as_bytes()).and_then(|()| file.as_file().sync_all()).map_err(fail)?;
         file.persist(&path).map_err(|e| fail(e.error))?;
-        File::open(&self.folder).and_then(|folder| folder.sync_all()).map_err(fail)
+        File::open(&private).and_then(|folder| folder.sync_all()).map_err(fail)
     }
+}
+
+/// The folder that only the owner may look into, made where it is not there; a ledger that still lies in the open is
+/// refused.
+fn make_private(folder: &Path) -> Result<()> {
+    let private = folder.join(PRIVATE);
+    let fail = |e: std::io::Error| Failure::Message(format!("cannot make {}: {e}", private.display()));
+    let former = fs::read_to_string(folder.join(FORMER_FILE)).unwrap_or_default();
+    if former.contains("\"leakscope.ledger/") {
+        return Err(Failure::option(
+            "out",
+            format!(
+                "the ledger in {} is where releases are published: move ledger.json and ledger.key into {}",
+                folder.display(),
+                private.display()
+            ),
+        ));
+    }
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(&private).map_err(fail)
 }
 
 fn folder_name(number: usize) -> String {
@@ -540,7 +587,7 @@ mod tests {
         let mut names: Vec<String> = fs::read_dir(folder)
             .unwrap()
             .map(|e| e.unwrap().file_name().to_string_lossy().into_owned())
-            .filter(|name| !name.starts_with("ledger"))
+            .filter(|name| name != PRIVATE)
             .collect();
         names.sort();
         names
@@ -581,7 +628,7 @@ mod tests {
         // The next one has its own folder, and nothing is left to say.
         let mut held = open();
         assert!(held.remarks.is_empty());
-        held.publish(entry(), &FILES).unwrap();
+        held.publish(entry(), &FILES, "{}\n").unwrap();
         drop(held);
         assert_eq!((open().ledger.releases.len(), names(folder).len()), (2, 2));
     }
@@ -592,7 +639,7 @@ mod tests {
         let folder = place.path();
         let mut held = Held::open(folder, "f", None).unwrap();
         held.budget(Some(1.0)).unwrap();
-        held.publish(entry(), &FILES).unwrap();
+        held.publish(entry(), &FILES, "{}\n").unwrap();
         drop(held);
         let path = folder.join(FILE);
         let whole = fs::read(&path).unwrap();
@@ -607,7 +654,7 @@ mod tests {
         fs::write(&path, &whole).unwrap();
         assert_eq!(Held::open(folder, "f", None).unwrap().ledger.budget_eta, Some(1.0));
         // Without its key nobody can tell, and without the ledger nothing can be added up.
-        let key = folder.join(super::super::seal::KEY);
+        let key = folder.join(PRIVATE).join(super::super::seal::KEY);
         fs::rename(&key, folder.join("kept")).unwrap();
         assert!(Held::open(folder, "f", None).is_err());
         fs::rename(folder.join("kept"), &key).unwrap();
@@ -620,13 +667,13 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let mut held = Held::open(place.path(), "f", None).unwrap();
         assert_eq!(held.budget(Some(1.0)).unwrap(), Some(1.0));
-        held.publish(entry(), &FILES).unwrap();
+        held.publish(entry(), &FILES, "{}\n").unwrap();
         drop(held);
         assert!(Held::open(place.path(), "g", None).is_err());
         let mut held = Held::open(place.path(), "g", Some("40 patients joined")).unwrap();
         assert_eq!(held.budget(None).unwrap(), Some(1.0));
         assert!(held.budget(Some(2.0)).is_err() && held.budget(Some(0.5)).unwrap() == Some(0.5));
-        held.publish(entry(), &FILES).unwrap();
+        held.publish(entry(), &FILES, "{}\n").unwrap();
         drop(held);
         let held = Held::open(place.path(), "g", None).unwrap();
         assert_eq!((held.ledger.releases.len(), held.ledger.data_changes.len()), (2, 1));

@@ -66,6 +66,10 @@ PARAMETERS = {
     "fail_above": "Limits on statistics of η, such as ``{\"eta\": 0.1}`` (the largest), ``\"p99\"`` or ``\"mean\"``; "
                   "``within_limits`` says whether they hold.",
     "secret": "An attribute whose guessing is bounded and tried.",
+    "tell": "Two values of attributes to tell apart, such as ``{\"age\": (40, 60)}``. By default the 10% and 90% quantiles of "
+            "numbers and any two levels of categories.",
+    "protect_at": "Values that are told apart at most this often count as protected, between 0.5 and 0.75.",
+    "scaling": "Whether leakage counts that columns are scaled by their own data: ``\"counted\"`` or ``\"given\"``.",
     "out": "Folder to keep document, page and tables in, as the command line leaves them.",
     "progress": "``True`` or ``False`` for a bar (tqdm, where it is installed), or a callable that takes a stage, what is "
                 "done and the total. By default a bar where somebody watches.",

@@ -58,13 +58,11 @@ class _Private(BaseEstimator):  # type: ignore[misc]
         if self.random_state is not None:
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         found = _native.private_model(request, {"noise": amount(noise), "balance": self.balance}, table, seed)
-        values = dict(found["original_units"])
+        values = dict(found["coefficients"])
         self._coef = np.array([values[name] for name in names])
         self._intercept = float(values.get("(intercept)", 0.0))
         self.sigma_ = found["sigma"]
         self.eta_max_ = found["eta_max"]
-        self.eta_mean_ = found["eta_mean"]
-        self.n_iter_ = max(1, int(found["iterations"]))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "sigma_")
@@ -73,9 +71,11 @@ class _Private(BaseEstimator):  # type: ignore[misc]
 class PrivateLinear(RegressorMixin, _Private):  # type: ignore[misc]
     """Least squares with a ridge penalty, released with exact discrete Gaussian noise.
 
-    The noise is ``sigma`` on every coefficient (of standardised columns, with ``scale="standard"``), or what brings the
-    ``statistic`` of η over records down to ``target_eta``; without either, the largest η is 1. ``balance`` reweights
-    records first, in so many iterations, until they leak the same. Without ``random_state`` the noise comes from the
+    The noise is ``sigma`` on every coefficient of columns in public units (powers of two near their spread), or what brings the
+    ``statistic`` of η over records down to ``target_eta``; without either, the largest η is 1. ``sigma_`` is a power of 2^¼
+    not below it, ``eta_max_`` the target, or such a power not below the largest η, which counts the scaling of columns.
+    Everything that a fitted model holds may be published. ``balance`` reweights records first, in so many iterations at
+    most, until they leak about the same. Without ``random_state`` the noise comes from the
     system's generator; with one it can be repeated, and protects nobody.
 
     Leakage is that of this one release: fits on the same data add up (``leakscope.release`` keeps a ledger, and takes

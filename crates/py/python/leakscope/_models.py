@@ -67,6 +67,9 @@ def audit(
     unit: Mapping[str, str] | None = None,
     fail_above: Mapping[str, float] | None = None,
     secret: str | None = None,
+    tell: Mapping[str, Sequence[Any]] | None = None,
+    protect_at: float = 0.6,
+    scaling: str = "counted",
     out: Path | None = None,
     progress: Progress = None,
 ) -> Audit:
@@ -130,10 +133,19 @@ def audit(
         "units": pairs("unit", unit),
         "limits": [_limit(name, limit) for name, limit in pairs("fail_above", fail_above)],
         "secret": secret,
+        "tell": [_pair(name, values) for name, values in (tell or {}).items()],
+        "protect_at": protect_at,
+        "scaling": scaling,
     }
     with _progress.shown(progress) as callback:
         outcome = _native.audit(request, given.table, native(tables[0]), native(tables[1]), callback)
     return Audit(outcome, given)._kept(out)
+
+
+def _pair(name: str, values: Sequence[Any]) -> dict[str, Any]:
+    if isinstance(values, str) or not isinstance(values, Sequence) or len(values) != 2:
+        raise OptionError(f"tell={values!r}: expected two values of {name}, such as {{'age': (40, 60)}}")
+    return {"attribute": name, "values": [level(value) for value in values]}
 
 
 def _limit(name: str, limit: float) -> dict[str, Any]:
@@ -366,7 +378,7 @@ def release(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     result = leakscope.release(X, y, sigma=0.5, out=folder)
     ...     sorted(path.name for path in result.files)
-    ['model.json', 'release.json', 'report.html']
+    ['model.json', 'release-1.json', 'release.json', 'report.html']
     """
     asked = dict(locals())
     terms = {"noise": _requests.amount(asked), "budget_eta": budget_eta, "balance": balance, "attribute": attribute,

@@ -243,16 +243,25 @@ class Attack(Result):
 
 
 class Release(Result):
-    """A private model with its statement; :meth:`save` writes both again, without the ledger."""
+    """A private model with its statement; :meth:`save` writes what may be published again, without the ledger.
+
+    :attr:`document` is the owner's copy: what it holds besides the statement, ``measured`` and ``remarks``, is not to be
+    published.
+    """
+
+    @property
+    def warnings(self) -> list[str]:
+        """What should be known, in whole sentences; those about the data are for their owner."""
+        return [*self.document["warnings"], *self.document["remarks"]]
 
     @property
     def coefficients(self) -> dict[str, float]:
-        """Noisy coefficients of the columns as encoded."""
+        """Noisy coefficients of the columns in their original units."""
         return dict(self.document["coefficients"])
 
     @property
     def sigma(self) -> float:
-        """Standard deviation of the noise on every coefficient."""
+        """Standard deviation of the noise on every coefficient in public units."""
         return float(self.document["mechanism"]["sigma"])
 
     @property

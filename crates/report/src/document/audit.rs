@@ -1,15 +1,15 @@
 //! The audit as plain data: what `audit.json` holds and the page is drawn from. The schema is versioned.
 
-use super::choice::{ColumnKind, Metric, OneHot, Scaling, SeriesBy, Statistic, ValueKind};
+use super::choice::{ColumnKind, Metric, OneHot, Scaling, ScalingMode, SeriesBy, Statistic, ValueKind};
 use super::tell::Tell;
-use leakscope_core::claim::Bound;
+use leakscope_core::claim::{Bound, Measured};
 use leakscope_core::glm::Family;
 use leakscope_core::num::Summary;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Name and version of the schema of `audit.json`. A field that changes its meaning raises the number.
-pub const SCHEMA: &str = "leakscope.audit/1";
+pub const SCHEMA: &str = "leakscope.audit/2";
 
 /// Everything that one audit found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -53,6 +53,9 @@ pub struct Audit {
     /// How often somebody who knows all else tells two values of an attribute apart, where that was computed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tell: Option<Tell>,
+    /// What it adds to η that columns were scaled by their own data; absent where that makes no difference.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scaling: Option<ScalingEffect>,
     /// Leakage of groups of records, in order of their names; empty without `--group`.
     pub groups: Vec<Group>,
     /// Mean η of the worst group over that of the best.
@@ -72,6 +75,22 @@ pub struct Audit {
     pub assumptions: Vec<String>,
     /// Seconds.
     pub timings: Timings,
+}
+
+/// What it adds to η that means and spreads of columns depend on the records.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ScalingEffect {
+    /// Whether η of records and attributes counts it.
+    pub mode: ScalingMode,
+    /// Whether the counted η of records is exact; otherwise it is never too small.
+    pub exact: bool,
+    /// Largest η of a record with the scaling taken as given.
+    pub eta_max_given: f64,
+    /// The same with the scaling counted.
+    pub eta_max_counted: f64,
+    /// Columns whose scaling is not counted, because values were filled in.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub uncounted: Vec<String>,
 }
 
 /// What was read and how it was encoded.
@@ -216,9 +235,9 @@ pub struct Records {
     /// Mean squared error, per encoded column, of any unbiased estimate of the most exposed record.
     #[serde(with = "crate::document::unbounded::claim")]
     pub min_mse: Bound,
-    /// The same averaged over records for any estimate, under a normal prior with the population's spread.
-    #[serde(with = "crate::document::unbounded::claim")]
-    pub min_mse_with_prior: Bound,
+    /// About what any estimate gets to, on average over records, under a normal prior with the population's spread: van Trees
+    /// with the average information of the table, an estimate and no bound.
+    pub min_mse_with_prior: Measured,
 }
 
 /// Counts of η on common bins.
@@ -320,9 +339,9 @@ pub struct Attribute {
     /// Standard deviation of the attribute over the training records, in its own units: what an attacker is
     /// off by who knows the population alone. Absent for categories.
     pub population_sd: Option<f64>,
-    /// Smallest root mean squared error of *any* estimate under a normal prior (van Trees), own units. Absent for
-    /// categories.
-    pub min_rmse_with_prior: Option<Bound>,
+    /// About the smallest root mean squared error of any estimate under a normal prior, own units: van Trees with the average
+    /// information of the table, an estimate and no bound. Absent for categories.
+    pub min_rmse_with_prior: Option<Measured>,
     /// Standard deviation of that prior, where it is not the population's.
     pub prior_sd: Option<f64>,
 }
@@ -336,6 +355,12 @@ pub struct Label {
     pub eta_mean: f64,
     /// Largest η over records.
     pub eta_max: f64,
+    /// Id of the record with the largest.
+    #[serde(default)]
+    pub eta_max_record: String,
+    /// Standard deviation of the target over the training records, where it is a number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub population_sd: Option<f64>,
     /// Smallest standard deviation that an unbiased estimate can have, for the most exposed record: in the target's own
     /// units, for two classes of an indicator, 0 to 1.
     #[serde(with = "crate::document::unbounded::plain_cramer_rao")]
@@ -445,6 +470,9 @@ pub struct Timings {
     pub fit: f64,
     /// Leakage at every granularity, and writing the records.
     pub leakage: f64,
+    /// Two values of every attribute told apart, by refits.
+    #[serde(default)]
+    pub tell: f64,
     /// Drawing the page.
     pub report: f64,
 }

@@ -5,7 +5,7 @@ use super::subject::Subject;
 use crate::figure::Figure;
 use leakscope_core::bound::records::{AtSigma, RecordBound};
 use leakscope_core::bound::table::{Bounds, Optimal, SuccessBound};
-use leakscope_core::claim::{Bound, Observed, Theorem};
+use leakscope_core::claim::{Bound, Measured, Observed, Theorem};
 use leakscope_core::num::Summary;
 use serde::{Deserialize, Serialize};
 
@@ -41,6 +41,9 @@ pub struct Found {
     /// Bounds on the error of estimates of a continuous secret.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub estimation: Vec<Estimation>,
+    /// Errors of estimates that are estimates themselves: no bound.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub typical: Vec<Typical>,
     /// What was computed from a table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<FromData>,
@@ -143,6 +146,17 @@ pub struct Estimation {
     pub assumptions: Vec<String>,
     /// Paper and equation.
     pub source: String,
+}
+
+/// The error of an estimate, estimated over the records of a table.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Typical {
+    /// What is estimated, in words.
+    pub what: String,
+    /// The root mean squared error, about.
+    pub error: Measured,
+    /// Unit, in words.
+    pub unit: String,
 }
 
 impl Estimation {

@@ -72,6 +72,16 @@ impl Scaling {
     }
 }
 
+/// Whether leakage counts that columns are scaled by their own data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ScalingMode {
+    /// It does.
+    Counted,
+    /// The scaling is taken as given.
+    Given,
+}
+
 /// Which columns a category became.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -1,12 +1,18 @@
-//! What `leakscope release` did, as plain data: the statement that goes with a released model.
+//! What `leakscope release` did, as plain data: the statement that goes with a released model, and its owner's copy.
+//!
+//! A [`Release`] may leave the house: it holds noisy coefficients, what was given, and numbers rounded to grids that do not
+//! depend on the data. Whatever was measured stands in [`Owned`] alone.
 
-use super::subject::Subject;
+use super::choice::Statistic;
 use super::tell::Tell;
+use leakscope_core::glm::Family;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Name and version of the schema of `release.json`.
-pub const SCHEMA: &str = "leakscope.release/1";
+pub const SCHEMA: &str = "leakscope.release/2";
+/// Name and version of the schema of `model.json`.
+pub const MODEL_SCHEMA: &str = "leakscope.model/1";
 
 /// The statement of one release.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -17,7 +23,7 @@ pub struct Release {
     pub leakscope: String,
     /// When, RFC 3339, UTC.
     pub created: String,
-    /// Data and model.
+    /// What was fitted.
     pub subject: Subject,
     /// The noise.
     pub mechanism: Mechanism,
@@ -30,16 +36,34 @@ pub struct Release {
     pub tell: Option<Tell>,
     /// η of all releases of these data so far, this one included.
     pub composed: Composed,
+    /// What was given, and so is public, in whole sentences.
+    pub given: Vec<String>,
+    /// What was read off the data, and what became of it, in whole sentences.
+    pub read_off: Vec<String>,
     /// What an attacker is taken to know, in whole sentences.
     pub known: Vec<String>,
     /// What the numbers rest on, in whole sentences.
     pub assumed: Vec<String>,
-    /// The released coefficients by column, noise included.
+    /// The released coefficients of the columns in their original units, noise included.
     pub coefficients: BTreeMap<String, f64>,
-    /// The same predictor for the columns in their own units, where there is one.
-    pub coefficients_original_units: Option<BTreeMap<String, f64>>,
-    /// Things the user should know, in whole sentences.
+    /// Things the reader should know, in whole sentences.
     pub warnings: Vec<String>,
+}
+
+/// The model without anything that tells about its data: no file, no number of records.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Subject {
+    /// Name of the target column.
+    pub target: String,
+    /// The two classes of the target, the one of a low prediction first, where it has classes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub classes: Option<[String; 2]>,
+    /// Its family.
+    pub family: Family,
+    /// Penalty λ.
+    pub l2: f64,
+    /// Whether there is an intercept.
+    pub intercept: bool,
 }
 
 /// The noise that was added.
@@ -47,21 +71,42 @@ pub struct Release {
 pub struct Mechanism {
     /// Its name.
     pub name: String,
-    /// Standard deviation of the noise on every coefficient.
+    /// Standard deviation of the noise on every coefficient of columns in public units.
     pub sigma: f64,
-    /// Distance of the points that coefficients lie on.
+    /// Distance of the points that these coefficients lie on.
     pub grid: f64,
     /// Where the randomness came from.
     pub generator: String,
+    /// The public unit of every column: `x̃ = (x − centre)/unit`.
+    pub units: BTreeMap<String, Unit>,
 }
 
-/// η of one release over records.
+/// The public unit of a column.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Unit {
+    /// A whole multiple of the unit.
+    pub centre: f64,
+    /// A power of two.
+    pub unit: f64,
+}
+
+/// η of one release over records, as it may be said.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Eta {
-    /// Mean.
-    pub mean: f64,
-    /// Largest.
+    /// The largest is at most this: the target where that was set, otherwise a power of 2^¼ not below what was measured.
     pub max: f64,
+    /// What σ was solved for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<Target>,
+}
+
+/// A target that σ was solved for.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Target {
+    /// η.
+    pub eta: f64,
+    /// The statistic over records that is at most that.
+    pub statistic: Statistic,
 }
 
 /// Several releases of the same data.
@@ -73,4 +118,43 @@ pub struct Composed {
     pub eta_max: f64,
     /// What it may be at most.
     pub budget_eta: Option<f64>,
+}
+
+/// A statement with what only the owner of the data may see.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Owned {
+    /// What was published.
+    #[serde(flatten)]
+    pub statement: Release,
+    /// What was measured.
+    pub measured: Measured,
+    /// Things the owner should know, in whole sentences.
+    pub remarks: Vec<String>,
+}
+
+/// η of records as it was measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// Files, without folders.
+    pub files: Vec<String>,
+    /// Records that the model was fitted to.
+    pub n: u64,
+    /// Mean of η.
+    pub eta_mean: f64,
+    /// Largest η.
+    pub eta_max: f64,
+    /// How it was found.
+    pub counting: Counting,
+}
+
+/// How η of a release was found. What the model was made of besides its records is counted in each case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Counting {
+    /// Exactly, scaling counted.
+    Exact,
+    /// From above, scaling counted.
+    Bounded,
+    /// Exactly, with weights that balance leakage counted.
+    Weights,
 }

@@ -7,13 +7,19 @@ use serde::{Deserialize, Serialize};
 pub struct Tell {
     /// One entry an attribute.
     pub attributes: Vec<Told>,
+    /// Attributes that were not tried, as that would take too long or cannot be done; no page with any of them is green.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
+    /// Why they were not, in a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_out_because: Option<String>,
     /// Told apart at most this often, an attribute counts as protected (`--protect-at`).
     #[serde(default = "protect_at")]
     pub protect_at: f64,
 }
 
-/// Two values of one attribute: the probability of naming the right one, both being equally likely beforehand. A coin
-/// toss has ½.
+/// Two values of one attribute: the probability of naming the right one, both being equally likely beforehand, at most
+/// (Neyman and Pearson, for every attacker). A coin toss has ½.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Told {
     /// The column, or the target.
@@ -28,9 +34,21 @@ pub struct Told {
     pub median: f64,
     /// Id of the former.
     pub worst_record: String,
+    /// For a category of more than two levels: all of them at once, equally likely.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub among_all: Option<AmongAll>,
     /// Whether the attribute is the label.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub label: bool,
+}
+
+/// Which of all levels of a category a record has, each equally likely beforehand.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct AmongAll {
+    /// How many levels there are: a guess is right once in so many.
+    pub levels: usize,
+    /// Probability of naming the right one for the worst record, at most.
+    pub worst: f64,
 }
 
 fn protect_at() -> f64 {

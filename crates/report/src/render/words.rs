@@ -1,9 +1,9 @@
 //! What numbers mean, in sentences that page and terminal share.
 
 use crate::document::attack::Secret;
-use crate::document::audit::{Attribute, Audit, SigmaSource, Utility};
+use crate::document::audit::{Attribute, Audit, Label, ScalingEffect, SigmaSource, Utility};
 use crate::document::bound::Row;
-use crate::document::choice::{ClipKind, Measure, Metric, SeriesBy, Statistic, ValueKind};
+use crate::document::choice::{ClipKind, Measure, Metric, ScalingMode, SeriesBy, Statistic, ValueKind};
 use crate::document::subject::Subject;
 use crate::format;
 use leakscope_core::attack::Attack as Attacker;
@@ -63,20 +63,65 @@ pub(crate) fn meaning(attribute: &Attribute) -> Vec<String> {
     if let Some(b) = &a.min_rmse_with_prior
         && b.value.is_finite()
     {
-        let best = format::bound(b);
+        let best = format::number(b.value);
         said.push(match (a.prior_sd, a.population_sd) {
             (Some(p), _) => format!(
-                "Someone who already knows it to ±{} cannot get below ±{best}, on average over records.",
+                "Someone who already knows it to ±{} gets to about ±{best}, on average over records.",
                 format::number(p)
             ),
             (None, Some(p)) => format!(
-                "Someone who already knows the population (±{}) cannot get below ±{best}, on average over records.",
+                "Someone who already knows the population (±{}) gets to about ±{best}, on average over records.",
                 format::number(p)
             ),
-            (None, None) => format!("With a prior, no estimate gets below ±{best}, on average over records."),
+            (None, None) => format!("With a prior, an estimate gets to about ±{best}, on average over records."),
         });
     }
     said
+}
+
+/// η of a secret label, mean and largest, in the measure of attributes: by the target's standard deviation, or by the switch
+/// from one class to the other.
+pub(crate) fn label_eta(label: &Label) -> (f64, f64) {
+    if !label.min_sd.value.is_finite() {
+        return (0.0, 0.0);
+    }
+    let largest = label.population_sd.unwrap_or(1.0) / label.min_sd.value;
+    (if label.eta_max > 0.0 { largest * label.eta_mean / label.eta_max } else { 0.0 }, largest)
+}
+
+/// What the numbers of the label mean.
+pub(crate) fn label_meaning(label: &Label) -> String {
+    if !label.min_sd.value.is_finite() {
+        return "Small changes of it do not move the model.".to_owned();
+    }
+    let error = format::bound(&label.min_sd);
+    match label.population_sd {
+        Some(s) => format!(
+            "An estimate, right on average, is off by at least ±{error} for the most exposed record (records differ by ±{}).",
+            format::number(s)
+        ),
+        None => format!(
+            "An estimate, right on average, of its class is off by at least ±{error} for the most exposed record, on a scale \
+             where 0 is no and 1 is yes (a coin toss: ±0.5)."
+        ),
+    }
+}
+
+/// What it adds to η that columns are scaled by their own data.
+pub(crate) fn scaling(effect: &ScalingEffect) -> String {
+    let (given, counted) = (format::number(effect.eta_max_given), format::number(effect.eta_max_counted));
+    let at_most = if effect.exact { "" } else { "at most " };
+    let difference = format!(
+        "the largest η is {at_most}{counted} with it and {given} with means and spreads taken as public"
+    );
+    match effect.mode {
+        ScalingMode::Counted => {
+            format!("Counted in η that records move the scaling of their columns: {difference}.")
+        }
+        ScalingMode::Given => format!(
+            "Not counted in η that records move the scaling of their columns (--scaling given): {difference}."
+        ),
+    }
 }
 
 /// A value of the utility's metric.

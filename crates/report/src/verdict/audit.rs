@@ -11,6 +11,9 @@ use crate::document::tell::{Tell, Told};
 use crate::format;
 use crate::render::words;
 
+/// A given model this close to the minimiser is at it.
+const AT_MINIMISER: f64 = 1e-6;
+
 /// How often two typical values of an attribute are told apart for its most exposed record, as η estimates it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Exposure<'a> {
@@ -42,8 +45,9 @@ fn label_estimated(audit: &Audit, label: &Label) -> Option<f64> {
         return Some(estimated(1.0, label.min_sd.value));
     }
     // The error of a model without columns is the spread of the target.
-    let utility = audit.utility.as_ref().filter(|u| u.metric == Metric::Mse)?;
-    Some(estimated(TYPICAL * utility.constant_model.max(0.0).sqrt(), label.min_sd.value))
+    let utility = audit.utility.as_ref().filter(|u| u.metric == Metric::Mse);
+    let spread = label.population_sd.or_else(|| Some(utility?.constant_model.max(0.0).sqrt()))?;
+    Some(estimated(TYPICAL * spread, label.min_sd.value))
 }
 
 /// What a chosen secret adds: the bound for the easiest record, and the strongest attack.
@@ -61,10 +65,16 @@ pub(super) fn of_secret(found: &Found) -> (Option<Success>, Option<Success>) {
 
 /// Largest probabilities of a list of told values: of attributes, and of the label.
 pub(super) fn of_tell(tell: &Tell) -> (Option<f64>, Option<f64>) {
-    let of = |label: bool| {
-        tell.attributes.iter().filter(|t| t.label == label).map(|t| t.worst).max_by(f64::total_cmp)
-    };
+    let of =
+        |label: bool| tell.attributes.iter().filter(|t| t.label == label).map(worst).max_by(f64::total_cmp);
     (of(false), of(true))
+}
+
+/// The larger of what is printed about one attribute, on the scale of two values.
+fn worst(told: &Told) -> f64 {
+    let among =
+        told.among_all.map(|all| Success { success: all.worst, baseline: 1.0 / all.levels.max(1) as f64 });
+    among.map_or(told.worst, |s| told.worst.max(s.told()))
 }
 
 /// What an audit prints.
@@ -81,6 +91,7 @@ pub(crate) fn facts(audit: &Audit) -> Facts {
             }
         },
         over_limit: audit.limits.iter().any(|l| !l.ok),
+        unfinished: !untried(audit).is_empty() || is_approximate(audit),
         protect_at: audit.tell.as_ref().map_or(PROTECT_AT, |t| t.protect_at),
         estimated: exposures.first().map(|e| e.told).or_else(whole),
         label_estimated: audit.label.as_ref().and_then(|l| label_estimated(audit, l)),
@@ -90,6 +101,16 @@ pub(crate) fn facts(audit: &Audit) -> Facts {
         observed,
         ..Facts::default()
     }
+}
+
+/// Attributes that were left out where others were tried.
+fn untried(audit: &Audit) -> &[String] {
+    audit.tell.as_ref().map_or(&[], |t| &t.left_out)
+}
+
+/// Coefficients that were given and are further from the minimiser than a fit is: every number is for a model near it.
+fn is_approximate(audit: &Audit) -> bool {
+    audit.model.distance.as_ref().is_some_and(|d| d.relative.is_nan() || d.relative > AT_MINIMISER)
 }
 
 /// The verdict on an audit.
@@ -108,7 +129,11 @@ pub fn of_audit(audit: &Audit) -> Verdict {
     }
     if facts.noise == Noise::Unit {
         first.push(strong("No noise was chosen: numbers are per unit of noise"));
-        first.push(plain(format!(" (σ = {}). ", format::setting(audit.sigma))));
+        first.push(plain(format!(
+            " (σ = {}). Released without any, the model lets somebody who knows everything else compute each value that \
+             moves it exactly. ",
+            format::setting(audit.sigma)
+        )));
     }
     first.extend(exposed(audit, &facts));
     let second = stand_out(audit).into_iter().chain([plain("; ")]).chain(noise_cost(audit, facts.noise));
@@ -135,7 +160,8 @@ fn limits(breached: &[&Limit]) -> String {
 /// The sentence on what somebody can do who knows all else.
 fn exposed(audit: &Audit, facts: &Facts) -> Vec<Span> {
     if let Some(told) = audit.tell.as_ref().and_then(Tell::worst) {
-        return tested(told);
+        let unit = audit.attributes.iter().find(|a| a.name == told.attribute && !told.label);
+        return tested(told, unit.and_then(|a| a.unit.as_deref()));
     }
     let label = facts.label_estimated.zip(audit.label.as_ref());
     let exposures = exposures(audit);
@@ -166,15 +192,16 @@ fn exposed(audit: &Audit, facts: &Facts) -> Vec<Span> {
 }
 
 /// The sentence where two values were tried.
-fn tested(told: &Told) -> Vec<Span> {
-    let Told { attribute, from, to, worst, median, worst_record, label: _ } = told;
+fn tested(told: &Told, unit: Option<&str>) -> Vec<Span> {
+    let Told { attribute, from, to, worst, median, worst_record, among_all: _, label: _ } = told;
+    let unit = unit.map(|u| format!(" {u}")).unwrap_or_default();
     vec![
         plain("Somebody who knows everything else tells "),
-        strong(format!("{attribute} {from} from {to}")),
-        plain(" rightly in "),
+        strong(format!("{attribute} {from} from {to}{unit}")),
+        plain(" rightly in at most "),
         strong(format::share_at_most(*worst)),
         plain(format!(
-            " of cases for record {worst_record} and in {} for the median record; a coin toss is right in 50%.",
+            " of cases for record {worst_record}, and in {} for the median record; a coin toss is right in 50%.",
             format::share_at_most(*median)
         )),
     ]
@@ -249,6 +276,18 @@ fn advice(audit: &Audit, facts: &Facts, decision: &Decision) -> Vec<Span> {
             }
             (_, false) if exact.is_none() => vec![plain(
                 "That rests on small changes alone: have two values of every attribute tried before release.",
+            )],
+            (_, false) if !untried(audit).is_empty() => vec![plain(format!(
+                "{} not tried, so nothing is shown about {}.",
+                match untried(audit) {
+                    [one] => format!("{one} was"),
+                    many => format!("{} attributes were", format::count(many.len() as u64)),
+                },
+                if untried(audit).len() == 1 { "it" } else { "them" }
+            ))],
+            (_, false) if is_approximate(audit) => vec![plain(
+                "The given coefficients are not at the minimiser, so this is an approximation: fit the model closer, and \
+                 look again.",
             )],
             (_, false) => vec![plain("Look at the numbers marked below before release.")],
         };

@@ -67,8 +67,12 @@ pub fn of_bound(f: &Found) -> Verdict {
         ))),
         None => {}
     }
+    // What the bound covers belongs beside it, where an attack on the page wins more often.
+    if let Some(covers) = f.data.as_ref().and_then(|d| beaten(f, d, best)) {
+        first.push(plain(" "));
+        first.extend(covers);
+    }
     let mut sentences = vec![first];
-    sentences.extend(f.data.as_ref().and_then(|d| beaten(f, d, best)));
     let gloss = words::gloss(best.name).map(|g| format!(" ({g})")).unwrap_or_default();
     sentences.push(vec![plain(format!("The bound is {}{gloss}: {}.", words::bound(best), best.source))]);
     Verdict::new(decision, head, sentences)

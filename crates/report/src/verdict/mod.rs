@@ -31,7 +31,7 @@ pub use net::{of_net_audit, of_training};
 pub use release::of_release;
 pub use reproduction::of_reproduction;
 
-pub(crate) use audit::{exposures, is_open};
+pub(crate) use audit::{exposures, facts as facts_of_audit, is_open};
 
 use crate::format;
 use leakscope_core::special::{normal_cdf, normal_quantile};
@@ -155,6 +155,11 @@ impl Facts {
     /// The larger of the probabilities that were computed exactly.
     pub(crate) fn exact(&self) -> Option<f64> {
         self.told.into_iter().chain(self.label_told).max_by(f64::total_cmp)
+    }
+
+    /// How often two values of the label are told apart, as tried or else as η estimates it.
+    pub(crate) fn label_worst(&self) -> Option<f64> {
+        self.label_told.or(self.label_estimated)
     }
 
     /// The larger of those that η estimates.

@@ -44,10 +44,7 @@ pub fn of_release(r: &Release) -> Verdict {
     let mut first = vec![
         plain("Gaussian noise of standard deviation "),
         strong(format::setting(r.mechanism.sigma)),
-        plain(format!(
-            " was added to every coefficient. The information loss η of a record is {} on average and at most ",
-            format::number(r.eta.mean)
-        )),
+        plain(" was added to every coefficient. The information loss η of a record is at most "),
         strong(format::at_most(r.eta.max)),
     ];
     first.push(plain(match told.or(facts.estimated) {

@@ -5,7 +5,7 @@ pub(crate) mod kinds;
 pub(crate) mod networks;
 pub(crate) mod pages;
 
-use leakscope_core::claim::{Bound, Theorem};
+use leakscope_core::claim::{Bound, Measured, Theorem};
 use leakscope_core::glm::Family;
 use leakscope_core::num::Distribution;
 use leakscope_report::audit::*;
@@ -41,10 +41,7 @@ fn number(name: &str, unit: &str, eta: [f64; 3], sd: f64) -> Attribute {
         min_sd: Bound::at_least(min_sd, Theorem::CramerRao),
         min_sd_typical: sd / eta[0],
         population_sd: Some(sd),
-        min_rmse_with_prior: Some(Bound::at_least(
-            (1.0 / (sd.powi(-2) + (eta[0] / sd).powi(2))).sqrt(),
-            Theorem::VanTrees,
-        )),
+        min_rmse_with_prior: Some(Measured::exact((1.0 / (sd.powi(-2) + (eta[0] / sd).powi(2))).sqrt())),
         prior_sd: None,
     }
 }
@@ -206,6 +203,7 @@ pub(crate) fn clinic(n: usize, groups: usize) -> Audit {
         tables: vec![],
         label: None,
         tell: None,
+        scaling: None,
         data: Data {
             files: vec!["warfarin-demo.csv".into()],
             rows_read: n as u64 + 40,
@@ -270,7 +268,7 @@ pub(crate) fn clinic(n: usize, groups: usize) -> Audit {
             missed_by_loss: below(&|r| r.loss < loss.p95),
             missed_by_gradient: below(&|r| r.gradient_norm < gradient_norm.p95),
             min_mse: Bound::at_least(5.0 / (eta.max * eta.max), Theorem::CramerRaoRecord),
-            min_mse_with_prior: Bound::at_least(1.0 / (1.0 + eta.mean * eta.mean / 5.0), Theorem::VanTrees),
+            min_mse_with_prior: Measured::exact(1.0 / (1.0 + eta.mean * eta.mean / 5.0)),
         },
         dataset: Dataset { eta: 2.7 * eta.max },
         attributes,
@@ -296,7 +294,7 @@ pub(crate) fn clinic(n: usize, groups: usize) -> Audit {
             "One release. A second release of the same data adds its information: σ would have to grow by √2.".into(),
             "These numbers are themselves private: do not publish them beside the model.".into(),
         ],
-        timings: Timings { read: 0.012, fit: 0.004, leakage: 0.031, report: 0.002 },
+        timings: Timings { read: 0.012, fit: 0.004, leakage: 0.031, tell: 0.02, report: 0.002 },
     }
 }
 
@@ -459,9 +457,15 @@ pub(crate) fn told(each: &[(&str, f64, bool)]) -> Tell {
         worst,
         median: 0.5 + 0.2 * (worst - 0.5),
         worst_record: "P-14380".into(),
+        among_all: None,
         label,
     };
-    Tell { attributes: each.iter().map(one).collect(), protect_at: leakscope_report::verdict::PROTECT_AT }
+    Tell {
+        attributes: each.iter().map(one).collect(),
+        left_out: vec![],
+        left_out_because: None,
+        protect_at: leakscope_report::verdict::PROTECT_AT,
+    }
 }
 
 /// Names that try to break out of the page or drive the terminal.

@@ -1,7 +1,8 @@
 //! The audit as a screenful of text.
 
 use super::pen::{BOLD, DIM, GREEN, Pen, RED, Side, YELLOW, bar, clean, cut, pad, wrapped};
-use crate::document::audit::Audit;
+use crate::document::audit::{Audit, ScalingEffect};
+use crate::document::choice::ScalingMode;
 use crate::format::{self, sentence};
 use crate::render::words;
 use crate::verdict::{Colour, of_audit};
@@ -57,6 +58,19 @@ fn numbers(audit: &Audit, pen: &Pen, out: &mut String) {
         ["η of the whole data set".into(), format::number(audit.dataset.eta), String::new()],
         ["records that stand out".into(), format::count(r.stand_out), "above 3 × the median".into()],
     ];
+    let differ = |s: &&ScalingEffect| format::number(s.eta_max_given) != format::number(s.eta_max_counted);
+    if let Some(s) = audit.scaling.as_ref().filter(differ) {
+        let note = if s.exact { "columns scaled by their own data" } else { "a bound" };
+        let other = match s.mode {
+            ScalingMode::Counted => {
+                ["  scaling taken as given".into(), format::number(s.eta_max_given), String::new()]
+            }
+            ScalingMode::Given => {
+                ["  scaling counted".into(), format::number(s.eta_max_counted), note.into()]
+            }
+        };
+        rows.insert(3, other);
+    }
     if let Some(ratio) = audit.group_ratio {
         rows.push(["worst group against best".into(), format::times(ratio), "mean η".into()]);
     }
@@ -93,13 +107,20 @@ fn numbers(audit: &Audit, pen: &Pen, out: &mut String) {
 }
 
 fn attributes(audit: &Audit, pen: &Pen, out: &mut String) {
-    if audit.attributes.is_empty() {
+    if audit.attributes.is_empty() && audit.label.is_none() {
         return;
     }
-    let longest = audit.attributes.iter().map(|a| a.eta_max).filter(|e| e.is_finite()).fold(0.0, f64::max);
+    let label = audit.label.as_ref().map(|l| (l, words::label_eta(l)));
+    let largest = audit.attributes.iter().map(|a| a.eta_max).chain(label.map(|(_, (_, max))| max));
+    let longest = largest.filter(|e| e.is_finite()).fold(0.0, f64::max);
     let part = |x: f64| if longest > 0.0 { x / longest } else { 0.0 };
-    let heads = ["attribute", "mean η", "max η", "", "least error", "spread"];
+    let heads = ["attribute", "mean η", "max η", "", "least error", "spread", "told"];
     let mut rows = vec![heads.map(str::to_owned).to_vec()];
+    let told = |name: &str, label: bool| {
+        let tell = audit.tell.as_ref()?;
+        let told = tell.attributes.iter().find(|t| t.label == label && t.attribute == name)?;
+        Some(format::share_at_most(told.worst))
+    };
     for a in audit.attributes.iter().take(ATTRIBUTES) {
         let spread = match words::is_category(a) {
             true => "0 or 1".to_owned(),
@@ -112,11 +133,30 @@ fn attributes(audit: &Audit, pen: &Pen, out: &mut String) {
             bar(part(a.eta_mean), part(a.eta_max), 14),
             cut(&clean(&words::smallest_error(a)), 18),
             spread,
+            told(&a.name, false).unwrap_or_default(),
         ]);
+    }
+    if let Some((label, (mean, max))) = label {
+        let place = audit.attributes.iter().take(ATTRIBUTES).take_while(|a| a.eta_max >= max).count();
+        let spread =
+            label.population_sd.map_or_else(|| "0 or 1".into(), |s| format!("±{}", format::number(s)));
+        let row = vec![
+            clean(&format!("{} (label)", label.name)),
+            format::number(mean),
+            format::number(max),
+            bar(part(mean), part(max), 14),
+            format::plus_minus(&format::bound(&label.min_sd), None),
+            spread,
+            told(&label.name, true).unwrap_or_default(),
+        ];
+        rows.insert(1 + place, row);
+    }
+    if audit.tell.is_none() {
+        rows.iter_mut().for_each(|row| row.truncate(6));
     }
     pen.heading(out, "Attributes, most exposed first");
     use Side::{Left, Right};
-    pen.table(out, &[Left, Right, Right, Left, Right, Right], &rows);
+    pen.table(out, &[Left, Right, Right, Left, Right, Right, Right][..rows[0].len()], &rows);
     more(out, pen, audit.attributes.len(), ATTRIBUTES);
 }
 

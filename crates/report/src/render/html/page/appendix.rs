@@ -21,11 +21,18 @@ pub(super) fn appendix(audit: &Audit) -> Html {
 /// Theorems that a number of this audit rests on, each once, in the order of first use.
 fn theorems(audit: &Audit) -> Vec<Theorem> {
     let of = |b: &Bound| b.theorem;
+    let told = audit.tell.iter().flat_map(|t| {
+        let several = t.attributes.iter().any(|a| a.among_all.is_some());
+        let two = (!t.attributes.is_empty()).then_some(Theorem::TwoValues);
+        two.into_iter().chain(several.then_some(Theorem::OneCentre))
+    });
     let used = audit
         .attributes
         .iter()
-        .flat_map(|a| std::iter::once(of(&a.min_sd)).chain(a.min_rmse_with_prior.as_ref().map(of)))
-        .chain([of(&audit.records.min_mse), of(&audit.records.min_mse_with_prior)]);
+        .map(|a| of(&a.min_sd))
+        .chain([of(&audit.records.min_mse)])
+        .chain(audit.label.as_ref().map(|l| of(&l.min_sd)))
+        .chain(told);
     let mut all = Vec::new();
     for theorem in used {
         if !all.contains(&theorem) {
@@ -158,6 +165,7 @@ fn again(audit: &Audit) -> Html {
         ("reading", format::seconds(t.read)),
         ("fitting", format::seconds(t.fit)),
         ("leakage", format::seconds(t.leakage)),
+        ("telling values apart", format::seconds(t.tell)),
         ("this page", format::seconds(t.report)),
     ];
     card("again", "How to get it again", &[], "", facts(&rows))

@@ -1,25 +1,35 @@
 //! Which attributes leak and what that means in their own units; the record as a whole; all records together.
 
-use crate::document::audit::{Attribute, Audit};
-use crate::document::choice::Scaling;
+use crate::document::audit::{Attribute, Audit, Label};
+use crate::document::choice::{Scaling, ScalingMode};
 use crate::figure::Claim;
 use crate::format;
 use crate::render::html::markup::{Html, fill};
 use crate::render::html::parts::card;
 use crate::render::html::table::{Cell, SHOWN, numbers, rest, table, words as text_column};
 use crate::render::words;
-use crate::verdict::{exposures, is_open};
+use crate::verdict::{exposures, facts_of_audit as facts, is_open};
 
 pub(super) fn attributes(audit: &Audit) -> Html {
-    if audit.attributes.is_empty() {
+    if audit.attributes.is_empty() && audit.label.is_none() {
         return Html::new();
     }
-    let longest = audit.attributes.iter().map(|a| a.eta_max).filter(|e| e.is_finite()).fold(0.0, f64::max);
+    let label = audit.label.as_ref().map(|l| (l, words::label_eta(l)));
+    let largest = audit.attributes.iter().map(|a| a.eta_max).chain(label.map(|(_, (_, max))| max));
+    let longest = largest.filter(|e| e.is_finite()).fold(0.0, f64::max);
     let exposures = exposures(audit);
-    let open = |a: &Attribute| exposures.iter().any(|e| std::ptr::eq(e.attribute, a) && is_open(e.told));
+    let open = |a: &Attribute| {
+        is_open(tried(audit, a).unwrap_or(0.0))
+            || exposures.iter().any(|e| std::ptr::eq(e.attribute, a) && is_open(e.told))
+    };
     // Most exposed first, as the document has them.
     let (shown, others) = audit.attributes.split_at(audit.attributes.len().min(SHOWN));
-    let rows: Vec<Vec<Cell>> = shown.iter().map(|a| row(a, longest, open(a))).collect();
+    let mut rows: Vec<Vec<Cell>> = shown.iter().map(|a| row(a, longest, open(a))).collect();
+    if let Some((label, (mean, max))) = label {
+        let place = shown.iter().take_while(|a| a.eta_max >= max).count();
+        let open = facts(audit).label_worst().is_some_and(is_open);
+        rows.insert(place, label_row(label, (mean, max), longest, open));
+    }
     let heads = [
         text_column("attribute"),
         numbers("mean η"),
@@ -37,33 +47,64 @@ pub(super) fn attributes(audit: &Audit) -> Html {
             format::number(a.eta_max)
         )
     });
-    let lead = "Bars: dark is the mean over records, light the most exposed record. A one-hot attribute counts as one.";
+    let lead = match audit.label {
+        Some(_) => {
+            "Bars: dark is the mean over records, light the most exposed record. A one-hot attribute counts as one; the label \
+             is an attribute like others, in its standard deviations or from one class to the other."
+        }
+        None => {
+            "Bars: dark is the mean over records, light the most exposed record. A one-hot attribute counts as one."
+        }
+    };
     let body = table("sortable filterable stack attributes", "Attributes", &heads, &rows)
         .and(rest("attributes", lines));
     card("attributes", "Which attributes leak", &[Claim::Measured, Claim::Bound], lead, body)
 }
 
+/// How often two values of an attribute are told apart, where they were tried.
+fn tried(audit: &Audit, a: &Attribute) -> Option<f64> {
+    let tell = audit.tell.as_ref()?;
+    tell.attributes.iter().find(|t| !t.label && t.attribute == a.name).map(|t| t.worst)
+}
+
 fn row(a: &Attribute, longest: f64, open: bool) -> Vec<Cell> {
-    let part = |x: f64| if longest > 0.0 { x / longest } else { 0.0 };
     let columns = match a.columns.len() {
         0 | 1 => a.kind.name().to_owned(),
         k => format!("{}, {k} columns", a.kind.name()),
     };
+    let over_all = Cell::number(a.eta_over_all_records);
+    let name = Cell::remarked_name(&a.name, &columns);
+    cells(name, (a.eta_mean, a.eta_max), over_all, longest, (open, &words::meaning(a)))
+}
+
+fn label_row(label: &Label, eta: (f64, f64), longest: f64, open: bool) -> Vec<Cell> {
+    let name = Cell::remarked_name(&label.name, "the label");
+    cells(name, eta, Cell::text("–"), longest, (open, &[words::label_meaning(label)]))
+}
+
+fn cells(
+    name: Cell,
+    (mean, max): (f64, f64),
+    over_all: Cell,
+    longest: f64,
+    (open, meaning): (bool, &[String]),
+) -> Vec<Cell> {
+    let part = |x: f64| if longest > 0.0 { x / longest } else { 0.0 };
     let flag = match open {
         true => Html::literal("<span class=\"flag\">not protected</span> "),
         false => Html::new(),
     };
-    let sentences: Html = words::meaning(a)
+    let sentences: Html = meaning
         .iter()
         .enumerate()
         .map(|(i, s)| fill("<p>{}{}</p>", &[if i == 0 { &flag } else { &"" }, s]))
         .collect();
     vec![
-        Cell::remarked_name(&a.name, &columns),
-        Cell::number(a.eta_mean),
-        Cell::number(a.eta_max),
-        Cell::bar(part(a.eta_mean), part(a.eta_max)),
-        Cell::number(a.eta_over_all_records),
+        name,
+        Cell::number(mean),
+        Cell::number(max),
+        Cell::bar(part(mean), part(max)),
+        over_all,
         Cell::html(fill("<div class=\"means\">{}</div>", &[&sentences])),
     ]
 }
@@ -94,9 +135,16 @@ pub(super) fn whole(audit: &Audit) -> Html {
         row(
             "η of the whole data set",
             &format::number(audit.dataset.eta),
-            &format!(
-                "All records taken as one secret{times}. No record, group or attribute has a larger one."
-            ),
+            &match &audit.scaling {
+                Some(s) if s.mode == ScalingMode::Counted => {
+                    format!(
+                        "All records taken as one secret{times}. The scaling of columns is not counted in it."
+                    )
+                }
+                Some(_) | None => format!(
+                    "All records taken as one secret{times}. No record, group or attribute has a larger one."
+                ),
+            },
         ),
         row(
             "dFIL of a record",
@@ -112,32 +160,19 @@ pub(super) fn whole(audit: &Audit) -> Html {
         ),
         row(
             "a whole record, with a prior",
-            &least(&r.min_mse_with_prior),
+            &format!("about {}", format::number(r.min_mse_with_prior.value)),
             &format!(
-                "The same for any estimate, biased or not, by someone who knows the population, on average over \
-                 records.{unit}{target}"
+                "What any estimate gets to, biased or not, by someone who knows the population, on average over records: an \
+                 estimate, no bound.{unit}{target}"
             ),
         ),
     ];
-    rows.extend(label(audit).map(|(name, value, means)| row(&name, &value, &means)));
+    if let Some(effect) = &audit.scaling {
+        let added = format!("×{}", format::number(effect.eta_max_counted / effect.eta_max_given));
+        let value = if effect.eta_max_given > 0.0 { added } else { String::new() };
+        rows.push(row("scaling of columns", &value, &words::scaling(effect)));
+    }
     let heads = [text_column("quantity"), numbers("value"), text_column("what it means")];
     let body = table("stack plain", "The record and the data set as a whole", &heads, &rows);
     card("whole", "As a whole", &[Claim::Measured, Claim::Bound], "", body)
-}
-
-/// The label: its name, largest η, and what that means.
-fn label(audit: &Audit) -> Option<(String, String, String)> {
-    let label = audit.label.as_ref()?;
-    let means = match label.min_sd.value.is_finite() {
-        true => format!(
-            "The target alone, to someone who knows all else of the record: an estimate, right on average, {}is off by at \
-             least ±{} for the most exposed record. Mean η {}, largest {}.",
-            if audit.data.classes.is_some() { "of its class, from 0 for no to 1 for yes, " } else { "" },
-            format::bound(&label.min_sd),
-            format::number(label.eta_mean),
-            format::number(label.eta_max)
-        ),
-        false => "Small changes of the target do not move the model.".to_owned(),
-    };
-    Some((format!("the label, {}", label.name), format::number(label.eta_max), means))
 }

@@ -145,22 +145,24 @@ fn most_exposed(f: &Found) -> Html {
 }
 
 fn estimation(f: &Found) -> Html {
-    if f.estimation.is_empty() {
+    if f.estimation.is_empty() && f.typical.is_empty() {
         return Html::new();
     }
-    let rows: Vec<Vec<Cell>> = f
-        .estimation
-        .iter()
-        .map(|e| {
-            vec![
-                Cell::remarked_name(&e.what, &e.source),
-                Cell::sorted(format::plus_minus(&format::bound(&e.error), Some(&e.unit)), e.error.value),
-            ]
-        })
-        .collect();
-    let body = table("wrap", "Estimates", &[text_column("estimate"), numbers("off by, at least")], &rows);
+    let bounds = f.estimation.iter().map(|e| {
+        let shown = format!("at least {}", format::plus_minus(&format::bound(&e.error), Some(&e.unit)));
+        vec![Cell::remarked_name(&e.what, &e.source), Cell::sorted(shown, e.error.value)]
+    });
+    let typical = f.typical.iter().map(|e| {
+        let error = format::plus_minus(&format::number(e.error.value), Some(&e.unit));
+        let remark = "van Trees with the average information of the table: an estimate, no bound";
+        vec![Cell::remarked_name(&e.what, remark), Cell::sorted(format!("about {error}"), e.error.value)]
+    });
+    let rows: Vec<Vec<Cell>> = bounds.chain(typical).collect();
+    let body = table("wrap", "Estimates", &[text_column("estimate"), numbers("off by")], &rows);
     let lead = "Somebody who estimates a value instead of guessing one of a few.";
-    card("estimation", "Estimates", &[Claim::Bound], lead, body)
+    let claims: &[Claim] =
+        if f.typical.is_empty() { &[Claim::Bound] } else { &[Claim::Bound, Claim::Measured] };
+    card("estimation", "Estimates", claims, lead, body)
 }
 
 fn rests_on(f: &Found) -> Html {

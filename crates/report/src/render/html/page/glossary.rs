@@ -27,7 +27,7 @@ const WORDS: [(&str, &str); 10] = [
     (
         "unbiased, right on average",
         "Of an estimate: right on average over the noise, adding nothing that the attacker believed beforehand. Someone \
-         who does use what they know of the population is covered by the bound with a prior.",
+         who does use what they know of the population is covered by how often two values are told apart, which holds for everybody.",
     ),
     (
         "measured",

@@ -22,7 +22,14 @@ fn numbers(audit: &Audit) -> Html {
         tile(&format::number(eta.p50), "median information loss η of a record"),
         tile(&format::number(eta.max), &format!("largest η{most}")),
     ];
-    if let Some(e) = exposures(audit).first() {
+    if let Some(told) = audit.tell.as_ref().and_then(|t| t.worst()) {
+        let name = format!(
+            "of cases, at most, {} {} or {} is named rightly for record {} by somebody who knows everything else (a coin toss: \
+             50%)",
+            told.attribute, told.from, told.to, told.worst_record
+        );
+        all.push(tile(&format::share_at_most(told.worst), &name));
+    } else if let Some(e) = exposures(audit).first() {
         let a = e.attribute;
         let than = match (words::is_category(a), words::spread(a)) {
             (false, Some(s)) => format!(" (records differ by ±{})", format::number(s)),

@@ -7,21 +7,29 @@ use crate::format;
 use crate::render::html::markup::Html;
 use crate::render::html::parts::{card, header, judged, list, shell, tile, tiles, warnings};
 use crate::render::html::table::{Cell, SHOWN, numbers, rest, table, words as text_column};
-use crate::render::words;
 use crate::verdict::of_release;
 
-/// A release as one self-contained HTML page.
+/// A release as one self-contained HTML page, which may be published with the model.
 pub fn release_page(r: &Release) -> String {
-    let (title, facts) = words::subject(&r.subject);
+    let s = &r.subject;
+    let (title, columns) = (format!("a model of {}", s.target), r.mechanism.units.len() as u64);
+    let facts = format!(
+        "{} regression · {} · λ = {}{}",
+        s.family.name(),
+        format::counted(columns, "column"),
+        format::setting(s.l2),
+        s.classes.as_ref().map_or_else(String::new, |[low, high]| format!(" · {low} (low) or {high} (high)"))
+    );
     let numbers = tiles(vec![
-        tile(&format::setting(r.mechanism.sigma), "σ, noise on every coefficient"),
-        tile(&format::number(r.eta.mean), "mean information loss η of a record"),
-        tile(&format::number(r.eta.max), "largest η of a record"),
+        tile(&format::setting(r.mechanism.sigma), "σ, noise on every coefficient in public units"),
+        tile(&format::at_most(r.eta.max), "largest information loss η of a record, at most"),
         tile(&format::count(r.composed.releases as u64), "releases of these data so far, this one included"),
     ]);
     let mechanism = format!(
-        "{} Coefficients lie on multiples of {}; randomness from {}. The noise is exact: no floating-point artefact tells \
-         one coefficient from another (Mironov 2012).",
+        "{} It is added to the coefficients of columns in public units, x̃ = (x − centre)/unit, where they lie on multiples \
+         of {}; what is published are the same coefficients in original units, so their steps depend on σ and the public \
+         units alone. Randomness from {}. The noise is exact: no floating-point artefact tells one coefficient from another \
+         (Mironov 2012).",
         format::sentence(&r.mechanism.name),
         power_of_two(r.mechanism.grid),
         r.mechanism.generator
@@ -32,11 +40,18 @@ pub fn release_page(r: &Release) -> String {
         .and(warnings(&r.warnings))
         .and(tell(r.tell.as_ref()))
         .and(card("mechanism", "The noise", &[Claim::Measured], mechanism, Html::new()))
+        .and(card("given", "What was given, and is public", &[], "", list(&r.given)))
+        .and(card("read-off", "What was read off the data", &[], "", list(&r.read_off)))
         .and(card("known", "What attackers are taken to know", &[], "", list(&r.known)))
         .and(card("assumed", "What the numbers rest on", &[], "", list(&r.assumed)))
-        .and(coefficients(r));
+        .and(coefficients(r))
+        .and(card("files", "Which files may leave the house", &[], FILES, Html::new()));
     shell(&format!("Leakscope release: {title}"), &body)
 }
+
+const FILES: &str = "This page, release.json and model.json beside it were made to be published. The folder “private” next to \
+                     their folder (the ledger, its key, what was measured, remarks about the data) is for the owner of the \
+                     data alone.";
 
 fn coefficients(r: &Release) -> Html {
     let mut all: Vec<(&String, f64)> = r.coefficients.iter().map(|(name, value)| (name, *value)).collect();
@@ -47,13 +62,28 @@ fn coefficients(r: &Release) -> Html {
     let (shown, others) = all.split_at(most);
     let rows: Vec<Vec<Cell>> = shown
         .iter()
-        .map(|(name, value)| vec![Cell::name(name), Cell::sorted(format!("{value}"), *value)])
+        .map(|(name, value)| {
+            let mut row = vec![Cell::name(name), Cell::sorted(format!("{value}"), *value)];
+            row.extend(match r.mechanism.units.get(*name) {
+                Some(u) => [u.unit, u.centre, r.mechanism.sigma / u.unit]
+                    .map(|x| Cell::sorted(format::setting(x), x)),
+                None => [(); 3].map(|()| Cell::text("")),
+            });
+            row
+        })
         .collect();
-    let heads = [text_column("column"), numbers("coefficient")];
+    let heads = [
+        text_column("column"),
+        numbers("coefficient"),
+        numbers("unit"),
+        numbers("centre"),
+        numbers("sd of its noise"),
+    ];
     let lines = others.iter().map(|(name, value)| format!("{name}  {value}"));
     let body =
         table("sortable filterable", "Released coefficients", &heads, &rows).and(rest("coefficients", lines));
-    card("coefficients", "Released coefficients", &[Claim::Measured], "", body)
+    let note = "Of the columns in their original units; an indicator such as race=white is 1 where it applies and 0 elsewhere.";
+    card("coefficients", "Released coefficients", &[Claim::Measured], note, body)
 }
 
 /// The grid is a power of two, and reads best as one.

@@ -8,6 +8,7 @@ use crate::format;
 use crate::render::html::markup::{Html, fill};
 use crate::render::html::parts::{card, list, narrow};
 use crate::render::words;
+use leakscope_core::attack::Attack as Attacker;
 
 pub(super) fn secret(audit: &Audit, found: &Found) -> Html {
     let (Some(data), Some(figure)) = (&found.data, found.figures.first()) else { return Html::new() };
@@ -18,8 +19,17 @@ pub(super) fn secret(audit: &Audit, found: &Found) -> Html {
             1 => String::new(),
             many => format!(", released {many} times,"),
         };
+        let beats = |a: &AttackResult| {
+            Some(a.sigma) == found.sigma && a.attack == Attacker::BlackBox && a.accuracy.value > best.success
+        };
+        let covers = match data.attacks.iter().any(beats) {
+            true => format!(
+                " (not by what the record’s other values and its label tell about {name}, which the black box uses too)"
+            ),
+            false => String::new(),
+        };
         lead = format!(
-            "At σ = {}{releases} no attacker who goes by the model alone has an advantage over guessing the most frequent \
+            "At σ = {}{releases} no attacker who goes by the model alone{covers} has an advantage over guessing the most frequent \
              {name} above {} (success {}), averaged over records. ",
             found.sigma.map(format::setting).unwrap_or_default(),
             format::at_most(best.advantage),
@@ -47,11 +57,10 @@ pub(super) fn secret(audit: &Audit, found: &Found) -> Html {
 
 /// An attack whose interval holds the bound cannot be told from one that attains it, and did not beat it.
 fn chance(attack: &AttackResult, bound: Option<&Row>) -> &'static str {
-    use leakscope_core::attack::Attack::BlackBox;
     let o = &attack.advantage;
     match bound {
         Some(b) if o.ci_low <= b.advantage && b.advantage <= o.ci_high => ": within chance of the bound",
-        Some(b) if o.ci_low > b.advantage && attack.attack == BlackBox => {
+        Some(b) if o.ci_low > b.advantage && attack.attack == Attacker::BlackBox => {
             ": above the bound, because it also infers the value from the record’s other values and its label, as it would \
              for anybody"
         }

@@ -1,6 +1,6 @@
 //! How often two values of an attribute are told apart: what the colour rests on.
 
-use crate::document::tell::Tell;
+use crate::document::tell::{Tell, Told};
 use crate::figure::Claim;
 use crate::format;
 use crate::render::html::markup::Html;
@@ -9,7 +9,9 @@ use crate::render::html::table::{Cell, SHOWN, numbers, rest, table, words};
 
 /// The card; nothing where it was not computed.
 pub(super) fn tell(tell: Option<&Tell>) -> Html {
-    let Some(tell) = tell.filter(|t| !t.attributes.is_empty()) else { return Html::new() };
+    let Some(tell) = tell.filter(|t| !(t.attributes.is_empty() && t.left_out.is_empty())) else {
+        return Html::new();
+    };
     let mut order: Vec<_> = tell.attributes.iter().collect();
     order.sort_by(|a, b| b.worst.total_cmp(&a.worst));
     let (shown, others) = order.split_at(order.len().min(SHOWN));
@@ -18,7 +20,7 @@ pub(super) fn tell(tell: Option<&Tell>) -> Html {
         .map(|t| {
             vec![
                 Cell::remarked_name(&t.attribute, if t.label { "the label" } else { "" }),
-                Cell::text(&format!("{} or {}", t.from, t.to)),
+                Cell::text(&pair(t)),
                 Cell::sorted(format::share_at_most(t.worst), t.worst),
                 Cell::sorted(format::share_at_most(t.median), t.median),
                 Cell::text(&t.worst_record),
@@ -28,19 +30,48 @@ pub(super) fn tell(tell: Option<&Tell>) -> Html {
     let heads = [
         words("attribute"),
         words("which of two values"),
-        numbers("most exposed record"),
+        numbers("worst record"),
         numbers("median record"),
-        words("most exposed"),
+        words("which is worst"),
     ];
     let lead = format!(
         "Somebody who knows every other value of the table, and that one of two values is right, names the right one so \
-         often; a coin toss has 50%. By refitting the model with either value. Up to {} counts as protected.",
-        format::share(tell.protect_at)
+         often at most; a coin toss has 50%. By refitting the model with either value. Up to {} counts as protected.{}",
+        format::share(tell.protect_at),
+        untried(tell)
     );
-    let lines = others
-        .iter()
-        .map(|t| format!("{}  {} or {}  {}", t.attribute, t.from, t.to, format::share_at_most(t.worst)));
-    let body = table("sortable filterable tall", "Two values told apart", &heads, &rows)
-        .and(rest("attributes", lines));
-    card("tell", "Which values can be told apart", &[Claim::Measured], lead, body)
+    let lines =
+        others.iter().map(|t| format!("{}  {}  {}", t.attribute, pair(t), format::share_at_most(t.worst)));
+    let mut body = Html::new();
+    if !rows.is_empty() {
+        body = table("sortable filterable tall", "Two values told apart", &heads, &rows)
+            .and(rest("attributes", lines));
+    }
+    let body = body.and(rest("attributes that were not tried", tell.left_out.iter().cloned()));
+    card("tell", "Which values can be told apart", &[Claim::Bound], lead, body)
+}
+
+/// The two values; of several levels the two that are furthest apart, and how often the right one of all is named.
+fn pair(told: &Told) -> String {
+    let two = format!("{} or {}", told.from, told.to);
+    match told.among_all {
+        Some(all) => format!(
+            "{two}; of all {} levels the right one in {}",
+            all.levels,
+            format::share_at_most(all.worst)
+        ),
+        None => two,
+    }
+}
+
+/// What was left out, and that it counts.
+fn untried(tell: &Tell) -> String {
+    if tell.left_out.is_empty() {
+        return String::new();
+    }
+    let because = tell.left_out_because.as_deref().unwrap_or("");
+    format!(
+        " Not tried: {}. {because} A page that leaves any out is never green.",
+        format::counted(tell.left_out.len() as u64, "attribute")
+    )
 }

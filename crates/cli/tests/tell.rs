@@ -1,0 +1,306 @@
+//! Two values told apart: the numbers against refits of whole tables, the words against the numbers, and what is left out.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod common;
+
+use common::{Folder, assert_close, number, patients, text};
+use leakscope_core::special::normal_cdf;
+use serde_json::Value;
+
+const BASE: &str =
+    "--target dose --id patient --drop high,count,w,race,vkorc1,amiodarone,enzyme_inducer,cyp2c9";
+
+fn told<'a>(audit: &'a Value, name: &str) -> &'a Value {
+    let all = audit["tell"]["attributes"].as_array().unwrap();
+    all.iter().find(|t| t["attribute"] == name).unwrap_or_else(|| panic!("no {name} in {all:?}"))
+}
+
+fn column(table: &[Vec<String>], name: &str) -> usize {
+    table[0].iter().position(|n| n == name).unwrap()
+}
+
+/// Mean and standard deviation of a column.
+fn moments(table: &[Vec<String>], j: usize) -> (f64, f64) {
+    let x: Vec<f64> = table[1..].iter().map(|row| row[j].parse().unwrap()).collect();
+    let mean = x.iter().sum::<f64>() / x.len() as f64;
+    (mean, (x.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / x.len() as f64).sqrt())
+}
+
+/// Coefficients of the table fitted anew, in the encoded units of `base`.
+fn refitted(folder: &Folder, table: &[Vec<String>], base: &[Vec<String>], options: &str) -> Vec<f64> {
+    folder.write("changed.csv", text(table, ","));
+    let audit = folder.run(&format!("audit changed.csv {options} --json")).expect(0).json();
+    let original = audit["model"]["coefficients_original_units"].as_object().unwrap();
+    let mut intercept = original["(intercept)"].as_f64().unwrap();
+    let mut w = vec![];
+    for (name, value) in original.iter().filter(|(name, _)| *name != "(intercept)") {
+        let (mean, sd) = moments(base, column(base, name));
+        let value = value.as_f64().unwrap();
+        w.push(value * sd);
+        intercept += value * mean;
+    }
+    w.push(intercept);
+    w
+}
+
+fn distance(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt()
+}
+
+#[test]
+fn a_table_whose_eta_is_zero_is_not_called_protected() {
+    // Two values of y are coded ±1: w = 1/(1 + λ) = 0.5, and x w + (w x − y) = 0, so η is zero; x = 1 in place of −1 moves w
+    // by 2/(n(1 + λ)).
+    let n = 40;
+    let rows: String = (0..n).map(|i| if i % 2 == 0 { "1,3\n" } else { "-1,-3\n" }).collect();
+    let folder = Folder::new();
+    folder.write("table.csv", format!("x,y\n{rows}"));
+    let line = "audit table.csv --target y --l2 1 --no-intercept --scale none --label public --sigma 0.01";
+    let run = folder.run(line).expect(0);
+    assert!(run.stdout.contains("NOT PROTECTED"), "{}", run.stdout);
+    let audit = folder.run(&format!("{line} --json")).expect(0).json();
+    assert!(number(&audit, "/records/eta/max") < 1e-9);
+    let x = told(&audit, "x");
+    assert_eq!((&x["from"], &x["to"]), (&"-1".into(), &"1".into()));
+    let truth = normal_cdf(0.5 * 2.0 / (f64::from(n) * 2.0) / 0.01);
+    let worst = number(x, "/worst");
+    assert!(worst >= truth && worst < truth + 1e-6, "{worst} {truth}");
+}
+
+#[test]
+fn two_values_of_a_number_are_as_far_apart_as_refits_of_the_whole_table() {
+    let table = patients(60);
+    let folder = Folder::new();
+    folder.write("patients.csv", text(&table, ","));
+    let options = format!("{BASE} --l2 0.2 --sigma 0.3");
+    let line = format!("audit patients.csv {options} --tell age=30,65 --json");
+    let audit = folder.run(&line).expect(0).json();
+    let age = told(&audit, "age");
+    assert_eq!((&age["from"], &age["to"]), (&"30".into(), &"65".into()));
+    let [id, j] = ["patient", "age"].map(|name| column(&table, name));
+    let row = table.iter().position(|r| r[id] == age["worst_record"].as_str().unwrap()).unwrap();
+    let with = |value: &str| {
+        let mut changed = table.clone();
+        changed[row][j] = value.into();
+        refitted(&folder, &changed, &table, &options)
+    };
+    let truth = normal_cdf(0.5 * distance(&with("30"), &with("65")) / 0.3);
+    let worst = number(age, "/worst");
+    assert!(worst >= truth - 1e-9 && worst < truth + 1e-5, "{worst} {truth}");
+    assert!(number(age, "/median") <= worst);
+    // The label, by its quantiles: changing it changes no scaling.
+    let dose = told(&audit, "dose");
+    assert_eq!(dose["label"], true);
+    let j = column(&table, "dose");
+    let row = table.iter().position(|r| r[id] == dose["worst_record"].as_str().unwrap()).unwrap();
+    let with = |value: &Value| {
+        let mut changed = table.clone();
+        changed[row][j] = value.as_str().unwrap().into();
+        refitted(&folder, &changed, &table, &options)
+    };
+    let truth = normal_cdf(0.5 * distance(&with(&dose["from"]), &with(&dose["to"])) / 0.3);
+    let worst = number(dose, "/worst");
+    assert!(worst >= truth - 1e-9 && worst < truth + 1e-5, "{worst} {truth}");
+}
+
+/// Numbers between −1 and 1, without pattern.
+fn noise(i: usize, j: usize) -> f64 {
+    let mut x =
+        (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (j as u64).wrapping_mul(0xd1b5_4a32_d192_ed03);
+    x = (x ^ (x >> 31)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 29)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (x >> 11) as f64 / (1_u64 << 52) as f64 - 1.0
+}
+
+/// As the table of breast cancer: 30 columns that share a factor, a few records far out, classes nearly separable.
+fn diagnoses() -> Vec<Vec<String>> {
+    let mut table = vec![(0..30).map(|j| format!("x{j}")).chain(["diagnosis".into()]).collect::<Vec<_>>()];
+    for i in 0..569 {
+        let factor = 2.0 * noise(i, 100) + noise(i, 101);
+        let far = 1.0 + 3.0 * noise(i, 102).abs().powi(8);
+        let mut row: Vec<String> = (0..30).map(|j| format!("{:.4}", far * (factor + noise(i, j)))).collect();
+        row.push(if factor + 0.4 * noise(i, 103) > 0.5 { "malignant" } else { "benign" }.into());
+        table.push(row);
+    }
+    table
+}
+
+#[test]
+fn a_diagnosis_that_can_be_told_is_not_green() {
+    let table = diagnoses();
+    let folder = Folder::new();
+    folder.write("cancer.csv", text(&table, ","));
+    let options = "--target diagnosis --model logistic --l2 0.1 --sigma 0.06";
+    let run = folder.run(&format!("audit cancer.csv {options} --out out")).expect(0);
+    let audit = folder.json("out/audit.json");
+    assert!(number(&audit, "/label/min_sd") < 0.5, "{}", audit["label"]);
+    let label = told(&audit, "diagnosis");
+    let worst = number(label, "/worst");
+    assert!(worst > 0.6, "{worst}");
+    assert!(!run.stdout.starts_with("PROTECTED") && !run.stdout.contains("\nPROTECTED"), "{}", run.stdout);
+    let page = folder.read("out/report.html");
+    assert!(
+        page.contains("diagnosis<br><span class=\"say\">the label</span>"),
+        "the label is in the ranking"
+    );
+    // The truth, by fitting the table with the other class in place: 1e-6 is what the refits leave.
+    let row = label["worst_record"].as_str().unwrap().parse::<usize>().unwrap();
+    let mut changed = table.clone();
+    let class = &mut changed[row][30];
+    *class = if class == "benign" { "malignant" } else { "benign" }.into();
+    let moved =
+        distance(&refitted(&folder, &changed, &table, options), &refitted(&folder, &table, &table, options));
+    let truth = normal_cdf(0.5 * moved / 0.06);
+    assert!(worst >= truth - 1e-6 && worst < truth + 1e-4, "{worst} {truth}");
+}
+
+#[test]
+fn enough_noise_is_green_and_the_threshold_is_the_users() {
+    let folder = Folder::new();
+    folder.write("patients.csv", text(&patients(200), ","));
+    let line = "audit patients.csv --target dose --id patient --drop high,count,w --l2 0.01 --sigma 30";
+    let calm = folder.run(line).expect(0).stdout;
+    assert!(calm.contains("PROTECTED AT THIS NOISE"), "{calm}");
+    let audit = folder.run(&format!("{line} --json")).expect(0).json();
+    // Of a category any two levels, and all of them.
+    let race = told(&audit, "race");
+    assert_ne!(race["from"], race["to"]);
+    let (levels, among) = (number(race, "/among_all/levels"), number(race, "/among_all/worst"));
+    assert!(levels > 2.0 && among >= 1.0 / levels && among < 0.6, "{race}");
+    assert!(number(&audit, "/timings/tell") > 0.0);
+    let strict = folder.run(&format!("{line} --protect-at 0.5")).expect(0).stdout;
+    assert!(strict.contains("NOT SHOWN TO BE PROTECTED"), "{strict}");
+    // Nothing was chosen: what a model without noise gives away is said.
+    let none =
+        folder.run("audit patients.csv --target dose --id patient --drop high,count,w").expect(0).stdout;
+    let flat = none.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        flat.contains("Released without any, the model lets somebody who knows everything else"),
+        "{none}"
+    );
+}
+
+#[test]
+fn wrong_questions_are_refused_by_name() {
+    let folder = Folder::new();
+    folder.write("patients.csv", text(&patients(60), ","));
+    let line = "audit patients.csv --target high --model logistic --l2 0.1 --id patient --drop dose,count,w";
+    for (options, message) in [
+        ("--tell weigh=40,60", "`weigh` is not an attribute of this model; they are `age`"),
+        ("--tell age=40", "expected NAME=A,B, such as age=40,60"),
+        ("--tell age=40,old", "`age` is a number: expected two finite numbers"),
+        ("--tell age=40,40", "`age` needs two different values"),
+        ("--tell age=40,60 --tell age=30,50", "`age` is given twice"),
+        ("--tell age=40,160 --bounds age=0..120", "`age` lies between 0 and 120 by its bounds"),
+        ("--tell race=asian,martian", "`race` has no level `martian`; its levels are `"),
+        ("--tell high=maybe,yes", "`high` has no level `maybe`"),
+        ("--label public --tell high=no,yes", "is the target, which --label public takes as known"),
+        ("--protect-at 0.4", "expected a share between 0.5, a coin toss, and 0.75"),
+        ("--protect-at 0.8", "expected a share between 0.5, a coin toss, and 0.75"),
+        (
+            "--sigma 0",
+            "a model released without noise lets somebody who knows everything else compute each value",
+        ),
+    ] {
+        let run = folder.run(&format!("{line} {options}")).expect(2);
+        assert!(run.stderr.contains(message), "{options}: {}", run.stderr);
+    }
+}
+
+#[test]
+fn the_label_is_an_attribute_of_every_record() {
+    let folder = Folder::new();
+    folder.write("patients.csv", text(&patients(120), ","));
+    let line = "audit patients.csv --target dose --id patient --drop high,count,w --sigma 0.5 --format csv --out out -q";
+    folder.run(line).expect(0);
+    let (audit, records) = (folder.json("out/audit.json"), folder.csv("out/records.csv"));
+    let eta = |name: &str| records.iter().map(|r| r[name].parse::<f64>().unwrap()).fold(0.0, f64::max);
+    assert_close(eta("eta_dose"), number(&audit, "/label/eta_max"), 1e-12, "η of the label");
+    let most = records
+        .iter()
+        .max_by(|a, b| a["eta_dose"].parse::<f64>().unwrap().total_cmp(&b["eta_dose"].parse().unwrap()));
+    assert_eq!(audit["label"]["eta_max_record"], most.unwrap()["patient"].as_str());
+    // In standard deviations it is what leaks most of some record.
+    let attributes: Vec<&Value> = audit["records"]["most"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|r| &r["most_exposed_attribute"][0])
+        .collect();
+    assert!(attributes.iter().all(|a| a.is_string()));
+    folder.run(&format!("{line} --label public")).expect(0);
+    let (audit, records) = (folder.json("out/audit.json"), folder.csv("out/records.csv"));
+    assert!(audit.get("label").is_none() && !records[0].contains_key("eta_dose"));
+    assert!(audit["tell"]["attributes"].as_array().unwrap().iter().all(|t| t["attribute"] != "dose"));
+}
+
+#[test]
+fn scaling_by_ones_own_data_is_counted_as_refits_show() {
+    let table = patients(50);
+    let folder = Folder::new();
+    folder.write("patients.csv", text(&table, ","));
+    let options = format!("{BASE} --l2 0.3 --sigma 0.3");
+    let audit = |more: &str| {
+        let line = format!("audit patients.csv {options} --format csv --out out -q {more}");
+        folder.run(&line).expect(0);
+        folder.json("out/audit.json")
+    };
+    let given = audit("--scaling given");
+    assert_eq!(given["scaling"]["mode"], "given");
+    assert_close(
+        number(&given, "/scaling/eta_max_given"),
+        number(&given, "/records/eta/max"),
+        1e-12,
+        "given",
+    );
+    let counted = audit("");
+    assert_eq!(
+        (&counted["scaling"]["mode"], &counted["scaling"]["exact"]),
+        (&"counted".into(), &true.into())
+    );
+    let largest = number(&counted, "/scaling/eta_max_counted");
+    assert_close(largest, number(&counted, "/records/eta/max"), 1e-12, "counted");
+    assert_close(number(&given, "/scaling/eta_max_counted"), largest, 1e-9, "either way");
+    assert!((largest / number(&counted, "/scaling/eta_max_given") - 1.0).abs() > 1e-3);
+    // η of age of one record, by moving its age and fitting again.
+    let records = folder.csv("out/records.csv");
+    let j = column(&table, "age");
+    let (_, sd) = moments(&table, j);
+    for row in [1, 17, 33] {
+        let at = |change: f64| {
+            let mut changed = table.clone();
+            changed[row][j] = format!("{}", changed[row][j].parse::<f64>().unwrap() + change);
+            refitted(&folder, &changed, &table, &options)
+        };
+        let h = 1e-3 * sd;
+        let slope = distance(&at(h), &at(-h)) / (2.0 * h) * sd / 0.3;
+        assert_close(records[row - 1]["eta_age"].parse().unwrap(), slope, 1e-5, "η of age");
+    }
+    // Targets are met as they are counted, and without a penalty there is nothing to count.
+    let line = format!("audit patients.csv {BASE} --l2 0.3 --target-eta 0.2 --json");
+    assert_close(number(&folder.run(&line).expect(0).json(), "/records/eta/max"), 0.2, 1e-9, "target");
+    let line = format!("audit patients.csv {BASE} --sigma 0.3 --json");
+    assert!(folder.run(&line).expect(0).json().get("scaling").is_none());
+}
+
+#[test]
+fn what_is_left_out_is_named_and_never_green() {
+    let mut table = vec![(0..150).map(|j| format!("x{j}")).chain(["y".into()]).collect::<Vec<_>>()];
+    for i in 0..40 {
+        table.push((0..151).map(|j| format!("{:.4}", noise(i, j))).collect());
+    }
+    let folder = Folder::new();
+    folder.write("wide.csv", text(&table, ","));
+    for (more, left_out) in [("", 51), (" --pca 3", 150)] {
+        let line = format!("audit wide.csv --target y --l2 1 --sigma 1000{more}");
+        let audit = folder.run(&format!("{line} --json")).expect(0).json();
+        assert_eq!(audit["tell"]["left_out"].as_array().unwrap().len(), left_out);
+        assert!(audit["tell"]["left_out_because"].as_str().unwrap().ends_with('.'));
+        let stdout = folder.run(&line).expect(0).stdout;
+        assert!(stdout.contains("NOT SHOWN TO BE PROTECTED"), "{stdout}");
+        assert!(stdout.contains(&format!("{left_out} attributes were not tried")), "{stdout}");
+    }
+    // What was asked for is tried first.
+    let audit = folder.run("audit wide.csv --target y --l2 1 --tell x7=-0.5,0.5 --json").expect(0).json();
+    assert_eq!(told(&audit, "x7")["from"], "-0.5");
+}

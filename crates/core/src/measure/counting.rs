@@ -1,0 +1,62 @@
+//! Measuring with the scaling of columns counted, or beside what it adds.
+
+use crate::Result;
+use crate::fisher::scaling::{Counted, CountedRecords, Depth};
+use crate::fisher::{Geometry, Records};
+use crate::rows::Block;
+use serde::{Deserialize, Serialize};
+
+/// A model whose columns are scaled by their own data: its counted leakage is measured beside the plain one.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Counting {
+    /// The model, in the units of the rows.
+    pub counted: Counted,
+    /// How η of whole records is counted.
+    pub depth: Depth,
+    /// Whether records and attributes are measured by it; otherwise only the largest η is kept.
+    pub replaces: bool,
+}
+
+/// Largest η of a record with the scaling taken as given, and counted; zero where it was not looked at.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Largest {
+    /// As given.
+    pub given: f64,
+    /// Counted.
+    pub counted: f64,
+}
+
+impl Largest {
+    pub(super) fn merge(&mut self, later: Self) {
+        self.given = self.given.max(later.given);
+        self.counted = self.counted.max(later.counted);
+    }
+}
+
+/// Leakage of every record of a block, as it is to be measured, and the largest η either way.
+///
+/// # Errors
+/// [`crate::Error::Overflow`] where a record's leakage is no finite number.
+pub fn records(
+    geometry: &Geometry,
+    counting: Option<&Counting>,
+    block: &Block,
+    (records, scratch): (&mut Records, &mut CountedRecords),
+) -> Result<Largest> {
+    let Some(counting) = counting else {
+        geometry.records(block, records);
+        records.check()?;
+        return Ok(Largest::default());
+    };
+    counting.counted.records(block, counting.depth, scratch)?;
+    scratch.given.check()?;
+    let most = |eta: &[f64]| eta.iter().copied().fold(0.0, f64::max);
+    let largest = Largest { given: most(&scratch.given.eta), counted: most(&scratch.eta) };
+    std::mem::swap(records, &mut scratch.given);
+    if counting.replaces {
+        std::mem::swap(&mut records.eta, &mut scratch.eta);
+        std::mem::swap(&mut records.dfil, &mut scratch.dfil);
+        std::mem::swap(&mut records.attribute_eta, &mut scratch.attribute_eta);
+    }
+    Ok(largest)
+}

@@ -1,0 +1,185 @@
+//! The model of a release in public units, and η of its records with everything that was read off the data counted.
+//!
+//! A plain model is the one of the encoding, whose scales count through the penalty ([`Counted`]). A balanced one is fitted
+//! in public units themselves: they are locally constant, so that its weights are all there is to count
+//! ([`most_even`]).
+
+use super::{Terms, refuse};
+use crate::audit::Request;
+use crate::balance::{self, Balancing};
+use crate::failure::explain;
+use crate::model::{self, Loaded, penalty};
+use crate::{Failure, Result};
+use leakscope_core::Error as CoreError;
+use leakscope_core::balance::{CountedBalance, Sharing, Update, Variant, most_even};
+use leakscope_core::fisher::Release as Noise;
+use leakscope_core::fisher::scaling::{Counted, CountedRecords, Depth};
+use leakscope_core::glm::{self, Fit};
+use leakscope_core::num::Distribution;
+use leakscope_core::rows::{Reweighted, Rows};
+use leakscope_core::units::{PublicUnit, Scaling, Units};
+use leakscope_report::release::Counting;
+use leakscope_table::{Attribute, Encoding, Hooks, Kind, MIN_LEVEL_COUNT, Scale};
+
+/// Products of O(p²) that are worth an exact η; beyond, it is bounded.
+const AFFORDABLE: f64 = 2e9;
+/// A centre this many units from zero leaves no exact multiple of the unit.
+const FAR: f64 = (1_u64 << 40) as f64;
+/// A column of indicators.
+const INDICATOR: PublicUnit = PublicUnit { centre: 0.0, unit: 1.0 };
+
+/// A model before its noise.
+pub(super) struct Fitted {
+    pub(super) loaded: Loaded,
+    pub(super) units: Units,
+    /// The model as it was fitted, for remarks about it.
+    pub(super) fit: Fit,
+    /// Its coefficients in public units.
+    pub(super) w: Vec<f64>,
+    /// η of its records at σ = 1.
+    pub(super) unit: Distribution,
+    pub(super) counting: Counting,
+    /// The reweighting whose weights the model has, where it is balanced.
+    pub(super) reweightings: Option<usize>,
+}
+
+impl Fitted {
+    /// Reads, fits and measures.
+    pub(super) fn new(request: &Request, terms: &Terms, hooks: &Hooks) -> Result<Self> {
+        let min_level_count = Some(min_level_count(request));
+        let request = &Request { min_level_count, ..request.clone() };
+        let loaded = model::load(request, hooks)?;
+        refuse::columns(&loaded.encoding)?;
+        let units = units(request, &loaded.encoding)?;
+        match terms.balance {
+            0 => Self::plain(request, loaded, units),
+            _ => Self::balanced(request, terms, loaded, units),
+        }
+    }
+
+    fn plain(request: &Request, loaded: Loaded, units: Units) -> Result<Self> {
+        let fit = loaded.fit(request)?;
+        let in_units = units.fit(&fit)?;
+        let noise = Noise { sigma: 1.0, releases: 1, label_secret: request.label_secret };
+        let counted = Counted::new(&in_units, &units, &[], noise)
+            .map_err(|e| explain(e, &loaded.encoding, request.l2))?;
+        let p = fit.w.len() as f64;
+        let (depth, counting) = match loaded.rows.len() as f64 * p * p <= AFFORDABLE {
+            true => (Depth::Exact, Counting::Exact),
+            false => (Depth::Bounded, Counting::Bounded),
+        };
+        let mut unit = Distribution::default();
+        units.rows(&loaded.rows).fold(
+            || (Distribution::default(), CountedRecords::default()),
+            |(eta, records), block| {
+                counted.records(block, depth, records)?;
+                eta.extend(&records.eta);
+                Ok(())
+            },
+            |(eta, _)| {
+                unit.merge(eta);
+                Ok(())
+            },
+        )?;
+        Ok(Self { loaded, units, w: in_units.fit.w, fit, unit, counting, reweightings: None })
+    }
+
+    fn balanced(request: &Request, terms: &Terms, loaded: Loaded, units: Units) -> Result<Self> {
+        let balancing = Balancing {
+            attribute: terms.attribute.clone(),
+            sum_to_one: false,
+            sharing: Sharing::Sample,
+            variant: Variant::Weighted,
+            update: Update::Published,
+            clamp: None,
+            iterations: terms.balance,
+            tolerance: 0.0,
+            sigma: 1.0,
+        };
+        let options = balance::options(request, &balancing, &loaded)?;
+        let (fit, unit, number) = {
+            let rows = units.rows(&loaded.rows);
+            let model = (request.family, penalty(request));
+            let counted = most_even(&rows, model, &options, &[], terms.balance);
+            let (number, CountedBalance { weights, eta, .. }) = match counted {
+                Err(CoreError::OutOfRange { what: "a weight", .. }) => {
+                    let message = "balancing needs positive weights: leave rows of weight zero out";
+                    return Err(Failure::option("weights", message));
+                }
+                other => {
+                    other.map_err(|e| explain(e, &loaded.encoding, request.l2))?.ok_or_else(uncounted)?
+                }
+            };
+            let mut unit = Distribution::default();
+            unit.extend(&eta);
+            let weighted = Reweighted::new(&rows, &weights)?;
+            let fit = glm::fit(&weighted, model.0, model.1)
+                .map_err(|e| explain(e, &loaded.encoding, request.l2))?;
+            (fit, unit, number)
+        };
+        let (w, counting) = (fit.w.clone(), Counting::Weights);
+        Ok(Self { loaded, units, fit, w, unit, counting, reweightings: Some(number) })
+    }
+}
+
+/// Why nothing is said about a balanced model.
+fn uncounted() -> Failure {
+    Failure::option(
+        "balance",
+        "how the weights depend on each record cannot be counted here (a record leaks nothing, two of its directions leak \
+         the same, or there are too many records), so no η can be stated: release without ⟨balance⟩",
+    )
+}
+
+/// The count below which a level is rare.
+pub(super) fn min_level_count(request: &Request) -> u64 {
+    request.min_level_count.unwrap_or(MIN_LEVEL_COUNT)
+}
+
+/// Whether somebody gave the bounds of a column; those of a draft were read off the data.
+pub(super) fn has_public_bounds(request: &Request, a: &Attribute) -> bool {
+    let by_option = request.public.bounds.iter().any(|(name, _)| name.trim() == a.name);
+    let by_schema = request.public.schema.as_ref().is_some_and(|s| !s.draft);
+    a.bounds.is_some() && (by_option || by_schema)
+}
+
+fn units(request: &Request, encoding: &Encoding) -> Result<Units> {
+    let (mut scaling, mut public) = (vec![], vec![]);
+    for a in &encoding.attributes {
+        let of_bounds = a.bounds.filter(|_| has_public_bounds(request, a));
+        let of_bounds = of_bounds.map(|b| PublicUnit::rounded(b.centre(), b.half_range()));
+        let (own, unit) = match (a.kind, encoding.scale) {
+            (Kind::Category, _) => (Scaling::NONE, Some(INDICATOR)),
+            // Taken as it is, with noise of its size: without an intercept nothing takes a centre up.
+            (Kind::Number, Scale::None | Scale::UnitBall) => {
+                let centre = if encoding.intercept { a.mean } else { 0.0 };
+                let near = PublicUnit::rounded(centre, a.population_sd);
+                let unit = of_bounds.filter(|_| encoding.intercept).unwrap_or(near);
+                (Scaling::NONE, Some(unit))
+            }
+            (Kind::Number, Scale::Standard) => {
+                (Scaling::Own { mean: a.centre, deviation: a.scale }, of_bounds)
+            }
+            (Kind::Number, Scale::Bounds) => (Scaling::Given { centre: a.centre, scale: a.scale }, of_bounds),
+        };
+        let shown = unit.unwrap_or_else(|| PublicUnit::rounded(a.centre, a.scale));
+        if (shown.centre / shown.unit).abs() > FAR {
+            return Err(Failure::Data(format!(
+                "column `{}` lies around {}, which is more than 2⁴⁰ times its spread: subtract a number that is public from it",
+                a.name, shown.centre
+            )));
+        }
+        for _ in a.columns.clone() {
+            scaling.push(own);
+            public.push(unit);
+        }
+    }
+    Units::partly(scaling, &public, encoding.intercept).map_err(|e| match e {
+        CoreError::NotApplicable { .. } => Failure::option(
+            "scale",
+            "columns are centred, and with ⟨intercept=false⟩ their means would have to be published: fit an intercept, or take \
+             columns as they are with ⟨scale=none⟩",
+        ),
+        other => explain(other, encoding, request.l2),
+    })
+}

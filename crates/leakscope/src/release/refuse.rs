@@ -1,0 +1,93 @@
+//! What cannot be released: choices whose part in the model is read off the data and not counted. Asked before any work
+//! where that is possible.
+
+use super::{Amount, Terms};
+use crate::audit::Request;
+use crate::{Failure, Result};
+use leakscope_table::{Class, Encoding, Missing, Origin, Scale, TargetCoding};
+
+/// Settings that make no sense, and choices that are not counted.
+pub(super) fn settings(request: &Request, terms: &Terms) -> Result<()> {
+    let positive = |flag: &str, value: f64| match value > 0.0 && value.is_finite() {
+        true => Ok(()),
+        false => Err(Failure::option(flag, format!("{value}: expected a positive number"))),
+    };
+    match terms.noise {
+        Amount::Sigma(sigma) => positive("sigma", sigma)?,
+        Amount::TargetEta(eta, _) => positive("target_eta", eta)?,
+    }
+    if terms.attribute.is_some() && terms.balance == 0 {
+        let message = "it says what ⟨balance⟩ N balances, which is not asked for";
+        return Err(Failure::option("attribute", message));
+    }
+    terms.budget_eta.map_or(Ok(()), |b| positive("budget_eta", b))?;
+    if request.pca.is_some() {
+        return Err(Failure::option(
+            "pca",
+            "principal components are read off the data, and what they give away is not counted: a release takes the \
+             columns themselves; choose fewer with ⟨drop⟩, or a penalty with ⟨l2⟩",
+        ));
+    }
+    match request.scale {
+        Scale::UnitBall => {
+            return Err(Failure::option(
+                "scale",
+                "the largest norm of a record is read off the data, and what it gives away is not counted: use \
+                 ⟨scale=bounds⟩ with ⟨bounds⟩ that are public, or ⟨scale=standard⟩, which is counted",
+            ));
+        }
+        Scale::Standard | Scale::Bounds | Scale::None => {}
+    }
+    match request.missing {
+        Missing::Mean => Err(Failure::option(
+            "missing",
+            "means and most frequent levels are read off the data, and what they give away where they are filled in is not \
+             counted: leave such rows out with ⟨missing=drop⟩, or fill them in beforehand with values that are public",
+        )),
+        Missing::Fail | Missing::Drop => Ok(()),
+    }
+}
+
+/// Columns that cannot be scaled in a way that is counted.
+pub(super) fn columns(encoding: &Encoding) -> Result<()> {
+    for a in &encoding.attributes {
+        match encoding.scale {
+            Scale::Standard if a.scale_origin == Origin::ReadOffData && a.population_sd == 0.0 => {
+                return Err(Failure::Data(format!(
+                    "column `{}` is constant in the training rows, so it has no spread to be scaled by, and a record that \
+                     differed would be seen: remove it with ⟨drop⟩, or use ⟨scale=bounds⟩ with ⟨bounds⟩ that are public",
+                    a.name
+                )));
+            }
+            Scale::Bounds if a.scale_origin == Origin::ReadOffData => {
+                return Err(Failure::option(
+                    "schema",
+                    format!(
+                        "the bounds of `{}` are those of a draft, which were read off the data: edit the draft and take \
+                         `draft` out, or give ⟨bounds⟩",
+                        a.name
+                    ),
+                ));
+            }
+            Scale::Standard | Scale::Bounds | Scale::None | Scale::UnitBall => {}
+        }
+    }
+    Ok(())
+}
+
+/// A class that few records have: its name in a published file says that somebody has it.
+pub(super) fn rare_class(encoding: &Encoding, min_count: u64) -> Result<()> {
+    let TargetCoding::TwoClass { low, high } = &encoding.target.coding else { return Ok(()) };
+    let rare = |class: &&Class| class.count < min_count && encoding.target.origin == Origin::ReadOffData;
+    match [low, high].into_iter().find(rare) {
+        None => Ok(()),
+        Some(class) => Err(Failure::option(
+            "min_level_count",
+            format!(
+                "class `{}` of the target `{}` has {} records, fewer than {min_count}, and its name would be published: give \
+                 the classes with ⟨levels⟩ or a ⟨schema⟩ where they are public, or lower ⟨min_level_count⟩",
+                class.name, encoding.target.name, class.count
+            ),
+        )),
+    }
+}

@@ -1,0 +1,283 @@
+//! What may be said about a release, and what only the owner is told.
+
+use super::fitted::{Fitted, has_public_bounds, min_level_count};
+use super::{Amount, Prepared, Terms};
+use crate::Result;
+use crate::audit::{Request, Statistic};
+use leakscope_report::format;
+use leakscope_report::release::{
+    Composed, Counting, Measured, Mechanism, Owned, Release, SCHEMA, Subject, Unit,
+};
+use leakscope_table::{Encoding, Kind, Origin, ReadOff, Scale, TargetCoding};
+use std::collections::BTreeMap;
+
+/// The statement and the owner's copy of a release.
+pub(super) fn owned(
+    request: &Request,
+    terms: &Terms,
+    prepared: &Prepared,
+    composed: Composed,
+    coefficients: Vec<(String, f64)>,
+    created: String,
+) -> Result<Owned> {
+    let Fitted { loaded, fit, unit, counting, .. } = &prepared.fitted;
+    let sigma = prepared.grid.sigma();
+    let mut remarks = loaded.remarks(request, fit)?;
+    if let Some(number) = prepared.fitted.reweightings {
+        remarks.push(format!(
+            "Counted leakage is most even after {} of the {} of balancing allowed: that model was released.",
+            format::count(number as u64),
+            format::counted(terms.balance as u64, "iteration")
+        ));
+    }
+    let measured = Measured {
+        files: request.read.names(),
+        n: loaded.encoding.rows_training,
+        eta_mean: unit.mean() / sigma,
+        eta_max: unit.max() / sigma,
+        counting: *counting,
+    };
+    let mut warnings = vec![];
+    if composed.releases > 1 {
+        warnings.push(format!(
+            "These data have {} before this one; their information adds up, and the η of all together is bounded by {}.",
+            format::counted(composed.releases as u64 - 1, "release"),
+            format::at_most(composed.eta_max)
+        ));
+    }
+    let statement = Release {
+        schema: SCHEMA.into(),
+        leakscope: env!("CARGO_PKG_VERSION").into(),
+        created,
+        subject: subject(request, &loaded.encoding),
+        mechanism: Mechanism {
+            name: "output perturbation with an exact discrete Gaussian on a grid (Canonne, Kamath, Steinke 2020)".into(),
+            sigma,
+            grid: prepared.grid.step,
+            generator: "the operating system's cryptographic generator".into(),
+            units: units(&prepared.fitted),
+        },
+        label_secret: request.label_secret,
+        eta: prepared.eta,
+        tell: None,
+        composed,
+        given: given(request, terms, &loaded.encoding),
+        read_off: read_off(request, terms, &prepared.fitted),
+        known: known(terms),
+        assumed: assumed(request, &prepared.fitted),
+        coefficients: coefficients.into_iter().collect(),
+        warnings,
+    };
+    Ok(Owned { statement, measured, remarks })
+}
+
+fn subject(request: &Request, encoding: &Encoding) -> Subject {
+    let classes = match &encoding.target.coding {
+        TargetCoding::TwoClass { low, high } => Some([low.name.clone(), high.name.clone()]),
+        TargetCoding::Number | TargetCoding::Count => None,
+    };
+    Subject {
+        target: encoding.target.name.clone(),
+        classes,
+        family: request.family,
+        l2: request.l2,
+        intercept: request.intercept,
+    }
+}
+
+fn units(fitted: &Fitted) -> BTreeMap<String, Unit> {
+    let names = fitted.loaded.encoding.raw_columns();
+    names
+        .into_iter()
+        .zip(fitted.units.public())
+        .map(|(n, u)| (n, Unit { centre: u.centre, unit: u.unit }))
+        .collect()
+}
+
+/// What somebody gave, and so is public.
+fn given(request: &Request, terms: &Terms, encoding: &Encoding) -> Vec<String> {
+    let mut list = vec![format!(
+        "The target `{}`, the model ({} regression, λ = {}) and its columns by name.",
+        encoding.target.name,
+        request.family.name(),
+        format::setting(request.l2)
+    )];
+    list.push(match terms.noise {
+        Amount::Sigma(_) => "σ, which was rounded up to a power of 2^¼.".into(),
+        Amount::TargetEta(eta, statistic) => format!(
+            "The target: {} at most {}.",
+            match statistic {
+                Statistic::Max => "the largest η of a record",
+                Statistic::Mean => "the mean of η over records",
+                Statistic::P99 => "the 99th percentile of η over records",
+            },
+            format::setting(eta)
+        ),
+    });
+    let named = |names: Vec<&str>| names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ");
+    let bounds: Vec<&str> = encoding
+        .attributes
+        .iter()
+        .filter(|a| has_public_bounds(request, a))
+        .map(|a| a.name.as_str())
+        .collect();
+    if !bounds.is_empty() {
+        list.push(format!("The bounds of {}, and with them their public units.", named(bounds)));
+    }
+    let levels: Vec<&str> = encoding
+        .attributes
+        .iter()
+        .filter(|a| a.kind == Kind::Category && a.levels_origin == Origin::Given)
+        .map(|a| a.name.as_str())
+        .collect();
+    if !levels.is_empty() {
+        list.push(format!("The levels of {}.", named(levels)));
+    }
+    match encoding.scale {
+        Scale::Bounds => list.push("Scales: numbers are scaled by their bounds.".into()),
+        Scale::None => list.push("Scales: numbers are taken as they are.".into()),
+        Scale::Standard | Scale::UnitBall => {}
+    }
+    list
+}
+
+/// What was read off the data, and what became of it.
+fn read_off(request: &Request, terms: &Terms, fitted: &Fitted) -> Vec<String> {
+    let encoding = &fitted.loaded.encoding;
+    let mut list = vec![];
+    if request.public.schema.as_ref().is_none_or(|s| s.draft) {
+        list.push(
+            "Whether a column holds numbers or categories, and columns that were left out as names of rows."
+                .into(),
+        );
+    }
+    for (column, what) in encoding.read_off_data() {
+        let name = column.unwrap_or_default();
+        list.push(match what {
+            ReadOff::Levels => format!(
+                "The levels of `{name}`: those that at least {} have; rarer ones are `other`.",
+                format::counted(min_level_count(request), "record")
+            ),
+            ReadOff::Scale => scale_of(&name, terms, fitted),
+            ReadOff::Classes => format!("The names of the two classes of `{name}`."),
+            ReadOff::WeightMean => {
+                format!("The mean of the weights `{name}`, by which they are divided; weights are taken to be known.")
+            }
+            // Both are refused.
+            ReadOff::Fill => format!("What stands in for missing values of `{name}`."),
+            ReadOff::Components => "Principal components.".into(),
+        });
+    }
+    for a in encoding.attributes.iter().filter(|a| a.kind == Kind::Number && encoding.scale == Scale::None) {
+        if !(has_public_bounds(request, a) && encoding.intercept) {
+            list.push(format!(
+                "The public unit of `{}`: the power of two nearest to its standard deviation.",
+                a.name
+            ));
+        }
+    }
+    list.push(match terms.noise {
+        Amount::Sigma(_) | Amount::TargetEta(_, Statistic::Mean | Statistic::P99) => {
+            "The stated bound of the largest η: what was measured, rounded up to a power of 2^¼.".into()
+        }
+        Amount::TargetEta(_, Statistic::Max) => {
+            "σ, which was solved for the target and rounded up to a power of 2^¼: it stays the same when a record changes a \
+             little."
+                .into()
+        }
+    });
+    if let Amount::TargetEta(_, Statistic::Mean | Statistic::P99) = terms.noise {
+        list.push("σ, which was solved for the target and rounded up to a power of 2^¼.".into());
+    }
+    list.push(
+        "Nothing else: neither means nor standard deviations, nor the number of records, nor what was measured is in these \
+         files."
+            .into(),
+    );
+    list
+}
+
+fn scale_of(name: &str, terms: &Terms, fitted: &Fitted) -> String {
+    let columns = fitted.loaded.encoding.attributes.iter().find(|a| a.name == name).map(|a| a.columns.start);
+    let rounded = columns.is_some_and(|j| fitted.units.is_rounded(j));
+    match (terms.balance, rounded) {
+        (0, true) => format!(
+            "The standard deviation of `{name}`, by which it is scaled: counted in η. Its public unit is the power of two \
+             nearest to it, its centre the multiple of that nearest to the mean."
+        ),
+        (0, false) => format!("The standard deviation of `{name}`, by which it is scaled: counted in η."),
+        (_, true) => format!(
+            "The public unit of `{name}`, by which it is scaled: the power of two nearest to its standard deviation; its \
+             centre is the multiple of that nearest to the mean."
+        ),
+        (_, false) => {
+            format!("Nothing of the scale of `{name}`: it is scaled by the public unit of its bounds.")
+        }
+    }
+}
+
+fn known(terms: &Terms) -> Vec<String> {
+    let training = match terms.balance {
+        0 => "How the model was trained: family, penalty, weights, encoding.".to_owned(),
+        n => format!(
+            "How the model was trained: family, penalty, encoding, and that up to {} of balancing gave the records their \
+             weights.",
+            format::counted(n as u64, "iteration")
+        ),
+    };
+    vec![
+        "The released coefficients, σ, the grid and the public units.".into(),
+        training,
+        "All other records; for one attribute of a record, also its other values.".into(),
+    ]
+}
+
+fn assumed(request: &Request, fitted: &Fitted) -> Vec<String> {
+    let counting = match fitted.counting {
+        Counting::Exact => "η counts that columns are scaled by their own standard deviations, exactly.",
+        Counting::Bounded => {
+            "η counts that columns are scaled by their own standard deviations, by a bound that is never too small."
+        }
+        Counting::Weights => {
+            "η counts that the weights of all records depend on each record, exactly; columns are scaled by their public units."
+        }
+    };
+    let label = match request.label_secret {
+        true => "The label counts as part of a record’s secret.",
+        false => "The label is taken to be known.",
+    };
+    vec![
+        "The model is at its minimiser, and η is its local sensitivity there over σ (Hannun 2021), in public units.".into(),
+        counting.into(),
+        label.into(),
+        "Public units, σ and the stated η lie on grids, and levels are those that many records have: they stay the same when \
+         one value changes a little, so they add nothing to η; what they tell in all is a few bits each, which η does not \
+         count."
+            .into(),
+        "Releases listed in the ledger of the owner are all there were; noise of each is independent.".into(),
+        "The grid is a millionth of σ: what it changes about η is of that order.".into(),
+    ]
+}
+
+/// A screenful of text for the owner.
+pub fn summary(owned: &Owned) -> String {
+    let (r, m) = (&owned.statement, &owned.measured);
+    let mut out = format!(
+        "Released {} in original units with {}.\nσ = {} in public units; largest η of a record at most {} (measured: mean \
+         {}, largest {}; for you alone).\nReleases of these data so far: {}; largest η of all together at most {}{}.\nThe \
+         folder of the release may leave the house; the folder private beside it may not.\n",
+        format::counted(r.coefficients.len() as u64, "coefficient"),
+        r.mechanism.name,
+        format::setting(r.mechanism.sigma),
+        format::at_most(r.eta.max),
+        format::number(m.eta_mean),
+        format::number(m.eta_max),
+        r.composed.releases,
+        format::at_most(r.composed.eta_max),
+        r.composed.budget_eta.map_or_else(String::new, |b| format!(" of a budget of {}", format::setting(b)))
+    );
+    for warning in r.warnings.iter().chain(&owned.remarks) {
+        out.push_str(&format!("warning: {warning}\n"));
+    }
+    out
+}
