@@ -229,6 +229,9 @@ impl Geometry {
         let (inverse, adjoint, of_shape) = whitened.unwrap_or_else(|| (inverse.clone(), inverse, 1.0));
         let unit = unit * of_shape;
         let gain = release.gain() * unit;
+        if gain.is_infinite() {
+            return Err(Error::Overflow { value: gain });
+        }
         if !(gain > 0.0 && gain.is_finite()) {
             let expected = "noise and a penalty whose η is a number";
             return Err(Error::OutOfRange { what: "the size of H⁻¹ over sigma", value: gain, expected });
