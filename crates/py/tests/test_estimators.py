@@ -39,7 +39,7 @@ def test_with_hardly_any_noise_it_is_the_ridge():
 
 def test_the_noise_is_what_it_says():
     x, y = data()
-    still = leakscope.PrivateLinear(sigma=1e-8, scale="none").fit(x, y)
+    still = leakscope.PrivateLinear(sigma=1e-6, scale="none").fit(x, y)
     models = [leakscope.PrivateLinear(sigma=0.3, scale="none").fit(x, y) for _ in range(300)]
     # σ comes from the grid of powers of 2^¼; noise is in public units, powers of two near the spread of each column.
     sigma = models[0].sigma_

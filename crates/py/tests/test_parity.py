@@ -105,13 +105,15 @@ FUNCTIONS = {
               - {"secret", "prior_sd"}),
     "calibrate": (["calibrate", "table"], {"paths", "two_class_coded", *AUDIT_ALONE, "table"} - {"secret"}),
     "net audit": (["net audit"], {"model", "data", "limit", "normalize", "format", "precision"}),
-    "net train": (["net train"], {"data", "test", "network", "outputs", "checkpoint_every", "resume", "limit", "normalize",
+    # the loss is that of a preset, public records come as files: a network over arrays has its own loss
+    "net train": (["net train"], {"data", "test", "loss", "public", "network", "outputs", "checkpoint_every", "resume", "limit", "normalize",
                                   "format", "precision"}),
 }
 #: fields whose keywords are several, or have another default: none is said, where the library has a value
 SEVERAL = {"noise": ["sigma"], "clamp": ["min_weight", "max_weight"], "trace": ["trace"], "label": ["label"]}
 OTHER_DEFAULTS = {"target", "delta", "attacks", "steps", "secret", "records", "test", "score", "prior_sd", "unit", "fail_above",
-                  "coefficients", "adjacency", "noise", "clamp", "trace", "label", "header", "decimal", "schema", "bounds", "levels"}
+                  "coefficients", "adjacency", "noise", "clamp", "trace", "label", "header", "decimal", "schema", "bounds", "levels",
+                  "tell", "plis"}
 
 
 def function(name):
@@ -157,7 +159,8 @@ def test_every_option_of_the_command_line_is_a_keyword(command):
     renamed = {"no_intercept": "fit_intercept", "no_pictures": "pictures", "no_header": "header"}
     only_there = {"json", "quiet", "threads", "format", "help", "version", "data"}
     if " " in command:
-        only_there |= {"model", "limit", "normalize", "precision", "network", "outputs", "test", "checkpoint_every", "resume"}
+        only_there |= {"model", "limit", "normalize", "precision", "network", "outputs", "test", "checkpoint_every", "resume",
+                       "loss", "public"}
     assert {renamed.get(name, name) for name in theirs} - ours <= only_there, "new options of the command line need a keyword"
 
 
