@@ -22,6 +22,9 @@ fi
 step "documentation examples"
 cargo test --workspace --doc --quiet
 
+step "documentation"
+RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
+
 step "the Python package"
 # The wheel is built in the dev profile, so that it shares what the tests above have built.
 target="${CARGO_TARGET_DIR:-$PWD/target}"

@@ -1,8 +1,8 @@
 //! Tables and figures of the papers: data in their original formats in, a [`Reproduction`] out.
 //!
-//! An experiment is a name and a function from a [`Context`] to what it [`Found`]; [`run`] adds the rest. Data come
-//! from a folder ([`data`]) or, for a machine without any, from a generator that writes the same formats
-//! ([`synthetic`]).
+//! An experiment is a name and a function from a [`Context`] to what it `Found`; [`run`] adds the rest. Data come
+//! from a folder (`data`) or, for a machine without any, from a generator that writes the same formats
+//! (`synthetic`).
 
 mod am207;
 mod am207_images;

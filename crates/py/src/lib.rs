@@ -2,7 +2,7 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | `calls` | one function a question: a request's values in, an [`outcome::Outcome`] out |
+//! | `calls` | one function a question: a request's values in, an `Outcome` out |
 //! | `keywords` | Python values read into requests, with the keyword where one is wrong |
 //! | `outcome` | what was found: document, page, summary, tables |
 //! | `frames` | tables of results as Arrow streams |

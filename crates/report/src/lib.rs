@@ -2,7 +2,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`document`] | the schemas of every JSON file, versioned |
+//! | [`mod@document`] | the schemas of every JSON file, versioned |
 //! | [`figure`] | what a chart shows, as data |
 //! | [`mod@verdict`] | [`verdict::decide`]: the colour of every page from the numbers on it |
 //! | [`mod@format`] | numbers as people read them, bounds rounded to the safe side |

@@ -117,7 +117,7 @@ fn uniform(rng: &mut impl Rng) -> f64 {
     (rng.next_u64() >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)
 }
 
-/// The optimal attack on the Gaussian mechanism, simulated ([`Success`]).
+/// The optimal attack on the Gaussian mechanism, simulated (`Success`).
 pub fn gaussian_attack(
     prior: &Prior,
     encodings: &Encodings,

@@ -90,7 +90,7 @@ pub(crate) fn one_reference(p: &[f64], rho: &[f64]) -> OneReference {
     OneReference { value, multiplier: l, pull: weights }
 }
 
-/// The tightest bound that a search over centres finds, several at once where candidates are apart ([`centres`]). None
+/// The tightest bound that a search over centres finds, several at once where candidates are apart (`centres`). None
 /// where the candidates are too many to hold.
 ///
 /// # Guarantee

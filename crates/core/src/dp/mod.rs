@@ -9,8 +9,8 @@
 //! | `compose` | tilted composition by FFT, with its rounding error bounded | |
 //! | `counting` | what holds without a grid: one step, total variation, counts of large losses | |
 //! | [`accountant`] | certified ε, δ and trade-off curve of a composition | Kulynych et al. 2024 |
-//! | [`account`] | one composition by every accountant that applies | |
-//! | [`calibrate`] | the noise, rate or number of steps for a target | |
+//! | [`mod@account`] | one composition by every accountant that applies | |
+//! | [`mod@calibrate`] | the noise, rate or number of steps for a target | |
 //!
 //! Noise is in units of the sensitivity under *add/remove* adjacency: the clipping norm of DP-SGD. Under
 //! *replace* adjacency the same release has twice that sensitivity. The adjacency is always said, never assumed.

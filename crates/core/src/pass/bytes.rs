@@ -37,7 +37,7 @@ pub fn write(kind: &'static str, key: u64, value: &impl Serialize) -> Result<Vec
     Ok(writer.out)
 }
 
-/// The value that [`write`] made bytes of.
+/// The value that [`fn@write`] made bytes of.
 ///
 /// # Errors
 /// [`Error::Bytes`] says what is wrong with them.

@@ -1,6 +1,6 @@
 //! Losses of one record: value, derivative δ with respect to the output, and the tangents of δ.
 //!
-//! A loss is one file here with an implementation of [`Rule`], a variant of [`Loss`] and a line of [`Loss::rule`];
+//! A loss is one file here with an implementation of `Rule`, a variant of [`Loss`] and a line of `Loss::rule`;
 //! `conformance` and `tests/confident.rs` check the rest.
 //!
 //! | loss | ℓ | δ = ∂ℓ/∂z | δ̇ |
