@@ -164,7 +164,8 @@ def test_a_float64_array_is_not_copied(tmp_path):
         return max(peak) - peak[0]
 
     released = growth(lambda: leakscope.release(x, y, sigma=1.0, out=tmp_path))
-    assert released < 0.25 * x.nbytes, "a call without a result for every record needs blocks alone"
+    # blocks, and a few numbers a record: its hash (copies are counted) and its counted η; measured 34 to 42 MB
+    assert released < 0.5 * x.nbytes, "a call without a result for every record makes no copy of it"
     # The result of an audit is as large as x (η of every attribute of every record). What comes on top is the spare room of
     # its growing parts and a few numbers a record for each pair of values that is told apart.
     records = 400_000 * (54 * 8 + 64)
