@@ -85,6 +85,7 @@ pub mod release;
 pub mod saving;
 pub mod seed;
 pub mod spelling;
+mod telling;
 pub mod unexpected;
 
 pub use failure::{Failure, Result};

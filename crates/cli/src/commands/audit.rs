@@ -220,7 +220,7 @@ pub(crate) fn request(args: &Args) -> Result<Request> {
 }
 
 /// `NAME=A,B`.
-fn pair(text: &str) -> Result<Pair> {
+pub(crate) fn pair(text: &str) -> Result<Pair> {
     let (attribute, values) = name_and_text("tell", text)?;
     match values.split_once(',') {
         Some((a, b)) if !a.is_empty() && !b.is_empty() && !b.contains(',') => {

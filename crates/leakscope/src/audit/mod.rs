@@ -284,12 +284,8 @@ fn exposure_in_own_units(
         return Ok(measured.label.max / target_unit(encoding));
     }
     let slot = slots.iter().find(|s| encoding.attributes[s.attribute].name == *name);
-    let slot = slot.ok_or_else(|| Failure::option("target_sd", no_columns(name)))?;
+    let slot = slot.ok_or_else(|| Failure::option("target_sd", crate::telling::no_columns(name)))?;
     Ok(slot.exposure(|k| measured.attributes[k].max) / encoding.attributes[slot.attribute].scale)
-}
-
-fn no_columns(attribute: &str) -> String {
-    format!("`{attribute}` has one level only, so it has no encoded column to estimate")
 }
 
 fn solved(sigma: f64, flag: &str) -> Result<f64> {

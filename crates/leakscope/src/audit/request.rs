@@ -263,7 +263,7 @@ impl Request {
         for (name, _) in &self.units {
             find("unit", name)?;
         }
-        super::tell::check(self, encoding)?;
+        crate::telling::check(self, encoding)?;
         for (name, _) in &self.prior_sd {
             if find("prior_sd", name)?.kind == Kind::Category {
                 let message = format!("`{name}` is a category: a spread is for numbers");

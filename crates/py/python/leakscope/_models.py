@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -356,6 +357,9 @@ def release(
     balance: int = 0,
     attribute: str | None = None,
     data_changed: str | None = None,
+    ledger_key: Path | None = None,
+    tell: Mapping[str, Sequence[Any]] | None = None,
+    protect_at: float = 0.6,
     label: str = "secret",
     progress: Progress = None,
 ) -> Release:
@@ -382,8 +386,10 @@ def release(
     """
     asked = dict(locals())
     terms = {"noise": _requests.amount(asked), "budget_eta": budget_eta, "balance": balance, "attribute": attribute,
-             "data_changed": data_changed}
+             "data_changed": data_changed, "ledger_key": None if ledger_key is None else os.fspath(ledger_key)}
     given = _requests.opened(data, y, asked)
+    request = {**_requests.table(given, asked), "protect_at": protect_at,
+               "tell": [_pair(name, values) for name, values in (tell or {}).items()]}
     with _progress.shown(progress) as callback:
-        outcome = _native.release(_requests.table(given, asked), terms, out, given.table, callback)
+        outcome = _native.release(request, terms, out, given.table, callback)
     return Release(outcome, given)
