@@ -120,7 +120,7 @@ pub fn run(
     let measured = measure::measure(rows, &prepared, &slots, writer.as_mut())?;
     pending.tables(writer);
     let utility = utility::utility(request, &table, encoding, geometry, &measured, hooks)?;
-    let score = score::score(request, encoding, geometry, &measured, folder, &mut pending, hooks)?;
+    let score = score::score(request, encoding, &prepared, &measured, folder, &mut pending, hooks)?;
     let secret = match &request.secret {
         Some(name) => Some(guessed(request, &loaded, &model, name, sigma)?),
         None => None,
