@@ -1,7 +1,8 @@
 //! What noise costs on rows that the model was not fitted to.
 
 use super::measure::Measured;
-use super::{Request, remarks, two_class};
+use super::{Request, two_class};
+use crate::remarks;
 use crate::{Failure, Result};
 use leakscope_core::fisher::Geometry;
 use leakscope_core::glm::{Metric, Utility as UtilityPass};
