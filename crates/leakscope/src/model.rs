@@ -144,7 +144,19 @@ pub fn penalty(request: &Request) -> Penalty {
 
 /// Expected metric over the noise at each scale (0: without noise), and that of a model without columns.
 pub fn scores(rows: &impl Runner, w: &[f64], metric: Metric, sigmas: &[f64]) -> Result<(Vec<f64>, f64)> {
-    let total = rows.run(&Utility { metric, sigmas: Cow::Borrowed(sigmas), w: Cow::Borrowed(w) })?;
+    scores_under(rows, w, metric, sigmas, &[])
+}
+
+/// The same under noise with covariance `σ²FFᵀ` (`factor`, p × p; empty for isotropic noise).
+pub fn scores_under(
+    rows: &impl Runner,
+    w: &[f64],
+    metric: Metric,
+    sigmas: &[f64],
+    factor: &[f64],
+) -> Result<(Vec<f64>, f64)> {
+    let (sigmas, w, factor) = (Cow::Borrowed(sigmas), Cow::Borrowed(w), Cow::Borrowed(factor));
+    let total = rows.run(&Utility { metric, sigmas, w, factor })?;
     Ok((total.values(), total.constant_model()))
 }
 

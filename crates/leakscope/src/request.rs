@@ -1,5 +1,6 @@
 //! A table, a model and what is asked about it, checked before any work.
 
+use crate::noise::NoiseOptions;
 use crate::{Failure, Result};
 use leakscope_core::glm::Family;
 use leakscope_core::num::Distribution;
@@ -71,7 +72,7 @@ pub struct Request {
 }
 
 /// The noise, or what it must achieve.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Noise {
     /// σ = 1, as a unit.
@@ -93,6 +94,18 @@ pub enum Noise {
         /// The standard deviation, in the attribute's own units.
         sd: f64,
     },
+    /// Noise with a shape, or for several targets: the scale is the smallest on a public grid that meets them all.
+    Shaped(Box<NoiseOptions>),
+}
+
+impl Noise {
+    /// The options of noise that is made for its targets.
+    pub fn options(&self) -> Option<&NoiseOptions> {
+        match self {
+            Self::Shaped(options) => Some(options),
+            Self::Default | Self::Given(_) | Self::TargetEta { .. } | Self::TargetSd { .. } => None,
+        }
+    }
 }
 
 /// A statistic of η over records.
@@ -207,7 +220,8 @@ impl Default for Request {
 impl Request {
     /// The files that are read.
     pub fn inputs(&self) -> Vec<&Path> {
-        let others = self.test.iter().chain(&self.score);
+        let shape_from = self.noise.options().and_then(|options| options.shape_from.as_ref());
+        let others = self.test.iter().chain(&self.score).chain(shape_from);
         std::iter::once(&self.read).chain(others).flat_map(|r| &r.paths).map(PathBuf::as_path).collect()
     }
 
@@ -233,6 +247,7 @@ impl Request {
             Noise::Given(sigma) => positive("sigma", *sigma)?,
             Noise::TargetEta { eta, .. } => positive("target_eta", *eta)?,
             Noise::TargetSd { sd, .. } => positive("target_sd", *sd)?,
+            Noise::Shaped(options) => options.check()?,
         }
         let public = &self.public;
         if public.clip_to_bounds && public.schema.is_none() && public.bounds.is_empty() {
@@ -294,6 +309,9 @@ impl Request {
             Noise::TargetSd { attribute, .. } if !self.label_secret => {
                 let message = format!("`{attribute}` is the target, which ⟨label=public⟩ takes as known");
                 return Err(Failure::option("target_sd", message));
+            }
+            Noise::Shaped(options) => {
+                options.asked(encoding, self.label_secret, None)?;
             }
             Noise::TargetSd { .. } | Noise::Default | Noise::Given(_) | Noise::TargetEta { .. } => {}
         }

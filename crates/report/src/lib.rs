@@ -37,7 +37,7 @@ pub use document::calibrate::Calibration;
 pub use document::release::Release;
 pub use document::reproduction::Reproduction;
 pub use document::{
-    account, attack, audit, balance, bound, calibrate, choice, release, reproduction, subject, tell,
+    account, attack, audit, balance, bound, calibrate, choice, noise, release, reproduction, subject, tell,
 };
 pub use finite::{NotFinite, check_finite};
 pub use format::five_digits;

@@ -227,6 +227,7 @@ fn choose_sigma(
             let sigma = solved(sd * exposure * SAFE, "target_sd")?;
             Ok((sigma, SigmaSource::TargetSd { attribute: attribute.clone(), sd: *sd }))
         }
+        Noise::Shaped(_) => Err(Failure::option("noise_shape", "shapes have no σ to solve for here")),
     }
 }
 
@@ -239,7 +240,7 @@ pub(crate) fn solve(request: &Request, loaded: &Loaded, fit: &Fit) -> Result<(f6
     let (sigma, _) = choose_sigma(request, encoding, &slots, rows, &prepare)?;
     let prepared = prepare(sigma)?;
     let achieved = match &request.noise {
-        Noise::Default | Noise::Given(_) => sigma,
+        Noise::Default | Noise::Given(_) | Noise::Shaped(_) => sigma,
         Noise::TargetEta { statistic, .. } => statistic.of(&prepared.eta_distribution(rows)?),
         Noise::TargetSd { attribute, .. } => {
             let measured = measure::measure(rows, &prepared, &slots, None)?;

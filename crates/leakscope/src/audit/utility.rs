@@ -44,7 +44,8 @@ pub(super) fn utility(
     let on_grid = sigmas.len();
     sigmas.extend([0.0, sigma]);
     let metric = Metric::of(request.family, two_class(encoding));
-    let pass = UtilityPass { metric, sigmas: Cow::Borrowed(&sigmas), w: Cow::Borrowed(&geometry.fit().w) };
+    let (w, factor) = (Cow::Borrowed(&*geometry.fit().w), Cow::Borrowed(&[][..]));
+    let pass = UtilityPass { metric, sigmas: Cow::Borrowed(&sigmas), w, factor };
     let total = rows.run(&pass)?;
     let values = total.values();
     let points = (0..on_grid)

@@ -11,6 +11,7 @@ pub mod bound;
 pub mod calibrate;
 pub mod choice;
 pub mod net;
+pub mod noise;
 pub mod release;
 pub mod reproduction;
 pub mod subject;
