@@ -9,16 +9,6 @@ use crate::telling::{self, Subject, TYPICAL, candidates, target_spread};
 use leakscope_core::tell::Noise;
 use leakscope_report::tell::Tell;
 use leakscope_table::{Dataset, Encoding, Kind, TargetCoding};
-use serde::{Deserialize, Serialize};
-
-/// Two values of one attribute, as they were written (`--tell age=40,60`).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pair {
-    /// The attribute, or the target.
-    pub attribute: String,
-    /// The values.
-    pub values: [String; 2],
-}
 
 /// Tries two values of every attribute and of a secret label.
 pub(super) fn tell(

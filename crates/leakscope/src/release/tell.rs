@@ -8,7 +8,7 @@
 use super::fitted::Fitted;
 use super::ledger::{Entry, Line};
 use crate::Result;
-use crate::audit::Request;
+use crate::request::{Pair, Request};
 use crate::telling::{self, Answer, Subject, TYPICAL, candidates, target_spread};
 use leakscope_core::special::normal_cdf;
 use leakscope_core::tell::{Noise, any_level, two_values};
@@ -111,7 +111,7 @@ pub(super) fn stated(
     }
 }
 
-fn given(pair: &crate::audit::Pair) -> GivenPair {
+fn given(pair: &Pair) -> GivenPair {
     let [from, to] = pair.values.clone();
     GivenPair { attribute: pair.attribute.clone(), from, to }
 }

@@ -9,8 +9,9 @@ mod questions;
 pub(crate) use questions::{Asked, check, no_columns};
 
 use crate::Result;
-use crate::audit::{Request, two_class};
 use crate::failure::explain;
+use crate::model::two_class;
+use crate::request::Request;
 use leakscope_core::Error as CoreError;
 use leakscope_core::rows::{Block, Rows};
 use leakscope_core::tell::{Look, Noise, Question, Telling, Told, two_values};

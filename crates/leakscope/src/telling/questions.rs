@@ -1,7 +1,9 @@
 //! The questions: which two values of an attribute, or of the label, are put in place.
 
 use super::Subject;
-use crate::audit::{Pair, Request, remarks, two_class};
+use crate::model::two_class;
+use crate::remarks::listed;
+use crate::request::{Pair, Request};
 use crate::{Failure, Result};
 use leakscope_core::num::Distribution;
 use leakscope_core::rows::{Block, Rows};
@@ -201,7 +203,7 @@ fn wrong(pair: &Pair, what: &str) -> Failure {
 }
 
 fn unknown_level(pair: &Pair, value: &str, levels: &[String]) -> Failure {
-    let known = remarks::listed(levels);
+    let known = listed(levels);
     wrong(pair, &format!("has no level `{value}`; its levels are {known}"))
 }
 
@@ -236,7 +238,7 @@ pub(crate) fn check(request: &Request, encoding: &Encoding) -> Result<()> {
             }
             None => {
                 let names: Vec<String> = encoding.attributes.iter().map(|a| a.name.clone()).collect();
-                let known = remarks::listed(&names);
+                let known = listed(&names);
                 return Err(wrong(pair, &format!("is not an attribute of this model; they are {known}")));
             }
         };
