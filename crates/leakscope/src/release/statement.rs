@@ -9,6 +9,7 @@ use leakscope_report::release::{
     Composed, Counting, Measured, Mechanism, Owned, Release, SCHEMA, Stated, Subject, Unit,
 };
 use leakscope_report::tell::Tell;
+use leakscope_report::verdict::of_release;
 use leakscope_table::{Encoding, Kind, Origin, ReadOff, Scale, TargetCoding};
 use std::collections::BTreeMap;
 
@@ -288,6 +289,19 @@ pub fn summary(owned: &Owned) -> String {
         format::at_most(r.composed.eta_max),
         r.composed.budget_eta.map_or_else(String::new, |b| format!(" of a budget of {}", format::setting(b)))
     );
+    if let Some(told) = m.tell.as_ref().and_then(Tell::worst) {
+        out.push_str(&format!(
+            "Told apart most often, by this release alone: {} {} or {}, in at most {} of cases for record {} (a coin toss: 50%; for \
+             you alone).\n",
+            told.attribute,
+            told.from,
+            told.to,
+            format::share_at_most(told.worst),
+            told.worst_record
+        ));
+    }
+    let verdict = of_release(r);
+    out.push_str(&format!("{}: {}\n", verdict.headline, verdict.text()));
     for warning in r.warnings.iter().chain(&owned.remarks) {
         out.push_str(&format!("warning: {warning}\n"));
     }

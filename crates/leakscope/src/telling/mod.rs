@@ -13,6 +13,7 @@ use crate::failure::explain;
 use crate::model::two_class;
 use crate::request::Request;
 use leakscope_core::Error as CoreError;
+use leakscope_core::glm::Family;
 use leakscope_core::rows::{Block, Rows};
 use leakscope_core::tell::{Look, Noise, Question, Telling, Told, two_values};
 use leakscope_core::units::{FitInUnits, Units};
@@ -23,8 +24,9 @@ use std::collections::HashMap;
 
 /// Attributes that are tried at most, those that η says are most exposed first.
 const MOST_ATTRIBUTES: usize = 100;
-/// Work of all questions together: rows × columns × candidates and their pairs.
-const MOST_WORK: f64 = 1e9;
+/// Work of all questions together: rows × columns × candidates and their pairs. Where records must be refitted, a tenth.
+const MOST_WORK: f64 = 1e10;
+const MOST_WORK_WITH_REFITS: f64 = 1e9;
 /// Work that no question can do without: the inverse of the Hessian, and a pass with it.
 const MOST_SHARED_WORK: f64 = 4e10;
 /// Rows above which the distances of all records are not kept in memory.
@@ -104,7 +106,7 @@ pub(crate) fn tried<R: Rows>(
         tell.left_out_because = Some("Values behind principal components cannot be put in place.".into());
         subjects.retain(Subject::is_label);
     }
-    let late = affordable(&subjects, (rows.len(), encoding.width()));
+    let late = affordable(&subjects, (rows.len(), encoding.width()), request.family);
     if late < subjects.len() {
         tell.left_out.extend(subjects[late..].iter().map(|s| s.name.to_owned()));
         tell.left_out_because = Some(
@@ -223,11 +225,12 @@ fn described(answer: &Answer, ids: &HashMap<u64, String>) -> report::Told {
 }
 
 /// How many of the subjects can be tried.
-fn affordable(subjects: &[Subject<'_>], (n, p): (u64, usize)) -> usize {
+fn affordable(subjects: &[Subject<'_>], (n, p): (u64, usize), family: Family) -> usize {
     let (rows, p) = (n as f64, p as f64);
     if n > MOST_ROWS || 10.0 * p.powi(3) + rows * p * p > MOST_SHARED_WORK {
         return 0;
     }
+    let most = if family.constant_curvature() { MOST_WORK } else { MOST_WORK_WITH_REFITS };
     let mut work = 0.0;
     subjects
         .iter()
@@ -235,7 +238,7 @@ fn affordable(subjects: &[Subject<'_>], (n, p): (u64, usize)) -> usize {
         .take_while(|s| {
             let c = s.candidates as f64;
             work += rows * p * (c + 0.5 * c * (c - 1.0));
-            work <= MOST_WORK
+            work <= most
         })
         .count()
 }

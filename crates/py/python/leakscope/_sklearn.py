@@ -119,6 +119,40 @@ def translated(estimator: Any, x: Any, y: Any, asked: Mapping[str, Any], audit: 
     return Translated(found, values, keywords, test, score)
 
 
+def of_statsmodels(results: Any, asked: Mapping[str, Any], audit: Callable[..., Any]) -> Translated:
+    """The same for what ``fit`` of statsmodels returns, which holds its own rows and targets."""
+    from . import _statsmodels as own
+
+    for name in said(audit, asked, (*_ITS_OWN, "weights", "target", "test", "score")):
+        raise OptionError(f"{name}: the results say it already: leave it out")
+    family = own.family_of(results)
+    weights = own.weights_of(results)
+    design, names, coef, intercept = own.split(results)
+    target = np.asarray(results.model.endog, dtype=np.float64)
+    if target.ndim != 1:
+        raise OptionError("a target of two columns (successes and failures): expected one value for each record")
+    keywords: dict[str, Any] = {"model": family, "l2": 0.0, "scale": "none", "fit_intercept": intercept is not None}
+    if family == "logistic":
+        keywords["positive"] = "1"
+        if not np.isin(target, (0.0, 1.0)).all():
+            raise OptionError("shares as targets: expected 0 or 1 for each record")
+    group, id = asked["group"], asked["id"]
+    try:
+        inside, frame = own.opened(results, design, names)
+    except Unopened as e:
+        warnings.warn(f"{e} is not opened: attributes are the columns of the design, in its units", stacklevel=4)
+        found = _table(design, names, target, "pandas", None, group, id, weights)
+    else:
+        keywords |= inside.keywords()
+        names = inside.names()
+        group, id = (column_of(frame, v, role) if isinstance(v, str) else v for v, role in ((group, "group"), (id, "id")))
+        found = _opened_table(inside, frame, target, group, id, weights, "frame")
+    values = [(name, float(value)) for name, value in zip(names, coef)]
+    if intercept is not None:
+        values.append(("(intercept)", intercept))
+    return Translated(found, values, keywords, None, None)
+
+
 def _table(
     matrix: np.ndarray[Any, Any], names: list[str], target: Any, kind: str, index: Any, group: Any, id: Any,
     weights: Any, name: str = "X",
