@@ -137,12 +137,15 @@ def of_statsmodels(results: Any, asked: Mapping[str, Any], audit: Callable[..., 
         if not np.isin(target, (0.0, 1.0)).all():
             raise OptionError("shares as targets: expected 0 or 1 for each record")
     group, id = asked["group"], asked["id"]
+    pair = None
     try:
-        inside, frame = own.opened(results, design, names)
+        pair = own.opened(results, design, names)
     except Unopened as e:
         warnings.warn(f"{e} is not opened: attributes are the columns of the design, in its units", stacklevel=4)
+    if pair is None:
         found = _table(design, names, target, "pandas", None, group, id, weights)
     else:
+        inside, frame = pair
         keywords |= inside.keywords()
         names = inside.names()
         group, id = (column_of(frame, v, role) if isinstance(v, str) else v for v, role in ((group, "group"), (id, "id")))

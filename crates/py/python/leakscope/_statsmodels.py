@@ -70,11 +70,11 @@ def split(results: Any) -> tuple[np.ndarray[Any, Any], list[str], np.ndarray[Any
     return design[:, kept], [names[j] for j in kept], params[kept], float(params[constant[0]]) if constant else None
 
 
-def opened(results: Any, design: np.ndarray[Any, Any], names: list[str]) -> tuple[Opened, Any]:
-    """A formula's columns in terms of its frame, and the frame."""
+def opened(results: Any, design: np.ndarray[Any, Any], names: list[str]) -> tuple[Opened, Any] | None:
+    """A formula's columns in terms of its frame, and the frame; ``None`` without a formula, where the design is what went in."""
     frame = getattr(results.model.data, "frame", None)
     if frame is None or not is_frame(frame):
-        raise Unopened("a design without a frame")
+        return None
     missing = getattr(results.model.data, "missing_row_idx", None)
     if missing is not None and len(missing):
         frame = frame.drop(index=frame.index[list(missing)])
