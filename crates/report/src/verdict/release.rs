@@ -120,9 +120,10 @@ fn information(r: &Release) -> Vec<Span> {
 fn advice(r: &Release, facts: &Facts, decision: &Decision) -> Option<Vec<Span>> {
     let worst = larger(facts.exact(), facts.approximate()).unwrap_or(0.5);
     let goal = facts.protect_at;
+    // A little below a power of 2^¼, to which it is rounded up: not beyond.
     let more = more_noise(worst, goal)
         .and_then(|times| public_sigma(r.mechanism.sigma * times * (1.0 - 1e-12)).ok())
-        .map(format::setting);
+        .map(|sigma| format::setting(0.998 * sigma));
     match (decision.colour, more) {
         (Colour::Green, _) => None,
         (_, Some(sigma)) => Some(vec![
