@@ -19,6 +19,7 @@ import numpy as np
 
 from ._native import DataError, OptionError
 from ._requests import said
+from ._sklearn_refusals import advice
 from ._tables import Data, check_order, column_of, dense, is_frame, kind_of, read
 
 SUPPORTED = "Ridge, LinearRegression, LogisticRegression, PoissonRegressor, or a Pipeline that ends in one of them"
@@ -133,11 +134,7 @@ def _check_fitted(model: Any) -> None:
     from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, Ridge
 
     if type(model) not in (Ridge, LinearRegression, LogisticRegression, PoissonRegressor):
-        what = type(model).__name__
-        raise OptionError(
-            f"{what}: what a release of it gives away is not known here: expected a fitted {SUPPORTED}. For another "
-            "linear model give its coefficients: audit(X, y, coefficients={…}, scale='none', l2=…)"
-        )
+        raise OptionError(advice(model, SUPPORTED))
     if not hasattr(model, "coef_"):
         raise OptionError(f"{type(model).__name__} is not fitted: call fit(X, y) first")
     if getattr(model, "positive", False):

@@ -101,7 +101,9 @@ def track(
         a fixed panel of records at every measured step, and a number a panel of so many, drawn by the seed. A panel has
         its own ε a record too.
     every : int, default 1
-        Measure one step in so many, drawn at random, weighted by this. The cost of measuring falls by it.
+        Measure one drawn record in so many (of a panel: one step in so many), at random, weighted by this: unbiased, and
+        the cost falls by it. On a convolutional network of a million parameters two probes of every drawn record took
+        about 3.5 times as long as the step itself; ``every=12`` and more stays below 30% of a step.
     probes : int, default 2
         Random probes of each trace, at least 2.
     delta : float, default 1e-5
@@ -166,8 +168,11 @@ class Tracker:
         drawn = self._drawn(optimizer)
         sigma, rate = float(optimizer.noise_multiplier), float(self._loader.batch_sampler.sample_rate)
         self._charge(sigma, rate)
-        wanted = self._panel if self._panel is not None else drawn
-        look = self._every == 1 or bool(self._random.random() < 1 / self._every)
+        if self._panel is None:
+            wanted = [i for i in drawn if self._every == 1 or self._random.random() < 1 / self._every]
+            look = True
+        else:
+            wanted, look = self._panel, self._every == 1 or bool(self._random.random() < 1 / self._every)
         if look:
             self._measure(wanted, sigma, rate, float(optimizer.max_grad_norm), len(drawn))
         else:
@@ -222,7 +227,8 @@ class Tracker:
 
     def _measure(self, numbers: list[int], sigma: float, rate: float, clip: float, drawn: int) -> None:
         if not numbers:
-            self._steps.append((0.0, float("nan"), float("nan")))
+            self._steps.append((float(drawn), float("nan"), float("nan")))
+            self._measured += int(self._panel is None)
             return
         with quiet(), without_grad_samples(self._module) as dropped, differentiable(self._module):
             found = self._fetched(numbers)
@@ -234,7 +240,7 @@ class Tracker:
                 raise
             except (RuntimeError, NotImplementedError, TypeError, IndexError, ValueError) as e:
                 raise explained(e) from e
-        if dropped and self._measured == 0:
+        if dropped and not self._points:
             self._notes.append("Dropout was off while records were measured: the accounts are those of the whole network.")
         loss, n = (np.concatenate([p[k] for p in parts]) for k in range(2))
         cross, square = (np.concatenate([p[k] for p in parts], axis=1) for k in (2, 3))
@@ -289,7 +295,7 @@ class Tracker:
 
     def result(self) -> Training:
         """What records have given away so far: ``document``, ``records`` (a row for every record), ``summary()``, pages."""
-        if self._measured == 0:
+        if not self._points:
             raise LeakscopeError("leakscope.opacus: no step was measured yet: train first, or give a smaller every")
         rate, sigma = self._releases[-1][1], self._releases[-1][0]
         numbers = self._panel if self._panel is not None else range(self._count)
@@ -319,7 +325,7 @@ class Tracker:
             "panel": self._panel is not None,
             "probes": self._probes,
             "label_secret": False,
-            "measured_steps": self._measured,
+            "measured_steps": self._measured if self._panel is not None else max(1, round(self._measured / self._every)),
             "history": history,
             "dimension": self._dimension,
             "accounts": rows,
@@ -342,11 +348,12 @@ class Tracker:
 
     def _said(self, rate: float) -> list[str]:
         """What the reader should know of the accounts."""
-        out = [*self._notes, f"Kept by Leakscope in an Opacus run: {self._measured} of {len(self)} steps were measured, which took "
-               f"{self.seconds:.1f} s."]
+        whole_run = time.perf_counter() - self._started
+        out = [*self._notes, f"Kept by Leakscope in an Opacus run of {len(self)} steps: {int(self._looks.sum())} looks at records took "
+               f"{self.seconds:.1f} s of {whole_run:.1f} s."]
         if self._panel is None:
             out.append(f"Accounts are kept of drawn records, weighted by 1/q: unbiased, but a record was looked at "
-                       f"{rate * self._measured:.1f} times on average, and of one that never was nothing is known. A panel "
+                       f"{self._looks.mean():.1f} times on average, and of one that never was nothing is known. A panel "
                        "(records=[…]) has no such error, and its own ε a record.")
         elif self._every > 1:
             out.append("A record's own ε charges the steps that were not measured as if its gradient were as long as the clip: it "
