@@ -89,7 +89,7 @@ def attack_model(
         raise OptionError(f"confidence={confidence!r}: expected between 0 and 1")
     if nonmembers is None and secret is None:
         raise OptionError("nonmembers, secret: name what to attack: nonmembers=(X, y) for membership, or secret= for a column")
-    game = _Game(predict, interval, confidence, seeded(seed))
+    game = _Asked(predict, interval, confidence, seeded(seed))
     rows, labels = _checked(X, y, "X, y")
     others = None
     if nonmembers is not None:
@@ -102,7 +102,7 @@ def attack_model(
         "warnings": ["These attacks show what is at least given away. What they do not find others may."],
     }
     if others is not None:
-        document["membership"] = _membership(game, (rows, labels), others)
+        document["membership"] = membership(game, game.answers(rows, labels), game.answers(*others))
     if secret is not None:
         values = _candidates(rows, secret, candidates, whole("bins", bins, 2))
         document["attribute"] = _attribute(game, (rows, labels), others, secret, values)
@@ -126,17 +126,25 @@ class ModelAttack(Result):
         return list(self.document["warnings"])
 
 
-class _Game:
-    """A model that can only be asked, and how shares are told."""
+class Game:
+    """How shares are told, and the seed of what is drawn."""
 
-    def __init__(self, predict: Any, interval: str, confidence: float, seed: int) -> None:
-        self._ask, self.name, self.classes = _asked(predict)
+    def __init__(self, interval: str, confidence: float, seed: int) -> None:
         self._interval = clopper_pearson if interval == "clopper-pearson" else wilson
         self.confidence, self.seed = confidence, seed
 
     def share(self, hits: int, trials: int) -> dict[str, Any]:
+        """A share with its interval."""
         low, high = self._interval(hits, trials, self.confidence)
         return {"value": hits / trials if trials else 0.0, "low": low, "high": high, "trials": trials}
+
+
+class _Asked(Game):
+    """A model that can only be asked."""
+
+    def __init__(self, predict: Any, interval: str, confidence: float, seed: int) -> None:
+        super().__init__(interval, confidence, seed)
+        self._ask, self.name, self.classes = _asked(predict)
 
     def answers(self, rows: Any, labels: Array) -> Array:
         """The log-likelihood of every row's label: ``ln p(y)``, or for values ``−(y − ŷ)²`` (a scale is not known)."""
@@ -190,9 +198,11 @@ def _checked(rows: Any, labels: Any, name: str) -> tuple[Any, Array]:
     return rows, found
 
 
-def _membership(game: _Game, members: tuple[Any, Array], others: tuple[Any, Array]) -> dict[str, Any]:
-    """Guesses "in" where the model fits a record better than a threshold, chosen on one half and tried on the other."""
-    inside, outside = (game.answers(*pair) for pair in (members, others))
+def membership(game: Game, inside: Array, outside: Array) -> dict[str, Any]:
+    """Guesses "in" where the model fits a record better than a threshold, chosen on one half and tried on the other.
+
+    ``inside`` and ``outside`` say how well it fits members and non-members: larger is better.
+    """
     rng = np.random.default_rng([game.seed, 0])
     halves = [_halves(rng, len(v)) for v in (inside, outside)]
     if any(len(h[1]) == 0 or len(h[0]) == 0 for h in halves):
@@ -297,7 +307,7 @@ def _candidates(rows: Any, secret: str | int, candidates: Sequence[Any] | None, 
     return [v.astype(column.dtype).item() if hasattr(v, "astype") else v for v in found], edges
 
 
-def _attribute(game: _Game, members: tuple[Any, Array], others: Any, secret: str | int,
+def _attribute(game: _Asked, members: tuple[Any, Array], others: Any, secret: str | int,
                values: tuple[list[Any], Array | None]) -> dict[str, Any]:
     """Guesses the value under which the model fits the record's label best, weighed by how frequent values are."""
     tried, edges = values

@@ -20,6 +20,7 @@ import numpy as np
 from ._native import DataError, OptionError
 from ._requests import said
 from ._sklearn_refusals import advice
+from ._sklearn_stand_ins import stand_in
 from ._tables import Data, check_order, column_of, dense, is_frame, kind_of, read
 
 SUPPORTED = "Ridge, LinearRegression, LogisticRegression, PoissonRegressor, or a Pipeline that ends in one of them"
@@ -57,6 +58,7 @@ def translated(estimator: Any, x: Any, y: Any, asked: Mapping[str, Any], audit: 
     if x is None or y is None:
         raise DataError("audit(estimator, X, y): give the rows and targets that it was fitted on")
     steps, last = _split(estimator)
+    steps, last = stand_in(steps, last, None if isinstance(weights, str) else weights, len(y))
     _check_fitted(last)
     matrix, names, kind, index = _transformed(steps, last, x, columns, "X")
     n = matrix.shape[0]

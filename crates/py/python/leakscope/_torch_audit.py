@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from . import _native, _progress
+from . import _progress
 from ._checks import one_of, positive, seeded, whole
 from ._leak import Array, Leaks, Measure, clip_of, measured
+from ._leak_document import Subject, assembled
 from ._native import DataError, LeakscopeError, OptionError
 from ._net_results import NetAudit
 from ._network import _chosen, _signal
@@ -23,8 +24,6 @@ from ._torch_records import Records, records
 
 #: records that are run together and apart, to see whether they mix
 _SAMPLE = 4
-#: values of records that pictures are drawn from, at most
-_PICTURED = 2**26
 
 
 def audit(
@@ -218,57 +217,32 @@ def _document(functional: Functional, found: Records, order: list[int], what: Me
               notes: list[str], chosen: bool, pictures: bool) -> NetAudit:
     here = found.at(order)
     values = _values(functional, here)
-    table = _Columns(leaks)
     right = None if any(r is None for r in rights) else [v for r in rights for v in r]
     labels = _words(here.target)
     if labels is None and isinstance(here.target, torch.Tensor) and right is not None:
         labels = [str(int(v)) for v in here.target.argmax(dim=-1).tolist()]
-    shape = _shape(functional, here)
-    rows = [{
-        "record": here.numbers[i],
-        "label": None if labels is None else labels[i],
-        "right": None if right is None else right[i],
-        "loss": table.loss[i],
-        "gradient_norm": table.gradient_norm[i],
-        "released_norm": table.released_norm[i],
-        "trace": table.measure(i),
-        "eta": table.eta_of(i),
-        "jacobian_sensitivity": table.at("jacobian", i),
-        "plis": table.at("plis", i),
-    } for i in range(len(order))]
-    image = _image(shape)
-    drawable = pictures and image is not None and values.size <= _PICTURED
-    maps = table.whole("maps")
-    dimension = values.shape[1] + (int(np.prod(found.target.shape[1:])) if functional.label_secret else 0)
-    document = {
-        "network": {
-            "name": type(functional.module).__name__,
-            "parameters": sum(p.numel() for p in functional.module.parameters()),
-            "trained": functional.count,
-            "input": list(shape),
-            "outputs": _outputs(functional, found),
-            "loss": _loss_name(functional.loss),
-        },
-        "files": [here.source],
-        "records": len(found),
-        "release": {"clip_kind": what.clip.kind, "clip": None if what.clip.kind == "none" else what.clip.bound,
-                    "sigma": what.sigma, "noise": what.noise, "chosen": chosen},
-        "label_secret": functional.label_secret,
-        "trace": {"kind": "skip"} if what.trace == "skip" else {"kind": "exact"} if isinstance(what.trace, str) else
-        {"kind": "estimate", "probes": what.trace},
-        "plis_of": what.plis,
-        "seed": what.seed,
-        "dimension": dimension,
-        "variances": values.var(axis=0).tolist(),
-        "information": table.mean("information", values.shape[1]),
-        "plis_sizes": table.mean("maps", values.shape[1]) if what.trace == "elements" else [],
-        "rows": rows,
-        "warnings": [*notes, *_warnings(functional, what, table)],
-    }
-    x = np.ascontiguousarray(values.reshape(-1, *shape).transpose(0, 2, 3, 1).ravel()) if drawable else None
-    outcome = _native.net_measured(document, None if not drawable else [image[1], image[2], image[0]], x,
-                                   None if maps is None else np.ascontiguousarray(maps.ravel()), True)
-    return NetAudit(outcome, tuple(shape))
+    if functional.secret.embedded:
+        notes = [*notes, f"Records are whole numbers: every number here is about {functional.secret.words}, not about the tokens "
+                 "themselves. Values are those of the embedding vectors; who knows the embedding table knows more."]
+    subject = Subject(
+        name=type(functional.module).__name__,
+        parameters=sum(p.numel() for p in functional.module.parameters()),
+        trained=functional.count,
+        outputs=_outputs(functional, found),
+        loss=_loss_name(functional.loss),
+        source=here.source,
+        count=len(found),
+        numbers=here.numbers,
+        labels=labels,
+        right=right,
+        shape=_shape(functional, here),
+        values=values,
+        dimension=values.shape[1] + (int(np.prod(found.target.shape[1:])) if functional.label_secret else 0),
+        label_secret=functional.label_secret,
+        channels_first=True,
+        notes=notes,
+    )
+    return assembled(subject, what, leaks, chosen, pictures)
 
 
 def _shape(functional: Functional, here: Records) -> tuple[int, ...]:
@@ -280,10 +254,6 @@ def _shape(functional: Functional, here: Records) -> tuple[int, ...]:
     return (sum(int(np.prod(v.shape[1:])) for v in inputs),)
 
 
-def _image(shape: tuple[int, ...]) -> tuple[int, ...] | None:
-    return shape if len(shape) == 3 and shape[0] in (1, 3) else None
-
-
 def _outputs(functional: Functional, found: Records) -> int:
     with torch.no_grad():
         return int(scores(call(functional.module, found.at([0]).inputs))[0].numel())
@@ -293,53 +263,3 @@ def _loss_name(loss: Any) -> str:
     if loss is None:
         return "the module's own"
     return str(getattr(loss, "__name__", type(loss).__name__))
-
-
-def _warnings(functional: Functional, what: Measure, table: _Columns) -> list[str]:
-    out = []
-    if functional.secret.embedded:
-        out.append(f"Records are whole numbers: every number here is about {functional.secret.words}, not about the tokens "
-                   "themselves. Values are those of the embedding vectors; who knows the embedding table knows more.")
-    over = int((table.gradient_norm > what.clip.bound).sum()) if what.clip.kind == "hard" else 0
-    if over and what.plis == "released":
-        out.append(f"{over} of {len(table.loss)} gradients are longer than the hard clip C. What is released of them has the length "
-                   "C whatever the record is, so their PLIS is 0: train with clip_kind='gelu', which leaves a little, or ask for "
-                   "plis='raw', PLIS before the clip.")
-    residual = table.whole("eta_residual")
-    slow = 0 if residual is None else int((residual > 1e-3).sum())
-    if slow:
-        out.append(f"For {slow} records η had not settled to 1e-3: it may be slightly too small.")
-    return out
-
-
-class _Columns:
-    """Measures of all chunks, by name."""
-
-    def __init__(self, leaks: list[Leaks]) -> None:
-        self._leaks = leaks
-        self.loss, self.gradient_norm, self.released_norm = (
-            np.concatenate([getattr(leak, name) for leak in leaks]) for name in ("loss", "gradient_norm", "released_norm"))
-        self._kept: dict[str, Array | None] = {}
-
-    def whole(self, name: str) -> Array | None:
-        if name not in self._kept:
-            parts = [getattr(leak, name) for leak in self._leaks]
-            self._kept[name] = None if any(p is None for p in parts) else np.concatenate(parts)
-        return self._kept[name]
-
-    def at(self, name: str, i: int) -> float | None:
-        values = self.whole(name)
-        return None if values is None else float(values[i])
-
-    def measure(self, i: int) -> dict[str, float | None] | None:
-        value = self.at("trace", i)
-        return None if value is None else {"value": value, "standard_error": self.at("trace_error", i)}
-
-    def eta_of(self, i: int) -> tuple[float, float] | None:
-        value, residual = self.at("eta", i), self.at("eta_residual", i)
-        return None if value is None or residual is None else (value, residual)
-
-    def mean(self, name: str, count: int) -> list[float]:
-        """Mean sizes over records of the first values."""
-        values = self.whole(name)
-        return [] if values is None else np.abs(values[:, :count]).mean(axis=0).tolist()

@@ -97,6 +97,67 @@ def audit(
     return _general(module, loss, data, y, trained, secret, index, chunk, vectorize, options)
 
 
+def attack(
+    module: Any,
+    loss: Any,
+    data: Any,
+    y: Any = None,
+    *,
+    nonmembers: tuple[Any, Any] | None = None,
+    invert: int | Sequence[int] | None = None,
+    clip: float | None = None,
+    clip_kind: str | None = None,
+    sigma: float | None = None,
+    steps: int = 300,
+    starts: int = 1,
+    trained: str | Sequence[str] | None = None,
+    secret: str | Sequence[str] | None = None,
+    index: str | int | None = None,
+    chunk: int | None = None,
+    confidence: float = 0.95,
+    seed: int | None = None,
+) -> Any:
+    """Plays membership inference by the loss, and inversion of released gradients, on any module.
+
+    Parameters
+    ----------
+    module, loss, data, y, trained, secret, index, chunk
+        As :func:`audit` has them; ``data`` are the records that were trained on.
+    nonmembers : tuple, optional
+        Records and targets of the same population that were not trained on: plays membership inference. A threshold on
+        the loss is chosen on one half of both and tried on the other.
+    invert : int or list of int, optional
+        How many of the first records, or which, to put together again from one released gradient each. The attacker knows the
+        module, the target, and mean and variance of every value over the records.
+    clip, clip_kind, sigma
+        The release: gradients are clipped at the norm ``clip``, noise has the standard deviation ``sigma`` times it
+        (``sigma`` without a clip). By default nothing is clipped, and ``sigma`` is 0.001.
+    steps, starts : int
+        Steps of the search, and how often it starts afresh.
+    confidence : float, default 0.95
+        Of every interval.
+    seed : int, optional
+        Of noise, starts and halves. By default drawn from the system.
+
+    Returns
+    -------
+    TorchAttack
+        ``document``, ``summary()``, and ``records`` with the mean squared error a value of every record that was inverted
+        (in squared units of its values), beside that of guessing the mean.
+    """
+    from . import _torch_attack
+    from ._checks import real
+    from ._torch_model import bare
+
+    if nonmembers is None and invert is None:
+        raise OptionError("nonmembers, invert: name what to play: nonmembers=(x, y) for membership, invert=10 for ten records")
+    if not 0 < real("confidence", confidence) < 1:
+        raise OptionError(f"confidence={confidence!r}: expected between 0 and 1")
+    return _torch_attack.attack(bare(module), _callable(loss), data, y, nonmembers=nonmembers, invert=invert, clip=clip,
+                                clip_kind=clip_kind, sigma=sigma, steps=steps, starts=starts, trained=trained, secret=secret, index=index,
+                                chunk=chunk, confidence=confidence, seed=seed)
+
+
 def _for_kernels(module: Any, loss: Any, data: Any, y: Any, strict: bool) -> tuple[Network, Any, Any] | None:
     """The network with its records, where Leakscope's kernels can run it; ``None`` where torch has to."""
     try:
