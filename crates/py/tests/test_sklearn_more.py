@@ -51,8 +51,8 @@ def test_stochastic_least_squares_in_a_pipeline():
 
 
 @pytest.mark.parametrize("model", [
-    ElasticNet(alpha=0.1, l1_ratio=0.5, fit_intercept=False, tol=1e-14, max_iter=100_000),
-    Lasso(alpha=0.1, fit_intercept=False, tol=1e-14, max_iter=100_000),
+    ElasticNet(alpha=0.4, l1_ratio=0.5, fit_intercept=False, tol=1e-14, max_iter=100_000),
+    Lasso(alpha=0.15, fit_intercept=False, tol=1e-14, max_iter=100_000),
 ])
 def test_an_elastic_net_on_its_active_set_against_refits(model):
     """η of a record is the spectral norm of ∂w/∂(x, y), here by refits of scikit-learn's own solver."""

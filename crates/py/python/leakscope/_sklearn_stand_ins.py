@@ -13,15 +13,19 @@ import warnings
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
 
 from ._native import OptionError
 
 
-class ActiveColumns:
+class ActiveColumns(TransformerMixin, BaseEstimator):
     """A step that keeps the columns whose coefficients are not zero."""
 
     def __init__(self, kept: np.ndarray[Any, Any]) -> None:
         self.kept = kept
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
 
     def fit(self, x: Any, y: Any = None) -> ActiveColumns:
         """Nothing to fit: the columns are the model's."""

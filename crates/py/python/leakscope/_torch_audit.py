@@ -138,7 +138,8 @@ def _room(functional: Functional, found: Records) -> int:
     if first.device.type == "cuda":
         free = torch.cuda.mem_get_info(first.device)[0] // 2
     else:
-        free = min(_free_memory() // 4, 2**30)
+        # more than a cache or two holds is no faster
+        free = min(_free_memory() // 4, 2**27)
     return max(1, min(int(free // each), 1024, len(found)))
 
 

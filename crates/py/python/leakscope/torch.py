@@ -68,7 +68,7 @@ def audit(
     index : str or int, optional
         Part of a loader's batch that has record numbers, by key or position.
     chunk : int, optional
-        Records at once. By default what fits into half of the free memory of a GPU, or a quarter (at most 1 GiB) on a CPU.
+        Records at once. By default what fits into half of the free memory of a GPU, or 128 MiB on a CPU.
     vectorize : bool, default True
         Whether records run together (``vmap``). ``False`` runs one after another, which modules with data-dependent
         control flow need.
