@@ -125,10 +125,10 @@ def test_a_pipeline_with_its_names_and_index():
 
 
 @pytest.mark.parametrize("model, words", [
-    (RandomForestClassifier(n_estimators=2), "RandomForestClassifier.*expected a fitted Ridge"),
-    (Lasso(), "Lasso.*coefficients"),
-    (ElasticNet(), "ElasticNet"),
-    (SGDClassifier(), "SGDClassifier"),
+    (RandomForestClassifier(n_estimators=2), "RandomForestClassifier.*no η.*attack_model"),
+    (Lasso(alpha=50.0), "Lasso.*zero"),
+    (ElasticNet(alpha=50.0), "ElasticNet.*zero"),
+    (SGDClassifier(), "SGDClassifier.*log_loss"),
     (Ridge(positive=True), "positive"),
     (LinearRegression(positive=True), "positive"),
     (LogisticRegression(solver="liblinear"), "liblinear.*intercept"),

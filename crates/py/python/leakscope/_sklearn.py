@@ -25,6 +25,8 @@ import numpy as np
 from ._native import DataError, OptionError
 from ._requests import said
 from ._opened import Opened, Unopened, opened
+from ._sklearn_refusals import advice
+from ._sklearn_stand_ins import stand_in
 from ._tables import Data, check_order, column_of, dense, is_frame, kind_of, read
 from ._tables import _column as add_column
 from ._tables import _with_roles as with_roles
@@ -65,6 +67,7 @@ def translated(estimator: Any, x: Any, y: Any, asked: Mapping[str, Any], audit: 
     if x is None or y is None:
         raise DataError("audit(estimator, X, y): give the rows and targets that it was fitted on")
     steps, last = _split(estimator)
+    steps, last = stand_in(steps, last, None if isinstance(weights, str) else weights, len(y))
     _check_fitted(last)
     matrix, names, kind, index = _transformed(steps, last, x, columns, "X")
     inside: Opened | None = None
@@ -225,11 +228,7 @@ def _check_fitted(model: Any) -> None:
 
     if type(model) not in (Ridge, RidgeCV, RidgeClassifier, RidgeClassifierCV, LinearRegression, LogisticRegression,
                            LogisticRegressionCV, PoissonRegressor):
-        what = type(model).__name__
-        raise OptionError(
-            f"{what}: what a release of it gives away is not known here: expected a fitted {SUPPORTED}. For another "
-            "linear model give its coefficients: audit(X, y, coefficients={…}, scale='none', l2=…)"
-        )
+        raise OptionError(advice(model, SUPPORTED))
     if not hasattr(model, "coef_"):
         raise OptionError(f"{type(model).__name__} is not fitted: call fit(X, y) first")
     if getattr(model, "positive", False):
