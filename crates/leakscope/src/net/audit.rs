@@ -168,7 +168,7 @@ fn run_in<T: Real>(
         Asked { model, other, data, files, range, ids, points, point_ids, what, groups, tabled, scale, seed };
     let total = asked.passes();
     let found = found(asked, &|done| tick(hooks, done, total))?;
-    let mut audit = assemble::audit(&found);
+    let mut audit = crate::output::complete(assemble::audit(&found))?;
     let mut written = Vec::new();
     if let Some(folder) = &folder {
         let pictures = match args.pictures {
