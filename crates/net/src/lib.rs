@@ -49,6 +49,7 @@ mod layer;
 pub mod leak;
 pub mod loss;
 pub mod network;
+mod optimizer;
 mod pass;
 pub mod poisson;
 pub mod preset;

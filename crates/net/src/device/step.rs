@@ -1,7 +1,7 @@
 //! A step of training: noise, the optimiser's update, and whether all is finite.
 
 use super::{Buf, Device, Flags};
-use crate::{Real, error::Result, random::Generator, train::Optimizer};
+use crate::{Real, error::Result, optimizer::Optimizer, random::Generator};
 
 impl<T: Real> Device<T> {
     /// Copies truth values to the device.

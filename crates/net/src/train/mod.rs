@@ -12,14 +12,13 @@ mod account;
 mod checkpoint;
 mod filter;
 mod key;
-mod optimizer;
 mod sample;
 mod track;
 
+pub use crate::optimizer::Optimizer;
 pub use account::{Neighbours, RunAccount, account, sigma_for};
 pub use filter::Filter;
 pub use key::Randomness;
-pub use optimizer::Optimizer;
 pub use sample::Sampling;
 pub use track::{RecordBudget, Tracking};
 
