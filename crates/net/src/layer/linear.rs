@@ -9,9 +9,9 @@
 //! | Gram | 2T² ≤ size of W | `Σ_ts (δ_t·δ_s)(a_t·a_s + 1)` |
 //! | whole | otherwise, and where single parameters are frozen | of the array itself |
 
+use super::{Context, Direction, Flow, Gradient, Layer, Moving, Start, Tape, Tensor, Width};
 #[cfg(test)]
-use super::Single;
-use super::{Context, Direction, Flow, Gradient, Layer, Moving, Start, Tangent, Tape, Tensor, Width};
+use super::{Single, Tangent};
 use crate::{
     Real,
     device::{Buf, Device, Gemm, Products, RankOne, Scalars},

@@ -1,8 +1,8 @@
 //! Learned positions: `z_t = a_t + P_t`. The per-sample gradient is what comes back itself, so the pair is δ alone.
 
+use super::{Context, Flow, Layer, Moving, Start, Tape, Tensor};
 #[cfg(test)]
-use super::Single;
-use super::{Context, Flow, Layer, Moving, Start, Tangent, Tape, Tensor};
+use super::{Single, Tangent};
 #[cfg(test)]
 use crate::device::Device;
 use crate::{
