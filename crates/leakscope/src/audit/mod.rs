@@ -5,16 +5,20 @@
 //! ```
 
 mod assemble;
+mod inference;
 mod measure;
 mod names;
+mod noise;
 pub(crate) mod remarks;
 mod request;
 mod scaling;
 mod score;
+mod shapes;
 mod tell;
 mod utility;
 
 pub use assemble::now;
+pub(crate) use noise::solve;
 pub(crate) use request::INTERCEPT;
 pub use request::{Limit, Noise, Request, Statistic, delimiter};
 pub use scaling::ScalingChoice;
@@ -25,16 +29,15 @@ use crate::failure::explain;
 use crate::model::Loaded;
 use crate::output::{Folder, Pending};
 use crate::{Failure, Result};
-use leakscope_core::fisher::{Directions, Geometry};
+use leakscope_core::fisher::Directions;
 use leakscope_core::glm::{self, Family, Fit, Penalty};
 use leakscope_report::Audit;
-use leakscope_report::audit::{SigmaSource, Timings};
+use leakscope_report::audit::Timings;
 use leakscope_report::bound::Found;
 use leakscope_table::{
     Dataset, EncodeOptions, Encoding, Holdout, Hooks, Kind, OneHot, Subset, Table, TargetCoding, TargetKind,
 };
-use measure::Measured;
-use scaling::Prepared;
+use scaling::Spread;
 use std::time::Instant;
 
 /// An audit and the files that go with it, not yet published.
@@ -106,9 +109,9 @@ pub fn run(
 
     let clock = Instant::now();
     let (slots, directions) = attribute_directions(encoding);
-    let prepare = |sigma: f64| scaling::prepare(request, encoding, &model.fit, &directions, sigma);
-    let (sigma, source) = choose_sigma(request, encoding, &slots, rows, &prepare)?;
-    let prepared = prepare(sigma)?;
+    let prepare = |spread: Spread<'_>| scaling::prepare(request, encoding, &model.fit, &directions, spread);
+    let chosen = noise::choose(request, &loaded, &model, &slots, &prepare, hooks)?;
+    let prepared = prepare(chosen.spread())?;
     let geometry = &prepared.geometry;
     let mut pending = Pending::default();
     let mut writer = match folder {
@@ -119,16 +122,22 @@ pub fn run(
     };
     let measured = measure::measure(rows, &prepared, &slots, writer.as_mut())?;
     pending.tables(writer);
-    let utility = utility::utility(request, &table, encoding, geometry, &measured, hooks)?;
+    let test = utility::test_rows(request, &table, encoding, hooks)?;
+    let utility = match &test {
+        Some(test) => Some(utility::utility(request, test, geometry, &measured, &chosen)?),
+        None => None,
+    };
+    let noise = shapes::described(request, &loaded, &model.fit, &chosen, test.as_ref())?;
+    let inference = inference::inference(request, &loaded, &model, &chosen)?;
     let score = score::score(request, encoding, geometry, &measured, folder, &mut pending, hooks)?;
     let secret = match &request.secret {
-        Some(name) => Some(guessed(request, &loaded, &model, name, sigma)?),
+        Some(name) => Some(guessed(request, &loaded, &model, name, &chosen)?),
         None => None,
     };
     timings.leakage = clock.elapsed().as_secs_f64();
 
     let clock = Instant::now();
-    let tell = tell::tell(request, rows, &model, &slots, &measured, sigma)?;
+    let tell = tell::tell(request, rows, &model, &slots, &measured, &chosen)?;
     timings.tell = clock.elapsed().as_secs_f64();
 
     let found = assemble::Found {
@@ -140,7 +149,10 @@ pub fn run(
         scaling: prepared.effect(encoding, measured.scaling),
         tell,
         measured,
-        sigma_source: source,
+        sigma: chosen.sigma,
+        sigma_source: chosen.source,
+        noise,
+        inference,
         seed,
         utility,
         score,
@@ -154,7 +166,18 @@ pub fn run(
 const SECRET_TRIALS: (usize, u64) = (200, 20_000);
 
 /// What any attacker can guess of a chosen secret, and what attacks do: one panel of the page.
-fn guessed(request: &Request, loaded: &Loaded, model: &Model, name: &str, sigma: f64) -> Result<Found> {
+fn guessed(
+    request: &Request,
+    loaded: &Loaded,
+    model: &Model,
+    name: &str,
+    chosen: &noise::Chosen,
+) -> Result<Found> {
+    if chosen.shaped.is_some() {
+        let message = "what is guessed under noise with a shape is not part of an audit: leave it out, or take \
+                       ⟨noise_shape=isotropic⟩";
+        return Err(Failure::option("secret", message));
+    }
     if model.best.is_some() {
         let message = "bounds on guesses compare minimisers: leave ⟨coefficients⟩ out";
         return Err(Failure::option("secret", message));
@@ -163,7 +186,7 @@ fn guessed(request: &Request, loaded: &Loaded, model: &Model, name: &str, sigma:
         secret: name.into(),
         bins: 4,
         prior: None,
-        sigma: Some(sigma),
+        sigma: Some(chosen.sigma),
         sigmas: vec![],
         curve: true,
         attacks: FIG_4.to_vec(),
@@ -227,80 +250,8 @@ fn attribute_directions(encoding: &Encoding) -> (Vec<AttributeSlot>, Vec<Directi
     (slots, directions)
 }
 
-/// A target on a statistic fixes σ in closed form, since every η is proportional to 1/σ: one pass at σ = 1.
-fn choose_sigma(
-    request: &Request,
-    encoding: &Encoding,
-    slots: &[AttributeSlot],
-    rows: &Dataset,
-    prepare: &impl Fn(f64) -> Result<Prepared>,
-) -> Result<(f64, SigmaSource)> {
-    // Rounding must leave the target met.
-    const SAFE: f64 = 1.0 + 1e-12;
-    match &request.noise {
-        Noise::Default => Ok((1.0, SigmaSource::Default)),
-        Noise::Given(sigma) => Ok((*sigma, SigmaSource::Given)),
-        Noise::TargetEta { eta, statistic } => {
-            let unit = prepare(1.0)?.eta_distribution(rows)?;
-            let sigma = solved(statistic.of(&unit) / eta * SAFE, "target_eta")?;
-            Ok((sigma, SigmaSource::TargetEta { eta: *eta, statistic: statistic.named() }))
-        }
-        Noise::TargetSd { attribute, sd } => {
-            let unit = measure::measure(rows, &prepare(1.0)?, slots, None)?;
-            let exposure = exposure_in_own_units(attribute, encoding, slots, &unit)?;
-            let sigma = solved(sd * exposure * SAFE, "target_sd")?;
-            Ok((sigma, SigmaSource::TargetSd { attribute: attribute.clone(), sd: *sd }))
-        }
-        Noise::Shaped(_) => Err(Failure::option("noise_shape", "shapes have no σ to solve for here")),
-    }
-}
-
-/// The noise that meets the request's target on a fitted model, and what it achieves there: the statistic of η, or the
-/// standard deviation of the attribute in its own units.
-pub(crate) fn solve(request: &Request, loaded: &Loaded, fit: &Fit) -> Result<(f64, f64)> {
-    let (encoding, rows) = (&loaded.encoding, &loaded.rows);
-    let (slots, directions) = attribute_directions(encoding);
-    let prepare = |sigma: f64| scaling::prepare(request, encoding, fit, &directions, sigma);
-    let (sigma, _) = choose_sigma(request, encoding, &slots, rows, &prepare)?;
-    let prepared = prepare(sigma)?;
-    let achieved = match &request.noise {
-        Noise::Default | Noise::Given(_) | Noise::Shaped(_) => sigma,
-        Noise::TargetEta { statistic, .. } => statistic.of(&prepared.eta_distribution(rows)?),
-        Noise::TargetSd { attribute, .. } => {
-            let measured = measure::measure(rows, &prepared, &slots, None)?;
-            1.0 / exposure_in_own_units(attribute, encoding, &slots, &measured)?
-        }
-    };
-    Ok((sigma, achieved))
-}
-
-/// 1 over the smallest deviation of an unbiased estimate of an attribute, or of the target, in its own units.
-fn exposure_in_own_units(
-    name: &str,
-    encoding: &Encoding,
-    slots: &[AttributeSlot],
-    measured: &Measured,
-) -> Result<f64> {
-    if name == encoding.target.name {
-        return Ok(measured.label.max / target_unit(encoding));
-    }
-    let slot = slots.iter().find(|s| encoding.attributes[s.attribute].name == *name);
-    let slot = slot.ok_or_else(|| Failure::option("target_sd", no_columns(name)))?;
-    Ok(slot.exposure(|k| measured.attributes[k].max) / encoding.attributes[slot.attribute].scale)
-}
-
 fn no_columns(attribute: &str) -> String {
     format!("`{attribute}` has one level only, so it has no encoded column to estimate")
-}
-
-fn solved(sigma: f64, flag: &str) -> Result<f64> {
-    if sigma > 0.0 && sigma.is_finite() {
-        return Ok(sigma);
-    }
-    Err(Failure::option(
-        flag,
-        "nothing leaks at any noise here (every η is zero), so no σ can be solved for: use ⟨sigma⟩",
-    ))
 }
 
 /// Own units of the target in one unit of its code: of two classes the whole switch is one.
@@ -314,11 +265,4 @@ pub(crate) fn target_unit(encoding: &Encoding) -> f64 {
 /// Whether a target is two coded classes.
 pub(crate) fn two_class(encoding: &Encoding) -> bool {
     matches!(encoding.target.coding, TargetCoding::TwoClass { .. })
-}
-
-impl Measured {
-    /// Largest norm of a record's Jacobian: η at σ = 1.
-    fn largest_norm(&self, geometry: &Geometry) -> f64 {
-        self.eta.max() * geometry.release().sigma
-    }
 }

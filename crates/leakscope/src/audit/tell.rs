@@ -5,6 +5,7 @@
 //! two of its levels. What would take too long is left out, by name, and then no page is green.
 
 use super::measure::Measured;
+use super::noise::Chosen;
 use super::scaling::in_encoding;
 use super::{AttributeSlot, Model, Request, no_columns};
 use crate::failure::explain;
@@ -12,7 +13,7 @@ use crate::{Failure, Result};
 use leakscope_core::Error as CoreError;
 use leakscope_core::num::Distribution;
 use leakscope_core::rows::{Block, Rows};
-use leakscope_core::tell::{Noise, Question, Telling, Told, two_values};
+use leakscope_core::tell::{Question, Telling, Told, two_values};
 use leakscope_report::tell::{self as report, AmongAll, Tell};
 use leakscope_table::{Attribute, Bounds, Dataset, Encoding, Kind, Labels, TargetCoding};
 use serde::{Deserialize, Serialize};
@@ -71,7 +72,7 @@ pub(super) fn tell(
     model: &Model,
     slots: &[AttributeSlot],
     measured: &Measured,
-    sigma: f64,
+    chosen: &Chosen,
 ) -> Result<Tell> {
     let encoding = rows.encoding();
     let mut tell =
@@ -98,7 +99,7 @@ pub(super) fn tell(
     // Distances are those of minimisers, also where the model was given.
     let fit = model.best.as_ref().unwrap_or(&model.fit);
     let (in_units, units) = in_encoding(request, encoding, fit)?;
-    let noise = Noise::Isotropic(sigma);
+    let noise = chosen.for_telling();
     let explained = |e| explain(e, encoding, request.l2);
     let telling = Telling::new(rows, (&in_units, &units), (&noise, request.releases)).map_err(explained)?;
     let mut found = vec![];
