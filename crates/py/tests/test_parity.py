@@ -86,7 +86,7 @@ def test_bounds_and_calibration_of_a_table_are_the_command_lines(patients):
     assert timeless(leakscope.bound(patients, **options).document) == timeless(theirs)
     of_frame = leakscope.bound(pd.read_csv(patients), **options).document
     assert [b["success"] for b in of_frame["bounds"]] == [b["success"] for b in theirs["bounds"]]
-    options = dict(target="dose", id="patient", l2=0.01, eta=0.5, holdout=0.2)
+    options = dict(target="dose", id="patient", l2=0.01, target_eta=0.5, holdout=0.2)
     theirs = document("calibrate", f"--data={patients}", *flags(options))
     assert timeless(leakscope.calibrate(patients, **options).document) == timeless(theirs)
     options = dict(mechanism="randomised-response", secret="race", noise=0.5)

@@ -22,6 +22,7 @@ pub(crate) use noise::solve;
 pub(crate) use request::INTERCEPT;
 pub use request::{Limit, Noise, Request, Statistic, delimiter};
 pub use scaling::ScalingChoice;
+pub(crate) use scaling::count as count_scaling;
 pub use tell::Pair;
 
 use crate::bound::data::{Bounding, FIG_4, of_model};

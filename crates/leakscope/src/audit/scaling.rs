@@ -93,7 +93,7 @@ fn depth(fit: &Fit) -> Depth {
 }
 
 /// Makes room in noise with a shape for the scaling of columns, where that counts.
-pub(super) fn count(
+pub(crate) fn count(
     request: &Request,
     encoding: &Encoding,
     fit: &Fit,
