@@ -24,9 +24,12 @@ pub mod figure;
 pub mod format;
 pub mod net;
 pub mod verdict;
+pub mod words;
 
 mod finite;
+mod noise_words;
 mod render;
+mod unbounded;
 
 pub use document::attack::Attack;
 pub use document::audit::Audit;
@@ -43,11 +46,6 @@ pub use render::html::page::{
     account_page, attack_page, balance_page, bound_page, page, panel_svg, release_page, reproduction_page,
 };
 pub use render::terminal::{account_summary, calibration, summary};
-
-/// Words that commands share with pages.
-pub mod words {
-    pub use crate::render::words::{adjacency, bound, release, theorem};
-}
 
 /// The audit as pretty JSON in the order of its fields, with a newline at the end.
 ///

@@ -2,7 +2,8 @@
 
 use super::measure::Measured;
 use super::noise::Chosen;
-use super::{Request, remarks, two_class};
+use super::{Request, two_class};
+use crate::remarks;
 use crate::{Failure, Result};
 use leakscope_core::fisher::Geometry;
 use leakscope_core::glm::{Metric, Utility as UtilityPass};

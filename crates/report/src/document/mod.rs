@@ -17,5 +17,3 @@ pub mod reproduction;
 pub mod subject;
 pub mod tell;
 pub mod training;
-
-pub(crate) mod unbounded;

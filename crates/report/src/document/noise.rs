@@ -27,12 +27,12 @@ pub struct Noise {
     /// What isotropic noise costs at the scale that the targets need exactly.
     pub cost_isotropic: f64,
     /// `cost_isotropic/cost`.
-    #[serde(with = "crate::document::unbounded::number")]
+    #[serde(with = "crate::unbounded::number")]
     pub gain: f64,
     /// No covariance that meets the targets costs less.
     pub lower_bound_on_cost: f64,
     /// `cost/lower_bound_on_cost − 1`.
-    #[serde(with = "crate::document::unbounded::number")]
+    #[serde(with = "crate::unbounded::number")]
     pub gap: f64,
     /// Largest information of the covariance itself about what a goal protects, as a share of its `η²`; 0 where the shape
     /// is not read off the records.
@@ -121,10 +121,10 @@ pub struct ShapeCost {
     /// `tr(ΣA)` at the scale that the targets need exactly.
     pub cost: f64,
     /// What isotropic noise costs over that.
-    #[serde(with = "crate::document::unbounded::number")]
+    #[serde(with = "crate::unbounded::number")]
     pub gain: f64,
     /// Over the certificate, minus one.
-    #[serde(with = "crate::document::unbounded::number")]
+    #[serde(with = "crate::unbounded::number")]
     pub gap: f64,
     /// What its covariance gives away, as a share of `η²`.
     pub covariance_information: f64,
@@ -139,7 +139,7 @@ pub struct ShapePoint {
     /// How many times the η asked for is allowed: 1 is as asked, 0.1 ten times stricter.
     pub multiple: f64,
     /// Expected metric where that is met exactly.
-    #[serde(with = "crate::document::unbounded::number")]
+    #[serde(with = "crate::unbounded::number")]
     pub value: f64,
 }
 

@@ -10,7 +10,8 @@ use crate::document::choice::{Metric, ValueKind};
 use crate::document::noise::Source;
 use crate::document::tell::{Tell, Told};
 use crate::format;
-use crate::render::{noise_words, words};
+use crate::noise_words;
+use crate::words;
 
 /// A given model this close to the minimiser is at it.
 const AT_MINIMISER: f64 = 1e-6;

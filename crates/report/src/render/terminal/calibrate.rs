@@ -2,7 +2,8 @@
 
 use crate::document::calibrate::{Aim, Calibration, Leakage, Scored, Utility};
 use crate::format::{self, five_digits};
-use crate::render::{noise_words, words};
+use crate::noise_words;
+use crate::words;
 use leakscope_core::dp::Target;
 
 /// A calibration in words, numbers rounded to the safe side.

@@ -4,8 +4,8 @@ use crate::document::audit::{Audit, SigmaSource};
 use crate::format;
 use crate::render::html::markup::{Html, fill};
 use crate::render::html::parts::{header, judged, tile, tiles, warnings};
-use crate::render::words;
 use crate::verdict::{exposures, of_audit};
+use crate::words;
 use leakscope_core::fisher::noise::Shape;
 
 pub(super) fn head(audit: &Audit) -> Html {

@@ -9,7 +9,7 @@ use crate::format;
 use crate::render::html::markup::{Html, fill};
 use crate::render::html::parts::{card, list, split};
 use crate::render::html::table::{Cell, numbers, table, words as text_column};
-use crate::render::noise_words;
+use crate::{noise_words, words};
 
 /// Errors this many times that of a model without columns are off the chart.
 const OFF_THE_CHART: f64 = 3.0;
@@ -81,7 +81,7 @@ fn shapes(noise: &Noise) -> Html {
 /// Utility against protection, a line a shape.
 fn chart(audit: &Audit, noise: &Noise) -> Option<Figure> {
     let utility = audit.utility.as_ref()?;
-    let name = noise_words::metric(audit)?;
+    let name = words::metric_name(utility.metric);
     // One goal has an η of its own; several are loosened and tightened together.
     let (scale, title) = match noise.goals.as_slice() {
         [one] if one.secret == Secret::Record => (one.eta, "largest η of a record".to_owned()),

@@ -1,6 +1,5 @@
 //! Noise with a shape, in words.
 
-use super::words;
 use crate::document::audit::Audit;
 use crate::document::noise::{Direction, Goal, Noise, Secret, Source};
 use crate::format;
@@ -148,11 +147,6 @@ pub(crate) fn source(audit: &Audit) -> Option<String> {
 pub(crate) fn open_question() -> &'static str {
     "The covariance of the noise was read off the records, and who sees it may recompute it for each value: that is not part of \
      how often values are told apart. A shape from a public table leaves nothing open."
-}
-
-/// Name of the metric that curves of shapes show.
-pub(crate) fn metric(audit: &Audit) -> Option<&'static str> {
-    audit.utility.as_ref().map(|u| words::metric_name(u.metric))
 }
 
 #[cfg(test)]
