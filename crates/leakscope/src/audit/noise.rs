@@ -47,16 +47,10 @@ impl Chosen {
 
     /// The noise as telling values apart takes it.
     pub(super) fn for_telling(&self) -> tell::Noise {
-        let Some(designed) = &self.shaped else { return tell::Noise::Isotropic(self.sigma) };
-        let (noise, p) = (&designed.design.noise, designed.design.noise.len());
-        let mut precision = vec![0.0; p * p];
-        leakscope_core::linalg::matmul_transposed(
-            noise.whitener(),
-            noise.whitener(),
-            (p, p, p),
-            &mut precision,
-        );
-        tell::Noise::Precision(precision)
+        match &self.shaped {
+            Some(designed) => tell::Noise::Whitener(designed.design.noise.whitener().to_vec()),
+            None => tell::Noise::Isotropic(self.sigma),
+        }
     }
 }
 
