@@ -441,7 +441,7 @@ fn calibrate_says_what_each_shape_costs() {
         .run(&format!("{line} --target-sd age=3 --target-sd weight=10 --noise-shape shaped"))
         .expect(0)
         .stdout;
-    for words in ["shaped noise", "age", "weight", "isotropic", "optimal", "less than isotropic"] {
+    for words in ["shaped noise", "age", "weight", "isotropic", "optimal", "isotropic noise costs"] {
         assert!(text.contains(words), "{words}: {text}");
     }
     // The old names still work.

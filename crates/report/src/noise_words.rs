@@ -89,11 +89,16 @@ pub(crate) fn certificate(noise: &Noise) -> String {
     let bound = format::number(noise.lower_bound_on_cost);
     match noise.gap.is_finite() {
         true => format!(
-            "No noise whatever meets the targets for less than {bound}: this one costs at most {} more than the cheapest.",
-            format::share_at_most(noise.gap)
+            "No noise whatever meets the targets for less than {bound}: this one costs at most {} as much as the cheapest.",
+            above_cheapest(noise.gap)
         ),
         false => "How much the cheapest noise costs is not known here.".into(),
     }
+}
+
+/// At most how many times as much as the cheapest a shape costs, from its gap.
+pub(crate) fn above_cheapest(gap: f64) -> String {
+    if gap.is_finite() { format!("×{}", format::at_most(1.0 + gap)) } else { "–".into() }
 }
 
 /// What the covariance itself gives away.
@@ -162,8 +167,8 @@ mod tests {
         let text = direction(&along(0.73, 0.02, &["race", "vkorc1"]));
         assert_eq!(
             text,
-            "Most of the noise (73%) goes into the contrast of race and vkorc1, where it hardly moves predictions (2.0% of what \
-             the noise costs)."
+            "Most of the noise (73%) goes into the contrast of race and vkorc1, where it hardly moves predictions (2% of what the \
+             noise costs)."
         );
         let text = direction(&along(0.31, 0.4, &["(intercept)"]));
         assert!(text.starts_with("31% of the noise goes into the intercept, which causes 40%"), "{text}");

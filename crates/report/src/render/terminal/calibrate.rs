@@ -85,16 +85,18 @@ fn shaped(found: &Calibration) -> String {
         noise_words::cost_unit(model.subject.family)
     ));
     for s in &noise.shapes {
-        let gap = if s.gap.is_finite() { format::share_at_most(s.gap) } else { "?".into() };
-        let value = s.points.first().map_or(String::new(), |p| {
-            format!(", {} {}", model.utility.metric.name(), format::number(p.value))
-        });
+        let value = s
+            .points
+            .first()
+            .map(|p| format!("; {} {}", model.utility.metric.name(), format::number(p.value)));
         out.push_str(&format!(
-            "  {:<9} {:>10}  {:>7} less than isotropic, at most {gap} above the cheapest, its shape gives away {} of η²{value}\n",
+            "  {:<9} {}: isotropic noise costs {}, the cheapest at least 1/{} of it; its shape gives away {} of η²{}\n",
             noise_words::shape(s.shape),
             five_digits(s.cost, true),
             format::times(s.gain),
-            format::share_at_most(s.covariance_information)
+            noise_words::above_cheapest(s.gap).trim_start_matches('×'),
+            format::share_at_most(s.covariance_information),
+            value.unwrap_or_default()
         ));
     }
     for d in &noise.directions {

@@ -39,8 +39,8 @@ fn shapes(noise: &Noise) -> Html {
     let heads = [
         text_column("shape"),
         numbers("cost"),
-        numbers("gain"),
-        numbers("above the cheapest, at most"),
+        numbers("isotropic costs"),
+        numbers("of the cheapest, at most"),
         numbers("given away by the shape"),
     ];
     let rows: Vec<Vec<Cell>> = noise
@@ -53,10 +53,7 @@ fn shapes(noise: &Noise) -> Html {
                 Cell::remarked_name(name, remark),
                 Cell::number(s.cost),
                 Cell::sorted(format::times(s.gain), s.gain),
-                match s.gap.is_finite() {
-                    true => Cell::sorted(format::share_at_most(s.gap), s.gap),
-                    false => Cell::text("–"),
-                },
+                Cell::sorted(noise_words::above_cheapest(s.gap), s.gap),
                 Cell::sorted(
                     if s.covariance_information > 0.0 {
                         format!("{} of η²", format::share_at_most(s.covariance_information))
