@@ -119,17 +119,13 @@ pub fn run(
     let measured = measure::measure(rows, &prepared, &slots, writer.as_mut())?;
     pending.tables(writer);
     let test = utility::test_rows(request, &table, encoding, hooks)?;
-    let utility = match &test {
-        Some(test) => Some(utility::utility(request, test, geometry, &measured, &chosen)?),
-        None => None,
-    };
+    let utility =
+        test.as_ref().map(|t| utility::utility(request, t, geometry, &measured, &chosen)).transpose()?;
     let noise = shapes::described(request, &loaded, &model.fit, &chosen, test.as_ref())?;
     let inference = inference::inference(request, &loaded, &model, &chosen)?;
     let score = score::score(request, encoding, geometry, &measured, folder, &mut pending, hooks)?;
-    let secret = match &request.secret {
-        Some(name) => Some(guessed(request, &loaded, &model, name, &chosen)?),
-        None => None,
-    };
+    let secret =
+        request.secret.as_ref().map(|name| guessed(request, &loaded, &model, name, &chosen)).transpose()?;
     timings.leakage = clock.elapsed().as_secs_f64();
 
     let clock = Instant::now();
