@@ -92,7 +92,7 @@ pub fn run(
     let encoding = Encoding::fit(&table, &request.roles, &encode_options(request, seed), hooks)?;
     on_encoding(&encoding);
     request.check_names(&encoding)?;
-    tell::check(request, &encoding)?;
+    crate::telling::check(request, &encoding)?;
     let rows = Dataset::new(&table, &encoding, Subset::Training, hooks)?;
     let seed_of_all = seed.or(request.seed).unwrap_or_else(crate::seed::drawn);
     let loaded = Loaded { encoding, rows, test: None, seed: seed_of_all, warnings: vec![] };
@@ -123,7 +123,7 @@ pub fn run(
         test.as_ref().map(|t| utility::utility(request, t, geometry, &measured, &chosen)).transpose()?;
     let noise = shapes::described(request, &loaded, &model.fit, &chosen, test.as_ref())?;
     let inference = inference::inference(request, &loaded, &model, &chosen)?;
-    let score = score::score(request, encoding, geometry, &measured, folder, &mut pending, hooks)?;
+    let score = score::score(request, encoding, &prepared, &measured, folder, &mut pending, hooks)?;
     let secret =
         request.secret.as_ref().map(|name| guessed(request, &loaded, &model, name, &chosen)).transpose()?;
     timings.leakage = clock.elapsed().as_secs_f64();
@@ -221,8 +221,4 @@ fn attribute_directions(encoding: &Encoding) -> (Vec<AttributeSlot>, Vec<Directi
         }
     }
     (slots, directions)
-}
-
-fn no_columns(attribute: &str) -> String {
-    format!("`{attribute}` has one level only, so it has no encoded column to estimate")
 }

@@ -2,7 +2,7 @@
 
 use super::measure::{self, Measured};
 use super::scaling::{self, Prepared, Spread};
-use super::{AttributeSlot, Model, Noise, Request, attribute_directions, no_columns, target_unit};
+use super::{AttributeSlot, Model, Noise, Request, attribute_directions, target_unit};
 use crate::model::Loaded;
 use crate::noise::{self, Designed, isotropic_sigma};
 use crate::{Failure, Result};
@@ -148,7 +148,7 @@ fn exposure_in_own_units(
         return Ok(measured.label.max / target_unit(encoding));
     }
     let slot = slots.iter().find(|s| encoding.attributes[s.attribute].name == *name);
-    let slot = slot.ok_or_else(|| Failure::option("target_sd", no_columns(name)))?;
+    let slot = slot.ok_or_else(|| Failure::option("target_sd", crate::telling::no_columns(name)))?;
     Ok(slot.exposure(|k| measured.attributes[k].max) / encoding.attributes[slot.attribute].scale)
 }
 
