@@ -7,7 +7,7 @@ use crate::document::noise::{Noise, Secret};
 use crate::figure::{Axis, Claim, Figure, Level, Series};
 use crate::format;
 use crate::render::html::markup::{Html, fill};
-use crate::render::html::parts::{card, list, split};
+use crate::render::html::parts::{card, list, narrow};
 use crate::render::html::table::{Cell, numbers, table, words as text_column};
 use crate::{noise_words, words};
 
@@ -28,7 +28,7 @@ pub(super) fn shape(audit: &Audit) -> Html {
     sentences.extend(noise.directions.iter().map(noise_words::direction));
     let shapes = shapes(noise).and(list(sentences));
     let body = match chart(audit, noise) {
-        Some(figure) => split(drawn(&figure), shapes),
+        Some(figure) => narrow(drawn(&figure)).and(shapes),
         None => shapes,
     };
     card("shape", "Shape of the noise", &[Claim::Measured, Claim::Bound], lead, body)
