@@ -267,6 +267,16 @@ fn bounds_have_their_limits_and_nonsense_is_refused() {
     assert!(ask(Noise::Isotropic(1.0), 1, Question::Number { column: 0, values: [0.0, f64::NAN] }));
     assert!(ask(Noise::Isotropic(1.0), 1, Question::Levels { columns: 0..1, encodings: vec![1.0] }));
     assert!(ask(Noise::Precision(vec![-1.0; 16]), 1, Question::Label { values: [0.0, 1.0] }));
+    assert!(ask(Noise::Whitener(vec![1.0; 9]), 1, Question::Label { values: [0.0, 1.0] }));
+    assert!(ask(Noise::Whitener(vec![f64::NAN; 16]), 1, Question::Label { values: [0.0, 1.0] }));
+    // Three ways to say the same noise.
+    let question = Question::Label { values: [0.0, 1.0] };
+    let worst =
+        |noise: Noise| told_apart(&rows, (&model, &units), (&noise, 1), &question, 2).unwrap().worst.value;
+    let diagonal = |v: f64| (0..16).map(|ij| if ij % 5 == 0 { v } else { 0.0 }).collect::<Vec<f64>>();
+    let isotropic = worst(Noise::Isotropic(0.5));
+    assert!((worst(Noise::Precision(diagonal(4.0))) - isotropic).abs() < 1e-9);
+    assert!((worst(Noise::Whitener(diagonal(2.0))) - isotropic).abs() < 1e-9);
 }
 
 /// Questions that share a pass have the answers they have alone, with noise of any shape and levels of a category that are all

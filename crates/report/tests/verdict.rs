@@ -14,6 +14,7 @@ use leakscope_report::Release;
 use leakscope_report::audit::{Audit, Label, Limit, SigmaSource};
 use leakscope_report::choice::{Statistic, Stopped};
 use leakscope_report::net::{self, NetAudit, Pictures};
+use leakscope_report::noise::Source;
 use leakscope_report::release::{Ceiling, Means, Stated};
 use leakscope_report::tell::AmongAll;
 use leakscope_report::verdict::{
@@ -109,6 +110,23 @@ fn what_was_not_tried_and_what_is_not_at_the_minimiser_is_not_green() {
     let v = calm(&|a| a.model.distance = Some(distance(1e-3)));
     assert_eq!(v.colour, Colour::Amber);
     assert!(v.text().contains("not at the minimiser"), "{}", v.text());
+}
+
+#[test]
+fn a_shape_that_was_read_off_the_records_makes_no_page_green() {
+    let of = |source: Option<Source>| {
+        of_audit(&with(|a| {
+            a.tell = Some(told(&[("age", 0.51, false)]));
+            if let Some(source) = source {
+                common::noise::shaped(a, source);
+            }
+        }))
+    };
+    assert_eq!(of(None).colour, Colour::Green);
+    assert_eq!(of(Some(Source::Bounds)).colour, Colour::Green);
+    let v = of(Some(Source::Records));
+    assert_eq!(v.colour, Colour::Amber);
+    assert!(v.text().contains("The covariance of the noise was read off the records"), "{}", v.text());
 }
 
 #[test]

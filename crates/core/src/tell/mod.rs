@@ -41,6 +41,8 @@ pub enum Noise {
     Columns(Vec<f64>),
     /// Any covariance, by its inverse `Σ⁻¹`, p × p.
     Precision(Vec<f64>),
+    /// The same by a matrix W with `WᵀW = Σ⁻¹`, p × p: nothing is lost to rounding however far Σ is from round.
+    Whitener(Vec<f64>),
 }
 
 impl Noise {
@@ -62,6 +64,16 @@ impl Noise {
             Self::Columns(sd) => {
                 shape(sd.len(), p)?;
                 diagonal(&|j| sd[j])
+            }
+            Self::Whitener(whitener) => {
+                shape(whitener.len(), p * p)?;
+                match whitener.iter().find(|v| !v.is_finite()) {
+                    Some(&value) => {
+                        let expected = "a matrix of finite numbers";
+                        Err(Error::OutOfRange { what: "the noise", value, expected })
+                    }
+                    None => Ok(whitener.clone()),
+                }
             }
             Self::Precision(precision) => {
                 shape(precision.len(), p * p)?;
@@ -230,7 +242,7 @@ impl<'a> Models<'a> {
             rest: if fit.family.constant_curvature() { 0.0 } else { rest },
             isotropic: match noise {
                 Noise::Isotropic(sigma) => Some(*sigma),
-                Noise::Columns(_) | Noise::Precision(_) => None,
+                Noise::Columns(_) | Noise::Precision(_) | Noise::Whitener(_) => None,
             },
             slack: 1.0 + 16.0 * f64::EPSILON * condition,
             model,

@@ -4,6 +4,7 @@ use super::assemble::Found;
 use crate::remarks::{left_out, listed, nearly_singular, of_data};
 use leakscope_core::glm;
 use leakscope_report::choice::ScalingMode;
+use leakscope_report::noise::Source;
 use leakscope_table::MIN_LEVEL_COUNT;
 
 /// A given model this close to the minimiser is at it.
@@ -23,6 +24,7 @@ impl Found<'_> {
                 ));
             }
         }
+        warnings.extend(self.noise.iter().filter_map(|n| n.instead.clone()));
         warnings.extend(of_data(self.encoding));
         warnings.extend(self.small_groups());
         if let Some(scored) = &self.score
@@ -57,13 +59,19 @@ impl Found<'_> {
         } else {
             "The label is taken as public: the secret is the record's columns without the target."
         };
-        let mut list = vec![
-            format!(
-                "What is released is every coefficient of the model plus independent Gaussian noise of standard \
-                 deviation σ = {}, {}.",
-                release.sigma,
-                if release.releases == 1 { "once".into() } else { format!("{} times", release.releases) }
+        let often = if release.releases == 1 { "once".into() } else { format!("{} times", release.releases) };
+        let released = match &self.noise {
+            Some(_) => format!(
+                "What is released is the coefficients of the model plus Gaussian noise with the covariance that is stated, {often}."
             ),
+            None => format!(
+                "What is released is every coefficient of the model plus independent Gaussian noise of standard deviation σ = {}, \
+                 {often}.",
+                release.sigma
+            ),
+        };
+        let mut list = vec![
+            released,
             "The attacker sees the release and may know every other record, and every other value of the record \
              under attack; knowing less only makes it harder."
                 .into(),
@@ -76,6 +84,14 @@ impl Found<'_> {
              the switch of an indicator."
                 .into(),
         ];
+        if self.noise.as_ref().is_some_and(|n| n.source == Source::Records) {
+            list.push(
+                "The covariance of the noise is read off the records. What it gives away about small changes is counted beside η; \
+                 how often two values are told apart, and η of groups and of all records together, take the covariance as known: \
+                 whoever sees it, and knows all else, may recompute it for each value."
+                    .into(),
+            );
+        }
         if self.encoding.weights.is_some() {
             list.push("Sample weights are taken as public, and count in every record's leakage.".into());
         }

@@ -6,7 +6,9 @@
 use super::{Request, measure};
 use crate::Result;
 use crate::failure::explain;
+use crate::noise::{Designed, count_scaling};
 use crate::request::ScalingChoice;
+use leakscope_core::fisher::noise::Noise as Gaussian;
 use leakscope_core::fisher::scaling::{Counted, CountedRecords, Depth};
 use leakscope_core::fisher::{Directions, Geometry, Records, Release};
 use leakscope_core::glm::Fit;
@@ -64,24 +66,64 @@ fn units(encoding: &Encoding, fit: &Fit, counts: bool) -> leakscope_core::Result
     Ok((units.fit(fit)?, units))
 }
 
+/// The noise on the coefficients as encoded.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Spread<'a> {
+    /// The same standard deviation on every one.
+    Isotropic(f64),
+    /// A covariance.
+    Shaped(&'a Gaussian),
+}
+
+fn depth(fit: &Fit) -> Depth {
+    let work = fit.n as f64 * (fit.w.len() as f64).powi(2);
+    if work <= EXACT_UP_TO { Depth::Exact } else { Depth::Bounded }
+}
+
+/// Makes room in noise with a shape for the scaling of columns, where that counts.
+pub(crate) fn count(
+    request: &Request,
+    encoding: &Encoding,
+    fit: &Fit,
+    rows: &Dataset,
+    designed: &mut Designed,
+) -> Result<()> {
+    if request.scaling != ScalingChoice::Counted || !matters(encoding, request.l2) {
+        return Ok(());
+    }
+    let (model, units) = units(encoding, fit, true).map_err(|e| explain(e, encoding, request.l2))?;
+    count_scaling(designed, (&model, &units), rows, request.releases, depth(fit))
+}
+
 /// Everything that passes over the records need, at a noise.
 pub(super) fn prepare(
     request: &Request,
     encoding: &Encoding,
     fit: &Fit,
     directions: &[Directions],
-    sigma: f64,
+    spread: Spread<'_>,
 ) -> Result<Prepared> {
+    let sigma = match spread {
+        Spread::Isotropic(sigma) => sigma,
+        Spread::Shaped(_) => 1.0,
+    };
     let release = Release { sigma, releases: request.releases, label_secret: request.label_secret };
     let explained = |e| explain(e, encoding, request.l2);
-    let geometry = Geometry::new(fit, directions, release).map_err(explained)?;
+    let geometry = match spread {
+        Spread::Isotropic(_) => Geometry::new(fit, directions, release),
+        Spread::Shaped(noise) => Geometry::under(fit, directions, release, noise),
+    }
+    .map_err(explained)?;
     if !matters(encoding, request.l2) {
         return Ok(Prepared { geometry, counting: None });
     }
     let (model, units) = units(encoding, fit, true).map_err(explained)?;
-    let counted = Counted::new(&model, &units, directions, release).map_err(explained)?;
-    let work = fit.n as f64 * (fit.w.len() as f64).powi(2);
-    let depth = if work <= EXACT_UP_TO { Depth::Exact } else { Depth::Bounded };
+    let counted = match spread {
+        Spread::Isotropic(_) => Counted::new(&model, &units, directions, release),
+        Spread::Shaped(noise) => Counted::under(&model, &units, directions, release, noise),
+    }
+    .map_err(explained)?;
+    let depth = depth(fit);
     let replaces = request.scaling == ScalingChoice::Counted;
     Ok(Prepared { geometry, counting: Some(Counting { counted, depth, replaces }) })
 }

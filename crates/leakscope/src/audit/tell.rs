@@ -2,11 +2,11 @@
 //! rests on it.
 
 use super::measure::Measured;
+use super::noise::Chosen;
 use super::scaling::in_encoding;
 use super::{AttributeSlot, Model, Request};
 use crate::Result;
 use crate::telling::{self, Subject, TYPICAL, candidates, target_spread};
-use leakscope_core::tell::Noise;
 use leakscope_report::tell::Tell;
 use leakscope_table::{Dataset, Encoding, Kind, TargetCoding};
 
@@ -17,14 +17,14 @@ pub(super) fn tell(
     model: &Model,
     slots: &[AttributeSlot],
     measured: &Measured,
-    sigma: f64,
+    chosen: &Chosen,
 ) -> Result<Tell> {
     let encoding = rows.encoding();
     let subjects = subjects(request, encoding, slots, measured);
     // Distances are those of minimisers, also where the model was given.
     let fit = model.best.as_ref().unwrap_or(&model.fit);
     let (in_units, units) = in_encoding(request, encoding, fit)?;
-    let noise = Noise::Isotropic(sigma);
+    let noise = chosen.for_telling();
     let model = telling::Model { rows, fit: (&in_units, &units), noise: &noise };
     Ok(telling::tried(request, rows, subjects, &model)?.1)
 }

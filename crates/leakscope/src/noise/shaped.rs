@@ -120,6 +120,44 @@ pub fn design(
     Ok(whole(isotropic, ShapeSource::Nowhere, Some(instead)))
 }
 
+/// Work (rows × coefficients²) up to which shapes that were not asked for are designed for comparison.
+const COMPARED_UP_TO: f64 = 5e8;
+
+/// The noise that each shape from the rows would have for the same targets, the one that was taken among them: isotropic, the
+/// closed form, the cheapest. Shapes that would give all away, or take too long, are left out.
+pub fn alternatives(
+    options: &NoiseOptions,
+    model: &Model<'_>,
+    rows: &impl Rows,
+    taken: &Designed,
+) -> Result<Vec<Design>> {
+    let affordable = rows.len() as f64 * (model.fit.w.len() as f64).powi(2) <= COMPARED_UP_TO;
+    let from_rows = matches!(taken.source, ShapeSource::Rows | ShapeSource::Nowhere);
+    let mut all = vec![];
+    for shape in [Shape::Isotropic, Shape::Shaped, Shape::Optimal] {
+        if from_rows && shape == taken.design.shape {
+            all.push(taken.design.clone());
+            continue;
+        }
+        if shape != Shape::Isotropic && !affordable {
+            continue;
+        }
+        let request = Request {
+            releases: model.releases,
+            gap: options.gap,
+            shape_budget: options.shape_budget,
+            ..Request::new(taken.asked.targets.clone(), shape)
+        };
+        match core::design(rows, model.fit, &request) {
+            Ok(design) => all.push(design),
+            Err(CoreError::Interrupted) => return Err(Failure::Interrupted),
+            // What cannot be designed cannot be compared with.
+            Err(_) => {}
+        }
+    }
+    Ok(all)
+}
+
 /// Why a shape is not taken from the rows.
 fn too_much(options: &NoiseOptions, share: Option<f64>) -> String {
     let name = match options.shape {

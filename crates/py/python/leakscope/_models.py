@@ -61,6 +61,11 @@ def audit(
     target_eta: float | None = None,
     statistic: str = "max",
     target_sd: Mapping[str, float] | None = None,
+    noise_shape: str = "isotropic",
+    protect: Sequence[str] | str = (),
+    shape_budget: float = 0.05,
+    shape_from: Any = None,
+    gap: float = 0.01,
     releases: int = 1,
     label: str = "secret",
     test: Any = None,
@@ -85,7 +90,8 @@ def audit(
     - ``audit(estimator, X, y)``: a fitted model of scikit-learn, or a ``Pipeline`` or search that ends in one
     - ``audit(results)``: what ``fit`` of statsmodels returned
 
-    Without ``sigma``, ``target_eta`` and ``target_sd`` numbers are per unit of noise, σ = 1.
+    Without ``sigma``, ``target_eta`` and ``target_sd`` numbers are per unit of noise, σ = 1. ``noise_shape="optimal"`` with a target
+    makes the cheapest noise that meets it for every record: ``result["noise"]`` says what it costs.
 
     Returns
     -------
@@ -101,6 +107,9 @@ def audit(
     >>> result = leakscope.audit(X, y, model="logistic", l2=1e-3, target_eta=0.5)
     >>> round(result["records"]["eta"]["max"], 6)
     0.5
+    >>> shaped = leakscope.audit(X, y, l2=1e-3, target_eta=2, noise_shape="shaped")
+    >>> shaped["noise"]["gain"] > 1 and shaped["records"]["eta"]["max"] <= 2
+    True
     >>> leakscope.audit(X, y, model="logistic", sigma=-1)
     Traceback (most recent call last):
     ...
@@ -123,11 +132,15 @@ def audit(
             found = translated(data, x, y, asked, audit)
         given, trained, asked = found.given, found.coefficients, {**asked, **found.keywords}
         tables = (found.test, found.score)
+        if shape_from is not None:
+            raise OptionError("shape_from: it is for tables, not for a fitted estimator: audit(X, y, …) fits the model itself")
+        public = None
     else:
         if y is not None:
             raise OptionError("y: audit takes (X, y), (frame) or (estimator, X, y), and the first argument has no fit")
         given = _requests.opened(data, x, asked)
         tables = (other(test, given, columns, "test", True), other(score, given, columns, "score", False))
+        public = other(shape_from, given, columns, "shape_from", True)
         if isinstance(coefficients, Mapping):
             trained = pairs("coefficients", coefficients)
         elif coefficients is not None:
@@ -136,7 +149,7 @@ def audit(
         **_requests.table(given, asked, tables[0]),
         "two_class_coded": not (is_estimator(data) or is_results(data)),
         "coefficients": trained,
-        "noise": _requests.noise(asked),
+        "noise": _requests.noise(asked, public),
         "releases": releases,
         "score": _requests.reading(tables[1].files, asked) if tables[1] is not None and tables[1].files else None,
         "prior_sd": pairs("prior_sd", prior_sd),
@@ -148,7 +161,7 @@ def audit(
         "scaling": scaling,
     }
     with _progress.shown(progress) as callback:
-        outcome = _native.audit(request, given.table, native(tables[0]), native(tables[1]), callback)
+        outcome = _native.audit(request, given.table, native(tables[0]), native(tables[1]), native(public), callback)
     return Audit(outcome, given)._kept(out)
 
 

@@ -197,7 +197,9 @@ def _attacks(attacks: Any) -> list[Any] | None:
             rate="Sampling rate of DP-SGD, above 0, at most 1.",
             steps="Number of steps of DP-SGD.",
             encoding="Noise on the secret itself instead of DP-SGD: ``\"one-hot\"``, ``\"line\"``, or a file with one vector a value.",
-            eta="Target on a table: the ``statistic`` of η over records.",
+            target_eta="Target on a table: the ``statistic`` of η over records.",
+            target_sd="Target on a table: attributes, each with the least standard deviation, in its own units, of any unbiased "
+                      "estimate of it, such as ``{\"age\": 5}``.",
             secret="The column of the table that must not be guessed.",
             out="Folder to keep the document in.",
             seed="Seed of the split of ``holdout``.")
@@ -214,9 +216,14 @@ def calibrate(
     candidates: int | None = None,
     prior: Sequence[float] = (),
     encoding: str | None = None,
-    eta: float | None = None,
+    target_eta: float | None = None,
     statistic: str = "max",
-    sd: Mapping[str, float] | None = None,
+    target_sd: Mapping[str, float] | None = None,
+    noise_shape: str = "isotropic",
+    protect: Sequence[str] | str = (),
+    shape_budget: float = 0.05,
+    shape_from: Any = None,
+    gap: float = 0.01,
     sigma: float | None = None,
     rate: float | None = None,
     steps: int | None = None,
@@ -275,18 +282,21 @@ def calibrate(
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(200, 2))
     >>> y = X[:, 0] + rng.normal(size=200)
-    >>> noise = leakscope.calibrate(X, y, eta=0.5, l2=0.01)
+    >>> noise = leakscope.calibrate(X, y, target_eta=0.5, l2=0.01)
     >>> bool(leakscope.audit(X, y, sigma=noise.sigma, l2=0.01).records["eta"].max() <= 0.5)
     True
     """
     asked = dict(locals())
     given, rows, table, _ = _over_data(calibrate, asked)
+    public = None if given is None else other(shape_from, given, columns, "shape_from", True)
+    shaped = _requests.shaped(asked, public) if _requests.is_shaped(asked) else None
     request = {
         "epsilon": epsilon, "delta": delta, "advantage": advantage, "tpr": tpr, "fpr": fpr, "success": success,
-        "candidates": candidates, "prior": listed(prior), "encoding": encoding, "eta": eta, "statistic": statistic,
-        "sd": pair("sd", sd), "sigma": sigma, "rate": rate, "steps": steps, "adjacency": adjacency, "table": table,
+        "candidates": candidates, "prior": listed(prior), "encoding": encoding,
+        "target_eta": None if shaped else target_eta, "statistic": statistic,
+        "target_sd": None if shaped else pair("target_sd", target_sd), "noise": shaped, "sigma": sigma, "rate": rate, "steps": steps, "adjacency": adjacency, "table": table,
         "secret": secret, "bins": bins, "over": over, "seed": seed,
     }
     with _progress.shown(progress) as callback:
-        outcome = _native.calibrate(request, native(given), native(rows), callback)
+        outcome = _native.calibrate(request, native(given), native(rows), native(public), callback)
     return Calibration(outcome, given)._kept(out)

@@ -196,8 +196,10 @@ def _noise_names(asked: Mapping[str, Any], names: Sequence[str]) -> str | None:
     return given[0] if given else None
 
 
-def noise(asked: Mapping[str, Any]) -> Any:
+def noise(asked: Mapping[str, Any], shape_from: Data | None = None) -> Any:
     """The noise of an audit."""
+    if is_shaped(asked):
+        return {"shaped": shaped(asked, shape_from)}
     match _noise_names(asked, ("sigma", "target_eta", "target_sd")):
         case "sigma":
             return {"given": asked["sigma"]}

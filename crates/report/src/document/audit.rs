@@ -1,6 +1,7 @@
 //! The audit as plain data: what `audit.json` holds and the page is drawn from. The schema is versioned.
 
 use super::choice::{ColumnKind, Metric, OneHot, Scaling, ScalingMode, SeriesBy, Statistic, ValueKind};
+use super::noise::{Inference, Noise};
 use super::tell::Tell;
 use leakscope_core::claim::{Bound, Measured};
 use leakscope_core::glm::Family;
@@ -29,10 +30,17 @@ pub struct Audit {
     pub n: u64,
     /// Encoded data columns (without the intercept).
     pub d: usize,
-    /// Standard deviation of the noise on every coefficient.
+    /// Standard deviation of the noise on every coefficient; of noise with a shape, that of isotropic noise which costs as
+    /// much.
     pub sigma: f64,
     /// Where σ comes from.
     pub sigma_source: SigmaSource,
+    /// The noise, where it was made for targets (`--noise-shape`, several targets).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noise: Option<Noise>,
+    /// Standard errors of the coefficients with the noise, where one was chosen. Their sampling part is private.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inference: Option<Inference>,
     /// How many times the model is released.
     pub releases: u32,
     /// Whether the label counts as part of the record's secret.
@@ -163,6 +171,8 @@ pub enum SigmaSource {
         /// Smallest standard deviation of an unbiased estimate, in its own units.
         sd: f64,
     },
+    /// The goals of the audit's `noise`.
+    Targets,
 }
 
 /// The fitted (or given) model.

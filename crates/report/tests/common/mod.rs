@@ -3,6 +3,7 @@
 
 pub(crate) mod kinds;
 pub(crate) mod networks;
+pub(crate) mod noise;
 pub(crate) mod pages;
 
 use leakscope_core::claim::{Bound, Measured, Theorem};
@@ -10,6 +11,7 @@ use leakscope_core::glm::Family;
 use leakscope_core::num::Distribution;
 use leakscope_report::audit::*;
 use leakscope_report::choice::{ColumnKind, Metric, OneHot, Scaling, SeriesBy, Statistic, ValueKind};
+use leakscope_report::noise::Source;
 use leakscope_report::tell::{Tell, Told};
 
 /// A multiplicative congruential generator: enough for charts, the same everywhere.
@@ -233,6 +235,8 @@ pub(crate) fn clinic(n: usize, groups: usize) -> Audit {
         d: 8,
         sigma,
         sigma_source: SigmaSource::Given,
+        noise: None,
+        inference: None,
         releases: 1,
         label_secret: true,
         seed: Some(42),
@@ -378,6 +382,11 @@ pub(crate) fn situations() -> Vec<(&'static str, Audit)> {
         ("categories only", with(&|a| a.attributes.retain(|x| x.kind == ValueKind::Category))),
         ("numbers only", with(&|a| a.attributes.retain(|x| x.kind == ValueKind::Number))),
         ("no utility", with(&|a| a.utility = None)),
+        ("noise with a shape", with(&|a| noise::shaped(a, Source::Records))),
+        (
+            "noise with a public shape",
+            with(&|a| noise::shaped(a, Source::Table { files: vec!["public.csv".into()] })),
+        ),
         ("default noise", with(&|a| (a.sigma, a.sigma_source) = (1.0, SigmaSource::Default))),
         (
             "all equal",
