@@ -98,6 +98,7 @@ pub fn run(request: &Request, playing: &Playing, hooks: &Hooks) -> Result<Attack
         trials: playing.trials,
         seed: loaded.seed,
         two_class: audit::two_class(&loaded.encoding),
+        shape: None,
     };
     let parts = deciles(&eta);
     let play = |fit: &Fit, weights: Option<&[f64]>| -> Result<Outcomes> {

@@ -304,6 +304,7 @@ fn play(
         trials: bounding.noise_vectors,
         seed: loaded.seed,
         two_class: two_class(&loaded.encoding),
+        shape: None,
     };
     let outcomes = leakscope_core::attack::attack(&loaded.rows, fit, &game.secret, &options, &[])
         .map_err(|e| explain(e, &loaded.encoding, request.l2))?;
