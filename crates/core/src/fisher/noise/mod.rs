@@ -22,7 +22,8 @@
 //!    shape is then read off the private rows.
 //! 2. [`Geometry::under`](super::Geometry::under) measures records, attributes, groups and sets under that noise.
 //! 3. Attacks and bounds for isotropic noise with σ = 1 apply to whitened differences, [`Noise::whiten_rows`].
-//! 4. [`Noise::release`] draws exact discrete noise. [`standard_errors`] says how far released coefficients are from true ones.
+//! 4. [`design_to_publish`] makes a shape that may leave the house, with noise of its own; [`Noise::release`] draws exact discrete
+//!    noise with its covariance. [`standard_errors`] says how far released coefficients are from true ones.
 //!
 //! The shape and its weights are functions of the data. What they give away is counted (`covariance_information`) and taken off the
 //! target before the scale is chosen, and the scale lies on a public grid, powers of `2^¼` rounded up.
@@ -36,6 +37,7 @@ mod generate;
 mod inference;
 mod information;
 mod moved;
+mod publish;
 mod sums;
 #[cfg(test)]
 mod tests;
@@ -44,6 +46,7 @@ mod worst;
 
 pub use gaussian::{Factor, Noise};
 pub use inference::{Coefficient, Inference, Sampling, standard_errors};
+pub use publish::{PublishedShape, design_to_publish};
 
 use super::Directions;
 use crate::glm::Fit;
@@ -55,11 +58,12 @@ use serde::{Deserialize, Serialize};
 use sums::Sums;
 
 /// The shape of the noise on the coefficients.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "lowercase")]
 pub enum Shape {
     /// `σ²I`.
+    #[default]
     Isotropic,
     /// The closed form with equal weights on all records.
     Shaped,
@@ -157,6 +161,8 @@ pub struct Design {
     /// Largest information of the covariance itself about what a target protects, as a share of its `η²`; 0 for
     /// shapes that are not read off these rows.
     pub covariance_information: f64,
+    /// A, p × p: what costs are measured by, `tr(ΣA)`.
+    pub cost_matrix: Vec<f64>,
     /// Largest η over its target under the published noise, without the covariance's own information.
     pub largest_eta: f64,
     /// The records and directions that bind (optimal shapes; empty otherwise).
@@ -353,6 +359,7 @@ fn designed(rows: &impl Rows, fit: &Fit, request: &Request, public: Option<&Fact
         rounds: shaped.rounds,
         noise,
         factor,
+        cost_matrix: a,
     })
 }
 
