@@ -27,6 +27,7 @@ fn options(level: Level, iterations: usize, label_secret: bool) -> Options {
         iterations,
         tolerance: 0.0,
         release: Release { sigma: 0.5, releases: 1, label_secret },
+        shape: None,
     }
 }
 

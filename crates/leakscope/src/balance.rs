@@ -180,6 +180,7 @@ pub(crate) fn options(request: &Request, balancing: &Balancing, loaded: &Loaded)
         iterations: balancing.iterations,
         tolerance: balancing.tolerance,
         release: Release { sigma: balancing.sigma, releases: 1, label_secret: request.label_secret },
+        shape: None,
     })
 }
 

@@ -3,6 +3,7 @@
 use super::Secret;
 use super::whitebox::{Deltas, Models, collected, leverage};
 use crate::Result;
+use crate::fisher::noise::Noise;
 use crate::glm::{Family, Fit};
 use crate::linalg::{Cholesky, dot, matmul, norm};
 use crate::rows::{Block, Rows};
@@ -93,8 +94,8 @@ pub fn candidate_models<R: Rows>(rows: &R, fit: &Fit, secret: &Secret) -> Result
 }
 
 /// How far the model moves when a record is left out, for every row; linear regression only, where it is
-/// `ω r h/(1 − ω h·x)` exactly.
-pub fn removal_distances<R: Rows>(rows: &R, fit: &Fit) -> Result<Vec<f64>> {
+/// `ω r h/(1 − ω h·x)` exactly. Distances are those by the noise at σ = 1, `shape`, or `N(0, I)` without one.
+pub fn removal_distances<R: Rows>(rows: &R, fit: &Fit, shape: Option<&Noise>) -> Result<Vec<f64>> {
     let p = fit.w.len();
     let inverse = Cholesky::new(&fit.hessian, p)?.inverse();
     let mut out = vec![];
@@ -109,7 +110,8 @@ pub fn removal_distances<R: Rows>(rows: &R, fit: &Fit) -> Result<Vec<f64>> {
                 if left <= 1e-13 {
                     return Err(leverage());
                 }
-                part.push(omega * (dot(x, &fit.w) - block.y[i]).abs() * norm(h) / left);
+                let length = shape.map_or_else(|| norm(h), |shape| shape.distance(h));
+                part.push(omega * (dot(x, &fit.w) - block.y[i]).abs() * length / left);
             }
             Ok(())
         },

@@ -167,7 +167,7 @@ fn guessed(request: &Request, loaded: &Loaded, model: &Model, name: &str, sigma:
         confidence: 0.99,
         delta: 1e-5,
     };
-    of_model(request, loaded, &model.fit, &bounding)
+    of_model(request, loaded, &model.fit, &bounding, None)
 }
 
 fn fit(request: &Request, encoding: &Encoding, rows: &Dataset) -> Result<Model> {

@@ -52,8 +52,10 @@ const RIDGES: std::ops::RangeInclusive<i32> = -6..=0;
 const DRAWS: u64 = 2;
 /// Binary places that the published factor keeps below its diagonal.
 const PLACES: u32 = 16;
-/// The least noise on the logarithm.
+/// The least noise on the logarithm, and the most: beyond it nothing is left of the shape.
 const LEAST_TAU: f64 = 1.0 / 4096.0;
+/// See [`LEAST_TAU`].
+const MOST_TAU: f64 = 16.0;
 /// The largest power of four that ρ may be, and the smallest.
 const MOST_RATIO: f64 = 12.0;
 /// Ratio of the largest to the smallest variance that a factor can carry.
@@ -107,17 +109,16 @@ pub fn design_to_publish(
     let isotropic = design(rows, fit, &Request { shape: Shape::Isotropic, ..request.clone() })?;
     let moments = Moments::of(rows, fit, request)?;
     let best = moments.cheapest(rows, fit, request, &isotropic.cost_matrix)?;
-    let foretold = best.cost / (1.0 - budget);
-    if !(foretold < isotropic.exact_cost) {
+    let Some(best) = best.filter(|best| best.cost / (1.0 - budget) < isotropic.exact_cost) else {
         return Err(Error::Unreachable {
             what: "what isotropic noise costs, with a shape from these rows that is published within its budget",
             target: isotropic.exact_cost,
             unknown: "noise on the shape",
-            lowest: foretold,
+            lowest: isotropic.exact_cost,
             highest: f64::INFINITY,
             advice: "take isotropic noise, a shape from a public table, a larger budget for the shape or a larger target",
         });
-    }
+    };
     let noisy = best.logarithm.with_noise(best.tau, bits)?;
     let factor = moments.factor(&noisy, fit)?;
     let mut rest = request.clone();
@@ -211,14 +212,23 @@ impl Moments {
     }
 
     /// The ridge whose shape costs least with its noise. Noise that differs from the one that is published foretells the cost, so
-    /// that the choice says nothing about that.
-    fn cheapest(&self, rows: &impl Rows, fit: &Fit, request: &Request, cost: &[f64]) -> Result<Candidate> {
+    /// that the choice says nothing about that. None where every shape would be all noise.
+    fn cheapest(
+        &self,
+        rows: &impl Rows,
+        fit: &Fit,
+        request: &Request,
+        cost: &[f64],
+    ) -> Result<Option<Candidate>> {
         let mut best: Option<Candidate> = None;
         for power in RIDGES {
             let ridge = 4_f64.powi(power);
             let logarithm = self.logarithm(ridge)?;
             let most = self.moved(rows, &logarithm, &self.groups)?;
             let tau = public_sigma((most / request.shape_budget).sqrt().max(LEAST_TAU))?;
+            if tau > MOST_TAU {
+                continue;
+            }
             let mut foretold = 0.0_f64;
             for seed in 0..DRAWS {
                 let noisy = logarithm.with_noise(tau, &mut Seeded::new(seed))?;
@@ -231,7 +241,7 @@ impl Moments {
                 best = Some(Candidate { ridge, tau, logarithm, cost: foretold });
             }
         }
-        best.ok_or(Error::Empty)
+        Ok(best)
     }
 
     fn logarithm(&self, ridge: f64) -> Result<Logarithm> {
