@@ -211,6 +211,7 @@ pub(crate) fn request(args: &Args) -> Result<Request> {
         tell: args.tell.iter().map(|t| pair(t)).collect::<Result<_>>()?,
         protect_at: args.protect_at,
         scaling: args.scaling,
+        target_options: Default::default(),
     })
 }
 

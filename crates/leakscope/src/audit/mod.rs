@@ -218,13 +218,13 @@ fn choose_sigma(
         Noise::Given(sigma) => Ok((*sigma, SigmaSource::Given)),
         Noise::TargetEta { eta, statistic } => {
             let unit = prepare(1.0)?.eta_distribution(rows)?;
-            let sigma = solved(statistic.of(&unit) / eta * SAFE, "target_eta")?;
+            let sigma = solved(statistic.of(&unit) / eta * SAFE, request.target_options.eta)?;
             Ok((sigma, SigmaSource::TargetEta { eta: *eta, statistic: statistic.named() }))
         }
         Noise::TargetSd { attribute, sd } => {
             let unit = measure::measure(rows, &prepare(1.0)?, slots, None)?;
-            let exposure = exposure_in_own_units(attribute, encoding, slots, &unit)?;
-            let sigma = solved(sd * exposure * SAFE, "target_sd")?;
+            let exposure = exposure_in_own_units(request, attribute, encoding, slots, &unit)?;
+            let sigma = solved(sd * exposure * SAFE, request.target_options.sd)?;
             Ok((sigma, SigmaSource::TargetSd { attribute: attribute.clone(), sd: *sd }))
         }
         Noise::Shaped(_) => Err(Failure::option("noise_shape", "shapes have no σ to solve for here")),
@@ -244,7 +244,7 @@ pub(crate) fn solve(request: &Request, loaded: &Loaded, fit: &Fit) -> Result<(f6
         Noise::TargetEta { statistic, .. } => statistic.of(&prepared.eta_distribution(rows)?),
         Noise::TargetSd { attribute, .. } => {
             let measured = measure::measure(rows, &prepared, &slots, None)?;
-            1.0 / exposure_in_own_units(attribute, encoding, &slots, &measured)?
+            1.0 / exposure_in_own_units(request, attribute, encoding, &slots, &measured)?
         }
     };
     Ok((sigma, achieved))
@@ -252,6 +252,7 @@ pub(crate) fn solve(request: &Request, loaded: &Loaded, fit: &Fit) -> Result<(f6
 
 /// 1 over the smallest deviation of an unbiased estimate of an attribute, or of the target, in its own units.
 fn exposure_in_own_units(
+    request: &Request,
     name: &str,
     encoding: &Encoding,
     slots: &[AttributeSlot],
@@ -261,7 +262,7 @@ fn exposure_in_own_units(
         return Ok(measured.label.max / target_unit(encoding));
     }
     let slot = slots.iter().find(|s| encoding.attributes[s.attribute].name == *name);
-    let slot = slot.ok_or_else(|| Failure::option("target_sd", no_columns(name)))?;
+    let slot = slot.ok_or_else(|| Failure::option(request.target_options.sd, no_columns(name)))?;
     Ok(slot.exposure(|k| measured.attributes[k].max) / encoding.attributes[slot.attribute].scale)
 }
 

@@ -8,6 +8,7 @@
 //! | `inference` | standard errors: what noise adds, for everybody, and what sampling adds, for the owner |
 //! | `statement` | what may be said, and what only the owner is told |
 //! | [`ledger`] | all releases of the same data, in `private/` |
+//! | `unit`, `fingerprint` | what their η is counted in, and which data they are of |
 //!
 //! What is published: coefficients in original units, on a lattice that σ and public units determine; σ from a grid of
 //! powers of 2^¼; η as its target, or rounded up to that grid. Nothing else of it depends on the data, but for the
@@ -24,6 +25,7 @@
 //! coefficients lie follows from the published factor and units, and standard deviations of the noise are computed from
 //! these as well.
 
+mod fingerprint;
 mod fitted;
 mod inference;
 pub mod ledger;
@@ -32,6 +34,7 @@ mod seal;
 mod shaped;
 mod statement;
 mod system;
+mod unit;
 
 pub use statement::summary;
 
@@ -46,12 +49,13 @@ use leakscope_core::units::public_sigma;
 use leakscope_report::format;
 use leakscope_report::release::{self as report, Owned};
 use leakscope_table::Hooks;
-use ledger::{Entry, Held, Unit};
+use ledger::{Entry, Held};
 use serde::{Deserialize, Serialize};
 use shaped::Shaped;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use system::System;
+use unit::Unit;
 
 /// How much noise, and how much leakage in all.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -136,7 +140,7 @@ pub fn files(statement: &report::Release) -> [(&'static str, String); 3] {
 /// Prepares a release into `folder`: fits, measures, checks the budget and adds the noise.
 pub fn run(request: &Request, terms: &Terms, folder: &Path, hooks: &Hooks) -> Result<Outcome> {
     refuse::settings(request, terms)?;
-    let fingerprint = ledger::fingerprint(&request.read)?;
+    let fingerprint = fingerprint::fingerprint(&request.read)?;
     // A ledger of other data is refused before any work.
     let reason = terms.data_changed.as_deref();
     let mut put_right = std::mem::take(&mut Held::open(folder, &fingerprint, reason)?.remarks);
