@@ -317,7 +317,10 @@ fn without_noise(text: &str, r: &Release) -> String {
     while !rest.is_empty() {
         let end = rest.find(|c| !inside(c)).unwrap_or(rest.len());
         let (word, tail) = rest.split_at(end);
-        let noisy = word.parse::<f64>().is_ok_and(|x| r.coefficients.values().any(|v| close(x, *v, 1e-5)));
+        // Intervals and p-values are computed from the coefficients and the public noise.
+        let computed = r.precision.values().flat_map(|p| [p.low, p.high, p.p_value]);
+        let all: Vec<f64> = r.coefficients.values().copied().chain(computed).collect();
+        let noisy = word.parse::<f64>().is_ok_and(|x| all.iter().any(|v| close(x, *v, 1e-3)));
         out.push_str(if noisy { "#" } else { word });
         let next = tail.find(inside).unwrap_or(tail.len());
         out.push_str(&tail[..next]);

@@ -41,12 +41,20 @@ pub fn of_release(r: &Release) -> Verdict {
         return Verdict::new(decision, head, vec![first]);
     }
     let told = facts.exact();
-    let mut first = vec![
-        plain("Gaussian noise of standard deviation "),
-        strong(format::setting(r.mechanism.sigma)),
-        plain(" was added to every coefficient. The information loss η of a record is at most "),
+    let mut first = match r.mechanism.shape {
+        None => vec![
+            plain("Gaussian noise of standard deviation "),
+            strong(format::setting(r.mechanism.sigma)),
+            plain(" was added to every coefficient."),
+        ],
+        Some(_) => vec![plain(
+            "Gaussian noise with a covariance that was made for its targets was added to the coefficients.",
+        )],
+    };
+    first.extend([
+        plain(" The information loss η of a record is at most "),
         strong(format::at_most(r.eta.max)),
-    ];
+    ]);
     first.push(plain(match told.or(facts.estimated) {
         Some(p) => format!(
             ": somebody who knows all else tells two typical values of the most exposed record apart in {}{} of cases (a \
