@@ -248,6 +248,28 @@ fn bounds_and_attacks_are_measured_by_the_noise_that_is_there() {
     assert!(found["warnings"].to_string().contains("costs as much as isotropic noise"));
 }
 
+/// Balancing, the shape and both, for the same targets: both together cost no more than either alone.
+#[test]
+fn balancing_and_shape_are_compared() {
+    let folder = Folder::new();
+    folder.write("people.csv", people(4, 400, None));
+    let line = "balance people.csv --target y --l2 0.05 --iterations 5 --noise-shape shaped --target-eta 1 --out out --json";
+    let found = folder.run(line).expect(0).json();
+    let gains = found["bought"]["gains"].as_array().unwrap();
+    let error = |k: usize| gains[k]["weights"].as_f64().unwrap() + gains[k]["noise"].as_f64().unwrap();
+    assert_eq!(gains.len(), 4);
+    assert!(error(1) < error(0), "balancing buys something: {gains:?}");
+    assert!(error(2) < 0.8 * error(0), "the shape buys more: {gains:?}");
+    assert!(error(3) < error(1), "{gains:?}");
+    let page = folder.read("out/report.html");
+    assert!(
+        page.contains("What balancing and the shape of the noise buy")
+            && page.contains("no statement can be made")
+    );
+    let alone = "balance people.csv --target y --l2 0.05 --target-eta 1";
+    assert!(folder.run(alone).expect(2).stderr.contains("--noise-shape: what it buys beside balancing"));
+}
+
 #[test]
 fn bad_input_is_named() {
     let folder = Folder::new();

@@ -52,8 +52,16 @@ PARAMETERS = {
     "sigma": "Standard deviation of the Gaussian noise on every coefficient of the columns as encoded, above 0.",
     "target_eta": "Instead of ``sigma``: solve for the noise at which the ``statistic`` of η over records is this, above 0.",
     "statistic": "The statistic of η: ``\"max\"``, ``\"mean\"`` or ``\"p99\"`` (the 99th percentile).",
-    "target_sd": "Instead of ``sigma``: one attribute and a standard deviation in its own units, such as ``{\"age\": 5}``: "
-                 "solve for the noise at which no unbiased estimate of it is closer, for any record.",
+    "target_sd": "Instead of ``sigma``: attributes, each with a standard deviation in its own units, such as ``{\"age\": 5}``: "
+                 "solve for the noise at which no unbiased estimate of them is closer, for any record.",
+    "noise_shape": "Shape of the noise: ``\"isotropic\"`` (the same on every coefficient), ``\"shaped\"`` (a closed form that costs less) "
+                   "or ``\"optimal\"`` (the cheapest, up to ``gap``). The last two need a target.",
+    "protect": "Attributes (or the target) that ``target_eta`` is for. By default it is for whole records.",
+    "shape_budget": "Largest share of η² that the shape itself may give away, above 0 and at most 1: beyond, the shape is taken from "
+                    "public bounds, or the noise is isotropic.",
+    "shape_from": "A public table of the same columns, from which the shape is taken: it then says nothing about the records. Files, "
+                  "a frame, or a pair of rows and targets.",
+    "gap": "How close to the cheapest an optimal shape must be, at least 0.0001.",
     "releases": "How many times the model is released, each time with fresh noise.",
     "label": "Whether the target is part of a record's secret: ``\"secret\"`` or ``\"public\"``.",
     "test": "Rows to measure utility on: files, a frame, or a pair of rows and targets.",

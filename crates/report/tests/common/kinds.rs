@@ -75,6 +75,7 @@ pub(crate) fn balanced(stds: &[f64], variant: Variant, stopped: Stopped) -> Bala
         converging: best + 1 == stds.len(),
         coefficients: [(HOSTILE.to_owned(), 1.0)].into(),
         warnings: vec![HOSTILE.into()],
+        bought: None,
         seconds: 1.0,
     }
 }
