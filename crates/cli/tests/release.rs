@@ -320,7 +320,7 @@ fn without_noise(text: &str, r: &Release) -> String {
         // Intervals and p-values are computed from the coefficients and the public noise.
         let computed = r.precision.values().flat_map(|p| [p.low, p.high, p.p_value]);
         let all: Vec<f64> = r.coefficients.values().copied().chain(computed).collect();
-        let noisy = word.parse::<f64>().is_ok_and(|x| all.iter().any(|v| close(x, *v, 1e-3)));
+        let noisy = word.parse::<f64>().is_ok_and(|x| all.iter().any(|v| close(x.abs(), v.abs(), 6e-3)));
         out.push_str(if noisy { "#" } else { word });
         let next = tail.find(inside).unwrap_or(tail.len());
         out.push_str(&tail[..next]);

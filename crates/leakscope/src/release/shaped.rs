@@ -214,11 +214,15 @@ impl<F: Fn(Shape) -> core::Request> Search<'_, F> {
         let rows = self.fitted.units.rows(encoded);
         let fit = glm::fit(&rows, self.request.family, crate::model::penalty(self.request))
             .map_err(|e| explain(e, encoding, l2))?;
-        // What a public table gives away about itself does not count.
-        let request = core::Request { shape_budget: 1.0, ..(self.ask)(self.options.shape) };
+        // What a public table gives away about itself does not count, and a shape does not change where all targets grow alike.
+        let mut request = core::Request { shape_budget: 1.0, ..(self.ask)(self.options.shape) };
+        request.targets.iter_mut().for_each(|t| t.eta *= FAR);
         Ok(core::design(&rows, &fit, &request).map_err(|e| failed(e, encoding, l2))?.factor)
     }
 }
+
+/// Targets of a public table, over those of the records: nothing of its shape is then taken off them.
+const FAR: f64 = 1e6;
 
 const OPTIMAL: &str = "An optimal shape puts weight on single records, which somebody who knows the others would see in a \
                        published covariance: the closed form from second moments was taken instead.";
