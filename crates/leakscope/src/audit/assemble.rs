@@ -4,8 +4,9 @@ use super::measure::Measured;
 use super::names::Names;
 use super::score::Scored;
 use super::utility::Cost;
-use super::{AttributeSlot, Limit, Model, Request, Statistic, target_unit, two_class};
+use super::{AttributeSlot, Limit, Model, Request, Statistic, target_unit};
 use crate::Result;
+use crate::telling::target_spread;
 use leakscope_core::bound::estimation;
 use leakscope_core::claim::Measured as Estimate;
 use leakscope_core::fisher::Geometry;
@@ -331,12 +332,6 @@ impl Found<'_> {
         };
         self.request.limits.iter().map(limit).collect()
     }
-}
-
-/// Standard deviation of a target that is a number, over the training rows.
-pub(super) fn target_spread(encoding: &Encoding) -> Option<f64> {
-    let profile = encoding.profile.iter().find(|c| c.name == encoding.target.name)?;
-    if two_class(encoding) { None } else { profile.sd }
 }
 
 fn sample_point(p: leakscope_core::measure::Point) -> report::SamplePoint {
