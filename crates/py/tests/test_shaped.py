@@ -68,7 +68,7 @@ def test_attributes_are_protected_by_number_and_by_name():
 @pytest.mark.parametrize("options, expected", [
     (dict(protect=["height"], target_eta=1.0), "'height' is no column"),
     (dict(protect=[7], target_eta=1.0), "7 is no column"),
-    (dict(noise_shape="round", target_eta=1.0), "noise_shape"),
+    (dict(noise_shape="round", target_eta=1.0), "shape"),
     (dict(noise_shape="shaped", sigma=1.0), "noise with a shape has no σ"),
     (dict(noise_shape="shaped", target_eta=1.0, shape_budget=1.0), "shape_budget"),
     (dict(noise_shape="shaped", target_eta=1.0, balance=2), "balance"),

@@ -403,8 +403,8 @@ def release(
     """Adds exact discrete Gaussian noise, writes the private model with its statement, and keeps a ledger in ``out``.
 
     How much noise must be said: ``sigma``, ``target_eta`` or ``target_sd``. ``noise_shape="shaped"`` makes noise for its targets that
-    costs less: its covariance is published with the model, and with noise of its own where it is read off the records. Past ``budget_eta`` nothing is written and
-    :class:`leakscope.BudgetError` is raised.
+    costs less: its covariance is published with the model, and with noise of its own where it is read off the records. Past
+    ``budget_eta`` nothing is written and :class:`leakscope.BudgetError` is raised.
 
     Returns
     -------
