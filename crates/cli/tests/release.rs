@@ -317,9 +317,13 @@ fn without_noise(text: &str, r: &Release) -> String {
     while !rest.is_empty() {
         let end = rest.find(|c| !inside(c)).unwrap_or(rest.len());
         let (word, tail) = rest.split_at(end);
-        // A short number of the page itself may be close to a coefficient by chance.
-        let noisy = word.len() > 5
-            && word.parse::<f64>().is_ok_and(|x| r.coefficients.values().any(|v| close(x, *v, 1e-5)));
+        // Intervals and p-values are computed from the coefficients and the public noise, and shortened on the page.
+        let computed: Vec<f64> = r.precision.values().flat_map(|p| [p.low, p.high, p.p_value]).collect();
+        let noisy = word.parse::<f64>().is_ok_and(|x| {
+            // A short number of the page itself may be close to a coefficient by chance.
+            let exact = word.len() > 5 && r.coefficients.values().any(|v| close(x, *v, 1e-5));
+            exact || (word.contains('.') && computed.iter().any(|v| close(x.abs(), v.abs(), 6e-3)))
+        });
         out.push_str(if noisy { "#" } else { word });
         let next = tail.find(inside).unwrap_or(tail.len());
         out.push_str(&tail[..next]);

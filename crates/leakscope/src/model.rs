@@ -1,6 +1,7 @@
 //! A table and its model, as balance, attack and release need them: read and encoded as the audit does it.
 
 use crate::failure::explain;
+use crate::noise::{self, UnitShape};
 use crate::remarks;
 use crate::request::{Noise, Request};
 use crate::{Failure, Result};
@@ -88,6 +89,21 @@ impl Loaded {
     pub fn fit(&self, request: &Request) -> Result<Fit> {
         glm::fit(&self.rows, request.family, penalty(request))
             .map_err(|e| explain(e, &self.encoding, request.l2))
+    }
+
+    /// Noise with a shape for a model of these rows, where one is asked for.
+    pub fn shape(&self, request: &Request, fit: &Fit, hooks: &Hooks) -> Result<Option<UnitShape>> {
+        let Some(options) = request.noise.options() else { return Ok(None) };
+        let model = noise::Model {
+            encoding: &self.encoding,
+            fit,
+            units: None,
+            l2: request.l2,
+            label_secret: request.label_secret,
+            releases: request.releases,
+            public: &request.public,
+        };
+        UnitShape::new(options, &model, &self.rows, hooks).map(Some)
     }
 
     /// What the user should know of the rows and of the model fitted to them.

@@ -168,6 +168,10 @@ pub(crate) fn private_model<'py>(
     found.set_item("coefficients", private.coefficients)?;
     found.set_item("sigma", private.sigma)?;
     found.set_item("eta_max", private.eta.max)?;
+    let rows = private.precision.into_iter().map(|(name, p)| (name, p.noise_error, p.low, p.high, p.p_value));
+    found.set_item("precision", rows.collect::<Vec<_>>())?;
+    found.set_item("shape", private.shape.map(|shape| leakscope_report::document(&shape)))?;
+    found.set_item("instead", private.instead)?;
     Ok(found)
 }
 

@@ -3,6 +3,7 @@
 use super::table_args::{TableArgs, name_and_number};
 use leakscope::Result;
 use leakscope::noise::NoiseOptions;
+use leakscope::request::Noise;
 use leakscope_core::fisher::noise::Shape;
 use leakscope_table::ReadOptions;
 use std::path::PathBuf;
@@ -62,6 +63,20 @@ impl ShapeArgs {
             shape_from,
             gap: self.gap,
         })
+    }
+
+    /// The noise of a command that looks at many scales of isotropic noise, unless it is made for targets.
+    pub(crate) fn noise(
+        &self,
+        table: &TableArgs,
+        target_eta: Option<f64>,
+        target_sd: &[String],
+    ) -> Result<Noise> {
+        let targets = target_eta.is_some() || !target_sd.is_empty();
+        match self.is_needed(target_eta, target_sd) || targets {
+            true => Ok(Noise::Shaped(Box::new(self.options(table, target_eta, target_sd)?))),
+            false => Ok(Noise::Default),
+        }
     }
 
     /// Whether noise of the usual kind would not do: it has a shape, or protects attributes, or there are several targets.

@@ -110,13 +110,17 @@ impl DataArgs {
                 None => Ok(None),
             };
         }
+        request(&self.table()?, &self.model, &self.test, seed).map(Some)
+    }
+
+    /// The table of these arguments.
+    pub(crate) fn table(&self) -> Result<TableArgs> {
         let target = self
             .target
             .clone()
             .ok_or_else(|| Failure::option("target", "say which column of ⟨data⟩ the model predicts"))?;
         let (files, columns) = (self.data.clone(), self.columns.clone());
-        let table = TableArgs { files, target, encoding: self.text_encoding, columns };
-        request(&table, &self.model, &self.test, seed).map(Some)
+        Ok(TableArgs { files, target, encoding: self.text_encoding, columns })
     }
 
     /// How to read the files alone, without a model: nothing else may be said about them.

@@ -187,7 +187,7 @@ fn guessed(
         confidence: 0.99,
         delta: 1e-5,
     };
-    of_model(request, loaded, &model.fit, &bounding)
+    of_model(request, loaded, &model.fit, &bounding, None)
 }
 
 fn fit(request: &Request, encoding: &Encoding, rows: &Dataset) -> Result<Model> {

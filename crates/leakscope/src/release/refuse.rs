@@ -12,9 +12,18 @@ pub(super) fn settings(request: &Request, terms: &Terms) -> Result<()> {
         true => Ok(()),
         false => Err(Failure::option(flag, format!("{value}: expected a positive number"))),
     };
-    match terms.noise {
-        Amount::Sigma(sigma) => positive("sigma", sigma)?,
-        Amount::TargetEta(eta, _) => positive("target_eta", eta)?,
+    match &terms.noise {
+        Amount::Sigma(sigma) => positive("sigma", *sigma)?,
+        Amount::TargetEta(eta, _) => positive("target_eta", *eta)?,
+        Amount::Shaped(options) => {
+            options.check()?;
+            if terms.balance > 0 {
+                return Err(Failure::option(
+                    "balance",
+                    "weights that balance leakage are functions of the data, and how they move a model whose noise has a shape                      is not counted, so no η could be stated: release without it, or with ⟨noise_shape=isotropic⟩ and ⟨target_eta⟩                      alone",
+                ));
+            }
+        }
     }
     if terms.attribute.is_some() && terms.balance == 0 {
         let message = "it says what ⟨balance⟩ N balances, which is not asked for";

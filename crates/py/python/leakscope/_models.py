@@ -218,6 +218,13 @@ def balance(
     iterations: int = 10,
     tolerance: float = 1e-6,
     sigma: float = 1.0,
+    target_eta: float | None = None,
+    target_sd: Mapping[str, float] | None = None,
+    noise_shape: str = "isotropic",
+    protect: Sequence[str] | str = (),
+    shape_budget: float = 0.05,
+    shape_from: Any = None,
+    gap: float = 0.01,
     test: Any = None,
     holdout: float | None = None,
     label: str = "secret",
@@ -256,8 +263,12 @@ def balance(
         "attribute": attribute, "sum_to_one": sum_to_one, "sharing": weights_per, "variant": variant, "update": update,
         "clamp": clamp, "iterations": iterations, "tolerance": tolerance, "sigma": sigma,
     }
+    request = _requests.table(given, asked, rows)
+    noise = _requests.of_targets(asked, given)
+    if noise is not None:
+        request["noise"] = noise
     with _progress.shown(progress) as callback:
-        outcome = _native.balance(_requests.table(given, asked, rows), balancing, given.table, native(rows), callback)
+        outcome = _native.balance(request, balancing, given.table, native(rows), callback)
     return Balance(outcome, given)._kept(out)
 
 
@@ -303,6 +314,13 @@ def attack(
     sigmas: Sequence[float] | float = (),
     trials: int = 100,
     attacks: Sequence[str] | str = (),
+    target_eta: float | None = None,
+    target_sd: Mapping[str, float] | None = None,
+    noise_shape: str = "isotropic",
+    protect: Sequence[str] | str = (),
+    shape_budget: float = 0.05,
+    shape_from: Any = None,
+    gap: float = 0.01,
     balance: int = 0,
     test: Any = None,
     holdout: float | None = None,
@@ -336,8 +354,12 @@ def attack(
         "secret": secret, "candidates": [level(c) for c in listed(candidates)], "bins": bins, "attacks": listed(attacks),
         "sigmas": listed(sigmas), "trials": trials, "balance": balance,
     }
+    request = _requests.table(given, asked, rows)
+    noise = _requests.of_targets(asked, given)
+    if noise is not None:
+        request["noise"] = noise
     with _progress.shown(progress) as callback:
-        outcome = _native.attack(_requests.table(given, asked, rows), playing, given.table, native(rows), callback)
+        outcome = _native.attack(request, playing, given.table, native(rows), callback)
     return Attack(outcome, given)._kept(out)
 
 
@@ -375,6 +397,12 @@ def release(
     sigma: float | None = None,
     target_eta: float | None = None,
     statistic: str = "max",
+    target_sd: Mapping[str, float] | None = None,
+    noise_shape: str = "isotropic",
+    protect: Sequence[str] | str = (),
+    shape_budget: float = 0.05,
+    shape_from: Any = None,
+    gap: float = 0.01,
     budget_eta: float | None = None,
     balance: int = 0,
     attribute: str | None = None,
@@ -387,8 +415,9 @@ def release(
 ) -> Release:
     """Adds exact discrete Gaussian noise, writes the private model with its statement, and keeps a ledger in ``out``.
 
-    How much noise must be said: ``sigma`` or ``target_eta``. Past ``budget_eta`` nothing is written and
-    :class:`leakscope.BudgetError` is raised.
+    How much noise must be said: ``sigma``, ``target_eta`` or ``target_sd``. ``noise_shape="shaped"`` makes noise for its targets that
+    costs less: its covariance is published with the model, and with noise of its own where it is read off the records. Past
+    ``budget_eta`` nothing is written and :class:`leakscope.BudgetError` is raised.
 
     Returns
     -------
@@ -407,9 +436,9 @@ def release(
     ['model.json', 'release-1.json', 'release.json', 'report.html']
     """
     asked = dict(locals())
-    terms = {"noise": _requests.amount(asked), "budget_eta": budget_eta, "balance": balance, "attribute": attribute,
-             "data_changed": data_changed, "ledger_key": None if ledger_key is None else os.fspath(ledger_key)}
     given = _requests.opened(data, y, asked)
+    terms = {"noise": _requests.amount(asked, given), "budget_eta": budget_eta, "balance": balance, "attribute": attribute,
+             "data_changed": data_changed, "ledger_key": None if ledger_key is None else os.fspath(ledger_key)}
     request = {**_requests.table(given, asked), "protect_at": protect_at,
                "tell": [_pair(name, values) for name, values in (tell or {}).items()]}
     with _progress.shown(progress) as callback:

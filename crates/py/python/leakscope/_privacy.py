@@ -116,6 +116,13 @@ def bound(
     secret: str | None = None,
     bins: int = 4,
     sigmas: Sequence[float] = (),
+    target_eta: float | None = None,
+    target_sd: Mapping[str, float] | None = None,
+    noise_shape: str = "isotropic",
+    protect: Sequence[str] | str = (),
+    shape_budget: float = 0.05,
+    shape_from: Any = None,
+    gap: float = 0.01,
     attacks: bool | Sequence[str] = False,
     noise_vectors: int = 100,
     eta: float | None = None,
@@ -172,6 +179,9 @@ def bound(
     # A prior is counted from a column alone: no model, no target.
     lone = mechanism is not None and target is None and y is None
     given, rows, table, column = _over_data(bound, asked, lone)
+    made = _requests.of_targets(asked, given)
+    if made is not None and table is not None:
+        table["noise"] = made
     request = {
         "candidates": listed(candidates), "prior": listed(prior), "mechanism": mechanism, "encoding": encoding, "sigma": sigma,
         "noise": noise, "laplace": laplace, "rate": rate, "steps": steps, "step": _requests.steps(step), "adjacency": adjacency,
