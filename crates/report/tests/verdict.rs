@@ -117,8 +117,8 @@ fn a_shape_that_was_read_off_the_records_makes_no_page_green() {
     let of = |source: Option<Source>| {
         of_audit(&with(|a| {
             a.tell = Some(told(&[("age", 0.51, false)]));
-            if let Some(source) = source {
-                common::noise::shaped(a, source);
+            if let Some(source) = &source {
+                common::noise::shaped(a, source.clone());
             }
         }))
     };
