@@ -18,8 +18,10 @@ use std::collections::{BTreeMap, HashMap};
 pub(crate) const MAX_LEVELS: usize = 10_000;
 /// Fewer rows than this are too few to tell an identifier from a category.
 const MIN_IDENTIFIED: u64 = 20;
-/// Distinct numbers of the target that are remembered: enough to tell two classes, and to name a few.
+/// Texts that an error names.
 const FEW: usize = 6;
+/// Distinct numbers of the target that are counted: more than any model of classes takes.
+const COUNTED: usize = 1000;
 
 /// What one pass over the table found. Statistics are those of the training rows.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -156,7 +158,7 @@ impl Distinct {
         }
         match self.values.iter().position(|(v, _)| *v == value) {
             Some(i) => self.values[i].1 += count,
-            None if self.values.len() < FEW => self.values.push((value, count)),
+            None if self.values.len() < COUNTED => self.values.push((value, count)),
             None => self.more = true,
         }
     }

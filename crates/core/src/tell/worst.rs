@@ -1,10 +1,10 @@
 //! Every record of a table: the worst and the median, with the worst ones refitted.
 
-use super::refit::Job;
+use super::refit::{Job, Refit};
 use super::{Candidate, Models, Noise, Question, any_level, two_values};
 use crate::claim::Bound;
 use crate::linalg::matmul;
-use crate::rows::Rows;
+use crate::rows::{Block, Rows};
 use crate::units::{FitInUnits, Units};
 use crate::{Error, Result};
 
@@ -87,26 +87,91 @@ impl<'a, R: Rows> Telling<'a, R> {
     /// # Errors
     /// As there.
     pub fn ask(&self, question: &Question, refits: usize) -> Result<Told> {
-        let (rows, models, releases) = (self.rows, &self.models, self.releases);
-        let candidates = question.candidates(models.units.len())?;
-        let mut limits = first_look(rows, models, &candidates)?;
-        let refitted = refine(rows, models, &candidates, &mut limits, refits)?;
-        let delta: Vec<f64> = limits.iter().map(|l| l.most).collect();
-        let (worst_row, largest) =
-            delta.iter().copied().enumerate().max_by(|a, b| a.1.total_cmp(&b.1)).ok_or(Error::Empty)?;
-        let mut sorted = delta.clone();
-        sorted.sort_by(f64::total_cmp);
-        Ok(Told {
-            worst: two_values(largest, releases),
-            worst_row: worst_row as u64,
-            worst_pair: limits[worst_row].pair,
-            median: two_values(sorted[sorted.len() / 2], releases),
-            worst_among_all: any_level(candidates.len(), largest, releases),
-            at_least: limits.iter().fold(0.0, |m, l| m.max(l.least)),
-            delta,
-            refitted,
-        })
+        ask(self.rows, &self.models, question, refits, self.releases)
     }
+}
+
+/// A kind of model that says how candidates move it: by a limit for every record, and by refits.
+pub(super) trait Movable: Sync {
+    /// Data columns.
+    fn data_width(&self) -> usize;
+
+    /// Whether the first look is exact already.
+    fn exact(&self) -> bool;
+
+    /// How much lengths are rounded up by.
+    fn slack(&self) -> f64;
+
+    /// `√(vᵀΣ⁻¹v)`, rounded up.
+    fn length(&self, v: &[f64]) -> f64;
+
+    /// How the candidates of each row of a block move the model, with a limit on the error; `None` shows for certain.
+    fn look(&self, block: &Block, candidates: &[Candidate], each: &mut dyn FnMut(&[Option<Refit>]));
+
+    /// The same for some jobs, by refits.
+    fn refit<R: Rows>(&self, rows: &R, jobs: &[Job<'_>]) -> Result<Vec<Option<Refit>>>;
+}
+
+impl Movable for Models<'_> {
+    fn data_width(&self) -> usize {
+        self.units.len()
+    }
+
+    fn exact(&self) -> bool {
+        self.model.fit.family.constant_curvature()
+    }
+
+    fn slack(&self) -> f64 {
+        self.slack
+    }
+
+    fn length(&self, v: &[f64]) -> f64 {
+        Models::length(self, v)
+    }
+
+    fn look(&self, block: &Block, candidates: &[Candidate], each: &mut dyn FnMut(&[Option<Refit>])) {
+        let (n, p) = (block.len(), self.p());
+        let mut h = vec![0.0; n * p];
+        matmul(&block.x, &self.inverse, (n, p, p), &mut h);
+        for i in 0..n {
+            let record = (block.row(i), block.y[i], block.weight_of(i));
+            let step = |c| self.step(record, &h[i * p..(i + 1) * p], c);
+            let moved = |c| step(c).map(|s| Refit { delta: s.delta, error: s.error });
+            each(&candidates.iter().map(moved).collect::<Vec<_>>());
+        }
+    }
+
+    fn refit<R: Rows>(&self, rows: &R, jobs: &[Job<'_>]) -> Result<Vec<Option<Refit>>> {
+        Models::refit(self, rows, jobs)
+    }
+}
+
+/// [`told_apart`] for any kind of model.
+pub(super) fn ask<R: Rows>(
+    rows: &R,
+    models: &impl Movable,
+    question: &Question,
+    refits: usize,
+    releases: u32,
+) -> Result<Told> {
+    let candidates = question.candidates(models.data_width())?;
+    let mut limits = first_look(rows, models, &candidates)?;
+    let refitted = refine(rows, models, &candidates, &mut limits, refits)?;
+    let delta: Vec<f64> = limits.iter().map(|l| l.most).collect();
+    let (worst_row, largest) =
+        delta.iter().copied().enumerate().max_by(|a, b| a.1.total_cmp(&b.1)).ok_or(Error::Empty)?;
+    let mut sorted = delta.clone();
+    sorted.sort_by(f64::total_cmp);
+    Ok(Told {
+        worst: two_values(largest, releases),
+        worst_row: worst_row as u64,
+        worst_pair: limits[worst_row].pair,
+        median: two_values(sorted[sorted.len() / 2], releases),
+        worst_among_all: any_level(candidates.len(), largest, releases),
+        at_least: limits.iter().fold(0.0, |m, l| m.max(l.least)),
+        delta,
+        refitted,
+    })
 }
 
 /// Between which numbers δ of a record lies.
@@ -119,51 +184,38 @@ struct Limits {
     refitted: bool,
 }
 
-impl Models<'_> {
-    /// The largest distance of two candidates, from models with their errors; `None` shows for certain.
-    fn limits(&self, found: &[Option<(&[f64], f64)>]) -> Limits {
-        let (mut least, mut most, mut pair) = (0.0_f64, 0.0_f64, [0, found.len().min(2) - 1]);
-        for (i, a) in found.iter().enumerate() {
-            for (j, b) in found[..i].iter().enumerate() {
-                let apart = match (a, b) {
-                    (Some((a, ea)), Some((b, eb))) => {
-                        let difference: Vec<f64> = a.iter().zip(*b).map(|(a, b)| a - b).collect();
-                        let (length, error) = (self.length(&difference), ea + eb);
-                        least = least.max(length * (2.0 - self.slack) - error);
-                        if length.is_nan() { f64::INFINITY } else { length + error }
-                    }
-                    // Somebody may see it; nobody need.
-                    (None, _) | (_, None) => f64::INFINITY,
-                };
-                if apart > most {
-                    (most, pair) = (apart, [j, i]);
+/// The largest distance of two candidates, from models with their errors; `None` shows for certain.
+fn limits(models: &impl Movable, moved: &[Option<Refit>]) -> Limits {
+    let (mut least, mut most, mut pair) = (0.0_f64, 0.0_f64, [0, moved.len().min(2) - 1]);
+    for (i, a) in moved.iter().enumerate() {
+        for (j, b) in moved[..i].iter().enumerate() {
+            let apart = match (a, b) {
+                (Some(a), Some(b)) => {
+                    let difference: Vec<f64> = a.delta.iter().zip(&b.delta).map(|(a, b)| a - b).collect();
+                    let (length, error) = (models.length(&difference), a.error + b.error);
+                    least = least.max(length * (2.0 - models.slack()) - error);
+                    if length.is_nan() { f64::INFINITY } else { length + error }
                 }
+                // Somebody may see it; nobody need.
+                (None, _) | (_, None) => f64::INFINITY,
+            };
+            if apart > most {
+                (most, pair) = (apart, [j, i]);
             }
         }
-        Limits { least, most, pair, refitted: false }
     }
+    Limits { least, most, pair, refitted: false }
 }
 
-fn first_look<R: Rows>(rows: &R, models: &Models<'_>, candidates: &[Candidate]) -> Result<Vec<Limits>> {
-    let p = models.p();
+fn first_look<R: Rows>(rows: &R, models: &impl Movable, candidates: &[Candidate]) -> Result<Vec<Limits>> {
     let mut all = Vec::with_capacity(rows.len() as usize);
     rows.fold(
-        || (vec![], vec![]),
-        |(limits, h), block| {
-            let n = block.len();
-            h.resize(n * p, 0.0);
-            matmul(&block.x, &models.inverse, (n, p, p), h);
-            for i in 0..n {
-                let record = (block.row(i), block.y[i], block.weight_of(i));
-                let steps: Vec<_> =
-                    candidates.iter().map(|c| models.step(record, &h[i * p..(i + 1) * p], c)).collect();
-                let found: Vec<_> =
-                    steps.iter().map(|s| s.as_ref().map(|s| (s.delta.as_slice(), s.error))).collect();
-                limits.push(models.limits(&found));
-            }
+        Vec::new,
+        |part, block| {
+            models.look(block, candidates, &mut |moved| part.push(limits(models, moved)));
             Ok(())
         },
-        |(part, _)| {
+        |part: Vec<Limits>| {
             all.extend(part);
             Ok(())
         },
@@ -174,23 +226,23 @@ fn first_look<R: Rows>(rows: &R, models: &Models<'_>, candidates: &[Candidate]) 
 /// Refits records, those with the largest limits first, until no other can be worse; how many it were.
 fn refine<R: Rows>(
     rows: &R,
-    models: &Models<'_>,
+    models: &impl Movable,
     candidates: &[Candidate],
-    limits: &mut [Limits],
+    of_records: &mut [Limits],
     refits: usize,
 ) -> Result<usize> {
     let mut refitted = 0;
-    if models.model.fit.family.constant_curvature() {
+    if models.exact() {
         return Ok(0);
     }
-    let mut order: Vec<usize> = (0..limits.len()).collect();
-    order.sort_by(|&a, &b| limits[b].most.total_cmp(&limits[a].most));
+    let mut order: Vec<usize> = (0..of_records.len()).collect();
+    order.sort_by(|&a, &b| of_records[b].most.total_cmp(&of_records[a].most));
     while refitted < refits {
-        let certain = limits.iter().fold(0.0_f64, |m, l| m.max(l.least));
+        let certain = of_records.iter().fold(0.0_f64, |m, l| m.max(l.least));
         let round: Vec<usize> = order
             .iter()
             .copied()
-            .filter(|&i| !limits[i].refitted && limits[i].most > certain * (1.0 + CLOSE))
+            .filter(|&i| !of_records[i].refitted && of_records[i].most > certain * (1.0 + CLOSE))
             .take(ROUND.min(refits - refitted))
             .collect();
         if round.is_empty() {
@@ -204,11 +256,9 @@ fn refine<R: Rows>(
                 candidates.iter().map(job)
             })
             .collect();
-        let found = models.refit(rows, &jobs)?;
-        for ((row, ..), found) in records.iter().zip(found.chunks_exact(candidates.len())) {
-            let found: Vec<_> =
-                found.iter().map(|f| f.as_ref().map(|f| (f.delta.as_slice(), f.error))).collect();
-            limits[*row as usize] = Limits { refitted: true, ..models.limits(&found) };
+        let moved = models.refit(rows, &jobs)?;
+        for ((row, ..), moved) in records.iter().zip(moved.chunks_exact(candidates.len())) {
+            of_records[*row as usize] = Limits { refitted: true, ..limits(models, moved) };
         }
         refitted += round.len();
     }
