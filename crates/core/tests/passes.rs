@@ -221,7 +221,8 @@ fn every_pass_gives_the_same_bits_wherever_its_parts_run() {
                 );
             }
             let metric = Metric::of(family, false);
-            both_ways(&Utility { metric, sigmas: Cow::Borrowed(&[0.0, 0.1, 3.0]), w }, &parts);
+            let factor = Cow::Borrowed(&[][..]);
+            both_ways(&Utility { metric, sigmas: Cow::Borrowed(&[0.0, 0.1, 3.0]), w, factor }, &parts);
             both_ways(&Losses { geometry: Cow::Borrowed(&geometry) }, &parts);
             both_ways(&OwnWeights, &parts);
         }

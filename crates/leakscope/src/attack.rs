@@ -1,9 +1,9 @@
 //! The attacks: a table and a secret in, an [`Attack`] of observed results out.
 
-use crate::audit::{self, Request};
 use crate::balance::{balanced, directions};
 use crate::failure::explain;
-use crate::model::{self, Loaded, scores};
+use crate::model::{self, Loaded, scores, two_class};
+use crate::request::Request;
 use crate::{Failure, Result};
 use leakscope_core::attack::{Attack as Attacker, Options, Outcomes, Secret, attack};
 use leakscope_core::balance::{
@@ -97,7 +97,7 @@ pub fn run(request: &Request, playing: &Playing, hooks: &Hooks) -> Result<Attack
         sigmas,
         trials: playing.trials,
         seed: loaded.seed,
-        two_class: audit::two_class(&loaded.encoding),
+        two_class: two_class(&loaded.encoding),
     };
     let parts = deciles(&eta);
     let play = |fit: &Fit, weights: Option<&[f64]>| -> Result<Outcomes> {
@@ -146,7 +146,7 @@ pub fn run(request: &Request, playing: &Playing, hooks: &Hooks) -> Result<Attack
     crate::output::complete(Attack {
         schema: report::SCHEMA.into(),
         leakscope: env!("CARGO_PKG_VERSION").into(),
-        created: audit::now(),
+        created: crate::clock::now(),
         subject: loaded.subject(request),
         secret: report::Secret { name: playing.secret.clone(), candidates },
         records: outcomes.records,

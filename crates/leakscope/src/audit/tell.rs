@@ -6,8 +6,9 @@
 
 use super::measure::Measured;
 use super::scaling::in_encoding;
-use super::{AttributeSlot, Model, Request, no_columns};
+use super::{AttributeSlot, Model, Pair, Request, no_columns, two_class};
 use crate::failure::explain;
+use crate::remarks::listed;
 use crate::{Failure, Result};
 use leakscope_core::Error as CoreError;
 use leakscope_core::num::Distribution;
@@ -15,17 +16,7 @@ use leakscope_core::rows::{Block, Rows};
 use leakscope_core::tell::{Noise, Question, Telling, Told, two_values};
 use leakscope_report::tell::{self as report, AmongAll, Tell};
 use leakscope_table::{Attribute, Bounds, Dataset, Encoding, Kind, Labels, TargetCoding};
-use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-
-/// Two values of one attribute, as they were written (`--tell age=40,60`).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pair {
-    /// The attribute, or the target.
-    pub attribute: String,
-    /// The values.
-    pub values: [String; 2],
-}
 
 /// Attributes that are tried at most, those that η says are most exposed first.
 const MOST_ATTRIBUTES: usize = 100;
@@ -415,7 +406,7 @@ fn wrong(pair: &Pair, what: &str) -> Failure {
 }
 
 fn unknown_level(pair: &Pair, value: &str, levels: &[String]) -> Failure {
-    let known = super::remarks::listed(levels);
+    let known = listed(levels);
     wrong(pair, &format!("has no level `{value}`; its levels are {known}"))
 }
 
@@ -445,13 +436,13 @@ pub(super) fn check(request: &Request, encoding: &Encoding) -> Result<()> {
             }
             None => {
                 let names: Vec<String> = encoding.attributes.iter().map(|a| a.name.clone()).collect();
-                let known = super::remarks::listed(&names);
+                let known = listed(&names);
                 return Err(wrong(pair, &format!("is not an attribute of this model; they are {known}")));
             }
         };
         let is_number = match attribute {
             Some(a) => a.kind == Kind::Number,
-            None => !super::two_class(encoding),
+            None => !two_class(encoding),
         };
         let same = if is_number {
             let [a, b] = numbers(pair)?;

@@ -1,9 +1,9 @@
 //! What is asked for: the noise, the sampling rate or the number of steps that meets a target.
 
 use super::{Aim, on_data, on_encodings};
-use crate::audit::{Noise, Request, Statistic};
 use crate::bound::data::Bounding;
 use crate::mechanism::{encodings, stated};
+use crate::request::{Noise, Request, Statistic};
 use crate::{Failure, Result};
 use leakscope_core::bound::Prior;
 use leakscope_core::dp::{Adjacency, Target, Unknown, calibrate};

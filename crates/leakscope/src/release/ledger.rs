@@ -9,7 +9,8 @@
 //! them.
 
 use super::seal::{Key, UNSEALED};
-use crate::audit::{Request, target_unit};
+use crate::model::target_unit;
+use crate::request::Request;
 use crate::{Failure, Result};
 use leakscope_core::units::Units;
 use leakscope_report::format;
@@ -249,7 +250,7 @@ impl Held {
         if held.ledger.fingerprint != fingerprint {
             let Some(reason) = data_changed else { return Err(held.other_data()) };
             let change = DataChange {
-                when: crate::audit::now(),
+                when: crate::clock::now(),
                 reason: reason.into(),
                 before: std::mem::replace(&mut held.ledger.fingerprint, fingerprint.into()),
                 releases: held.ledger.releases.len(),

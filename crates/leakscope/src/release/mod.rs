@@ -20,7 +20,7 @@ mod system;
 
 pub use statement::summary;
 
-use crate::audit::{self, Request, Statistic};
+use crate::request::{Request, Statistic};
 use crate::{Failure, Result};
 use fitted::Fitted;
 use leakscope_core::random::{Bits, Seeded};
@@ -133,7 +133,7 @@ pub fn run(request: &Request, terms: &Terms, folder: &Path, hooks: &Hooks) -> Re
     }
     let composed = report::Composed { releases: held.ledger.releases.len() + 1, eta_max: total, budget_eta };
     let coefficients = prepared.noisy(&mut System::default())?;
-    let created = audit::now();
+    let created = crate::clock::now();
     let entry = Entry {
         folder: None,
         when: created.clone(),

@@ -3,7 +3,7 @@
 use super::{Colour, Facts, Verdict, decide, plain, strong};
 use crate::document::account::Costs;
 use crate::format;
-use crate::render::words;
+use crate::words;
 
 /// What the page prints.
 pub(crate) fn facts(c: &Costs) -> Facts {

@@ -9,7 +9,7 @@ use crate::document::bound::Found;
 use crate::document::choice::{Metric, ValueKind};
 use crate::document::tell::{Tell, Told};
 use crate::format;
-use crate::render::words;
+use crate::words;
 
 /// A given model this close to the minimiser is at it.
 const AT_MINIMISER: f64 = 1e-6;

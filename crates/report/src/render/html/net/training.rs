@@ -10,8 +10,8 @@ use crate::render::html::parts::{
     card, facts, header, judged, list, narrow, shell, split, tile, tiles, two, warnings,
 };
 use crate::render::html::table::{Cell, numbers, table, words as text_column};
-use crate::render::words;
 use crate::verdict::of_training;
+use crate::words;
 use leakscope_core::claim::Measured;
 use leakscope_core::special::normal_quantile;
 

@@ -7,8 +7,8 @@ use crate::render::html::chart::{Axis, Line, Lines, Point};
 use crate::render::html::markup::Html;
 use crate::render::html::parts::{card, header, judged, list, narrow, shell, tile, tiles, two, warnings};
 use crate::render::html::table::{Cell, numbers, table, words as text_column};
-use crate::render::words;
 use crate::verdict::of_attack;
+use crate::words;
 use leakscope_core::attack::Attack as Attacker;
 
 /// The colour of each attacker.
