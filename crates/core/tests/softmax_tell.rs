@@ -122,8 +122,9 @@ impl Table {
             Question::Levels { columns, encodings } => {
                 encodings.chunks_exact(columns.len()).map(|x| put(columns.clone(), x)).collect()
             }
-            Question::Classes { classes } => (0..*classes)
-                .map(|class| {
+            Question::Classes { codes } => codes
+                .iter()
+                .map(|&class| {
                     let mut other = self.clone();
                     other.y[i] = class as f64;
                     other
@@ -157,7 +158,7 @@ fn questions(classes: usize, d: usize) -> Vec<Question> {
     vec![
         Question::Number { column: 0, values: [-0.4, 0.7] },
         Question::Levels { columns: d - 2..d, encodings: vec![1.0, 0.0, 0.0, 1.0, 0.0, 0.0] },
-        Question::Classes { classes },
+        Question::Classes { codes: (0..classes).collect() },
     ]
 }
 
@@ -222,7 +223,7 @@ fn two_classes_are_told_apart_as_by_the_logistic_model() {
 fn the_best_attack_stays_below_the_bound() {
     let table = Table::new(3, 40, 2, false, 23);
     let units = table.units();
-    let question = Question::Classes { classes: 3 };
+    let question = Question::Classes { codes: vec![0, 1, 2] };
     for sigma in [0.05, 0.2] {
         let told = table.told(&question, sigma, 40);
         let i = told.worst_row as usize;
@@ -256,7 +257,8 @@ fn questions_that_do_not_fit_are_refused() {
     let telling = SoftmaxTelling::new(&rows, (&model, &units), (1.0, 1)).unwrap();
     for question in [
         Question::Label { values: [0.0, 1.0] },
-        Question::Classes { classes: 2 },
+        Question::Classes { codes: vec![0, 3] },
+        Question::Classes { codes: vec![0] },
         Question::Number { column: 3, values: [0.0, 1.0] },
         Question::Number { column: 0, values: [f64::NAN, 1.0] },
     ] {

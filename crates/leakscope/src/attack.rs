@@ -10,7 +10,7 @@ use leakscope_core::balance::{
     Level, Options as BalanceOptions, OwnWeights, Sharing, Update, Variant, losses,
 };
 use leakscope_core::fisher::Release;
-use leakscope_core::glm::{Family, Fit};
+use leakscope_core::glm::{Fit, ModelKind};
 use leakscope_core::pass::Runner;
 use leakscope_core::rows::{Reweighted, Rows};
 use leakscope_report::Attack;
@@ -187,7 +187,7 @@ pub(crate) fn weighted(loaded: &Loaded, mut eta: Vec<f64>) -> Result<Vec<f64>> {
 }
 
 fn attackers(playing: &Playing, request: &Request, warnings: &mut Vec<String>) -> Result<Vec<Attacker>> {
-    let scaled = request.intercept || request.family == Family::Linear;
+    let scaled = request.intercept || request.family == ModelKind::Linear;
     if !playing.attacks.is_empty() {
         if playing.attacks.contains(&Attacker::Informed) && !scaled {
             let message = "the informed adversary needs an intercept to scale the record by: leave ⟨intercept=false⟩ out";

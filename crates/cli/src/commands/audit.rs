@@ -194,6 +194,7 @@ pub(crate) fn request(args: &Args) -> Result<Request> {
         min_level_count: t.columns.public.min_level_count,
         two_class_coded: true,
         family: args.model.model,
+        max_classes: args.model.max_classes,
         l2: args.model.l2,
         intercept: !args.model.no_intercept,
         coefficients: args.coefficients.as_deref().map(read_coefficients).transpose()?,

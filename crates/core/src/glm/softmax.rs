@@ -13,6 +13,10 @@
 //!
 //! A target is the class as a whole number from 0. [`count_classes`] checks them once; [`fit`] trusts nothing and checks again.
 
+mod accuracy;
+
+pub use accuracy::{Accuracies, expected_accuracy};
+
 use super::Penalty;
 use crate::linalg::{
     Cholesky, add_transposed_times, axpy, dot, gram_add_lower, matmul_by_transposed, matmul_transposed,

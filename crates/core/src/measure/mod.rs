@@ -13,7 +13,7 @@ mod tally;
 pub use collect::{Extreme, Extremes, Point, Sample};
 pub use counting::{Counting, Largest, records};
 pub use score::{Score, Scores};
-pub use softmax::{OfClass, SoftmaxMeasure, SoftmaxMeasured};
+pub use softmax::{OfClass, SoftmaxMeasure, SoftmaxMeasured, SoftmaxSums};
 pub use tally::{AttributeTotals, LabelTotals, Leaks, Spread, Tally};
 
 use crate::fisher::scaling::CountedRecords;
@@ -122,9 +122,9 @@ impl Measured {
         &self.scratch.records
     }
 
-    /// What does not depend on the kind of model, alone.
-    pub fn into_tally(self) -> Tally {
-        self.tally
+    /// What does not depend on the kind of model, and the sums of all records and of groups.
+    pub fn into_parts(self) -> (Tally, SetSums, Vec<SetSums>) {
+        (self.tally, self.whole, self.groups)
     }
 }
 

@@ -37,10 +37,9 @@ pub struct OfClass {
     pub label: LabelTotals,
 }
 
-/// What a pass over the records of a softmax model found.
+/// Sums over the records of a softmax model.
 #[derive(Debug, Clone)]
-pub struct SoftmaxMeasured {
-    tally: Tally,
+pub struct SoftmaxSums {
     /// All records as one set.
     pub whole: SoftmaxSet,
     /// Sums by group; empty without groups.
@@ -51,6 +50,13 @@ pub struct SoftmaxMeasured {
     pub over_all: Option<AttributeSets>,
     /// Sum over records of the information about each data column and, where it is secret, each contrast of the label.
     pub information: Vec<f64>,
+}
+
+/// What a pass over the records of a softmax model found.
+#[derive(Debug, Clone)]
+pub struct SoftmaxMeasured {
+    tally: Tally,
+    sums: SoftmaxSums,
     records: SoftmaxRecords,
     plain: SoftmaxRecords,
 }
@@ -69,25 +75,26 @@ impl SoftmaxMeasured {
         &self.records
     }
 
-    /// What does not depend on the kind of model, alone.
-    pub fn into_tally(self) -> Tally {
-        self.tally
+    /// What does not depend on the kind of model, and what does.
+    pub fn into_parts(self) -> (Tally, SoftmaxSums) {
+        (self.tally, self.sums)
     }
 
     /// Adds the records of later rows.
     pub fn merge(&mut self, later: Self) {
         self.tally.merge(later.tally);
-        self.whole.merge(&later.whole);
-        self.groups.iter_mut().zip(&later.groups).for_each(|(a, b)| a.merge(b));
-        for (a, b) in self.by_class.iter_mut().zip(later.by_class) {
+        let (sums, later) = (&mut self.sums, later.sums);
+        sums.whole.merge(&later.whole);
+        sums.groups.iter_mut().zip(&later.groups).for_each(|(a, b)| a.merge(b));
+        for (a, b) in sums.by_class.iter_mut().zip(later.by_class) {
             a.eta.merge(b.eta);
             a.loss.merge(b.loss);
             a.label.merge(b.label);
         }
-        if let (Some(a), Some(b)) = (&mut self.over_all, &later.over_all) {
+        if let (Some(a), Some(b)) = (&mut sums.over_all, &later.over_all) {
             a.merge(b);
         }
-        axpy(1.0, &later.information, &mut self.information);
+        axpy(1.0, &later.information, &mut sums.information);
     }
 }
 
@@ -99,13 +106,16 @@ impl SoftmaxMeasure<'_> {
         let label = if geometry.release().label_secret { fit.classes - 1 } else { 0 };
         let affordable = fit.n as f64 * geometry.attribute_set_work() <= MOST_WORK
             && count * fit.coefficients().pow(2) <= MOST_NUMBERS;
-        SoftmaxMeasured {
-            tally: Tally::new(self.series, count, fit.width),
+        let sums = SoftmaxSums {
             whole: geometry.set(),
             groups: vec![geometry.set(); self.series.groups()],
             by_class: vec![OfClass::default(); fit.classes],
             over_all: affordable.then(|| geometry.attribute_sets()),
             information: vec![0.0; geometry.data_width() + label],
+        };
+        SoftmaxMeasured {
+            tally: Tally::new(self.series, count, fit.width),
+            sums,
             records: SoftmaxRecords::default(),
             plain: SoftmaxRecords::default(),
         }
@@ -114,7 +124,7 @@ impl SoftmaxMeasure<'_> {
     /// Adds the rows of a block.
     ///
     /// # Errors
-    /// [`Error::Overflow`] where a record's leakage is no finite number; [`Error::Shape`] for rows of another width.
+    /// [`Error::OutOfRange`] where a record's leakage is no finite number; [`Error::Shape`] for rows of another width.
     pub fn step(&self, state: &mut SoftmaxMeasured, block: &Block) -> Result<()> {
         let (geometry, most) = (self.geometry, |eta: &[f64]| eta.iter().copied().fold(0.0, f64::max));
         match self.counting {
@@ -136,13 +146,13 @@ impl SoftmaxMeasure<'_> {
         self.sets(state, block)?;
         let records = &state.records;
         for (i, &y) in block.y.iter().enumerate() {
-            let class = (y as usize).min(state.by_class.len() - 1);
-            let of_class = &mut state.by_class[class];
+            let class = (y as usize).min(state.sums.by_class.len() - 1);
+            let of_class = &mut state.sums.by_class[class];
             of_class.eta.extend(&[records.eta[i]]);
             of_class.loss.extend(&[records.loss[i]]);
             of_class.label.add(records.label_eta[i], block.first_row + i as u64);
         }
-        axpy(1.0, &records.information, &mut state.information);
+        axpy(1.0, &records.information, &mut state.sums.information);
         let leaks = Leaks {
             eta: &records.eta,
             dfil: &records.dfil,
@@ -157,17 +167,17 @@ impl SoftmaxMeasure<'_> {
     }
 
     fn sets(&self, state: &mut SoftmaxMeasured, block: &Block) -> Result<()> {
-        self.geometry.add_to_set(block, None, &mut state.whole);
-        if let Some(sets) = &mut state.over_all {
+        self.geometry.add_to_set(block, None, &mut state.sums.whole);
+        if let Some(sets) = &mut state.sums.over_all {
             self.geometry.add_to_attribute_sets(block, sets);
         }
-        let expected = state.groups.len();
+        let expected = state.sums.groups.len();
         let mut rows_of = vec![vec![]; expected];
         for (i, &group) in block.group.iter().enumerate().filter(|_| expected > 0) {
             let shape = Error::Shape { what: "the list of groups", found: group as usize + 1, expected };
             rows_of.get_mut(group as usize).ok_or(shape)?.push(i);
         }
-        for (set, rows) in state.groups.iter_mut().zip(&rows_of).filter(|(_, rows)| !rows.is_empty()) {
+        for (set, rows) in state.sums.groups.iter_mut().zip(&rows_of).filter(|(_, rows)| !rows.is_empty()) {
             self.geometry.add_to_set(block, Some(rows), set);
         }
         Ok(())

@@ -95,10 +95,10 @@ pub enum Question {
         /// How each level is encoded: levels × columns.
         encodings: Vec<f64>,
     },
-    /// Any two classes of a label that is coded from 0.
+    /// Any two of some classes of a label that is coded from 0.
     Classes {
-        /// How many there are.
-        classes: usize,
+        /// Their codes.
+        codes: Vec<usize>,
     },
     /// Two values of the label.
     Label {
@@ -127,8 +127,8 @@ impl Question {
                 values.iter().map(|v| number(*v, None, *column..column + 1)).collect()
             }
             Self::Label { values } => values.iter().map(|v| number(0.0, Some(*v), 0..0)).collect(),
-            Self::Classes { classes } => {
-                (0..*classes).map(|class| number(0.0, Some(class as f64), 0..0)).collect()
+            Self::Classes { codes } => {
+                codes.iter().map(|class| number(0.0, Some(*class as f64), 0..0)).collect()
             }
             Self::Levels { columns, encodings } => {
                 let m = columns.len();

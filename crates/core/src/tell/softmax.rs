@@ -74,10 +74,14 @@ impl<'a, R: Rows> SoftmaxTelling<'a, R> {
             let (what, setting) = ("a question about two numbers of the label", "a model of classes");
             return Err(Error::NotApplicable { what, setting, advice: "ask about its classes" });
         }
-        if let Question::Classes { classes: found } = question
-            && *found != classes
+        if let Question::Classes { codes } = question
+            && let Some(&found) = codes.iter().find(|code| **code >= classes)
         {
-            return Err(Error::Shape { what: "the classes of a question", found: *found, expected: classes });
+            return Err(Error::Shape {
+                what: "the classes of a question",
+                found: found + 1,
+                expected: classes,
+            });
         }
         ask(self.rows, &self.models, question, refits, self.releases)
     }

@@ -5,11 +5,13 @@
 //! ```
 
 mod assemble;
+mod facts;
 mod measure;
 mod names;
 mod remarks;
 mod scaling;
 mod score;
+mod softmax;
 mod tell;
 mod utility;
 
@@ -21,8 +23,9 @@ use crate::failure::explain;
 use crate::model::{Loaded, encode_options, penalty, target_unit, two_class};
 use crate::output::{Folder, Pending};
 use crate::{Failure, Result};
-use leakscope_core::fisher::{Directions, Geometry};
-use leakscope_core::glm::{self, Fit};
+use leakscope_core::fisher::Directions;
+use leakscope_core::glm::{self, Fit, ModelKind};
+use leakscope_core::num::Distribution;
 use leakscope_report::Audit;
 use leakscope_report::audit::{SigmaSource, Timings};
 use leakscope_report::bound::Found;
@@ -30,6 +33,7 @@ use leakscope_table::{Dataset, Encoding, Hooks, Kind, OneHot, Subset, Table};
 use measure::Measured;
 use scaling::Prepared;
 use std::time::Instant;
+use tell::Fitted;
 
 /// An audit and the files that go with it, not yet published.
 pub struct Outcome {
@@ -95,6 +99,9 @@ pub fn run(
     let (encoding, rows) = (&loaded.encoding, &loaded.rows);
     timings.read = clock.elapsed().as_secs_f64();
 
+    if request.family == ModelKind::Softmax {
+        return softmax::run(request, (&table, &loaded), (folder, hooks), seed, timings);
+    }
     let clock = Instant::now();
     let model = fit(request, encoding, rows)?;
     timings.fit = clock.elapsed().as_secs_f64();
@@ -112,7 +119,7 @@ pub fn run(
         }
         None => None,
     };
-    let measured = measure::measure(rows, &prepared, &slots, writer.as_mut())?;
+    let (measured, sets) = measure::measure(rows, &prepared, &slots, writer.as_mut())?;
     pending.tables(writer);
     let utility = utility::utility(request, &table, encoding, geometry, &measured, hooks)?;
     let score = score::score(request, encoding, geometry, &measured, folder, &mut pending, hooks)?;
@@ -123,14 +130,20 @@ pub fn run(
     timings.leakage = clock.elapsed().as_secs_f64();
 
     let clock = Instant::now();
-    let tell = tell::tell(request, rows, &model, &slots, &measured, sigma)?;
+    let tell = tell::tell(
+        request,
+        rows,
+        Fitted::Glm(model.best.as_ref().unwrap_or(&model.fit)),
+        &slots,
+        &measured,
+        sigma,
+    )?;
     timings.tell = clock.elapsed().as_secs_f64();
 
     let found = assemble::Found {
         request,
         encoding,
-        model: &model,
-        geometry,
+        facts: facts::of_glm(encoding, &model, geometry, &sets)?,
         slots: &slots,
         scaling: prepared.effect(encoding, measured.scaling),
         tell,
@@ -142,7 +155,7 @@ pub fn run(
         secret,
         timings,
     };
-    Ok(Outcome { audit: crate::output::complete(found.audit()?)?, pending })
+    Ok(Outcome { audit: crate::output::complete(found.audit())?, pending })
 }
 
 /// Noise vectors and draws of the panel about a secret.
@@ -172,11 +185,11 @@ fn guessed(request: &Request, loaded: &Loaded, model: &Model, name: &str, sigma:
 
 fn fit(request: &Request, encoding: &Encoding, rows: &Dataset) -> Result<Model> {
     let penalty = penalty(request);
-    let best = glm::fit(rows, request.family, penalty).map_err(|e| explain(e, encoding, request.l2))?;
+    let best = glm::fit(rows, request.glm()?, penalty).map_err(|e| explain(e, encoding, request.l2))?;
     let Some(given) = &request.coefficients else { return Ok(Model { fit: best, best: None }) };
     let w = match_coefficients(given, encoding)?;
     let fit =
-        glm::evaluate(rows, request.family, penalty, &w).map_err(|e| explain(e, encoding, request.l2))?;
+        glm::evaluate(rows, request.glm()?, penalty, &w).map_err(|e| explain(e, encoding, request.l2))?;
     Ok(Model { fit, best: Some(best) })
 }
 
@@ -211,20 +224,33 @@ fn choose_sigma(
     rows: &Dataset,
     prepare: &impl Fn(f64) -> Result<Prepared>,
 ) -> Result<(f64, SigmaSource)> {
+    sigma_for(
+        request,
+        || prepare(1.0)?.eta_distribution(rows),
+        |attribute| {
+            let (unit, _) = measure::measure(rows, &prepare(1.0)?, slots, None)?;
+            exposure_in_own_units(attribute, encoding, slots, &unit)
+        },
+    )
+}
+
+/// σ from the distribution of η at σ = 1, or from how exposed an attribute is there, in its own units.
+fn sigma_for(
+    request: &Request,
+    eta_at_one: impl Fn() -> Result<Distribution>,
+    exposure_at_one: impl Fn(&str) -> Result<f64>,
+) -> Result<(f64, SigmaSource)> {
     // Rounding must leave the target met.
     const SAFE: f64 = 1.0 + 1e-12;
     match &request.noise {
         Noise::Default => Ok((1.0, SigmaSource::Default)),
         Noise::Given(sigma) => Ok((*sigma, SigmaSource::Given)),
         Noise::TargetEta { eta, statistic } => {
-            let unit = prepare(1.0)?.eta_distribution(rows)?;
-            let sigma = solved(statistic.of(&unit) / eta * SAFE, "target_eta")?;
+            let sigma = solved(statistic.of(&eta_at_one()?) / eta * SAFE, "target_eta")?;
             Ok((sigma, SigmaSource::TargetEta { eta: *eta, statistic: statistic.named() }))
         }
         Noise::TargetSd { attribute, sd } => {
-            let unit = measure::measure(rows, &prepare(1.0)?, slots, None)?;
-            let exposure = exposure_in_own_units(attribute, encoding, slots, &unit)?;
-            let sigma = solved(sd * exposure * SAFE, "target_sd")?;
+            let sigma = solved(sd * exposure_at_one(attribute)? * SAFE, "target_sd")?;
             Ok((sigma, SigmaSource::TargetSd { attribute: attribute.clone(), sd: *sd }))
         }
         Noise::Shaped(_) => Err(Failure::option("noise_shape", "shapes have no σ to solve for here")),
@@ -243,7 +269,7 @@ pub(crate) fn solve(request: &Request, loaded: &Loaded, fit: &Fit) -> Result<(f6
         Noise::Default | Noise::Given(_) | Noise::Shaped(_) => sigma,
         Noise::TargetEta { statistic, .. } => statistic.of(&prepared.eta_distribution(rows)?),
         Noise::TargetSd { attribute, .. } => {
-            let measured = measure::measure(rows, &prepared, &slots, None)?;
+            let (measured, _) = measure::measure(rows, &prepared, &slots, None)?;
             1.0 / exposure_in_own_units(attribute, encoding, &slots, &measured)?
         }
     };
@@ -277,11 +303,4 @@ fn solved(sigma: f64, flag: &str) -> Result<f64> {
         flag,
         "nothing leaks at any noise here (every η is zero), so no σ can be solved for: use ⟨sigma⟩",
     ))
-}
-
-impl Measured {
-    /// Largest norm of a record's Jacobian: η at σ = 1.
-    fn largest_norm(&self, geometry: &Geometry) -> f64 {
-        self.eta.max() * geometry.release().sigma
-    }
 }

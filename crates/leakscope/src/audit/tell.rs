@@ -5,17 +5,20 @@
 //! two of its levels. What would take too long is left out, by name, and then no page is green.
 
 use super::measure::Measured;
-use super::scaling::in_encoding;
-use super::{AttributeSlot, Model, Pair, Request, no_columns, two_class};
+use super::scaling::{in_encoding, units_of_encoding};
+use super::{AttributeSlot, Pair, Request, no_columns};
 use crate::failure::explain;
+use crate::model::class_names;
 use crate::remarks::listed;
 use crate::{Failure, Result};
 use leakscope_core::Error as CoreError;
+use leakscope_core::glm::Fit;
+use leakscope_core::glm::softmax::SoftmaxFit;
 use leakscope_core::num::Distribution;
 use leakscope_core::rows::{Block, Rows};
-use leakscope_core::tell::{Noise, Question, Telling, Told, two_values};
+use leakscope_core::tell::{Noise, Question, SoftmaxTelling, Telling, Told, two_values};
 use leakscope_report::tell::{self as report, AmongAll, Tell};
-use leakscope_table::{Attribute, Bounds, Dataset, Encoding, Kind, Labels, TargetCoding};
+use leakscope_table::{Attribute, Bounds, Class, Dataset, Encoding, Kind, Labels, TargetCoding};
 use std::collections::HashMap;
 
 /// Attributes that are tried at most, those that η says are most exposed first.
@@ -55,11 +58,90 @@ struct Subject<'a> {
     chosen: bool,
 }
 
+/// The minimiser whose candidates are refitted: distances are those of minimisers, also where the model was given.
+#[derive(Clone, Copy)]
+pub(super) enum Fitted<'a> {
+    /// One vector of coefficients.
+    Glm(&'a Fit),
+    /// One for each class.
+    Softmax(&'a SoftmaxFit),
+}
+
+impl Fitted<'_> {
+    /// What the first look at a candidate costs, and a pass of a refit, in multiplications a row.
+    fn costs(self) -> (f64, f64) {
+        match self {
+            Self::Glm(fit) => (fit.w.len() as f64, fit.w.len() as f64),
+            Self::Softmax(fit) => {
+                let k = (fit.classes - 1) as f64;
+                (4.0 * k * fit.coefficients() as f64, (fit.classes * fit.width) as f64)
+            }
+        }
+    }
+
+    /// Free coefficients.
+    fn coefficients(self) -> usize {
+        match self {
+            Self::Glm(fit) => fit.w.len(),
+            Self::Softmax(fit) => fit.coefficients(),
+        }
+    }
+}
+
+/// Answers a question with so many refits.
+type Answer<'a> = dyn Fn(&Question, usize) -> leakscope_core::Result<Told> + 'a;
+
+/// Asks each question of a model of any kind.
+fn asked_all(
+    request: &Request,
+    rows: &Dataset,
+    fitted: Fitted<'_>,
+    sigma: f64,
+    asked: Vec<Asked>,
+) -> Result<Vec<(Asked, Option<Told>)>> {
+    let encoding = rows.encoding();
+    let explained = |e| explain(e, encoding, request.l2);
+    let each = |answer: &Answer<'_>| {
+        let mut all = vec![];
+        for asked in asked {
+            let told = match ask(answer, (rows, fitted), &asked, request.releases) {
+                Ok(told) => Some(told),
+                // A candidate whose model cannot be fitted shows, for all that is known.
+                Err(
+                    CoreError::Separable
+                    | CoreError::NoConvergence { .. }
+                    | CoreError::Singular { .. }
+                    | CoreError::OutOfRange { .. },
+                ) => None,
+                Err(e) => return Err(explained(e)),
+            };
+            all.push((asked, told));
+        }
+        Ok(all)
+    };
+    match fitted {
+        Fitted::Glm(fit) => {
+            let (in_units, units) = in_encoding(request, encoding, fit)?;
+            let noise = Noise::Isotropic(sigma);
+            let telling =
+                Telling::new(rows, (&in_units, &units), (&noise, request.releases)).map_err(explained)?;
+            each(&|question, refits| telling.ask(question, refits))
+        }
+        Fitted::Softmax(fit) => {
+            let units = units_of_encoding(request, encoding)?;
+            let in_units = units.softmax(fit).map_err(explained)?;
+            let release = (sigma, request.releases);
+            let telling = SoftmaxTelling::new(rows, (&in_units, &units), release).map_err(explained)?;
+            each(&|question, refits| telling.ask(question, refits))
+        }
+    }
+}
+
 /// Tries two values of every attribute and of a secret label.
 pub(super) fn tell(
     request: &Request,
     rows: &Dataset,
-    model: &Model,
+    fitted: Fitted<'_>,
     slots: &[AttributeSlot],
     measured: &Measured,
     sigma: f64,
@@ -74,7 +156,7 @@ pub(super) fn tell(
         tell.left_out_because = Some("Values behind principal components cannot be put in place.".into());
         subjects.retain(|s| s.attribute.is_none());
     }
-    let late = affordable(&subjects, (rows.len(), encoding.width()));
+    let late = affordable(&subjects, rows.len(), fitted);
     if late < subjects.len() {
         tell.left_out.extend(subjects[late..].iter().map(|s| s.name.to_owned()));
         tell.left_out_because = Some(
@@ -86,27 +168,7 @@ pub(super) fn tell(
     if asked.is_empty() {
         return Ok(tell);
     }
-    // Distances are those of minimisers, also where the model was given.
-    let fit = model.best.as_ref().unwrap_or(&model.fit);
-    let (in_units, units) = in_encoding(request, encoding, fit)?;
-    let noise = Noise::Isotropic(sigma);
-    let explained = |e| explain(e, encoding, request.l2);
-    let telling = Telling::new(rows, (&in_units, &units), (&noise, request.releases)).map_err(explained)?;
-    let mut found = vec![];
-    for asked in asked {
-        let told = match ask(&telling, rows, &asked, request.releases) {
-            Ok(told) => Some(told),
-            // A candidate whose model cannot be fitted shows, for all that is known.
-            Err(
-                CoreError::Separable
-                | CoreError::NoConvergence { .. }
-                | CoreError::Singular { .. }
-                | CoreError::OutOfRange { .. },
-            ) => None,
-            Err(e) => return Err(explained(e)),
-        };
-        found.push((asked, told));
-    }
+    let found = asked_all(request, rows, fitted, sigma, asked)?;
     let worst: Vec<u64> = found.iter().filter_map(|(_, t)| t.as_ref().map(|t| t.worst_row)).collect();
     let ids = ids(rows, &worst)?;
     tell.attributes = found.into_iter().map(|(asked, told)| described(asked, told.as_ref(), &ids)).collect();
@@ -159,21 +221,30 @@ fn subjects<'a>(
     if request.label_secret {
         let distance = match &encoding.target.coding {
             TargetCoding::TwoClass { low, high } => high.code - low.code,
+            TargetCoding::Classes(_) => 1.0,
             TargetCoding::Number | TargetCoding::Count => {
                 TYPICAL * super::assemble::target_spread(encoding).unwrap_or(1.0)
             }
         };
         let name = encoding.target.name.as_str();
         let exposure = distance * measured.label.max;
-        all.push(Subject { attribute: None, name, exposure, candidates: 2, chosen: chosen(name) });
+        let chosen = chosen(name);
+        let candidates = match &encoding.target.coding {
+            TargetCoding::Classes(classes) if !chosen => classes.len(),
+            TargetCoding::Classes(_)
+            | TargetCoding::TwoClass { .. }
+            | TargetCoding::Number
+            | TargetCoding::Count => 2,
+        };
+        all.push(Subject { attribute: None, name, exposure, candidates, chosen });
     }
     all.sort_by(|a, b| b.chosen.cmp(&a.chosen).then(b.exposure.total_cmp(&a.exposure)));
     all
 }
 
 /// How many of the subjects can be tried.
-fn affordable(subjects: &[Subject<'_>], (n, p): (u64, usize)) -> usize {
-    let (rows, p) = (n as f64, p as f64);
+fn affordable(subjects: &[Subject<'_>], n: u64, fitted: Fitted<'_>) -> usize {
+    let (rows, p, look) = (n as f64, fitted.coefficients() as f64, fitted.costs().0);
     if n > MOST_ROWS || 10.0 * p.powi(3) + rows * p * p > MOST_SHARED_WORK {
         return 0;
     }
@@ -183,7 +254,7 @@ fn affordable(subjects: &[Subject<'_>], (n, p): (u64, usize)) -> usize {
         .take(MOST_ATTRIBUTES)
         .take_while(|s| {
             let c = s.candidates as f64;
-            work += rows * p * (c + 0.5 * c * (c - 1.0));
+            work += rows * (look * c + 0.5 * p * c * (c - 1.0));
             work <= MOST_WORK
         })
         .count()
@@ -191,16 +262,16 @@ fn affordable(subjects: &[Subject<'_>], (n, p): (u64, usize)) -> usize {
 
 /// Asks with few refits, and with more where those left the answer open.
 fn ask(
-    telling: &Telling<'_, Dataset>,
-    rows: &Dataset,
+    answer: &Answer<'_>,
+    (rows, fitted): (&Dataset, Fitted<'_>),
     asked: &Asked,
     releases: u32,
 ) -> leakscope_core::Result<Told> {
-    let each = 12.0 * rows.len() as f64 * rows.width() as f64 * asked.values.len() as f64;
+    let each = 12.0 * rows.len() as f64 * fitted.costs().1 * asked.values.len() as f64;
     let [few, many] = REFITS.map(|(work, most)| (work / each).clamp(4.0, most) as usize);
-    let told = telling.ask(&asked.question, few)?;
+    let told = answer(&asked.question, few)?;
     let open = told.worst.value - two_values(told.at_least, releases).value > OPEN;
-    if open && many > few { telling.ask(&asked.question, many) } else { Ok(told) }
+    if open && many > few { answer(&asked.question, many) } else { Ok(told) }
 }
 
 /// The questions about the subjects; one whose values are all the same has none.
@@ -225,6 +296,9 @@ fn questions(request: &Request, rows: &Dataset, subjects: &[Subject<'_>]) -> Res
                 TargetCoding::TwoClass { low, high } => {
                     let classes = [&low.name, &high.name].map(|n| n.clone());
                     Some(label(encoding, [low.code, high.code], classes))
+                }
+                TargetCoding::Classes(classes) => {
+                    Some(about_classes(encoding, classes, (0..classes.len()).collect()))
                 }
                 TargetCoding::Number | TargetCoding::Count => spread
                     .and_then(|d| typical(&d, (0.0, 1.0), encoding.target.bounds))
@@ -292,11 +366,24 @@ fn about_label(encoding: &Encoding, pair: &Pair) -> Result<Asked> {
             };
             Ok(label(encoding, [code(&pair.values[0])?, code(&pair.values[1])?], pair.values.clone()))
         }
+        TargetCoding::Classes(classes) => {
+            let names: Vec<String> = classes.iter().map(|c| c.name.clone()).collect();
+            let place = |value: &String| {
+                names.iter().position(|n| n == value).ok_or_else(|| unknown_level(pair, value, &names))
+            };
+            Ok(about_classes(encoding, classes, vec![place(&pair.values[0])?, place(&pair.values[1])?]))
+        }
         TargetCoding::Number | TargetCoding::Count => {
             let values = numbers(pair)?;
             Ok(label(encoding, values.each_ref().map(|v| v.0), values.map(|v| v.1)))
         }
     }
+}
+
+/// Any two of some classes.
+fn about_classes(encoding: &Encoding, classes: &[Class], codes: Vec<usize>) -> Asked {
+    let values = codes.iter().map(|&c| classes[c].name.clone()).collect();
+    Asked { name: encoding.target.name.clone(), question: Question::Classes { codes }, values, label: true }
 }
 
 fn label(encoding: &Encoding, values: [f64; 2], texts: [String; 2]) -> Asked {
@@ -442,7 +529,7 @@ pub(super) fn check(request: &Request, encoding: &Encoding) -> Result<()> {
         };
         let is_number = match attribute {
             Some(a) => a.kind == Kind::Number,
-            None => !two_class(encoding),
+            None => class_names(encoding).is_none(),
         };
         let same = if is_number {
             let [a, b] = numbers(pair)?;

@@ -29,33 +29,17 @@ pub(super) fn utility(
     measured: &Measured,
     hooks: &Hooks,
 ) -> Result<Option<Cost>> {
-    let (rows, flag) = if let Some(read) = &request.test {
-        (Dataset::new(&Table::open(read)?, encoding, Subset::All, hooks)?, "test")
-    } else if request.holdout.is_some() {
-        (Dataset::new(table, encoding, Subset::HeldOut, hooks)?, "holdout")
-    } else {
-        return Ok(None);
-    };
-    if rows.is_empty() {
-        return Err(Failure::option(flag, "there are no rows to test on"));
-    }
+    let Some(rows) = test_rows(request, table, encoding, hooks)? else { return Ok(None) };
     let sigma = geometry.release().sigma;
-    let mut sigmas = grid(sigma, measured.largest_norm(geometry));
+    let mut sigmas = grid(sigma, measured.eta.max() * sigma);
     let on_grid = sigmas.len();
     sigmas.extend([0.0, sigma]);
-    let metric = Metric::of(request.family, two_class(encoding));
+    let metric = Metric::of(request.glm()?, two_class(encoding));
     let (w, factor) = (Cow::Borrowed(&*geometry.fit().w), Cow::Borrowed(&[][..]));
     let pass = UtilityPass { metric, sigmas: Cow::Borrowed(&sigmas), w, factor };
     let total = rows.run(&pass)?;
     let values = total.values();
-    let points = (0..on_grid)
-        .map(|k| UtilityPoint {
-            sigma: sigmas[k],
-            value: values[k],
-            eta_mean: measured.eta.mean() * sigma / sigmas[k],
-            eta_max: measured.eta.max() * sigma / sigmas[k],
-        })
-        .collect();
+    let points = points(&sigmas[..on_grid], &values, sigma, measured);
     let warnings = remarks::of_test(&rows, request.test.is_some());
     let utility = Utility {
         metric: metric.into(),
@@ -69,9 +53,40 @@ pub(super) fn utility(
     Ok(Some(Cost { utility, warnings }))
 }
 
+/// The curve: a value at each noise scale, with η there.
+pub(super) fn points(sigmas: &[f64], values: &[f64], sigma: f64, measured: &Measured) -> Vec<UtilityPoint> {
+    let point = |(&at, &value): (&f64, &f64)| UtilityPoint {
+        sigma: at,
+        value,
+        eta_mean: measured.eta.mean() * sigma / at,
+        eta_max: measured.eta.max() * sigma / at,
+    };
+    sigmas.iter().zip(values).map(point).collect()
+}
+
+/// The rows of `--test` or `--holdout`, if either was asked for.
+pub(super) fn test_rows(
+    request: &Request,
+    table: &Table,
+    encoding: &Encoding,
+    hooks: &Hooks,
+) -> Result<Option<Dataset>> {
+    let (rows, flag) = if let Some(read) = &request.test {
+        (Dataset::new(&Table::open(read)?, encoding, Subset::All, hooks)?, "test")
+    } else if request.holdout.is_some() {
+        (Dataset::new(table, encoding, Subset::HeldOut, hooks)?, "holdout")
+    } else {
+        return Ok(None);
+    };
+    if rows.is_empty() {
+        return Err(Failure::option(flag, "there are no rows to test on"));
+    }
+    Ok(Some(rows))
+}
+
 /// Noise scales, evenly spaced in the logarithm: a decade beyond both the chosen one and the one at which the most
 /// exposed record has η = 1.
-fn grid(sigma: f64, largest_norm: f64) -> Vec<f64> {
+pub(super) fn grid(sigma: f64, largest_norm: f64) -> Vec<f64> {
     let other = if largest_norm > 0.0 { largest_norm } else { sigma };
     let (low, high) = (sigma.min(other) / 10.0, sigma.max(other) * 10.0);
     (0..POINTS).map(|k| low * (high / low).powf(k as f64 / (POINTS - 1) as f64)).collect()

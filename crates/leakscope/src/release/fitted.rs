@@ -99,7 +99,7 @@ impl Fitted {
         let options = balance::options(request, &balancing, &loaded)?;
         let (fit, unit, number) = {
             let rows = units.rows(&loaded.rows);
-            let model = (request.family, penalty(request));
+            let model = (request.glm()?, penalty(request));
             let counted = most_even(&rows, model, &options, &[], terms.balance);
             let (number, CountedBalance { weights, eta, .. }) = match counted {
                 Err(CoreError::OutOfRange { what: "a weight", .. }) => {

@@ -8,7 +8,7 @@ use leakscope_report::format;
 use leakscope_report::release::{
     Composed, Counting, Measured, Mechanism, Owned, Release, SCHEMA, Subject, Unit,
 };
-use leakscope_table::{Encoding, Kind, Origin, ReadOff, Scale, TargetCoding};
+use leakscope_table::{Encoding, Kind, Origin, ReadOff, Scale};
 use std::collections::BTreeMap;
 
 /// The statement and the owner's copy of a release.
@@ -72,13 +72,9 @@ pub(super) fn owned(
 }
 
 fn subject(request: &Request, encoding: &Encoding) -> Subject {
-    let classes = match &encoding.target.coding {
-        TargetCoding::TwoClass { low, high } => Some([low.name.clone(), high.name.clone()]),
-        TargetCoding::Number | TargetCoding::Count => None,
-    };
     Subject {
         target: encoding.target.name.clone(),
-        classes,
+        classes: crate::model::class_names(encoding),
         family: request.family,
         l2: request.l2,
         intercept: request.intercept,
