@@ -53,6 +53,17 @@
 //! # Ok::<(), leakscope::Failure>(())
 //! ```
 //!
+//! # What releases cost
+//! ```
+//! use leakscope::account::{self, AccountRequest};
+//! use leakscope::mechanism::ReleaseStep;
+//!
+//! let step = ReleaseStep { sigma: Some(1.0), rate: Some(0.01), steps: Some(1000), ..Default::default() };
+//! let costs = account::run(&AccountRequest { steps: vec![step], ..Default::default() })?;
+//! assert!(costs.account.epsilon.pld.upper < 2.0);
+//! # Ok::<(), leakscope::Failure>(())
+//! ```
+//!
 //! # A network
 //! ```
 //! use leakscope_net::leak::{Measure, measure};
@@ -67,8 +78,6 @@
 //! assert!(leaks.iter().all(|leak| leak.gradient_norm > 0.0));
 //! # Ok::<(), leakscope_net::Error>(())
 //! ```
-//!
-//! Accounting: see [`account::run`].
 
 pub mod account;
 pub mod attack;

@@ -80,7 +80,7 @@ pub(crate) fn of_data(encoding: &Encoding) -> Vec<String> {
         warnings.push(left_out(encoding.rows_dropped, ""));
     }
     warnings.extend(filled_in(encoding));
-    let target = encoding.profile.iter().find(|c| c.role == "target");
+    let target = encoding.profile.iter().find(|c| c.name == encoding.target.name);
     if target.is_some_and(|t| t.min.is_some() && t.min == t.max) {
         warnings.push(format!(
             "The target `{}` is constant in the training rows: there is nothing to predict.",

@@ -72,6 +72,9 @@ pub struct Request {
     pub protect_at: f64,
     /// Whether leakage counts that columns are scaled by their own data.
     pub scaling: ScalingChoice,
+    /// What the options that fix a target are called where they were set.
+    #[serde(skip)]
+    pub target_options: TargetOptions,
 }
 
 /// The noise, or what it must achieve.
@@ -108,6 +111,22 @@ impl Noise {
             Self::Shaped(options) => Some(options),
             Self::Default | Self::Given(_) | Self::TargetEta { .. } | Self::TargetSd { .. } => None,
         }
+    }
+}
+
+/// Names of the options that fix what the noise must achieve, for errors about them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TargetOptions {
+    /// That of [`Noise::TargetEta`].
+    pub eta: &'static str,
+    /// That of [`Noise::TargetSd`].
+    pub sd: &'static str,
+}
+
+impl Default for TargetOptions {
+    /// Those of an audit.
+    fn default() -> Self {
+        Self { eta: "target_eta", sd: "target_sd" }
     }
 }
 
@@ -217,6 +236,7 @@ impl Default for Request {
             tell: vec![],
             protect_at: PROTECT_AT,
             scaling: ScalingChoice::default(),
+            target_options: TargetOptions::default(),
         }
     }
 }
@@ -263,8 +283,8 @@ impl Request {
                 return Err(Failure::option("sigma", message));
             }
             Noise::Given(sigma) => positive("sigma", *sigma)?,
-            Noise::TargetEta { eta, .. } => positive("target_eta", *eta)?,
-            Noise::TargetSd { sd, .. } => positive("target_sd", *sd)?,
+            Noise::TargetEta { eta, .. } => positive(self.target_options.eta, *eta)?,
+            Noise::TargetSd { sd, .. } => positive(self.target_options.sd, *sd)?,
             Noise::Shaped(options) => options.check()?,
         }
         let public = &self.public;
@@ -325,11 +345,11 @@ impl Request {
         }
         match &self.noise {
             Noise::TargetSd { attribute, .. } if *attribute != encoding.target.name => {
-                find("target_sd", attribute)?;
+                find(self.target_options.sd, attribute)?;
             }
             Noise::TargetSd { attribute, .. } if !self.label_secret => {
                 let message = format!("`{attribute}` is the target, which ⟨label=public⟩ takes as known");
-                return Err(Failure::option("target_sd", message));
+                return Err(Failure::option(self.target_options.sd, message));
             }
             Noise::Shaped(options) => {
                 options.asked(encoding, self.label_secret, None)?;

@@ -46,6 +46,7 @@ mod json_lines;
 mod layout;
 mod matrix;
 mod memory;
+mod moments;
 mod notation;
 mod parquet_file;
 mod plan;

@@ -5,7 +5,6 @@ use super::run_args::{TestArgs, request};
 use leakscope::request::{Request, delimiter};
 use leakscope::{Failure, Result};
 use leakscope_core::glm::ModelKind;
-use leakscope_core::glm::softmax::MAX_CLASSES;
 use leakscope_table::{Missing, OneHot, ReadOptions, Roles, Scale, TextEncoding};
 use std::path::PathBuf;
 
@@ -94,9 +93,6 @@ pub(crate) struct ModelArgs {
     /// The model
     #[arg(long, value_enum, default_value_t = ModelKind::Linear)]
     pub(crate) model: ModelKind,
-    /// Classes that the target of a softmax model may have
-    #[arg(long, value_name = "K", default_value_t = MAX_CLASSES)]
-    pub(crate) max_classes: usize,
     /// Penalty λ in Σ loss + (nλ/2)‖w‖²; the intercept is not penalised
     #[arg(long, value_name = "L2", default_value_t = 0.0, allow_negative_numbers = true)]
     pub(crate) l2: f64,
@@ -164,7 +160,6 @@ impl DataArgs {
             ("missing", c.missing != Missing::Fail),
             ("positive", c.positive.is_some()),
             ("model", m.model != ModelKind::Linear),
-            ("max_classes", m.max_classes != MAX_CLASSES),
             ("l2", m.l2 != 0.0),
             ("no_intercept", m.no_intercept),
             ("test", !t.test.is_empty()),

@@ -5,12 +5,14 @@
 //! records while the pass runs.
 
 mod collect;
+mod columns;
 mod counting;
 mod score;
 mod softmax;
 mod tally;
 
 pub use collect::{Extreme, Extremes, Point, Sample};
+pub use columns::{ColumnDistributions, ColumnValues, Distributions, Values};
 pub use counting::{Counting, Largest, records};
 pub use score::{Score, Scores};
 pub use softmax::{OfClass, SoftmaxMeasure, SoftmaxMeasured, SoftmaxSums};

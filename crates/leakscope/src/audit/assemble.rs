@@ -307,7 +307,7 @@ impl Found<'_> {
 
 /// Standard deviation of a target that is a number, over the training rows.
 pub(super) fn target_spread(encoding: &Encoding) -> Option<f64> {
-    let profile = encoding.profile.iter().find(|c| c.role == "target")?;
+    let profile = encoding.profile.iter().find(|c| c.name == encoding.target.name)?;
     if class_names(encoding).is_some() { None } else { profile.sd }
 }
 

@@ -229,7 +229,7 @@ fn choose_sigma(
         || prepare(1.0)?.eta_distribution(rows),
         |attribute| {
             let (unit, _) = measure::measure(rows, &prepare(1.0)?, slots, None)?;
-            exposure_in_own_units(attribute, encoding, slots, &unit)
+            exposure_in_own_units(request, attribute, encoding, slots, &unit)
         },
     )
 }
@@ -246,11 +246,11 @@ fn sigma_for(
         Noise::Default => Ok((1.0, SigmaSource::Default)),
         Noise::Given(sigma) => Ok((*sigma, SigmaSource::Given)),
         Noise::TargetEta { eta, statistic } => {
-            let sigma = solved(statistic.of(&eta_at_one()?) / eta * SAFE, "target_eta")?;
+            let sigma = solved(statistic.of(&eta_at_one()?) / eta * SAFE, request.target_options.eta)?;
             Ok((sigma, SigmaSource::TargetEta { eta: *eta, statistic: statistic.named() }))
         }
         Noise::TargetSd { attribute, sd } => {
-            let sigma = solved(sd * exposure_at_one(attribute)? * SAFE, "target_sd")?;
+            let sigma = solved(sd * exposure_at_one(attribute)? * SAFE, request.target_options.sd)?;
             Ok((sigma, SigmaSource::TargetSd { attribute: attribute.clone(), sd: *sd }))
         }
         Noise::Shaped(_) => Err(Failure::option("noise_shape", "shapes have no σ to solve for here")),
@@ -270,7 +270,7 @@ pub(crate) fn solve(request: &Request, loaded: &Loaded, fit: &Fit) -> Result<(f6
         Noise::TargetEta { statistic, .. } => statistic.of(&prepared.eta_distribution(rows)?),
         Noise::TargetSd { attribute, .. } => {
             let (measured, _) = measure::measure(rows, &prepared, &slots, None)?;
-            1.0 / exposure_in_own_units(attribute, encoding, &slots, &measured)?
+            1.0 / exposure_in_own_units(request, attribute, encoding, &slots, &measured)?
         }
     };
     Ok((sigma, achieved))
@@ -278,6 +278,7 @@ pub(crate) fn solve(request: &Request, loaded: &Loaded, fit: &Fit) -> Result<(f6
 
 /// 1 over the smallest deviation of an unbiased estimate of an attribute, or of the target, in its own units.
 fn exposure_in_own_units(
+    request: &Request,
     name: &str,
     encoding: &Encoding,
     slots: &[AttributeSlot],
@@ -287,7 +288,7 @@ fn exposure_in_own_units(
         return Ok(measured.label.max / target_unit(encoding));
     }
     let slot = slots.iter().find(|s| encoding.attributes[s.attribute].name == *name);
-    let slot = slot.ok_or_else(|| Failure::option("target_sd", no_columns(name)))?;
+    let slot = slot.ok_or_else(|| Failure::option(request.target_options.sd, no_columns(name)))?;
     Ok(slot.exposure(|k| measured.attributes[k].max) / encoding.attributes[slot.attribute].scale)
 }
 

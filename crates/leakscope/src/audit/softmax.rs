@@ -68,7 +68,7 @@ pub(super) fn run(
         || eta_distribution(&prepare(1.0)?, rows),
         |attribute| {
             let (unit, _) = measured(rows, &prepare(1.0)?, &slots, None)?;
-            exposure_in_own_units(attribute, encoding, &slots, &unit)
+            exposure_in_own_units(request, attribute, encoding, &slots, &unit)
         },
     )?;
     let prepared = prepare(sigma)?;

@@ -14,11 +14,14 @@ use crate::{Failure, Result};
 use leakscope_core::Error as CoreError;
 use leakscope_core::glm::Fit;
 use leakscope_core::glm::softmax::SoftmaxFit;
+use leakscope_core::measure::ColumnDistributions;
 use leakscope_core::num::Distribution;
+use leakscope_core::pass::Runner;
 use leakscope_core::rows::{Block, Rows};
 use leakscope_core::tell::{Noise, Question, SoftmaxTelling, Telling, Told, two_values};
 use leakscope_report::tell::{self as report, AmongAll, Tell};
 use leakscope_table::{Attribute, Bounds, Class, Dataset, Encoding, Kind, Labels, TargetCoding};
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 /// Attributes that are tried at most, those that η says are most exposed first.
@@ -432,30 +435,10 @@ fn rounded(x: f64, step: i32) -> String {
 
 /// Distributions of encoded columns, `None` being the target.
 fn distributions(rows: &Dataset, columns: &[Option<usize>]) -> Result<Vec<Distribution>> {
-    let start = || vec![Distribution::default(); columns.len()];
-    let mut total = start();
     if columns.is_empty() {
-        return Ok(total);
+        return Ok(vec![]);
     }
-    rows.fold(
-        || (start(), vec![]),
-        |(found, values), block: &Block| {
-            for (d, column) in found.iter_mut().zip(columns) {
-                values.clear();
-                match column {
-                    Some(j) => values.extend((0..block.len()).map(|i| block.row(i)[*j])),
-                    None => values.extend_from_slice(&block.y),
-                }
-                d.extend(values);
-            }
-            Ok(())
-        },
-        |(found, _): (Vec<Distribution>, Vec<f64>)| {
-            total.iter_mut().zip(found).for_each(|(a, b)| a.merge(b));
-            Ok(())
-        },
-    )?;
-    Ok(total)
+    Ok(rows.run(&ColumnDistributions { columns: Cow::Borrowed(columns) })?.columns)
 }
 
 /// Ids of some rows.
