@@ -17,7 +17,6 @@ const L2: f64 = 0.05;
 /// Raw columns (numbers, or one category of three levels in two columns last), classes, weights.
 #[derive(Clone)]
 struct Table {
-    classes: usize,
     d: usize,
     x: Vec<f64>,
     y: Vec<f64>,
@@ -41,7 +40,7 @@ impl Table {
             x.extend(row);
         }
         let weight = if weighted { (0..n).map(|_| 1.2 + 0.5 * spread(&mut draws)).collect() } else { vec![] };
-        Self { classes, d, x, y, weight }
+        Self { d, x, y, weight }
     }
 
     fn n(&self) -> usize {

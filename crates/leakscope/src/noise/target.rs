@@ -6,7 +6,7 @@ use leakscope_core::fisher::Directions;
 use leakscope_core::fisher::noise::{Protected, Target};
 use leakscope_core::units::Units;
 use leakscope_report::noise::{Goal, Secret};
-use leakscope_table::{Encoding, Kind, OneHot, closest};
+use leakscope_table::{Encoding, Kind, OneHot, TargetCoding, closest};
 
 /// What was asked for: the targets of the mathematics, and each in words.
 #[derive(Debug, Clone, PartialEq)]
@@ -131,5 +131,10 @@ fn place(encoding: &Encoding, label_secret: bool, option: &str, name: &str) -> R
 
 /// Own units of the target in one unit of its code: of two classes the whole switch is one.
 fn label_unit(encoding: &Encoding) -> f64 {
-    crate::model::target_unit(encoding)
+    match &encoding.target.coding {
+        TargetCoding::Number | TargetCoding::Count => 1.0,
+        TargetCoding::TwoClass { low, high } => 1.0 / (high.code - low.code),
+        // Noise has no shape for softmax models yet; their labels are measured by the switch between classes.
+        TargetCoding::Classes(_) => 1.0,
+    }
 }

@@ -352,6 +352,18 @@ pub(crate) fn situations() -> Vec<(&'static str, Audit)> {
         ("many groups", clinic(5_000, 23)),
         ("one record", clinic(1, 1)),
         (
+            "softmax",
+            with(&|a| {
+                a.groups.clear();
+                (a.group_ratio, a.data.group) = (None, None);
+                a.data.classes = Some(vec!["ash".into(), "birch".into(), "cedar".into()]);
+                a.classes = by_class(&["ash", "birch", "cedar"]);
+                a.records.histogram.by = SeriesBy::Class;
+                a.model.family = ModelKind::Softmax;
+                a.attributes.iter_mut().for_each(|x| x.eta_over_all_records = None);
+            }),
+        ),
+        (
             "two classes",
             with(&|a| {
                 a.groups.clear();
@@ -469,6 +481,25 @@ pub(crate) fn told(each: &[(&str, f64, bool)]) -> Tell {
     }
 }
 
+/// Leakage by class of a softmax model; the label of the last is public.
+fn by_class(names: &[&str]) -> Vec<Class> {
+    let class = |(k, name): (usize, &&str)| {
+        let label = (k + 1 < names.len()).then_some(0.2 + 0.1 * k as f64);
+        let more = 1.0 + k as f64;
+        Class {
+            name: (*name).into(),
+            n: 40 + 10 * k as u64,
+            eta_mean: 0.1 * more,
+            eta_median: 0.08 * more,
+            eta_max: 0.5 * more,
+            loss_mean: 0.7,
+            label_eta_mean: label,
+            label_eta_max: label.map(|v| 2.0 * v),
+        }
+    };
+    names.iter().enumerate().map(class).collect()
+}
+
 /// Names that try to break out of the page or drive the terminal.
 pub(crate) fn hostile() -> Audit {
     let bad = "<script>alert('x')</script>\"&\u{1b}[31m\n";
@@ -481,6 +512,7 @@ pub(crate) fn hostile() -> Audit {
     audit.data.columns.iter_mut().for_each(|c| c.name = bad.into());
     audit.records.histogram.series.iter_mut().for_each(|s| s.name = bad.into());
     audit.groups.iter_mut().for_each(|g| g.name = bad.into());
+    audit.classes = by_class(&[bad, bad]);
     for r in audit.records.most.iter_mut().chain(&mut audit.records.least) {
         r.id = format!("{bad}{}", r.id);
         r.group = Some(bad.into());
