@@ -218,7 +218,13 @@ fn every_pass_gives_the_same_bits_wherever_its_parts_run() {
             for labelled in [true, false] {
                 let two_class = family == Family::Logistic;
                 both_ways(
-                    &Score { geometry: Cow::Borrowed(&geometry), labelled, two_class, most: 10 },
+                    &Score {
+                        geometry: Cow::Borrowed(&geometry),
+                        counting: None,
+                        labelled,
+                        two_class,
+                        most: 10,
+                    },
                     &parts,
                 );
             }

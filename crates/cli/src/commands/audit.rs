@@ -244,7 +244,7 @@ fn noise(args: &Args) -> Result<Noise> {
 }
 
 /// `NAME=A,B`.
-fn pair(text: &str) -> Result<Pair> {
+pub(crate) fn pair(text: &str) -> Result<Pair> {
     let (attribute, values) = name_and_text("tell", text)?;
     match values.split_once(',') {
         Some((a, b)) if !a.is_empty() && !b.is_empty() && !b.contains(',') => {

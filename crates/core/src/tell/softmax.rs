@@ -12,9 +12,11 @@
 //! Δ₁ = −H⁻¹B(I + CG)⁻¹γ,   λ² = γᵀG(I + CG)⁻¹γ,   H' ⪰ κH,  κ = 1 − ω λ₁(ŜQ) (less where a penalty falls)
 //! ```
 
+mod worst;
+
 use super::refit::{Changed, Job, Refit};
 use super::step::excess;
-use super::worst::{Movable, Told, ask};
+use super::worst::Told;
 use super::{Candidate, Question, penalty_change, replaced};
 use crate::glm::softmax::{contrasts, fit_from, reduced_curvature, reduced_residual, softmax};
 use crate::linalg::{
@@ -83,7 +85,7 @@ impl<'a, R: Rows> SoftmaxTelling<'a, R> {
                 expected: classes,
             });
         }
-        ask(self.rows, &self.models, question, refits, self.releases)
+        worst::ask(self.rows, &self.models, question, refits, self.releases)
     }
 }
 
@@ -399,23 +401,13 @@ impl<'a> Models<'a> {
     }
 }
 
-impl Movable for Models<'_> {
-    fn data_width(&self) -> usize {
-        self.units.len()
-    }
-
-    fn exact(&self) -> bool {
-        false
-    }
-
-    fn slack(&self) -> f64 {
-        self.slack
-    }
-
+impl Models<'_> {
+    /// `√(vᵀΣ⁻¹v)`, rounded up.
     fn length(&self, v: &[f64]) -> f64 {
         norm(v) / self.sigma * self.slack
     }
 
+    /// How the candidates of each row of a block move the model, with a limit on the error; `None` shows for certain.
     fn look(&self, block: &Block, candidates: &[Candidate], each: &mut dyn FnMut(&[Option<Refit>])) {
         self.products(block, |i, hx| {
             let record = (block.row(i), block.y[i], block.weight_of(i));
@@ -424,6 +416,7 @@ impl Movable for Models<'_> {
         });
     }
 
+    /// The same for some jobs, by refits.
     fn refit<R: Rows>(&self, rows: &R, jobs: &[Job<'_>]) -> Result<Vec<Option<Refit>>> {
         let (p, k, q) = (self.model.fit.width, self.k(), self.model.fit.coefficients());
         let mut out = Vec::with_capacity(jobs.len());

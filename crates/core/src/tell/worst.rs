@@ -1,10 +1,11 @@
 //! Every record of a table: the worst and the median, with the worst ones refitted.
 
-use super::refit::{Job, Refit};
+use super::glance::{Limits, glance};
+use super::refit::Job;
 use super::{Candidate, Models, Noise, Question, any_level, two_values};
 use crate::claim::Bound;
-use crate::linalg::matmul;
-use crate::rows::{Block, Rows};
+use crate::linalg::times;
+use crate::rows::Rows;
 use crate::units::{FitInUnits, Units};
 use crate::{Error, Result};
 
@@ -87,163 +88,139 @@ impl<'a, R: Rows> Telling<'a, R> {
     /// # Errors
     /// As there.
     pub fn ask(&self, question: &Question, refits: usize) -> Result<Told> {
-        ask(self.rows, &self.models, question, refits, self.releases)
-    }
-}
-
-/// A kind of model that says how candidates move it: by a limit for every record, and by refits.
-pub(super) trait Movable: Sync {
-    /// Data columns.
-    fn data_width(&self) -> usize;
-
-    /// Whether the first look is exact already.
-    fn exact(&self) -> bool;
-
-    /// How much lengths are rounded up by.
-    fn slack(&self) -> f64;
-
-    /// `√(vᵀΣ⁻¹v)`, rounded up.
-    fn length(&self, v: &[f64]) -> f64;
-
-    /// How the candidates of each row of a block move the model, with a limit on the error; `None` shows for certain.
-    fn look(&self, block: &Block, candidates: &[Candidate], each: &mut dyn FnMut(&[Option<Refit>]));
-
-    /// The same for some jobs, by refits.
-    fn refit<R: Rows>(&self, rows: &R, jobs: &[Job<'_>]) -> Result<Vec<Option<Refit>>>;
-}
-
-impl Movable for Models<'_> {
-    fn data_width(&self) -> usize {
-        self.units.len()
+        let mut looks = self.look(std::slice::from_ref(question))?;
+        let look = looks.first_mut().ok_or(Error::Empty)?;
+        self.refine(look, refits)?;
+        self.answer(look)
     }
 
-    fn exact(&self) -> bool {
-        self.model.fit.family.constant_curvature()
+    /// Looks at every record for several questions in one pass: limits that hold, before anything is refitted. Takes a few
+    /// dozen bytes a record and question.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] and [`Error::OutOfRange`] for a question that does not fit the model.
+    pub fn look(&self, questions: &[Question]) -> Result<Vec<Look>> {
+        let width = self.models.units.len();
+        let candidates: Vec<Vec<Candidate>> =
+            questions.iter().map(|q| q.candidates(width)).collect::<Result<_>>()?;
+        let limits = glance(self.rows, &self.models, &candidates)?;
+        let looks = candidates.into_iter().zip(limits);
+        Ok(looks.map(|(candidates, limits)| Look { candidates, limits, refitted: 0 }).collect())
     }
 
-    fn slack(&self) -> f64 {
-        self.slack
-    }
-
-    fn length(&self, v: &[f64]) -> f64 {
-        Models::length(self, v)
-    }
-
-    fn look(&self, block: &Block, candidates: &[Candidate], each: &mut dyn FnMut(&[Option<Refit>])) {
-        let (n, p) = (block.len(), self.p());
-        let mut h = vec![0.0; n * p];
-        matmul(&block.x, &self.inverse, (n, p, p), &mut h);
-        for i in 0..n {
-            let record = (block.row(i), block.y[i], block.weight_of(i));
-            let step = |c| self.step(record, &h[i * p..(i + 1) * p], c);
-            let moved = |c| step(c).map(|s| Refit { delta: s.delta, error: s.error });
-            each(&candidates.iter().map(moved).collect::<Vec<_>>());
+    /// Refits records, those with the largest limits first, until no other can be worse or `refits` of them were.
+    ///
+    /// # Errors
+    /// Those of a fit.
+    pub fn refine(&self, look: &mut Look, refits: usize) -> Result<()> {
+        match self.models.model.fit.family.constant_curvature() {
+            true => sharpen(self.rows, &self.models, look),
+            false => refine(self.rows, &self.models, look, refits),
         }
     }
 
-    fn refit<R: Rows>(&self, rows: &R, jobs: &[Job<'_>]) -> Result<Vec<Option<Refit>>> {
-        Models::refit(self, rows, jobs)
+    /// What a look has come to.
+    ///
+    /// # Guarantee
+    /// As [`told_apart`].
+    ///
+    /// # Errors
+    /// [`Error::Empty`] for a table without rows.
+    pub fn answer(&self, look: &Look) -> Result<Told> {
+        let Look { candidates, limits, refitted } = look;
+        let delta: Vec<f64> = limits.iter().map(|l| l.most).collect();
+        let (worst_row, largest) =
+            delta.iter().copied().enumerate().max_by(|a, b| a.1.total_cmp(&b.1)).ok_or(Error::Empty)?;
+        let mut sorted = delta.clone();
+        let middle = sorted.len() / 2;
+        let (_, median, _) = sorted.select_nth_unstable_by(middle, f64::total_cmp);
+        Ok(Told {
+            worst: two_values(largest, self.releases),
+            worst_row: worst_row as u64,
+            worst_pair: limits[worst_row].pair.map(|k| k as usize),
+            median: two_values(*median, self.releases),
+            worst_among_all: any_level(candidates.len(), largest, self.releases),
+            at_least: limits.iter().fold(0.0, |m, l| m.max(l.least)),
+            delta,
+            refitted: *refitted,
+        })
     }
 }
 
-/// [`told_apart`] for any kind of model.
-pub(super) fn ask<R: Rows>(
-    rows: &R,
-    models: &impl Movable,
-    question: &Question,
-    refits: usize,
-    releases: u32,
-) -> Result<Told> {
-    let candidates = question.candidates(models.data_width())?;
-    let mut limits = first_look(rows, models, &candidates)?;
-    let refitted = refine(rows, models, &candidates, &mut limits, refits)?;
-    let delta: Vec<f64> = limits.iter().map(|l| l.most).collect();
-    let (worst_row, largest) =
-        delta.iter().copied().enumerate().max_by(|a, b| a.1.total_cmp(&b.1)).ok_or(Error::Empty)?;
-    let mut sorted = delta.clone();
-    sorted.sort_by(f64::total_cmp);
-    Ok(Told {
-        worst: two_values(largest, releases),
-        worst_row: worst_row as u64,
-        worst_pair: limits[worst_row].pair,
-        median: two_values(sorted[sorted.len() / 2], releases),
-        worst_among_all: any_level(candidates.len(), largest, releases),
-        at_least: limits.iter().fold(0.0, |m, l| m.max(l.least)),
-        delta,
-        refitted,
-    })
+/// One question with what is known about every record.
+#[derive(Debug)]
+pub struct Look {
+    candidates: Vec<Candidate>,
+    limits: Vec<Limits>,
+    refitted: usize,
 }
 
-/// Between which numbers δ of a record lies.
-#[derive(Debug, Clone, Copy)]
-struct Limits {
-    least: f64,
-    most: f64,
-    /// The two values that `most` is about.
-    pair: [usize; 2],
-    refitted: bool,
+impl Look {
+    /// How many values the question puts in place.
+    pub fn candidates(&self) -> usize {
+        self.candidates.len()
+    }
 }
 
-/// The largest distance of two candidates, from models with their errors; `None` shows for certain.
-fn limits(models: &impl Movable, moved: &[Option<Refit>]) -> Limits {
-    let (mut least, mut most, mut pair) = (0.0_f64, 0.0_f64, [0, moved.len().min(2) - 1]);
-    for (i, a) in moved.iter().enumerate() {
-        for (j, b) in moved[..i].iter().enumerate() {
-            let apart = match (a, b) {
-                (Some(a), Some(b)) => {
-                    let difference: Vec<f64> = a.delta.iter().zip(&b.delta).map(|(a, b)| a - b).collect();
-                    let (length, error) = (models.length(&difference), a.error + b.error);
-                    least = least.max(length * (2.0 - models.slack()) - error);
-                    if length.is_nan() { f64::INFINITY } else { length + error }
+impl Models<'_> {
+    /// The largest distance of two candidates, from models with their errors; `None` shows for certain.
+    fn limits(&self, found: &[Option<(&[f64], f64)>]) -> Limits {
+        let (mut least, mut most, mut pair) = (0.0_f64, 0.0_f64, [0, found.len().clamp(1, 2) as u32 - 1]);
+        for (i, a) in found.iter().enumerate() {
+            for (j, b) in found[..i].iter().enumerate() {
+                let apart = match (a, b) {
+                    (Some((a, ea)), Some((b, eb))) => {
+                        let difference: Vec<f64> = a.iter().zip(*b).map(|(a, b)| a - b).collect();
+                        let (length, error) = (self.length(&difference), ea + eb);
+                        least = least.max(length * (2.0 - self.slack) - error);
+                        if length.is_nan() { f64::INFINITY } else { length + error }
+                    }
+                    // Somebody may see it; nobody need.
+                    (None, _) | (_, None) => f64::INFINITY,
+                };
+                if apart > most {
+                    (most, pair) = (apart, [j as u32, i as u32]);
                 }
-                // Somebody may see it; nobody need.
-                (None, _) | (_, None) => f64::INFINITY,
-            };
-            if apart > most {
-                (most, pair) = (apart, [j, i]);
             }
         }
+        Limits { least, most, pair, refitted: false }
     }
-    Limits { least, most, pair, refitted: false }
 }
 
-fn first_look<R: Rows>(rows: &R, models: &impl Movable, candidates: &[Candidate]) -> Result<Vec<Limits>> {
-    let mut all = Vec::with_capacity(rows.len() as usize);
-    rows.fold(
-        Vec::new,
-        |part, block| {
-            models.look(block, candidates, &mut |moved| part.push(limits(models, moved)));
-            Ok(())
-        },
-        |part: Vec<Limits>| {
-            all.extend(part);
-            Ok(())
-        },
-    )?;
-    Ok(all)
+/// Records that a glance leaves room for being the worst by rounding alone, and are looked at in full.
+const SHARPENED: usize = 64;
+
+/// Linear models: distances of the records that may be the worst from whole vectors, without what a sum of products lost.
+fn sharpen<R: Rows>(rows: &R, models: &Models<'_>, look: &mut Look) -> Result<()> {
+    let certain = look.limits.iter().fold(0.0_f64, |m, l| m.max(l.least));
+    let open = |l: &Limits| !l.refitted && l.most > certain;
+    let mut order: Vec<usize> = (0..look.limits.len()).filter(|&i| open(&look.limits[i])).collect();
+    order.sort_by(|&a, &b| look.limits[b].most.total_cmp(&look.limits[a].most));
+    order.truncate(SHARPENED);
+    if order.is_empty() {
+        return Ok(());
+    }
+    for (row, x, y, omega) in records(rows, &order)? {
+        let h = times(&models.inverse, &x);
+        let steps: Vec<_> = look.candidates.iter().map(|c| models.step((&x, y, omega), &h, c)).collect();
+        let found: Vec<_> = steps.iter().map(|s| s.as_ref().map(|s| (s.delta.as_slice(), s.error))).collect();
+        look.limits[row as usize] = Limits { refitted: true, ..models.limits(&found) };
+    }
+    Ok(())
 }
 
-/// Refits records, those with the largest limits first, until no other can be worse; how many it were.
-fn refine<R: Rows>(
-    rows: &R,
-    models: &impl Movable,
-    candidates: &[Candidate],
-    of_records: &mut [Limits],
-    refits: usize,
-) -> Result<usize> {
-    let mut refitted = 0;
-    if models.exact() {
-        return Ok(0);
-    }
-    let mut order: Vec<usize> = (0..of_records.len()).collect();
-    order.sort_by(|&a, &b| of_records[b].most.total_cmp(&of_records[a].most));
-    while refitted < refits {
-        let certain = of_records.iter().fold(0.0_f64, |m, l| m.max(l.least));
+/// Refits records, those with the largest limits first, until no other can be worse.
+fn refine<R: Rows>(rows: &R, models: &Models<'_>, look: &mut Look, refits: usize) -> Result<()> {
+    let Look { candidates, limits, refitted } = look;
+    let mut order: Vec<usize> = (0..limits.len()).collect();
+    order.sort_by(|&a, &b| limits[b].most.total_cmp(&limits[a].most));
+    while *refitted < refits {
+        let certain = limits.iter().fold(0.0_f64, |m, l| m.max(l.least));
         let round: Vec<usize> = order
             .iter()
             .copied()
-            .filter(|&i| !of_records[i].refitted && of_records[i].most > certain * (1.0 + CLOSE))
-            .take(ROUND.min(refits - refitted))
+            .filter(|&i| !limits[i].refitted && limits[i].most > certain * (1.0 + CLOSE))
+            .take(ROUND.min(refits - *refitted))
             .collect();
         if round.is_empty() {
             break;
@@ -256,19 +233,21 @@ fn refine<R: Rows>(
                 candidates.iter().map(job)
             })
             .collect();
-        let moved = models.refit(rows, &jobs)?;
-        for ((row, ..), moved) in records.iter().zip(moved.chunks_exact(candidates.len())) {
-            of_records[*row as usize] = Limits { refitted: true, ..limits(models, moved) };
+        let found = models.refit(rows, &jobs)?;
+        for ((row, ..), found) in records.iter().zip(found.chunks_exact(candidates.len())) {
+            let found: Vec<_> =
+                found.iter().map(|f| f.as_ref().map(|f| (f.delta.as_slice(), f.error))).collect();
+            limits[*row as usize] = Limits { refitted: true, ..models.limits(&found) };
         }
-        refitted += round.len();
+        *refitted += round.len();
     }
-    Ok(refitted)
+    Ok(())
 }
 
-type Record = (u64, Vec<f64>, f64, f64);
+pub(super) type Record = (u64, Vec<f64>, f64, f64);
 
 /// The chosen rows: number, columns, target, weight.
-fn records<R: Rows>(rows: &R, chosen: &[usize]) -> Result<Vec<Record>> {
+pub(super) fn records<R: Rows>(rows: &R, chosen: &[usize]) -> Result<Vec<Record>> {
     let mut all = vec![];
     rows.fold(
         Vec::new,

@@ -7,6 +7,7 @@ use super::score::Scored;
 use super::utility::Cost;
 use super::{AttributeSlot, Limit, Request, Statistic, target_unit};
 use crate::model::class_names;
+use crate::telling::target_spread;
 use leakscope_core::bound::estimation;
 use leakscope_core::claim::Measured as Estimate;
 use leakscope_core::measure::{EXTREMES, Extreme};
@@ -303,12 +304,6 @@ impl Found<'_> {
         };
         self.request.limits.iter().map(limit).collect()
     }
-}
-
-/// Standard deviation of a target that is a number, over the training rows.
-pub(super) fn target_spread(encoding: &Encoding) -> Option<f64> {
-    let profile = encoding.profile.iter().find(|c| c.name == encoding.target.name)?;
-    if class_names(encoding).is_some() { None } else { profile.sd }
 }
 
 fn sample_point(p: leakscope_core::measure::Point) -> report::SamplePoint {

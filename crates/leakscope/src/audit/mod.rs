@@ -92,7 +92,7 @@ pub fn run(
     let encoding = Encoding::fit(&table, &request.roles, &encode_options(request, seed), hooks)?;
     on_encoding(&encoding);
     request.check_names(&encoding)?;
-    tell::check(request, &encoding)?;
+    crate::telling::check(request, &encoding)?;
     let rows = Dataset::new(&table, &encoding, Subset::Training, hooks)?;
     let seed_of_all = seed.or(request.seed).unwrap_or_else(crate::seed::drawn);
     let loaded = Loaded { encoding, rows, test: None, seed: seed_of_all, warnings: vec![] };
@@ -122,7 +122,7 @@ pub fn run(
     let (measured, sets) = measure::measure(rows, &prepared, &slots, writer.as_mut())?;
     pending.tables(writer);
     let utility = utility::utility(request, &table, encoding, geometry, &measured, hooks)?;
-    let score = score::score(request, encoding, geometry, &measured, folder, &mut pending, hooks)?;
+    let score = score::score(request, encoding, &prepared, &measured, folder, &mut pending, hooks)?;
     let secret = match &request.secret {
         Some(name) => Some(guessed(request, &loaded, &model, name, sigma)?),
         None => None,
@@ -288,12 +288,9 @@ fn exposure_in_own_units(
         return Ok(measured.label.max / target_unit(encoding));
     }
     let slot = slots.iter().find(|s| encoding.attributes[s.attribute].name == *name);
-    let slot = slot.ok_or_else(|| Failure::option(request.target_options.sd, no_columns(name)))?;
+    let no_columns = || Failure::option(request.target_options.sd, crate::telling::no_columns(name));
+    let slot = slot.ok_or_else(no_columns)?;
     Ok(slot.exposure(|k| measured.attributes[k].max) / encoding.attributes[slot.attribute].scale)
-}
-
-fn no_columns(attribute: &str) -> String {
-    format!("`{attribute}` has one level only, so it has no encoded column to estimate")
 }
 
 fn solved(sigma: f64, flag: &str) -> Result<f64> {

@@ -3,7 +3,7 @@
 use super::assemble::Found;
 use crate::remarks::{left_out, listed, of_data};
 use leakscope_report::choice::ScalingMode;
-use leakscope_table::TargetCoding;
+use leakscope_table::{MIN_LEVEL_COUNT, TargetCoding};
 
 /// A given model this close to the minimiser is at it.
 const AT_MINIMISER: f64 = 1e-6;
@@ -24,12 +24,29 @@ impl Found<'_> {
     pub(super) fn warnings(&self) -> Vec<String> {
         let mut warnings = self.facts.warnings.clone();
         warnings.extend(of_data(self.encoding));
+        warnings.extend(self.small_groups());
         if let Some(scored) = &self.score
             && scored.dropped > 0
         {
             warnings.push(left_out(scored.dropped, " to score"));
         }
         warnings
+    }
+
+    /// Groups that are hardly more than their records.
+    fn small_groups(&self) -> Option<String> {
+        let group = self.encoding.group.as_ref()?;
+        let least = self.request.min_level_count.unwrap_or(MIN_LEVEL_COUNT);
+        let levels = group.levels.iter().zip(&self.facts.groups);
+        let small: Vec<String> =
+            levels.filter(|(_, (n, _))| *n < least).map(|(name, _)| name.clone()).collect();
+        (!small.is_empty()).then(|| {
+            format!(
+                "Groups of fewer than {least} records: {}. What is said of such a group is said of its records, nearly one by \
+                 one: leave it out of what you show to others.",
+                listed(&small)
+            )
+        })
     }
 
     /// What every number rests on.

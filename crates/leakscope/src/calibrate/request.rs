@@ -145,11 +145,12 @@ impl CalibrateRequest {
 /// Solves for what the request leaves open.
 pub fn run(request: &CalibrateRequest, hooks: &Hooks) -> Result<Calibration> {
     request.check()?;
-    match (&request.table, &request.encoding) {
-        (Some(table), _) => with_data(request, (**table).clone(), hooks),
-        (None, Some(encoding)) => with_encoding(request, encoding),
-        (None, None) => dp_sgd(request),
-    }
+    let found = match (&request.table, &request.encoding) {
+        (Some(table), _) => with_data(request, (**table).clone(), hooks)?,
+        (None, Some(encoding)) => with_encoding(request, encoding)?,
+        (None, None) => dp_sgd(request)?,
+    };
+    crate::output::complete(found)
 }
 
 fn dp_sgd(args: &CalibrateRequest) -> Result<Calibration> {

@@ -38,6 +38,11 @@ pub(super) fn settings(request: &Request, terms: &Terms) -> Result<()> {
         }
         Scale::Standard | Scale::Bounds | Scale::None => {}
     }
+    if request.public.scales.iter().any(|(_, scale)| scale.is_some()) {
+        let message =
+            "columns with scales of their own are for models trained elsewhere: a release scales by ⟨scale⟩";
+        return Err(Failure::option("scales", message));
+    }
     match request.missing {
         Missing::Mean => Err(Failure::option(
             "missing",

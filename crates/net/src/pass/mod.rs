@@ -8,20 +8,30 @@ use values::{Back, Values};
 
 use crate::{
     Real,
+    data::{Batch, Input},
     device::{Buf, Device, LossTape},
-    layer::{Context, Direction, Draws, Own, Shared, Tangent, Tape},
+    layer::{Context, Direction, Draws, Embedding, Own, Shared, Tangent, Tape},
     leak::Label,
     network::{Network, Op},
 };
+
+/// In the place of a node: the embedding, which stands before them.
+const EMBEDDING: usize = usize::MAX;
 
 /// Everything the primal pass leaves.
 #[derive(Debug)]
 pub(crate) struct Primal<T> {
     pub(crate) records: usize,
+    /// Positions of every record.
+    pub(crate) length: usize,
+    /// Values of one record that tangents are of.
+    pub(crate) values: usize,
     /// What comes back in them is in units of [`LossTape::units`].
     pub(crate) tapes: Vec<Tape<T>>,
-    pub(crate) loss: LossTape,
-    /// Outputs z, `(records, outputs)`.
+    /// What the embedding keeps.
+    embedded: Tape<T>,
+    pub(crate) loss: LossTape<T>,
+    /// Outputs z, `(records, outputs)`, or as many rows for a record as it has positions.
     pub(crate) outputs: Buf<T>,
     /// `‖g‖²` of every record over the trained parameters.
     pub(crate) square: Vec<f64>,
@@ -46,6 +56,7 @@ pub(crate) struct SharedDirection<'a, T> {
 #[derive(Debug)]
 pub(crate) struct TangentPass<T> {
     tangents: Vec<Tangent<T>>,
+    embedded: Tangent<T>,
     /// `g·ġ`, probe-major.
     pub(crate) cross: Vec<f64>,
     /// `‖ġ‖²`, probe-major.
@@ -54,53 +65,60 @@ pub(crate) struct TangentPass<T> {
 
 impl<T: Real> Primal<T> {
     pub(crate) fn recycle(self, dev: &mut Device<T>) {
-        self.tapes.into_iter().for_each(|t| t.recycle(dev));
+        self.tapes.into_iter().chain([self.embedded]).for_each(|t| t.recycle(dev));
         dev.put(self.outputs);
     }
 }
 
 impl<T: Real> TangentPass<T> {
     pub(crate) fn recycle(self, dev: &mut Device<T>) {
-        self.tangents.into_iter().for_each(|t| t.recycle(dev));
+        self.tangents.into_iter().chain([self.embedded]).for_each(|t| t.recycle(dev));
     }
 }
 
 impl<T: Real> Network<T> {
-    fn context<'a>(&'a self, dev: &'a mut Device<T>, records: usize) -> Context<'a, T> {
+    fn context<'a>(&'a self, dev: &'a mut Device<T>, records: usize, length: usize) -> Context<'a, T> {
         let (theta, constants, mask) = (&self.theta, &self.constants, self.mask.as_ref());
-        Context { dev, theta, constants, mask, records, dropout: None }
+        Context { dev, theta, constants, mask, records, length, dropout: None }
     }
 
     /// Outputs of a batch, and nothing kept.
-    pub(crate) fn outputs_of(&self, dev: &mut Device<T>, x: Buf<T>, records: usize) -> Buf<T> {
-        let (z, tapes) = self.forward(dev, x, records, self.nodes.len(), None);
-        tapes.into_iter().for_each(|t| t.recycle(dev));
-        z
+    pub(crate) fn outputs_of(&self, dev: &mut Device<T>, batch: Batch<'_, T>) -> Buf<T> {
+        self.value_of(dev, batch, self.nodes.len())
     }
 
     /// What reaches a node, its first input.
-    pub(crate) fn values_before(
-        &self,
-        dev: &mut Device<T>,
-        x: Buf<T>,
-        records: usize,
-        node: usize,
-    ) -> Buf<T> {
-        let (z, tapes) = self.forward(dev, x, records, self.nodes[node].inputs[0], None);
-        tapes.into_iter().for_each(|t| t.recycle(dev));
+    pub(crate) fn values_before(&self, dev: &mut Device<T>, batch: Batch<'_, T>, node: usize) -> Buf<T> {
+        self.value_of(dev, batch, self.nodes[node].inputs[0])
+    }
+
+    fn value_of(&self, dev: &mut Device<T>, batch: Batch<'_, T>, value: usize) -> Buf<T> {
+        let mut cx = self.context(dev, batch.records.len(), batch.length);
+        let (x, embedded) = self.embed(&mut cx, batch.x);
+        let (z, tapes) = self.forward(&mut cx, x, value);
+        tapes.into_iter().chain([embedded]).for_each(|t| t.recycle(dev));
         z
     }
 
-    /// The value of a number, from the record.
-    fn forward(
-        &self,
-        dev: &mut Device<T>,
-        x: Buf<T>,
-        records: usize,
-        value: usize,
-        dropout: Option<(Draws, &[usize])>,
-    ) -> (Buf<T>, Vec<Tape<T>>) {
-        let mut cx = Context { dropout, ..self.context(dev, records) };
+    /// The values of the records, and what the embedding keeps where they are tokens.
+    fn embed(&self, cx: &mut Context<'_, T>, input: Input<T>) -> (Buf<T>, Tape<T>) {
+        let mut tape = Tape::default();
+        let x = match (input, &self.embedding) {
+            (Input::Values(x), _) => x,
+            (Input::Tokens(tokens), Some(embedding)) => embedding.forward(cx, tokens, &mut tape),
+            #[cfg(test)]
+            (Input::Moved(tokens, x), Some(embedding)) => {
+                embedding.forward(cx, tokens, &mut tape);
+                x
+            }
+            // data are checked against the network before
+            (_, None) => Buf::default(),
+        };
+        (x, tape)
+    }
+
+    /// The value of a number, from the values of the records.
+    fn forward(&self, cx: &mut Context<'_, T>, x: Buf<T>, value: usize) -> (Buf<T>, Vec<Tape<T>>) {
         let mut tapes: Vec<Tape<T>> = Vec::with_capacity(self.nodes.len());
         let mut values = Values::new(&self.readers, Some(x));
         for node in &self.nodes[..value] {
@@ -109,11 +127,11 @@ impl<T: Real> Network<T> {
             let z = match &node.op {
                 Op::Layer(layer) => {
                     let x = read.next().unwrap_or_default();
-                    layer.forward(&mut cx, x, &mut tape)
+                    layer.forward(cx, x, &mut tape)
                 }
                 Op::Join(join) => {
                     let inputs = read.collect();
-                    join.forward(&mut cx, inputs, &mut tape)
+                    join.forward(cx, inputs, &mut tape)
                 }
             };
             values.push(Some(z));
@@ -122,25 +140,26 @@ impl<T: Real> Network<T> {
         (values.into_last(cx.dev, value).unwrap_or_default(), tapes)
     }
 
-    /// Forward, backward and the norms. `x` is `(records, d)`, `y` is `(records, outputs)`; `label` says whether
-    /// tangents of the labels will be asked for; `draws` are those of dropout in a training step, which the numbers of
-    /// the records tell apart.
+    /// Forward, backward and the norms. `label` says whether tangents of the labels will be asked for; `draws` are those
+    /// of dropout in a training step, which the numbers of the records tell apart.
     pub(crate) fn primal(
         &self,
         dev: &mut Device<T>,
-        x: Buf<T>,
-        y: Buf<T>,
-        records: &[usize],
+        batch: Batch<'_, T>,
         label: Label,
         draws: Option<Draws>,
     ) -> Primal<T> {
-        let (dropout, records) = (draws.map(|d| (d, records)), records.len());
-        let (outputs, mut tapes) = self.forward(dev, x, records, self.nodes.len(), dropout);
-        let moves = label == Label::Secret;
-        let (delta, loss) = dev.loss(self.loss(), self.outputs(), outputs.all(), y.all(), moves);
-        dev.put(y);
+        let Batch { records: numbers, length, x, y, weights } = batch;
+        let records = numbers.len();
+        let dropout = draws.map(|d| (d, numbers));
+        let mut cx = Context { dropout, ..self.context(dev, records, length) };
+        let (x, mut embedded) = self.embed(&mut cx, x);
+        let values = x.len() / records.max(1);
+        let (outputs, mut tapes) = self.forward(&mut cx, x, self.nodes.len());
+        let (what, moves) = ((self.loss(), self.outputs()), label == Label::Secret);
+        let (delta, loss) = dev.loss(what, outputs.all(), (y, weights), records, moves);
         let mut square = vec![0.0; records];
-        let mut cx = self.context(dev, records);
+        let mut cx = self.context(dev, records, length);
         let mut back = Back::new(self.nodes.len(), delta);
         for (i, node) in self.nodes.iter().enumerate().rev().filter(|(i, _)| self.moves[i + 1]) {
             let (Some(delta), tape) = (back.take(i + 1), &mut tapes[i]) else { continue };
@@ -156,8 +175,18 @@ impl<T: Real> Network<T> {
                 back.add(cx.dev, v, self.moves[v].then_some(d));
             }
         }
+        if let (Some(embedding), Some(delta)) = (self.trained_embedding(), back.take(0)) {
+            embedding.backward(&mut cx, &mut embedded, delta, &mut square);
+            if let Some(output) = self.tied {
+                embedding.add_tied_square(&mut cx, &mut embedded, &tapes[output], &mut square);
+            }
+        }
         square.iter_mut().zip(&loss.units).for_each(|(s, c)| *s *= c * c);
-        Primal { records, tapes, loss, outputs, square }
+        Primal { records, length, values, tapes, embedded, loss, outputs, square }
+    }
+
+    fn trained_embedding(&self) -> Option<&Embedding> {
+        self.embedding.as_ref().filter(|e| e.trained)
     }
 
     /// `Σᵢ wᵢ gᵢ` added to `out`, an array of all parameters.
@@ -170,17 +199,20 @@ impl<T: Real> Network<T> {
     ) {
         let weights: Vec<f64> = weights.iter().zip(&primal.loss.units).map(|(w, c)| w * c).collect();
         let weights = dev.upload_f64(&weights);
-        let mut cx = self.context(dev, primal.records);
+        let mut cx = self.context(dev, primal.records, primal.length);
         for (node, tape) in self.nodes.iter().zip(&primal.tapes).filter(|(n, _)| n.trained) {
             if let Op::Layer(layer) = &node.op {
                 layer.add_weighted(&mut cx, tape, &weights, out);
             }
         }
+        if let Some(embedding) = self.trained_embedding() {
+            embedding.add_weighted(&mut cx, &primal.embedded, &weights, out);
+        }
         dev.put(weights);
     }
 
-    /// The gradient in the direction of tangents of the records, `(probes·records, d)` probe-major, and of their
-    /// labels, `(probes·records, outputs)`; either may be zero. With `keep` (one probe), the pass can be the
+    /// The gradient in the direction of tangents of the records' values, `(probes·records, d)` probe-major, and of
+    /// their labels, `(probes·records, outputs)`; either may be zero. With `keep` (one probe), the pass can be the
     /// direction of an [`Network::adjoint`].
     pub(crate) fn tangent(
         &self,
@@ -191,13 +223,13 @@ impl<T: Real> Network<T> {
         keep: bool,
     ) -> TangentPass<T> {
         let rows = match (&x_dot, &y_dot) {
-            (Some(x), _) => x.len() / self.input().len(),
-            (None, Some(y)) => y.len() / self.outputs(),
+            (Some(x), _) => x.len() / primal.values,
+            (None, Some(y)) => y.len() / (primal.outputs.len() / primal.records),
             (None, None) => primal.records,
         };
         let (mut cross, mut square) = (vec![0.0; rows], vec![0.0; rows]);
         let (z, mut tangents) = self.tangent_forward(dev, primal, x_dot, None);
-        let delta = dev.loss_tangent(&primal.loss, z.as_ref(), y_dot.as_ref());
+        let delta = dev.loss_tangent(&primal.loss, primal.outputs.all(), z.as_ref(), y_dot.as_ref());
         dev.put_some(z);
         dev.put_some(y_dot);
         let wanted = |v: usize| self.moves[v];
@@ -207,22 +239,31 @@ impl<T: Real> Network<T> {
                     layer.add_products(cx, &primal.tapes[i], tangent, keep, &mut cross, &mut square);
                 }
             });
-        dev.put_some(back);
+        let mut embedded = Tangent::default();
+        if let (Some(embedding), Some(delta)) = (self.trained_embedding(), back) {
+            let mut cx = self.context(dev, primal.records, primal.length);
+            let (tape, products) = (&primal.embedded, (&mut cross[..], &mut square[..]));
+            embedding.tangent_backward(&mut cx, tape, delta, &mut embedded, products.0, products.1);
+            if let Some(output) = self.tied {
+                let layer = (&primal.tapes[output], &tangents[output]);
+                embedding.add_tied_products(&mut cx, tape, &mut embedded, layer, &mut cross, &mut square);
+            }
+        }
         for products in [&mut cross, &mut square] {
             let units = primal.loss.units.iter().cycle();
             products.iter_mut().zip(units).for_each(|(v, c)| *v *= c * c);
         }
-        TangentPass { tangents, cross, square }
+        TangentPass { tangents, embedded, cross, square }
     }
 
     /// `Jᵀθ̇` per record for a direction of the parameters that is its own, shared, or the sum of the two: with respect
     /// to the record `(records, d)`, and to its label.
-    pub(crate) fn adjoint(
+    pub(crate) fn adjoint<'a>(
         &self,
         dev: &mut Device<T>,
         primal: &Primal<T>,
-        own: Option<&OwnDirection<'_, T>>,
-        shared: Option<&SharedDirection<'_, T>>,
+        own: Option<&OwnDirection<'a, T>>,
+        shared: Option<&SharedDirection<'a, T>>,
     ) -> (Vec<f64>, Vec<f64>) {
         // θ̇ is carried in units m of its own, so that it neither leaves the range of the type nor its digits
         let c = &primal.loss.units;
@@ -241,16 +282,17 @@ impl<T: Real> Network<T> {
         let weights: Vec<f64> =
             shared.map_or_else(Vec::new, |s| s.weights.iter().zip(&m).map(|(w, m)| w / m).collect());
         let direction = |i: usize| {
-            let own =
-                own.map(|o| Own { tangent: o.tangent.map(|t| &t.tangents[i]), alpha: &alpha, beta: &beta });
+            let tangent = |t: &'a TangentPass<T>| if i == EMBEDDING { &t.embedded } else { &t.tangents[i] };
+            let own = own.map(|o| Own { tangent: o.tangent.map(tangent), alpha: &alpha, beta: &beta });
             let shared = shared.map(|s| Shared { array: s.array, weights: &weights });
-            self.nodes[i].trained.then(|| Direction::of(own, shared)).flatten()
+            let trained = if i == EMBEDDING { self.moves[0] } else { self.nodes[i].trained };
+            trained.then(|| Direction::of(own, shared)).flatten()
         };
         let (z, mut tangents) = self.tangent_forward(dev, primal, None, Some(&direction));
-        let delta = dev.loss_tangent(&primal.loss, z.as_ref(), None);
+        let delta = dev.loss_tangent(&primal.loss, primal.outputs.all(), z.as_ref(), None);
         let label = match &z {
-            Some(z) => dev.loss_label_tangent(&primal.loss, z),
-            None => dev.zeros(primal.records * self.outputs()),
+            Some(z) => dev.loss_label_tangent(&primal.loss, primal.outputs.all(), z),
+            None => dev.zeros(primal.outputs.len()),
         };
         dev.put_some(z);
         let back = self.tangent_backward(
@@ -263,7 +305,7 @@ impl<T: Real> Network<T> {
             |_, _, _| {},
         );
         tangents.into_iter().for_each(|t| t.recycle(dev));
-        let input = back.unwrap_or_else(|| dev.zeros(primal.records * self.input().len()));
+        let input = back.unwrap_or_else(|| dev.zeros(primal.records * primal.values));
         let out = (
             rows(dev.download(&input), c.iter().zip(&m).map(|(c, m)| c * m)),
             rows(dev.download(&label), m.iter().copied()),
@@ -278,12 +320,13 @@ impl<T: Real> Network<T> {
         let ones = vec![1.0; primal.records];
         let direction = |i: usize| {
             let shared = Shared { array: v, weights: &ones };
-            self.nodes[i].trained.then_some(Direction::Shared(shared))
+            let trained = if i == EMBEDDING { self.moves[0] } else { self.nodes[i].trained };
+            trained.then_some(Direction::Shared(shared))
         };
         let (z, tangents) = self.tangent_forward(dev, primal, None, Some(&direction));
         tangents.into_iter().for_each(|t| t.recycle(dev));
         let Some(z) = z else { return vec![0.0; primal.records] };
-        let inner = dev.loss_along(&primal.loss, &z);
+        let inner = dev.loss_along(&primal.loss, primal.outputs.all(), &z);
         dev.put(z);
         inner
     }
@@ -298,8 +341,18 @@ impl<T: Real> Network<T> {
     where
         T: 'd,
     {
-        let mut cx = self.context(dev, primal.records);
+        let mut cx = self.context(dev, primal.records, primal.length);
         let mut tangents: Vec<Tangent<T>> = Vec::with_capacity(self.nodes.len());
+        let x = match (direction.and_then(|d| d(EMBEDDING)), &self.embedding) {
+            (Some(dir), Some(embedding)) => {
+                let mut moved = embedding.along(&mut cx, &primal.embedded, &dir);
+                if self.tied.is_some() {
+                    embedding.along_output(&mut cx, &primal.embedded, &dir, &mut moved);
+                }
+                Some(moved)
+            }
+            _ => x,
+        };
         let mut values = Values::new(&self.readers, x);
         for (i, node) in self.nodes.iter().enumerate() {
             let (mut tangent, tape) = (Tangent::default(), &primal.tapes[i]);
@@ -307,7 +360,13 @@ impl<T: Real> Network<T> {
             let z = match &node.op {
                 Op::Layer(layer) => {
                     let (x, dir) = (read.next().flatten(), direction.and_then(|d| d(i)));
-                    layer.tangent_forward(&mut cx, tape, x, dir.as_ref(), &mut tangent)
+                    let mut z = layer.tangent_forward(&mut cx, tape, x, dir.as_ref(), &mut tangent);
+                    if let Some((embedding, dir)) = self.tie(i, direction)
+                        && let Some(z) = &mut z
+                    {
+                        embedding.tied_forward(&mut cx, &primal.embedded, &dir, tape, z);
+                    }
+                    z
                 }
                 Op::Join(join) => {
                     let inputs: Vec<Option<Buf<T>>> = read.collect();
@@ -336,7 +395,7 @@ impl<T: Real> Network<T> {
     where
         T: 'd,
     {
-        let mut cx = self.context(dev, primal.records);
+        let mut cx = self.context(dev, primal.records, primal.length);
         let mut back = Back::new(self.nodes.len(), delta);
         for (i, node) in self.nodes.iter().enumerate().rev().filter(|(i, _)| wanted(i + 1)) {
             let (Some(delta), tape, tangent) = (back.take(i + 1), &primal.tapes[i], &mut tangents[i]) else {
@@ -346,7 +405,12 @@ impl<T: Real> Network<T> {
             let deltas = match &node.op {
                 Op::Layer(layer) => {
                     let dir = direction.and_then(|d| d(i));
-                    let d = layer.tangent_backward(&mut cx, tape, delta, dir.as_ref(), tangent, input);
+                    let mut d = layer.tangent_backward(&mut cx, tape, delta, dir.as_ref(), tangent, input);
+                    if let Some((embedding, dir)) = self.tie(i, direction)
+                        && let Some(d) = &mut d
+                    {
+                        embedding.tied_backward(&mut cx, &primal.embedded, &dir, tape, d);
+                    }
                     d.into_iter().collect()
                 }
                 Op::Join(join) => join.tangent_backward(&mut cx, tape, delta, tangent),
@@ -359,6 +423,16 @@ impl<T: Real> Network<T> {
         back.take(0)
     }
 
+    /// The embedding and a direction of its table, where a node shares it.
+    fn tie<'d>(
+        &self,
+        node: usize,
+        direction: Option<&dyn Fn(usize) -> Option<Direction<'d, T>>>,
+    ) -> Option<(&Embedding, Direction<'d, T>)> {
+        let embedding = self.embedding.as_ref().filter(|_| self.tied == Some(node))?;
+        Some((embedding, direction?(EMBEDDING)?))
+    }
+
     /// One record's gradient over all parameters, or the tangent of it for one row of a pass: for tests.
     #[cfg(test)]
     pub(crate) fn materialise(
@@ -369,12 +443,17 @@ impl<T: Real> Network<T> {
         record: usize,
     ) -> Vec<f64> {
         let mut out = vec![0.0; self.parameter_count()];
+        let row = tangent.map_or(record, |(_, p)| p * primal.records + record);
+        let at = crate::layer::Single { length: primal.length, record, row };
         for (i, node) in self.nodes.iter().enumerate().filter(|(_, n)| n.trained) {
             if let Op::Layer(layer) = &node.op {
                 let tan = tangent.map(|(t, _)| &t.tangents[i]);
-                let probe = tangent.map_or(0, |(_, p)| p * primal.records + record);
-                layer.materialise(dev, &primal.tapes[i], tan, record, probe, &mut out);
+                layer.materialise(dev, &primal.tapes[i], tan, at, &mut out);
             }
+        }
+        if let Some(embedding) = self.trained_embedding() {
+            let gradient = tangent.map_or(&primal.embedded.gradient, |(t, _)| &t.embedded.gradient);
+            embedding.materialise(dev, &primal.embedded, gradient, at.length, [record, row], &mut out);
         }
         out.iter_mut().for_each(|o| *o *= primal.loss.units[record]);
         if let Some(mask) = &self.mask {

@@ -143,6 +143,7 @@ def public(asked: Mapping[str, Any]) -> dict[str, Any]:
         "bounds": [(name, _range(value)) for name, value in pairs("bounds", asked["bounds"])],
         "levels": [(name, [level(v) for v in listed(values)]) for name, values in pairs("levels", levels)],
         "clip_to_bounds": asked["clip_to_bounds"],
+        "scales": list(asked.get("scales", ())),
     }
 
 

@@ -42,7 +42,7 @@ pub fn page(audit: &Audit) -> String {
     let series = chart::shown(&audit.records.histogram);
     let body: Html = [
         head::head(audit),
-        tell::tell(audit.tell.as_ref()),
+        tell::tell(audit.tell.as_ref(), &audit.attributes),
         who::who(audit, &series),
         records::records(audit),
         records::why_loss_misses(audit, &series),
