@@ -523,7 +523,7 @@ fn a_private_model_is_in_original_units_on_the_public_lattice() {
     let request = |name: &str| Request {
         read: ReadOptions { paths: vec![place.path(name)], ..ReadOptions::default() },
         roles: Roles { target: "y".into(), drop: vec!["race".into(), "home".into()], ..Roles::default() },
-        family: Family::Linear,
+        family: Family::Linear.into(),
         l2: 0.2,
         ..Request::default()
     };

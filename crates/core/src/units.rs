@@ -16,6 +16,10 @@
 //! The model is the same in all units. In public ones it minimises `Σ ωℓ + (nλ/2) Σ t_j² w̃_j²` with `t = s/u` (Given an
 //! intercept that is not penalised, m drops out): the penalty carries all that is left of the scaling.
 
+mod softmax;
+
+pub use softmax::SoftmaxInUnits;
+
 use crate::glm::{Fit, Penalty};
 use crate::linalg::{matmul, matmul_by_transposed, mirror_lower};
 use crate::rows::{Block, Rows};

@@ -16,7 +16,7 @@ use leakscope_core::balance::{
 };
 use leakscope_core::fisher::Release;
 use leakscope_core::fisher::noise::Noise;
-use leakscope_core::glm::{Family, Fit};
+use leakscope_core::glm::{Fit, ModelKind};
 use leakscope_core::pass::Runner;
 use leakscope_core::rows::Reweighted;
 use leakscope_report::Attack;
@@ -207,7 +207,7 @@ pub(crate) fn weighted(loaded: &Loaded, mut eta: Vec<f64>) -> Result<Vec<f64>> {
 }
 
 fn attackers(playing: &Playing, request: &Request, warnings: &mut Vec<String>) -> Result<Vec<Attacker>> {
-    let scaled = request.intercept || request.family == Family::Linear;
+    let scaled = request.intercept || request.family == ModelKind::Linear;
     if !playing.attacks.is_empty() {
         if playing.attacks.contains(&Attacker::Informed) && !scaled {
             let message = "the informed adversary needs an intercept to scale the record by: leave ⟨intercept=false⟩ out";

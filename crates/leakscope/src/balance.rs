@@ -213,7 +213,7 @@ pub(crate) fn balanced(
     mut watch: impl FnMut(&Iteration, &Fit) -> Result<()>,
 ) -> Result<Balanced> {
     let mut failure = None;
-    let found = balance(&loaded.rows, (request.family, penalty(request)), options, |iteration, fit, _| {
+    let found = balance(&loaded.rows, (request.glm()?, penalty(request)), options, |iteration, fit, _| {
         watch(iteration, fit).map_err(|f| {
             let interrupted = matches!(f, Failure::Interrupted);
             failure = Some(f);

@@ -6,7 +6,7 @@ use crate::remarks;
 use crate::request::{Noise, Request};
 use crate::{Failure, Result};
 use leakscope_core::fisher::{Geometry, Release};
-use leakscope_core::glm::{self, Family, Fit, Metric, Penalty, Utility};
+use leakscope_core::glm::{self, Fit, Metric, ModelKind, Penalty, Utility};
 use leakscope_core::pass::Runner;
 use leakscope_core::rows::Rows;
 use leakscope_report::subject::Subject;
@@ -32,6 +32,7 @@ pub struct Loaded {
 /// Reads and encodes the table of a request.
 pub fn load(request: &Request, hooks: &Hooks) -> Result<Loaded> {
     request.check()?;
+    request.glm()?;
     let table = Table::open(&request.read)?;
     let seed = request.seed.unwrap_or_else(crate::seed::drawn);
     let encoding = Encoding::fit(&table, &request.roles, &encode_options(request, Some(seed)), hooks)?;
@@ -68,9 +69,10 @@ pub(crate) fn encode_options(request: &Request, seed: Option<u64>) -> EncodeOpti
         missing: request.missing,
         intercept: request.intercept,
         target: match request.family {
-            Family::Linear => TargetKind::Number { two_class_as_plus_minus_one: request.two_class_coded },
-            Family::Logistic => TargetKind::TwoClass01,
-            Family::Poisson => TargetKind::Count,
+            ModelKind::Linear => TargetKind::Number { two_class_as_plus_minus_one: request.two_class_coded },
+            ModelKind::Logistic => TargetKind::TwoClass01,
+            ModelKind::Poisson => TargetKind::Count,
+            ModelKind::Softmax => TargetKind::Classes { most: request.max_classes },
         },
         holdout: request.holdout.zip(seed).map(|(fraction, seed)| Holdout { fraction, seed }),
         positive: request.positive.clone(),
@@ -87,7 +89,7 @@ pub fn plain(base: Request, sigma: Option<f64>) -> Request {
 impl Loaded {
     /// Fits the model.
     pub fn fit(&self, request: &Request) -> Result<Fit> {
-        glm::fit(&self.rows, request.family, penalty(request))
+        glm::fit(&self.rows, request.glm()?, penalty(request))
             .map_err(|e| explain(e, &self.encoding, request.l2))
     }
 
@@ -130,7 +132,7 @@ impl Loaded {
 
     /// What is measured on held-out rows.
     pub fn metric(&self, request: &Request) -> Metric {
-        Metric::of(request.family, two_class(&self.encoding))
+        request.family.family().map_or(Metric::Accuracy, |f| Metric::of(f, two_class(&self.encoding)))
     }
 
     /// The attribute that a flag names.
@@ -181,6 +183,17 @@ pub(crate) fn target_unit(encoding: &Encoding) -> f64 {
     match &encoding.target.coding {
         TargetCoding::Number | TargetCoding::Count => 1.0,
         TargetCoding::TwoClass { low, high } => 1.0 / (high.code - low.code),
+        // η is by the switch between classes, √2 long; an indicator lies √(1 − 1/K) along what keeps their sum.
+        TargetCoding::Classes(classes) => (2.0 - 2.0 / classes.len().max(2) as f64).sqrt(),
+    }
+}
+
+/// Names of the classes of a target, in the order of their codes; none of a number.
+pub(crate) fn class_names(encoding: &Encoding) -> Option<Vec<String>> {
+    match &encoding.target.coding {
+        TargetCoding::TwoClass { low, high } => Some(vec![low.name.clone(), high.name.clone()]),
+        TargetCoding::Classes(classes) => Some(classes.iter().map(|c| c.name.clone()).collect()),
+        TargetCoding::Number | TargetCoding::Count => None,
     }
 }
 

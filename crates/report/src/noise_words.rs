@@ -4,7 +4,7 @@ use crate::document::audit::Audit;
 use crate::document::noise::{Direction, Goal, Noise, Secret, Source};
 use crate::format;
 use leakscope_core::fisher::noise::Shape;
-use leakscope_core::glm::Family;
+use leakscope_core::glm::ModelKind;
 
 /// A direction that causes less than this share of its part of the cost hardly moves predictions.
 const HARDLY: f64 = 0.25;
@@ -39,10 +39,10 @@ pub(crate) fn goals(noise: &Noise) -> String {
 }
 
 /// What costs are added to.
-pub(crate) fn cost_unit(family: Family) -> &'static str {
+pub(crate) fn cost_unit(family: ModelKind) -> &'static str {
     match family {
-        Family::Linear => "the mean squared error",
-        Family::Logistic | Family::Poisson => "the mean deviance, to second order",
+        ModelKind::Linear => "the mean squared error",
+        ModelKind::Logistic | ModelKind::Poisson | ModelKind::Softmax => "the mean deviance, to second order",
     }
 }
 

@@ -138,7 +138,7 @@ fn a_value_that_can_be_read_off_is_red_whatever_the_others_are() {
     assert_eq!(v.colour, Colour::Red);
     // The diagnosis of the breast cancer table: off by ±0.26 where a class is 0 or 1.
     let v = of_audit(&with(|a| {
-        a.data.classes = Some(["benign".into(), "malignant".into()]);
+        a.data.classes = Some(vec!["benign".into(), "malignant".into()]);
         a.label = Some(Label {
             name: "diagnosis".into(),
             eta_mean: 1.0,

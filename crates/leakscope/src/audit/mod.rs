@@ -5,6 +5,7 @@
 //! ```
 
 mod assemble;
+mod facts;
 mod inference;
 mod measure;
 mod names;
@@ -13,6 +14,7 @@ mod remarks;
 mod scaling;
 mod score;
 mod shapes;
+mod softmax;
 mod tell;
 mod utility;
 
@@ -27,13 +29,14 @@ use crate::model::{Loaded, encode_options, penalty, target_unit, two_class};
 use crate::output::{Folder, Pending};
 use crate::{Failure, Result};
 use leakscope_core::fisher::Directions;
-use leakscope_core::glm::{self, Fit};
+use leakscope_core::glm::{self, Fit, ModelKind};
 use leakscope_report::Audit;
 use leakscope_report::audit::Timings;
 use leakscope_report::bound::Found;
 use leakscope_table::{Dataset, Encoding, Hooks, Kind, OneHot, Subset, Table};
 use scaling::Spread;
 use std::time::Instant;
+use tell::Fitted;
 
 /// An audit and the files that go with it, not yet published.
 pub struct Outcome {
@@ -99,6 +102,9 @@ pub fn run(
     let (encoding, rows) = (&loaded.encoding, &loaded.rows);
     timings.read = clock.elapsed().as_secs_f64();
 
+    if request.family == ModelKind::Softmax {
+        return softmax::run(request, (&table, &loaded), (folder, hooks), seed, timings);
+    }
     let clock = Instant::now();
     let model = fit(request, encoding, rows)?;
     timings.fit = clock.elapsed().as_secs_f64();
@@ -116,7 +122,7 @@ pub fn run(
         }
         None => None,
     };
-    let measured = measure::measure(rows, &prepared, &slots, writer.as_mut())?;
+    let (measured, sets) = measure::measure(rows, &prepared, &slots, writer.as_mut())?;
     pending.tables(writer);
     let test = utility::test_rows(request, &table, encoding, hooks)?;
     let utility =
@@ -129,14 +135,14 @@ pub fn run(
     timings.leakage = clock.elapsed().as_secs_f64();
 
     let clock = Instant::now();
-    let tell = tell::tell(request, rows, &model, &slots, &measured, &chosen)?;
+    let fitted = Fitted::Glm(model.best.as_ref().unwrap_or(&model.fit));
+    let tell = tell::tell(request, rows, fitted, &slots, &measured, &chosen)?;
     timings.tell = clock.elapsed().as_secs_f64();
 
     let found = assemble::Found {
         request,
         encoding,
-        model: &model,
-        geometry,
+        facts: facts::of_glm(encoding, &model, geometry, &sets)?,
         slots: &slots,
         scaling: prepared.effect(encoding, measured.scaling),
         tell,
@@ -151,7 +157,7 @@ pub fn run(
         secret,
         timings,
     };
-    Ok(Outcome { audit: crate::output::complete(found.audit()?)?, pending })
+    Ok(Outcome { audit: crate::output::complete(found.audit())?, pending })
 }
 
 /// Noise vectors and draws of the panel about a secret.
@@ -192,11 +198,11 @@ fn guessed(
 
 fn fit(request: &Request, encoding: &Encoding, rows: &Dataset) -> Result<Model> {
     let penalty = penalty(request);
-    let best = glm::fit(rows, request.family, penalty).map_err(|e| explain(e, encoding, request.l2))?;
+    let best = glm::fit(rows, request.glm()?, penalty).map_err(|e| explain(e, encoding, request.l2))?;
     let Some(given) = &request.coefficients else { return Ok(Model { fit: best, best: None }) };
     let w = match_coefficients(given, encoding)?;
     let fit =
-        glm::evaluate(rows, request.family, penalty, &w).map_err(|e| explain(e, encoding, request.l2))?;
+        glm::evaluate(rows, request.glm()?, penalty, &w).map_err(|e| explain(e, encoding, request.l2))?;
     Ok(Model { fit, best: Some(best) })
 }
 

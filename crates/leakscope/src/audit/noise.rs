@@ -8,6 +8,7 @@ use crate::noise::{self, Designed, isotropic_sigma};
 use crate::{Failure, Result};
 use leakscope_core::fisher::noise::Noise as Gaussian;
 use leakscope_core::glm::Fit;
+use leakscope_core::num::Distribution;
 use leakscope_core::tell;
 use leakscope_report::audit::SigmaSource;
 use leakscope_table::{Dataset, Encoding, Hooks};
@@ -97,20 +98,34 @@ fn choose_sigma(
     rows: &Dataset,
     prepare: &impl Fn(Spread<'_>) -> Result<Prepared>,
 ) -> Result<(f64, SigmaSource)> {
+    let unit = || prepare(Spread::Isotropic(1.0));
+    sigma_for(
+        request,
+        || unit()?.eta_distribution(rows),
+        |attribute| {
+            let (measured, _) = measure::measure(rows, &unit()?, slots, None)?;
+            exposure_in_own_units(attribute, encoding, slots, &measured)
+        },
+    )
+}
+
+/// σ from the distribution of η at σ = 1, or from how exposed an attribute is there, in its own units.
+pub(super) fn sigma_for(
+    request: &Request,
+    eta_at_one: impl Fn() -> Result<Distribution>,
+    exposure_at_one: impl Fn(&str) -> Result<f64>,
+) -> Result<(f64, SigmaSource)> {
     // Rounding must leave the target met.
     const SAFE: f64 = 1.0 + 1e-12;
     match &request.noise {
         Noise::Default => Ok((1.0, SigmaSource::Default)),
         Noise::Given(sigma) => Ok((*sigma, SigmaSource::Given)),
         Noise::TargetEta { eta, statistic } => {
-            let unit = prepare(Spread::Isotropic(1.0))?.eta_distribution(rows)?;
-            let sigma = solved(statistic.of(&unit) / eta * SAFE, "target_eta")?;
+            let sigma = solved(statistic.of(&eta_at_one()?) / eta * SAFE, "target_eta")?;
             Ok((sigma, SigmaSource::TargetEta { eta: *eta, statistic: statistic.named() }))
         }
         Noise::TargetSd { attribute, sd } => {
-            let unit = measure::measure(rows, &prepare(Spread::Isotropic(1.0))?, slots, None)?;
-            let exposure = exposure_in_own_units(attribute, encoding, slots, &unit)?;
-            let sigma = solved(sd * exposure * SAFE, "target_sd")?;
+            let sigma = solved(sd * exposure_at_one(attribute)? * SAFE, "target_sd")?;
             Ok((sigma, SigmaSource::TargetSd { attribute: attribute.clone(), sd: *sd }))
         }
         // Made for its targets by `noise::design`.
@@ -130,7 +145,7 @@ pub(crate) fn solve(request: &Request, loaded: &Loaded, fit: &Fit) -> Result<(f6
         Noise::Default | Noise::Given(_) | Noise::Shaped(_) => sigma,
         Noise::TargetEta { statistic, .. } => statistic.of(&prepared.eta_distribution(rows)?),
         Noise::TargetSd { attribute, .. } => {
-            let measured = measure::measure(rows, &prepared, &slots, None)?;
+            let (measured, _) = measure::measure(rows, &prepared, &slots, None)?;
             1.0 / exposure_in_own_units(attribute, encoding, &slots, &measured)?
         }
     };
@@ -138,7 +153,7 @@ pub(crate) fn solve(request: &Request, loaded: &Loaded, fit: &Fit) -> Result<(f6
 }
 
 /// 1 over the smallest deviation of an unbiased estimate of an attribute, or of the target, in its own units.
-fn exposure_in_own_units(
+pub(super) fn exposure_in_own_units(
     name: &str,
     encoding: &Encoding,
     slots: &[AttributeSlot],

@@ -51,6 +51,18 @@ fn matters(encoding: &Encoding, l2: f64) -> bool {
         && encoding.attributes.iter().any(|a| is_own(encoding, a) && !is_filled(encoding, a))
 }
 
+/// The units of the encoding, in which those columns are scaled by their own data whose scaling counts.
+pub(super) fn units_of_encoding(request: &Request, encoding: &Encoding) -> Result<Units> {
+    let counts = request.scaling == ScalingChoice::Counted && matters(encoding, request.l2);
+    own_units(encoding, counts).map_err(|e| explain(e, encoding, request.l2))
+}
+
+/// The units in which the scaling of columns is counted, where that makes a difference.
+pub(super) fn units_that_count(request: &Request, encoding: &Encoding) -> Result<Option<Units>> {
+    let units = matters(encoding, request.l2).then(|| own_units(encoding, true));
+    units.transpose().map_err(|e| explain(e, encoding, request.l2))
+}
+
 /// The model in the units of its encoding, in which those columns are scaled by their own data whose scaling counts.
 pub(super) fn in_encoding(request: &Request, encoding: &Encoding, fit: &Fit) -> Result<(FitInUnits, Units)> {
     let counts = request.scaling == ScalingChoice::Counted && matters(encoding, request.l2);
@@ -58,12 +70,16 @@ pub(super) fn in_encoding(request: &Request, encoding: &Encoding, fit: &Fit) -> 
 }
 
 fn units(encoding: &Encoding, fit: &Fit, counts: bool) -> leakscope_core::Result<(FitInUnits, Units)> {
+    let units = own_units(encoding, counts)?;
+    Ok((units.fit(fit)?, units))
+}
+
+fn own_units(encoding: &Encoding, counts: bool) -> leakscope_core::Result<Units> {
     let mut scaling = vec![Scaling::NONE; encoding.data_width()];
     for a in encoding.attributes.iter().filter(|a| counts && is_own(encoding, a) && !is_filled(encoding, a)) {
         scaling[a.columns.start] = Scaling::Own { mean: a.mean, deviation: a.population_sd };
     }
-    let units = Units::of_encoding(scaling, encoding.intercept)?;
-    Ok((units.fit(fit)?, units))
+    Units::of_encoding(scaling, encoding.intercept)
 }
 
 /// The noise on the coefficients as encoded.
@@ -153,13 +169,18 @@ impl Prepared {
     /// What the scaling added.
     pub(super) fn effect(&self, encoding: &Encoding, largest: Largest) -> Option<ScalingEffect> {
         let counting = self.counting.as_ref()?;
-        let uncounted = encoding.attributes.iter().filter(|a| is_own(encoding, a) && is_filled(encoding, a));
-        Some(ScalingEffect {
-            mode: if counting.replaces { ScalingMode::Counted } else { ScalingMode::Given },
-            exact: counting.depth == Depth::Exact,
-            eta_max_given: largest.given,
-            eta_max_counted: largest.counted,
-            uncounted: uncounted.map(|a| a.name.clone()).collect(),
-        })
+        Some(effect(encoding, counting.replaces, counting.depth == Depth::Exact, largest))
+    }
+}
+
+/// What the scaling added, `exact` or never too small.
+pub(super) fn effect(encoding: &Encoding, replaces: bool, exact: bool, largest: Largest) -> ScalingEffect {
+    let uncounted = encoding.attributes.iter().filter(|a| is_own(encoding, a) && is_filled(encoding, a));
+    ScalingEffect {
+        mode: if replaces { ScalingMode::Counted } else { ScalingMode::Given },
+        exact,
+        eta_max_given: largest.given,
+        eta_max_counted: largest.counted,
+        uncounted: uncounted.map(|a| a.name.clone()).collect(),
     }
 }

@@ -42,7 +42,7 @@ fn curve(request: &Request, fit: &Fit, design: &Design, test: &TestRows) -> Resu
     let multiples: Vec<f64> = (0..POINTS).map(at).collect();
     // The published noise meets its targets with room to spare.
     let scales: Vec<f64> = multiples.iter().map(|m| design.largest_eta / m).collect();
-    let metric = Metric::of(request.family, super::two_class(test.rows.encoding()));
+    let metric = Metric::of(request.glm()?, super::two_class(test.rows.encoding()));
     let (values, _) = scores_under(&test.rows, &fit.w, metric, &scales, design.noise.factor())?;
     Ok(multiples.iter().zip(values).map(|(&multiple, value)| ShapePoint { multiple, value }).collect())
 }

@@ -61,19 +61,12 @@ pub(super) fn utility(
     let mut sigmas = grid(sigma, measured.eta.max() * sigma);
     let on_grid = sigmas.len();
     sigmas.extend([0.0, sigma]);
-    let metric = Metric::of(request.family, two_class(encoding));
+    let metric = Metric::of(request.glm()?, two_class(encoding));
     let (w, factor) = (Cow::Borrowed(&*geometry.fit().w), Cow::Owned(chosen.factor()));
     let pass = UtilityPass { metric, sigmas: Cow::Borrowed(&sigmas), w, factor };
     let total = rows.run(&pass)?;
     let values = total.values();
-    let points = (0..on_grid)
-        .map(|k| UtilityPoint {
-            sigma: sigmas[k],
-            value: values[k],
-            eta_mean: measured.eta.mean() * sigma / sigmas[k],
-            eta_max: measured.eta.max() * sigma / sigmas[k],
-        })
-        .collect();
+    let points = points(&sigmas[..on_grid], &values, sigma, measured);
     let warnings = remarks::of_test(rows, test.own_file);
     let utility = Utility {
         metric: metric.into(),
@@ -87,9 +80,20 @@ pub(super) fn utility(
     Ok(Cost { utility, warnings })
 }
 
+/// The curve: a value at each noise scale, with η there.
+pub(super) fn points(sigmas: &[f64], values: &[f64], sigma: f64, measured: &Measured) -> Vec<UtilityPoint> {
+    let point = |(&at, &value): (&f64, &f64)| UtilityPoint {
+        sigma: at,
+        value,
+        eta_mean: measured.eta.mean() * sigma / at,
+        eta_max: measured.eta.max() * sigma / at,
+    };
+    sigmas.iter().zip(values).map(point).collect()
+}
+
 /// Noise scales, evenly spaced in the logarithm: a decade beyond both the chosen one and the one at which the most
 /// exposed record has η = 1.
-fn grid(sigma: f64, largest_norm: f64) -> Vec<f64> {
+pub(super) fn grid(sigma: f64, largest_norm: f64) -> Vec<f64> {
     let other = if largest_norm > 0.0 { largest_norm } else { sigma };
     let (low, high) = (sigma.min(other) / 10.0, sigma.max(other) * 10.0);
     (0..POINTS).map(|k| low * (high / low).powf(k as f64 / (POINTS - 1) as f64)).collect()

@@ -17,7 +17,7 @@ use leakscope_core::bound::{Channel, Prior, RecordBounds, bounds, estimation};
 use leakscope_core::dp::gaussian;
 use leakscope_core::fisher::Release;
 use leakscope_core::fisher::noise::Noise;
-use leakscope_core::glm::{Family, Fit};
+use leakscope_core::glm::{Family, Fit, ModelKind};
 use leakscope_core::rows::Rows;
 use leakscope_report::attack as attacks;
 use leakscope_report::bound::{CurvePoint, Estimation, Found, FromData, MostExposed, Typical};
@@ -309,7 +309,7 @@ fn play(
 ) -> Result<(Vec<attacks::AttackResult>, f64)> {
     let releases = f64::from(request.releases).sqrt();
     let mut attackers = bounding.attacks.clone();
-    let scaled = request.intercept || request.family == Family::Linear;
+    let scaled = request.intercept || request.family == ModelKind::Linear;
     if attackers.contains(&Attacker::Informed) && !scaled {
         attackers.retain(|a| *a != Attacker::Informed);
         warnings.push("The informed adversary needs an intercept, and was not played.".into());

@@ -41,7 +41,7 @@ pub(crate) fn made_up(encoding: &Encoding, public: &Public) -> Option<InMemory> 
     let known = |a: &Attribute| a.kind == Kind::Category || are_public(public, &a.name, a.bounds.is_some());
     let target = &encoding.target;
     let known_target = match &target.coding {
-        TargetCoding::TwoClass { .. } => true,
+        TargetCoding::TwoClass { .. } | TargetCoding::Classes(_) => true,
         TargetCoding::Number | TargetCoding::Count => {
             are_public(public, &target.name, target.bounds.is_some())
         }
@@ -83,6 +83,7 @@ pub(crate) fn made_up(encoding: &Encoding, public: &Public) -> Option<InMemory> 
                     high.code
                 }
             }
+            TargetCoding::Classes(classes) => (u * classes.len() as f64).floor(),
             TargetCoding::Number => {
                 let bounds = target.bounds?;
                 bounds.low() + u * (bounds.high() - bounds.low())

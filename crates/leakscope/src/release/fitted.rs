@@ -63,7 +63,7 @@ impl Fitted {
 
     /// η is measured once the noise is known.
     fn in_public_units(request: &Request, loaded: Loaded, units: Units) -> Result<Self> {
-        let fit = glm::fit(&units.rows(&loaded.rows), request.family, penalty(request))
+        let fit = glm::fit(&units.rows(&loaded.rows), request.glm()?, penalty(request))
             .map_err(|e| explain(e, &loaded.encoding, request.l2))?;
         let (w, unit, counting) = (fit.w.clone(), Distribution::default(), Counting::Units);
         Ok(Self { loaded, units, fit, w, in_units: None, unit, counting, reweightings: None })
@@ -112,7 +112,7 @@ impl Fitted {
         let options = balance::options(request, &balancing, &loaded)?;
         let (fit, unit, number) = {
             let rows = units.rows(&loaded.rows);
-            let model = (request.family, penalty(request));
+            let model = (request.glm()?, penalty(request));
             let counted = most_even(&rows, model, &options, &[], terms.balance);
             let (number, CountedBalance { weights, eta, .. }) = match counted {
                 Err(CoreError::OutOfRange { what: "a weight", .. }) => {

@@ -91,9 +91,13 @@ pub(super) fn columns(encoding: &Encoding) -> Result<()> {
 
 /// A class that few records have: its name in a published file says that somebody has it.
 pub(super) fn rare_class(encoding: &Encoding, min_count: u64) -> Result<()> {
-    let TargetCoding::TwoClass { low, high } = &encoding.target.coding else { return Ok(()) };
+    let classes: Vec<&Class> = match &encoding.target.coding {
+        TargetCoding::TwoClass { low, high } => vec![low, high],
+        TargetCoding::Classes(classes) => classes.iter().collect(),
+        TargetCoding::Number | TargetCoding::Count => return Ok(()),
+    };
     let rare = |class: &&Class| class.count < min_count && encoding.target.origin == Origin::ReadOffData;
-    match [low, high].into_iter().find(rare) {
+    match classes.into_iter().find(rare) {
         None => Ok(()),
         Some(class) => Err(Failure::option(
             "min_level_count",

@@ -212,7 +212,7 @@ impl<F: Fn(Shape) -> core::Request> Search<'_, F> {
     fn shape_of(&self, encoded: &impl Rows) -> Result<Factor> {
         let (encoding, l2) = (&self.fitted.loaded.encoding, self.request.l2);
         let rows = self.fitted.units.rows(encoded);
-        let fit = glm::fit(&rows, self.request.family, crate::model::penalty(self.request))
+        let fit = glm::fit(&rows, self.request.glm()?, crate::model::penalty(self.request))
             .map_err(|e| explain(e, encoding, l2))?;
         // What a public table gives away about itself does not count, and a shape does not change where all targets grow alike.
         let mut request = core::Request { shape_budget: 1.0, ..(self.ask)(self.options.shape) };

@@ -13,7 +13,7 @@ use leakscope_report::release::{
 };
 use leakscope_report::tell::Tell;
 use leakscope_report::verdict::of_release;
-use leakscope_table::{Encoding, Kind, Origin, ReadOff, Scale, TargetCoding};
+use leakscope_table::{Encoding, Kind, Origin, ReadOff, Scale};
 use std::collections::BTreeMap;
 
 /// What a statement says that was not prepared before its noise was drawn.
@@ -93,13 +93,9 @@ pub(super) fn owned(request: &Request, terms: &Terms, prepared: &Prepared, said:
 }
 
 fn subject(request: &Request, encoding: &Encoding) -> Subject {
-    let classes = match &encoding.target.coding {
-        TargetCoding::TwoClass { low, high } => Some([low.name.clone(), high.name.clone()]),
-        TargetCoding::Number | TargetCoding::Count => None,
-    };
     Subject {
         target: encoding.target.name.clone(),
-        classes,
+        classes: crate::model::class_names(encoding),
         family: request.family,
         l2: request.l2,
         intercept: request.intercept,

@@ -43,7 +43,9 @@ PARAMETERS = {
     "text_encoding": "Encoding of text files: ``\"utf-8\"``, ``\"latin-1\"`` or ``\"utf-16\"``.",
     "header": "Whether CSV files have a line of names; without one columns are called ``c1``, ``c2``, …",
     # the model
-    "model": "``\"linear\"``, ``\"logistic\"`` (two classes) or ``\"poisson\"`` (counts).",
+    "model": "``\"linear\"``, ``\"logistic\"`` (two classes) or ``\"poisson\"`` (counts); an audit also takes ``\"softmax\"`` (two "
+             "or more classes).",
+    "max_classes": "Classes that the target of a softmax model may have.",
     "l2": "Penalty λ ≥ 0 in Σ loss + (nλ/2)‖w‖²; the intercept is not penalised.",
     "fit_intercept": "Whether the model has an intercept.",
     "coefficients": "A model that was trained elsewhere: values by column as encoded here (with ``scale=\"none\"`` as in the "

@@ -54,6 +54,7 @@ def audit(
     encoding: str = "utf-8",
     header: bool = True,
     model: str = "linear",
+    max_classes: int = 100,
     l2: float = 0.0,
     fit_intercept: bool = True,
     coefficients: Mapping[str, float] | Path | None = None,

@@ -177,6 +177,7 @@ def table(given: Data, asked: Mapping[str, Any], test: Data | None = None) -> di
         "public": public(asked),
         "min_level_count": asked["min_level_count"],
         "family": asked["model"],
+        **({"max_classes": asked["max_classes"]} if "max_classes" in asked else {}),
         "l2": asked["l2"],
         "intercept": asked["fit_intercept"],
         "label_secret": secret(asked["label"]),

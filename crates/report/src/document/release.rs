@@ -7,7 +7,7 @@ use super::choice::Statistic;
 use super::noise::{Goal, Inference, Source};
 use super::tell::Tell;
 use leakscope_core::fisher::noise::{Factor, Shape};
-use leakscope_core::glm::Family;
+use leakscope_core::glm::ModelKind;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -60,11 +60,11 @@ pub struct Release {
 pub struct Subject {
     /// Name of the target column.
     pub target: String,
-    /// The two classes of the target, the one of a low prediction first, where it has classes.
+    /// The classes of the target in the order of their codes, the one of a low prediction first, where it has classes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub classes: Option<[String; 2]>,
+    pub classes: Option<Vec<String>>,
     /// Its family.
-    pub family: Family,
+    pub family: ModelKind,
     /// Penalty λ.
     pub l2: f64,
     /// Whether there is an intercept.

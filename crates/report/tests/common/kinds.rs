@@ -23,7 +23,7 @@ pub(crate) fn subject() -> Subject {
         target: HOSTILE.into(),
         n: 1_000,
         d: 7,
-        family: leakscope_core::glm::Family::Linear,
+        family: leakscope_core::glm::ModelKind::Linear,
         l2: 0.01,
         intercept: true,
     }
@@ -187,8 +187,8 @@ pub(crate) fn released(sigma: f64, eta_max: f64) -> Release {
         created: "2026-01-01T00:00:00Z".into(),
         subject: release::Subject {
             target: HOSTILE.into(),
-            classes: Some([HOSTILE.into(), "yes".into()]),
-            family: leakscope_core::glm::Family::Logistic,
+            classes: Some(vec![HOSTILE.into(), "yes".into()]),
+            family: leakscope_core::glm::ModelKind::Logistic,
             l2: 0.01,
             intercept: true,
         },

@@ -18,7 +18,11 @@ pub fn release_page(r: &Release) -> String {
         s.family.name(),
         format::counted(columns, "column"),
         format::setting(s.l2),
-        s.classes.as_ref().map_or_else(String::new, |[low, high]| format!(" · {low} (low) or {high} (high)"))
+        match s.classes.as_deref() {
+            Some([low, high]) => format!(" · {low} (low) or {high} (high)"),
+            Some(all) => format!(" · one of {}", all.join(", ")),
+            None => String::new(),
+        }
     );
     let numbers = tiles(vec![
         match r.mechanism.shape {
