@@ -68,7 +68,9 @@ def translated(estimator: Any, x: Any, y: Any, asked: Mapping[str, Any], audit: 
     if x is None or y is None:
         raise DataError("audit(estimator, X, y): give the rows and targets that it was fitted on")
     steps, last = _split(estimator)
-    steps, last = stand_in(steps, last, None if isinstance(weights, str) else weights, len(y))
+    named = isinstance(weights, str)
+    weighed = column_of(x, weights, "weights") if named and is_frame(x) else None if named else weights
+    steps, last = stand_in(steps, last, weighed, len(y))
     _check_fitted(last)
     matrix, names, kind, index = _transformed(steps, last, x, columns, "X")
     inside: Opened | None = None
