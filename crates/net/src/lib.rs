@@ -57,6 +57,7 @@ mod real;
 pub mod renyi;
 mod shape;
 pub mod spec;
+pub mod text;
 pub mod train;
 
 pub use clip::Clip;

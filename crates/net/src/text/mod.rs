@@ -1,0 +1,5 @@
+//! Text: from characters to the integers that a language model takes.
+
+pub mod tokens;
+
+pub use tokens::Tokenizer;
