@@ -4,7 +4,8 @@
 use crate::{
     Clip, Data, Network, Real,
     clip::Clipped,
-    device::Device,
+    data::{Batch, Input},
+    device::{Device, Target},
     error::{Error, Result, check_finite, check_len},
     layer::Draws,
     leak::Label,
@@ -74,7 +75,8 @@ pub(crate) fn clipped_gradient_with<T: Real>(
     clip: Clip,
     draws: Option<Draws>,
 ) -> Result<BatchGradient<T>> {
-    let (n, size, p) = (records.len(), net.records_at_a_time(), net.parameter_count());
+    let (n, p) = (records.len(), net.parameter_count());
+    let size = net.records_at_a_time(data.input().length());
     // Each lane sums its own pieces into its own array; few lanes where arrays are large.
     let lanes = ((64 << 20) / (p * T::BYTES).max(1)).clamp(2, 16);
     let lane = n.div_ceil(size).div_ceil(lanes).max(1) * size;
@@ -82,8 +84,8 @@ pub(crate) fn clipped_gradient_with<T: Real>(
         let mut sum = dev.zeros(p);
         let (mut losses, mut norms) = (Vec::new(), Vec::new());
         for piece in records.chunks(size) {
-            let (x, y) = data.upload(dev, piece);
-            let primal = net.primal(dev, x, y, piece, Label::Public, draws);
+            let batch = data.upload(dev, net, piece, Label::Public);
+            let primal = net.primal(dev, batch, Label::Public, draws);
             let n: Vec<f64> = primal.square.iter().map(|s| s.max(0.0).sqrt()).collect();
             if let Some(i) =
                 n.iter().zip(&primal.loss.losses).position(|(n, l)| !n.is_finite() || !l.is_finite())
@@ -124,13 +126,13 @@ pub struct Evaluation {
 /// Mean loss and accuracy over all records.
 pub fn evaluate<T: Real>(net: &Network<T>, data: &Data<T>) -> Result<Evaluation> {
     data.check(net)?;
-    let z = predict(net, data.records())?;
+    let z = predict_data(net, data)?;
     let (mut loss, mut records, mut labels, mut of) = (0.0, 0, 0, 0);
     let mut predicts_classes = true;
     for i in 0..data.len() {
-        let y: Vec<f64> = data.label(i).iter().map(|v| v.to_f64()).collect();
-        loss += net.loss().value(z.outputs(i), &y);
-        match net.loss().agreement(z.outputs(i), &y) {
+        let (value, agreement) = data.judge(net, i, z.outputs(i));
+        loss += value;
+        match agreement {
             Some(Agreement { right, labels: all }) => {
                 records += usize::from(right == all);
                 labels += right;
@@ -157,6 +159,13 @@ pub struct Prediction {
 }
 
 impl Prediction {
+    fn new<T: Real>(net: &Network<T>, places: usize, outputs: Vec<f64>) -> Result<Self> {
+        check_finite("the outputs", &outputs)?;
+        let k = net.outputs();
+        let scores = outputs.chunks_exact(k).flat_map(|z| net.loss().scores(z)).collect();
+        Ok(Self { width: k * places, outputs, scores })
+    }
+
     /// Number of records.
     pub fn len(&self) -> usize {
         self.outputs.len() / self.width
@@ -167,7 +176,7 @@ impl Prediction {
         self.outputs.is_empty()
     }
 
-    /// The outputs of record `i`, before the loss makes scores of them.
+    /// The outputs of record `i`, before the loss makes scores of them; all positions of a sequence one after another.
     pub fn outputs(&self, i: usize) -> &[f64] {
         &self.outputs[i * self.width..(i + 1) * self.width]
     }
@@ -181,22 +190,39 @@ impl Prediction {
 
 /// What a network says about records `(n, input)`, row-major.
 pub fn predict<T: Real>(net: &Network<T>, records: &[T]) -> Result<Prediction> {
-    let (d, width) = (net.input().len(), net.outputs());
+    let (d, length) = (net.values(net.input().length()), net.input().length());
+    if net.vocabulary().is_some() {
+        let reason = "the network reads tokens: take predict_data".to_owned();
+        return Err(Error::Format { what: "the records", reason });
+    }
     let n = records.len() / d;
     check_len("the records", records.len(), n * d)?;
     check_finite("the records", records)?;
     let all: Vec<usize> = (0..n).collect();
-    let parts = Workers::new().map(&all, net.records_at_a_time(), |dev, piece| {
-        let x = dev.upload(&records[piece[0] * d..][..piece.len() * d]);
-        let z = net.outputs_of(dev, x, piece.len());
-        let outputs: Vec<f64> = dev.download(&z).iter().map(|v| v.to_f64()).collect();
-        dev.put(z);
-        Ok(outputs)
+    let parts = Workers::new().map(&all, net.records_at_a_time(length), |dev, piece| {
+        let x = Input::Values(dev.upload(&records[piece[0] * d..][..piece.len() * d]));
+        let y = Target::Classes(dev.upload_index(&[]));
+        Ok(outputs_of(net, dev, Batch { records: piece, length, x, y, weights: None }))
     })?;
-    let outputs = parts.concat();
-    check_finite("the outputs", &outputs)?;
-    let scores = outputs.chunks_exact(width).flat_map(|z| net.loss().scores(z)).collect();
-    Ok(Prediction { width, outputs, scores })
+    Prediction::new(net, net.places(length), parts.concat())
+}
+
+/// What a network says about the records of a data set, whose labels do not matter.
+pub fn predict_data<T: Real>(net: &Network<T>, data: &Data<T>) -> Result<Prediction> {
+    data.check(net)?;
+    let (all, length): (Vec<usize>, usize) = ((0..data.len()).collect(), data.input().length());
+    let parts = Workers::new().map(&all, net.records_at_a_time(length), |dev, piece| {
+        let batch = data.upload(dev, net, piece, Label::Public);
+        Ok(outputs_of(net, dev, batch))
+    })?;
+    Prediction::new(net, net.places(length), parts.concat())
+}
+
+fn outputs_of<T: Real>(net: &Network<T>, dev: &mut Device<T>, batch: Batch<'_, T>) -> Vec<f64> {
+    let z = net.outputs_of(dev, batch);
+    let outputs: Vec<f64> = dev.download(&z).iter().map(|v| v.to_f64()).collect();
+    dev.put(z);
+    outputs
 }
 
 /// The gradient of every record seen from a given direction v of the parameters.
@@ -237,9 +263,9 @@ pub fn pullback<T: Real>(
     check_finite("the direction", v)?;
     let trained = net.trained();
     let v: Vec<T> = v.iter().zip(&trained).map(|(&v, t)| if *t { v } else { T::ZERO }).collect();
-    let parts = Workers::new().map(records, net.records_at_a_time(), |dev, piece| {
-        let (x, y) = data.upload(dev, piece);
-        let primal = net.primal(dev, x, y, piece, Label::Public, None);
+    let parts = Workers::new().map(records, net.records_at_a_time(data.input().length()), |dev, piece| {
+        let batch = data.upload(dev, net, piece, Label::Public);
+        let primal = net.primal(dev, batch, Label::Public, None);
         let norms: Vec<f64> = primal.square.iter().map(|s| s.max(0.0).sqrt()).collect();
         let v = dev.upload(&v);
         let products = net.along(dev, &primal, &v);

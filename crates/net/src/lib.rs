@@ -3,9 +3,9 @@
 //! | module | what it holds | formula |
 //! |---|---|---|
 //! | [`spec`], [`preset`] | a network as a file; the networks of the papers | |
-//! | [`network`] | layers, parameters | |
+//! | [`network`] | a graph of layers, their parameters | |
 //! | [`loss`] | losses and their tangents, one file each | |
-//! | [`data`] | records and labels, checked once | |
+//! | [`data`] | records (values or tokens) and labels (vectors or classes), checked once | |
 //! | [`leak`] | what a record's gradient gives away: trace, η, PLIS | `JᵀJ/s²`, `J = ∂clip(g)/∂x` |
 //! | [`clip`] | hard and smooth clipping | `clip(g) = s(‖g‖) g` |
 //! | [`poisson`] | information under Poisson sampling | `s⁻²(A JᵀJ + (B−A) JᵀĝĝᵀJ)` |
@@ -33,7 +33,7 @@
 //! ```
 //!
 //! A gradient is a pair (δ, a) of what came back and what went in, never an array of parameters per record
-//! (MATHS §5.1). Images are channels last.
+//! (MATHS §5.1). Images are channels last. Of a text, leakage is that of its embedded values (MATHS §10).
 
 mod builder;
 pub mod clip;
@@ -67,4 +67,4 @@ pub use loss::Loss;
 pub use network::Network;
 pub use real::Real;
 pub use shape::Shape;
-pub use spec::{Activation, LayerSpec, NetSpec};
+pub use spec::{Activation, LayerSpec, NetSpec, NodeSpec};

@@ -1,27 +1,34 @@
-//! A network: layers in order, their parameters in one array, the loss.
+//! A network: a graph of layers, their parameters in one array, the loss.
+//!
+//! Values are numbered: 0 is the record, i + 1 what node i returns. A node reads values before its own, so the order of the
+//! nodes is one in which passes may visit them.
 
 use crate::{
     Data, Loss, NetSpec, Real, Shape,
     builder::Builder,
     device::{Buf, Device},
     error::{Error, Result, check, check_finite, check_len},
-    layer::{Layer, Start, Tensor},
+    layer::{Embedding, Join, Layer, Start, Tensor, Width},
+    leak::Label,
     random::{Generator, Purpose},
     shape::product,
     spec::SPEC_VERSION,
 };
 
-/// A step of the network. A residual block is its layers between a save and an add.
+/// What a node does.
 #[derive(Debug)]
 pub(crate) enum Op<T> {
+    /// Of one value.
     Layer(Box<dyn Layer<T>>),
-    Save,
-    Add,
+    /// Of several values.
+    Join(Box<dyn Join<T>>),
 }
 
 #[derive(Debug)]
 pub(crate) struct Node<T> {
     pub(crate) op: Op<T>,
+    /// The values it reads.
+    pub(crate) inputs: Vec<usize>,
     /// Whether it has parameters that are trained, and so released.
     pub(crate) trained: bool,
     /// Position of its layer in the file, counted through residual blocks.
@@ -85,10 +92,20 @@ pub struct Network<T> {
     pub(crate) constants: Buf<T>,
     statistics: Vec<Statistics>,
     outputs: usize,
+    /// Rows of outputs: one, or one for each position.
+    places: Width,
+    /// What makes values of tokens.
+    pub(crate) embedding: Option<Embedding>,
+    /// The node whose weights are the embedding's table.
+    pub(crate) tied: Option<usize>,
+    /// Whether sequences must be as long as the file says.
+    whole: bool,
     /// 0 for every parameter that is frozen on its own, 1 for the others; absent where none is.
     pub(crate) mask: Option<Buf<T>>,
-    /// First node that is trained: the backward pass ends there.
-    pub(crate) first: usize,
+    /// How often every value is read, by nodes or by the loss.
+    pub(crate) readers: Vec<usize>,
+    /// Whether a value moves with a trained parameter: where it does not, backward passes end.
+    pub(crate) moves: Vec<bool>,
 }
 
 impl<T: Real> Network<T> {
@@ -97,7 +114,7 @@ impl<T: Real> Network<T> {
         let mut net = Self::build(spec)?;
         let mut rng = Generator::new(seed, Purpose::Weights, 0);
         let mut theta = vec![T::ZERO; net.theta.len()];
-        for tensor in net.nodes.iter().flat_map(tensors) {
+        for (_, tensor) in net.own_tensors() {
             let len: usize = tensor.shape.iter().product();
             for v in &mut theta[tensor.offset..tensor.offset + len] {
                 *v = T::from_f64(match tensor.start {
@@ -128,30 +145,49 @@ impl<T: Real> Network<T> {
             size.unwrap_or(usize::MAX) as f64,
             "1 to 2^32",
         )?;
-        let mut b = Builder::default();
-        let shape = b.layers(&spec.layers, spec.input)?;
-        if spec.loss == Loss::SoftmaxCrossEntropy && shape.len() < 2 {
+        let mut b = Builder::new(spec.input);
+        let shape = b.nodes(&spec.layers)?;
+        let (outputs, places) = match shape {
+            Shape::Sequence([_, k]) => (k, Width::Each(1)),
+            Shape::Image(_) | Shape::Vector(_) | Shape::Tokens { .. } => (shape.len(), Width::Fixed(1)),
+        };
+        if spec.loss == Loss::SoftmaxCrossEntropy && outputs < 2 {
             let reason = "a softmax over one output is 1 whatever the record, so nothing would be learned and nothing \
                           measured: give it an output for each class, or take binary-cross-entropy";
             return Err(Error::Format { what: "the network", reason: reason.to_owned() });
         }
-        let Some(first) = b.nodes.iter().position(|n| n.trained) else {
+        if !b.nodes.iter().any(|n| n.trained) && !b.embedding.as_ref().is_some_and(|e| e.trained) {
             let reason = "no layer has parameters that are trained".to_owned();
             return Err(Error::Format { what: "the network", reason });
-        };
+        }
+        let readers = b.readers()?;
         let mut dev = Device::new();
         let mut net = Self {
-            outputs: shape.len(),
+            outputs,
+            places,
+            embedding: b.embedding,
+            tied: b.tied,
+            whole: b.whole,
             nodes: b.nodes,
             theta: dev.zeros(b.parameters),
             constants: dev.zeros(b.constants),
             statistics: b.statistics,
             mask: None,
             spec,
-            first,
+            readers,
+            moves: Vec::new(),
         };
+        net.find_moves();
         net.write_constants();
         Ok(net)
+    }
+
+    fn find_moves(&mut self) {
+        self.moves = vec![self.embedding.as_ref().is_some_and(|e| e.trained)];
+        for node in &self.nodes {
+            let moves = node.trained || node.inputs.iter().any(|&v| self.moves[v]);
+            self.moves.push(moves);
+        }
     }
 
     fn write_constants(&mut self) {
@@ -216,10 +252,9 @@ impl<T: Real> Network<T> {
             let channels = mean.len();
             let mut moments = vec![Moments::default(); channels];
             let all: Vec<usize> = (0..public.len()).collect();
-            for piece in all.chunks(self.records_at_a_time()) {
-                let (x, y) = public.upload(&mut dev, piece);
-                dev.put(y);
-                let values = self.values_before(&mut dev, x, piece.len(), node);
+            for piece in all.chunks(self.records_at_a_time(public.input().length())) {
+                let batch = public.upload(&mut dev, self, piece, Label::Public);
+                let values = self.values_before(&mut dev, batch, node);
                 for row in dev.download(&values).chunks_exact(channels) {
                     moments.iter_mut().zip(row).for_each(|(m, v)| m.add(v.to_f64()));
                 }
@@ -236,12 +271,43 @@ impl<T: Real> Network<T> {
         &self.spec
     }
 
-    /// Shape of one record.
+    /// Shape of one record, as the file has it: of a sequence, the longest.
     pub fn input(&self) -> Shape {
         self.spec.input
     }
 
-    /// Number of outputs, and of label values.
+    /// Number of tokens there are, where records are tokens.
+    pub fn vocabulary(&self) -> Option<usize> {
+        self.embedding.as_ref().map(|e| e.vocabulary)
+    }
+
+    /// Whether records of a shape can be read: the network's own, a plain vector of as many values, or a shorter
+    /// sequence.
+    pub fn takes(&self, records: Shape) -> bool {
+        let fits = |t: usize, most: usize| t == most || (t <= most && !self.whole);
+        match (self.spec.input, records) {
+            (Shape::Sequence([most, c]), Shape::Sequence([t, d])) => c == d && fits(t, most),
+            (Shape::Tokens { tokens: most }, Shape::Tokens { tokens: t }) => fits(t, most),
+            (own, Shape::Vector([n])) => own.length() == 1 && own.len() == n,
+            (own, other) => own == other,
+        }
+    }
+
+    /// Number of values that leakage is about, of records of a length: the record's own, or those that its tokens are
+    /// embedded as.
+    pub fn values(&self, length: usize) -> usize {
+        match &self.embedding {
+            Some(e) => length * e.width,
+            None => self.spec.input.width().at(length),
+        }
+    }
+
+    /// Rows of outputs, and labels, of a record of a length: 1, or one for each position.
+    pub fn places(&self, length: usize) -> usize {
+        self.places.at(length)
+    }
+
+    /// Number of outputs, and of label values; of one position where there are several.
     pub fn outputs(&self) -> usize {
         self.outputs
     }
@@ -271,15 +337,19 @@ impl<T: Real> Network<T> {
 
     /// The named tensors of the parameters.
     pub fn tensors(&self) -> Vec<NamedTensor> {
-        let named = |node: &Node<T>| {
-            let position = node.position;
-            tensors(node).into_iter().map(move |t| NamedTensor {
-                name: format!("layers.{position}.{}", t.name),
-                shape: t.shape,
-                offset: t.offset,
-            })
+        let named = |(position, t): (usize, Tensor)| NamedTensor {
+            name: format!("layers.{position}.{}", t.name),
+            shape: t.shape,
+            offset: t.offset,
         };
-        self.nodes.iter().flat_map(named).collect()
+        self.own_tensors().map(named).collect()
+    }
+
+    /// The tensors of all layers, with the layers' positions in the file.
+    fn own_tensors(&self) -> impl Iterator<Item = (usize, Tensor)> {
+        let embedding = self.embedding.iter().map(|e| (e.position, e.tensor()));
+        let of = |node: &Node<T>| tensors(node).into_iter().map(|t| (node.position, t)).collect::<Vec<_>>();
+        embedding.chain(self.nodes.iter().flat_map(of))
     }
 
     /// Freezes single parameters, in the order of [`Network::tensors`], beside those of frozen layers: they take no part
@@ -294,7 +364,20 @@ impl<T: Real> Network<T> {
             let reason = "every parameter is frozen: nothing would be trained".to_owned();
             return Err(Error::Format { what: "the mask of frozen parameters", reason });
         }
-        for node in self.nodes.iter_mut().filter(|n| n.trained) {
+        if let Some(e) = self.embedding.as_mut().filter(|e| e.trained) {
+            let table = &keep[e.table..][..e.vocabulary * e.width];
+            e.trained = table.contains(&true);
+            if e.trained && table.contains(&false) && self.tied.is_some() {
+                let reason =
+                    "the output layer has the embedding's table: freeze all of it or nothing".to_owned();
+                return Err(Error::Format { what: "the mask of frozen parameters", reason });
+            }
+            if let Some(output) = self.tied {
+                self.nodes[output].trained = e.trained;
+            }
+        }
+        let tied = self.tied;
+        for (_, node) in self.nodes.iter_mut().enumerate().filter(|(i, n)| n.trained && Some(*i) != tied) {
             let ranges: Vec<_> = tensors(node)
                 .into_iter()
                 .map(|t| t.offset..t.offset + t.shape.iter().product::<usize>())
@@ -307,7 +390,7 @@ impl<T: Real> Network<T> {
                 layer.set_masked();
             }
         }
-        self.first = self.nodes.iter().position(|n| n.trained).unwrap_or(0);
+        self.find_moves();
         let mut dev = Device::new();
         // frozen layers keep their ones: only what a trained layer freezes is masked
         let mask: Vec<T> =
@@ -329,11 +412,10 @@ impl<T: Real> Network<T> {
     /// Which parameters are trained.
     pub fn trained(&self) -> Vec<bool> {
         let mut trained = vec![false; self.theta.len()];
-        for node in self.nodes.iter().filter(|n| n.trained) {
-            for t in tensors(node) {
-                let len: usize = t.shape.iter().product();
-                trained[t.offset..t.offset + len].fill(true);
-            }
+        let embedding = self.embedding.iter().filter(|e| e.trained).map(Embedding::tensor);
+        for t in embedding.chain(self.nodes.iter().filter(|n| n.trained).flat_map(tensors)) {
+            let len: usize = t.shape.iter().product();
+            trained[t.offset..t.offset + len].fill(true);
         }
         if let Some(frozen) = self.frozen() {
             trained.iter_mut().zip(frozen).for_each(|(t, f)| *t &= !f);
@@ -343,15 +425,15 @@ impl<T: Real> Network<T> {
 
     /// How many records to carry through the network at a time: enough for the products to be large and the
     /// weights to be read seldom, few enough for the activations to stay near the processor. It depends on the
-    /// network alone, never on the machine, so that results do not either.
-    pub(crate) fn records_at_a_time(&self) -> usize {
+    /// network and the length of sequences alone, never on the machine, so that results do not either.
+    pub(crate) fn records_at_a_time(&self, length: usize) -> usize {
         const NEAR: usize = 1 << 19;
         let footprint: usize = self
             .nodes
             .iter()
             .map(|n| match &n.op {
-                Op::Layer(l) => l.footprint(),
-                Op::Save | Op::Add => 0,
+                Op::Layer(l) => l.footprint(length),
+                Op::Join(j) => j.footprint(length),
             })
             .sum::<usize>()
             .max(1);
@@ -362,6 +444,6 @@ impl<T: Real> Network<T> {
 fn tensors<T: Real>(node: &Node<T>) -> Vec<Tensor> {
     match &node.op {
         Op::Layer(l) => l.tensors(),
-        Op::Save | Op::Add => Vec::new(),
+        Op::Join(_) => Vec::new(),
     }
 }

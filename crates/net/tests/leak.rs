@@ -20,8 +20,7 @@ fn setup(n: usize) -> (Network<f64>, Data<f64>) {
         L::Gelu,
         L::dense(3),
     ];
-    let spec =
-        NetSpec { version: 1, input: Shape::Image([6, 6, 1]), layers, loss: Loss::SoftmaxCrossEntropy };
+    let spec = NetSpec::sequential(Shape::Image([6, 6, 1]), layers, Loss::SoftmaxCrossEntropy);
     let net = Network::new(spec, 3).unwrap();
     let mut rng = Generator::new(4, Purpose::Other, 0);
     let x = (0..n * 36).map(|_| rng.normal()).collect();
@@ -49,7 +48,7 @@ fn squares_of_tangents_are_those_of_differences_under_every_clip() {
             let h = 1e-5;
             let at = |s: f64| {
                 let x: Vec<f64> = data.record(i).iter().zip(&u[i * 36..]).map(|(x, u)| x + s * u).collect();
-                released(&net, &x, data.label(i), clip)
+                released(&net, &x, &data.label(i), clip)
             };
             let (up, down) = (at(h), at(-h));
             let fd: f64 = up.iter().zip(&down).map(|(a, b)| ((a - b) / (2.0 * h)).powi(2)).sum();
@@ -118,7 +117,7 @@ fn plis_is_the_gradient_of_the_released_signal() {
             let at = |s: f64| {
                 let mut x = data.record(i).to_vec();
                 x[j] += s;
-                released(&net, &x, data.label(i), clip).iter().map(|v| v * v).sum::<f64>() / (0.8 * 0.8)
+                released(&net, &x, &data.label(i), clip).iter().map(|v| v * v).sum::<f64>() / (0.8 * 0.8)
             };
             let fd = (at(h) - at(-h)) / (2.0 * h);
             assert!((found[i].plis_parts[j] - fd).abs() < 1e-6 * scale.max(1e-3));
@@ -232,7 +231,7 @@ fn bad_input_is_refused_with_its_name() {
 #[test]
 fn networks_that_do_not_chain_are_refused_with_the_layer() {
     let build = |input: Shape, layers: Vec<L>| {
-        Network::<f32>::new(NetSpec { version: 1, input, layers, loss: Loss::SquaredError }, 1).unwrap_err()
+        Network::<f32>::new(NetSpec::sequential(input, layers, Loss::SquaredError), 1).unwrap_err()
     };
     let image = Shape::Image([6, 6, 1]);
     assert!(matches!(

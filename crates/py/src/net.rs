@@ -15,6 +15,7 @@ use leakscope_net::engine::evaluate;
 use leakscope_net::io::Tensors;
 use leakscope_net::preset::preset;
 use leakscope_net::{Clip, Data, NetSpec, Network as Net, Real, Shape};
+use leakscope_report::net::Training;
 use pyo3::buffer::{Element, PyBuffer};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -68,6 +69,7 @@ struct About<'a, 'py> {
     records: Option<Vec<usize>>,
     superpixels: Option<(Vec<usize>, Vec<f64>)>,
     factor: f64,
+    training: Option<Training>,
 }
 
 fn audited<T: Real + Element>(
@@ -87,6 +89,7 @@ fn audited<T: Real + Element>(
         compare: compare.map(copy).transpose()?,
         superpixels: about.superpixels,
         factor: about.factor,
+        training: about.training,
     };
     run(py, progress, OnInterrupt::Wait, move |hooks| memory::audit(&request, memory, hooks))
 }
@@ -216,7 +219,7 @@ impl Network {
     }
 
     /// What one gradient step gives away.
-    #[pyo3(signature = (values, given, records=None, score=None, compare=None, superpixels=None, factor=1.0, progress=None))]
+    #[pyo3(signature = (values, given, records=None, score=None, compare=None, superpixels=None, factor=1.0, progress=None, training=None))]
     #[expect(clippy::too_many_arguments, reason = "named in Python, where this is called")]
     fn audit<'py>(
         &self,
@@ -229,9 +232,14 @@ impl Network {
         superpixels: Option<(Vec<usize>, Vec<f64>)>,
         factor: f64,
         progress: Option<&Bound<'py, PyAny>>,
+        training: Option<&str>,
     ) -> PyResult<Outcome> {
         let request: NetAuditRequest = request(values)?;
-        let about = About { data: &given, score: score.as_ref(), records, superpixels, factor };
+        let unread = |e| {
+            failed(Failure::Message(format!("what is remembered of the training run cannot be read: {e}")))
+        };
+        let training = training.map(serde_json::from_str::<Training>).transpose().map_err(unread)?;
+        let about = About { data: &given, score: score.as_ref(), records, superpixels, factor, training };
         let measured = match (self.now(), compare.map(|other| other.get().now())) {
             (Either::Single(net), None) => audited(py, request, &net, None, about, progress)?,
             (Either::Single(net), Some(Either::Single(other))) => {

@@ -386,6 +386,8 @@ fn attribute(
                 return Err(Error::TooLarge { column: a.name, value: largest(c) });
             }
             match (options.scale, facts.bounds) {
+                // It has a scale of its own, below.
+                _ if facts.scale.is_some() => {}
                 (Scale::Standard, _) => {
                     a.centre = a.mean;
                     // A constant is centred and keeps its unit. So does a spread that is lost in rounding to 0.
@@ -398,6 +400,9 @@ fn attribute(
                 }
                 (Scale::Bounds, None) => return Err(SchemaError::NoBounds { column: a.name }.into()),
                 (Scale::UnitBall | Scale::None, _) => {}
+            }
+            if let Some(given) = facts.scale {
+                [a.centre, a.scale] = given;
             }
         }
         Kind::Category => {

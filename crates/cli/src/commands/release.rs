@@ -1,5 +1,6 @@
 //! `leakscope release`: the private model, with its statement and a ledger.
 
+use super::audit::pair;
 use super::run_args::{RunArgs, TestArgs, request};
 use super::table_args::{ModelArgs, TableArgs};
 use crate::progress::Display;
@@ -9,9 +10,13 @@ use leakscope::release::{self, Amount, Outcome, Terms};
 use leakscope::saving::RELEASE;
 use leakscope::{Failure, Result};
 use leakscope_net::leak::Label;
+use leakscope_report::verdict::PROTECT_AT;
 use leakscope_table::RecordsFormat;
 use std::path::PathBuf;
 use std::process::ExitCode;
+
+/// Where the key of ledgers is, for all commands of a session.
+const LEDGER_KEY: &str = "LEAKSCOPE_LEDGER_KEY";
 
 /// Add the noise and write the private model with its statement and a ledger of releases.
 #[derive(clap::Args, Debug, Clone)]
@@ -44,6 +49,16 @@ pub(crate) struct Args {
     /// still counts
     #[arg(long, value_name = "REASON")]
     data_changed: Option<String>,
+    /// The file of the key that seals the ledger, made where it is not there [default: $LEAKSCOPE_LEDGER_KEY, or ledger.key
+    /// in private/]
+    #[arg(long, value_name = "FILE")]
+    ledger_key: Option<PathBuf>,
+    /// Two values of an attribute to tell apart, instead of its 10% and 90% quantiles; they are published
+    #[arg(long, value_name = "ATTRIBUTE=A,B")]
+    tell: Vec<String>,
+    /// Values that are told apart at most this often count as protected
+    #[arg(long, value_name = "SHARE", default_value_t = PROTECT_AT, allow_negative_numbers = true)]
+    protect_at: f64,
     /// Whether the target is part of the record's secret
     #[arg(long, value_enum, default_value_t = Label::Secret)]
     label: Label,
@@ -59,6 +74,8 @@ pub(crate) struct Args {
 pub(crate) fn asked(args: &Args) -> Result<(Request, Terms)> {
     let test = TestArgs { test: vec![], holdout: None, label: args.label };
     let base = request(&args.table, &args.model, &test, None)?;
+    let tell = args.tell.iter().map(|t| pair(t)).collect::<Result<_>>()?;
+    let base = Request { tell, protect_at: args.protect_at, ..base };
     let noise = match (args.sigma, args.target_eta) {
         (Some(sigma), _) => Amount::Sigma(sigma),
         (None, Some(eta)) => Amount::TargetEta(eta, args.statistic),
@@ -70,6 +87,7 @@ pub(crate) fn asked(args: &Args) -> Result<(Request, Terms)> {
         balance: args.balance,
         attribute: args.attribute.clone(),
         data_changed: args.data_changed.clone(),
+        ledger_key: args.ledger_key.clone().or_else(|| std::env::var_os(LEDGER_KEY).map(PathBuf::from)),
     };
     Ok((base, terms))
 }

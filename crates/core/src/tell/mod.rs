@@ -14,14 +14,15 @@
 //! unit would have been another is told apart for certain.
 //!
 //! `step` has the models by rank-two updates: exact for linear regression, with a proven limit on their error for the
-//! others, O(p) a candidate. `refit` has them by Newton's method. `told_apart` looks at every record with the first, and
-//! at those that may be the worst with the second.
+//! others. `glance` has the distances of every record from products of these, O(1) a candidate. `refit` has models by Newton's
+//! method. `told_apart` glances at every record, and fits those that may be the worst.
 
+mod glance;
 mod refit;
 mod step;
 mod worst;
 
-pub use worst::{Telling, Told, told_apart};
+pub use worst::{Look, Telling, Told, told_apart};
 
 use crate::claim::{Bound, Theorem};
 use crate::linalg::{Cholesky, condition, dot, largest_eigenvalue, matmul, norm, symmetric_eigen, times};

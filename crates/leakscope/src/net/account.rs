@@ -47,7 +47,8 @@ pub(super) fn finish<T: Real>(
     folder: &Folder,
 ) -> Result<(Training, Vec<PathBuf>)> {
     let budgets = ended.run.budgets();
-    let mut training = training(ended, data, facts, plan, &budgets)?;
+    // The checkpoint is kept whatever comes of this.
+    let mut training = crate::output::complete(training(ended, data, facts, plan, &budgets)?)?;
     let net = ended.run.network();
     let mut pending = Pending::default();
     if !budgets.is_empty() {

@@ -26,39 +26,39 @@ use leakscope_table::{RecordsSchema, RecordsWriter};
 use std::collections::BTreeMap;
 
 /// Records shown at either end.
-const SHOWN: usize = 8;
+pub(super) const SHOWN: usize = 8;
 
 /// A number of a record, by which it is ranked or summarised.
-type Number = fn(&Leak) -> Option<f64>;
+pub(super) type Number = fn(&Leak) -> Option<f64>;
 
-fn dfil(l: &Leak) -> Option<f64> {
+pub(super) fn dfil(l: &Leak) -> Option<f64> {
     l.released.dfil.map(|d| d.value)
 }
 
-fn eta(l: &Leak) -> Option<f64> {
+pub(super) fn eta(l: &Leak) -> Option<f64> {
     l.released.eta.map(|e| e.value)
 }
 
-fn gradient_norm(l: &Leak) -> Option<f64> {
+pub(super) fn gradient_norm(l: &Leak) -> Option<f64> {
     Some(l.released.gradient_norm)
 }
 
-fn plis(l: &Leak) -> Option<f64> {
+pub(super) fn plis(l: &Leak) -> Option<f64> {
     l.released.plis
 }
 
 /// Intervals of dFIL over these records at once; empty where it is exact or was not measured.
-fn dfil_intervals(leaks: &[Leak], trace: Trace) -> Vec<Interval> {
+pub(super) fn dfil_intervals(leaks: &[Leak], trace: Trace) -> Vec<Interval> {
     let Trace::Estimate { probes, .. } = trace else { return Vec::new() };
     let dfil: Option<Vec<Measured>> = leaks.iter().map(|l| l.released.dfil).collect();
     dfil.map(|dfil| intervals(&dfil, probes as u64)).unwrap_or_default()
 }
 
-fn values(leaks: &[Leak], of: Number) -> Vec<f64> {
+pub(super) fn values(leaks: &[Leak], of: Number) -> Vec<f64> {
     leaks.iter().filter_map(of).collect()
 }
 
-fn summarised(leaks: &[Leak], of: Number) -> Option<Summary> {
+pub(super) fn summarised(leaks: &[Leak], of: Number) -> Option<Summary> {
     let all = values(leaks, of);
     (!all.is_empty()).then(|| summary(&all))
 }
@@ -68,33 +68,50 @@ fn jacobian_sensitivity(l: &Leak, noise: f64) -> Option<f64> {
     l.plain.as_ref().and_then(|p| p.eta).map(|e| e.value * noise)
 }
 
-/// The records at one end of a ranking.
-fn ranked<T: Real>(found: &Found<T>, leaks: &[Leak], data: &Data<T>, of: Number, most: bool) -> Vec<Record> {
+/// Positions of the records at one end of a ranking.
+pub(super) fn ends(leaks: &[Leak], of: Number, most: bool) -> impl Iterator<Item = usize> {
     let mut all: Vec<(f64, usize)> =
         leaks.iter().enumerate().filter_map(|(i, l)| of(l).map(|v| (v, i))).collect();
     all.sort_by(|a, b| if most { b.0.total_cmp(&a.0) } else { a.0.total_cmp(&b.0) }.then(a.1.cmp(&b.1)));
+    all.into_iter().take(SHOWN).map(|(_, i)| i)
+}
+
+/// What a record is called.
+pub(super) struct Known {
+    pub(super) label: Option<String>,
+    pub(super) right: Option<bool>,
+}
+
+/// One record as the document lists it.
+pub(super) fn record(l: &Leak, known: Known, interval: Option<Interval>, noise: f64) -> Record {
+    let r = &l.released;
+    Record {
+        record: r.record as u64,
+        label: known.label,
+        right: known.right,
+        loss: r.loss,
+        gradient_norm: r.gradient_norm,
+        dfil: r.dfil,
+        dfil_interval: interval,
+        eta: eta(l),
+        jacobian_sensitivity: jacobian_sensitivity(l, noise),
+        plis: plis(l),
+        compared_plis: None,
+    }
+}
+
+/// The records at one end of a ranking.
+fn ranked<T: Real>(found: &Found<T>, leaks: &[Leak], data: &Data<T>, of: Number, most: bool) -> Vec<Record> {
     let noise = found.asked.what.released.noise();
     let (trained_on, loss) = (std::ptr::eq(data, &found.asked.data), found.asked.model.net.loss());
     let intervals = dfil_intervals(leaks, found.asked.what.released.trace);
-    all.into_iter()
-        .take(SHOWN)
-        .map(|(_, i)| {
-            let l = &leaks[i];
-            let r = &l.released;
+    ends(leaks, of, most)
+        .map(|i| {
+            let r = &leaks[i].released;
             let other = found.other.get(i).filter(|_| trained_on);
-            Record {
-                record: r.record as u64,
-                label: short_label(data, r.record, loss),
-                right: right(r, loss),
-                loss: r.loss,
-                gradient_norm: r.gradient_norm,
-                dfil: r.dfil,
-                dfil_interval: intervals.get(i).copied(),
-                eta: eta(l),
-                jacobian_sensitivity: jacobian_sensitivity(l, noise),
-                plis: plis(l),
-                compared_plis: other.and_then(plis),
-            }
+            let known = Known { label: short_label(data, r.record, loss), right: right(r, loss) };
+            let record = record(&leaks[i], known, intervals.get(i).copied(), noise);
+            Record { compared_plis: other.and_then(plis), ..record }
         })
         .collect()
 }
@@ -381,44 +398,70 @@ fn table<T: Real>(
     others: &[Leak],
 ) -> Result<RecordsWriter> {
     let (noise, loss) = (f.asked.what.released.noise(), f.asked.model.net.loss());
-    let rows: Vec<Vec<(&str, Option<f64>)>> = leaks
+    let rows: Vec<Row<'_>> = leaks
         .iter()
         .enumerate()
-        .map(|(i, l)| {
-            let r = &l.released;
-            vec![
-                ("right", right(r, loss).map(|r| f64::from(u8::from(r)))),
-                ("loss", Some(r.loss)),
-                ("gradient_norm", Some(r.gradient_norm)),
-                ("released_norm", Some(r.released_norm)),
-                ("trace", r.trace.map(|t| t.value)),
-                ("trace_standard_error", r.trace.and_then(|t| t.standard_error)),
-                ("dfil", dfil(l)),
-                ("dfil_standard_error", r.dfil.and_then(|t| t.standard_error)),
-                ("dfil_low", dfil(l).zip(r.dfil_half_width).map(|(v, half)| (v - half).max(0.0))),
-                ("dfil_high", dfil(l).zip(r.dfil_half_width).map(|(v, half)| v + half)),
-                ("eta", eta(l)),
-                ("eta_residual", r.eta.map(|e| e.residual)),
-                ("jacobian_sensitivity", jacobian_sensitivity(l, noise)),
-                ("plis", plis(l)),
-                ("compared_plis", others.get(i).and_then(plis)),
-            ]
+        .map(|(i, leak)| {
+            let r = &leak.released;
+            let known = Known { label: label(data, r.record, loss), right: right(r, loss) };
+            Row { leak, known, compared_plis: others.get(i).and_then(plis) }
         })
         .collect();
-    // columns of what was measured
-    let count = rows.first().map_or(0, Vec::len);
-    let kept: Vec<usize> = (0..count).filter(|&j| rows.iter().any(|row| row[j].1.is_some())).collect();
-    let mut numbers: Vec<String> = kept.iter().map(|&j| rows[0][j].0.to_owned()).collect();
-    let regions = leaks.first().map_or(0, |l| l.regions.len());
+    written(folder, stem, label_column(data, loss), &rows, noise)
+}
+
+/// A record as the tables list it.
+pub(super) struct Row<'a> {
+    pub(super) leak: &'a Leak,
+    pub(super) known: Known,
+    pub(super) compared_plis: Option<f64>,
+}
+
+impl Row<'_> {
+    fn numbers(&self, noise: f64) -> [(&'static str, Option<f64>); 15] {
+        let (l, r) = (self.leak, &self.leak.released);
+        [
+            ("right", self.known.right.map(|r| f64::from(u8::from(r)))),
+            ("loss", Some(r.loss)),
+            ("gradient_norm", Some(r.gradient_norm)),
+            ("released_norm", Some(r.released_norm)),
+            ("trace", r.trace.map(|t| t.value)),
+            ("trace_standard_error", r.trace.and_then(|t| t.standard_error)),
+            ("dfil", dfil(l)),
+            ("dfil_standard_error", r.dfil.and_then(|t| t.standard_error)),
+            ("dfil_low", dfil(l).zip(r.dfil_half_width).map(|(v, half)| (v - half).max(0.0))),
+            ("dfil_high", dfil(l).zip(r.dfil_half_width).map(|(v, half)| v + half)),
+            ("eta", eta(l)),
+            ("eta_residual", r.eta.map(|e| e.residual)),
+            ("jacobian_sensitivity", jacobian_sensitivity(l, noise)),
+            ("plis", plis(l)),
+            ("compared_plis", self.compared_plis),
+        ]
+    }
+}
+
+/// A table of records, with the columns of what was measured.
+pub(super) fn written(
+    folder: &Folder,
+    stem: &str,
+    texts: Vec<String>,
+    rows: &[Row<'_>],
+    noise: f64,
+) -> Result<RecordsWriter> {
+    let all: Vec<_> = rows.iter().map(|row| row.numbers(noise)).collect();
+    let count = all.first().map_or(0, |row| row.len());
+    let kept: Vec<usize> = (0..count).filter(|&j| all.iter().any(|row| row[j].1.is_some())).collect();
+    let mut numbers: Vec<String> = kept.iter().map(|&j| all[0][j].0.to_owned()).collect();
+    let regions = rows.first().map_or(0, |row| row.leak.regions.len());
     numbers.extend((0..regions).map(|g| format!("plis_region_{g}")));
-    let schema = RecordsSchema { id: "record".into(), texts: label_column(data, loss), numbers };
+    let schema = RecordsSchema { id: "record".into(), texts, numbers };
     let mut writer = folder.table(stem, schema)?;
     let mut part = writer.parts().part();
-    for (l, row) in leaks.iter().zip(&rows) {
-        let id = l.released.record;
-        let mut row: Vec<f64> = kept.iter().map(|&j| row[j].1.unwrap_or(f64::NAN)).collect();
-        row.extend(&l.regions);
-        part.push(&id.to_string(), label(data, id, loss).as_deref().as_slice(), &row)?;
+    for (row, found) in rows.iter().zip(&all) {
+        let mut numbers: Vec<f64> = kept.iter().map(|&j| found[j].1.unwrap_or(f64::NAN)).collect();
+        numbers.extend(&row.leak.regions);
+        let id = row.leak.released.record.to_string();
+        part.push(&id, row.known.label.as_deref().as_slice(), &numbers)?;
     }
     writer.append(part)?;
     Ok(writer)

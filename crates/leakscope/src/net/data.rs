@@ -382,7 +382,7 @@ pub(super) fn one_array(path: &Path) -> Result<Array<f64>> {
 
 /// A label for people: the class, or the value to four digits.
 pub(super) fn short_label<T: Real>(data: &Data<T>, record: usize, loss: Loss) -> Option<String> {
-    match data.label(record) {
+    match &*data.label(record) {
         [one] if one.to_f64().fract() != 0.0 => Some(leakscope_report::format::number(one.to_f64())),
         _ => label(data, record, loss),
     }
@@ -390,7 +390,7 @@ pub(super) fn short_label<T: Real>(data: &Data<T>, record: usize, loss: Loss) ->
 
 /// A label in words: the class, or the value; absent where it is several values to predict.
 pub(super) fn label<T: Real>(data: &Data<T>, record: usize, loss: Loss) -> Option<String> {
-    match data.label(record) {
+    match &*data.label(record) {
         [one] => Some(one.to_f64().to_string()),
         many => several(many, loss),
     }

@@ -10,6 +10,7 @@
 //! | `measuring` | the measures of an audit, over records, another model, points |
 //! | [`memory`], [`training`] | audit and training over arrays |
 //! | `elements` | means of every value of a record |
+//! | [`elsewhere`], [`tracked`] | what another framework measured, as the same documents |
 //! | `exceeds` | how often points exceed training records, with its interval |
 //! | `extremes` | where the largest of many estimates lies |
 //! | `prior` | what an attacker with a prior can do (van Trees) |
@@ -22,6 +23,7 @@ mod assemble;
 pub mod audit;
 mod data;
 mod elements;
+pub mod elsewhere;
 mod exceeds;
 mod extremes;
 mod measuring;
@@ -30,6 +32,7 @@ mod model;
 mod prior;
 mod resume;
 mod run;
+pub mod tracked;
 pub mod train;
 pub mod training;
 

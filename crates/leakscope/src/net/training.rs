@@ -38,10 +38,8 @@ pub struct NetTraining {
     pub training: Training,
     /// `records`, where accounts of them were kept.
     pub tables: Vec<Arc<Results>>,
-    /// The network's file.
-    pub network: String,
-    /// Its weights, as safetensors.
-    pub weights: Vec<u8>,
+    /// The network's file and its weights as safetensors; absent where another framework keeps them.
+    pub model: Option<(String, Vec<u8>)>,
 }
 
 /// Trains a network over arrays, from `weights` (safetensors, taken to be public) where they are given. Files that the
@@ -114,7 +112,8 @@ impl<T: Real> NetTrained<T> {
     pub fn split(self) -> Result<(Network<T>, NetTraining, Vec<StepReport>)> {
         let weights = self.network.to_tensors().to_bytes()?;
         let network = self.network.spec().to_json();
-        let training = NetTraining { training: self.training, tables: self.tables, network, weights };
+        let model = Some((network, weights));
+        let training = NetTraining { training: self.training, tables: self.tables, model };
         Ok((self.network, training, self.steps))
     }
 }
@@ -125,8 +124,10 @@ pub fn write(run: &NetTraining, out: &Path, format: RecordsFormat) -> Result<Vec
     let mut pending = Pending::default();
     write_tables(&folder, &mut pending, &run.tables)?;
     let training = Training { tables: pending.table_names(), ..run.training.clone() };
-    folder.text(&mut pending, NETWORK, &run.network)?;
-    folder.file(&mut pending, WEIGHTS, &run.weights)?;
+    if let Some((network, weights)) = &run.model {
+        folder.text(&mut pending, NETWORK, network)?;
+        folder.file(&mut pending, WEIGHTS, weights)?;
+    }
     folder.text(&mut pending, TRAINING, &page::to_json(&training))?;
     folder.text(&mut pending, "report.html", &page::training_page(&training))?;
     folder.publish(pending)

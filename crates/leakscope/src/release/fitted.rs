@@ -5,10 +5,10 @@
 //! ([`most_even`]).
 
 use super::{Terms, refuse};
-use crate::audit::Request;
 use crate::balance::{self, Balancing};
 use crate::failure::explain;
 use crate::model::{self, Loaded, penalty};
+use crate::request::Request;
 use crate::{Failure, Result};
 use leakscope_core::Error as CoreError;
 use leakscope_core::balance::{CountedBalance, Sharing, Update, Variant, most_even};
@@ -17,7 +17,7 @@ use leakscope_core::fisher::scaling::{Counted, CountedRecords, Depth};
 use leakscope_core::glm::{self, Fit};
 use leakscope_core::num::Distribution;
 use leakscope_core::rows::{Reweighted, Rows};
-use leakscope_core::units::{PublicUnit, Scaling, Units};
+use leakscope_core::units::{FitInUnits, PublicUnit, Scaling, Units};
 use leakscope_report::release::Counting;
 use leakscope_table::{Attribute, Encoding, Hooks, Kind, MIN_LEVEL_COUNT, Scale};
 
@@ -36,6 +36,8 @@ pub(super) struct Fitted {
     pub(super) fit: Fit,
     /// Its coefficients in public units.
     pub(super) w: Vec<f64>,
+    /// The model in public units, where it is the minimiser for the records as they are: not where weights balance it.
+    pub(super) in_units: Option<FitInUnits>,
     /// η of its records at σ = 1.
     pub(super) unit: Distribution,
     pub(super) counting: Counting,
@@ -50,6 +52,7 @@ impl Fitted {
         let request = &Request { min_level_count, ..request.clone() };
         let loaded = model::load(request, hooks)?;
         refuse::columns(&loaded.encoding)?;
+        crate::telling::check(request, &loaded.encoding)?;
         let units = units(request, &loaded.encoding)?;
         match terms.balance {
             0 => Self::plain(request, loaded, units),
@@ -81,7 +84,8 @@ impl Fitted {
                 Ok(())
             },
         )?;
-        Ok(Self { loaded, units, w: in_units.fit.w, fit, unit, counting, reweightings: None })
+        let w = in_units.fit.w.clone();
+        Ok(Self { loaded, units, w, in_units: Some(in_units), fit, unit, counting, reweightings: None })
     }
 
     fn balanced(request: &Request, terms: &Terms, loaded: Loaded, units: Units) -> Result<Self> {
@@ -118,7 +122,7 @@ impl Fitted {
             (fit, unit, number)
         };
         let (w, counting) = (fit.w.clone(), Counting::Weights);
-        Ok(Self { loaded, units, fit, w, unit, counting, reweightings: Some(number) })
+        Ok(Self { loaded, units, fit, w, in_units: None, unit, counting, reweightings: Some(number) })
     }
 }
 

@@ -9,16 +9,13 @@
 //! them.
 
 use super::seal::{Key, UNSEALED};
-use crate::audit::{Request, target_unit};
+use super::unit::Unit;
 use crate::{Failure, Result};
-use leakscope_core::units::Units;
 use leakscope_report::format;
-use leakscope_table::{Encoding, OneHot, ReadOptions, Scale};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -36,11 +33,6 @@ const UNSEALED_SCHEMA: &str = "leakscope.ledger/1";
 const TEMPORARY: &str = ".release-";
 /// How long another process may take to write its line.
 const PATIENCE: Duration = Duration::from_secs(5);
-
-/// Units this close (relative) are the same: what is left is the order of a sum.
-const SAME: f64 = 1e-9;
-/// Differences that are named.
-const SHOWN: usize = 4;
 
 /// All releases of one data set into one folder.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -79,7 +71,7 @@ pub struct DataChange {
 }
 
 /// One release.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Entry {
     /// Folder of its files; absent in ledgers that were kept before releases had one.
     #[serde(default)]
@@ -101,106 +93,19 @@ pub struct Entry {
     /// What η is counted in; absent in ledgers that were kept before it was written down.
     #[serde(default)]
     pub unit: Option<Unit>,
+    /// How far apart two values of each attribute are; absent where that was not computed for every one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told: Option<BTreeMap<String, Line>>,
 }
 
-/// What η of a release is counted in. `√Σ η²` bounds the η of several releases together only where one step of a column
-/// is the same step in all of them.
+/// Two values of an attribute (or all levels of it) in one release.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Unit {
-    /// How numbers are scaled.
-    pub scale: Scale,
-    /// Which levels of a category have a column.
-    pub one_hot: OneHot,
-    /// Principal components instead of columns.
-    pub pca: Option<usize>,
-    /// `secret` or `public`.
-    pub label: String,
-    /// Own units of every column (and of a secret label) in one public unit.
-    pub columns: BTreeMap<String, f64>,
-}
-
-impl Unit {
-    /// That of a model: η of a release is counted in public units.
-    pub fn of(request: &Request, encoding: &Encoding, units: &Units) -> Self {
-        let unit = |j: usize| units.public().get(j).map_or(1.0, |u| u.unit);
-        let mut columns: BTreeMap<String, f64> =
-            encoding.attributes.iter().map(|a| (a.name.clone(), unit(a.columns.start))).collect();
-        if request.label_secret {
-            columns.insert(encoding.target.name.clone(), target_unit(encoding));
-        }
-        let label = if request.label_secret { "secret" } else { "public" };
-        Self {
-            scale: request.scale,
-            one_hot: request.one_hot,
-            pca: request.pca,
-            label: label.into(),
-            columns,
-        }
-    }
-
-    /// Whether η in this unit can be bounded in another: the same choices, other scales of the same columns.
-    fn convertible(&self, other: &Self) -> bool {
-        let choices = |u: &Self| (word(&u.scale), word(&u.one_hot), u.pca, u.label.clone());
-        choices(self) == choices(other)
-            && self.pca.is_none()
-            && self.columns.keys().eq(other.columns.keys())
-            && self.columns.values().all(|scale| *scale > 0.0)
-    }
-
-    /// How many steps of this unit one step of another is, in the column where it is most.
-    fn steps(&self, other: &Self) -> f64 {
-        let ratios = other.columns.iter().filter_map(|(name, theirs)| Some(theirs / self.columns.get(name)?));
-        let most = ratios.fold(0.0, f64::max);
-        if (most - 1.0).abs() <= SAME || !(most > 0.0 && most.is_finite()) { 1.0 } else { most }
-    }
-
-    /// What differs from another, in the words of the command line; empty where η may be added up.
-    fn differences(&self, other: &Self) -> Vec<String> {
-        let mut all = vec![];
-        let mut compare = |flag: &str, a: String, b: String| {
-            if a != b {
-                all.push(format!("{flag} was {a}, now {b}"));
-            }
-        };
-        let pca = |u: &Self| u.pca.map_or_else(|| "absent".into(), |k| k.to_string());
-        compare("scale", word(&self.scale), word(&other.scale));
-        compare("one_hot", word(&self.one_hot), word(&other.one_hot));
-        compare("pca", pca(self), pca(other));
-        compare("label", self.label.clone(), other.label.clone());
-        if !all.is_empty() {
-            return all;
-        }
-        for (name, theirs) in &other.columns {
-            match self.columns.get(name) {
-                Some(ours) if (ours - theirs).abs() > SAME * ours.abs().max(theirs.abs()) => {
-                    all.push(format!(
-                        "one unit of `{name}` was {}, now {}",
-                        format::number(*ours),
-                        format::number(*theirs)
-                    ))
-                }
-                Some(_) => {}
-                // Components mix all columns: they are the same only over the same ones.
-                None if self.pca.is_some() => all.push(format!("`{name}` was not among the columns")),
-                None => {}
-            }
-        }
-        if self.pca.is_some() {
-            let gone = self.columns.keys().filter(|name| !other.columns.contains_key(*name));
-            all.extend(gone.map(|name| format!("`{name}` is not among the columns any more")));
-        }
-        if all.len() > SHOWN {
-            let more = all.len() - SHOWN;
-            all.truncate(SHOWN);
-            all.push(format!("and {more} more"));
-        }
-        all
-    }
-}
-
-/// A choice as it is written on the command line.
-fn word(choice: &impl Serialize) -> String {
-    serde_json::to_value(choice).ok().and_then(|v| v.as_str().map(String::from)).unwrap_or_default()
+pub struct Line {
+    /// The values, as they are written.
+    pub values: Vec<String>,
+    /// The largest distance of two of them over records, in standard deviations of the noise; absent where they show for
+    /// certain.
+    pub distance: Option<f64>,
 }
 
 impl Ledger {
@@ -219,16 +124,26 @@ pub struct Held {
     /// What was put right on opening, in whole sentences.
     pub remarks: Vec<String>,
     key: Option<Key>,
+    key_file: PathBuf,
     _lock: File,
+}
+
+/// What the owner says about the ledger itself.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Keeping<'a> {
+    /// Why the data are others than before, and what was released of them still counts.
+    pub data_changed: Option<&'a str>,
+    /// The file of the key that seals the ledger; `private/ledger.key` without one.
+    pub key: Option<&'a Path>,
 }
 
 impl Held {
     /// Locks and reads the ledger of `folder`, or starts one; what a process that died left is put right. Where the data
-    /// are others, `data_changed` is the owner's reason to go on.
+    /// are others, the owner needs a reason to go on.
     ///
     /// # Errors
     /// Where another process holds it, where it cannot be read or was changed, and where it is about other data.
-    pub fn open(folder: &Path, fingerprint: &str, data_changed: Option<&str>) -> Result<Self> {
+    pub fn open(folder: &Path, fingerprint: &str, keeping: Keeping<'_>) -> Result<Self> {
         make_private(folder)?;
         let lock = lock(&folder.join(LOCK))?;
         let empty = Ledger {
@@ -240,16 +155,19 @@ impl Held {
             intention: None,
             seal: String::new(),
         };
-        let key = Key::read(&folder.join(PRIVATE))?;
-        let mut held = Self { folder: folder.into(), ledger: empty, remarks: vec![], key, _lock: lock };
+        let key_file =
+            keeping.key.map_or_else(|| folder.join(PRIVATE).join(super::seal::KEY), Path::to_owned);
+        let key = Key::read(&key_file)?;
+        let mut held =
+            Self { folder: folder.into(), ledger: empty, remarks: vec![], key, key_file, _lock: lock };
         if let Some(ledger) = held.read()? {
             held.ledger = ledger;
         }
         held.put_right()?;
         if held.ledger.fingerprint != fingerprint {
-            let Some(reason) = data_changed else { return Err(held.other_data()) };
+            let Some(reason) = keeping.data_changed else { return Err(held.other_data()) };
             let change = DataChange {
-                when: crate::audit::now(),
+                when: crate::clock::now(),
                 reason: reason.into(),
                 before: std::mem::replace(&mut held.ledger.fingerprint, fingerprint.into()),
                 releases: held.ledger.releases.len(),
@@ -283,7 +201,7 @@ impl Held {
                 Ok(Some(Ledger { seal: String::new(), ..found }))
             }
             (Some(_), SCHEMA | UNSEALED_SCHEMA) => Err(damaged("it was changed since it was sealed".into())),
-            (None, SCHEMA) => Err(damaged(format!("its key {} is missing", super::seal::KEY))),
+            (None, SCHEMA) => Err(damaged(format!("its key {} is missing", self.key_file.display()))),
             // From before there were seals: sealed from the next release on.
             (None, UNSEALED_SCHEMA) => Ok(Some(Ledger { schema: SCHEMA.into(), ..found })),
             (_, other) => {
@@ -313,6 +231,10 @@ impl Held {
         let unreleased = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         for left in unreleased.filter(|e| e.file_name().to_string_lossy().starts_with(TEMPORARY)) {
             let _ = fs::remove_dir_all(left.path());
+        }
+        let private = fs::read_dir(self.folder.join(PRIVATE)).into_iter().flatten().flatten();
+        for left in private.filter(|e| leakscope_table::is_temporary(&e.path())) {
+            let _ = fs::remove_file(left.path());
         }
         Ok(())
     }
@@ -468,7 +390,7 @@ impl Held {
             |e: std::io::Error| Failure::Message(format!("cannot write the ledger {}: {e}", path.display()));
         let key = match self.key.take() {
             Some(key) => key,
-            None => Key::create(&self.folder.join(PRIVATE))?,
+            None => Key::create(&self.key_file)?,
         };
         let unsealed = Ledger { seal: UNSEALED.into(), ..self.ledger.clone() };
         let seal = key.seal(leakscope_report::document(&unsealed).as_bytes());
@@ -532,37 +454,6 @@ fn lock(path: &Path) -> Result<File> {
     }
 }
 
-/// SHA-256 over the files' own digests in sorted order.
-pub fn fingerprint(read: &ReadOptions) -> Result<String> {
-    let mut digests = vec![];
-    for memory in &read.memory {
-        let mut hash = Sha256::new();
-        memory.feed(&mut |bytes| hash.update(bytes));
-        digests.push(hash.finalize());
-    }
-    for path in &read.paths {
-        let fail = |e: std::io::Error| Failure::Message(format!("cannot read {}: {e}", path.display()));
-        if path.as_os_str() == "-" {
-            digests.push(Sha256::digest(leakscope_table::standard_input()?));
-            continue;
-        }
-        let (mut file, mut hash, mut buffer) =
-            (File::open(path).map_err(fail)?, Sha256::new(), vec![0; 1 << 16]);
-        loop {
-            let read = file.read(&mut buffer).map_err(fail)?;
-            if read == 0 {
-                break;
-            }
-            hash.update(&buffer[..read]);
-        }
-        digests.push(hash.finalize());
-    }
-    digests.sort();
-    let mut all = Sha256::new();
-    digests.iter().for_each(|d| all.update(d));
-    Ok(all.finalize().iter().map(|b| format!("{b:02x}")).collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -578,6 +469,7 @@ mod tests {
             eta_mean: 0.1,
             eta_max: 0.3,
             unit: None,
+            told: None,
         }
     }
 
@@ -598,7 +490,7 @@ mod tests {
     fn a_release_is_there_and_charged_or_neither() {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path();
-        let open = || Held::open(folder, "f", None).unwrap();
+        let open = || Held::open(folder, "f", Keeping::default()).unwrap();
         // Staged alone.
         let held = open();
         let _ = held.stage(&FILES).unwrap().keep();
@@ -637,7 +529,7 @@ mod tests {
     fn any_changed_byte_of_a_ledger_is_seen() {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path();
-        let mut held = Held::open(folder, "f", None).unwrap();
+        let mut held = Held::open(folder, "f", Keeping::default()).unwrap();
         held.budget(Some(1.0)).unwrap();
         held.publish(entry(), &FILES, "{}\n").unwrap();
         drop(held);
@@ -648,35 +540,50 @@ mod tests {
                 let mut changed = whole.clone();
                 changed[i] ^= mask;
                 fs::write(&path, &changed).unwrap();
-                assert!(Held::open(folder, "f", None).is_err(), "byte {i}");
+                assert!(Held::open(folder, "f", Keeping::default()).is_err(), "byte {i}");
             }
         }
         fs::write(&path, &whole).unwrap();
-        assert_eq!(Held::open(folder, "f", None).unwrap().ledger.budget_eta, Some(1.0));
+        assert_eq!(Held::open(folder, "f", Keeping::default()).unwrap().ledger.budget_eta, Some(1.0));
         // Without its key nobody can tell, and without the ledger nothing can be added up.
         let key = folder.join(PRIVATE).join(super::super::seal::KEY);
         fs::rename(&key, folder.join("kept")).unwrap();
-        assert!(Held::open(folder, "f", None).is_err());
+        assert!(Held::open(folder, "f", Keeping::default()).is_err());
         fs::rename(folder.join("kept"), &key).unwrap();
         fs::remove_file(&path).unwrap();
-        assert!(Held::open(folder, "f", None).is_err());
+        assert!(Held::open(folder, "f", Keeping::default()).is_err());
     }
 
     #[test]
     fn a_budget_stays_and_data_change_by_decision_only() {
         let place = tempfile::tempdir().unwrap();
-        let mut held = Held::open(place.path(), "f", None).unwrap();
+        let mut held = Held::open(place.path(), "f", Keeping::default()).unwrap();
         assert_eq!(held.budget(Some(1.0)).unwrap(), Some(1.0));
         held.publish(entry(), &FILES, "{}\n").unwrap();
         drop(held);
-        assert!(Held::open(place.path(), "g", None).is_err());
-        let mut held = Held::open(place.path(), "g", Some("40 patients joined")).unwrap();
+        assert!(Held::open(place.path(), "g", Keeping::default()).is_err());
+        let joined = Keeping { data_changed: Some("40 patients joined"), key: None };
+        let mut held = Held::open(place.path(), "g", joined).unwrap();
         assert_eq!(held.budget(None).unwrap(), Some(1.0));
         assert!(held.budget(Some(2.0)).is_err() && held.budget(Some(0.5)).unwrap() == Some(0.5));
         held.publish(entry(), &FILES, "{}\n").unwrap();
         drop(held);
-        let held = Held::open(place.path(), "g", None).unwrap();
+        let held = Held::open(place.path(), "g", Keeping::default()).unwrap();
         assert_eq!((held.ledger.releases.len(), held.ledger.data_changes.len()), (2, 1));
         assert_eq!(held.ledger.data_changes[0].reason, "40 patients joined");
+    }
+
+    #[test]
+    fn a_key_may_lie_elsewhere() {
+        let (place, safe) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let file = safe.path().join("leakscope.key");
+        let keeping = Keeping { key: Some(&file), ..Keeping::default() };
+        let mut held = Held::open(place.path(), "f", keeping).unwrap();
+        held.publish(entry(), &FILES, "{}\n").unwrap();
+        drop(held);
+        assert!(file.exists() && !place.path().join(PRIVATE).join(super::super::seal::KEY).exists());
+        assert_eq!(Held::open(place.path(), "f", keeping).unwrap().ledger.releases.len(), 1);
+        let why = Held::open(place.path(), "f", Keeping::default()).unwrap_err().to_string();
+        assert!(why.contains("ledger.key is missing"), "{why}");
     }
 }

@@ -4,23 +4,28 @@
 //! |---|---|
 //! | `refuse` | what cannot be released |
 //! | `fitted` | the model in public units, and η with everything that was read off the data counted |
+//! | `tell` | how often two values are told apart, for the owner and for the statement |
 //! | `statement` | what may be said, and what only the owner is told |
 //! | [`ledger`] | all releases of the same data, in `private/` |
+//! | `unit`, `fingerprint` | what their η is counted in, and which data they are of |
 //!
 //! What is published: coefficients in original units, on a lattice that σ and public units determine; σ from a grid of
 //! powers of 2^¼; η as its target, or rounded up to that grid. Nothing else of it depends on the data, but for the
 //! names of columns and of levels that enough records have.
 
+mod fingerprint;
 mod fitted;
 pub mod ledger;
 mod refuse;
 mod seal;
 mod statement;
 mod system;
+mod tell;
+mod unit;
 
 pub use statement::summary;
 
-use crate::audit::{self, Request, Statistic};
+use crate::request::{Request, Statistic};
 use crate::{Failure, Result};
 use fitted::Fitted;
 use leakscope_core::random::{Bits, Seeded};
@@ -29,10 +34,11 @@ use leakscope_core::units::public_sigma;
 use leakscope_report::format;
 use leakscope_report::release::{self as report, Owned};
 use leakscope_table::Hooks;
-use ledger::{Entry, Held, Unit};
+use ledger::{Entry, Held, Keeping};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use system::System;
+use unit::Unit;
 
 /// How much noise, and how much leakage in all.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -48,6 +54,8 @@ pub struct Terms {
     pub attribute: Option<String>,
     /// The owner's reason why the data are others than in the ledger, and still the same for it.
     pub data_changed: Option<String>,
+    /// The file of the key that seals the ledger, made where it is not there; `private/ledger.key` without one.
+    pub ledger_key: Option<PathBuf>,
 }
 
 /// How much noise. σ is rounded up to a power of 2^¼ in either case.
@@ -112,15 +120,16 @@ pub fn files(statement: &report::Release) -> [(&'static str, String); 3] {
 /// Prepares a release into `folder`: fits, measures, checks the budget and adds the noise.
 pub fn run(request: &Request, terms: &Terms, folder: &Path, hooks: &Hooks) -> Result<Outcome> {
     refuse::settings(request, terms)?;
-    let fingerprint = ledger::fingerprint(&request.read)?;
+    let fingerprint = fingerprint::fingerprint(&request.read)?;
     // A ledger of other data is refused before any work.
-    let reason = terms.data_changed.as_deref();
-    let mut put_right = std::mem::take(&mut Held::open(folder, &fingerprint, reason)?.remarks);
+    let keeping = Keeping { data_changed: terms.data_changed.as_deref(), key: terms.ledger_key.as_deref() };
+    let mut put_right = std::mem::take(&mut Held::open(folder, &fingerprint, keeping)?.remarks);
     let prepared = Prepared::new(request, terms, hooks)?;
     let encoding = &prepared.fitted.loaded.encoding;
     refuse::rare_class(encoding, fitted::min_level_count(request))?;
+    let distances = tell::distances(request, &prepared.fitted, prepared.grid.sigma())?;
 
-    let mut held = Held::open(folder, &fingerprint, reason)?;
+    let mut held = Held::open(folder, &fingerprint, keeping)?;
     put_right.append(&mut held.remarks);
     let unit_of_eta = Unit::of(request, encoding, &prepared.fitted.units);
     let before = held.spent(&unit_of_eta)?;
@@ -133,7 +142,7 @@ pub fn run(request: &Request, terms: &Terms, folder: &Path, hooks: &Hooks) -> Re
     }
     let composed = report::Composed { releases: held.ledger.releases.len() + 1, eta_max: total, budget_eta };
     let coefficients = prepared.noisy(&mut System::default())?;
-    let created = audit::now();
+    let created = crate::clock::now();
     let entry = Entry {
         folder: None,
         when: created.clone(),
@@ -144,8 +153,11 @@ pub fn run(request: &Request, terms: &Terms, folder: &Path, hooks: &Hooks) -> Re
         eta_mean: prepared.fitted.unit.mean() / prepared.grid.sigma(),
         eta_max: prepared.eta.max,
         unit: Some(unit_of_eta),
+        told: distances.told(),
     };
-    let mut owned = statement::owned(request, terms, &prepared, composed, coefficients, created)?;
+    let stated = tell::stated(request, &prepared.fitted, &distances, &held.ledger.releases, total);
+    let said = statement::Said { composed, coefficients, created, stated, tell: distances.tell };
+    let mut owned = statement::owned(request, terms, &prepared, said)?;
     owned.remarks.extend(put_right);
     let owned = crate::output::complete(owned)?;
     Ok(Outcome::Ready(Box::new(owned), Box::new(Ready { held, entry })))

@@ -2,7 +2,7 @@
 //! where that is possible.
 
 use super::{Amount, Terms};
-use crate::audit::Request;
+use crate::request::Request;
 use crate::{Failure, Result};
 use leakscope_table::{Class, Encoding, Missing, Origin, Scale, TargetCoding};
 
@@ -37,6 +37,11 @@ pub(super) fn settings(request: &Request, terms: &Terms) -> Result<()> {
             ));
         }
         Scale::Standard | Scale::Bounds | Scale::None => {}
+    }
+    if request.public.scales.iter().any(|(_, scale)| scale.is_some()) {
+        let message =
+            "columns with scales of their own are for models trained elsewhere: a release scales by ⟨scale⟩";
+        return Err(Failure::option("scales", message));
     }
     match request.missing {
         Missing::Mean => Err(Failure::option(

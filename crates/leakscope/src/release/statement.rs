@@ -3,23 +3,30 @@
 use super::fitted::{Fitted, has_public_bounds, min_level_count};
 use super::{Amount, Prepared, Terms};
 use crate::Result;
-use crate::audit::{Request, Statistic};
+use crate::request::{Request, Statistic};
 use leakscope_report::format;
 use leakscope_report::release::{
-    Composed, Counting, Measured, Mechanism, Owned, Release, SCHEMA, Subject, Unit,
+    Composed, Counting, Measured, Mechanism, Owned, Release, SCHEMA, Stated, Subject, Unit,
 };
+use leakscope_report::tell::Tell;
+use leakscope_report::verdict::of_release;
 use leakscope_table::{Encoding, Kind, Origin, ReadOff, Scale, TargetCoding};
 use std::collections::BTreeMap;
 
+/// What a statement says that was not prepared before its noise was drawn.
+pub(super) struct Said {
+    pub(super) composed: Composed,
+    pub(super) coefficients: Vec<(String, f64)>,
+    pub(super) created: String,
+    /// How often two values are told apart, as it may be said.
+    pub(super) stated: Stated,
+    /// The same for the owner.
+    pub(super) tell: Option<Tell>,
+}
+
 /// The statement and the owner's copy of a release.
-pub(super) fn owned(
-    request: &Request,
-    terms: &Terms,
-    prepared: &Prepared,
-    composed: Composed,
-    coefficients: Vec<(String, f64)>,
-    created: String,
-) -> Result<Owned> {
+pub(super) fn owned(request: &Request, terms: &Terms, prepared: &Prepared, said: Said) -> Result<Owned> {
+    let Said { composed, coefficients, created, stated, tell } = said;
     let Fitted { loaded, fit, unit, counting, .. } = &prepared.fitted;
     let sigma = prepared.grid.sigma();
     let mut remarks = loaded.remarks(request, fit)?;
@@ -36,6 +43,7 @@ pub(super) fn owned(
         eta_mean: unit.mean() / sigma,
         eta_max: unit.max() / sigma,
         counting: *counting,
+        tell,
     };
     let mut warnings = vec![];
     if composed.releases > 1 {
@@ -59,7 +67,7 @@ pub(super) fn owned(
         },
         label_secret: request.label_secret,
         eta: prepared.eta,
-        tell: None,
+        tell: Some(stated),
         composed,
         given: given(request, terms, &loaded.encoding),
         read_off: read_off(request, terms, &prepared.fitted),
@@ -190,6 +198,11 @@ fn read_off(request: &Request, terms: &Terms, fitted: &Fitted) -> Vec<String> {
         list.push("σ, which was solved for the target and rounded up to a power of 2^¼.".into());
     }
     list.push(
+        "How often two values are told apart: rounded up to 51, 53, 55, 60, 65 … 95, 99 or 100%, or to the limit that was set. \
+         Which attribute, which record and which values that is stays with the owner."
+            .into(),
+    );
+    list.push(
         "Nothing else: neither means nor standard deviations, nor the number of records, nor what was measured is in these \
          files."
             .into(),
@@ -276,6 +289,19 @@ pub fn summary(owned: &Owned) -> String {
         format::at_most(r.composed.eta_max),
         r.composed.budget_eta.map_or_else(String::new, |b| format!(" of a budget of {}", format::setting(b)))
     );
+    if let Some(told) = m.tell.as_ref().and_then(Tell::worst) {
+        out.push_str(&format!(
+            "Told apart most often, by this release alone: {} {} or {}, in at most {} of cases for record {} (a coin toss: 50%; for \
+             you alone).\n",
+            told.attribute,
+            told.from,
+            told.to,
+            format::share_at_most(told.worst),
+            told.worst_record
+        ));
+    }
+    let verdict = of_release(r);
+    out.push_str(&format!("{}: {}\n", verdict.headline, verdict.text()));
     for warning in r.warnings.iter().chain(&owned.remarks) {
         out.push_str(&format!("warning: {warning}\n"));
     }

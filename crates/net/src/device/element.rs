@@ -45,6 +45,17 @@ impl<T: Real> Device<T> {
                 // NaN must not turn into 0
                 (if x <= T::ZERO { T::ZERO } else { x }, d, T::ZERO)
             }),
+            Activation::GeluTanh => map3(z, d1, d2, |x| {
+                // x s(2u), u = c(x + k x³): the sigmoid keeps its digits far left, where 1 + tanh(u) does not
+                let two = T::ONE + T::ONE;
+                let (c, k) = (T::from_f64(0.797_884_560_802_865_4), T::from_f64(0.044_715));
+                let square = x * x;
+                let three = two + T::ONE;
+                let (s, d, dd) = sigmoid(two * c * (x + k * square * x));
+                let slope = two * c * (T::ONE + three * k * square);
+                let bend = two * c * (three * two) * k * x;
+                (x * s, s + x * d * slope, two * d * slope + x * (dd * slope * slope + d * bend))
+            }),
             Activation::Gelu => map3(z, d1, d2, |x| {
                 let half = T::from_f64(0.5);
                 let cdf = x.normal_cdf();

@@ -7,6 +7,7 @@
 //! | `patch` | image to columns and back, pooling |
 //! | `element` | activations, products, sums, element by element |
 //! | `reduce` | sums along rows and over records |
+//! | `sequence` | tables by token, attention |
 //! | `loss` | losses and their tangents |
 //!
 //! One rule of broadcasting serves all: *an operand shorter than the output repeats*. That is how many tangents
@@ -17,8 +18,9 @@ mod loss;
 mod patch;
 mod product;
 mod reduce;
+mod sequence;
 
-pub(crate) use loss::LossTape;
+pub(crate) use loss::{LossTape, Target};
 pub(crate) use product::Gemm;
 
 use crate::Real;
@@ -61,10 +63,16 @@ impl<T> View<'_, T> {
     }
 }
 
-/// Positions of the largest elements under the windows of a max pool.
+/// Whole numbers resident on the device: tokens, classes, the elements that a max pool chose.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Index {
     data: Vec<u32>,
+}
+
+impl Index {
+    pub(crate) fn len(&self) -> usize {
+        self.data.len()
+    }
 }
 
 /// One worker's device: its kernels and a pool of buffers that are used again. On the processor every worker

@@ -1,18 +1,18 @@
 //! Activations: `z = φ(a)`, so `ż = φ'(a) ȧ` and the tangent of `φ'(a) δ` is `φ'(a) δ̇ + φ''(a) δ ȧ`.
 
-use super::{Context, Direction, Layer, Tangent, Tape};
+use super::{Context, Direction, Layer, Tangent, Tape, Width};
 use crate::{Activation, Real, device::Buf};
 
-/// An activation over `width` values per record.
+/// An activation over so many values per record.
 #[derive(Debug)]
 pub(crate) struct Nonlinear {
     pub(crate) kind: Activation,
-    pub(crate) width: usize,
+    pub(crate) width: Width,
 }
 
 impl<T: Real> Layer<T> for Nonlinear {
-    fn footprint(&self) -> usize {
-        3 * self.width
+    fn footprint(&self, length: usize) -> usize {
+        3 * self.width.at(length)
     }
 
     fn forward(&self, cx: &mut Context<'_, T>, mut x: Buf<T>, tape: &mut Tape<T>) -> Buf<T> {

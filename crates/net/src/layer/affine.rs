@@ -1,7 +1,9 @@
 //! The trained half of normalisation, `z = γ x̂ + β`. Its per-sample gradient is small, `(Σ_t δ_t ⊙ x̂_t, Σ_t δ_t)`, and
 //! is formed.
 
-use super::{Context, Direction, Gradient, Start, Tangent, Tape, Tensor, add_to};
+#[cfg(test)]
+use super::Single;
+use super::{Context, Direction, Gradient, Start, Tangent, Tape, Tensor, Width, add_to};
 use crate::{
     Real,
     device::{Buf, Device},
@@ -11,7 +13,7 @@ use crate::{
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Affine {
     pub(crate) channels: usize,
-    pub(crate) positions: usize,
+    pub(crate) positions: Width,
     pub(crate) gamma: usize,
     /// RMS norm has none.
     pub(crate) beta: Option<usize>,
@@ -46,7 +48,7 @@ impl Affine {
         tape: &Tape<T>,
         dir: &Direction<'_, T>,
     ) -> (Buf<T>, Buf<T>) {
-        let len = cx.records * self.channels;
+        let (len, positions) = (cx.records * self.channels, self.positions.at(cx.length));
         let (mut gamma, mut beta) = (cx.dev.zeros(len), cx.dev.zeros(len));
         if let Some(own) = dir.own() {
             let kept = [Some((own.beta, &tape.gradient)), own.tangent.map(|tan| (own.alpha, &tan.gradient))];
@@ -69,8 +71,8 @@ impl Affine {
             cx.dev.put(w);
         }
         let wide = |v: Buf<T>, dev: &mut Device<T>| {
-            let mut wide = dev.take(v.len() * self.positions);
-            dev.repeat_rows(self.channels, self.positions, v.all(), &mut wide);
+            let mut wide = dev.take(v.len() * positions);
+            dev.repeat_rows(self.channels, positions, v.all(), &mut wide);
             dev.put(v);
             wide
         };
@@ -119,7 +121,7 @@ impl Affine {
         square: &mut [f64],
     ) {
         let (Some(x), Some(d)) = (&tape.input, &tape.delta) else { return };
-        let (c, t) = (self.channels, self.positions);
+        let (c, t) = (self.channels, self.positions.at(cx.length));
         let mut g = cx.dev.take(cx.records * c);
         cx.dev.sum_rows_product(t, c, d.all(), x.all(), &mut g);
         cx.mask(&mut g, self.gamma, c);
@@ -145,7 +147,7 @@ impl Affine {
     ) {
         let Gradient::Whole(g, gb) = &tape.gradient else { return };
         let (Some(x), Some(d), Some(dd)) = (&tape.input, &tape.delta, &tangent.delta) else { return };
-        let (c, t) = (self.channels, self.positions);
+        let (c, t) = (self.channels, self.positions.at(cx.length));
         let rows = dd.len() / t;
         let mut gd = cx.dev.take(rows);
         cx.dev.sum_rows_product(t, c, dd.all(), x.all(), &mut gd);
@@ -192,16 +194,15 @@ impl Affine {
         dev: &Device<T>,
         tape: &Tape<T>,
         tangent: Option<&Tangent<T>>,
-        record: usize,
-        probe_row: usize,
+        at: Single,
         out: &mut [f64],
     ) {
-        let n = self.channels * self.positions;
+        let n = self.channels * self.positions.at(at.length);
         let row = |b: &Buf<T>, i: usize| -> Vec<f64> {
             dev.download(b)[i * n..(i + 1) * n].iter().map(|v| v.to_f64()).collect()
         };
         let (Some(x), Some(d)) = (&tape.input, &tape.delta) else { return };
-        let (x, d) = (row(x, record), row(d, record));
+        let (x, d) = (row(x, at.record), row(d, at.record));
         let mut add = |d: &[f64], x: &[f64], beta: bool| {
             for i in 0..n {
                 out[self.gamma + i % self.channels] += d[i] * x[i];
@@ -214,10 +215,10 @@ impl Affine {
             None => add(&d, &x, true),
             Some(tan) => {
                 if let Some(dd) = &tan.delta {
-                    add(&row(dd, probe_row), &x, true);
+                    add(&row(dd, at.row), &x, true);
                 }
                 if let Some(xd) = &tan.input {
-                    add(&d, &row(xd, probe_row), false);
+                    add(&d, &row(xd, at.row), false);
                 }
             }
         }

@@ -17,7 +17,7 @@ impl Linear {
         keep: &mut Tangent<T>,
         z: &mut Buf<T>,
     ) {
-        let (t, k, o) = (self.positions(), self.inputs, self.outputs);
+        let (t, k, o) = (self.positions.at(cx.length), self.inputs, self.outputs);
         let (Some(a), Some(d)) = (&tape.input, &tape.delta) else { return };
         match &tape.gradient {
             Gradient::None => {}
@@ -96,7 +96,7 @@ impl Linear {
         keep: &Tangent<T>,
         cols: &mut Buf<T>,
     ) {
-        let (t, k, o) = (self.positions(), self.inputs, self.outputs);
+        let (t, k, o) = (self.positions.at(cx.length), self.inputs, self.outputs);
         let (Some(a), Some(d)) = (&tape.input, &tape.delta) else { return };
         let moved = dir.tangent.and_then(|tan| tan.input.as_ref());
         match &tape.gradient {

@@ -1,6 +1,8 @@
 //! A convolution in groups: the channels of the input and of the output fall into G groups, and every group has a
 //! convolution of its own. Parameters of groups are disjoint, so norms and products of gradients add up.
 
+#[cfg(test)]
+use super::Single;
 use super::{Context, Direction, Layer, Linear, Own, Tangent, Tape, Tensor};
 #[cfg(test)]
 use crate::device::Device;
@@ -78,8 +80,8 @@ impl<T: Real> Layer<T> for Grouped {
         self.groups.iter_mut().for_each(Layer::<T>::set_masked);
     }
 
-    fn footprint(&self) -> usize {
-        self.groups.iter().map(Layer::<T>::footprint).sum()
+    fn footprint(&self, length: usize) -> usize {
+        self.groups.iter().map(|g| Layer::<T>::footprint(g, length)).sum()
     }
 
     fn forward(&self, cx: &mut Context<'_, T>, x: Buf<T>, tape: &mut Tape<T>) -> Buf<T> {
@@ -188,13 +190,12 @@ impl<T: Real> Layer<T> for Grouped {
         dev: &Device<T>,
         tape: &Tape<T>,
         tangent: Option<&Tangent<T>>,
-        record: usize,
-        probe_row: usize,
+        at: Single,
         out: &mut [f64],
     ) {
         for (i, group) in self.groups.iter().enumerate() {
             let moved = tangent.map(|t| &t.parts[i]);
-            group.materialise(dev, &tape.parts[i], moved, record, probe_row, out);
+            group.materialise(dev, &tape.parts[i], moved, at, out);
         }
     }
 }

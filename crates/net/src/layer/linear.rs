@@ -1,4 +1,4 @@
-//! Dense layers and convolutions: `z_t = W a_t + b` at T positions (T = 1 for a dense layer).
+//! Dense layers and convolutions: `z_t = W a_t + b` at T positions (T = 1 for a dense layer of vectors).
 //!
 //! The per-sample gradient is `g = Σ_t δ_t ⊗ (a_t, 1)`, kept as the pair (δ, a). Its tangent is
 //! `ġ = Σ_t δ̇_t ⊗ (a_t, 1) + δ_t ⊗ (ȧ_t, 0)`. Three forms, all the same numbers:
@@ -9,7 +9,9 @@
 //! | Gram | 2T² ≤ size of W | `Σ_ts (δ_t·δ_s)(a_t·a_s + 1)` |
 //! | whole | otherwise, and where single parameters are frozen | of the array itself |
 
-use super::{Context, Direction, Gradient, Layer, Start, Tangent, Tape, Tensor, add_to};
+#[cfg(test)]
+use super::Single;
+use super::{Context, Direction, Gradient, Layer, Start, Tangent, Tape, Tensor, Width, add_to};
 use crate::{
     Real,
     device::{Buf, Device, Gemm},
@@ -29,6 +31,10 @@ pub(crate) struct Linear {
     pub(crate) weight: usize,
     /// Where b starts, if there is one.
     pub(crate) bias: Option<usize>,
+    /// T.
+    pub(crate) positions: Width,
+    /// Whether W is the table of the embedding, and not its own.
+    pub(crate) tied: bool,
     /// Whether some of its parameters are frozen on their own.
     pub(crate) masked: bool,
 }
@@ -40,12 +46,7 @@ enum Form {
 }
 
 impl Linear {
-    pub(super) fn positions(&self) -> usize {
-        self.window.map_or(1, |w| w.positions())
-    }
-
-    fn form(&self) -> Form {
-        let t = self.positions();
+    fn form(&self, t: usize) -> Form {
         match t {
             _ if self.masked => Form::Whole,
             1 => Form::Dots,
@@ -100,16 +101,16 @@ impl<T: Real> Layer<T> for Linear {
             offset,
             start: Start::Constant(0.0),
         });
-        std::iter::once(weight).chain(bias).collect()
+        (!self.tied).then_some(weight).into_iter().chain(bias).collect()
     }
 
     fn set_masked(&mut self) {
         self.masked = true;
     }
 
-    fn footprint(&self) -> usize {
-        let t = self.positions();
-        let gradient = match self.form() {
+    fn footprint(&self, length: usize) -> usize {
+        let t = self.positions.at(length);
+        let gradient = match self.form(t) {
             Form::Dots => 0,
             Form::Gram => 2 * t * t,
             Form::Whole => self.inputs * self.outputs,
@@ -165,7 +166,7 @@ impl<T: Real> Layer<T> for Linear {
             z
         });
         if let Some(dir) = direction {
-            let mut sum = z.unwrap_or_else(|| cx.dev.zeros(cx.records * self.positions() * o));
+            let mut sum = z.unwrap_or_else(|| cx.dev.zeros(cx.records * self.positions.at(cx.length) * o));
             if let Some(own) = dir.own() {
                 self.own_forward(cx, tape, own, tangent, &mut sum);
             }
@@ -201,9 +202,9 @@ impl<T: Real> Layer<T> for Linear {
     }
 
     fn add_square(&self, cx: &mut Context<'_, T>, tape: &mut Tape<T>, square: &mut [f64]) {
-        let (t, k, o, b) = (self.positions(), self.inputs, self.outputs, cx.records);
+        let (t, k, o, b) = (self.positions.at(cx.length), self.inputs, self.outputs, cx.records);
         let (Some(a), Some(d)) = (&tape.input, &tape.delta) else { return };
-        tape.gradient = match self.form() {
+        tape.gradient = match self.form(t) {
             Form::Dots => {
                 let mut na = cx.dev.dots(k, a.all(), a.all());
                 na.iter_mut().for_each(|n| *n += self.one());
@@ -245,7 +246,7 @@ impl<T: Real> Layer<T> for Linear {
         cross: &mut [f64],
         square: &mut [f64],
     ) {
-        let (t, k, o, b) = (self.positions(), self.inputs, self.outputs, cx.records);
+        let (t, k, o, b) = (self.positions.at(cx.length), self.inputs, self.outputs, cx.records);
         let (Some(a), Some(d), Some(dd)) = (&tape.input, &tape.delta, &tangent.delta) else { return };
         let ad = tangent.input.as_ref();
         let kept = match &tape.gradient {
@@ -346,26 +347,25 @@ impl<T: Real> Layer<T> for Linear {
         dev: &Device<T>,
         tape: &Tape<T>,
         tangent: Option<&Tangent<T>>,
-        record: usize,
-        probe_row: usize,
+        at: Single,
         out: &mut [f64],
     ) {
-        let (t, k, o) = (self.positions(), self.inputs, self.outputs);
+        let (t, k, o) = (self.positions.at(at.length), self.inputs, self.outputs);
         let rows = |b: &Buf<T>, record: usize, width: usize| -> Vec<f64> {
             dev.download(b)[record * t * width..(record + 1) * t * width].iter().map(|v| v.to_f64()).collect()
         };
         let (Some(a), Some(d)) = (&tape.input, &tape.delta) else { return };
-        let (a, d) = (rows(a, record, k), rows(d, record, o));
+        let (a, d) = (rows(a, at.record, k), rows(d, at.record, o));
         // pairs (δ, a, whether the bias takes part) to add up
         let mut pairs = Vec::new();
         match tangent {
             None => pairs.push((d, a, true)),
             Some(tan) => {
                 if let Some(dd) = &tan.delta {
-                    pairs.push((rows(dd, probe_row, o), a, true));
+                    pairs.push((rows(dd, at.row, o), a, true));
                 }
                 if let Some(ad) = &tan.input {
-                    pairs.push((d, rows(ad, probe_row, k), false));
+                    pairs.push((d, rows(ad, at.row, k), false));
                 }
             }
         }

@@ -11,8 +11,8 @@
 //! | tangent backward | `d/dε f_a(a + εȧ, θ + εθ̇)ᵀ(δ + εδ̇)` |
 //!
 //! To add a layer: a file here with the four rules (and, where it has parameters, the operations on its pair), a
-//! variant of [`crate::LayerSpec`], a branch of the builder in `network`, a line in `conformance`, which checks the
-//! rest.
+//! variant of [`crate::LayerSpec`], a branch of `builder`, a line in `conformance`, which checks the rest. A layer
+//! reads one value; what reads several is a [`Join`].
 //!
 //! A direction θ̇ of the parameters ([`Direction`]) is never an array of parameters per record: it is `α ġ + β g`, a
 //! combination of the record's own gradient and of the tangent of that gradient, both pairs, or one array for all, or
@@ -20,20 +20,29 @@
 
 mod activation;
 mod affine;
+mod attention;
 mod direction;
 mod dropout;
+mod embedding;
 mod grouped;
+mod join;
 mod linear;
 mod norm;
 mod pool;
+mod positions;
+mod tied;
 
 pub(crate) use activation::Nonlinear;
 pub(crate) use affine::Affine;
+pub(crate) use attention::Attention;
 pub(crate) use dropout::{Draws, Dropout};
+pub(crate) use embedding::Embedding;
 pub(crate) use grouped::Grouped;
+pub(crate) use join::{Add, Join, Multiply};
 pub(crate) use linear::Linear;
 pub(crate) use norm::{Frozen, Norm, OwnStatistics, Span};
 pub(crate) use pool::Pool;
+pub(crate) use positions::PositionTable;
 
 use crate::{
     Real,
@@ -47,16 +56,20 @@ pub(crate) struct Tape<T> {
     pub(crate) input: Option<Buf<T>>,
     /// What came back, `(records·T, O)`.
     pub(crate) delta: Option<Buf<T>>,
-    /// Activations: φ'. Layer norm: 1/s. Dropout: its factors.
+    /// Activations: φ'. Layer norm: 1/s. Dropout: its factors. Embedding: X of a tied output layer.
     pub(crate) first: Option<Buf<T>>,
     /// Activations: φ''·δ (φ'' before the backward pass). Layer norm: ∂ℓ/∂a.
     pub(crate) second: Option<Buf<T>>,
-    /// Max pool: the chosen elements.
+    /// Max pool: the chosen elements. Embedding: the tokens.
     pub(crate) index: Option<Index>,
+    /// Embedding: where the token of every position stands first in its record.
+    pub(crate) first_of_equals: Option<Index>,
     /// The per-sample gradient in the form the layer chose: see [`Linear`].
     pub(crate) gradient: Gradient<T>,
     /// What the groups of a convolution keep.
     pub(crate) parts: Vec<Tape<T>>,
+    /// What a join keeps of its inputs.
+    pub(crate) kept: Vec<Buf<T>>,
 }
 
 /// What a layer keeps of a tangent pass.
@@ -66,7 +79,7 @@ pub(crate) struct Tangent<T> {
     pub(crate) input: Option<Buf<T>>,
     /// δ̇.
     pub(crate) delta: Option<Buf<T>>,
-    /// Layer norm: ṡ.
+    /// Layer norm: ṡ. Embedding: Ẋ of a tied output layer.
     pub(crate) scale: Option<Buf<T>>,
     /// Products of the gradient with its tangent that [`Direction`] needs again.
     pub(crate) gradient: Gradient<T>,
@@ -74,6 +87,8 @@ pub(crate) struct Tangent<T> {
     pub(crate) direction: Gradient<T>,
     /// What the groups of a convolution keep.
     pub(crate) parts: Vec<Tangent<T>>,
+    /// What a join keeps of the tangents of its inputs; absent where they are zero.
+    pub(crate) kept: Vec<Option<Buf<T>>>,
 }
 
 /// Per-sample gradients of one layer, or what stands for them.
@@ -112,6 +127,7 @@ impl<T: Real> Tape<T> {
         for b in [self.input, self.delta, self.first, self.second] {
             dev.put_some(b);
         }
+        self.kept.into_iter().for_each(|b| dev.put(b));
         self.gradient.recycle(dev);
         self.parts.into_iter().for_each(|p| p.recycle(dev));
     }
@@ -120,7 +136,7 @@ impl<T: Real> Tape<T> {
 impl<T: Real> Tangent<T> {
     /// Gives all buffers back.
     pub(crate) fn recycle(self, dev: &mut Device<T>) {
-        for b in [self.input, self.delta, self.scale] {
+        for b in [self.input, self.delta, self.scale].into_iter().chain(self.kept) {
             dev.put_some(b);
         }
         self.gradient.recycle(dev);
@@ -195,6 +211,8 @@ pub(crate) struct Context<'a, T> {
     /// 0 for every parameter that is frozen on its own, 1 for the others; as long as `theta`.
     pub(crate) mask: Option<&'a Buf<T>>,
     pub(crate) records: usize,
+    /// Positions of every record, where records are sequences; 1 where not.
+    pub(crate) length: usize,
     /// The draws of a training step and the numbers of its records; absent in audits, where nothing is left out.
     pub(crate) dropout: Option<(Draws, &'a [usize])>,
 }
@@ -235,8 +253,8 @@ pub(crate) trait Layer<T: Real>: std::fmt::Debug + Send + Sync {
     /// Says that some of its parameters are frozen on their own: its gradient is then an array, in which they are 0.
     fn set_masked(&mut self) {}
 
-    /// Values per record that a pass keeps: sizes the batch.
-    fn footprint(&self) -> usize;
+    /// Values per record that a pass keeps, of sequences of this length: sizes the batch.
+    fn footprint(&self, length: usize) -> usize;
 
     fn forward(&self, cx: &mut Context<'_, T>, x: Buf<T>, tape: &mut Tape<T>) -> Buf<T>;
 
@@ -293,11 +311,37 @@ pub(crate) trait Layer<T: Real>: std::fmt::Debug + Send + Sync {
         _dev: &Device<T>,
         _tape: &Tape<T>,
         _tangent: Option<&Tangent<T>>,
-        _record: usize,
-        _probe_row: usize,
+        _at: Single,
         _out: &mut [f64],
     ) {
     }
+}
+
+/// A number per record that is fixed, or so much for each of its positions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Width {
+    Fixed(usize),
+    /// So much at each position of a sequence.
+    Each(usize),
+}
+
+impl Width {
+    /// Of sequences of this length.
+    pub(crate) fn at(self, length: usize) -> usize {
+        match self {
+            Self::Fixed(n) => n,
+            Self::Each(n) => n * length,
+        }
+    }
+}
+
+/// Which record's gradient to write out, and which row of a tangent pass: for tests.
+#[cfg(test)]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Single {
+    pub(crate) length: usize,
+    pub(crate) record: usize,
+    pub(crate) row: usize,
 }
 
 /// Adds numbers element by element.

@@ -56,7 +56,7 @@ impl Pool {
 }
 
 impl<T: Real> Layer<T> for Pool {
-    fn footprint(&self) -> usize {
+    fn footprint(&self, _: usize) -> usize {
         self.sizes().0
     }
 

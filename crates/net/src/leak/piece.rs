@@ -31,8 +31,8 @@ impl<'a, T: Real> Piece<'a, T> {
         what: &Measure,
         draws: Option<Draws>,
     ) -> Result<Self> {
-        let (x, y) = data.upload(dev, ids);
-        let primal = net.primal(dev, x, y, ids, what.label, draws);
+        let batch = data.upload(dev, net, ids, what.label);
+        let primal = net.primal(dev, batch, what.label, draws);
         let norms: Vec<f64> = primal.square.iter().map(|s| s.max(0.0).sqrt()).collect();
         if let Some(i) =
             norms.iter().zip(&primal.loss.losses).position(|(n, l)| !n.is_finite() || !l.is_finite())
@@ -41,6 +41,16 @@ impl<'a, T: Real> Piece<'a, T> {
         }
         let clips = norms.iter().map(|&n| Clipped::new(what.clip, n)).collect();
         Ok(Self { net, primal, norms, clips, precision: 1.0 / (what.noise() * what.noise()) })
+    }
+
+    /// Values of one record's label.
+    pub(super) fn labels(&self) -> usize {
+        self.primal.outputs.len() / self.primal.records.max(1)
+    }
+
+    /// Dimension of the secret.
+    pub(super) fn dimension(&self, label: Label) -> usize {
+        dimension(self.net, self.primal.length, label)
     }
 
     /// `‖J u‖²/s²` for tangents, probe-major.
@@ -84,16 +94,15 @@ pub(super) fn measure<T: Real>(
     draws: Option<Draws>,
 ) -> Result<Vec<RecordLeak>> {
     let p = Piece::new(net, data, dev, ids, what, draws)?;
-    let k = net.outputs();
-    let wide = |v: &[T]| v.iter().map(|v| v.to_f64()).collect::<Vec<f64>>();
-    let z = wide(dev.download(&p.primal.outputs));
+    let z: Vec<f64> = dev.download(&p.primal.outputs).iter().map(|v| v.to_f64()).collect();
+    let k = p.labels();
     let mut out: Vec<RecordLeak> = ids
         .iter()
         .enumerate()
         .map(|(i, &record)| RecordLeak {
             record,
             loss: p.primal.loss.losses[i],
-            right: net.loss().is_right(&z[i * k..(i + 1) * k], &wide(data.label(record))),
+            right: data.judge(net, record, &z[i * k..(i + 1) * k]).1.is_some_and(|a| a.right == a.labels),
             gradient_norm: p.norms[i],
             released_norm: p.norms[i] * p.clips[i].s,
             trace: None,
@@ -130,17 +139,17 @@ pub(super) fn measure<T: Real>(
     }
 }
 
-/// Dimension of the secret.
-pub(crate) fn dimension<T: Real>(net: &Network<T>, label: Label) -> usize {
-    let d = net.input().len();
+/// Dimension of the secret, of records of a length.
+pub(crate) fn dimension<T: Real>(net: &Network<T>, length: usize, label: Label) -> usize {
+    let d = net.values(length);
     match label {
         Label::Public => d,
-        Label::Secret => d + net.outputs(),
+        Label::Secret => d + net.outputs() * net.places(length),
     }
 }
 
 fn plis<T: Real>(p: &Piece<'_, T>, dev: &mut Device<T>, what: &Measure, out: &mut [RecordLeak]) {
-    let (d, k) = (p.net.input().len(), p.net.outputs());
+    let (d, k) = (p.primal.values, p.labels());
     let (xs, ys) = p.pullback(dev);
     for (i, r) in out.iter_mut().enumerate() {
         let c = &p.clips[i];
@@ -179,8 +188,8 @@ fn eta<T: Real>(
     spectral: Spectral,
     out: &mut [RecordLeak],
 ) {
-    let (n, d, k) = (out.len(), p.net.input().len(), p.net.outputs());
-    let (secret, dim) = (what.label == Label::Secret, dimension(p.net, what.label));
+    let (n, d, k) = (out.len(), p.primal.values, p.labels());
+    let (secret, dim) = (what.label == Label::Secret, p.dimension(what.label));
     // a little above the rounding of products
     let rounding = if T::BYTES == 4 { 1e-7 } else { 1e-14 };
     // streams apart from those of the probes

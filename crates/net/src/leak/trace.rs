@@ -1,9 +1,6 @@
 //! The trace of the information: all basis tangents, or Hutchinson's estimate.
 
-use super::{
-    Label, Measure, Probe, RecordLeak, Trace, half_width,
-    piece::{Piece, dimension},
-};
+use super::{Label, Measure, Probe, RecordLeak, Trace, half_width, piece::Piece};
 use crate::{
     Real,
     device::Device,
@@ -24,7 +21,7 @@ fn together(records: usize) -> usize {
 
 /// All basis tangents.
 pub(super) fn exact<T: Real>(p: &Piece<'_, T>, dev: &mut Device<T>, what: &Measure, out: &mut [RecordLeak]) {
-    let (n, d, k) = (out.len(), p.net.input().len(), p.net.outputs());
+    let (n, d, k) = (out.len(), p.primal.values, p.labels());
     let mut sums = vec![0.0; n];
     let mut add = |squares: Vec<f64>| {
         for (i, s) in squares.into_iter().enumerate() {
@@ -53,7 +50,7 @@ pub(super) fn exact<T: Real>(p: &Piece<'_, T>, dev: &mut Device<T>, what: &Measu
         }
     }
     for (r, s) in out.iter_mut().zip(sums) {
-        set_trace(r, s, None, dimension(p.net, what.label));
+        set_trace(r, s, None, p.dimension(what.label));
     }
 }
 
@@ -66,7 +63,7 @@ pub(super) fn estimated<T: Real>(
     kind: Probe,
     out: &mut [RecordLeak],
 ) {
-    let (n, d, k) = (out.len(), p.net.input().len(), p.net.outputs());
+    let (n, d, k) = (out.len(), p.primal.values, p.labels());
     // a stream per record: its probes are its own, and the same in any batch
     let mut streams: Vec<Generator> =
         out.iter().map(|r| Generator::new(what.seed, Purpose::Probes, r.record as u64)).collect();
@@ -96,7 +93,7 @@ pub(super) fn estimated<T: Real>(
     for (i, r) in out.iter_mut().enumerate() {
         let mean = sums[i] / m;
         let variance = ((squares[i] / m - mean * mean) * m / (m - 1.0)).max(0.0);
-        let dimension = dimension(p.net, what.label);
+        let dimension = p.dimension(what.label);
         let error = (variance / m).sqrt();
         set_trace(r, mean, Some(error), dimension);
         r.dfil_half_width = Some(t * (error / dimension as f64));

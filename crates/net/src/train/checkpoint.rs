@@ -191,7 +191,12 @@ fn fingerprint<T: Real>(data: &Data<T>) -> u64 {
     let mut eat = |v: u64| h = (h ^ v).wrapping_mul(0x0000_0100_0000_01b3);
     data.input().dims().into_iter().for_each(|d| eat(d as u64));
     for i in 0..data.len() {
-        data.record(i).iter().chain(data.label(i)).for_each(|v| eat(v.to_f64().to_bits()));
+        data.record_tokens(i).iter().for_each(|&t| eat(u64::from(t)));
+        data.record(i).iter().for_each(|v| eat(v.to_f64().to_bits()));
+        match data.label_classes(i).filter(|classes| classes.len() > 1) {
+            Some(classes) => classes.iter().for_each(|&c| eat(u64::from(c))),
+            None => data.label(i).iter().for_each(|v| eat(v.to_f64().to_bits())),
+        }
     }
     h
 }

@@ -133,12 +133,10 @@ const RUNAWAY: f64 = 1e6;
 
 /// Mean loss where all outputs are 0: what a network achieves that says nothing.
 fn silent_loss<T: Real>(net: &Network<T>, data: &Data<T>) -> f64 {
-    let silence = vec![0.0; net.outputs()];
-    let loss = |i| {
-        let y: Vec<f64> = data.label(i).iter().map(|y| y.to_f64()).collect();
-        net.loss().value(&silence, &y)
-    };
-    (0..data.len()).map(loss).sum::<f64>() / data.len() as f64
+    let silence = vec![0.0; net.outputs() * data.places()];
+    // with a class at each position it is the same for all records, but for how many count: the first will do
+    let records = if data.places() > 1 && data.label_classes(0).is_some() { 1 } else { data.len() };
+    (0..records).map(|i| data.judge(net, i, &silence).0).sum::<f64>() / records as f64
 }
 
 impl<'d, T: Real> Trainer<'d, T> {
@@ -352,14 +350,14 @@ impl<'d, T: Real> Trainer<'d, T> {
 
     /// Accounts of all records; empty without tracking.
     pub fn budgets(&self) -> Vec<RecordBudget> {
-        let d = dimension(&self.net, self.config.label);
+        let d = dimension(&self.net, self.data.input().length(), self.config.label);
         let all = self.tracker.iter().flat_map(|t| (0..self.data.len()).map(move |i| t.budget(i, d)));
         all.collect()
     }
 
     /// dFIL of every record so far: cheap enough for every step. Empty without tracking.
     pub fn dfil(&self) -> Vec<f64> {
-        let d = dimension(&self.net, self.config.label) as f64;
+        let d = dimension(&self.net, self.data.input().length(), self.config.label) as f64;
         self.tracker.iter().flat_map(|t| t.trace.iter().map(|v| v / d)).collect()
     }
 }

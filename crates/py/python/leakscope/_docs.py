@@ -94,6 +94,7 @@ PARAMETERS = {
     "budget_eta": "Refuse if the largest η of all releases of these data together would be above this.",
     "data_changed": "The data grew or lost rows since the releases in the ledger: why. It goes on record, and what was released "
                     "before still counts.",
+    "ledger_key": "File of the key that seals the ledger, made where it is not there. By default ``ledger.key`` in ``private/``.",
     # accounting
     "delta": "δ, at which ε is stated: above 0, below 1.",
     "rate": "Probability of each record to take part in a step (Poisson sampling), above 0, at most 1.",

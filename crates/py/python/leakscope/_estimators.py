@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,15 @@ class _Private(BaseEstimator):  # type: ignore[misc]
         self.sigma_ = found["sigma"]
         self.eta_max_ = found["eta_max"]
 
+    def _warn(self, right: float, without: float, of: str) -> None:
+        """Says so where noise left nothing of the model: how good it is on its own rows beside a model without columns."""
+        if right > without + 0.05 * (1.0 - without):
+            return
+        warnings.warn(
+            f"{type(self).__name__}: noise of sigma_={self.sigma_:.3g} (for eta_max_={self.eta_max_:.3g}) leaves nothing of the model: {of} "
+            f"{right:.2f} on its own rows, {without:.2f} without any column. Give it more records, a larger l2 (now {self.l2:g}: noise "
+            "falls as it grows), or allow more leakage with target_eta", stacklevel=3)
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "sigma_")
 
@@ -99,6 +109,9 @@ class PrivateLinear(RegressorMixin, _Private):  # type: ignore[misc]
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
         self._fit(X, y)
         self.coef_, self.intercept_ = self._coef, self._intercept
+        spread = float(np.var(y))
+        if spread > 0:
+            self._warn(1.0 - float(np.mean((y - X @ self.coef_ - self.intercept_) ** 2)) / spread, 0.0, "R² is")
         return self
 
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
@@ -146,6 +159,9 @@ class PrivateLogistic(ClassifierMixin, _Private):  # type: ignore[misc]
             raise ValueError(f"y has one class only ({self.classes_[0]!r}): expected two")
         self._fit(X, codes.astype(np.float64))
         self.coef_, self.intercept_ = self._coef[None, :], np.array([self._intercept])
+        guessed = (X @ self._coef + self._intercept > 0).astype(int)
+        share = float(codes.mean())
+        self._warn(float(np.mean(guessed == codes)), max(share, 1.0 - share), "it is right in")
         return self
 
     def decision_function(self, X: Any) -> np.ndarray[Any, Any]:

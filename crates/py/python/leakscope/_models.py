@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from ._docs import PARAMETERS, documented
 from ._native import OptionError
 from ._requests import Path, Progress, listed, native, other, pairs
 from ._results import Attack, Audit, Balance, Release
+from ._statsmodels import is_results
 from ._tables import is_estimator, level
 
 _LIMITS = {"eta": "max", "max": "max", "p99": "p99", "mean": "mean"}
@@ -18,8 +20,10 @@ _LIMITS = {"eta": "max", "max": "max", "p99": "p99", "mean": "mean"}
 @documented(data=
             "The table: an array of rows × columns, a DataFrame of pandas, polars or pyarrow (or anything with "
             "``__arrow_c_stream__``), or names of files: CSV (also gzipped), JSON lines, Parquet, Feather. Or a fitted ``Ridge``, "
-            "``LinearRegression``, ``LogisticRegression`` or ``PoissonRegressor`` of scikit-learn, or a ``Pipeline`` that ends "
-            "in one.",
+            "``LinearRegression``, ``LogisticRegression``, ``PoissonRegressor``, ``RidgeCV``, ``RidgeClassifier`` or "
+            "``LogisticRegressionCV`` of scikit-learn, or a ``Pipeline`` or search that ends in one: scalers, one-hot encoders, "
+            "imputers and column transformers are opened, so that attributes and units are those of the frame that went in. Or "
+            "results of statsmodels (OLS, WLS, Logit, GLM).",
             y="The targets of ``audit(estimator, X, y)``.", encoding=PARAMETERS["text_encoding"])
 def audit(
     data: Any,
@@ -78,7 +82,8 @@ def audit(
     - ``audit(X, y, model="logistic", sigma=0.1)``: an array and a target
     - ``audit(df, target="dose", group="race")``: a DataFrame of pandas, polars or pyarrow
     - ``audit("patients.csv", target="dose")``: files, CSV or Parquet
-    - ``audit(estimator, X, y)``: a fitted model of scikit-learn, or a ``Pipeline`` that ends in one
+    - ``audit(estimator, X, y)``: a fitted model of scikit-learn, or a ``Pipeline`` or search that ends in one
+    - ``audit(results)``: what ``fit`` of statsmodels returned
 
     Without ``sigma``, ``target_eta`` and ``target_sd`` numbers are per unit of noise, σ = 1.
 
@@ -107,10 +112,15 @@ def audit(
             raise OptionError("sample_weight: it is another name of weights: give one of the two")
         asked["weights"] = sample_weight
     trained: list[tuple[str, Any]] | None = None
-    if is_estimator(data):
-        from ._sklearn import translated
+    if is_estimator(data) or is_results(data):
+        from ._sklearn import of_statsmodels, translated
 
-        found = translated(data, x, y, asked, audit)
+        if is_results(data):
+            if x is not None or y is not None:
+                raise OptionError("results of statsmodels hold their rows and targets: give them alone")
+            found = of_statsmodels(data, asked, audit)
+        else:
+            found = translated(data, x, y, asked, audit)
         given, trained, asked = found.given, found.coefficients, {**asked, **found.keywords}
         tables = (found.test, found.score)
     else:
@@ -124,7 +134,7 @@ def audit(
             trained = _native.coefficients(coefficients)
     request = {
         **_requests.table(given, asked, tables[0]),
-        "two_class_coded": not is_estimator(data),
+        "two_class_coded": not (is_estimator(data) or is_results(data)),
         "coefficients": trained,
         "noise": _requests.noise(asked),
         "releases": releases,
@@ -356,6 +366,9 @@ def release(
     balance: int = 0,
     attribute: str | None = None,
     data_changed: str | None = None,
+    ledger_key: Path | None = None,
+    tell: Mapping[str, Sequence[Any]] | None = None,
+    protect_at: float = 0.6,
     label: str = "secret",
     progress: Progress = None,
 ) -> Release:
@@ -382,8 +395,10 @@ def release(
     """
     asked = dict(locals())
     terms = {"noise": _requests.amount(asked), "budget_eta": budget_eta, "balance": balance, "attribute": attribute,
-             "data_changed": data_changed}
+             "data_changed": data_changed, "ledger_key": None if ledger_key is None else os.fspath(ledger_key)}
     given = _requests.opened(data, y, asked)
+    request = {**_requests.table(given, asked), "protect_at": protect_at,
+               "tell": [_pair(name, values) for name, values in (tell or {}).items()]}
     with _progress.shown(progress) as callback:
-        outcome = _native.release(_requests.table(given, asked), terms, out, given.table, callback)
+        outcome = _native.release(request, terms, out, given.table, callback)
     return Release(outcome, given)

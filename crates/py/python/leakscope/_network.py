@@ -102,6 +102,8 @@ class Network:
             extents = tuple(whole("input", extent, 1) for extent in _listed("input", input))
             spec = _native.Network.preset(network, list(_dims(extents)), whole("outputs", outputs, 1))
         self._native = _native.Network(spec, seeded(seed), precision == "f64")
+        #: the document of the run that trained it, where one did
+        self._training: str | None = None
         # The loss that :meth:`audit` measures is this many times the description's; leakscope.torch sets it.
         self._factor = 1.0
 
@@ -114,6 +116,8 @@ class Network:
             net._native.load((where / "model.safetensors").read_bytes())
         except OSError as e:
             raise LeakscopeError(f"{where / 'model.safetensors'}: cannot read it: {e}") from e
+        run = where / "training.json"
+        net._training = run.read_text(encoding="utf-8") if run.exists() else None
         return net
 
     def save(self, folder: Path) -> _Path:
@@ -141,6 +145,8 @@ class Network:
     @parameters.setter
     def parameters(self, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
         self._native.load(_safetensors(arrays))
+        # These weights are no run's.
+        self._training = None
 
     def __repr__(self) -> str:
         count = sum(a.size for a in self.parameters.values())
@@ -253,13 +259,17 @@ class Network:
         }
         with _progress.shown(progress) as callback:
             outcome = self._native.train(request, data, None if pretrain is None else _weights(pretrain), callback)
-        return Training(outcome, float(batch) / len(data[1]) if rate is None else float(rate))._kept(out)
+        run = Training(outcome, float(batch) / len(data[1]) if rate is None else float(rate))._kept(out)
+        # A second run starts from what the first gave away: its document alone would promise too much.
+        again = self._training is not None and pretrain is None
+        self._training = None if again and run.document["privacy"] is not None else json.dumps(run.document)
+        return run
 
     @documented(
         x="Records: an array of (records, length), (records, height, width) or (records, height, width, channels).",
         y="Labels: a class number a record, or a vector a record.",
-        sigma="Noise multiplier: the noise on the sum of gradients has standard deviation σC (σ without a clip). By default 1, "
-              "so that numbers are per unit of noise.",
+        sigma="Noise multiplier: the noise on the sum of gradients has standard deviation σC (σ without a clip). By default that "
+              "of the run that trained the network, or 1, so that numbers are per unit of noise.",
         trace="The trace of the information: ``\"exact\"``, ``\"elements\"`` (exact, with what each value of a record adds to "
               "it), ``\"skip\"``, or a number of random probes from 2.",
         eta="Measure η and JacSens too (Lanczos: the most costly part).",
@@ -318,7 +328,7 @@ class Network:
         }
         with _progress.shown(progress) as callback:
             outcome = self._native.audit(request, data, chosen, points, None if compare is None else compare._native,
-                                         _regions(superpixels), self._factor, callback)
+                                         _regions(superpixels), self._factor, callback, self._training)
         return NetAudit(outcome, data[1].shape[1:])._kept(out)
 
 

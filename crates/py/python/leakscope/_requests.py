@@ -143,6 +143,7 @@ def public(asked: Mapping[str, Any]) -> dict[str, Any]:
         "bounds": [(name, _range(value)) for name, value in pairs("bounds", asked["bounds"])],
         "levels": [(name, [level(v) for v in listed(values)]) for name, values in pairs("levels", levels)],
         "clip_to_bounds": asked["clip_to_bounds"],
+        "scales": list(asked.get("scales", ())),
     }
 
 
@@ -209,6 +210,30 @@ def noise(asked: Mapping[str, Any]) -> Any:
             return {"target-sd": {"attribute": found[0], "sd": found[1]}}
         case _:
             return "default"
+
+
+def is_shaped(asked: Mapping[str, Any]) -> bool:
+    """Whether the noise has a shape, protects attributes or has several targets."""
+    targets = (asked["target_eta"] is not None) + len(pairs("target_sd", asked["target_sd"]))
+    return asked["noise_shape"] != "isotropic" or bool(listed(asked["protect"])) or targets > 1 or asked["shape_from"] is not None
+
+
+def shaped(asked: Mapping[str, Any], shape_from: Data | None) -> dict[str, Any]:
+    """The options of noise that is made for its targets; a table in memory goes to the native side by itself."""
+    if asked["sigma"] is not None:
+        raise OptionError("sigma: noise with a shape has no σ: say what it must achieve with target_eta or target_sd, or take "
+                          "noise_shape='isotropic'")
+    if asked["statistic"] != "max":
+        raise OptionError(f"statistic={asked['statistic']!r}: a target of noise with a shape is for every record: leave it out")
+    return {
+        "shape": asked["noise_shape"],
+        "protect": listed(asked["protect"]),
+        "target_eta": asked["target_eta"],
+        "target_sd": pairs("target_sd", asked["target_sd"]),
+        "shape_budget": asked["shape_budget"],
+        "shape_from": None if shape_from is None else reading(shape_from.files, asked),
+        "gap": asked["gap"],
+    }
 
 
 def amount(asked: Mapping[str, Any]) -> dict[str, Any]:

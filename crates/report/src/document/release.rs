@@ -31,9 +31,9 @@ pub struct Release {
     pub label_secret: bool,
     /// η of this release alone.
     pub eta: Eta,
-    /// How often somebody who knows all else tells two values of an attribute apart, where that was computed.
+    /// How often somebody who knows all else tells two values apart, as it may be said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tell: Option<Tell>,
+    pub tell: Option<Stated>,
     /// η of all releases of these data so far, this one included.
     pub composed: Composed,
     /// What was given, and so is public, in whole sentences.
@@ -109,6 +109,54 @@ pub struct Target {
     pub statistic: Statistic,
 }
 
+/// How often somebody who knows all else, and that one of two values is right, names the right one for the most exposed record,
+/// all releases of these data seen: rounded up to a public grid. Records, values that were read off the data, and which
+/// attribute it is stay with the owner.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Stated {
+    /// Two values of any attribute; absent where the model has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attributes: Option<Ceiling>,
+    /// Two values of the label, where it is secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<Ceiling>,
+    /// Values that were given; elsewhere they are the 10% and 90% quantiles of a number, and any two levels of a category.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub given: Vec<GivenPair>,
+    /// Told apart at most this often, values count as protected.
+    pub protect_at: f64,
+}
+
+/// A probability of telling two values apart that is not exceeded.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Ceiling {
+    /// On a public grid; a coin toss has ½.
+    pub at_most: f64,
+    /// How it was found.
+    pub by: Means,
+}
+
+/// How a ceiling was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Means {
+    /// By fitting the model with either value in place: it covers every attacker.
+    Refits,
+    /// From η, which looks at small changes alone: an approximation.
+    Eta,
+}
+
+/// Two values that somebody gave, and so are public.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GivenPair {
+    /// The attribute, or the target.
+    pub attribute: String,
+    /// One value.
+    pub from: String,
+    /// The other.
+    pub to: String,
+}
+
 /// Several releases of the same data.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Composed {
@@ -145,6 +193,9 @@ pub struct Measured {
     pub eta_max: f64,
     /// How it was found.
     pub counting: Counting,
+    /// Which values of which records this release lets somebody tell apart, where that was computed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tell: Option<Tell>,
 }
 
 /// How η of a release was found. What the model was made of besides its records is counted in each case.

@@ -198,7 +198,16 @@ pub(crate) fn released(sigma: f64, eta_max: f64) -> Release {
         },
         label_secret: true,
         eta: release::Eta { max: eta_max, target: None },
-        tell: None,
+        tell: Some(release::Stated {
+            attributes: Some(release::Ceiling { at_most: 0.6, by: release::Means::Eta }),
+            label: None,
+            given: vec![release::GivenPair {
+                attribute: HOSTILE.into(),
+                from: HOSTILE.into(),
+                to: HOSTILE.into(),
+            }],
+            protect_at: 0.6,
+        }),
         composed: release::Composed { releases: 3, eta_max: eta_max * 3_f64.sqrt(), budget_eta: Some(0.6) },
         given: vec![HOSTILE.into()],
         read_off: vec![HOSTILE.into()],

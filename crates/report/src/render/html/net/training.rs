@@ -7,11 +7,11 @@ use crate::format;
 use crate::render::html::chart::{self, Axis, Line, Lines, of_network};
 use crate::render::html::markup::Html;
 use crate::render::html::parts::{
-    card, facts, header, judged, list, narrow, shell, split, tile, tiles, two, warnings,
+    card, facts, for_the_owner, header, judged, list, narrow, shell, split, tile, tiles, two, warnings,
 };
 use crate::render::html::table::{Cell, numbers, table, words as text_column};
-use crate::render::words;
 use crate::verdict::of_training;
+use crate::words;
 use leakscope_core::claim::Measured;
 use leakscope_core::special::normal_quantile;
 
@@ -20,6 +20,7 @@ pub fn training_page(training: &Training) -> String {
     let t = training;
     let title = format!("{} on {}", t.network.name, t.data.files.join(", "));
     let body = header("Leakscope training run", &title, &meta(t))
+        .and(for_the_owner())
         .and(judged(&of_training(t)))
         .and(run_tiles(t))
         .and(warnings(&t.notes))

@@ -5,10 +5,12 @@ use crate::figure::Claim;
 use crate::format;
 use crate::render::html::chart::{Axis, Line, Lines, Point};
 use crate::render::html::markup::Html;
-use crate::render::html::parts::{card, header, judged, list, narrow, shell, tile, tiles, two, warnings};
+use crate::render::html::parts::{
+    card, for_the_owner, header, judged, list, narrow, shell, tile, tiles, two, warnings,
+};
 use crate::render::html::table::{Cell, numbers, table, words as text_column};
-use crate::render::words;
 use crate::verdict::of_attack;
+use crate::words;
 use leakscope_core::attack::Attack as Attacker;
 
 /// The colour of each attacker.
@@ -27,6 +29,7 @@ pub fn attack_page(a: &Attack) -> String {
     let title = format!("Guessing {} from {subject}", a.secret.name);
     let facts = format!("{facts} · {} · seed {}", format::counted(a.trials, "trial"), a.seed);
     let body = header("Leakscope attack", &title, &facts)
+        .and(for_the_owner())
         .and(judged(&of_attack(a)))
         .and(main_numbers(a))
         .and(warnings(&a.warnings))
@@ -137,7 +140,7 @@ fn deciles(a: &Attack) -> Html {
             balanced(&after.points, b.spread_after)
         ),
         None => format!(
-            "Records in tenths by their η, at σ = {}. {} --balance shows what reweighting does about it.",
+            "Records in tenths by their η, at σ = {}. {} `balance` shows what reweighting does about it.",
             format::setting(sigma),
             before(&lines[0].points)
         ),

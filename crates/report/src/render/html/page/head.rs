@@ -3,12 +3,13 @@
 use crate::document::audit::{Audit, SigmaSource};
 use crate::format;
 use crate::render::html::markup::{Html, fill};
-use crate::render::html::parts::{header, judged, tile, tiles, warnings};
-use crate::render::words;
+use crate::render::html::parts::{for_the_owner, header, judged, tile, tiles, warnings};
 use crate::verdict::{exposures, of_audit};
+use crate::words;
 
 pub(super) fn head(audit: &Audit) -> Html {
     header("Leakscope audit", &words::title_of(audit), &words::facts(audit).join(" · "))
+        .and(for_the_owner())
         .and(judged(&of_audit(audit)))
         .and(numbers(audit))
         .and(limits(audit))

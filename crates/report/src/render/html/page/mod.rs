@@ -31,7 +31,7 @@ use super::chart;
 use super::markup::Html;
 use super::parts::shell;
 use crate::document::audit::Audit;
-use crate::render::words;
+use crate::words;
 
 /// The audit as one self-contained HTML page.
 ///
@@ -42,7 +42,7 @@ pub fn page(audit: &Audit) -> String {
     let series = chart::shown(&audit.records.histogram);
     let body: Html = [
         head::head(audit),
-        tell::tell(audit.tell.as_ref()),
+        tell::tell(audit.tell.as_ref(), &audit.attributes),
         who::who(audit, &series),
         records::records(audit),
         records::why_loss_misses(audit, &series),

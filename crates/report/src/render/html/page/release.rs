@@ -1,7 +1,6 @@
 //! The page of a release: the statement that goes with the model.
 
-use super::tell::tell;
-use crate::document::release::Release;
+use crate::document::release::{Means, Release, Stated};
 use crate::figure::Claim;
 use crate::format;
 use crate::render::html::markup::Html;
@@ -38,7 +37,7 @@ pub fn release_page(r: &Release) -> String {
         .and(judged(&of_release(r)))
         .and(numbers)
         .and(warnings(&r.warnings))
-        .and(tell(r.tell.as_ref()))
+        .and(r.tell.as_ref().map_or_else(Html::new, |t| told(r, t)))
         .and(card("mechanism", "The noise", &[Claim::Measured], mechanism, Html::new()))
         .and(card("given", "What was given, and is public", &[], "", list(&r.given)))
         .and(card("read-off", "What was read off the data", &[], "", list(&r.read_off)))
@@ -47,6 +46,52 @@ pub fn release_page(r: &Release) -> String {
         .and(coefficients(r))
         .and(card("files", "Which files may leave the house", &[], FILES, Html::new()));
     shell(&format!("Leakscope release: {title}"), &body)
+}
+
+/// How often two values are told apart, as it may be said.
+fn told(r: &Release, tell: &Stated) -> Html {
+    let parts = [
+        ("an attribute".to_owned(), tell.attributes),
+        (format!("the label, {}", r.subject.target), tell.label),
+    ];
+    let rows: Vec<Vec<Cell>> = parts
+        .iter()
+        .filter_map(|(name, ceiling)| Some((name, (*ceiling)?)))
+        .map(|(name, ceiling)| {
+            let by = match ceiling.by {
+                Means::Refits => "fitting the model with either value",
+                Means::Eta => "η alone, an approximation",
+            };
+            vec![
+                Cell::name(name),
+                Cell::sorted(format::share_at_most(ceiling.at_most), ceiling.at_most),
+                Cell::text(by),
+            ]
+        })
+        .collect();
+    let heads = [text_column("two values of"), numbers("told apart in at most"), text_column("by")];
+    let given = match tell.given.as_slice() {
+        [] => String::new(),
+        pairs => {
+            let each: Vec<String> =
+                pairs.iter().map(|p| format!("{} {} or {}", p.attribute, p.from, p.to)).collect();
+            format!(" Values that were given: {}.", each.join("; "))
+        }
+    };
+    let lead = format!(
+        "Somebody who knows every other value of the table, and that one of two values is right, names the right one so often at \
+         most, for the most exposed record and after all releases of these data so far; a coin toss has 50%. Two typical values: \
+         the 10% and 90% quantiles of a number, any two levels of a category.{given} Rounded up to a grid that does not depend on \
+         the data; up to {} counts as protected.",
+        format::share(tell.protect_at)
+    );
+    card(
+        "tell",
+        "Which values can be told apart",
+        &[Claim::Bound],
+        lead,
+        table("", "Two values told apart", &heads, &rows),
+    )
 }
 
 const FILES: &str = "This page, release.json and model.json beside it were made to be published. The folder “private” next to \

@@ -1,27 +1,6 @@
-//! A network as a small readable file (JSON): the shape of a record, the layers in order, the loss.
+//! The kinds of layer a network file knows, with their options.
 
-use crate::{
-    Loss, Shape,
-    error::{Error, Result},
-};
 use serde::{Deserialize, Serialize};
-
-/// Version of the file.
-pub const SPEC_VERSION: u32 = 1;
-
-/// A network without its weights.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct NetSpec {
-    /// Version of the file: [`SPEC_VERSION`].
-    pub version: u32,
-    /// Shape of one record: `[height, width, channels]` or `[length]`.
-    pub input: Shape,
-    /// The layers, first to last.
-    pub layers: Vec<LayerSpec>,
-    /// The loss at the end.
-    pub loss: Loss,
-}
 
 /// One layer. Frozen layers take no part in the released gradient.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -96,6 +75,8 @@ pub enum LayerSpec {
     Relu,
     /// `x Φ(x)`.
     Gelu,
+    /// GELU by a hyperbolic tangent, as GPT-2 has it: `½x(1 + tanh(√(2/π)(x + 0.044715x³)))`.
+    GeluTanh,
     /// `1/(1 + e^{−x})`.
     Sigmoid,
     /// `x/(1 + e^{−x})`.
@@ -160,11 +141,47 @@ pub enum LayerSpec {
     },
     /// Image to vector.
     Flatten,
-    /// `x + f(x)`, f the layers inside.
+    /// `x + f(x)`, f the layers inside: short for a chain and an [`LayerSpec::Add`].
     Residual {
         /// The layers inside; their output has the shape of their input.
         layers: Vec<LayerSpec>,
     },
+    /// The sum of what two or more layers return, all of one shape.
+    Add,
+    /// The product of what two layers return, element by element.
+    Multiply,
+    /// Values of tokens, `E[token]`: the first layer of a network whose input is tokens.
+    Embedding {
+        /// Number of tokens there are.
+        vocabulary: usize,
+        /// Values of one token.
+        outputs: usize,
+        /// Whether the table is frozen.
+        #[serde(default)]
+        frozen: bool,
+    },
+    /// Adds values that are learned for every position of a sequence.
+    Positions {
+        /// Whether they are frozen.
+        #[serde(default)]
+        frozen: bool,
+    },
+    /// Attention of the queries, keys and values that three layers return.
+    Attention {
+        /// Heads of queries.
+        heads: usize,
+        /// Heads of keys and values, a divisor of `heads`; absent: as many.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        key_value_heads: Option<usize>,
+        /// Whether a position sees only those before it, and itself.
+        #[serde(default = "yes")]
+        causal: bool,
+        /// Turns queries and keys by their position.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rotary: Option<Rotary>,
+    },
+    /// An output for every token, `z = E a`, with the table of the embedding.
+    Unembed,
 }
 
 /// Zeros around an image: so many on both sides of height and width, or as many as it takes for the output to have
@@ -197,6 +214,39 @@ impl Default for Padding {
     }
 }
 
+/// Rotary positions: pair i of the values of a head at position t is turned by `t·base^(−2i/width)`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rotary {
+    /// 10,000 in most models.
+    #[serde(default = "usual_base")]
+    pub base: f64,
+    /// Which values are a pair.
+    #[serde(default)]
+    pub pairs: RotaryPairs,
+}
+
+/// Which values of a head rotary positions turn together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RotaryPairs {
+    /// One of the first half with one of the second, as in files of Hugging Face.
+    #[default]
+    Halves,
+    /// Neighbours, as in Llama's own files and those of llama2.c.
+    Neighbours,
+}
+
+impl Rotary {
+    /// The positions of a pair among the values of a head.
+    pub(crate) fn pair(self, i: usize, half: usize) -> (usize, usize) {
+        match self.pairs {
+            RotaryPairs::Halves => (i, i + half),
+            RotaryPairs::Neighbours => (2 * i, 2 * i + 1),
+        }
+    }
+}
+
 /// An activation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Activation {
@@ -206,6 +256,8 @@ pub enum Activation {
     Relu,
     /// `x Φ(x)`.
     Gelu,
+    /// `½x(1 + tanh(√(2/π)(x + 0.044715x³)))`.
+    GeluTanh,
     /// `1/(1 + e^{−x})`.
     Sigmoid,
     /// `x/(1 + e^{−x})`.
@@ -223,66 +275,14 @@ impl Activation {
     pub(crate) fn is_curved(self) -> bool {
         match self {
             Self::Relu | Self::LeakyRelu(_) => false,
-            Self::Tanh | Self::Gelu | Self::Sigmoid | Self::Silu | Self::Softplus | Self::Elu(_) => true,
+            Self::Tanh
+            | Self::Gelu
+            | Self::GeluTanh
+            | Self::Sigmoid
+            | Self::Silu
+            | Self::Softplus
+            | Self::Elu(_) => true,
         }
-    }
-}
-
-impl NetSpec {
-    /// Reads the file's text.
-    pub fn from_json(text: &str) -> Result<Self> {
-        #[derive(Deserialize)]
-        struct Version {
-            version: u32,
-        }
-        let bad = |e: serde_json::Error| Error::Format { what: "the network file", reason: e.to_string() };
-        // the version first: a later file may have layers this programme has never heard of
-        let Version { version } = serde_json::from_str(text).map_err(bad)?;
-        if version != SPEC_VERSION {
-            return Err(Error::Version { what: "the network file", found: version, expected: SPEC_VERSION });
-        }
-        serde_json::from_str(text).map_err(bad)
-    }
-
-    /// All layers with their positions, counted from 0 through residual blocks: a block comes before the layers inside
-    /// it. Names of tensors (`layers.3.weight`) and errors count so too.
-    pub fn positions(&self) -> Vec<(usize, &LayerSpec)> {
-        fn walk<'a>(layers: &'a [LayerSpec], out: &mut Vec<(usize, &'a LayerSpec)>) {
-            for layer in layers {
-                out.push((out.len(), layer));
-                if let LayerSpec::Residual { layers } = layer {
-                    walk(layers, out);
-                }
-            }
-        }
-        let mut out = Vec::new();
-        walk(&self.layers, &mut out);
-        out
-    }
-
-    /// The layer at a position as [`NetSpec::positions`] counts them.
-    pub fn layer_mut(&mut self, position: usize) -> Option<&mut LayerSpec> {
-        fn walk<'a>(layers: &'a mut [LayerSpec], left: &mut usize) -> Option<&'a mut LayerSpec> {
-            for layer in layers {
-                if *left == 0 {
-                    return Some(layer);
-                }
-                *left -= 1;
-                if let LayerSpec::Residual { layers } = layer
-                    && let Some(found) = walk(layers, left)
-                {
-                    return Some(found);
-                }
-            }
-            None
-        }
-        walk(&mut self.layers, &mut { position })
-    }
-
-    /// The file's text.
-    pub fn to_json(&self) -> String {
-        // plain data: serialisation cannot fail
-        serde_json::to_string_pretty(self).unwrap_or_default()
     }
 }
 
@@ -347,6 +347,7 @@ impl LayerSpec {
             Self::Tanh => "tanh",
             Self::Relu => "relu",
             Self::Gelu => "gelu",
+            Self::GeluTanh => "gelu-tanh",
             Self::Sigmoid => "sigmoid",
             Self::Silu => "silu",
             Self::Softplus => "softplus",
@@ -359,6 +360,12 @@ impl LayerSpec {
             Self::RmsNorm { .. } => "rms-norm",
             Self::Flatten => "flatten",
             Self::Residual { .. } => "residual",
+            Self::Add => "add",
+            Self::Multiply => "multiply",
+            Self::Embedding { .. } => "embedding",
+            Self::Positions { .. } => "positions",
+            Self::Attention { .. } => "attention",
+            Self::Unembed => "unembed",
         }
     }
 
@@ -370,7 +377,9 @@ impl LayerSpec {
             | Self::BatchNorm { .. }
             | Self::LayerNorm { .. }
             | Self::GroupNorm { .. }
-            | Self::RmsNorm { .. } => true,
+            | Self::RmsNorm { .. }
+            | Self::Embedding { .. }
+            | Self::Positions { .. } => true,
             Self::Residual { layers } => layers.iter().any(Self::has_parameters),
             Self::AveragePool { .. }
             | Self::MaxPool { .. }
@@ -378,13 +387,18 @@ impl LayerSpec {
             | Self::Tanh
             | Self::Relu
             | Self::Gelu
+            | Self::GeluTanh
             | Self::Sigmoid
             | Self::Silu
             | Self::Softplus
             | Self::LeakyRelu { .. }
             | Self::Elu { .. }
             | Self::Dropout { .. }
-            | Self::Flatten => false,
+            | Self::Flatten
+            | Self::Add
+            | Self::Multiply
+            | Self::Attention { .. }
+            | Self::Unembed => false,
         }
     }
 
@@ -396,7 +410,9 @@ impl LayerSpec {
             | Self::BatchNorm { frozen, .. }
             | Self::LayerNorm { frozen, .. }
             | Self::GroupNorm { frozen, .. }
-            | Self::RmsNorm { frozen, .. } => *frozen = to,
+            | Self::RmsNorm { frozen, .. }
+            | Self::Embedding { frozen, .. }
+            | Self::Positions { frozen } => *frozen = to,
             Self::Residual { layers } => layers.iter_mut().for_each(|l| l.set_frozen(to)),
             Self::AveragePool { .. }
             | Self::MaxPool { .. }
@@ -404,15 +420,24 @@ impl LayerSpec {
             | Self::Tanh
             | Self::Relu
             | Self::Gelu
+            | Self::GeluTanh
             | Self::Sigmoid
             | Self::Silu
             | Self::Softplus
             | Self::LeakyRelu { .. }
             | Self::Elu { .. }
             | Self::Dropout { .. }
-            | Self::Flatten => {}
+            | Self::Flatten
+            | Self::Add
+            | Self::Multiply
+            | Self::Attention { .. }
+            | Self::Unembed => {}
         }
     }
+}
+
+fn usual_base() -> f64 {
+    10_000.0
 }
 
 fn yes() -> bool {
@@ -445,53 +470,4 @@ fn leak() -> f64 {
 
 fn unit() -> f64 {
     1.0
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Network;
-
-    #[test]
-    fn layers_are_counted_as_the_names_of_tensors_count_them() {
-        let inside = vec![LayerSpec::dense(4), LayerSpec::Tanh, LayerSpec::layer_norm()];
-        let layers = vec![
-            LayerSpec::Flatten,
-            LayerSpec::Residual { layers: inside },
-            LayerSpec::Relu,
-            LayerSpec::dense(2),
-        ];
-        let mut spec =
-            NetSpec { version: SPEC_VERSION, input: Shape::Vector([4]), layers, loss: Loss::SquaredError };
-        let net = Network::<f64>::new(spec.clone(), 1).unwrap();
-        for t in net.tensors() {
-            let position: usize = t.name.split('.').nth(1).unwrap().parse().unwrap();
-            let layer = spec.positions()[position].1;
-            let kind =
-                if t.name.contains("weight") || t.name.contains("bias") { "dense" } else { "layer-norm" };
-            assert_eq!((layer.kind(), layer.has_parameters()), (kind, true), "{}", t.name);
-        }
-        for position in 0..7 {
-            let other = spec.positions()[position].1.clone();
-            assert_eq!(*spec.layer_mut(position).unwrap(), other);
-        }
-        assert_eq!((spec.positions().len(), spec.layer_mut(7)), (7, None));
-        // a kind is what the file calls it
-        for (_, layer) in spec.positions() {
-            assert_eq!(serde_json::to_value(layer).unwrap()["kind"], layer.kind());
-        }
-    }
-
-    #[test]
-    fn a_softmax_over_one_output_is_refused() {
-        let of = |outputs, loss| {
-            let layers = vec![LayerSpec::dense(outputs)];
-            let spec = NetSpec { version: SPEC_VERSION, input: Shape::Vector([4]), layers, loss };
-            Network::<f64>::new(spec, 1).map(|net| net.outputs())
-        };
-        let said = of(1, Loss::SoftmaxCrossEntropy).unwrap_err().to_string();
-        assert!(said.contains("binary-cross-entropy"), "{said}");
-        assert_eq!(of(2, Loss::SoftmaxCrossEntropy), Ok(2));
-        assert_eq!((of(1, Loss::BinaryCrossEntropy), of(1, Loss::SquaredError)), (Ok(1), Ok(1)));
-    }
 }

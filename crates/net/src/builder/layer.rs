@@ -1,76 +1,59 @@
-//! From the file of a network to its nodes: every layer is checked against the shape it receives.
+//! Layers that read one value.
 
+use super::Builder;
 use crate::{
     Activation, LayerSpec, Real, Shape,
     error::{Error, Result, check},
-    layer::{Affine, Dropout, Frozen, Grouped, Layer, Linear, Nonlinear, Norm, OwnStatistics, Pool, Span},
-    network::{Node, Op, Statistics},
+    layer::{
+        Affine, Dropout, Embedding, Frozen, Grouped, Linear, Nonlinear, Norm, OwnStatistics, Pool,
+        PositionTable, Span, Width,
+    },
+    network::Statistics,
     shape::{Adaptive, Lie, Window, product},
     spec::Padding,
 };
 
-/// The nodes so far, and how much they need.
-#[derive(Debug)]
-pub(crate) struct Builder<T> {
-    pub(crate) nodes: Vec<Node<T>>,
-    /// Number of parameters.
-    pub(crate) parameters: usize,
-    /// Number of constants: two for each channel of a batch norm.
-    pub(crate) constants: usize,
-    pub(crate) statistics: Vec<Statistics>,
-    /// Layers so far, counted through residual blocks.
-    position: usize,
-}
-
-impl<T> Default for Builder<T> {
-    fn default() -> Self {
-        Self { nodes: Vec::new(), parameters: 0, constants: 0, statistics: Vec::new(), position: 0 }
-    }
-}
-
 impl<T: Real> Builder<T> {
-    /// Adds layers, and returns the shape of what they return.
-    pub(crate) fn layers(&mut self, specs: &[LayerSpec], mut shape: Shape) -> Result<Shape> {
-        for spec in specs {
-            shape = self.layer(spec, shape)?;
-        }
-        Ok(shape)
-    }
-
-    fn push(&mut self, position: usize, layer: impl Layer<T> + 'static, trained: bool) {
-        self.nodes.push(Node { op: Op::Layer(Box::new(layer)), trained, position });
-    }
-
-    /// Reserves parameters and returns where they start.
-    fn reserve(&mut self, len: usize) -> usize {
-        self.parameters += len;
-        self.parameters - len
-    }
-
-    fn layer(&mut self, spec: &LayerSpec, shape: Shape) -> Result<Shape> {
-        let at = self.position;
-        self.position += 1;
+    /// Adds the nodes of the layer at a position of the file, and returns the shape of what it returns.
+    pub(super) fn layer(&mut self, at: usize, spec: &LayerSpec, shape: Shape) -> Result<Shape> {
         let bad = |kind, need| Error::DoesNotChain { layer: at, kind, found: shape.dims(), need };
+        if let (Shape::Tokens { .. }, false) = (shape, matches!(spec, LayerSpec::Embedding { .. })) {
+            return Err(bad(spec.kind(), "tokens are numbers without an order: put an embedding first"));
+        }
         let mut activation = |kind| {
-            self.push(at, Nonlinear { kind, width: shape.len() }, false);
+            self.push(at, Nonlinear { kind, width: shape.width() }, false);
             Ok(shape)
         };
         match *spec {
             LayerSpec::Dense { outputs, bias, frozen } => {
-                let Shape::Vector([inputs]) = shape else {
-                    return Err(bad("dense", "a vector is needed: put a flatten layer before it"));
+                let (Shape::Vector([inputs]) | Shape::Sequence([_, inputs])) = shape else {
+                    return Err(bad(
+                        "dense",
+                        "a vector or a sequence is needed: put a flatten layer before it",
+                    ));
                 };
                 if outputs == 0 || product(&[inputs, outputs]).is_none() {
                     return Err(bad("dense", "outputs must be at least 1, and fit into memory"));
                 }
                 let weight = self.reserve(inputs * outputs);
                 let bias = bias.then(|| self.reserve(outputs));
-                self.push(at, Linear { window: None, inputs, outputs, weight, bias, masked: false }, !frozen);
-                Ok(Shape::Vector([outputs]))
+                let positions = shape.positions();
+                let linear = Linear {
+                    window: None,
+                    inputs,
+                    outputs,
+                    weight,
+                    bias,
+                    positions,
+                    tied: false,
+                    masked: false,
+                };
+                self.push(at, linear, !frozen);
+                Ok(with_channels(shape, outputs))
             }
             LayerSpec::Conv { outputs, kernel, stride, padding, dilation, groups, bias, frozen } => {
                 let lie = Lie { kernel, stride, padding, dilation };
-                self.convolution(lie, outputs, groups, bias, frozen, shape)
+                self.convolution(at, lie, outputs, groups, bias, frozen, shape)
             }
             LayerSpec::AveragePool { kernel, stride, padding } => {
                 let window = Window::new(shape, pooling(kernel, stride, padding), at, "average-pool")?;
@@ -98,6 +81,7 @@ impl<T: Real> Builder<T> {
             LayerSpec::Tanh => activation(Activation::Tanh),
             LayerSpec::Relu => activation(Activation::Relu),
             LayerSpec::Gelu => activation(Activation::Gelu),
+            LayerSpec::GeluTanh => activation(Activation::GeluTanh),
             LayerSpec::Sigmoid => activation(Activation::Sigmoid),
             LayerSpec::Silu => activation(Activation::Silu),
             LayerSpec::Softplus => activation(Activation::Softplus),
@@ -111,7 +95,7 @@ impl<T: Real> Builder<T> {
             }
             LayerSpec::Dropout { rate } => {
                 check((0.0..1.0).contains(&rate), "the rate of a dropout", rate, "at least 0 and below 1")?;
-                self.push(at, Dropout { rate, width: shape.len(), position: at }, false);
+                self.push(at, Dropout { rate, width: shape.width(), position: at }, false);
                 Ok(shape)
             }
             LayerSpec::BatchNorm { epsilon, frozen } => {
@@ -139,7 +123,7 @@ impl<T: Real> Builder<T> {
             }
             LayerSpec::LayerNorm { epsilon, frozen } => {
                 check(epsilon > 0.0 && epsilon.is_finite(), "epsilon of a layer norm", epsilon, "positive")?;
-                self.norm(Span::Position, epsilon, true, frozen, shape);
+                self.norm(at, Span::Position, epsilon, true, frozen, shape);
                 Ok(shape)
             }
             LayerSpec::GroupNorm { groups, epsilon, frozen } => {
@@ -147,30 +131,84 @@ impl<T: Real> Builder<T> {
                 if groups == 0 || !shape.channels().is_multiple_of(groups) {
                     return Err(bad("group-norm", "the groups must divide the channels"));
                 }
-                self.norm(Span::Groups(groups), epsilon, true, frozen, shape);
+                self.norm(at, Span::Groups(groups), epsilon, true, frozen, shape);
                 Ok(shape)
             }
             LayerSpec::RmsNorm { epsilon, frozen } => {
                 check(epsilon > 0.0 && epsilon.is_finite(), "epsilon of an RMS norm", epsilon, "positive")?;
-                self.norm(Span::Position, epsilon, false, frozen, shape);
+                self.norm(at, Span::Position, epsilon, false, frozen, shape);
                 Ok(shape)
             }
-            LayerSpec::Flatten => Ok(Shape::Vector([shape.len()])),
-            LayerSpec::Residual { ref layers } => {
-                self.nodes.push(Node { op: Op::Save, trained: false, position: at });
-                let out = self.layers(layers, shape)?;
-                if out != shape {
-                    return Err(bad("residual", "the layers inside must return the shape they receive"));
+            LayerSpec::Flatten => {
+                // a vector has a length of its own
+                self.whole |= matches!(shape, Shape::Sequence(_));
+                Ok(Shape::Vector([shape.len()]))
+            }
+            LayerSpec::Embedding { vocabulary, outputs, frozen } => {
+                let (Shape::Tokens { tokens }, None) = (shape, &self.embedding) else {
+                    return Err(bad(
+                        "embedding",
+                        "it comes first, where the input is {\"tokens\": positions}",
+                    ));
+                };
+                if vocabulary == 0 || outputs == 0 || product(&[vocabulary, outputs]).is_none() {
+                    return Err(bad(
+                        "embedding",
+                        "vocabulary and outputs must be at least 1, and fit into memory",
+                    ));
                 }
-                self.nodes.push(Node { op: Op::Add, trained: false, position: at });
+                let table = self.reserve(vocabulary * outputs);
+                let (width, trained) = (outputs, !frozen);
+                self.embedding = Some(Embedding { vocabulary, width, table, trained, position: at });
+                self.set_input(Shape::Sequence([tokens, outputs]));
+                Ok(Shape::Sequence([tokens, outputs]))
+            }
+            LayerSpec::Positions { frozen } => {
+                let Shape::Sequence([most, width]) = shape else {
+                    return Err(bad("positions", "a sequence [positions, features] is needed"));
+                };
+                let table = self.reserve(most * width);
+                self.push(at, PositionTable { most, width, table }, !frozen);
                 Ok(shape)
             }
+            LayerSpec::Unembed => {
+                let Some(Embedding { vocabulary: outputs, width: inputs, table: weight, trained, .. }) =
+                    self.embedding
+                else {
+                    return Err(bad("unembed", "a network with an embedding is needed"));
+                };
+                if !matches!(shape, Shape::Sequence([_, c]) if c == inputs) || self.tied.is_some() {
+                    return Err(bad(
+                        "unembed",
+                        "a sequence of as many features as the embedding's is needed, and once",
+                    ));
+                }
+                let (positions, bias) = (shape.positions(), None);
+                let linear = Linear {
+                    window: None,
+                    inputs,
+                    outputs,
+                    weight,
+                    bias,
+                    positions,
+                    tied: true,
+                    masked: false,
+                };
+                self.tied = Some(self.nodes.len());
+                self.push(at, linear, trained);
+                Ok(with_channels(shape, outputs))
+            }
+            LayerSpec::Residual { .. }
+            | LayerSpec::Add
+            | LayerSpec::Multiply
+            | LayerSpec::Attention { .. } => Err(bad(spec.kind(), "it reads several values")),
         }
     }
 
     /// A convolution, in groups where there are several.
     fn convolution(
         &mut self,
+        at: usize,
         lie: Lie,
         outputs: usize,
         groups: usize,
@@ -178,7 +216,6 @@ impl<T: Real> Builder<T> {
         frozen: bool,
         shape: Shape,
     ) -> Result<Shape> {
-        let at = self.position - 1;
         let bad = |need| Error::DoesNotChain { layer: at, kind: "conv", found: shape.dims(), need };
         let whole = Window::new(shape, lie, at, "conv")?;
         if groups == 0 || !whole.channels.is_multiple_of(groups) || !outputs.is_multiple_of(groups) {
@@ -197,6 +234,8 @@ impl<T: Real> Builder<T> {
             outputs: each,
             weight: weight + g * each * inputs,
             bias: bias.map(|b| b + g * each),
+            positions: Width::Fixed(window.positions()),
+            tied: false,
             masked: false,
         });
         match (groups, linear.next()) {
@@ -210,17 +249,26 @@ impl<T: Real> Builder<T> {
     }
 
     /// Layer, group or RMS norm, the last neither centred nor with a β.
-    fn norm(&mut self, span: Span, epsilon: f64, centred: bool, frozen: bool, shape: Shape) {
+    fn norm(&mut self, at: usize, span: Span, epsilon: f64, centred: bool, frozen: bool, shape: Shape) {
         let affine = self.affine(shape, centred);
         let standardise = OwnStatistics { epsilon, centred, span };
-        self.push(self.position - 1, Norm { affine, standardise }, !frozen);
+        self.push(at, Norm { affine, standardise }, !frozen);
     }
 
     fn affine(&mut self, shape: Shape, beta: bool) -> Affine {
         let channels = shape.channels();
         let gamma = self.reserve(channels);
         let beta = beta.then(|| self.reserve(channels));
-        Affine { channels, positions: shape.len() / channels, gamma, beta }
+        Affine { channels, positions: shape.positions(), gamma, beta }
+    }
+}
+
+/// The shape with other channels, at the same positions.
+fn with_channels(shape: Shape, channels: usize) -> Shape {
+    match shape {
+        Shape::Sequence([t, _]) => Shape::Sequence([t, channels]),
+        Shape::Image([h, w, _]) => Shape::Image([h, w, channels]),
+        Shape::Vector(_) | Shape::Tokens { .. } => Shape::Vector([channels]),
     }
 }
 
