@@ -43,7 +43,7 @@ impl Case {
     /// Values of the records at the network's present parameters: those of tokens move with the table.
     fn values(&self) -> Vec<f64> {
         let Some(embedding) = &self.net.embedding else { return self.x.clone() };
-        let table = &self.net.parameters()[embedding.table..];
+        let table = &self.net.parameters().unwrap()[embedding.table..];
         let row = |&t: &u32| &table[t as usize * embedding.width..][..embedding.width];
         self.tokens.iter().flat_map(row).copied().collect()
     }
@@ -64,7 +64,7 @@ fn case_of(spec: NetSpec, seed: u64) -> Case {
     let mut net = Network::<f64>::new(spec, seed).unwrap();
     let mut rng = Generator::new(seed, Purpose::Other, 0);
     // biases, γ and β away from their starting values
-    let theta: Vec<f64> = net.parameters().iter().map(|t| t + 0.2 * rng.normal()).collect();
+    let theta: Vec<f64> = net.parameters().unwrap().iter().map(|t| t + 0.2 * rng.normal()).collect();
     net.set_parameters(&theta).unwrap();
     let stats: Vec<(usize, usize)> = net.statistics().map(|(p, m, _)| (p, m.len())).collect();
     for (p, c) in stats {
@@ -116,7 +116,7 @@ fn gradients(case: &Case, x: &[f64], y: &[f64]) -> (Vec<f64>, Vec<Vec<f64>>) {
     let batch = case.batch(&mut dev, x, y);
     let primal = case.net.primal(&mut dev, batch, Label::Secret, DRAWS);
     let g = (0..RECORDS).map(|i| case.net.materialise(&dev, &primal, None, i)).collect();
-    (primal.loss.losses, g)
+    (dev.download_scalars(&primal.loss.losses).unwrap(), g)
 }
 
 fn dot(a: &[f64], b: &[f64]) -> f64 {
@@ -144,7 +144,7 @@ fn conforms(name: &str, mut c: Case) {
     let trained = c.net.trained();
 
     // 1. the gradient is the derivative of the loss: along random directions of the trained parameters
-    let theta = c.net.parameters().to_vec();
+    let theta = c.net.parameters().unwrap();
     let h = 1e-4;
     for _ in 0..4 {
         let v: Vec<f64> = (0..p).map(|i| if trained[i] { c.rng.normal() } else { 0.0 }).collect();
@@ -170,13 +170,14 @@ fn conforms(name: &str, mut c: Case) {
     // 2. norms and weighted sums of pairs are those of the arrays
     let batch = c.batch(&mut dev, &c.x, &c.y);
     let primal = c.net.primal(&mut dev, batch, Label::Secret, DRAWS);
-    for (square, g) in primal.square.iter().zip(&g) {
+    for (square, g) in dev.download_scalars(&primal.square).unwrap().iter().zip(&g) {
         close(*square, dot(g, g), dot(g, g), 1e-12, &format!("{name}: norm"));
     }
     let weights: Vec<f64> = (0..RECORDS).map(|_| c.rng.normal()).collect();
     let mut sum = dev.zeros(p);
-    c.net.add_weighted(&mut dev, &primal, &weights, &mut sum);
-    for (j, &s) in dev.download(&sum).iter().enumerate() {
+    let factors = dev.upload_scalars(&weights);
+    c.net.add_weighted(&mut dev, &primal, &factors, &mut sum);
+    for (j, &s) in dev.download(&sum).unwrap().iter().enumerate() {
         let expected: f64 = (0..RECORDS).map(|i| weights[i] * g[i][j]).sum();
         close(s, expected, 1.0, 1e-11, &format!("{name}: weighted sum"));
     }
@@ -187,6 +188,8 @@ fn conforms(name: &str, mut c: Case) {
     let (ub, uyb) = (dev.upload(&u), dev.upload(&uy));
     let pass = c.net.tangent(&mut dev, &primal, Some(ub), Some(uyb), true);
     let mut g_dot = Vec::new();
+    let (cross, square) =
+        (dev.download_scalars(&pass.cross).unwrap(), dev.download_scalars(&pass.square).unwrap());
     for probe in 0..2 {
         let at = |s: f64| {
             let (u, uy) = (&u[probe * RECORDS * d..], &uy[probe * RECORDS * k..]);
@@ -202,8 +205,8 @@ fn conforms(name: &str, mut c: Case) {
             close(norm(&err), 0.0, norm(&gd), 2e-7, &format!("{name}: tangent of the gradient"));
             let row = probe * RECORDS + i;
             let scale = norm(&g[i]) * norm(&gd);
-            close(pass.cross[row], dot(&g[i], &gd), scale, 1e-12, &format!("{name}: g·ġ"));
-            close(pass.square[row], dot(&gd, &gd), dot(&gd, &gd), 1e-12, &format!("{name}: ‖ġ‖²"));
+            close(cross[row], dot(&g[i], &gd), scale, 1e-12, &format!("{name}: g·ġ"));
+            close(square[row], dot(&gd, &gd), dot(&gd, &gd), 1e-12, &format!("{name}: ‖ġ‖²"));
             g_dot.push(gd);
         }
     }
@@ -217,6 +220,7 @@ fn conforms(name: &str, mut c: Case) {
     let v: Vec<f64> = (0..p).map(|i| if trained[i] { c.rng.normal() } else { 0.0 }).collect();
     let vb = dev.upload(&v);
     let along = c.net.along(&mut dev, &primal, &vb);
+    let along = dev.download_scalars(&along).unwrap();
     for i in 0..RECORDS {
         close(along[i], dot(&g[i], &v), norm(&g[i]) * norm(&v), 1e-12, &format!("{name}: g·v"));
     }
@@ -224,9 +228,11 @@ fn conforms(name: &str, mut c: Case) {
         [(true, true, false), (false, true, false), (false, false, true), (true, true, true)]
     {
         let alpha = if with_tangent { &alpha } else { &zero };
-        let pairs = OwnDirection { tangent: with_tangent.then_some(&one), alpha, beta: &beta };
-        let array = SharedDirection { array: &vb, weights: &kappa };
-        let (back, label) = c.net.adjoint(&mut dev, &primal, own.then_some(&pairs), shared.then_some(&array));
+        let [on_alpha, on_beta, weights] = [alpha, &beta, &kappa].map(|v| dev.upload_scalars(v));
+        let pairs = OwnDirection { tangent: with_tangent.then_some(&one), alpha: &on_alpha, beta: &on_beta };
+        let array = SharedDirection { array: &vb, weights: &weights };
+        let found = c.net.adjoint(&mut dev, &primal, own.then_some(&pairs), shared.then_some(&array));
+        let (back, label) = found.unwrap();
         for i in 0..RECORDS {
             let w = &u[(RECORDS + i) * d..][..d];
             let wy = &uy[(RECORDS + i) * k..][..k];

@@ -5,7 +5,7 @@ use crate::{
     Clip, Data, Network, Real,
     clip::Clipped,
     data::{Batch, Input},
-    device::{Device, Target},
+    device::{Backend, Device, Target},
     error::{Error, Result, check_finite, check_len},
     layer::Draws,
     leak::Label,
@@ -16,17 +16,21 @@ use rayon::prelude::*;
 use std::sync::Mutex;
 
 /// The devices of the workers, with their pools of buffers.
-#[derive(Debug, Default)]
-pub(crate) struct Workers<T>(Mutex<Vec<Device<T>>>);
+#[derive(Debug)]
+pub(crate) struct Workers<T> {
+    idle: Mutex<Vec<Device<T>>>,
+    backend: Backend,
+}
 
 impl<T: Real> Workers<T> {
-    pub(crate) fn new() -> Self {
-        Self(Mutex::new(Vec::new()))
+    /// Workers for a network, where it is.
+    pub(crate) fn of(net: &Network<T>) -> Self {
+        Self { idle: Mutex::new(Vec::new()), backend: net.backend() }
     }
 
-    fn with<R>(&self, f: impl FnOnce(&mut Device<T>) -> R) -> R {
-        let lock = || self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let mut dev = lock().pop().unwrap_or_default();
+    pub(crate) fn with<R>(&self, f: impl FnOnce(&mut Device<T>) -> R) -> R {
+        let lock = || self.idle.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut dev = lock().pop().unwrap_or_else(|| self.backend.device());
         let out = f(&mut dev);
         lock().push(dev);
         out
@@ -64,7 +68,7 @@ pub fn clipped_gradient<T: Real>(
     data.check(net)?;
     data.check_records(records)?;
     clip.check()?;
-    clipped_gradient_with(&Workers::new(), net, data, records, clip, None)
+    clipped_gradient_with(&Workers::of(net), net, data, records, clip, None)
 }
 
 pub(crate) fn clipped_gradient_with<T: Real>(
@@ -86,19 +90,15 @@ pub(crate) fn clipped_gradient_with<T: Real>(
         for piece in records.chunks(size) {
             let batch = data.upload(dev, net, piece, Label::Public);
             let primal = net.primal(dev, batch, Label::Public, draws);
-            let n: Vec<f64> = primal.square.iter().map(|s| s.max(0.0).sqrt()).collect();
-            if let Some(i) =
-                n.iter().zip(&primal.loss.losses).position(|(n, l)| !n.is_finite() || !l.is_finite())
-            {
-                return Err(Error::NotFinite { what: "the gradient of a record", position: piece[i] });
-            }
+            let (n, l) = primal.norms(dev, piece)?;
             let weights: Vec<f64> = n.iter().map(|&n| Clipped::new(clip, n).s).collect();
+            let weights = dev.upload_scalars(&weights);
             net.add_weighted(dev, &primal, &weights, &mut sum);
-            losses.extend_from_slice(&primal.loss.losses);
+            losses.extend(l);
             norms.extend(n);
             primal.recycle(dev);
         }
-        let values = dev.download(&sum).to_vec();
+        let values = dev.download(&sum)?;
         dev.put(sum);
         Ok((values, losses, norms))
     })?;
@@ -199,10 +199,10 @@ pub fn predict<T: Real>(net: &Network<T>, records: &[T]) -> Result<Prediction> {
     check_len("the records", records.len(), n * d)?;
     check_finite("the records", records)?;
     let all: Vec<usize> = (0..n).collect();
-    let parts = Workers::new().map(&all, net.records_at_a_time(length), |dev, piece| {
+    let parts = Workers::of(net).map(&all, net.records_at_a_time(length), |dev, piece| {
         let x = Input::Values(dev.upload(&records[piece[0] * d..][..piece.len() * d]));
         let y = Target::Classes(dev.upload_index(&[]));
-        Ok(outputs_of(net, dev, Batch { records: piece, length, x, y, weights: None }))
+        outputs_of(net, dev, Batch { records: piece, length, x, y, weights: None })
     })?;
     Prediction::new(net, net.places(length), parts.concat())
 }
@@ -211,18 +211,18 @@ pub fn predict<T: Real>(net: &Network<T>, records: &[T]) -> Result<Prediction> {
 pub fn predict_data<T: Real>(net: &Network<T>, data: &Data<T>) -> Result<Prediction> {
     data.check(net)?;
     let (all, length): (Vec<usize>, usize) = ((0..data.len()).collect(), data.input().length());
-    let parts = Workers::new().map(&all, net.records_at_a_time(length), |dev, piece| {
+    let parts = Workers::of(net).map(&all, net.records_at_a_time(length), |dev, piece| {
         let batch = data.upload(dev, net, piece, Label::Public);
-        Ok(outputs_of(net, dev, batch))
+        outputs_of(net, dev, batch)
     })?;
     Prediction::new(net, net.places(length), parts.concat())
 }
 
-fn outputs_of<T: Real>(net: &Network<T>, dev: &mut Device<T>, batch: Batch<'_, T>) -> Vec<f64> {
+fn outputs_of<T: Real>(net: &Network<T>, dev: &mut Device<T>, batch: Batch<'_, T>) -> Result<Vec<f64>> {
     let z = net.outputs_of(dev, batch);
-    let outputs: Vec<f64> = dev.download(&z).iter().map(|v| v.to_f64()).collect();
+    let outputs = dev.download(&z)?.iter().map(|v| v.to_f64()).collect();
     dev.put(z);
-    outputs
+    Ok(outputs)
 }
 
 /// The gradient of every record seen from a given direction v of the parameters.
@@ -263,23 +263,25 @@ pub fn pullback<T: Real>(
     check_finite("the direction", v)?;
     let trained = net.trained();
     let v: Vec<T> = v.iter().zip(&trained).map(|(&v, t)| if *t { v } else { T::ZERO }).collect();
-    let parts = Workers::new().map(records, net.records_at_a_time(data.input().length()), |dev, piece| {
-        let batch = data.upload(dev, net, piece, Label::Public);
-        let primal = net.primal(dev, batch, Label::Public, None);
-        let norms: Vec<f64> = primal.square.iter().map(|s| s.max(0.0).sqrt()).collect();
-        let v = dev.upload(&v);
-        let products = net.along(dev, &primal, &v);
-        let each: Vec<Combination> = norms.iter().zip(&products).map(|(n, p)| combine(*n, *p)).collect();
-        let beta: Vec<f64> = each.iter().map(|c| c.own).collect();
-        let weights: Vec<f64> = each.iter().map(|c| c.shared).collect();
-        let own = OwnDirection { tangent: None, alpha: &vec![0.0; piece.len()], beta: &beta };
-        let shared = SharedDirection { array: &v, weights: &weights };
-        let (input, _) = net.adjoint(dev, &primal, Some(&own), Some(&shared));
-        let losses = primal.loss.losses.clone();
-        primal.recycle(dev);
-        dev.put(v);
-        Ok(Pullback { losses, norms, products, input })
-    })?;
+    let parts =
+        Workers::of(net).map(records, net.records_at_a_time(data.input().length()), |dev, piece| {
+            let batch = data.upload(dev, net, piece, Label::Public);
+            let primal = net.primal(dev, batch, Label::Public, None);
+            let (norms, losses) = primal.norms(dev, piece)?;
+            let v = dev.upload(&v);
+            let along = net.along(dev, &primal, &v);
+            let products = dev.download_scalars(&along)?;
+            let each: Vec<Combination> = norms.iter().zip(&products).map(|(n, p)| combine(*n, *p)).collect();
+            let beta = dev.upload_scalars(&each.iter().map(|c| c.own).collect::<Vec<f64>>());
+            let weights = dev.upload_scalars(&each.iter().map(|c| c.shared).collect::<Vec<f64>>());
+            let alpha = dev.scalars(piece.len());
+            let own = OwnDirection { tangent: None, alpha: &alpha, beta: &beta };
+            let shared = SharedDirection { array: &v, weights: &weights };
+            let (input, _) = net.adjoint(dev, &primal, Some(&own), Some(&shared))?;
+            primal.recycle(dev);
+            dev.put(v);
+            Ok(Pullback { losses, norms, products, input })
+        })?;
     let mut out = Pullback { losses: Vec::new(), norms: Vec::new(), products: Vec::new(), input: Vec::new() };
     for part in parts {
         out.losses.extend(part.losses);

@@ -14,7 +14,7 @@
 //! | [`train`] | SGD, Adam, DP-SGD; what every record has given away so far | `Σ clip(gᵢ) + N(0, (σC)²I)` |
 //! | [`io`] | npz, npy, idx and safetensors files | |
 //! | [`random`] | the generator: seeded, by purpose and step | |
-//! | [`device`] | buffers and kernels: the seam for a GPU | |
+//! | [`device`] | back ends, buffers and kernels: the seam for a GPU | |
 //!
 //! What two records give away through the CNN of Edmunds' table B.7, clipped at 8 under noise of σ = 0.5:
 //!
@@ -49,6 +49,7 @@ mod layer;
 pub mod leak;
 pub mod loss;
 pub mod network;
+mod optimizer;
 mod pass;
 pub mod poisson;
 pub mod preset;
@@ -62,6 +63,7 @@ pub mod train;
 
 pub use clip::Clip;
 pub use data::Data;
+pub use device::Backend;
 pub use error::{Error, Result};
 pub use loss::Loss;
 pub use network::Network;

@@ -6,7 +6,7 @@
 use crate::{
     Data, Loss, NetSpec, Real, Shape,
     builder::Builder,
-    device::{Buf, Device},
+    device::{Backend, Buf, Device},
     error::{Error, Result, check, check_finite, check_len},
     layer::{Embedding, Join, Layer, Start, Tensor, Width},
     leak::Label,
@@ -86,6 +86,7 @@ pub struct NamedTensor {
 /// A network with its parameters.
 #[derive(Debug)]
 pub struct Network<T> {
+    backend: Backend,
     spec: NetSpec,
     pub(crate) nodes: Vec<Node<T>>,
     pub(crate) theta: Buf<T>,
@@ -100,7 +101,9 @@ pub struct Network<T> {
     pub(crate) tied: Option<usize>,
     /// Whether sequences must be as long as the file says.
     whole: bool,
-    /// 0 for every parameter that is frozen on its own, 1 for the others; absent where none is.
+    /// Which parameters are frozen on their own; absent where none is.
+    frozen: Option<Vec<bool>>,
+    /// 0 for those, 1 for the others.
     pub(crate) mask: Option<Buf<T>>,
     /// How often every value is read, by nodes or by the loss.
     pub(crate) readers: Vec<usize>,
@@ -161,8 +164,9 @@ impl<T: Real> Network<T> {
             return Err(Error::Format { what: "the network", reason });
         }
         let readers = b.readers()?;
-        let mut dev = Device::new();
+        let mut dev: Device<T> = Backend::default().device();
         let mut net = Self {
+            backend: Backend::default(),
             outputs,
             places,
             embedding: b.embedding,
@@ -172,6 +176,7 @@ impl<T: Real> Network<T> {
             theta: dev.zeros(b.parameters),
             constants: dev.zeros(b.constants),
             statistics: b.statistics,
+            frozen: None,
             mask: None,
             spec,
             readers,
@@ -200,7 +205,7 @@ impl<T: Real> Network<T> {
                 values[s.offset + c + i] = T::from_f64(-s.mean[i] * inverse);
             }
         }
-        Device::new().write(&mut self.constants, &values);
+        self.device().write(&mut self.constants, &values);
     }
 
     /// Sets mean and variance of the batch norm at a position of the file.
@@ -246,7 +251,7 @@ impl<T: Real> Network<T> {
     /// public.
     pub fn calibrate_statistics(&mut self, public: &Data<T>) -> Result<()> {
         public.check(self)?;
-        let mut dev = Device::new();
+        let mut dev = self.device();
         for i in 0..self.statistics.len() {
             let Statistics { position, node, ref mean, .. } = self.statistics[i];
             let channels = mean.len();
@@ -255,7 +260,7 @@ impl<T: Real> Network<T> {
             for piece in all.chunks(self.records_at_a_time(public.input().length())) {
                 let batch = public.upload(&mut dev, self, piece, Label::Public);
                 let values = self.values_before(&mut dev, batch, node);
-                for row in dev.download(&values).chunks_exact(channels) {
+                for row in dev.download(&values)?.chunks_exact(channels) {
                     moments.iter_mut().zip(row).for_each(|(m, v)| m.add(v.to_f64()));
                 }
                 dev.put(values);
@@ -322,16 +327,25 @@ impl<T: Real> Network<T> {
         self.theta.len()
     }
 
-    /// All parameters, in the order of [`Network::tensors`].
-    pub fn parameters(&self) -> &[T] {
-        Device::new().download(&self.theta)
+    /// What it computes on.
+    pub fn backend(&self) -> Backend {
+        self.backend
+    }
+
+    fn device(&self) -> Device<T> {
+        self.backend.device()
+    }
+
+    /// All parameters, in the order of [`Network::tensors`]: a copy, from wherever they are.
+    pub fn parameters(&self) -> Result<Vec<T>> {
+        self.device().download(&self.theta)
     }
 
     /// Replaces all parameters; they must be finite.
     pub fn set_parameters(&mut self, theta: &[T]) -> Result<()> {
         check_len("the parameters", theta.len(), self.theta.len())?;
         check_finite("the parameters", theta)?;
-        Device::new().write(&mut self.theta, theta);
+        self.device().write(&mut self.theta, theta);
         Ok(())
     }
 
@@ -391,22 +405,19 @@ impl<T: Real> Network<T> {
             }
         }
         self.find_moves();
-        let mut dev = Device::new();
         // frozen layers keep their ones: only what a trained layer freezes is masked
-        let mask: Vec<T> =
-            before.iter().zip(&keep).map(|(b, k)| if *b && !k { T::ZERO } else { T::ONE }).collect();
-        let mut mask = dev.upload(&mask);
-        if let Some(earlier) = &self.mask {
-            dev.mul(&mut mask, earlier.all());
-        }
-        self.mask = Some(mask);
+        let earlier = self.frozen.take().unwrap_or_else(|| vec![false; keep.len()]);
+        let now: Vec<bool> =
+            before.iter().zip(&keep).zip(earlier).map(|((b, k), was)| was || (*b && !k)).collect();
+        let mask: Vec<T> = now.iter().map(|f| if *f { T::ZERO } else { T::ONE }).collect();
+        self.mask = Some(self.device().upload(&mask));
+        self.frozen = Some(now);
         Ok(())
     }
 
     /// Which parameters are frozen on their own; absent where none is.
     pub fn frozen(&self) -> Option<Vec<bool>> {
-        let dev = Device::new();
-        self.mask.as_ref().map(|m| dev.download(m).iter().map(|v| *v == T::ZERO).collect())
+        self.frozen.clone()
     }
 
     /// Which parameters are trained.

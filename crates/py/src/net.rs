@@ -162,7 +162,8 @@ impl Network {
         let tensors = match self.now() {
             Either::Single(net) => net.to_tensors(),
             Either::Double(net) => net.to_tensors(),
-        };
+        }
+        .map_err(failed)?;
         Ok(PyBytes::new(py, &tensors.to_bytes().map_err(failed)?))
     }
 

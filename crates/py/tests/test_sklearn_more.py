@@ -78,6 +78,20 @@ def test_an_elastic_net_on_its_active_set_against_refits(model):
         assert found.records["eta"].iloc[i] == pytest.approx(expected, rel=1e-4)
 
 
+def test_searches_over_penalties_stand_for_what_they_chose():
+    from leakscope._sklearn_stand_ins import stand_in
+    from sklearn.linear_model import ElasticNetCV, LassoCV
+
+    x, y = data(60)
+    for model in (ElasticNetCV(l1_ratio=0.5, cv=3), LassoCV(cv=3)):
+        model.fit(x, y)
+        with pytest.warns(UserWarning, match="active set"):
+            steps, ridge = stand_in(None, model, None, len(y))
+        ratio = 0.5 if isinstance(model, ElasticNetCV) else 1.0
+        assert ridge.alpha == pytest.approx(model.alpha_ * (1 - ratio) * len(y))
+        assert steps.transform(x).shape[1] == len(ridge.coef_) == (model.coef_ != 0).sum()
+
+
 @pytest.mark.parametrize("model, words", [
     (SGDClassifier(loss="hinge"), "loss='hinge'.*log_loss"),
     (SGDClassifier(loss="log_loss", penalty="l1"), "penalty='l1'"),

@@ -14,6 +14,7 @@ use leakscope_report::Release;
 use leakscope_report::audit::{Audit, Label, Limit, SigmaSource};
 use leakscope_report::choice::{Statistic, Stopped};
 use leakscope_report::net::{self, NetAudit, Pictures};
+use leakscope_report::noise::Source;
 use leakscope_report::release::{Ceiling, Means, Stated};
 use leakscope_report::tell::AmongAll;
 use leakscope_report::verdict::{
@@ -112,6 +113,23 @@ fn what_was_not_tried_and_what_is_not_at_the_minimiser_is_not_green() {
 }
 
 #[test]
+fn a_shape_that_was_read_off_the_records_makes_no_page_green() {
+    let of = |source: Option<Source>| {
+        of_audit(&with(|a| {
+            a.tell = Some(told(&[("age", 0.51, false)]));
+            if let Some(source) = &source {
+                common::noise::shaped(a, source.clone());
+            }
+        }))
+    };
+    assert_eq!(of(None).colour, Colour::Green);
+    assert_eq!(of(Some(Source::Bounds)).colour, Colour::Green);
+    let v = of(Some(Source::Records));
+    assert_eq!(v.colour, Colour::Amber);
+    assert!(v.text().contains("The covariance of the noise was read off the records"), "{}", v.text());
+}
+
+#[test]
 fn a_value_that_can_be_read_off_is_red_whatever_the_others_are() {
     let v = of_audit(&with(|a| set_min_sd(a, "weight", 3.21)));
     assert_eq!((v.colour, v.headline.as_str()), (Colour::Red, "Not protected"));
@@ -120,7 +138,7 @@ fn a_value_that_can_be_read_off_is_red_whatever_the_others_are() {
     assert_eq!(v.colour, Colour::Red);
     // The diagnosis of the breast cancer table: off by ±0.26 where a class is 0 or 1.
     let v = of_audit(&with(|a| {
-        a.data.classes = Some(["benign".into(), "malignant".into()]);
+        a.data.classes = Some(vec!["benign".into(), "malignant".into()]);
         a.label = Some(Label {
             name: "diagnosis".into(),
             eta_mean: 1.0,

@@ -1,6 +1,7 @@
 //! `leakscope release`: the private model, with its statement and a ledger.
 
 use super::audit::pair;
+use super::noise_args::ShapeArgs;
 use super::run_args::{RunArgs, TestArgs, request};
 use super::table_args::{ModelArgs, TableArgs};
 use crate::progress::Display;
@@ -26,8 +27,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     model: ModelArgs,
     /// Standard deviation of the noise on every coefficient in public units, rounded up to a power of 2^¼
-    #[arg(long, value_name = "S", required_unless_present = "target_eta", conflicts_with = "target_eta")]
-    #[arg(allow_negative_numbers = true)]
+    #[arg(long, value_name = "S", required_unless_present_any = ["target_eta", "target_sd"])]
+    #[arg(allow_negative_numbers = true, conflicts_with_all = ["target_eta", "target_sd"])]
     sigma: Option<f64>,
     /// Solve for the noise at which a statistic of η is this
     #[arg(long, value_name = "E", allow_negative_numbers = true)]
@@ -36,6 +37,12 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t = Statistic::Max, requires = "target_eta")]
     #[arg(conflicts_with = "sigma")]
     statistic: Statistic,
+    /// Make noise under which no unbiased estimate of an attribute (or of a secret target) is closer than this, in its own
+    /// units; may be repeated
+    #[arg(long, value_name = "ATTRIBUTE=VALUE")]
+    target_sd: Vec<String>,
+    #[command(flatten)]
+    shape: ShapeArgs,
     /// Refuse (exit code 1) if the largest η of all releases of these data together would be above this
     #[arg(long, value_name = "E", allow_negative_numbers = true)]
     budget_eta: Option<f64>,
@@ -76,7 +83,20 @@ pub(crate) fn asked(args: &Args) -> Result<(Request, Terms)> {
     let base = request(&args.table, &args.model, &test, None)?;
     let tell = args.tell.iter().map(|t| pair(t)).collect::<Result<_>>()?;
     let base = Request { tell, protect_at: args.protect_at, ..base };
+    let shaped = args.shape.is_needed(args.target_eta, &args.target_sd) || !args.target_sd.is_empty();
     let noise = match (args.sigma, args.target_eta) {
+        (Some(_), _) if shaped => {
+            let message = "noise with a shape has no σ: say what it must achieve with ⟨target_eta⟩ or ⟨target_sd⟩, or take \
+                           ⟨noise_shape=isotropic⟩";
+            return Err(Failure::option("sigma", message));
+        }
+        _ if shaped && args.statistic != Statistic::Max => {
+            let message = "a target of noise with a shape is for every record: leave it out";
+            return Err(Failure::option("statistic", message));
+        }
+        (_, eta) if shaped => {
+            Amount::Shaped(Box::new(args.shape.options(&args.table, eta, &args.target_sd)?))
+        }
         (Some(sigma), _) => Amount::Sigma(sigma),
         (None, Some(eta)) => Amount::TargetEta(eta, args.statistic),
         (None, None) => return Err(Failure::option("sigma", "how much noise? give ⟨sigma⟩ or ⟨target_eta⟩")),

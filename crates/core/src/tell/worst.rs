@@ -244,10 +244,10 @@ fn refine<R: Rows>(rows: &R, models: &Models<'_>, look: &mut Look, refits: usize
     Ok(())
 }
 
-type Record = (u64, Vec<f64>, f64, f64);
+pub(super) type Record = (u64, Vec<f64>, f64, f64);
 
 /// The chosen rows: number, columns, target, weight.
-fn records<R: Rows>(rows: &R, chosen: &[usize]) -> Result<Vec<Record>> {
+pub(super) fn records<R: Rows>(rows: &R, chosen: &[usize]) -> Result<Vec<Record>> {
     let mut all = vec![];
     rows.fold(
         Vec::new,

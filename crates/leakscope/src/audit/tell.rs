@@ -2,11 +2,14 @@
 //! rests on it.
 
 use super::measure::Measured;
-use super::scaling::in_encoding;
-use super::{AttributeSlot, Model, Request};
+use super::noise::Chosen;
+use super::scaling::{in_encoding, units_of_encoding};
+use super::{AttributeSlot, Request};
 use crate::Result;
+use crate::failure::explain;
 use crate::telling::{self, Subject, TYPICAL, candidates, target_spread};
-use leakscope_core::tell::Noise;
+use leakscope_core::glm::Fit;
+use leakscope_core::glm::softmax::SoftmaxFit;
 use leakscope_report::tell::Tell;
 use leakscope_table::{Dataset, Encoding, Kind, TargetCoding};
 
@@ -14,19 +17,35 @@ use leakscope_table::{Dataset, Encoding, Kind, TargetCoding};
 pub(super) fn tell(
     request: &Request,
     rows: &Dataset,
-    model: &Model,
+    fitted: Fitted<'_>,
     slots: &[AttributeSlot],
     measured: &Measured,
-    sigma: f64,
+    chosen: &Chosen,
 ) -> Result<Tell> {
     let encoding = rows.encoding();
     let subjects = subjects(request, encoding, slots, measured);
-    // Distances are those of minimisers, also where the model was given.
-    let fit = model.best.as_ref().unwrap_or(&model.fit);
-    let (in_units, units) = in_encoding(request, encoding, fit)?;
-    let noise = Noise::Isotropic(sigma);
-    let model = telling::Model { rows, fit: (&in_units, &units), noise: &noise };
-    Ok(telling::tried(request, rows, subjects, &model)?.1)
+    match fitted {
+        Fitted::Glm(fit) => {
+            let (in_units, units) = in_encoding(request, encoding, fit)?;
+            let noise = chosen.for_telling();
+            let model = telling::Model { rows, fit: (&in_units, &units), noise: &noise };
+            Ok(telling::tried(request, rows, subjects, &model)?.1)
+        }
+        Fitted::Softmax(fit) => {
+            let units = units_of_encoding(request, encoding)?;
+            let in_units = units.softmax(fit).map_err(|e| explain(e, encoding, request.l2))?;
+            telling::tried_softmax(request, rows, subjects, (&in_units, &units), chosen.sigma)
+        }
+    }
+}
+
+/// The minimiser whose candidates are refitted: distances are those of minimisers, also where the model was given.
+#[derive(Clone, Copy)]
+pub(super) enum Fitted<'a> {
+    /// One vector of coefficients.
+    Glm(&'a Fit),
+    /// One for each class.
+    Softmax(&'a SoftmaxFit),
 }
 
 /// Everything that could be asked about, given values first, then by how exposed η says it is.
@@ -54,11 +73,20 @@ fn subjects<'a>(
     if request.label_secret {
         let distance = match &encoding.target.coding {
             TargetCoding::TwoClass { low, high } => high.code - low.code,
+            TargetCoding::Classes(_) => 1.0,
             TargetCoding::Number | TargetCoding::Count => TYPICAL * target_spread(encoding).unwrap_or(1.0),
         };
         let name = encoding.target.name.as_str();
         let exposure = distance * measured.label.max;
-        all.push(Subject { attribute: None, name, exposure, candidates: 2, chosen: chosen(name) });
+        let chosen = chosen(name);
+        let candidates = match &encoding.target.coding {
+            TargetCoding::Classes(classes) if !chosen => classes.len(),
+            TargetCoding::Classes(_)
+            | TargetCoding::TwoClass { .. }
+            | TargetCoding::Number
+            | TargetCoding::Count => 2,
+        };
+        all.push(Subject { attribute: None, name, exposure, candidates, chosen });
     }
     all.sort_by(|a, b| b.chosen.cmp(&a.chosen).then(b.exposure.total_cmp(&a.exposure)));
     all

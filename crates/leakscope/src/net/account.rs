@@ -56,7 +56,7 @@ pub(super) fn finish<T: Real>(
     }
     training.tables = pending.table_names();
     folder.text(&mut pending, NETWORK, &net.spec().to_json())?;
-    folder.file(&mut pending, WEIGHTS, &net.to_tensors().to_bytes()?)?;
+    folder.file(&mut pending, WEIGHTS, &net.to_tensors()?.to_bytes()?)?;
     folder.text(&mut pending, TRAINING, &page::to_json(&training))?;
     folder.text(&mut pending, "report.html", &page::training_page(&training))?;
     let written = folder.publish(pending)?;

@@ -79,7 +79,7 @@ pub fn frozen<T: Real>(net: &Network<T>, layers: &[usize], smallest: Option<f64>
     let mut spec = net.spec().clone();
     model::freeze(&mut spec, layers)?;
     let mut copy = Network::new(spec, 0)?;
-    copy.load_tensors(&net.to_tensors())?;
+    copy.load_tensors(&net.to_tensors()?)?;
     if let Some(share) = smallest {
         model::freeze_smallest(&mut copy, share)?;
     }

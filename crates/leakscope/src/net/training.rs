@@ -110,7 +110,7 @@ pub fn train<T: Real>(
 impl<T: Real> NetTrained<T> {
     /// The network, and what can be written of the run.
     pub fn split(self) -> Result<(Network<T>, NetTraining, Vec<StepReport>)> {
-        let weights = self.network.to_tensors().to_bytes()?;
+        let weights = self.network.to_tensors()?.to_bytes()?;
         let network = self.network.spec().to_json();
         let model = Some((network, weights));
         let training = NetTraining { training: self.training, tables: self.tables, model };

@@ -2,9 +2,9 @@
 //!
 //! A plain model is the one of the encoding, whose scales count through the penalty ([`Counted`]). A balanced one is fitted
 //! in public units themselves: they are locally constant, so that its weights are all there is to count
-//! ([`most_even`]).
+//! ([`most_even`]). So is one whose noise has a shape: nothing of its scaling is left to count, in η and in the covariance.
 
-use super::{Terms, refuse};
+use super::{Amount, Terms, refuse};
 use crate::balance::{self, Balancing};
 use crate::failure::explain;
 use crate::model::{self, Loaded, penalty};
@@ -54,10 +54,19 @@ impl Fitted {
         refuse::columns(&loaded.encoding)?;
         crate::telling::check(request, &loaded.encoding)?;
         let units = units(request, &loaded.encoding)?;
-        match terms.balance {
-            0 => Self::plain(request, loaded, units),
-            _ => Self::balanced(request, terms, loaded, units),
+        match (terms.balance, &terms.noise) {
+            (0, Amount::Sigma(_) | Amount::TargetEta(..)) => Self::plain(request, loaded, units),
+            (0, Amount::Shaped(_)) => Self::in_public_units(request, loaded, units),
+            (_, _) => Self::balanced(request, terms, loaded, units),
         }
+    }
+
+    /// η is measured once the noise is known.
+    fn in_public_units(request: &Request, loaded: Loaded, units: Units) -> Result<Self> {
+        let fit = glm::fit(&units.rows(&loaded.rows), request.glm()?, penalty(request))
+            .map_err(|e| explain(e, &loaded.encoding, request.l2))?;
+        let (w, unit, counting) = (fit.w.clone(), Distribution::default(), Counting::Units);
+        Ok(Self { loaded, units, fit, w, in_units: None, unit, counting, reweightings: None })
     }
 
     fn plain(request: &Request, loaded: Loaded, units: Units) -> Result<Self> {
@@ -103,7 +112,7 @@ impl Fitted {
         let options = balance::options(request, &balancing, &loaded)?;
         let (fit, unit, number) = {
             let rows = units.rows(&loaded.rows);
-            let model = (request.family, penalty(request));
+            let model = (request.glm()?, penalty(request));
             let counted = most_even(&rows, model, &options, &[], terms.balance);
             let (number, CountedBalance { weights, eta, .. }) = match counted {
                 Err(CoreError::OutOfRange { what: "a weight", .. }) => {

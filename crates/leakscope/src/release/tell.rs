@@ -162,6 +162,7 @@ fn widest(fitted: &Fitted) -> Option<f64> {
 fn distance_of_label(encoding: &Encoding) -> f64 {
     match &encoding.target.coding {
         TargetCoding::TwoClass { low, high } => high.code - low.code,
+        TargetCoding::Classes(_) => 1.0,
         // A spread that is not known must not calm anybody.
         TargetCoding::Number | TargetCoding::Count => TYPICAL * target_spread(encoding).unwrap_or(f64::MAX),
     }

@@ -10,13 +10,12 @@ pub(crate) use questions::{Asked, check, no_columns};
 
 use crate::Result;
 use crate::failure::explain;
-use crate::model::two_class;
+use crate::model::class_names;
 use crate::request::Request;
 use leakscope_core::Error as CoreError;
-use leakscope_core::glm::Family;
 use leakscope_core::rows::{Block, Rows};
-use leakscope_core::tell::{Look, Noise, Question, Telling, Told, two_values};
-use leakscope_core::units::{FitInUnits, Units};
+use leakscope_core::tell::{Look, Noise, Question, SoftmaxTelling, Telling, Told, two_values};
+use leakscope_core::units::{FitInUnits, SoftmaxInUnits, Units};
 use leakscope_report::tell::{self as report, AmongAll, Tell};
 use leakscope_table::{Attribute, Dataset, Encoding, Kind, Labels};
 use questions::questions;
@@ -94,8 +93,87 @@ pub(crate) fn candidates(a: &Attribute, chosen: bool) -> usize {
 pub(crate) fn tried<R: Rows>(
     request: &Request,
     rows: &Dataset,
-    mut subjects: Vec<Subject<'_>>,
+    subjects: Vec<Subject<'_>>,
     model: &Model<'_, R>,
+) -> Result<(Vec<Answer>, Tell)> {
+    let fit = &model.fit.0.fit;
+    let most = if fit.family.constant_curvature() { MOST_WORK } else { MOST_WORK_WITH_REFITS };
+    let p = fit.w.len() as f64;
+    let work = Work { look: p, pair: p, coefficients: p, most };
+    tried_by(request, rows, subjects, work, |asked| answered(request, rows.encoding(), asked, model))
+}
+
+/// The same of a softmax model, in the units of its rows.
+pub(crate) fn tried_softmax(
+    request: &Request,
+    rows: &Dataset,
+    subjects: Vec<Subject<'_>>,
+    (model, units): (&SoftmaxInUnits, &Units),
+    sigma: f64,
+) -> Result<Tell> {
+    let encoding = rows.encoding();
+    let explained = |e| explain(e, encoding, request.l2);
+    let (k, q) = (model.fit.classes as f64 - 1.0, model.fit.coefficients() as f64);
+    let work = Work { look: 4.0 * k * q, pair: q, coefficients: q, most: MOST_WORK_WITH_REFITS };
+    let answered = |asked: Vec<Asked>| {
+        let release = (sigma, request.releases);
+        let telling = SoftmaxTelling::new(rows, (model, units), release).map_err(explained)?;
+        let mut answers = vec![];
+        for asked in asked {
+            let question = in_units(&asked.question, units);
+            let a_pass = 12.0 * rows.len() as f64 * (model.fit.classes * model.fit.width) as f64;
+            let told = sharpened_by(a_pass * asked.values.len() as f64, request.releases, |refits| {
+                telling.ask(&question, refits)
+            });
+            answers.push(Answer { asked, told: unless_it_shows(told).map_err(explained)? });
+        }
+        Ok(answers)
+    };
+    Ok(tried_by(request, rows, subjects, work, answered)?.1)
+}
+
+/// Asks with few refits, and with more where those left the answer open.
+fn sharpened_by(
+    each: f64,
+    releases: u32,
+    ask: impl Fn(usize) -> leakscope_core::Result<Told>,
+) -> leakscope_core::Result<Told> {
+    let [few, many] = REFITS.map(|(work, most)| (work / each).clamp(4.0, most) as usize);
+    let told = ask(few)?;
+    let open = told.worst.value - two_values(told.at_least, releases).value > OPEN;
+    if open && many > few { ask(many) } else { Ok(told) }
+}
+
+/// A candidate whose model cannot be fitted shows, for all that is known.
+fn unless_it_shows(told: leakscope_core::Result<Told>) -> leakscope_core::Result<Option<Told>> {
+    match told {
+        Ok(told) => Ok(Some(told)),
+        Err(
+            CoreError::Separable
+            | CoreError::NoConvergence { .. }
+            | CoreError::Singular { .. }
+            | CoreError::OutOfRange { .. },
+        ) => Ok(None),
+        Err(e) => Err(e),
+    }
+}
+
+/// What questions cost: multiplications a row for the first look at a candidate and for a pair of them, free coefficients, and
+/// how much all may take.
+struct Work {
+    look: f64,
+    pair: f64,
+    coefficients: f64,
+    most: f64,
+}
+
+/// Asks about every subject that there is time for.
+fn tried_by(
+    request: &Request,
+    rows: &Dataset,
+    mut subjects: Vec<Subject<'_>>,
+    work: Work,
+    answered: impl FnOnce(Vec<Asked>) -> Result<Vec<Answer>>,
 ) -> Result<(Vec<Answer>, Tell)> {
     let encoding = rows.encoding();
     let mut tell =
@@ -106,7 +184,7 @@ pub(crate) fn tried<R: Rows>(
         tell.left_out_because = Some("Values behind principal components cannot be put in place.".into());
         subjects.retain(Subject::is_label);
     }
-    let late = affordable(&subjects, (rows.len(), encoding.width()), request.family);
+    let late = affordable(&subjects, rows.len(), &work);
     if late < subjects.len() {
         tell.left_out.extend(subjects[late..].iter().map(|s| s.name.to_owned()));
         tell.left_out_because = Some(
@@ -118,7 +196,7 @@ pub(crate) fn tried<R: Rows>(
     if asked.is_empty() {
         return Ok((vec![], tell));
     }
-    let answers = answered(request, encoding, asked, model)?;
+    let answers = answered(asked)?;
     let worst: Vec<u64> = answers.iter().filter_map(|a| a.told.as_ref().map(|t| t.worst_row)).collect();
     let ids = ids(rows, &worst)?;
     tell.attributes = answers.iter().map(|a| described(a, &ids)).collect();
@@ -146,18 +224,8 @@ fn answered<R: Rows>(
         let questions: Vec<Question> = part.iter().map(|a| in_units(&a.question, model.fit.1)).collect();
         let looks = telling.look(&questions).map_err(explained)?;
         for (asked, look) in part.into_iter().zip(looks) {
-            let told = match sharpened(&telling, look, model.rows, request.releases) {
-                Ok(told) => Some(told),
-                // A candidate whose model cannot be fitted shows, for all that is known.
-                Err(
-                    CoreError::Separable
-                    | CoreError::NoConvergence { .. }
-                    | CoreError::Singular { .. }
-                    | CoreError::OutOfRange { .. },
-                ) => None,
-                Err(e) => return Err(explained(e)),
-            };
-            answers.push(Answer { asked, told });
+            let told = sharpened(&telling, look, model.rows, request.releases);
+            answers.push(Answer { asked, told: unless_it_shows(told).map_err(explained)? });
         }
     }
 }
@@ -196,14 +264,14 @@ fn in_units(question: &Question, units: &Units) -> Question {
                 .map(|(k, x)| moved(columns.start + k % columns.len().max(1), *x))
                 .collect(),
         },
-        Question::Label { values } => Question::Label { values: *values },
+        Question::Label { .. } | Question::Classes { .. } => question.clone(),
     }
 }
 
 /// Standard deviation of a target that is a number, over the training rows.
 pub(crate) fn target_spread(encoding: &Encoding) -> Option<f64> {
     let profile = encoding.profile.iter().find(|c| c.name == encoding.target.name)?;
-    if two_class(encoding) { None } else { profile.sd }
+    if class_names(encoding).is_some() { None } else { profile.sd }
 }
 
 fn described(answer: &Answer, ids: &HashMap<u64, String>) -> report::Told {
@@ -225,20 +293,19 @@ fn described(answer: &Answer, ids: &HashMap<u64, String>) -> report::Told {
 }
 
 /// How many of the subjects can be tried.
-fn affordable(subjects: &[Subject<'_>], (n, p): (u64, usize), family: Family) -> usize {
-    let (rows, p) = (n as f64, p as f64);
+fn affordable(subjects: &[Subject<'_>], n: u64, work: &Work) -> usize {
+    let (rows, p) = (n as f64, work.coefficients);
     if n > MOST_ROWS || 10.0 * p.powi(3) + rows * p * p > MOST_SHARED_WORK {
         return 0;
     }
-    let most = if family.constant_curvature() { MOST_WORK } else { MOST_WORK_WITH_REFITS };
-    let mut work = 0.0;
+    let mut done = 0.0;
     subjects
         .iter()
         .take(MOST_ATTRIBUTES)
         .take_while(|s| {
             let c = s.candidates as f64;
-            work += rows * p * (c + 0.5 * c * (c - 1.0));
-            work <= most
+            done += rows * (work.look * c + work.pair * 0.5 * c * (c - 1.0));
+            done <= work.most
         })
         .count()
 }

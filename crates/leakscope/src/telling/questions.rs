@@ -1,7 +1,7 @@
 //! The questions: which two values of an attribute, or of the label, are put in place.
 
 use super::Subject;
-use crate::model::two_class;
+use crate::model::class_names;
 use crate::remarks::listed;
 use crate::request::{Pair, Request};
 use crate::{Failure, Result};
@@ -9,7 +9,7 @@ use leakscope_core::measure::ColumnDistributions;
 use leakscope_core::num::Distribution;
 use leakscope_core::pass::Runner;
 use leakscope_core::tell::Question;
-use leakscope_table::{Attribute, Bounds, Dataset, Encoding, Kind, TargetCoding};
+use leakscope_table::{Attribute, Bounds, Class, Dataset, Encoding, Kind, TargetCoding};
 use std::borrow::Cow;
 
 /// A question with its words.
@@ -43,6 +43,9 @@ pub(super) fn questions(request: &Request, rows: &Dataset, subjects: &[Subject<'
                 TargetCoding::TwoClass { low, high } => {
                     let classes = [&low.name, &high.name].map(|n| n.clone());
                     Some(label(encoding, [low.code, high.code], classes))
+                }
+                TargetCoding::Classes(classes) => {
+                    Some(about_classes(encoding, classes, (0..classes.len()).collect()))
                 }
                 TargetCoding::Number | TargetCoding::Count => spread
                     .and_then(|d| typical(&d, (0.0, 1.0), encoding.target.bounds))
@@ -110,11 +113,24 @@ fn about_label(encoding: &Encoding, pair: &Pair) -> Result<Asked> {
             };
             Ok(label(encoding, [code(&pair.values[0])?, code(&pair.values[1])?], pair.values.clone()))
         }
+        TargetCoding::Classes(classes) => {
+            let names: Vec<String> = classes.iter().map(|c| c.name.clone()).collect();
+            let place = |value: &String| {
+                names.iter().position(|n| n == value).ok_or_else(|| unknown_level(pair, value, &names))
+            };
+            Ok(about_classes(encoding, classes, vec![place(&pair.values[0])?, place(&pair.values[1])?]))
+        }
         TargetCoding::Number | TargetCoding::Count => {
             let values = numbers(pair)?;
             Ok(label(encoding, values.each_ref().map(|v| v.0), values.map(|v| v.1)))
         }
     }
+}
+
+/// Any two of some classes.
+fn about_classes(encoding: &Encoding, classes: &[Class], codes: Vec<usize>) -> Asked {
+    let values = codes.iter().map(|&c| classes[c].name.clone()).collect();
+    Asked { name: encoding.target.name.clone(), question: Question::Classes { codes }, values, label: true }
 }
 
 fn label(encoding: &Encoding, values: [f64; 2], texts: [String; 2]) -> Asked {
@@ -226,7 +242,7 @@ pub(crate) fn check(request: &Request, encoding: &Encoding) -> Result<()> {
         };
         let is_number = match attribute {
             Some(a) => a.kind == Kind::Number,
-            None => !two_class(encoding),
+            None => class_names(encoding).is_none(),
         };
         let same = if is_number {
             let [a, b] = numbers(pair)?;

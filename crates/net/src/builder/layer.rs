@@ -53,7 +53,7 @@ impl<T: Real> Builder<T> {
             }
             LayerSpec::Conv { outputs, kernel, stride, padding, dilation, groups, bias, frozen } => {
                 let lie = Lie { kernel, stride, padding, dilation };
-                self.convolution(at, lie, outputs, groups, bias, frozen, shape)
+                self.convolution(at, lie, Filters { outputs, groups, bias, frozen }, shape)
             }
             LayerSpec::AveragePool { kernel, stride, padding } => {
                 let window = Window::new(shape, pooling(kernel, stride, padding), at, "average-pool")?;
@@ -206,16 +206,8 @@ impl<T: Real> Builder<T> {
     }
 
     /// A convolution, in groups where there are several.
-    fn convolution(
-        &mut self,
-        at: usize,
-        lie: Lie,
-        outputs: usize,
-        groups: usize,
-        bias: bool,
-        frozen: bool,
-        shape: Shape,
-    ) -> Result<Shape> {
+    fn convolution(&mut self, at: usize, lie: Lie, filters: Filters, shape: Shape) -> Result<Shape> {
+        let Filters { outputs, groups, bias, frozen } = filters;
         let bad = |need| Error::DoesNotChain { layer: at, kind: "conv", found: shape.dims(), need };
         let whole = Window::new(shape, lie, at, "conv")?;
         if groups == 0 || !whole.channels.is_multiple_of(groups) || !outputs.is_multiple_of(groups) {
@@ -261,6 +253,14 @@ impl<T: Real> Builder<T> {
         let beta = beta.then(|| self.reserve(channels));
         Affine { channels, positions: shape.positions(), gamma, beta }
     }
+}
+
+/// The filters of a convolution.
+struct Filters {
+    outputs: usize,
+    groups: usize,
+    bias: bool,
+    frozen: bool,
 }
 
 /// The shape with other channels, at the same positions.

@@ -126,30 +126,6 @@ impl<T: Real> Device<T> {
         }
     }
 
-    /// `out ← scale[i]·x` where each of the `scale.len()` equal blocks of `out` has its own factor; `x` repeats.
-    pub(crate) fn scale_blocks(&self, scale: View<'_, T>, x: View<'_, T>, out: &mut Buf<T>) {
-        let block = out.data.len() / scale.0.len().max(1);
-        if block == 0 {
-            return;
-        }
-        let xs = x.0.chunks_exact(block).cycle();
-        for ((out, x), &s) in out.data.chunks_exact_mut(block).zip(xs).zip(scale.0) {
-            out.iter_mut().zip(x).for_each(|(o, &x)| *o = s * x);
-        }
-    }
-
-    /// `out ← out + scale[i]·x`, block by block as in [`Device::scale_blocks`].
-    pub(crate) fn add_scaled_blocks(&self, scale: View<'_, T>, x: View<'_, T>, out: &mut Buf<T>) {
-        let block = out.data.len() / scale.0.len().max(1);
-        if block == 0 {
-            return;
-        }
-        let xs = x.0.chunks_exact(block).cycle();
-        for ((out, x), &s) in out.data.chunks_exact_mut(block).zip(xs).zip(scale.0) {
-            out.iter_mut().zip(x).for_each(|(o, &x)| *o += s * x);
-        }
-    }
-
     /// Every row of `width` values `times` over: `(n, width)` → `(n·times, width)`.
     pub(crate) fn repeat_rows(&self, width: usize, times: usize, x: View<'_, T>, out: &mut Buf<T>) {
         let groups = out.data.chunks_exact_mut((width * times).max(1));

@@ -7,7 +7,7 @@
 //! A record has one row of outputs, or one for each of its positions, whose losses are weighed and added up. Nothing of
 //! the size of the outputs is kept for the tangents: they are computed again from the outputs, which are there anyway.
 
-use super::{Buf, Device, Index, View};
+use super::{Buf, Device, Index, Scalars, View};
 use crate::{Loss, Real, data::NO_LABEL, loss::Value};
 
 /// The labels of a batch.
@@ -27,9 +27,9 @@ pub(crate) struct LossTape<T> {
     /// Rows of outputs of one record.
     places: usize,
     /// Loss of every record.
-    pub(crate) losses: Vec<f64>,
+    pub(crate) losses: Scalars,
     /// c of every record: the unit of δ and of all that comes back from it.
-    pub(crate) units: Vec<f64>,
+    pub(crate) units: Scalars,
     target: Target<T>,
     /// Weight of every row of outputs; absent where all are 1.
     weights: Option<Vec<f64>>,
@@ -88,7 +88,7 @@ impl Row {
 impl<T: Real> LossTape<T> {
     /// Rows of outputs of the batch.
     fn rows(&self) -> usize {
-        self.units.len() * self.places
+        self.units.data.len() * self.places
     }
 }
 
@@ -105,7 +105,7 @@ impl<T: Real> Device<T> {
     ) -> (Buf<T>, LossTape<T>) {
         let least = if labels { LEAST_WITH_LABELS } else { RANGE[0] };
         let places = outputs.0.len() / (records * width).max(1);
-        let (losses, units) = (Vec::new(), vec![1.0; records]);
+        let (losses, units) = (self.scalars(records), self.scalars(records));
         let mut tape = LossTape { kind, width, places, losses, units, target, weights };
         let mut out = self.take(outputs.0.len());
         let mut row = Row::new(width);
@@ -125,8 +125,8 @@ impl<T: Real> Device<T> {
             }
             let c = unit(size, least);
             out.iter_mut().zip(&deltas).for_each(|(o, d)| *o = T::from_f64(d / c));
-            tape.losses.push(loss);
-            tape.units[i] = c;
+            tape.losses.data[i] = loss;
+            tape.units.data[i] = c;
         }
         (out, tape)
     }
@@ -158,20 +158,20 @@ impl<T: Real> Device<T> {
                 read(&y.data, i, &mut dot);
                 rule.label_tangent(&row.kept, &dot, &mut sum);
             }
-            let c = tape.units[at / tape.places];
+            let c = tape.units.data[at / tape.places];
             out.iter_mut().zip(&sum).for_each(|(o, s)| *o = T::from_f64(row.weight * s / c));
         }
         out
     }
 
     /// `Σ δ ż` of every record, the derivative of its loss.
-    pub(crate) fn loss_along(&self, tape: &LossTape<T>, outputs: View<'_, T>, z_dot: &Buf<T>) -> Vec<f64> {
-        let mut sums = vec![0.0; tape.units.len()];
+    pub(crate) fn loss_along(&self, tape: &LossTape<T>, outputs: View<'_, T>, z_dot: &Buf<T>) -> Scalars {
+        let mut sums = self.scalars(tape.units.data.len());
         let mut row = Row::new(tape.width);
         for (i, z) in z_dot.data.chunks_exact(tape.width).enumerate() {
             if row.primal(tape, outputs, i).is_some() {
                 let along: f64 = row.delta.iter().zip(z).map(|(d, z)| d * z.to_f64()).sum();
-                sums[i / tape.places] += row.weight * along;
+                sums.data[i / tape.places] += row.weight * along;
             }
         }
         sums

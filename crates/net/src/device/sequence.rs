@@ -2,7 +2,7 @@
 //!
 //! Numbers of tokens are those of the records of a batch; as everywhere, they repeat over probes.
 
-use super::{Buf, Device, Index, View};
+use super::{Buf, Device, Index, Scalars, View};
 use crate::{Real, spec::Rotary};
 
 impl<T: Real> Device<T> {
@@ -27,19 +27,19 @@ impl<T: Real> Device<T> {
     /// `out[offset..][index[r]] += w[i]·x[r]` for the rows r of every record i.
     pub(crate) fn add_weighted_rows(
         &self,
-        weights: View<'_, T>,
+        weights: &Scalars,
         index: &Index,
         x: View<'_, T>,
         out: &mut Buf<T>,
         offset: usize,
     ) {
-        let (rows, records) = (index.data.len(), weights.0.len());
+        let (rows, records) = (index.data.len(), weights.data.len());
         if rows == 0 || records == 0 {
             return;
         }
         let (width, each) = (x.0.len() / rows, rows / records);
         for (r, (x, &i)) in x.0.chunks_exact(width).zip(&index.data).enumerate() {
-            let w = weights.0[r / each];
+            let w = T::from_f64(weights.data[r / each]);
             let row = &mut out.data[offset + i as usize * width..][..width];
             row.iter_mut().zip(x).for_each(|(o, &x)| *o += w * x);
         }

@@ -2,7 +2,7 @@
 //! evaluation and in audits nothing happens. Which values are left out is a function of seed, step, record and layer,
 //! so that a step can be made again, and a record's measure in a step is that of the gradient it contributed.
 
-use super::{Context, Direction, Layer, Tangent, Tape, Width};
+use super::{Context, Flow, Layer, Moving, Tape, Width};
 use crate::{
     Real,
     device::Buf,
@@ -72,26 +72,19 @@ impl<T: Real> Layer<T> for Dropout {
         Some(Self::apply(cx, tape, delta))
     }
 
-    fn tangent_forward(
-        &self,
-        cx: &mut Context<'_, T>,
-        tape: &Tape<T>,
-        x: Option<Buf<T>>,
-        _: Option<&Direction<'_, T>>,
-        _: &mut Tangent<T>,
-    ) -> Option<Buf<T>> {
+    fn tangent_forward(&self, cx: &mut Context<'_, T>, at: Moving<'_, T>, x: Flow<T>) -> Flow<T> {
+        let Moving { tape, .. } = at;
         x.map(|x| Self::apply(cx, tape, x))
     }
 
     fn tangent_backward(
         &self,
         cx: &mut Context<'_, T>,
-        tape: &Tape<T>,
+        at: Moving<'_, T>,
         delta: Buf<T>,
-        _: Option<&Direction<'_, T>>,
-        _: &mut Tangent<T>,
         _: bool,
-    ) -> Option<Buf<T>> {
+    ) -> Flow<T> {
+        let Moving { tape, .. } = at;
         Some(Self::apply(cx, tape, delta))
     }
 }

@@ -5,10 +5,10 @@
 //! token, hence `‖g‖² = Σ_{t,s: equal tokens} δ_t·δ_s` (MATHS §10). It is kept folded: the sum in the row of the token's
 //! first position, zeros in the others.
 
-use super::{Context, Direction, Gradient, Start, Tangent, Tape, Tensor, add_to};
+use super::{Context, Direction, Gradient, Start, Tangent, Tape, Tensor};
 use crate::{
     Real,
-    device::{Buf, Index},
+    device::{Buf, Index, Products, Scalars},
 };
 
 /// A table of `vocabulary` rows of `width` values.
@@ -70,12 +70,12 @@ impl Embedding {
         cx: &mut Context<'_, T>,
         tape: &mut Tape<T>,
         delta: Buf<T>,
-        square: &mut [f64],
+        square: &mut Scalars,
     ) {
         let g = self.folded(cx, tape, &delta);
         cx.dev.put(delta);
         let len = cx.length * self.width;
-        add_to(square, cx.dev.dots(len, g.all(), g.all()));
+        cx.dev.add_dots(1.0, len, g.all(), g.all(), square);
         tape.gradient = Gradient::Whole(g, None);
     }
 
@@ -86,15 +86,14 @@ impl Embedding {
         tape: &Tape<T>,
         delta: Buf<T>,
         tangent: &mut Tangent<T>,
-        cross: &mut [f64],
-        square: &mut [f64],
+        sums: &mut Products,
     ) {
         let Gradient::Whole(g, _) = &tape.gradient else { return };
         let gd = self.folded(cx, tape, &delta);
         cx.dev.put(delta);
         let len = cx.length * self.width;
-        add_to(cross, cx.dev.dots(len, g.all(), gd.all()));
-        add_to(square, cx.dev.dots(len, gd.all(), gd.all()));
+        cx.dev.add_dots(1.0, len, g.all(), gd.all(), &mut sums.cross);
+        cx.dev.add_dots(1.0, len, gd.all(), gd.all(), &mut sums.square);
         tangent.gradient = Gradient::Whole(gd, None);
     }
 
@@ -107,13 +106,9 @@ impl Embedding {
     ) -> Option<Buf<T>> {
         let (own, Gradient::Whole(g, _)) = (dir.own()?, &tape.gradient) else { return None };
         let mut v = cx.dev.take(g.len());
-        let beta = cx.dev.upload_f64(own.beta);
-        cx.dev.scale_blocks(beta.all(), g.all(), &mut v);
-        cx.dev.put(beta);
+        cx.dev.scale_blocks(own.beta, g.all(), &mut v);
         if let Some(Gradient::Whole(gd, _)) = own.tangent.map(|t| &t.gradient) {
-            let alpha = cx.dev.upload_f64(own.alpha);
-            cx.dev.add_scaled_blocks(alpha.all(), gd.all(), &mut v);
-            cx.dev.put(alpha);
+            cx.dev.add_scaled_blocks(own.alpha, gd.all(), &mut v);
         }
         Some(v)
     }
@@ -135,10 +130,8 @@ impl Embedding {
             let mut rows = cx.dev.take(x.len());
             let table = shared.array.part(self.table, self.vocabulary * self.width);
             cx.dev.gather_rows(self.width, table, tokens, &mut rows);
-            let weights = cx.dev.upload_f64(shared.weights);
-            cx.dev.add_scaled_blocks(weights.all(), rows.all(), &mut x);
+            cx.dev.add_scaled_blocks(shared.weights, rows.all(), &mut x);
             cx.dev.put(rows);
-            cx.dev.put(weights);
         }
         x
     }
@@ -148,11 +141,11 @@ impl Embedding {
         &self,
         cx: &mut Context<'_, T>,
         tape: &Tape<T>,
-        weights: &Buf<T>,
+        weights: &Scalars,
         out: &mut Buf<T>,
     ) {
         let (Gradient::Whole(g, _), Some(tokens)) = (&tape.gradient, &tape.index) else { return };
-        cx.dev.add_weighted_rows(weights.all(), tokens, g.all(), out, self.table);
+        cx.dev.add_weighted_rows(weights, tokens, g.all(), out, self.table);
     }
 
     /// Writes one record's gradient, or its tangent, into an array of all parameters: for tests.
@@ -168,7 +161,8 @@ impl Embedding {
     ) {
         let (Gradient::Whole(g, _), Some(tokens)) = (gradient, &tape.index) else { return };
         let tokens = &dev.download_index(tokens)[record * length..][..length];
-        let g = &dev.download(g)[row * length * self.width..];
+        let Ok(g) = dev.download(g) else { return };
+        let g = &g[row * length * self.width..];
         for (t, &token) in tokens.iter().enumerate() {
             for j in 0..self.width {
                 out[self.table + token as usize * self.width + j] += g[t * self.width + j].to_f64();

@@ -46,7 +46,7 @@ pub(crate) use positions::PositionTable;
 
 use crate::{
     Real,
-    device::{Buf, Device, Index},
+    device::{Buf, Device, Index, Products, Scalars},
 };
 
 /// What a layer keeps of the primal pass.
@@ -98,7 +98,7 @@ pub(crate) enum Gradient<T> {
     #[default]
     None,
     /// Rank one per record: `‖a‖² + 1` and `‖δ‖²`; of a tangent, `a·ȧ` and `δ·δ̇`.
-    Dots(Vec<f64>, Vec<f64>),
+    Dots(Scalars, Scalars),
     /// T × T per record: the Gram matrices of a and of δ; of a tangent, `a_t·ȧ_s` and `δ_t·δ̇_s`.
     Gram(Buf<T>, Buf<T>),
     /// The arrays themselves: weights (or γ) and biases (or β).
@@ -162,9 +162,9 @@ pub(crate) struct Own<'a, T> {
     /// The tangent pass that ġ comes from, one probe per record; absent where α = 0.
     pub(crate) tangent: Option<&'a Tangent<T>>,
     /// α, per record.
-    pub(crate) alpha: &'a [f64],
+    pub(crate) alpha: &'a Scalars,
     /// β, per record.
-    pub(crate) beta: &'a [f64],
+    pub(crate) beta: &'a Scalars,
 }
 
 /// A shared direction, `θ̇ = w v`.
@@ -173,7 +173,7 @@ pub(crate) struct Shared<'a, T> {
     /// v, as long as the parameters.
     pub(crate) array: &'a Buf<T>,
     /// w, per record.
-    pub(crate) weights: &'a [f64],
+    pub(crate) weights: &'a Scalars,
 }
 
 impl<'a, T> Direction<'a, T> {
@@ -199,6 +199,18 @@ impl<'a, T> Direction<'a, T> {
             Self::Own(_) => None,
         }
     }
+}
+
+/// A value on its way, or a tangent that is absent where it is zero.
+pub(crate) type Flow<T> = Option<Buf<T>>;
+
+/// What the rules of tangents need beside it: what the layer kept of the primal pass, what it keeps of this one, and a
+/// direction of its parameters.
+#[derive(Debug)]
+pub(crate) struct Moving<'a, T> {
+    pub(crate) tape: &'a Tape<T>,
+    pub(crate) tangent: &'a mut Tangent<T>,
+    pub(crate) direction: Option<&'a Direction<'a, T>>,
 }
 
 /// What every rule needs: the device, the parameters, the number of records.
@@ -267,42 +279,25 @@ pub(crate) trait Layer<T: Real>: std::fmt::Debug + Send + Sync {
         input: bool,
     ) -> Option<Buf<T>>;
 
-    fn tangent_forward(
-        &self,
-        cx: &mut Context<'_, T>,
-        tape: &Tape<T>,
-        x: Option<Buf<T>>,
-        direction: Option<&Direction<'_, T>>,
-        tangent: &mut Tangent<T>,
-    ) -> Option<Buf<T>>;
+    fn tangent_forward(&self, cx: &mut Context<'_, T>, at: Moving<'_, T>, x: Flow<T>) -> Flow<T>;
 
     fn tangent_backward(
         &self,
         cx: &mut Context<'_, T>,
-        tape: &Tape<T>,
+        at: Moving<'_, T>,
         delta: Buf<T>,
-        direction: Option<&Direction<'_, T>>,
-        tangent: &mut Tangent<T>,
         input: bool,
-    ) -> Option<Buf<T>>;
+    ) -> Flow<T>;
 
     /// Adds `‖g‖²` of every record, and keeps the form of g that the other operations use.
-    fn add_square(&self, _cx: &mut Context<'_, T>, _tape: &mut Tape<T>, _square: &mut [f64]) {}
+    fn add_square(&self, _cx: &mut Context<'_, T>, _tape: &mut Tape<T>, _square: &mut Scalars) {}
 
     /// Adds `g·ġ` and `‖ġ‖²` for every probe and record; `keep`s the products for a [`Direction`].
-    fn add_products(
-        &self,
-        _cx: &mut Context<'_, T>,
-        _tape: &Tape<T>,
-        _tangent: &mut Tangent<T>,
-        _keep: bool,
-        _cross: &mut [f64],
-        _square: &mut [f64],
-    ) {
-    }
+    fn add_products(&self, _cx: &mut Context<'_, T>, _at: Moving<'_, T>, _sums: &mut Products) {}
 
     /// Adds `Σᵢ wᵢ gᵢ` to the gradient of the batch. After [`Layer::add_square`].
-    fn add_weighted(&self, _cx: &mut Context<'_, T>, _tape: &Tape<T>, _weights: &Buf<T>, _out: &mut Buf<T>) {}
+    fn add_weighted(&self, _cx: &mut Context<'_, T>, _tape: &Tape<T>, _weights: &Scalars, _out: &mut Buf<T>) {
+    }
 
     /// Writes one record's gradient, or one probe's tangent of it, into an array of all parameters: for tests.
     #[cfg(test)]
@@ -342,9 +337,4 @@ pub(crate) struct Single {
     pub(crate) length: usize,
     pub(crate) record: usize,
     pub(crate) row: usize,
-}
-
-/// Adds numbers element by element.
-pub(crate) fn add_to(out: &mut [f64], values: impl IntoIterator<Item = f64>) {
-    out.iter_mut().zip(values).for_each(|(o, v)| *o += v);
 }

@@ -3,10 +3,13 @@
 
 #[cfg(test)]
 use super::Single;
-use super::{Affine, Context, Direction, Layer, Tangent, Tape, Tensor};
+use super::{Affine, Context, Flow, Layer, Moving, Tangent, Tape, Tensor};
 #[cfg(test)]
 use crate::device::Device;
-use crate::{Real, device::Buf};
+use crate::{
+    Real,
+    device::{Buf, Products, Scalars},
+};
 
 /// Normalisation: what standardises, and what is trained.
 #[derive(Debug)]
@@ -275,14 +278,8 @@ impl<T: Real, S: Standardise> Layer<T> for Norm<S> {
         back
     }
 
-    fn tangent_forward(
-        &self,
-        cx: &mut Context<'_, T>,
-        tape: &Tape<T>,
-        x: Option<Buf<T>>,
-        direction: Option<&Direction<'_, T>>,
-        tangent: &mut Tangent<T>,
-    ) -> Option<Buf<T>> {
+    fn tangent_forward(&self, cx: &mut Context<'_, T>, at: Moving<'_, T>, x: Flow<T>) -> Flow<T> {
+        let Moving { tape, tangent, direction } = at;
         let z = x.map(|mut x| {
             self.standardise.tangent_forward(cx, &self.affine, tape, &mut x, tangent);
             let z = self.affine.apply(cx, &x, false);
@@ -298,12 +295,11 @@ impl<T: Real, S: Standardise> Layer<T> for Norm<S> {
     fn tangent_backward(
         &self,
         cx: &mut Context<'_, T>,
-        tape: &Tape<T>,
+        at: Moving<'_, T>,
         delta: Buf<T>,
-        _: Option<&Direction<'_, T>>,
-        tangent: &mut Tangent<T>,
         input: bool,
-    ) -> Option<Buf<T>> {
+    ) -> Flow<T> {
+        let Moving { tape, tangent, .. } = at;
         let back = input.then(|| {
             let mut h = self.affine.moved(cx, tape, &delta, tangent);
             self.standardise.tangent_backward(cx, &self.affine, tape, tangent, &mut h);
@@ -313,23 +309,15 @@ impl<T: Real, S: Standardise> Layer<T> for Norm<S> {
         back
     }
 
-    fn add_square(&self, cx: &mut Context<'_, T>, tape: &mut Tape<T>, square: &mut [f64]) {
+    fn add_square(&self, cx: &mut Context<'_, T>, tape: &mut Tape<T>, square: &mut Scalars) {
         self.affine.add_square(cx, tape, square);
     }
 
-    fn add_products(
-        &self,
-        cx: &mut Context<'_, T>,
-        tape: &Tape<T>,
-        tangent: &mut Tangent<T>,
-        keep: bool,
-        cross: &mut [f64],
-        square: &mut [f64],
-    ) {
-        self.affine.add_products(cx, tape, tangent, keep, cross, square);
+    fn add_products(&self, cx: &mut Context<'_, T>, at: Moving<'_, T>, sums: &mut Products) {
+        self.affine.add_products(cx, at, sums);
     }
 
-    fn add_weighted(&self, cx: &mut Context<'_, T>, tape: &Tape<T>, weights: &Buf<T>, out: &mut Buf<T>) {
+    fn add_weighted(&self, cx: &mut Context<'_, T>, tape: &Tape<T>, weights: &Scalars, out: &mut Buf<T>) {
         self.affine.add_weighted(cx, tape, weights, out);
     }
 

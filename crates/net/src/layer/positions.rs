@@ -1,11 +1,14 @@
 //! Learned positions: `z_t = a_t + P_t`. The per-sample gradient is what comes back itself, so the pair is δ alone.
 
+use super::{Context, Flow, Layer, Moving, Start, Tape, Tensor};
 #[cfg(test)]
-use super::Single;
-use super::{Context, Direction, Layer, Start, Tangent, Tape, Tensor, add_to};
+use super::{Single, Tangent};
 #[cfg(test)]
 use crate::device::Device;
-use crate::{Real, device::Buf};
+use crate::{
+    Real,
+    device::{Buf, Products, Scalars},
+};
 
 /// A table of rows of `width` values for sequences of at most `most` positions.
 #[derive(Debug)]
@@ -48,30 +51,19 @@ impl<T: Real> Layer<T> for PositionTable {
         Some(delta)
     }
 
-    fn tangent_forward(
-        &self,
-        cx: &mut Context<'_, T>,
-        tape: &Tape<T>,
-        x: Option<Buf<T>>,
-        direction: Option<&Direction<'_, T>>,
-        _: &mut Tangent<T>,
-    ) -> Option<Buf<T>> {
+    fn tangent_forward(&self, cx: &mut Context<'_, T>, at: Moving<'_, T>, x: Flow<T>) -> Flow<T> {
+        let Moving { tape, direction, .. } = at;
         let Some(dir) = direction else { return x };
         let len = self.len(cx);
         let mut z = x.unwrap_or_else(|| cx.dev.zeros(cx.records * len));
-        let mut add = |weights: &[f64], values: crate::device::View<'_, T>| {
-            let w = cx.dev.upload_f64(weights);
-            cx.dev.add_scaled_blocks(w.all(), values, &mut z);
-            cx.dev.put(w);
-        };
         if let (Some(own), Some(d)) = (dir.own(), &tape.delta) {
-            add(own.beta, d.all());
+            cx.dev.add_scaled_blocks(own.beta, d.all(), &mut z);
             if let Some(dd) = own.tangent.and_then(|t| t.delta.as_ref()) {
-                add(own.alpha, dd.all());
+                cx.dev.add_scaled_blocks(own.alpha, dd.all(), &mut z);
             }
         }
         if let Some(shared) = dir.shared() {
-            add(shared.weights, shared.array.part(self.table, len));
+            cx.dev.add_scaled_blocks(shared.weights, shared.array.part(self.table, len), &mut z);
         }
         Some(z)
     }
@@ -79,40 +71,32 @@ impl<T: Real> Layer<T> for PositionTable {
     fn tangent_backward(
         &self,
         cx: &mut Context<'_, T>,
-        _: &Tape<T>,
+        at: Moving<'_, T>,
         delta: Buf<T>,
-        _: Option<&Direction<'_, T>>,
-        tangent: &mut Tangent<T>,
         _: bool,
-    ) -> Option<Buf<T>> {
+    ) -> Flow<T> {
+        let Moving { tangent, .. } = at;
         tangent.delta = Some(cx.dev.copy(delta.all()));
         Some(delta)
     }
 
-    fn add_square(&self, cx: &mut Context<'_, T>, tape: &mut Tape<T>, square: &mut [f64]) {
+    fn add_square(&self, cx: &mut Context<'_, T>, tape: &mut Tape<T>, square: &mut Scalars) {
         let (len, Some(d)) = (self.len(cx), &mut tape.delta) else { return };
         cx.mask(d, self.table, len);
-        add_to(square, cx.dev.dots(len, d.all(), d.all()));
+        cx.dev.add_dots(1.0, len, d.all(), d.all(), square);
     }
 
-    fn add_products(
-        &self,
-        cx: &mut Context<'_, T>,
-        tape: &Tape<T>,
-        tangent: &mut Tangent<T>,
-        _: bool,
-        cross: &mut [f64],
-        square: &mut [f64],
-    ) {
+    fn add_products(&self, cx: &mut Context<'_, T>, at: Moving<'_, T>, sums: &mut Products) {
+        let Moving { tape, tangent, .. } = at;
         let (len, Some(d), Some(dd)) = (self.len(cx), &tape.delta, &mut tangent.delta) else { return };
         cx.mask(dd, self.table, len);
-        add_to(cross, cx.dev.dots(len, d.all(), dd.all()));
-        add_to(square, cx.dev.dots(len, dd.all(), dd.all()));
+        cx.dev.add_dots(1.0, len, d.all(), dd.all(), &mut sums.cross);
+        cx.dev.add_dots(1.0, len, dd.all(), dd.all(), &mut sums.square);
     }
 
-    fn add_weighted(&self, cx: &mut Context<'_, T>, tape: &Tape<T>, weights: &Buf<T>, out: &mut Buf<T>) {
+    fn add_weighted(&self, cx: &mut Context<'_, T>, tape: &Tape<T>, weights: &Scalars, out: &mut Buf<T>) {
         if let Some(d) = &tape.delta {
-            cx.dev.add_weighted_sum(weights.all(), d.all(), out, self.table);
+            cx.dev.add_weighted_sum(weights, d.all(), out, self.table);
         }
     }
 
@@ -130,7 +114,8 @@ impl<T: Real> Layer<T> for PositionTable {
             Some(tan) => (&tan.delta, at.row),
         };
         let (len, Some(delta)) = (at.length * self.width, delta) else { return };
-        for (o, d) in out[self.table..].iter_mut().zip(&dev.download(delta)[row * len..][..len]) {
+        let all = dev.download(delta).unwrap_or_default();
+        for (o, d) in out[self.table..].iter_mut().zip(&all[row * len..][..len]) {
             *o += d.to_f64();
         }
     }

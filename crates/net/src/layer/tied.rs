@@ -4,10 +4,10 @@
 //! With `C[t,s] = δ_s[token_t]` of the output layer, row t of `X = C H` is the output layer's gradient in the row of
 //! token t, so that `g_E·g_O = Σ_t fold(δ)_t·X_t`.
 
-use super::{Context, Direction, Embedding, Gradient, Tangent, Tape, add_to};
+use super::{Context, Direction, Embedding, Gradient, Tangent, Tape};
 use crate::{
     Real,
-    device::{Buf, Gemm, Index},
+    device::{Buf, Gemm, Index, Products, Scalars},
 };
 
 /// The embedding's half of a tie: what it keeps beside its own gradient.
@@ -37,13 +37,13 @@ impl Embedding {
         cx: &mut Context<'_, T>,
         tape: &mut Tape<T>,
         output: &Tape<T>,
-        square: &mut [f64],
+        square: &mut Scalars,
     ) {
         let (Gradient::Whole(g, _), Some(tokens)) = (&tape.gradient, &tape.index) else { return };
         let (Some(h), Some(d)) = (&output.input, &output.delta) else { return };
         let x = self.rows_of_output(cx, tokens, &[(d, h)], g.len());
         let len = cx.length * self.width;
-        add_to(square, cx.dev.dots(len, g.all(), x.all()).into_iter().map(|v| 2.0 * v));
+        cx.dev.add_dots(2.0, len, g.all(), x.all(), square);
         tape.first = Some(x);
     }
 
@@ -54,8 +54,7 @@ impl Embedding {
         tape: &Tape<T>,
         tangent: &mut Tangent<T>,
         (output, moved): (&Tape<T>, &Tangent<T>),
-        cross: &mut [f64],
-        square: &mut [f64],
+        sums: &mut Products,
     ) {
         let (Gradient::Whole(g, _), Gradient::Whole(gd, _)) = (&tape.gradient, &tangent.gradient) else {
             return;
@@ -66,9 +65,9 @@ impl Embedding {
         let pairs: Vec<_> = std::iter::once((dd, h)).chain(hd).collect();
         let xd = self.rows_of_output(cx, tokens, &pairs, gd.len());
         let len = cx.length * self.width;
-        add_to(cross, cx.dev.dots(len, g.all(), xd.all()));
-        add_to(cross, cx.dev.dots(len, x.all(), gd.all()));
-        add_to(square, cx.dev.dots(len, gd.all(), xd.all()).into_iter().map(|v| 2.0 * v));
+        cx.dev.add_dots(1.0, len, g.all(), xd.all(), &mut sums.cross);
+        cx.dev.add_dots(1.0, len, x.all(), gd.all(), &mut sums.cross);
+        cx.dev.add_dots(2.0, len, gd.all(), xd.all(), &mut sums.square);
         tangent.scale = Some(xd);
     }
 
@@ -81,13 +80,9 @@ impl Embedding {
         x_dot: &mut Buf<T>,
     ) {
         let (Some(own), Some(x)) = (dir.own(), &tape.first) else { return };
-        let beta = cx.dev.upload_f64(own.beta);
-        cx.dev.add_scaled_blocks(beta.all(), x.all(), x_dot);
-        cx.dev.put(beta);
+        cx.dev.add_scaled_blocks(own.beta, x.all(), x_dot);
         if let Some(xd) = own.tangent.and_then(|t| t.scale.as_ref()) {
-            let alpha = cx.dev.upload_f64(own.alpha);
-            cx.dev.add_scaled_blocks(alpha.all(), xd.all(), x_dot);
-            cx.dev.put(alpha);
+            cx.dev.add_scaled_blocks(own.alpha, xd.all(), x_dot);
         }
     }
 

@@ -262,7 +262,7 @@ pub fn measure<T: Real>(
 ) -> Result<Vec<RecordLeak>> {
     data.check(net)?;
     data.check_records(records)?;
-    measure_with(&Workers::new(), net, data, records, what, None)
+    measure_with(&Workers::of(net), net, data, records, what, None)
 }
 
 pub(crate) fn measure_with<T: Real>(
@@ -301,13 +301,13 @@ pub fn tangent_squares<T: Real>(
     check_len("the tangents", tangents.len(), probes * n * d)?;
     let size = net.records_at_a_time(length);
     let starts: Vec<usize> = (0..n).collect();
-    let parts = Workers::new().map(&starts, size, |dev, at| {
+    let parts = Workers::of(net).map(&starts, size, |dev, at| {
         let ids: Vec<usize> = at.iter().map(|&i| records[i]).collect();
         let p = Piece::new(net, data, dev, &ids, what, None)?;
         let mut out = Vec::new();
         for probe in 0..probes {
             let u = dev.upload(&tangents[(probe * n + at[0]) * d..][..at.len() * d]);
-            out.push(p.squares(dev, Some(u), None));
+            out.push(p.squares(dev, Some(u), None)?);
         }
         p.primal.recycle(dev);
         Ok(out)

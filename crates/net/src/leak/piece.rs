@@ -17,6 +17,7 @@ pub(super) struct Piece<'a, T> {
     pub(super) net: &'a Network<T>,
     pub(super) primal: Primal<T>,
     norms: Vec<f64>,
+    losses: Vec<f64>,
     clips: Vec<Clipped>,
     /// `1/s²`.
     precision: f64,
@@ -33,14 +34,9 @@ impl<'a, T: Real> Piece<'a, T> {
     ) -> Result<Self> {
         let batch = data.upload(dev, net, ids, what.label);
         let primal = net.primal(dev, batch, what.label, draws);
-        let norms: Vec<f64> = primal.square.iter().map(|s| s.max(0.0).sqrt()).collect();
-        if let Some(i) =
-            norms.iter().zip(&primal.loss.losses).position(|(n, l)| !n.is_finite() || !l.is_finite())
-        {
-            return Err(Error::NotFinite { what: "the gradient of a record", position: ids[i] });
-        }
+        let (norms, losses) = primal.norms(dev, ids)?;
         let clips = norms.iter().map(|&n| Clipped::new(what.clip, n)).collect();
-        Ok(Self { net, primal, norms, clips, precision: 1.0 / (what.noise() * what.noise()) })
+        Ok(Self { net, primal, norms, losses, clips, precision: 1.0 / (what.noise() * what.noise()) })
     }
 
     /// Values of one record's label.
@@ -54,22 +50,29 @@ impl<'a, T: Real> Piece<'a, T> {
     }
 
     /// `‖J u‖²/s²` for tangents, probe-major.
-    pub(super) fn squares(&self, dev: &mut Device<T>, x: Option<Buf<T>>, y: Option<Buf<T>>) -> Vec<f64> {
+    pub(super) fn squares(
+        &self,
+        dev: &mut Device<T>,
+        x: Option<Buf<T>>,
+        y: Option<Buf<T>>,
+    ) -> Result<Vec<f64>> {
         let pass = self.net.tangent(dev, &self.primal, x, y, false);
-        let both = pass.cross.iter().zip(&pass.square).enumerate();
+        let (cross, square) = (dev.download_scalars(&pass.cross)?, dev.download_scalars(&pass.square)?);
+        let both = cross.iter().zip(&square).enumerate();
         let out = both
             .map(|(i, (&c, &s))| self.precision * self.clips[i % self.norms.len()].square(c, s))
             .collect();
         pass.recycle(dev);
-        out
+        Ok(out)
     }
 
     /// `JᵀJ u/s²` for one tangent per record.
-    fn information(&self, dev: &mut Device<T>, x: Buf<T>, y: Option<Buf<T>>) -> (Vec<f64>, Vec<f64>) {
+    fn information(&self, dev: &mut Device<T>, x: Buf<T>, y: Option<Buf<T>>) -> Result<(Vec<f64>, Vec<f64>)> {
         let pass = self.net.tangent(dev, &self.primal, Some(x), y, true);
-        let alpha: Vec<f64> = self.clips.iter().map(|c| self.precision * c.s * c.s).collect();
-        let beta: Vec<f64> =
-            self.clips.iter().zip(&pass.cross).map(|(c, x)| self.precision * c.bend * x).collect();
+        let each = |f: &dyn Fn(&Clipped) -> f64| self.clips.iter().map(f).collect::<Vec<f64>>();
+        let alpha = dev.upload_scalars(&each(&|c| self.precision * c.s * c.s));
+        let bend = dev.upload_scalars(&each(&|c| self.precision * c.bend));
+        let beta = dev.combined((&bend, &pass.cross), None);
         let own = OwnDirection { tangent: Some(&pass), alpha: &alpha, beta: &beta };
         let out = self.net.adjoint(dev, &self.primal, Some(&own), None);
         pass.recycle(dev);
@@ -77,9 +80,10 @@ impl<'a, T: Real> Piece<'a, T> {
     }
 
     /// `J_gᵀ g` of the unclipped gradient.
-    fn pullback(&self, dev: &mut Device<T>) -> (Vec<f64>, Vec<f64>) {
+    fn pullback(&self, dev: &mut Device<T>) -> Result<(Vec<f64>, Vec<f64>)> {
         let n = self.norms.len();
-        let own = OwnDirection { tangent: None, alpha: &vec![0.0; n], beta: &vec![1.0; n] };
+        let (alpha, beta) = (dev.scalars(n), dev.upload_scalars(&vec![1.0; n]));
+        let own = OwnDirection { tangent: None, alpha: &alpha, beta: &beta };
         self.net.adjoint(dev, &self.primal, Some(&own), None)
     }
 }
@@ -94,14 +98,14 @@ pub(super) fn measure<T: Real>(
     draws: Option<Draws>,
 ) -> Result<Vec<RecordLeak>> {
     let p = Piece::new(net, data, dev, ids, what, draws)?;
-    let z: Vec<f64> = dev.download(&p.primal.outputs).iter().map(|v| v.to_f64()).collect();
+    let z: Vec<f64> = dev.download(&p.primal.outputs)?.iter().map(|v| v.to_f64()).collect();
     let k = p.labels();
     let mut out: Vec<RecordLeak> = ids
         .iter()
         .enumerate()
         .map(|(i, &record)| RecordLeak {
             record,
-            loss: p.primal.loss.losses[i],
+            loss: p.losses[i],
             right: data.judge(net, record, &z[i * k..(i + 1) * k]).1.is_some_and(|a| a.right == a.labels),
             gradient_norm: p.norms[i],
             released_norm: p.norms[i] * p.clips[i].s,
@@ -117,14 +121,14 @@ pub(super) fn measure<T: Real>(
         .collect();
     match what.trace {
         Trace::Skip => {}
-        Trace::Exact | Trace::Elements => trace::exact(&p, dev, what, &mut out),
-        Trace::Estimate { probes, probe } => trace::estimated(&p, dev, what, probes, probe, &mut out),
+        Trace::Exact | Trace::Elements => trace::exact(&p, dev, what, &mut out)?,
+        Trace::Estimate { probes, probe } => trace::estimated(&p, dev, what, probes, probe, &mut out)?,
     }
     if what.plis != Plis::Skip {
-        plis(&p, dev, what, &mut out);
+        plis(&p, dev, what, &mut out)?;
     }
     if let Some(spectral) = what.eta {
-        eta(&p, dev, what, spectral, &mut out);
+        eta(&p, dev, what, spectral, &mut out)?;
     }
     p.primal.recycle(dev);
     let finite = |r: &RecordLeak| {
@@ -148,9 +152,14 @@ pub(crate) fn dimension<T: Real>(net: &Network<T>, length: usize, label: Label) 
     }
 }
 
-fn plis<T: Real>(p: &Piece<'_, T>, dev: &mut Device<T>, what: &Measure, out: &mut [RecordLeak]) {
+fn plis<T: Real>(
+    p: &Piece<'_, T>,
+    dev: &mut Device<T>,
+    what: &Measure,
+    out: &mut [RecordLeak],
+) -> Result<()> {
     let (d, k) = (p.primal.values, p.labels());
-    let (xs, ys) = p.pullback(dev);
+    let (xs, ys) = p.pullback(dev)?;
     for (i, r) in out.iter_mut().enumerate() {
         let c = &p.clips[i];
         let row = xs[i * d..(i + 1) * d].iter();
@@ -179,6 +188,7 @@ fn plis<T: Real>(p: &Piece<'_, T>, dev: &mut Device<T>, what: &Measure, out: &mu
             }
         };
     }
+    Ok(())
 }
 
 fn eta<T: Real>(
@@ -187,7 +197,7 @@ fn eta<T: Real>(
     what: &Measure,
     spectral: Spectral,
     out: &mut [RecordLeak],
-) {
+) -> Result<()> {
     let (n, d, k) = (out.len(), p.primal.values, p.labels());
     let (secret, dim) = (what.label == Label::Secret, p.dimension(what.label));
     // a little above the rounding of products
@@ -209,7 +219,7 @@ fn eta<T: Real>(
             y.extend(s.current()[d..].iter().map(|&v| T::from_f64(v)));
         }
         let (x, y) = (dev.upload(&x), secret.then(|| dev.upload(&y)));
-        let (xs, ys) = p.information(dev, x, y);
+        let (xs, ys) = p.information(dev, x, y)?;
         for (i, (s, settled)) in states.iter_mut().zip(&mut settled).enumerate() {
             if *settled {
                 continue;
@@ -229,4 +239,5 @@ fn eta<T: Real>(
         let value = if value < 0.0 { 0.0 } else { value.sqrt() };
         r.eta = Some(Eta { value, residual });
     }
+    Ok(())
 }

@@ -2,6 +2,7 @@
 //! a direction of the record) and adjoint (in a direction of the parameters, back to the record). Nodes are visited in
 //! their order, and backwards in its reverse.
 
+mod moving;
 mod values;
 
 use values::{Back, Values};
@@ -9,8 +10,9 @@ use values::{Back, Values};
 use crate::{
     Real,
     data::{Batch, Input},
-    device::{Buf, Device, LossTape},
-    layer::{Context, Direction, Draws, Embedding, Own, Shared, Tangent, Tape},
+    device::{Buf, Device, LossTape, Products, Scalars},
+    error::{Error, Result},
+    layer::{Context, Direction, Draws, Embedding, Moving, Own, Shared, Tangent, Tape},
     leak::Label,
     network::{Network, Op},
 };
@@ -34,22 +36,22 @@ pub(crate) struct Primal<T> {
     /// Outputs z, `(records, outputs)`, or as many rows for a record as it has positions.
     pub(crate) outputs: Buf<T>,
     /// `‖g‖²` of every record over the trained parameters.
-    pub(crate) square: Vec<f64>,
+    pub(crate) square: Scalars,
 }
 
 /// A direction of the parameters that is every record's own: `α ġ + β g`, ġ that of a tangent pass made with `keep`.
 #[derive(Debug)]
 pub(crate) struct OwnDirection<'a, T> {
     pub(crate) tangent: Option<&'a TangentPass<T>>,
-    pub(crate) alpha: &'a [f64],
-    pub(crate) beta: &'a [f64],
+    pub(crate) alpha: &'a Scalars,
+    pub(crate) beta: &'a Scalars,
 }
 
 /// A direction of the parameters that is the same array for all records, times a number for each.
 #[derive(Debug)]
 pub(crate) struct SharedDirection<'a, T> {
     pub(crate) array: &'a Buf<T>,
-    pub(crate) weights: &'a [f64],
+    pub(crate) weights: &'a Scalars,
 }
 
 /// What a tangent pass leaves.
@@ -58,12 +60,22 @@ pub(crate) struct TangentPass<T> {
     tangents: Vec<Tangent<T>>,
     embedded: Tangent<T>,
     /// `g·ġ`, probe-major.
-    pub(crate) cross: Vec<f64>,
+    pub(crate) cross: Scalars,
     /// `‖ġ‖²`, probe-major.
-    pub(crate) square: Vec<f64>,
+    pub(crate) square: Scalars,
 }
 
 impl<T: Real> Primal<T> {
+    /// `‖g‖` and the loss of every record of a batch, both finite.
+    pub(crate) fn norms(&self, dev: &Device<T>, records: &[usize]) -> Result<(Vec<f64>, Vec<f64>)> {
+        let norms: Vec<f64> = dev.download_scalars(&self.square)?.iter().map(|s| s.max(0.0).sqrt()).collect();
+        let losses = dev.download_scalars(&self.loss.losses)?;
+        match norms.iter().zip(&losses).position(|(n, l)| !n.is_finite() || !l.is_finite()) {
+            None => Ok((norms, losses)),
+            Some(i) => Err(Error::NotFinite { what: "the gradient of a record", position: records[i] }),
+        }
+    }
+
     pub(crate) fn recycle(self, dev: &mut Device<T>) {
         self.tapes.into_iter().chain([self.embedded]).for_each(|t| t.recycle(dev));
         dev.put(self.outputs);
@@ -158,7 +170,7 @@ impl<T: Real> Network<T> {
         let (outputs, mut tapes) = self.forward(&mut cx, x, self.nodes.len());
         let (what, moves) = ((self.loss(), self.outputs()), label == Label::Secret);
         let (delta, loss) = dev.loss(what, outputs.all(), (y, weights), records, moves);
-        let mut square = vec![0.0; records];
+        let mut square = dev.scalars(records);
         let mut cx = self.context(dev, records, length);
         let mut back = Back::new(self.nodes.len(), delta);
         for (i, node) in self.nodes.iter().enumerate().rev().filter(|(i, _)| self.moves[i + 1]) {
@@ -181,7 +193,7 @@ impl<T: Real> Network<T> {
                 embedding.add_tied_square(&mut cx, &mut embedded, &tapes[output], &mut square);
             }
         }
-        square.iter_mut().zip(&loss.units).for_each(|(s, c)| *s *= c * c);
+        dev.scale_squares(&loss.units, &mut square);
         Primal { records, length, values, tapes, embedded, loss, outputs, square }
     }
 
@@ -194,11 +206,10 @@ impl<T: Real> Network<T> {
         &self,
         dev: &mut Device<T>,
         primal: &Primal<T>,
-        weights: &[f64],
+        weights: &Scalars,
         out: &mut Buf<T>,
     ) {
-        let weights: Vec<f64> = weights.iter().zip(&primal.loss.units).map(|(w, c)| w * c).collect();
-        let weights = dev.upload_f64(&weights);
+        let weights = dev.combined((weights, &primal.loss.units), None);
         let mut cx = self.context(dev, primal.records, primal.length);
         for (node, tape) in self.nodes.iter().zip(&primal.tapes).filter(|(n, _)| n.trained) {
             if let Op::Layer(layer) = &node.op {
@@ -208,7 +219,6 @@ impl<T: Real> Network<T> {
         if let Some(embedding) = self.trained_embedding() {
             embedding.add_weighted(&mut cx, &primal.embedded, &weights, out);
         }
-        dev.put(weights);
     }
 
     /// The gradient in the direction of tangents of the records' values, `(probes·records, d)` probe-major, and of
@@ -227,7 +237,7 @@ impl<T: Real> Network<T> {
             (None, Some(y)) => y.len() / (primal.outputs.len() / primal.records),
             (None, None) => primal.records,
         };
-        let (mut cross, mut square) = (vec![0.0; rows], vec![0.0; rows]);
+        let mut sums = Products { cross: dev.scalars(rows), square: dev.scalars(rows), keep };
         let (z, mut tangents) = self.tangent_forward(dev, primal, x_dot, None);
         let delta = dev.loss_tangent(&primal.loss, primal.outputs.all(), z.as_ref(), y_dot.as_ref());
         dev.put_some(z);
@@ -236,22 +246,26 @@ impl<T: Real> Network<T> {
         let back =
             self.tangent_backward(dev, primal, delta, None, &mut tangents, wanted, |cx, i, tangent| {
                 if let (true, Op::Layer(layer)) = (self.nodes[i].trained, &self.nodes[i].op) {
-                    layer.add_products(cx, &primal.tapes[i], tangent, keep, &mut cross, &mut square);
+                    layer.add_products(
+                        cx,
+                        Moving { tape: &primal.tapes[i], tangent, direction: None },
+                        &mut sums,
+                    );
                 }
             });
         let mut embedded = Tangent::default();
         if let (Some(embedding), Some(delta)) = (self.trained_embedding(), back) {
             let mut cx = self.context(dev, primal.records, primal.length);
-            let (tape, products) = (&primal.embedded, (&mut cross[..], &mut square[..]));
-            embedding.tangent_backward(&mut cx, tape, delta, &mut embedded, products.0, products.1);
+            let tape = &primal.embedded;
+            embedding.tangent_backward(&mut cx, tape, delta, &mut embedded, &mut sums);
             if let Some(output) = self.tied {
                 let layer = (&primal.tapes[output], &tangents[output]);
-                embedding.add_tied_products(&mut cx, tape, &mut embedded, layer, &mut cross, &mut square);
+                embedding.add_tied_products(&mut cx, tape, &mut embedded, layer, &mut sums);
             }
         }
+        let Products { mut cross, mut square, .. } = sums;
         for products in [&mut cross, &mut square] {
-            let units = primal.loss.units.iter().cycle();
-            products.iter_mut().zip(units).for_each(|(v, c)| *v *= c * c);
+            dev.scale_squares(&primal.loss.units, products);
         }
         TangentPass { tangents, embedded, cross, square }
     }
@@ -264,23 +278,21 @@ impl<T: Real> Network<T> {
         primal: &Primal<T>,
         own: Option<&OwnDirection<'a, T>>,
         shared: Option<&SharedDirection<'a, T>>,
-    ) -> (Vec<f64>, Vec<f64>) {
+    ) -> Result<(Vec<f64>, Vec<f64>)> {
         // θ̇ is carried in units m of its own, so that it neither leaves the range of the type nor its digits
         let c = &primal.loss.units;
-        let m: Vec<f64> = (0..primal.records)
-            .map(|i| {
-                let size = own.map_or(0.0, |o| c[i] * o.alpha[i].abs().max(o.beta[i].abs()));
-                let size = shared.map_or(size, |s| size.max(s.weights[i].abs()));
-                if size > 0.0 { size } else { 1.0 }
-            })
-            .collect();
-        let scaled = |v: &[f64]| v.iter().zip(c.iter().zip(&m)).map(|(v, (c, m))| v * (c / m)).collect();
-        let (alpha, beta): (Vec<f64>, Vec<f64>) = match own {
-            Some(o) => (scaled(o.alpha), scaled(o.beta)),
-            None => (Vec::new(), Vec::new()),
-        };
-        let weights: Vec<f64> =
-            shared.map_or_else(Vec::new, |s| s.weights.iter().zip(&m).map(|(w, m)| w / m).collect());
+        let mut m = dev.scalars(primal.records);
+        if let Some(o) = own {
+            dev.raise(o.alpha, Some(c), &mut m);
+            dev.raise(o.beta, Some(c), &mut m);
+        }
+        if let Some(s) = shared {
+            dev.raise(s.weights, None, &mut m);
+        }
+        dev.fill_zeros(&mut m);
+        let scaled = |v: Option<&Scalars>| v.map(|v| dev.in_units(v, Some(c), &m)).unwrap_or_default();
+        let (alpha, beta) = (scaled(own.map(|o| o.alpha)), scaled(own.map(|o| o.beta)));
+        let weights = shared.map(|s| dev.in_units(s.weights, None, &m)).unwrap_or_default();
         let direction = |i: usize| {
             let tangent = |t: &'a TangentPass<T>| if i == EMBEDDING { &t.embedded } else { &t.tangents[i] };
             let own = own.map(|o| Own { tangent: o.tangent.map(tangent), alpha: &alpha, beta: &beta });
@@ -306,18 +318,19 @@ impl<T: Real> Network<T> {
         );
         tangents.into_iter().for_each(|t| t.recycle(dev));
         let input = back.unwrap_or_else(|| dev.zeros(primal.records * primal.values));
+        let (c, m) = (dev.download_scalars(c)?, dev.download_scalars(&m)?);
         let out = (
-            rows(dev.download(&input), c.iter().zip(&m).map(|(c, m)| c * m)),
-            rows(dev.download(&label), m.iter().copied()),
+            rows(&dev.download(&input)?, c.iter().zip(&m).map(|(c, m)| c * m)),
+            rows(&dev.download(&label)?, m.iter().copied()),
         );
         dev.put(input);
         dev.put(label);
-        out
+        Ok(out)
     }
 
     /// `g·v` of every record for a direction v of the parameters: `Σ δ ż`, the derivative of the loss along it.
-    pub(crate) fn along(&self, dev: &mut Device<T>, primal: &Primal<T>, v: &Buf<T>) -> Vec<f64> {
-        let ones = vec![1.0; primal.records];
+    pub(crate) fn along(&self, dev: &mut Device<T>, primal: &Primal<T>, v: &Buf<T>) -> Scalars {
+        let ones = dev.upload_scalars(&vec![1.0; primal.records]);
         let direction = |i: usize| {
             let shared = Shared { array: v, weights: &ones };
             let trained = if i == EMBEDDING { self.moves[0] } else { self.nodes[i].trained };
@@ -325,112 +338,10 @@ impl<T: Real> Network<T> {
         };
         let (z, tangents) = self.tangent_forward(dev, primal, None, Some(&direction));
         tangents.into_iter().for_each(|t| t.recycle(dev));
-        let Some(z) = z else { return vec![0.0; primal.records] };
+        let Some(z) = z else { return dev.scalars(primal.records) };
         let inner = dev.loss_along(&primal.loss, primal.outputs.all(), &z);
         dev.put(z);
         inner
-    }
-
-    fn tangent_forward<'d>(
-        &self,
-        dev: &mut Device<T>,
-        primal: &Primal<T>,
-        x: Option<Buf<T>>,
-        direction: Option<&dyn Fn(usize) -> Option<Direction<'d, T>>>,
-    ) -> (Option<Buf<T>>, Vec<Tangent<T>>)
-    where
-        T: 'd,
-    {
-        let mut cx = self.context(dev, primal.records, primal.length);
-        let mut tangents: Vec<Tangent<T>> = Vec::with_capacity(self.nodes.len());
-        let x = match (direction.and_then(|d| d(EMBEDDING)), &self.embedding) {
-            (Some(dir), Some(embedding)) => {
-                let mut moved = embedding.along(&mut cx, &primal.embedded, &dir);
-                if self.tied.is_some() {
-                    embedding.along_output(&mut cx, &primal.embedded, &dir, &mut moved);
-                }
-                Some(moved)
-            }
-            _ => x,
-        };
-        let mut values = Values::new(&self.readers, x);
-        for (i, node) in self.nodes.iter().enumerate() {
-            let (mut tangent, tape) = (Tangent::default(), &primal.tapes[i]);
-            let mut read = node.inputs.iter().map(|&v| values.read(cx.dev, v));
-            let z = match &node.op {
-                Op::Layer(layer) => {
-                    let (x, dir) = (read.next().flatten(), direction.and_then(|d| d(i)));
-                    let mut z = layer.tangent_forward(&mut cx, tape, x, dir.as_ref(), &mut tangent);
-                    if let Some((embedding, dir)) = self.tie(i, direction)
-                        && let Some(z) = &mut z
-                    {
-                        embedding.tied_forward(&mut cx, &primal.embedded, &dir, tape, z);
-                    }
-                    z
-                }
-                Op::Join(join) => {
-                    let inputs: Vec<Option<Buf<T>>> = read.collect();
-                    let still = inputs.iter().all(Option::is_none);
-                    if still { None } else { join.tangent_forward(&mut cx, tape, inputs, &mut tangent) }
-                }
-            };
-            values.push(z);
-            tangents.push(tangent);
-        }
-        (values.into_last(cx.dev, self.nodes.len()), tangents)
-    }
-
-    /// Back to the values that are `wanted`; returns what comes back at the record.
-    #[allow(clippy::too_many_arguments)] // the state of one pass
-    fn tangent_backward<'d>(
-        &self,
-        dev: &mut Device<T>,
-        primal: &Primal<T>,
-        delta: Buf<T>,
-        direction: Option<&dyn Fn(usize) -> Option<Direction<'d, T>>>,
-        tangents: &mut [Tangent<T>],
-        wanted: impl Fn(usize) -> bool,
-        mut visit: impl FnMut(&mut Context<'_, T>, usize, &mut Tangent<T>),
-    ) -> Option<Buf<T>>
-    where
-        T: 'd,
-    {
-        let mut cx = self.context(dev, primal.records, primal.length);
-        let mut back = Back::new(self.nodes.len(), delta);
-        for (i, node) in self.nodes.iter().enumerate().rev().filter(|(i, _)| wanted(i + 1)) {
-            let (Some(delta), tape, tangent) = (back.take(i + 1), &primal.tapes[i], &mut tangents[i]) else {
-                continue;
-            };
-            let input = node.inputs.iter().any(|&v| wanted(v));
-            let deltas = match &node.op {
-                Op::Layer(layer) => {
-                    let dir = direction.and_then(|d| d(i));
-                    let mut d = layer.tangent_backward(&mut cx, tape, delta, dir.as_ref(), tangent, input);
-                    if let Some((embedding, dir)) = self.tie(i, direction)
-                        && let Some(d) = &mut d
-                    {
-                        embedding.tied_backward(&mut cx, &primal.embedded, &dir, tape, d);
-                    }
-                    d.into_iter().collect()
-                }
-                Op::Join(join) => join.tangent_backward(&mut cx, tape, delta, tangent),
-            };
-            visit(&mut cx, i, tangent);
-            for (&v, d) in node.inputs.iter().zip(deltas) {
-                back.add(cx.dev, v, wanted(v).then_some(d));
-            }
-        }
-        back.take(0)
-    }
-
-    /// The embedding and a direction of its table, where a node shares it.
-    fn tie<'d>(
-        &self,
-        node: usize,
-        direction: Option<&dyn Fn(usize) -> Option<Direction<'d, T>>>,
-    ) -> Option<(&Embedding, Direction<'d, T>)> {
-        let embedding = self.embedding.as_ref().filter(|_| self.tied == Some(node))?;
-        Some((embedding, direction?(EMBEDDING)?))
     }
 
     /// One record's gradient over all parameters, or the tangent of it for one row of a pass: for tests.
@@ -443,6 +354,7 @@ impl<T: Real> Network<T> {
         record: usize,
     ) -> Vec<f64> {
         let mut out = vec![0.0; self.parameter_count()];
+        let units = dev.download_scalars(&primal.loss.units).unwrap_or_default();
         let row = tangent.map_or(record, |(_, p)| p * primal.records + record);
         let at = crate::layer::Single { length: primal.length, record, row };
         for (i, node) in self.nodes.iter().enumerate().filter(|(_, n)| n.trained) {
@@ -455,9 +367,9 @@ impl<T: Real> Network<T> {
             let gradient = tangent.map_or(&primal.embedded.gradient, |(t, _)| &t.embedded.gradient);
             embedding.materialise(dev, &primal.embedded, gradient, at.length, [record, row], &mut out);
         }
-        out.iter_mut().for_each(|o| *o *= primal.loss.units[record]);
+        out.iter_mut().for_each(|o| *o *= units[record]);
         if let Some(mask) = &self.mask {
-            out.iter_mut().zip(dev.download(mask)).for_each(|(o, m)| *o *= m.to_f64());
+            out.iter_mut().zip(dev.download(mask).unwrap_or_default()).for_each(|(o, m)| *o *= m.to_f64());
         }
         out
     }

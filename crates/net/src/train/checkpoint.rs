@@ -31,7 +31,7 @@ impl<'d, T: Real> Trainer<'d, T> {
 
     /// The same with entries of the caller's own in the file's metadata, under the same seal.
     pub fn checkpoint_with(&self, entries: &[(&str, String)]) -> Result<Vec<u8>> {
-        let mut file = self.network().to_tensors();
+        let mut file = self.network().to_tensors()?;
         entries.iter().for_each(|(name, value)| _ = file.metadata.insert((*name).to_owned(), value.clone()));
         let json = |v: std::result::Result<String, serde_json::Error>| v.map_err(|e| bad(e.to_string()));
         for (name, value) in [
@@ -52,7 +52,8 @@ impl<'d, T: Real> Trainer<'d, T> {
             file.metadata.insert(FIRST_LOSS.to_owned(), loss.to_string());
         }
         for (i, m) in self.moments.iter().enumerate() {
-            file.insert(&format!("moment.{i}"), &[m.len()], m);
+            let values = self.workers.with(|dev| dev.download(m))?;
+            file.insert(&format!("moment.{i}"), &[m.len()], &values);
         }
         if let Some(t) = &self.tracker {
             for (name, values) in accounts(t) {
@@ -101,7 +102,7 @@ impl<'d, T: Real> Trainer<'d, T> {
             let values = file.get::<T>(&format!("moment.{i}"))?.1;
             check_len("a moment of the checkpoint", values.len(), m.len())?;
             check_finite("a moment of the checkpoint", &values)?;
-            *m = values;
+            run.workers.with(|dev| dev.write(m, &values));
         }
         if let Some(t) = &mut run.tracker {
             let all = [

@@ -12,19 +12,19 @@ mod account;
 mod checkpoint;
 mod filter;
 mod key;
-mod optimizer;
 mod sample;
 mod track;
 
+pub use crate::optimizer::Optimizer;
 pub use account::{Neighbours, RunAccount, account, sigma_for};
 pub use filter::Filter;
 pub use key::Randomness;
-pub use optimizer::Optimizer;
 pub use sample::Sampling;
 pub use track::{RecordBudget, Tracking};
 
 use crate::{
     Clip, Data, Network, Real,
+    device::{Buf, Device, Flags},
     engine::{Workers, clipped_gradient_with},
     error::{Error, Result, check},
     layer::Draws,
@@ -116,8 +116,8 @@ pub struct Trainer<'d, T> {
     data: &'d Data<T>,
     config: TrainConfig,
     step: u64,
-    moments: Vec<Vec<T>>,
-    trained: Vec<bool>,
+    moments: Vec<Buf<T>>,
+    trained: Flags,
     tracker: Option<Tracker>,
     source: Source,
     spending: Option<Spending>,
@@ -193,11 +193,15 @@ impl<'d, T: Real> Trainer<'d, T> {
             (Some(_), Randomness::System) => Source::from_system()?,
             (Some(_), Randomness::SeededNotPrivate) | (None, _) => Source::Seed(config.seed),
         };
-        let moments = vec![vec![T::ZERO; net.parameter_count()]; config.optimizer.moments()];
+        let workers = Workers::of(&net);
+        let (moments, trained) = workers.with(|dev| {
+            let zeros = |_| dev.zeros(net.parameter_count());
+            let moments: Vec<Buf<T>> = (0..config.optimizer.moments()).map(zeros).collect();
+            (moments, dev.upload_flags(&net.trained()))
+        });
         let tracker = Tracker::new(&config, data.len())?;
-        let trained = net.trained();
         let silent_loss = silent_loss(&net, data);
-        let (workers, first_loss) = (Workers::new(), None);
+        let first_loss = None;
         Ok(Self {
             net,
             data,
@@ -254,26 +258,8 @@ impl<'d, T: Real> Trainer<'d, T> {
             }
             _ => Vec::new(),
         };
-        let mut gradient = batch.sum;
-        if let Some(p) = self.config.privacy {
-            let mut rng = self.source.generator(Purpose::Noise, step);
-            let s = p.sigma * p.clip.unit();
-            // one normal per trained parameter
-            for (g, _) in gradient.iter_mut().zip(&self.trained).filter(|(_, t)| **t) {
-                *g += T::from_f64(s * rng.normal());
-            }
-        }
-        let divisor = self.config.divisor.unwrap_or_else(|| self.config.sampling.expected(n));
-        let (scale, decay) = (T::from_f64(1.0 / divisor), T::from_f64(self.config.weight_decay));
-        let mut theta = self.net.parameters().to_vec();
-        gradient.iter_mut().zip(&theta).for_each(|(g, &t)| *g = *g * scale + decay * t);
-        let mut moments = self.moments.clone();
-        let rate = self.config.learning_rate;
-        self.config.optimizer.update(step, rate, &gradient, &self.trained, &mut moments, &mut theta);
-        if moments.iter().flatten().any(|m| !m.to_f64().is_finite()) {
-            return Err(diverged("the gradient is not finite"));
-        }
-        self.net.set_parameters(&theta).map_err(|_| diverged("the parameters are not finite"))?;
+        let (theta, moments) = self.workers.with(|dev| self.updated(dev, &batch.sum))?;
+        self.net.theta = theta;
         self.moments = moments;
         if let Some(t) = &mut self.tracker {
             t.add(&leaks);
@@ -285,6 +271,32 @@ impl<'d, T: Real> Trainer<'d, T> {
         let over = batch.norms.iter().filter(|n| clip != Clip::None && **n > c).count();
         let share = |v: f64| if m == 0 { 0.0 } else { v / m as f64 };
         Ok(StepReport { step, drawn: m, loss, clipped: share(over as f64) })
+    }
+
+    /// Parameters and moments after this step, given the sum of the clipped gradients; all of it on the device.
+    fn updated(&self, dev: &mut Device<T>, sum: &[T]) -> Result<(Buf<T>, Vec<Buf<T>>)> {
+        let (config, step) = (&self.config, self.step);
+        let mut gradient = dev.upload(sum);
+        if let Some(p) = config.privacy {
+            let mut rng = self.source.generator(Purpose::Noise, step);
+            dev.add_noise(&mut rng, p.sigma * p.clip.unit(), &self.trained, &mut gradient);
+        }
+        let divisor = config.divisor.unwrap_or_else(|| config.sampling.expected(self.data.len()));
+        dev.add_decay(1.0 / divisor, config.weight_decay, &self.net.theta, &mut gradient);
+        let mut theta = dev.copy(self.net.theta.all());
+        let mut moments: Vec<Buf<T>> = self.moments.iter().map(|m| dev.copy(m.all())).collect();
+        let (rule, rate) = (config.optimizer, config.learning_rate);
+        dev.update(rule, step, rate, &gradient, &self.trained, &mut moments, &mut theta);
+        dev.put(gradient);
+        for m in &moments {
+            if !dev.all_finite(m)? {
+                return Err(Error::Diverged { step, what: "the gradient is not finite" });
+            }
+        }
+        match dev.all_finite(&theta)? {
+            true => Ok((theta, moments)),
+            false => Err(Error::Diverged { step, what: "the parameters are not finite" }),
+        }
     }
 
     /// What dropout leaves out in this step. It is no secret: a guarantee holds whatever is left out.

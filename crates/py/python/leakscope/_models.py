@@ -54,6 +54,7 @@ def audit(
     encoding: str = "utf-8",
     header: bool = True,
     model: str = "linear",
+    max_classes: int = 100,
     l2: float = 0.0,
     fit_intercept: bool = True,
     coefficients: Mapping[str, float] | Path | None = None,
@@ -61,6 +62,11 @@ def audit(
     target_eta: float | None = None,
     statistic: str = "max",
     target_sd: Mapping[str, float] | None = None,
+    noise_shape: str = "isotropic",
+    protect: Sequence[str] | str = (),
+    shape_budget: float = 0.05,
+    shape_from: Any = None,
+    gap: float = 0.01,
     releases: int = 1,
     label: str = "secret",
     test: Any = None,
@@ -85,7 +91,8 @@ def audit(
     - ``audit(estimator, X, y)``: a fitted model of scikit-learn, or a ``Pipeline`` or search that ends in one
     - ``audit(results)``: what ``fit`` of statsmodels returned
 
-    Without ``sigma``, ``target_eta`` and ``target_sd`` numbers are per unit of noise, σ = 1.
+    Without ``sigma``, ``target_eta`` and ``target_sd`` numbers are per unit of noise, σ = 1. ``noise_shape="optimal"`` with a target
+    makes the cheapest noise that meets it for every record: ``result["noise"]`` says what it costs.
 
     Returns
     -------
@@ -101,6 +108,9 @@ def audit(
     >>> result = leakscope.audit(X, y, model="logistic", l2=1e-3, target_eta=0.5)
     >>> round(result["records"]["eta"]["max"], 6)
     0.5
+    >>> shaped = leakscope.audit(X, y, l2=1e-3, target_eta=2, noise_shape="shaped")
+    >>> shaped["noise"]["gain"] > 1 and shaped["records"]["eta"]["max"] <= 2
+    True
     >>> leakscope.audit(X, y, model="logistic", sigma=-1)
     Traceback (most recent call last):
     ...
@@ -123,11 +133,15 @@ def audit(
             found = translated(data, x, y, asked, audit)
         given, trained, asked = found.given, found.coefficients, {**asked, **found.keywords}
         tables = (found.test, found.score)
+        if shape_from is not None:
+            raise OptionError("shape_from: it is for tables, not for a fitted estimator: audit(X, y, …) fits the model itself")
+        public = None
     else:
         if y is not None:
             raise OptionError("y: audit takes (X, y), (frame) or (estimator, X, y), and the first argument has no fit")
         given = _requests.opened(data, x, asked)
         tables = (other(test, given, columns, "test", True), other(score, given, columns, "score", False))
+        public = other(shape_from, given, columns, "shape_from", True)
         if isinstance(coefficients, Mapping):
             trained = pairs("coefficients", coefficients)
         elif coefficients is not None:
@@ -136,7 +150,7 @@ def audit(
         **_requests.table(given, asked, tables[0]),
         "two_class_coded": not (is_estimator(data) or is_results(data)),
         "coefficients": trained,
-        "noise": _requests.noise(asked),
+        "noise": _requests.noise(asked, public),
         "releases": releases,
         "score": _requests.reading(tables[1].files, asked) if tables[1] is not None and tables[1].files else None,
         "prior_sd": pairs("prior_sd", prior_sd),
@@ -148,7 +162,7 @@ def audit(
         "scaling": scaling,
     }
     with _progress.shown(progress) as callback:
-        outcome = _native.audit(request, given.table, native(tables[0]), native(tables[1]), callback)
+        outcome = _native.audit(request, given.table, native(tables[0]), native(tables[1]), native(public), callback)
     return Audit(outcome, given)._kept(out)
 
 
@@ -205,6 +219,13 @@ def balance(
     iterations: int = 10,
     tolerance: float = 1e-6,
     sigma: float = 1.0,
+    target_eta: float | None = None,
+    target_sd: Mapping[str, float] | None = None,
+    noise_shape: str = "isotropic",
+    protect: Sequence[str] | str = (),
+    shape_budget: float = 0.05,
+    shape_from: Any = None,
+    gap: float = 0.01,
     test: Any = None,
     holdout: float | None = None,
     label: str = "secret",
@@ -243,8 +264,12 @@ def balance(
         "attribute": attribute, "sum_to_one": sum_to_one, "sharing": weights_per, "variant": variant, "update": update,
         "clamp": clamp, "iterations": iterations, "tolerance": tolerance, "sigma": sigma,
     }
+    request = _requests.table(given, asked, rows)
+    noise = _requests.of_targets(asked, given)
+    if noise is not None:
+        request["noise"] = noise
     with _progress.shown(progress) as callback:
-        outcome = _native.balance(_requests.table(given, asked, rows), balancing, given.table, native(rows), callback)
+        outcome = _native.balance(request, balancing, given.table, native(rows), callback)
     return Balance(outcome, given)._kept(out)
 
 
@@ -290,6 +315,13 @@ def attack(
     sigmas: Sequence[float] | float = (),
     trials: int = 100,
     attacks: Sequence[str] | str = (),
+    target_eta: float | None = None,
+    target_sd: Mapping[str, float] | None = None,
+    noise_shape: str = "isotropic",
+    protect: Sequence[str] | str = (),
+    shape_budget: float = 0.05,
+    shape_from: Any = None,
+    gap: float = 0.01,
     balance: int = 0,
     test: Any = None,
     holdout: float | None = None,
@@ -323,8 +355,12 @@ def attack(
         "secret": secret, "candidates": [level(c) for c in listed(candidates)], "bins": bins, "attacks": listed(attacks),
         "sigmas": listed(sigmas), "trials": trials, "balance": balance,
     }
+    request = _requests.table(given, asked, rows)
+    noise = _requests.of_targets(asked, given)
+    if noise is not None:
+        request["noise"] = noise
     with _progress.shown(progress) as callback:
-        outcome = _native.attack(_requests.table(given, asked, rows), playing, given.table, native(rows), callback)
+        outcome = _native.attack(request, playing, given.table, native(rows), callback)
     return Attack(outcome, given)._kept(out)
 
 
@@ -362,6 +398,12 @@ def release(
     sigma: float | None = None,
     target_eta: float | None = None,
     statistic: str = "max",
+    target_sd: Mapping[str, float] | None = None,
+    noise_shape: str = "isotropic",
+    protect: Sequence[str] | str = (),
+    shape_budget: float = 0.05,
+    shape_from: Any = None,
+    gap: float = 0.01,
     budget_eta: float | None = None,
     balance: int = 0,
     attribute: str | None = None,
@@ -374,8 +416,9 @@ def release(
 ) -> Release:
     """Adds exact discrete Gaussian noise, writes the private model with its statement, and keeps a ledger in ``out``.
 
-    How much noise must be said: ``sigma`` or ``target_eta``. Past ``budget_eta`` nothing is written and
-    :class:`leakscope.BudgetError` is raised.
+    How much noise must be said: ``sigma``, ``target_eta`` or ``target_sd``. ``noise_shape="shaped"`` makes noise for its targets that
+    costs less: its covariance is published with the model, and with noise of its own where it is read off the records. Past
+    ``budget_eta`` nothing is written and :class:`leakscope.BudgetError` is raised.
 
     Returns
     -------
@@ -394,9 +437,9 @@ def release(
     ['model.json', 'release-1.json', 'release.json', 'report.html']
     """
     asked = dict(locals())
-    terms = {"noise": _requests.amount(asked), "budget_eta": budget_eta, "balance": balance, "attribute": attribute,
-             "data_changed": data_changed, "ledger_key": None if ledger_key is None else os.fspath(ledger_key)}
     given = _requests.opened(data, y, asked)
+    terms = {"noise": _requests.amount(asked, given), "budget_eta": budget_eta, "balance": balance, "attribute": attribute,
+             "data_changed": data_changed, "ledger_key": None if ledger_key is None else os.fspath(ledger_key)}
     request = {**_requests.table(given, asked), "protect_at": protect_at,
                "tell": [_pair(name, values) for name, values in (tell or {}).items()]}
     with _progress.shown(progress) as callback:

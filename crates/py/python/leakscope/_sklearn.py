@@ -6,6 +6,7 @@ nω̄ = Σω, so that
 - ``Ridge(alpha)``, ``Σ ω(y − z)² + α‖w‖²``: λ = α/Σω
 - ``LinearRegression``: λ = 0
 - ``LogisticRegression(C)``, ``C·Σ ω·loss + ½‖w‖²``: λ = 1/(C·Σω); without a penalty 0
+- the same with more than two classes, ``C·Σ ω·(−log π_y) + ½‖W‖²``: a softmax model with that λ
 - ``PoissonRegressor(alpha)``, ``Σ ω·(half deviance)/Σω + (α/2)‖w‖²``: λ = α
 - ``RidgeCV``, ``RidgeClassifier`` (classes as −1 and 1) and ``LogisticRegressionCV`` are these at what they chose; a search is its best
   estimator
@@ -27,7 +28,7 @@ from ._requests import said
 from ._opened import Opened, Unopened, opened
 from ._sklearn_refusals import advice
 from ._sklearn_stand_ins import stand_in
-from ._tables import Data, check_order, column_of, dense, is_frame, kind_of, read
+from ._tables import Data, check_order, column_of, dense, is_frame, kind_of, level, read
 from ._tables import _column as add_column
 from ._tables import _with_roles as with_roles
 
@@ -56,7 +57,7 @@ class _Model:
 
 #: what the estimator says itself
 _ITS_OWN = ("model", "l2", "scale", "one_hot", "pca", "missing", "positive", "drop", "categorical", "holdout", "fit_intercept",
-            "coefficients", "schema", "bounds", "levels", "clip_to_bounds", "min_level_count")
+            "coefficients", "schema", "bounds", "levels", "clip_to_bounds", "min_level_count", "max_classes")
 
 
 def translated(estimator: Any, x: Any, y: Any, asked: Mapping[str, Any], audit: Callable[..., Any]) -> Translated:
@@ -67,7 +68,9 @@ def translated(estimator: Any, x: Any, y: Any, asked: Mapping[str, Any], audit: 
     if x is None or y is None:
         raise DataError("audit(estimator, X, y): give the rows and targets that it was fitted on")
     steps, last = _split(estimator)
-    steps, last = stand_in(steps, last, None if isinstance(weights, str) else weights, len(y))
+    named = isinstance(weights, str)
+    weighed = column_of(x, weights, "weights") if named and is_frame(x) else None if named else weights
+    steps, last = stand_in(steps, last, weighed, len(y))
     _check_fitted(last)
     matrix, names, kind, index = _transformed(steps, last, x, columns, "X")
     inside: Opened | None = None
@@ -89,22 +92,29 @@ def translated(estimator: Any, x: Any, y: Any, asked: Mapping[str, Any], audit: 
     model = _model(last, target, weights, n)
     if model.family == "linear" and hasattr(last, "classes_"):
         target = np.where(target == last.classes_[1], 1.0, -1.0)
-    coef = np.asarray(last.coef_, dtype=np.float64).ravel()
-    if len(coef) != matrix.shape[1]:
-        raise DataError(f"X: {matrix.shape[1]} columns, but the estimator was fitted on {len(coef)}: give the same ones")
+    coef = np.atleast_2d(np.asarray(last.coef_, dtype=np.float64))
+    if coef.shape[1] != matrix.shape[1]:
+        raise DataError(f"X: {matrix.shape[1]} columns, but the estimator was fitted on {coef.shape[1]}: give the same ones")
     intercept = bool(last.fit_intercept)
     keywords = {"model": model.family, "l2": model.l2, "scale": "none", "fit_intercept": intercept}
     if model.family == "logistic":
         keywords["positive"] = last.classes_[1]
+    if model.family == "softmax":
+        keywords["max_classes"] = len(last.classes_)
     if inside is None:
         found = _table(matrix, names, target, kind, index, group, id, model.weights)
     else:
         keywords |= inside.keywords()
         names = inside.names()
         found = _opened_table(inside, x, target, group, id, model.weights, "X")
-    values = [(name, float(value)) for name, value in zip(names, coef)]
-    if intercept:
-        values.append(("(intercept)", float(np.ravel(last.intercept_)[0])))
+    # Coefficients of a softmax model are named by class and column.
+    prefixes = [f"{level(c)}: " for c in last.classes_] if model.family == "softmax" else [""]
+    constants = np.ravel(last.intercept_) if intercept else [None] * len(prefixes)
+    values = []
+    for prefix, row, constant in zip(prefixes, coef, constants):
+        values += [(prefix + name, float(value)) for name, value in zip(names, row)]
+        if constant is not None:
+            values.append((prefix + "(intercept)", float(constant)))
 
     def other(given: Any, name: str, needs_target: bool) -> Data | None:
         if given is None:
@@ -233,7 +243,8 @@ def _check_fitted(model: Any) -> None:
         raise OptionError(f"{type(model).__name__} is not fitted: call fit(X, y) first")
     if getattr(model, "positive", False):
         raise OptionError(f"{type(model).__name__}(positive=True) is not at a free minimum: its leakage is not known here")
-    if np.ndim(model.coef_) > 1 and np.shape(model.coef_)[0] > 1:
+    several = np.ndim(model.coef_) > 1 and np.shape(model.coef_)[0] > 1
+    if several and type(model) is not LogisticRegression:
         classes = hasattr(model, "classes_")
         raise OptionError(
             f"{type(model).__name__} has {np.shape(model.coef_)[0]} {'classes' if classes else 'targets'}: expected "
@@ -303,7 +314,12 @@ def _logistic(model: Any, target: np.ndarray[Any, Any], given: Any, n: int) -> _
     given = _with_class_weights(model, target, given)
     c = float(np.ravel(getattr(model, "C_", getattr(model, "C", 1.0)))[0])
     strength = 0.0 if penalty is None or np.isinf(c) else 1.0 / (_total(given, n) * c)
-    return _Model("logistic", strength, given)
+    if np.shape(model.coef_)[0] == 1:
+        return _Model("logistic", strength, given)
+    if model.solver == "liblinear" or getattr(model, "multi_class", "auto") == "ovr":
+        raise OptionError("LogisticRegression fitted one class against the others is no softmax model: fit it with "
+                          "solver='lbfgs' and without multi_class='ovr'")
+    return _Model("softmax", strength, given)
 
 
 def _target(y: Any, n: int) -> np.ndarray[Any, Any]:

@@ -90,7 +90,7 @@ def _active(steps: Any, model: Any, total: float) -> tuple[Any, Any]:
     kept = np.flatnonzero(coef)
     if not len(kept):
         raise OptionError(f"{name}: every coefficient is zero: it is a constant, and its active set is empty")
-    strength = float(getattr(model, "alpha_", model.alpha))
+    strength = float(model.alpha_ if hasattr(model, "alpha_") else model.alpha)
     ratio = float(getattr(model, "l1_ratio_", getattr(model, "l1_ratio", 1.0)))
     warnings.warn(f"{name}: leakage is that on its active set, {len(kept)} of {len(coef)} columns: which columns these are, and that a "
                   "record may change them, is not counted. The distance from a minimiser is that of the ℓ₁ term.", stacklevel=5)

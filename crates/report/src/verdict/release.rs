@@ -64,11 +64,16 @@ pub fn of_release(r: &Release) -> Verdict {
 
 /// The sentence on what somebody can do who knows all else.
 fn told_apart(r: &Release, facts: &Facts) -> Vec<Span> {
-    let mut spans = vec![
-        plain("Gaussian noise of standard deviation "),
-        strong(format::setting(r.mechanism.sigma)),
-        plain(" was added to every coefficient"),
-    ];
+    let mut spans = match r.mechanism.shape {
+        None => vec![
+            plain("Gaussian noise of standard deviation "),
+            strong(format::setting(r.mechanism.sigma)),
+            plain(" was added to every coefficient"),
+        ],
+        Some(_) => vec![plain(
+            "Gaussian noise with a covariance that was made for its targets was added to the coefficients",
+        )],
+    };
     let attribute = facts.told.map(|p| (p, "")).or_else(|| facts.estimated.map(|p| (p, "about ")));
     let label = facts.label_told.map(|p| (p, "")).or_else(|| facts.label_estimated.map(|p| (p, "about ")));
     let share = |(p, about): (f64, &str)| {
@@ -121,7 +126,14 @@ fn advice(r: &Release, facts: &Facts, decision: &Decision) -> Option<Vec<Span>> 
     let worst = larger(facts.exact(), facts.approximate()).unwrap_or(0.5);
     let goal = facts.protect_at;
     // A little below a power of 2^¼, to which it is rounded up: not beyond.
-    let more = more_noise(worst, goal)
+    let times = more_noise(worst, goal);
+    if let (Some(times), Some(_), true) = (times, &r.mechanism.shape, decision.colour != Colour::Green) {
+        return Some(vec![
+            strong(format!("Targets {} times as strict", format::number(times))),
+            plain(format!(" bring that to {} or less: keep this one to yourself.", format::share(goal))),
+        ]);
+    }
+    let more = times
         .and_then(|times| public_sigma(r.mechanism.sigma * times * (1.0 - 1e-12)).ok())
         .map(|sigma| format::setting(0.998 * sigma));
     match (decision.colour, more) {

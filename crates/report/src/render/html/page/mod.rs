@@ -15,6 +15,7 @@ mod release;
 mod reproduction;
 mod score;
 mod secret;
+mod shape;
 mod tell;
 mod who;
 
@@ -49,6 +50,8 @@ pub fn page(audit: &Audit) -> String {
         attributes::attributes(audit),
         attributes::whole(audit),
         noise::noise(audit),
+        shape::shape(audit),
+        shape::inference(audit),
         audit.secret.as_ref().map(|s| secret::secret(audit, s)).unwrap_or_default(),
         audit.score.as_ref().map(|s| score::score(audit, s)).unwrap_or_default(),
         appendix::appendix(audit),

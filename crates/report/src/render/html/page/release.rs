@@ -1,5 +1,6 @@
 //! The page of a release: the statement that goes with the model.
 
+use crate::document::noise::Source;
 use crate::document::release::{Means, Release, Stated};
 use crate::figure::Claim;
 use crate::format;
@@ -17,22 +18,26 @@ pub fn release_page(r: &Release) -> String {
         s.family.name(),
         format::counted(columns, "column"),
         format::setting(s.l2),
-        s.classes.as_ref().map_or_else(String::new, |[low, high]| format!(" · {low} (low) or {high} (high)"))
+        match s.classes.as_deref() {
+            Some([low, high]) => format!(" · {low} (low) or {high} (high)"),
+            Some(all) => format!(" · one of {}", all.join(", ")),
+            None => String::new(),
+        }
     );
     let numbers = tiles(vec![
-        tile(&format::setting(r.mechanism.sigma), "σ, noise on every coefficient in public units"),
+        match r.mechanism.shape {
+            None => {
+                tile(&format::setting(r.mechanism.sigma), "σ, noise on every coefficient in public units")
+            }
+            Some(_) => tile(
+                &format::number(r.mechanism.sigma),
+                "root of the mean variance of the noise on coefficients in public units",
+            ),
+        },
         tile(&format::at_most(r.eta.max), "largest information loss η of a record, at most"),
         tile(&format::count(r.composed.releases as u64), "releases of these data so far, this one included"),
     ]);
-    let mechanism = format!(
-        "{} It is added to the coefficients of columns in public units, x̃ = (x − centre)/unit, where they lie on multiples \
-         of {}; what is published are the same coefficients in original units, so their steps depend on σ and the public \
-         units alone. Randomness from {}. The noise is exact: no floating-point artefact tells one coefficient from another \
-         (Mironov 2012).",
-        format::sentence(&r.mechanism.name),
-        power_of_two(r.mechanism.grid),
-        r.mechanism.generator
-    );
+    let mechanism = mechanism(r);
     let body = header("Leakscope release", &title, &format!("{facts} · {}", r.created))
         .and(judged(&of_release(r)))
         .and(numbers)
@@ -98,6 +103,44 @@ const FILES: &str = "This page, release.json and model.json beside it were made 
                      their folder (the ledger, its key, what was measured, remarks about the data) is for the owner of the \
                      data alone.";
 
+/// How the noise was made.
+fn mechanism(r: &Release) -> String {
+    let exact =
+        "The noise is exact: no floating-point artefact tells one coefficient from another (Mironov 2012).";
+    let (name, grid, generator) =
+        (format::sentence(&r.mechanism.name), power_of_two(r.mechanism.grid), &r.mechanism.generator);
+    match &r.mechanism.shape {
+        None => format!(
+            "{name} It is added to the coefficients of columns in public units, x̃ = (x − centre)/unit, where they lie on multiples \
+             of {grid}; what is published are the same coefficients in original units, so their steps depend on σ and the public \
+             units alone. Randomness from {generator}. {exact}"
+        ),
+        Some(shape) => {
+            let source = match &shape.source {
+                Source::Records => format!(
+                    "The shape comes from second moments of the columns that were released with noise of their own, for which {} of η² \
+                     is set aside.",
+                    format::share(shape.budget)
+                ),
+                Source::Table { .. } => {
+                    "The shape comes from a public table, and says nothing about these records.".into()
+                }
+                Source::Bounds => {
+                    "The shape comes from public bounds of the columns, and says nothing about the records."
+                        .into()
+                }
+                Source::Nowhere => "It is the same on every coefficient.".into(),
+            };
+            format!(
+                "{name} Its covariance Σ = FFᵀ was made for its targets; F is in model.json, for columns in public units, x̃ = (x − \
+                 centre)/unit. Coordinates F⁻¹w lie on multiples of {grid} with independent noise of standard deviation one; what \
+                 is published are the same coefficients in original units, so the points they lie on follow from F and the \
+                 public units. {source} Randomness from {generator}. {exact}"
+            )
+        }
+    }
+}
+
 fn coefficients(r: &Release) -> Html {
     let mut all: Vec<(&String, f64)> = r.coefficients.iter().map(|(name, value)| (name, *value)).collect();
     let most = if all.len() > 2 * SHOWN { SHOWN } else { all.len() };
@@ -110,8 +153,15 @@ fn coefficients(r: &Release) -> Html {
         .map(|(name, value)| {
             let mut row = vec![Cell::name(name), Cell::sorted(format!("{value}"), *value)];
             row.extend(match r.mechanism.units.get(*name) {
-                Some(u) => [u.unit, u.centre, r.mechanism.sigma / u.unit]
-                    .map(|x| Cell::sorted(format::setting(x), x)),
+                Some(u) => [u.unit, u.centre].map(|x| Cell::sorted(format::setting(x), x)),
+                None => [(); 2].map(|()| Cell::text("")),
+            });
+            row.extend(match r.precision.get(*name) {
+                Some(p) => [
+                    Cell::sorted(format::number(p.noise_error), p.noise_error),
+                    Cell::sorted(format!("{} – {}", format::number(p.low), format::number(p.high)), p.low),
+                    Cell::sorted(format::number(p.p_value), p.p_value),
+                ],
                 None => [(); 3].map(|()| Cell::text("")),
             });
             row
@@ -123,11 +173,16 @@ fn coefficients(r: &Release) -> Html {
         numbers("unit"),
         numbers("centre"),
         numbers("sd of its noise"),
+        numbers("95% interval"),
+        numbers("p"),
     ];
     let lines = others.iter().map(|(name, value)| format!("{name}  {value}"));
     let body =
         table("sortable filterable", "Released coefficients", &heads, &rows).and(rest("coefficients", lines));
-    let note = "Of the columns in their original units; an indicator such as race=white is 1 where it applies and 0 elsewhere.";
+    let note = "Of the columns in their original units; an indicator such as race=white is 1 where it applies and 0 elsewhere. \
+                Intervals hold the coefficient that was fitted, before its noise, in 95% of releases, and p is for the hypothesis that \
+                it is zero: they account for the noise, which is public. How far the fitted coefficient is from that of the \
+                population is in the owner’s copy alone.";
     card("coefficients", "Released coefficients", &[Claim::Measured], note, body)
 }
 
