@@ -20,11 +20,12 @@ fn ids_are_those_of_the_reference_package() {
         for (text, expected) in texts.iter().zip(&ids) {
             assert_eq!(&tokenizer.encode(text).unwrap(), expected, "{name}: {text:?}");
             let decoded = tokenizer.decode(expected).unwrap();
-            assert_eq!(
-                decoded.trim_start_matches("<s>").strip_prefix(' ').unwrap_or(&decoded),
-                text.strip_prefix(' ').unwrap_or(text),
-                "{name}"
-            );
+            // Llama's puts a token and a space in front
+            let own = match decoded.strip_prefix("<s>") {
+                Some(after) => after.strip_prefix(' ').unwrap_or(after),
+                None => &decoded,
+            };
+            assert_eq!(own, text, "{name}");
         }
     }
 }
