@@ -26,7 +26,7 @@ use std::path::Path;
 #[derive(Debug, Clone)]
 pub enum Tokenizer {
     /// Merges with ranks.
-    Bpe(Bpe),
+    Bpe(Box<Bpe>),
     /// Pieces with scores.
     Scored(Scored),
 }
@@ -40,7 +40,7 @@ impl Tokenizer {
     pub fn read(path: &Path) -> Result<Self> {
         if !path.is_dir() {
             return match path.extension().and_then(|e| e.to_str()) {
-                Some("json") => file::tokenizer_json(path).map(Self::Bpe),
+                Some("json") => file::tokenizer_json(path).map(|bpe| Self::Bpe(Box::new(bpe))),
                 Some("bin") => file::scored(path).map(Self::Scored),
                 _ => Err(unreadable(
                     path,
@@ -51,9 +51,10 @@ impl Tokenizer {
         let (json, vocabulary) = (path.join("tokenizer.json"), path.join("vocab.json"));
         let scored = path.join("tokenizer.bin");
         if json.is_file() {
-            file::tokenizer_json(&json).map(Self::Bpe)
+            file::tokenizer_json(&json).map(|bpe| Self::Bpe(Box::new(bpe)))
         } else if vocabulary.is_file() {
-            file::vocabulary_and_merges(&vocabulary, &path.join("merges.txt")).map(Self::Bpe)
+            file::vocabulary_and_merges(&vocabulary, &path.join("merges.txt"))
+                .map(|bpe| Self::Bpe(Box::new(bpe)))
         } else if scored.is_file() {
             file::scored(&scored).map(Self::Scored)
         } else {
