@@ -13,6 +13,7 @@
 //! | [`engine`] | batches: clipped gradients, evaluation | `Σ clip(gᵢ)` |
 //! | [`train`] | SGD, Adam, DP-SGD; what every record has given away so far | `Σ clip(gᵢ) + N(0, (σC)²I)` |
 //! | [`io`] | npz, npy, idx and safetensors files | |
+//! | [`text`] | tokenisers, and language models of Hugging Face and llama2.c | |
 //! | [`random`] | the generator: seeded, by purpose and step | |
 //! | [`device`] | back ends, buffers and kernels: the seam for a GPU | |
 //!
@@ -58,6 +59,7 @@ mod real;
 pub mod renyi;
 mod shape;
 pub mod spec;
+pub mod text;
 pub mod train;
 
 pub use clip::Clip;

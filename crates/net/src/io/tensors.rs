@@ -44,6 +44,18 @@ fn whole<T: Real, const N: usize>(bytes: &[u8], read: impl Fn([u8; N]) -> f64) -
     bytes.as_chunks::<N>().0.iter().map(|b| T::from_f64(read(*b))).collect()
 }
 
+/// A number of 16 bits: a sign, five bits of exponent, ten of fraction.
+fn half(bits: u16) -> f64 {
+    let (exponent, fraction) = (i32::from(bits >> 10 & 31), f64::from(bits & 1023) / 1024.0);
+    let size = match exponent {
+        0 => fraction * 2f64.powi(-14),
+        31 if fraction == 0.0 => f64::INFINITY,
+        31 => f64::NAN,
+        _ => (1.0 + fraction) * 2f64.powi(exponent - 15),
+    };
+    if bits >> 15 == 1 { -size } else { size }
+}
+
 impl Tensors {
     /// Adds an array.
     pub fn insert<T: Real>(&mut self, name: &str, shape: &[usize], values: &[T]) {
@@ -86,9 +98,10 @@ impl Tensors {
             Dtype::BF16 => {
                 whole(&a.bytes, |b| f64::from(f32::from_bits(u32::from(u16::from_le_bytes(b)) << 16)))
             }
+            Dtype::F16 => whole(&a.bytes, |b| half(u16::from_le_bytes(b))),
             other => {
                 return Err(bad(format!(
-                    "{name} has type {other}: convert it to F32, F64, BF16, U8, I32 or I64"
+                    "{name} has type {other}: convert it to F32, F64, F16, BF16, U8, I32 or I64"
                 )));
             }
         };
@@ -141,5 +154,27 @@ impl Tensors {
             }
         }
         Ok(out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::half;
+
+    #[test]
+    fn numbers_of_16_bits_are_those_of_the_standard() {
+        for (bits, value) in [
+            (0x3c00, 1.0),
+            (0xc000, -2.0),
+            (0x7bff, 65504.0),
+            (0x0400, 2f64.powi(-14)),
+            (0x0001, 2f64.powi(-24)),
+            (0x3555, 0.333251953125),
+            (0xfc00, f64::NEG_INFINITY),
+            (0x8000, 0.0),
+        ] {
+            assert_eq!(half(bits), value, "{bits:x}");
+        }
+        assert!(half(0x7e00).is_nan());
     }
 }
