@@ -53,6 +53,10 @@ pub fn count_scaling(
         design.factor.quarters += quarters as i32;
         design.noise = design.factor.noise()?;
         design.cost = design.noise.cost(&design.cost_matrix);
+        // What it costs is that of the noise in use; isotropic noise and the certificate stay those of the scaling as given.
+        design.exact_cost = design.cost;
+        design.gain = design.cost_isotropic / design.exact_cost;
+        design.gap = (design.exact_cost / design.lower_bound_on_cost - 1.0).max(0.0);
         largest *= (-0.25 * quarters).exp2();
     }
     design.largest_eta = largest;

@@ -149,7 +149,7 @@ pub fn run(request: &Request, terms: &Terms, folder: &Path, hooks: &Hooks) -> Re
     let keeping = Keeping { data_changed: terms.data_changed.as_deref(), key: terms.ledger_key.as_deref() };
     let mut put_right = std::mem::take(&mut Held::open(folder, &fingerprint, keeping)?.remarks);
     let mut bits = System::default();
-    let prepared = Prepared::new(request, terms, hooks, &mut bits)?;
+    let prepared = Prepared::new(request, terms, hooks)?;
     let encoding = &prepared.fitted.loaded.encoding;
     refuse::rare_class(encoding, fitted::min_level_count(request))?;
     let distances = tell::distances(request, &prepared.fitted, prepared.sigma())?;
@@ -205,13 +205,13 @@ enum Added {
 }
 
 impl Prepared {
-    fn new(request: &Request, terms: &Terms, hooks: &Hooks, bits: &mut impl Bits) -> Result<Self> {
+    fn new(request: &Request, terms: &Terms, hooks: &Hooks) -> Result<Self> {
         let fitted = Fitted::new(request, terms, hooks)?;
         let sigma = match &terms.noise {
             Amount::Sigma(sigma) => *sigma,
             Amount::TargetEta(eta, statistic) => statistic.of(&fitted.unit) / eta * (1.0 + 1e-12),
             Amount::Shaped(options) => {
-                let shaped = Shaped::new(options, request, &fitted, hooks, bits)?;
+                let shaped = Shaped::new(options, request, &fitted, hooks)?;
                 return Ok(Self { fitted, eta: shaped.eta, added: Added::Shaped(Box::new(shaped)) });
             }
         };
@@ -355,7 +355,7 @@ pub fn private(request: &Request, terms: &Terms, seed: Option<u64>, hooks: &Hook
 
 fn private_from(request: &Request, terms: &Terms, bits: &mut impl Bits, hooks: &Hooks) -> Result<Private> {
     refuse::settings(request, terms)?;
-    let prepared = Prepared::new(request, terms, hooks, bits)?;
+    let prepared = Prepared::new(request, terms, hooks)?;
     let coefficients = prepared.noisy(bits)?;
     let precision = inference::precision(&prepared.fitted, &prepared.noise()?, &coefficients)?;
     let (shape, instead) = match &prepared.added {

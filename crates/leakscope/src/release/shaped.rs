@@ -1,7 +1,9 @@
 //! Noise with a shape for a release: made for its targets in public units, with a covariance that may be published.
 //!
-//! A shape that is read off the records is published with noise of its own, within the budget for it
-//! ([`design_to_publish`]); one from a public table or from public bounds is public as it is. The model is fitted in public
+//! A shape that is read off the records is not released, not even with noise of its own
+//! ([`design_to_publish`](leakscope_core::fisher::noise::design_to_publish)): the scale that meets the targets under a
+//! shape drawn at random is a threshold on the binding record, which many releases locate. A shape from a public table or from
+//! public bounds is public as it is. The model is fitted in public
 //! units themselves, so that its scaling leaves nothing to count. Whatever is published is a function of whole numbers with
 //! discrete Gaussian noise, of the options, and of numbers on public grids.
 
@@ -10,19 +12,17 @@ use crate::failure::explain;
 use crate::noise::{NoiseOptions, ShapeSource, failed, public};
 use crate::request::Request;
 use crate::{Failure, Result};
-use leakscope_core::Error as CoreError;
 use leakscope_core::fisher::noise::{
-    self as core, Design, Factor, Protected, Shape, Target, design_to_publish, design_with_shape,
+    self as core, Design, Factor, Protected, Shape, Target, design_with_shape,
 };
 use leakscope_core::fisher::{Geometry, Records, Release};
 use leakscope_core::glm;
 use leakscope_core::num::Distribution;
-use leakscope_core::random::Bits;
 use leakscope_core::rows::Rows;
 use leakscope_core::units::{Units, public_sigma};
 use leakscope_report::choice;
 use leakscope_report::noise::{Goal, Secret, Source};
-use leakscope_report::release::{Eta, PublishedShape, SecondMoments, Target as Solved};
+use leakscope_report::release::{Eta, PublishedShape, Target as Solved};
 use leakscope_table::Hooks;
 
 /// Noise that was made for its targets.
@@ -45,7 +45,6 @@ impl Shaped {
         request: &Request,
         fitted: &Fitted,
         hooks: &Hooks,
-        bits: &mut impl Bits,
     ) -> Result<Self> {
         options.check()?;
         let (encoding, units) = (&fitted.loaded.encoding, &fitted.units);
@@ -58,7 +57,7 @@ impl Shaped {
             shape_budget: options.shape_budget,
             ..core::Request::new(asked.targets.clone(), shape)
         };
-        let found = Search { options, request, fitted, ask: &ask, hooks }.run(bits)?;
+        let found = Search { options, request, fitted, ask: &ask, hooks }.run()?;
         let measured = whole_records(request, fitted, &found.design)?;
         let whole = asked.goals.iter().find(|g| g.secret == Secret::Record);
         let eta = match whole {
@@ -66,7 +65,7 @@ impl Shaped {
                 max: goal.eta,
                 target: Some(Solved { eta: goal.eta, statistic: choice::Statistic::Max }),
             },
-            None => match measured.max().hypot(found.of_records.sqrt()) {
+            None => match measured.max() {
                 // Nothing leaks: no grid has a zero.
                 0.0 => Eta { max: 0.0, target: None },
                 eta => Eta { max: public_sigma(eta)?, target: None },
@@ -82,8 +81,8 @@ impl Shaped {
                 ShapeSource::Bounds => Source::Bounds,
             },
             goals: asked.goals,
-            budget: if found.moments.is_some() { options.shape_budget } else { 0.0 },
-            second_moments: found.moments,
+            budget: 0.0,
+            second_moments: None,
             coefficients: encoding.columns(),
             factor: found.design.factor.clone(),
         };
@@ -140,12 +139,10 @@ fn whole_records(request: &Request, fitted: &Fitted, design: &Design) -> Result<
 struct Found {
     design: Design,
     source: ShapeSource,
-    moments: Option<SecondMoments>,
-    of_records: f64,
     instead: Option<String>,
 }
 
-/// Where a shape may come from, in order: a public table, the records, public bounds; else there is none.
+/// Where a shape may come from, in order: a public table, public bounds; else there is none.
 struct Search<'a, F> {
     options: &'a NoiseOptions,
     request: &'a Request,
@@ -155,13 +152,12 @@ struct Search<'a, F> {
 }
 
 impl<F: Fn(Shape) -> core::Request> Search<'_, F> {
-    fn run(&self, bits: &mut impl Bits) -> Result<Found> {
+    fn run(&self) -> Result<Found> {
         let (options, fitted) = (self.options, self.fitted);
         let rows = fitted.units.rows(&fitted.loaded.rows);
         let encoding = &fitted.loaded.encoding;
         let fail = |e| failed(e, encoding, self.request.l2);
-        let public =
-            |design, source, instead| Found { design, source, moments: None, of_records: 0.0, instead };
+        let public = |design, source, instead| Found { design, source, instead };
         if !options.is_shaped() {
             let design = core::design(&rows, &fitted.fit, &(self.ask)(Shape::Isotropic)).map_err(fail)?;
             return Ok(public(design, ShapeSource::Nowhere, None));
@@ -173,24 +169,6 @@ impl<F: Fn(Shape) -> core::Request> Search<'_, F> {
                 design_with_shape(&rows, &fitted.fit, &(self.ask)(options.shape), &factor).map_err(fail)?;
             return Ok(public(design, ShapeSource::Table(read.names()), None));
         }
-        match design_to_publish(&rows, &fitted.fit, &(self.ask)(options.shape), bits) {
-            Ok(found) => {
-                let (tau, ridge, ratio) = (found.tau, found.ridge, found.ratio);
-                let instead = (options.shape == Shape::Optimal).then(|| OPTIMAL.to_owned());
-                return Ok(Found {
-                    design: Design { shape: Shape::Shaped, ..found.design },
-                    source: ShapeSource::Rows,
-                    moments: Some(SecondMoments { tau, ridge, ratio }),
-                    of_records: found.of_records,
-                    instead,
-                });
-            }
-            Err(CoreError::Unreachable { .. }) => {}
-            Err(CoreError::OutOfRange { what: "the budget for the shape", value, expected }) => {
-                return Err(Failure::option("shape_budget", format!("{value}: expected {expected}")));
-            }
-            Err(e) => return Err(fail(e)),
-        }
         let isotropic = core::design(&rows, &fitted.fit, &(self.ask)(Shape::Isotropic)).map_err(fail)?;
         if let Some(made_up) = public::made_up(encoding, &self.request.public)
             && let Ok(factor) = self.shape_of(&made_up)
@@ -198,13 +176,14 @@ impl<F: Fn(Shape) -> core::Request> Search<'_, F> {
             let design =
                 design_with_shape(&rows, &fitted.fit, &(self.ask)(options.shape), &factor).map_err(fail)?;
             if design.cost < isotropic.cost {
-                let instead =
-                    format!("{TOO_NOISY} The shape was taken from the public bounds of the columns alone.");
+                let instead = format!(
+                    "{FROM_RECORDS} The shape was taken from the public bounds of the columns alone."
+                );
                 return Ok(public(design, ShapeSource::Bounds, Some(instead)));
             }
         }
         let instead =
-            format!("{TOO_NOISY} Isotropic noise is safer, since it has no shape, and was taken instead.");
+            format!("{FROM_RECORDS} Isotropic noise is safer, since it has no shape, and was taken instead.");
         Ok(public(isotropic, ShapeSource::Nowhere, Some(instead)))
     }
 
@@ -224,8 +203,5 @@ impl<F: Fn(Shape) -> core::Request> Search<'_, F> {
 /// Targets of a public table, over those of the records: nothing of its shape is then taken off them.
 const FAR: f64 = 1e6;
 
-const OPTIMAL: &str = "An optimal shape puts weight on single records, which somebody who knows the others would see in a \
-                       published covariance: the closed form from second moments was taken instead.";
-const TOO_NOISY: &str = "A shape that is read off the records is published with noise of its own, and within the budget for it \
-                         it would be so noisy that isotropic noise costs no more: there are too few records for a target this \
-                         strict.";
+const FROM_RECORDS: &str = "A shape that is read off the records is not released: its scale would be published with it, and over several \
+                            releases that tells the values of the record that it was made for.";

@@ -356,7 +356,7 @@ pub fn summary(owned: &Owned) -> String {
     let mut out = format!(
         "Released {} in original units with {}.\nσ = {} in public units; largest η of a record at most {} (measured: mean \
          {}, largest {}; for you alone).\nReleases of these data so far: {}; largest η of all together at most {}{}.\nThe \
-         folder of the release may leave the house; the folder private beside it may not.\n",
+         folder private never leaves the house; the folder of the release may, where its noise suffices.\n",
         format::counted(r.coefficients.len() as u64, "coefficient"),
         r.mechanism.name,
         format::setting(r.mechanism.sigma),

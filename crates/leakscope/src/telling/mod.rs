@@ -193,6 +193,15 @@ fn tried_by(
         subjects.truncate(late);
     }
     let asked = questions(request, rows, &subjects)?;
+    // What has one value here has no two typical ones, and is no less exposed for that.
+    let in_question = |s: &&Subject<'_>| !asked.iter().any(|a| a.name == s.name && a.label == s.is_label());
+    let constant: Vec<String> = subjects.iter().filter(in_question).map(|s| s.name.to_owned()).collect();
+    if !constant.is_empty() {
+        tell.left_out.extend(constant);
+        tell.left_out_because.get_or_insert_with(|| {
+            "What has one value in all records has no two typical ones: say which two, by `tell`.".into()
+        });
+    }
     if asked.is_empty() {
         return Ok((vec![], tell));
     }

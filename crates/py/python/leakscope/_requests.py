@@ -244,10 +244,10 @@ def of_targets(asked: Mapping[str, Any], given: Data | None) -> Any:
     targets = asked["target_eta"] is not None or bool(pairs("target_sd", asked["target_sd"]))
     if not (targets or is_shaped(asked)):
         return None
-    return {"shaped": shaped({**asked, "sigma": None, "statistic": "max"}, public(asked, given))}
+    return {"shaped": shaped({**asked, "sigma": None, "statistic": "max"}, public_shape(asked, given))}
 
 
-def public(asked: Mapping[str, Any], given: Data | None) -> Data | None:
+def public_shape(asked: Mapping[str, Any], given: Data | None) -> Data | None:
     """The public table of a shape, in files."""
     if asked["shape_from"] is None or given is None:
         return None
@@ -260,7 +260,7 @@ def public(asked: Mapping[str, Any], given: Data | None) -> Data | None:
 def amount(asked: Mapping[str, Any], given: Data | None = None) -> dict[str, Any]:
     """The noise of a release, which must be said."""
     if "noise_shape" in asked and (is_shaped(asked) or asked["target_sd"]):
-        return {"shaped": shaped(asked, public(asked, given))}
+        return {"shaped": shaped(asked, public_shape(asked, given))}
     match _noise_names(asked, ("sigma", "target_eta")):
         case "sigma":
             return {"sigma": asked["sigma"]}

@@ -21,7 +21,8 @@ pub(crate) fn facts(r: &Release) -> Facts {
     Facts {
         noise: if r.mechanism.sigma > 0.0 { Noise::Chosen } else { Noise::Absent },
         over_limit: r.composed.budget_eta.is_some_and(|b| r.composed.eta_max > b),
-        unfinished: !covered,
+        // A σ that was solved for on the data tells something of its own, which no noise covers.
+        unfinished: !covered || r.eta.target.is_some(),
         protect_at: r.tell.as_ref().map_or(PROTECT_AT, |t| t.protect_at),
         told: of(attributes, Means::Refits),
         label_told: of(label, Means::Refits),
@@ -95,7 +96,10 @@ fn told_apart(r: &Release, facts: &Facts) -> Vec<Span> {
         };
         spans.extend([plain(format!("{start}{}) in ", r.subject.target)), strong(share(p))]);
     }
-    spans.push(plain(" of cases (a coin toss: 50%)."));
+    spans.push(plain(
+        " of cases (a coin toss: 50%), by the coefficients; rounded numbers and levels in these files that were read off the \
+         data may tell more of a record at their edge.",
+    ));
     spans
 }
 
