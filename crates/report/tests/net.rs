@@ -181,7 +181,7 @@ fn a_run_without_noise_promises_nothing() {
     let mut t = training(1.0);
     t.privacy = None;
     t.accounts = None;
-    t.history.iter_mut().for_each(|p| (p.epsilon, p.dfil_max, p.dfil_median) = (None, None, None));
+    t.history.iter_mut().for_each(|p| (p.epsilon, p.dfil_p90, p.dfil_median) = (None, None, None));
     let page = training_page(&t);
     assert!(page.contains("nothing is promised") && !page.contains("id=\"over\""));
     assert!(!page.contains("differentially private"));

@@ -2,7 +2,8 @@
 
 use super::account::summary;
 use super::clip_facts;
-use super::data::{label, label_column, short_label};
+use super::attributes;
+use super::data::{Names, label_column};
 use super::exceeds::exceeds;
 use super::extremes::{extremes, intervals};
 use super::measuring::{Found, Leak, Scored, measure_times};
@@ -69,7 +70,13 @@ fn jacobian_sensitivity(l: &Leak, noise: f64) -> Option<f64> {
 }
 
 /// The records at one end of a ranking.
-fn ranked<T: Real>(found: &Found<T>, leaks: &[Leak], data: &Data<T>, of: Number, most: bool) -> Vec<Record> {
+fn ranked<T: Real>(
+    found: &Found<T>,
+    leaks: &[Leak],
+    (data, names): (&Data<T>, &Names),
+    of: Number,
+    most: bool,
+) -> Vec<Record> {
     let mut all: Vec<(f64, usize)> =
         leaks.iter().enumerate().filter_map(|(i, l)| of(l).map(|v| (v, i))).collect();
     all.sort_by(|a, b| if most { b.0.total_cmp(&a.0) } else { a.0.total_cmp(&b.0) }.then(a.1.cmp(&b.1)));
@@ -84,7 +91,9 @@ fn ranked<T: Real>(found: &Found<T>, leaks: &[Leak], data: &Data<T>, of: Number,
             let other = found.other.get(i).filter(|_| trained_on);
             Record {
                 record: r.record as u64,
-                label: short_label(data, r.record, loss),
+                id: names.id(r.record),
+                most_exposed_attribute: attributes::most_exposed(names, l),
+                label: names.short_label(data, r.record, loss),
                 right: right(r, loss),
                 loss: r.loss,
                 gradient_norm: r.gradient_norm,
@@ -156,7 +165,7 @@ pub(super) fn audit<T: Real>(f: &Found<T>) -> NetAudit {
     let exact = matches!(m.trace, Trace::Exact | Trace::Elements);
     let most = dfils.iter().copied().fold(0.0, f64::max);
     let jacobians: Vec<f64> = f.leaks.iter().filter_map(|l| jacobian_sensitivity(l, m.noise())).collect();
-    let ends = |of: Number, most: bool| ranked(f, &f.leaks, &f.asked.data, of, most);
+    let ends = |of: Number, most: bool| ranked(f, &f.leaks, (&f.asked.data, &f.asked.names), of, most);
     let variances = variances(&f.asked.data, &f.leaks);
     NetAudit {
         schema: AUDIT_SCHEMA.to_owned(),
@@ -167,6 +176,7 @@ pub(super) fn audit<T: Real>(f: &Found<T>) -> NetAudit {
             records: f.asked.data.len() as u64,
             test_records: None,
             normalize: f.asked.scale,
+            target: f.asked.names.target(),
         },
         release: Release { clip_kind, clip, sigma: m.sigma, noise: m.noise(), chosen: f.asked.what.chosen },
         label_secret: m.label == Label::Secret,
@@ -196,6 +206,7 @@ pub(super) fn audit<T: Real>(f: &Found<T>) -> NetAudit {
         dfil_histogram: Histogram::of(&dfils),
         eta_histogram: Histogram::of(&values(&f.leaks, eta)),
         elements: f.elements.means(f.asked.model.net.input().len()),
+        attributes: attributes::summarised(f),
         most_dfil: ends(dfil, true),
         least_dfil: ends(dfil, false),
         most_eta: ends(eta, true),
@@ -247,7 +258,7 @@ fn score<T: Real>(f: &Found<T>, s: &Scored<T>) -> Score {
         by: by.collect(),
         counts: histogram.as_ref().map(|h| h.count(&values(&f.scored, gradient_norm))).unwrap_or_default(),
         histogram,
-        most: ranked(f, &f.scored, &s.data, gradient_norm, true),
+        most: ranked(f, &f.scored, (&s.data, &s.names), gradient_norm, true),
     }
 }
 
@@ -365,9 +376,9 @@ fn maps<T: Real>(
 
 /// The tables: every measured record, every scored point.
 pub(super) fn tables<T: Real>(f: &Found<T>, folder: &Folder) -> Result<Vec<RecordsWriter>> {
-    let mut out = vec![table(f, folder, "records", &f.asked.data, &f.leaks, &f.other)?];
+    let mut out = vec![table(f, folder, "records", (&f.asked.data, &f.asked.names), &f.leaks, &f.other)?];
     if let Some(s) = &f.asked.points {
-        out.push(table(f, folder, "scores", &s.data, &f.scored, &[])?);
+        out.push(table(f, folder, "scores", (&s.data, &s.names), &f.scored, &[])?);
     }
     Ok(out)
 }
@@ -376,7 +387,7 @@ fn table<T: Real>(
     f: &Found<T>,
     folder: &Folder,
     stem: &str,
-    data: &Data<T>,
+    (data, names): (&Data<T>, &Names),
     leaks: &[Leak],
     others: &[Leak],
 ) -> Result<RecordsWriter> {
@@ -411,14 +422,18 @@ fn table<T: Real>(
     let mut numbers: Vec<String> = kept.iter().map(|&j| rows[0][j].0.to_owned()).collect();
     let regions = leaks.first().map_or(0, |l| l.regions.len());
     numbers.extend((0..regions).map(|g| format!("plis_region_{g}")));
-    let schema = RecordsSchema { id: "record".into(), texts: label_column(data, loss), numbers };
+    if leaks.first().is_some_and(|l| !l.attributes.is_empty()) {
+        numbers.extend(attributes::columns(f));
+    }
+    let schema = RecordsSchema { id: names.id_column(), texts: label_column(data, loss), numbers };
     let mut writer = folder.table(stem, schema)?;
     let mut part = writer.parts().part();
     for (l, row) in leaks.iter().zip(&rows) {
         let id = l.released.record;
         let mut row: Vec<f64> = kept.iter().map(|&j| row[j].1.unwrap_or(f64::NAN)).collect();
         row.extend(&l.regions);
-        part.push(&id.to_string(), label(data, id, loss).as_deref().as_slice(), &row)?;
+        row.extend(l.attributes.iter().map(|a| a.free));
+        part.push(&names.of(id), names.label(data, id, loss).as_deref().as_slice(), &row)?;
     }
     writer.append(part)?;
     Ok(writer)

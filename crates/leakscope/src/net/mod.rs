@@ -14,11 +14,13 @@
 //! | `extremes` | where the largest of many estimates lies |
 //! | `prior` | what an attacker with a prior can do (van Trees) |
 //! | `assemble` | measures → `audit.json`, pictures |
+//! | [`table`], `attributes` | rows of a table as records, and what a network gives away of their attributes |
 //! | `data` | images and labels from files, checked once; the formats are `leakscope_net::io` |
 //! | `model` | networks by name or file, models in folders |
 
 mod account;
 mod assemble;
+mod attributes;
 pub mod audit;
 mod data;
 mod elements;
@@ -30,6 +32,7 @@ mod model;
 mod prior;
 mod resume;
 mod run;
+pub mod table;
 pub mod train;
 pub mod training;
 

@@ -1,6 +1,7 @@
 //! Training of a network, in private where there is noise: a request in, a run in a folder out.
 
 use super::data::{Part, Reading, Source, test_beside};
+use super::table::{self, ENCODING, TableRequest, Which};
 use super::resume::{Resumed, Start};
 use super::run::{CHECKPOINT, Plan, train};
 use super::{Precision, ReleaseRequest, account, model};
@@ -9,19 +10,22 @@ use crate::{Failure, Result};
 use leakscope_net::{
     Clip, Data, Loss, NetSpec, Network, Real,
     leak::Label,
-    train::{Filter, Optimizer, Privacy, Randomness, Sampling, Tracking, TrainConfig, sigma_for},
+    train::{Filter, Optimizer, PANEL, Privacy, Randomness, Sampling, Tracking, TrainConfig, sigma_for},
 };
 use leakscope_report::net::{Point, Stopped, Training};
-use leakscope_table::{Hooks, RecordsFormat};
+use leakscope_table::{Hooks, ReadOptions, RecordsFormat, Subset};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// What a run is asked to do.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TrainRequest {
-    /// The training records: a folder, two idx files, a safetensors or an npz file.
+    /// The training records: a folder, two idx files, a safetensors or an npz file, or the files of a table.
     pub data: Vec<PathBuf>,
+    /// What the columns are for, where the records are rows of a table.
+    pub table: Option<TableRequest>,
     /// Records to measure accuracy on; empty: the test records beside the data, else training records.
     pub test: Vec<PathBuf>,
     /// A preset or a network file in JSON.
@@ -79,8 +83,10 @@ pub struct TrainRequest {
     pub not_private_noise_from_seed: bool,
     /// The most that the run may cost a record, as ε: it drops out of further steps before it would cost more.
     pub filter_epsilon: Option<f64>,
-    /// The same by record: a file with one number a line, in the order of the records.
+    /// The same by record: a file with one number a line, in the order of the records, or a column of the table.
     pub filter_budgets: Option<PathBuf>,
+    /// The same as numbers, where there is no file.
+    pub budgets: Vec<f64>,
     /// Use only the first records.
     pub limit: Option<usize>,
     /// Mean and standard deviation that values are scaled by.
@@ -95,6 +101,7 @@ impl Default for TrainRequest {
     fn default() -> Self {
         Self {
             data: vec![],
+            table: None,
             test: vec![],
             network: String::new(),
             outputs: None,
@@ -124,6 +131,7 @@ impl Default for TrainRequest {
             not_private_noise_from_seed: false,
             filter_epsilon: None,
             filter_budgets: None,
+            budgets: vec![],
             limit: None,
             normalize: None,
             format: RecordsFormat::default(),
@@ -172,7 +180,9 @@ impl From<LossKind> for Loss {
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum Track {
-    /// Those drawn, weighted by 1/q
+    /// A panel of 370 (all of no more) at every step, and besides all that a step draws
+    Panel,
+    /// Those drawn
     Drawn,
     /// All of them, at the cost of a pass over the data a step
     Every,
@@ -217,14 +227,13 @@ fn run_in<T: Real>(args: &TrainRequest, out: &Path, listener: &Listener<'_>) -> 
     let read = args.data.iter().chain(&args.test).chain(&args.public).chain(&args.pretrain);
     let read = read.map(PathBuf::as_path);
     let read: Vec<&Path> = read.chain([Path::new(&args.network)]).collect();
-    let texts = [model::NETWORK, model::WEIGHTS, model::TRAINING, CHECKPOINT, "report.html"];
+    let texts = [model::NETWORK, model::WEIGHTS, model::TRAINING, CHECKPOINT, ENCODING, "report.html"];
     folder.spare(&read, &texts, &["records"])?;
     let resumed = if args.resume { Some(Resumed::read(folder.path())?) } else { None };
     let stored = resumed.as_ref().map(Resumed::seed);
     let seed = args.seed.or(stored).unwrap_or_else(crate::seed::drawn);
 
-    let reading = Reading { flag: "data", part: Part::Train, normalize: scale, limit: args.limit };
-    let mut source = Source::<T>::read(&args.data, reading)?;
+    let Given { mut source, test, budgets } = given::<T>(args, seed, listener.hooks)?;
     let mut spec = spec(args, &source)?;
     model::freeze(&mut spec, &args.freeze)?;
     let mut net = Network::<T>::new(spec, seed)?;
@@ -235,19 +244,12 @@ fn run_in<T: Real>(args: &TrainRequest, out: &Path, listener: &Listener<'_>) -> 
     }
     let data = source.take_data(&net)?;
     if resumed.is_none() {
-        statistics(args, &mut net, &data, wanted.is_some(), scale)?;
+        statistics(args, &mut net, &data, wanted.is_some(), &source, listener.hooks)?;
     }
-    let test_files = if args.test.is_empty() { test_beside(&args.data) } else { Some(args.test.clone()) };
-    let test = match &test_files {
-        Some(files) => {
-            let reading = Reading { flag: "test", part: Part::Test, normalize: scale, limit: None };
-            Some(Source::read(files, reading)?.take_data(&net)?)
-        }
-        None => None,
-    };
+    let test = test.map(|mut test| test.take_data(&net)).transpose()?;
 
     let plan = plan(args, data.len(), folder.path().to_path_buf());
-    let config = config(args, wanted, plan.steps, data.len(), seed)?;
+    let config = config(args, budgets, wanted, plan.steps, data.len(), seed)?;
     let start = Start { pretrained, freeze_smallest: args.freeze_smallest, steps: plan.steps };
     if let Some(resumed) = &resumed {
         resumed.check(&config, net.spec(), &start, args.epsilon.is_some())?;
@@ -260,6 +262,7 @@ fn run_in<T: Real>(args: &TrainRequest, out: &Path, listener: &Listener<'_>) -> 
     let facts = account::Facts {
         name: model::name_of(&args.network),
         files: source.files.clone(),
+        names: source.names.clone(),
         normalize: scale,
         test_records: test.as_ref().map(|t| t.len() as u64),
         clip_assumed: args.release.clip.is_none(),
@@ -275,14 +278,64 @@ fn run_in<T: Real>(args: &TrainRequest, out: &Path, listener: &Listener<'_>) -> 
     Ok(TrainOutcome { training, written, seed_drawn, diverged })
 }
 
+/// Records to train on, and to test on where there are any.
+pub(super) struct Given<T> {
+    pub(super) source: Source<T>,
+    pub(super) test: Option<Source<T>>,
+    /// What each record may spend, where a column says it.
+    pub(super) budgets: Vec<f64>,
+}
+
+/// Reads the records of a request.
+pub(super) fn given<T: Real>(args: &TrainRequest, seed: u64, hooks: &Hooks) -> Result<Given<T>> {
+    table::check(args.table.as_ref(), &args.data)?;
+    let Some(request) = &args.table else {
+        let normalize = args.normalize.unwrap_or([0.0, 1.0]);
+        let reading = Reading { flag: "data", part: Part::Train, normalize, limit: args.limit };
+        let source = Source::read(&args.data, reading)?;
+        let files = if args.test.is_empty() { test_beside(&args.data) } else { Some(args.test.clone()) };
+        let reading = Reading { flag: "test", part: Part::Test, normalize, limit: None };
+        let test = files.map(|files| Source::read(&files, reading)).transpose()?;
+        return Ok(Given { source, test, budgets: vec![] });
+    };
+    for (flag, said) in [("normalize", args.normalize.is_some()), ("limit", args.limit.is_some())] {
+        if said {
+            let message = "it is for arrays: columns of a table are scaled by ⟨scale⟩, and all its rows are used";
+            return Err(Failure::option(flag, message));
+        }
+    }
+    if request.holdout.is_some() && (!args.test.is_empty() || request.test.is_some()) {
+        return Err(Failure::option("holdout", "⟨test⟩ names rows to test on already: use one of the two"));
+    }
+    let column = args.filter_budgets.as_deref().filter(|p| !p.is_file()).map(|p| p.to_string_lossy());
+    let (table, coding) = request.open(&args.data, column.as_deref(), seed, hooks)?;
+    let coding = Arc::new(coding);
+    let files = ReadOptions { paths: args.data.clone(), ..request.read.clone() }.names();
+    let which = |flag, subset| Which { flag, target_optional: false, subset };
+    let mut rows = coding.rows(&table, which("data", Subset::Training), hooks)?;
+    let budgets = std::mem::take(&mut rows.budgets);
+    let test = if !args.test.is_empty() {
+        let other = coding.table(&args.test, "test")?;
+        Some(coding.rows(&other, which("test", Subset::All), hooks)?)
+    } else if let Some(read) = &request.test {
+        Some(coding.rows(&coding.open(read)?, which("test", Subset::All), hooks)?)
+    } else if request.holdout.is_some() {
+        Some(coding.rows(&table, which("holdout", Subset::HeldOut), hooks)?)
+    } else {
+        None
+    };
+    let test = test.map(|rows| Source::of_rows(rows, &coding, vec![]));
+    Ok(Given { source: Source::of_rows(rows, &coding, files), test, budgets })
+}
+
 /// The network that was asked for; a preset gets outputs and loss that suit the labels.
-fn spec<T: Real>(args: &TrainRequest, source: &Source<T>) -> Result<NetSpec> {
+pub(super) fn spec<T: Real>(args: &TrainRequest, source: &Source<T>) -> Result<NetSpec> {
     if !model::is_preset(&args.network) {
         return model::spec(&args.network, source.shape, 1, None);
     }
     let loss = match args.loss {
         Some(kind) => Some(kind.into()),
-        None => source.loss_of_several()?,
+        None => source.own_loss()?,
     };
     let outputs = match args.outputs {
         Some(0) => return Err(Failure::option("outputs", "0: expected at least 1")),
@@ -298,7 +351,8 @@ fn statistics<T: Real>(
     net: &mut Network<T>,
     data: &Data<T>,
     private: bool,
-    normalize: [f64; 2],
+    source: &Source<T>,
+    hooks: &Hooks,
 ) -> Result<()> {
     let (has, lacks) = (net.statistics().next().is_some(), net.without_statistics());
     if !args.public.is_empty() {
@@ -306,8 +360,18 @@ fn statistics<T: Real>(
             let message = "the network has no batch-norm, whose statistics they would give: leave them out";
             return Err(Failure::option("public", message));
         }
-        let reading = Reading { flag: "public", part: Part::Train, normalize, limit: None };
-        let public = Source::<T>::read(&args.public, reading)?;
+        let public = match &source.names.coding {
+            Some(coding) => {
+                let which = Which { flag: "public", target_optional: true, subset: Subset::All };
+                let rows = coding.rows(&coding.table(&args.public, "public")?, which, hooks)?;
+                Source::of_rows(rows, coding, vec![])
+            }
+            None => {
+                let normalize = args.normalize.unwrap_or([0.0, 1.0]);
+                let reading = Reading { flag: "public", part: Part::Train, normalize, limit: None };
+                Source::<T>::read(&args.public, reading)?
+            }
+        };
         return Ok(net.calibrate_statistics(&public.as_class(net, 0)?)?);
     }
     match lacks {
@@ -406,10 +470,18 @@ pub(super) fn check_numbers(args: &TrainRequest) -> Result<()> {
     Ok(())
 }
 
-/// What a record may spend, for all or for each.
-fn filter(args: &TrainRequest, records: usize) -> Result<Option<Filter>> {
+/// What a record may spend, for all or for each; `of_column` where a column of the table says it.
+fn filter(args: &TrainRequest, of_column: Vec<f64>, records: usize) -> Result<Option<Filter>> {
     let budgets = match &args.filter_budgets {
-        None => vec![],
+        Some(_) if !of_column.is_empty() => of_column,
+        None => {
+            if !args.budgets.is_empty() && args.budgets.len() != records {
+                let count = args.budgets.len();
+                let message = format!("{count} budgets for {records} records: expected one for each");
+                return Err(Failure::option("filter_budgets", message));
+            }
+            args.budgets.clone()
+        }
         Some(path) => {
             let wrong =
                 |message: String| Failure::option("filter_budgets", format!("{}: {message}", path.display()));
@@ -470,6 +542,7 @@ pub(super) fn wanted(args: &TrainRequest) -> Result<Option<(Clip, Noise)>> {
 
 pub(super) fn config(
     args: &TrainRequest,
+    budgets: Vec<f64>,
     wanted: Option<(Clip, Noise)>,
     steps: u64,
     records: usize,
@@ -507,6 +580,7 @@ pub(super) fn config(
         privacy,
         tracking: match args.track {
             None => Tracking::Off,
+            Some(Track::Panel) => Tracking::Panel { records: PANEL, probes },
             Some(Track::Drawn) => Tracking::Drawn { probes },
             Some(Track::Every) => Tracking::Every { probes },
         },
@@ -518,7 +592,7 @@ pub(super) fn config(
             false => Randomness::System,
         },
         divisor: args.rate.map(|_| args.batch),
-        filter: filter(args, records)?,
+        filter: filter(args, budgets, records)?,
     })
 }
 

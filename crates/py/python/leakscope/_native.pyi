@@ -64,6 +64,15 @@ class Network:
     def train(
         self, values: _Values, given: _Given, weights: bytes | None = None, progress: _Progress = None
     ) -> Outcome: ...
+    def audit_rows(
+        self,
+        values: _Values,
+        encoding: str,
+        data: tuple[Table | None, Sequence[str]],
+        score: tuple[Table | None, Sequence[str]] | None = None,
+        records: Sequence[int] | None = None,
+        progress: _Progress = None,
+    ) -> Outcome: ...
     def audit(
         self,
         values: _Values,
@@ -77,6 +86,9 @@ class Network:
     ) -> Outcome: ...
 
 def overshoot(clip: _Values) -> float: ...
+def train_rows(
+    values: _Values, data: Table | None = None, test: Table | None = None, progress: _Progress = None
+) -> tuple[Network, Outcome, str]: ...
 def audit(
     values: _Values,
     data: Table | None = None,

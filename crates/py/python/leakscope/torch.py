@@ -33,7 +33,10 @@ def audit(module: Any, loss: Any, x: Any, y: Any, **options: Any) -> NetAudit:
     net, name, outputs = _converted(module, loss, x)
     net._factor = _factor(loss, outputs)
     labels = _labels(y, loss, name, outputs)
-    return net.audit(_records(x), labels, **options)
+    found = net.audit(_records(x), labels, **options)
+    # maps in the layout that went in
+    found._channels_first = _plain(x).ndim == 4
+    return found
 
 
 def convert(module: Any, loss: Any, x: Any, precision: str | None = None) -> Network:

@@ -6,7 +6,7 @@ use crate::document::training::Training;
 use crate::format;
 use crate::render::html::net::{accountants, described, interval};
 use crate::render::{networks, words};
-use crate::verdict::{Verdict, of_net_audit, of_training};
+use crate::verdict::{Verdict, accounted, below, of_net_audit, of_training};
 use leakscope_core::num::Summary;
 
 fn line(out: &mut String, name: &str, text: &str) {
@@ -66,6 +66,10 @@ pub fn summary(audit: &NetAudit) -> String {
     }
     if let Some(r) = a.most_dfil.first() {
         line(&mut out, "most exposed", &networks::candidates(a).unwrap_or_else(|| described(r)));
+    }
+    for t in a.attributes.iter().take(5) {
+        let of = format!("η at most {} ({})", format::number(t.eta_max), t.eta_max_record);
+        line(&mut out, &t.name, &format!("{of}. {}", networks::attribute_meaning(t)));
     }
     if !a.elements.is_empty() {
         let mut order: Vec<_> = a.elements.iter().collect();
@@ -151,10 +155,18 @@ pub fn training_summary(training: &Training) -> String {
     }
     if let Some(a) = &t.accounts {
         let largest = match &a.largest {
-            Some(i) => format!("{} (95% over all records)", networks::interval(i)),
+            Some(i) => networks::interval(i),
             None => format::number(a.dfil.max),
         };
-        line(&mut out, "dFIL of the run", &up_to(&a.dfil, &largest));
+        let of = accounted(a, t.data.records);
+        line(&mut out, "dFIL of the run", &format!("{} of {of}", up_to(&a.dfil, &largest)));
+        if let Some(below) = below(a) {
+            line(&mut out, "most records", &below);
+        }
+        if a.not_drawn > 0 {
+            let unseen = format::counted(a.not_drawn, "record");
+            line(&mut out, "not drawn", &format!("{unseen}: nothing was measured, what holds for all holds"));
+        }
         line(&mut out, "published factor", &spread(&a.published_dfil));
     }
     t.notes.iter().for_each(|n| line(&mut out, "note", n));
