@@ -205,7 +205,9 @@ fn parts_of_a_record_have_the_dense_information() {
                     let c = set.count;
                     // J B, then its Gram matrix
                     let mut jb = vec![0.0; D * c];
-                    for (a, b, k) in (0..D).flat_map(|a| (0..c).flat_map(move |b| (0..rows).map(move |k| (a, b, k)))) {
+                    for (a, b, k) in
+                        (0..D).flat_map(|a| (0..c).flat_map(move |b| (0..rows).map(move |k| (a, b, k))))
+                    {
                         jb[a * c + b] += j[a * (D + 1) + k] * set.basis[k * c + b];
                     }
                     for (a, b) in (0..c).flat_map(|a| (0..c).map(move |b| (a, b))) {
@@ -213,7 +215,10 @@ fn parts_of_a_record_have_the_dense_information() {
                         let error = (matrix[a * c + b] - dense).abs();
                         // differences of the smooth clip have nine digits
                         let digits = if matches!(clip, Clip::Gelu { .. }) { 1e-8 } else { 1e-11 };
-                        assert!(error < digits * (1.0 + dense.abs()), "{loss:?} {clip:?} {i}: {matrix:?} {dense}");
+                        assert!(
+                            error < digits * (1.0 + dense.abs()),
+                            "{loss:?} {clip:?} {i}: {matrix:?} {dense}"
+                        );
                     }
                 }
             }

@@ -187,8 +187,12 @@ fn a_run_resumed_from_its_checkpoint_gives_the_same_numbers() {
     let data = clouds(90);
     for optimizer in [Optimizer::adam(), Optimizer::Sgd { momentum: 0.9 }] {
         for sampling in [Sampling::Poisson { rate: 0.2 }, Sampling::Shuffle { batch: 20 }] {
-            let config =
-                TrainConfig { optimizer, sampling, tracking: Tracking::Panel { records: 9, probes: 2 }, ..private() };
+            let config = TrainConfig {
+                optimizer,
+                sampling,
+                tracking: Tracking::Panel { records: 9, probes: 2 },
+                ..private()
+            };
             let mut whole = Trainer::new(net(1), &data, config.clone()).unwrap();
             let whole_reports: Vec<_> = (0..8).map(|_| whole.step().unwrap()).collect();
             let mut first = Trainer::new(net(1), &data, config.clone()).unwrap();

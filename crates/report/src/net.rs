@@ -13,11 +13,12 @@ pub use crate::document::choice::{
     AccuracyOn, ClipKind, Measure, Neighbours, PlisOf, Precision, Sampling, Tracked, ValueKind,
 };
 pub use crate::document::net::{
-    AUDIT_SCHEMA, Compared, DataFacts, Element, Extremes, Histogram, NetAttribute, NetAudit, NetworkFacts, Record,
-    Release, Score, ScoredBy, TraceKind,
+    AUDIT_SCHEMA, Compared, DataFacts, Element, Extremes, Histogram, NetAttribute, NetAudit, NetworkFacts,
+    Record, Release, Score, ScoredBy, TraceKind,
 };
 pub use crate::document::training::{
-    Account, Accounts, Below, Dropout, Filtered, Point, PrivacyFacts, Promise, Stopped, TRAINING_SCHEMA, Tracking, Training,
+    Account, Accounts, Below, Dropout, Filtered, Point, PrivacyFacts, Promise, Stopped, TRAINING_SCHEMA,
+    Tracking, Training,
 };
 pub use crate::figure::picture::{Picture, Pictures, Shown};
 pub use crate::render::html::net::{page, training_page};

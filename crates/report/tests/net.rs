@@ -161,7 +161,7 @@ fn records_of_a_regression_have_no_label_and_no_verdict() {
     assert!(!json.contains("\"label\"") && !json.contains("\"right\""));
     let mut t = training(1.0);
     let with = training_page(&t);
-    t.accounts.as_mut().unwrap().most[0].1 = None;
+    t.accounts.as_mut().unwrap().most[0].label = None;
     let without = training_page(&t);
     assert!(with.contains(">label</th>") && !without.contains(">label</th>"));
 }

@@ -27,7 +27,20 @@ fn patients(dir: &Path, n: usize) -> PathBuf {
 /// Trains a linear network without noise in double precision.
 fn trained(data: &Path, out: &Path, more: &[&str]) {
     let args = ["train", "--data", text(data), "--network", "linear", "--precision", "f64", "--seed", "2"];
-    let about = ["--id", "who", "--out", text(out), "--batch", "20", "--epochs", "3", "--lr", "0.05", "--format", "csv"];
+    let about = [
+        "--id",
+        "who",
+        "--out",
+        text(out),
+        "--batch",
+        "20",
+        "--epochs",
+        "3",
+        "--lr",
+        "0.05",
+        "--format",
+        "csv",
+    ];
     answered(&[&args[..], &about, more].concat());
 }
 
@@ -40,8 +53,26 @@ fn attributes_of_a_linear_network_have_the_closed_form() {
     let (data, model, out) = (patients(dir.path(), 90), dir.path().join("model"), dir.path().join("audit"));
     trained(&data, &model, &["--target", "dose", "--drop", "budget,high", "--unit", "age=years"]);
     answered(&[
-        "audit", "--model", text(&model), "--data", text(&data), "--sigma", "2", "--clip-kind", "none",
-        "--trace", "exact", "--eta", "--records", "all", "--format", "csv", "--seed", "1", "--out", text(&out),
+        "audit",
+        "--model",
+        text(&model),
+        "--data",
+        text(&data),
+        "--sigma",
+        "2",
+        "--clip-kind",
+        "none",
+        "--trace",
+        "exact",
+        "--eta",
+        "--records",
+        "all",
+        "--format",
+        "csv",
+        "--seed",
+        "1",
+        "--out",
+        text(&out),
     ]);
     let weights = Tensors::from_bytes(&fs::read(model.join("model.safetensors")).unwrap()).unwrap();
     let w = weights.get::<f64>("layers.1.weight").unwrap().1;
@@ -103,8 +134,23 @@ fn classes_holdout_points_and_a_secret_label() {
     let dir = tempfile::tempdir().unwrap();
     let (data, model, out) = (patients(dir.path(), 300), dir.path().join("model"), dir.path().join("audit"));
     let more = [
-        "--target", "high", "--drop", "budget,dose", "--holdout", "0.25", "--epsilon", "3", "--label", "secret",
-        "--track", "--bounds", "age=0..120", "--bounds", "weight=20..200", "--scale", "bounds",
+        "--target",
+        "high",
+        "--drop",
+        "budget,dose",
+        "--holdout",
+        "0.25",
+        "--epsilon",
+        "3",
+        "--label",
+        "secret",
+        "--track",
+        "--bounds",
+        "age=0..120",
+        "--bounds",
+        "weight=20..200",
+        "--scale",
+        "bounds",
     ];
     let bounds: Vec<&str> = more.to_vec();
     trained(&data, &model, &bounds);
@@ -121,14 +167,30 @@ fn classes_holdout_points_and_a_secret_label() {
     assert!(model.join("private/encoding.json").is_file() && !model.join("encoding.json").exists());
 
     answered(&[
-        "audit", "--model", text(&model), "--data", text(&data), "--score", text(&data), "--records", "all",
-        "--trace", "exact", "--format", "csv", "--seed", "1", "--out", text(&out),
+        "audit",
+        "--model",
+        text(&model),
+        "--data",
+        text(&data),
+        "--score",
+        text(&data),
+        "--records",
+        "all",
+        "--trace",
+        "exact",
+        "--format",
+        "csv",
+        "--seed",
+        "1",
+        "--out",
+        text(&out),
     ]);
     let audit = json(&out.join("audit.json"));
     // the rows that were trained on, by the same split
     assert_eq!(audit["data"]["records"].as_u64().unwrap(), n);
     assert_eq!(audit["warnings"].as_array().unwrap().len(), 0, "{}", audit["warnings"]);
-    let names: Vec<&str> = audit["attributes"].as_array().unwrap().iter().map(|a| a["name"].as_str().unwrap()).collect();
+    let names: Vec<&str> =
+        audit["attributes"].as_array().unwrap().iter().map(|a| a["name"].as_str().unwrap()).collect();
     assert!(names.len() == 4 && names.contains(&"high"), "{names:?}");
     let label = audit["attributes"].as_array().unwrap().iter().find(|a| a["is_label"] == true).unwrap();
     assert_eq!(label["name"], "high");
@@ -155,14 +217,16 @@ fn parquet_and_budgets_by_column() {
     assert!(dropped.iter().enumerate().all(|(i, d)| *d <= (i % 2 == 0)), "{dropped:?}");
     assert_eq!(dropped.iter().filter(|d| **d).count() as u64, filter["dropped"].as_u64().unwrap());
     assert!(filter["dropped"].as_u64().unwrap() > 0, "{filter}");
-    let curve: Vec<u64> = filter["taking_part"].as_array().unwrap().iter().map(|p| p[1].as_u64().unwrap()).collect();
+    let curve: Vec<u64> =
+        filter["taking_part"].as_array().unwrap().iter().map(|p| p[1].as_u64().unwrap()).collect();
     assert_eq!((curve[0], *curve.last().unwrap()), (80, 80 - filter["dropped"].as_u64().unwrap()));
     assert!(curve.is_sorted_by(|a, b| a >= b));
     let page = fs::read_to_string(model.join("report.html")).unwrap();
     assert!(page.contains("id=\"dropouts\"") && page.contains("Feldman and Zrnic"));
     check_page(&page);
 
-    let columns = ["audit", "--model", text(&model), "--data", text(&data), "--seed", "1", "--out", text(&out)];
+    let columns =
+        ["audit", "--model", text(&model), "--data", text(&data), "--seed", "1", "--out", text(&out)];
     answered(&columns);
     let (parquet, again) = (out.join("records.parquet"), dir.path().join("again"));
     trained(&parquet, &again, &["--target", "loss", "--drop", "label"]);

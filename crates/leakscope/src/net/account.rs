@@ -19,7 +19,8 @@ use leakscope_net::{
     train::{Neighbours, Optimizer, Randomness, RecordBudget, Sampling, Tracking, Trainer},
 };
 use leakscope_report::net::{
-    self as page, Account, Accounts, Below, DataFacts, Dropout, Filtered, Histogram, PrivacyFacts, Promise, TRAINING_SCHEMA, Training,
+    self as page, Account, Accounts, Below, DataFacts, Dropout, Filtered, Histogram, PrivacyFacts, Promise,
+    TRAINING_SCHEMA, Training,
 };
 use leakscope_table::{RecordsSchema, RecordsWriter};
 use std::path::PathBuf;
@@ -160,7 +161,10 @@ fn promise<T: Real>(run: &Trainer<'_, T>, names: &Names) -> Result<Option<Promis
     let read = names.coding.as_ref().map(|c| c.not_covered()).unwrap_or_default();
     let read = match read.is_empty() {
         true => String::new(),
-        false => format!("; it holds for the encoded table: {} were read off the records and are not covered", read.join(", ")),
+        false => format!(
+            "; it holds for the encoded table: {} were read off the records and are not covered",
+            read.join(", ")
+        ),
     };
     Ok(Some(Promise {
         delta: account.delta,
@@ -199,7 +203,11 @@ fn filtered<T: Real>(ended: &Ended<'_, T>, data: &Data<T>, plan: &Plan, names: &
     Some(Filtered {
         budgets: [lowest, filter.largest()],
         dropped: order.len() as u64,
-        taking_part: (0..=steps).step_by(every as usize).chain([steps]).map(|s| (s, taking_part(s))).collect(),
+        taking_part: (0..=steps)
+            .step_by(every as usize)
+            .chain([steps])
+            .map(|s| (s, taking_part(s)))
+            .collect(),
         first: order
             .into_iter()
             .take(DROPPED)
@@ -365,10 +373,9 @@ fn accounts<T: Real>(
         dfil: summary(&dfil),
         largest: top,
         // half of the 5% for the choice of the panel, half for the upper ends of its intervals
-        below: top.filter(|_| chosen_at_random).map(|i| Below {
-            share: 0.025_f64.powf(1.0 / followed as f64),
-            value: i.upper,
-        }),
+        below: top
+            .filter(|_| chosen_at_random)
+            .map(|i| Below { share: 0.025_f64.powf(1.0 / followed as f64), value: i.upper }),
         not_drawn: budgets.iter().filter(|b| b.measured == 0).count() as u64,
         published_dfil: summary(&published),
         epsilon: (!known.is_empty()).then(|| summary(&known)),

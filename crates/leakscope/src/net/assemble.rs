@@ -1,8 +1,8 @@
 //! Measures to what people read: the audit's data, its pictures, its tables.
 
 use super::account::summary;
-use super::clip_facts;
 use super::attributes;
+use super::clip_facts;
 use super::data::{Names, label_column};
 use super::exceeds::exceeds;
 use super::extremes::{extremes, intervals};

@@ -186,9 +186,12 @@ pub(super) fn summarised<T: Real>(f: &Found<T>) -> Vec<NetAttribute> {
                 true => a.free.max(constrained(a) / d.along),
                 false => a.free,
             };
-            let top = each().enumerate().fold((0, -1.0), |(b, v), (i, a)| {
-                if a.free > v { (i, a.free) } else { (b, v) }
-            });
+            let top = each().enumerate().fold(
+                (0, -1.0),
+                |(b, v), (i, a)| {
+                    if a.free > v { (i, a.free) } else { (b, v) }
+                },
+            );
             let information = mean(&|a| a.free * a.free) / (d.scale * d.scale);
             let sd = d.scale / most(&exposure) * (1.0 - ROUNDING);
             NetAttribute {

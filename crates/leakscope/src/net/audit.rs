@@ -132,7 +132,7 @@ fn run_in<T: Real>(
     let model = Model::<T>::open(&args.model, "model")?;
     let other = args.compare.as_deref().map(|dir| Model::open(dir, "compare")).transpose()?;
     let seed = args.seed.unwrap_or_else(crate::seed::drawn);
-    let what = what(args, &model, seed)?;
+    let mut what = what(args, &model, seed)?;
     let regions = args.superpixels.as_deref().map(read_regions).transpose()?;
     let groups = map_groups(args, &model.net, regions.as_ref().map(|(name, array)| (&**name, array)))?;
     let folder = out.map(|dir| Folder::open(dir, args.format)).transpose()?;
@@ -150,6 +150,7 @@ fn run_in<T: Real>(
     let mut source: Source<T> = match &coding {
         Some(coding) => {
             no_array_options(args)?;
+            what.exact_if_few(model.net.input().len());
             rows(coding, &args.data, ("data", Subset::Training), hooks)?
         }
         None => {
@@ -169,8 +170,7 @@ fn run_in<T: Real>(
             let source = match &coding {
                 Some(coding) => rows(coding, &args.score, ("score", Subset::All), hooks)?,
                 None => {
-                    let reading =
-                        Reading { flag: "score", part: Part::Test, normalize: scale, limit: None };
+                    let reading = Reading { flag: "score", part: Part::Test, normalize: scale, limit: None };
                     Source::read(&args.score, reading)?
                 }
             };
@@ -183,8 +183,22 @@ fn run_in<T: Real>(
     }
     let (files, range, names) = (source.files, source.range, source.names);
     let tabled = args.grid.is_some() || args.superpixels.is_some();
-    let asked =
-        Asked { model, other, data, files, names, range, ids, points, point_ids, what, groups, tabled, scale, seed };
+    let asked = Asked {
+        model,
+        other,
+        data,
+        files,
+        names,
+        range,
+        ids,
+        points,
+        point_ids,
+        what,
+        groups,
+        tabled,
+        scale,
+        seed,
+    };
     let total = asked.passes();
     let found = found(asked, &|done| tick(hooks, done, total))?;
     let mut audit = assemble::audit(&found);

@@ -85,7 +85,17 @@ pub(super) struct Found<T> {
     pub(super) elements: Elements,
 }
 
+/// Values of a record, up to which the exact trace of the rows of a table costs little more than probes.
+const FEW: usize = 64;
+
 impl What {
+    /// Takes the exact trace where records have few values: an estimate would be no cheaper, and says less.
+    pub(super) fn exact_if_few(&mut self, values: usize) {
+        if values <= FEW && matches!(self.released.trace, Trace::Estimate { .. }) {
+            self.released.trace = Trace::Exact;
+        }
+    }
+
     /// Asks for PLIS of every value to be kept, where PLIS is asked for.
     pub(super) fn keep_maps(&mut self) {
         if self.released.plis != Plis::Skip {

@@ -136,11 +136,12 @@ pub fn audit<T: Real>(args: &NetAuditRequest, memory: NetMemory<T>, hooks: &Hook
     let groups = map_groups(args, &model_here.net, superpixels.as_ref().map(|array| ("the array", array)))?;
     let mut source = memory.data.source("data", Subset::Training, hooks)?;
     let data = source.take_data(&model_here.net)?;
+    if source.names.coding.is_some() {
+        what.exact_if_few(model_here.net.input().len());
+    }
     let ids = memory.records.unwrap_or_else(|| (0..data.len()).collect());
-    let score = memory
-        .score
-        .map(|s| points(s.source("score", Subset::All, hooks)?, &model_here.net))
-        .transpose()?;
+    let score =
+        memory.score.map(|s| points(s.source("score", Subset::All, hooks)?, &model_here.net)).transpose()?;
     let asked = Asked {
         other: memory.compare.map(|net| model(net, "the other network")),
         point_ids: (0..score.as_ref().map_or(0, |p| p.data.len())).collect(),

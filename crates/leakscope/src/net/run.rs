@@ -155,6 +155,7 @@ pub(super) fn point<T: Real>(
         loss: (count > 0).then(|| sum / count as f64),
         accuracy: evaluation.and_then(|e| e.accuracy),
         label_accuracy: evaluation.and_then(|e| e.label_accuracy).filter(|_| several),
+        watched_loss: evaluation.map(|e| e.loss).filter(|l| l.is_finite()),
         epsilon: run.account()?.map(|a| a.epsilon()),
         dfil_median: spread.map(|s| s.p50),
         dfil_p90: spread.map(|s| s.p90),

@@ -107,7 +107,8 @@ pub(super) fn check(table: Option<&TableRequest>, data: &[PathBuf]) -> Result<()
     }
     for (flag, said) in [("weights", &request.roles.weights), ("group", &request.roles.group)] {
         if let Some(column) = said {
-            let message = format!("`{column}`: a network takes every record alike: leave it out, or ⟨drop⟩ the column");
+            let message =
+                format!("`{column}`: a network takes every record alike: leave it out, or ⟨drop⟩ the column");
             return Err(Failure::option(flag, message));
         }
     }
@@ -116,8 +117,10 @@ pub(super) fn check(table: Option<&TableRequest>, data: &[PathBuf]) -> Result<()
     }
     match data.iter().find(|p| !is_table(p) && p.exists()) {
         Some(path) => {
-            let foreign = advice(path).unwrap_or_else(|| "expected CSV, JSON lines, Parquet or Feather".into());
-            let message = format!("{}: ⟨target⟩ is the column of a table, and this is none: {foreign}", path.display());
+            let foreign =
+                advice(path).unwrap_or_else(|| "expected CSV, JSON lines, Parquet or Feather".into());
+            let message =
+                format!("{}: ⟨target⟩ is the column of a table, and this is none: {foreign}", path.display());
             Err(Failure::option("data", message))
         }
         None => Ok(()),
@@ -203,7 +206,11 @@ impl Coding {
 
     /// A table in memory, or files written as those of training.
     pub(super) fn open(&self, read: &ReadOptions) -> Result<Table> {
-        Ok(Table::open(&ReadOptions { paths: read.paths.clone(), memory: read.memory.clone(), ..self.read.clone() })?)
+        Ok(Table::open(&ReadOptions {
+            paths: read.paths.clone(),
+            memory: read.memory.clone(),
+            ..self.read.clone()
+        })?)
     }
 
     /// The file.
@@ -274,7 +281,11 @@ impl Coding {
     pub(super) fn label_in_words(&self, value: f64) -> String {
         match &self.encoding.target.coding {
             TargetCoding::TwoClass { low, high } => {
-                if value > 0.5 { high.name.clone() } else { low.name.clone() }
+                if value > 0.5 {
+                    high.name.clone()
+                } else {
+                    low.name.clone()
+                }
             }
             // the way to the network's numbers and back costs some of the last digits
             TargetCoding::Number | TargetCoding::Count => {
@@ -298,7 +309,8 @@ impl Coding {
             (!names.is_empty()).then(|| format!("{what} of {}", names.join(", ")))
         };
         let scaled = all.iter().filter(|a| of(a.kind, Kind::Number, a.scale_origin)).map(|a| a.name.as_str());
-        let levels = all.iter().filter(|a| of(a.kind, Kind::Category, a.levels_origin)).map(|a| a.name.as_str());
+        let levels =
+            all.iter().filter(|a| of(a.kind, Kind::Category, a.levels_origin)).map(|a| a.name.as_str());
         let target = &self.encoding.target;
         let target_read = match target.coding {
             TargetCoding::TwoClass { .. } => target.origin == Origin::ReadOffData,

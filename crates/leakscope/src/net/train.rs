@@ -1,9 +1,9 @@
 //! Training of a network, in private where there is noise: a request in, a run in a folder out.
 
 use super::data::{Part, Reading, Source, test_beside};
-use super::table::{self, ENCODING, TableRequest, Which};
 use super::resume::{Resumed, Start};
 use super::run::{CHECKPOINT, Plan, train};
+use super::table::{self, ENCODING, TableRequest, Which};
 use super::{Precision, ReleaseRequest, account, model};
 use crate::output::Folder;
 use crate::{Failure, Result};
@@ -300,7 +300,8 @@ pub(super) fn given<T: Real>(args: &TrainRequest, seed: u64, hooks: &Hooks) -> R
     };
     for (flag, said) in [("normalize", args.normalize.is_some()), ("limit", args.limit.is_some())] {
         if said {
-            let message = "it is for arrays: columns of a table are scaled by ⟨scale⟩, and all its rows are used";
+            let message =
+                "it is for arrays: columns of a table are scaled by ⟨scale⟩, and all its rows are used";
             return Err(Failure::option(flag, message));
         }
     }

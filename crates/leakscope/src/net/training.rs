@@ -90,8 +90,7 @@ pub fn train<T: Real>(
         files: vec!["x, y".into()],
         names: Names::default(),
         budgets: vec![],
-        pretrained: weights
-            .map(|bytes| Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect()),
+        pretrained: weights.map(|bytes| Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect()),
         seed,
     };
     over(request, prepared, hooks)
@@ -162,7 +161,13 @@ impl<T: Real> NetTrained<T> {
     pub fn split(self) -> Result<(Network<T>, NetTraining, Vec<StepReport>)> {
         let weights = self.network.to_tensors().to_bytes()?;
         let network = self.network.spec().to_json();
-        let training = NetTraining { training: self.training, tables: self.tables, network, weights, encoding: self.encoding };
+        let training = NetTraining {
+            training: self.training,
+            tables: self.tables,
+            network,
+            weights,
+            encoding: self.encoding,
+        };
         Ok((self.network, training, self.steps))
     }
 }

@@ -55,7 +55,12 @@ impl<'a, T: Real> Piece<'a, T> {
     }
 
     /// `JᵀJ u/s²` for one tangent per record.
-    pub(super) fn information(&self, dev: &mut Device<T>, x: Buf<T>, y: Option<Buf<T>>) -> (Vec<f64>, Vec<f64>) {
+    pub(super) fn information(
+        &self,
+        dev: &mut Device<T>,
+        x: Buf<T>,
+        y: Option<Buf<T>>,
+    ) -> (Vec<f64>, Vec<f64>) {
         let pass = self.net.tangent(dev, &self.primal, Some(x), y, true);
         let alpha: Vec<f64> = self.clips.iter().map(|c| self.precision * c.s * c.s).collect();
         let beta: Vec<f64> =

@@ -360,7 +360,8 @@ impl<'d, T: Real> Trainer<'d, T> {
             Some(dropped) if dropped.is_finite() => dropped as u64,
             Some(_) | None => self.step,
         };
-        let all = self.tracker.iter().flat_map(|t| (0..self.data.len()).map(move |i| t.budget(i, d, steps(i))));
+        let all =
+            self.tracker.iter().flat_map(|t| (0..self.data.len()).map(move |i| t.budget(i, d, steps(i))));
         all.collect()
     }
 

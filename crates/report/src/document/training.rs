@@ -140,6 +140,9 @@ pub struct Point {
     /// Share of labels that are right, where a record has several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label_accuracy: Option<f64>,
+    /// Mean loss of the records that accuracy is measured on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watched_loss: Option<f64>,
     /// ε so far.
     pub epsilon: Option<f64>,
     /// Median accumulated dFIL of the records that are followed at every step.

@@ -59,7 +59,8 @@ pub(crate) fn attribute_meaning(a: &NetAttribute) -> String {
             if a.is_label { "class" } else { "level" }
         );
     }
-    let differ = a.population_sd.map(|s| format!(" (records differ by ±{})", format::number(s))).unwrap_or_default();
+    let differ =
+        a.population_sd.map(|s| format!(" (records differ by ±{})", format::number(s))).unwrap_or_default();
     let typical = match a.min_sd_typical.is_finite() {
         true => format!("; ±{} for a typical one", format::at_least(a.min_sd_typical)),
         false => String::new(),

@@ -18,7 +18,13 @@ pub(crate) fn network() -> NetworkFacts {
 }
 
 pub(crate) fn data() -> DataFacts {
-    DataFacts { files: vec![HOSTILE.into()], records: 100, test_records: None, normalize: [0.0, 1.0], target: None }
+    DataFacts {
+        files: vec![HOSTILE.into()],
+        records: 100,
+        test_records: None,
+        normalize: [0.0, 1.0],
+        target: None,
+    }
 }
 
 pub(crate) fn spread(top: f64) -> Summary {
@@ -32,6 +38,7 @@ pub(crate) fn training(epsilon: f64) -> Training {
         loss: Some(1.0 / step as f64),
         accuracy: Some(0.5),
         label_accuracy: Some(0.75),
+        watched_loss: Some(1.1 / step as f64),
         epsilon: Some(epsilon * step as f64 / 4.0),
         dfil_median: Some(1e-3 * step as f64),
         dfil_p90: Some(1e-2 * step as f64),
@@ -94,12 +101,7 @@ pub(crate) fn training(epsilon: f64) -> Training {
             budgets: [0.5, 2.0],
             dropped: 1,
             taking_part: vec![(0, 100), (2, 99), (4, 99)],
-            first: vec![Dropout {
-                record: 3,
-                id: Some(HOSTILE.into()),
-                label: Some(HOSTILE.into()),
-                steps: 1,
-            }],
+            first: vec![Dropout { record: 3, id: Some(HOSTILE.into()), label: None, steps: 1 }],
         }),
         notes: vec![HOSTILE.into()],
         seconds: 1.0,
@@ -109,7 +111,7 @@ pub(crate) fn training(epsilon: f64) -> Training {
 pub(crate) fn record(number: u64) -> Record {
     Record {
         record: number,
-        id: Some(HOSTILE.into()),
+        id: None,
         most_exposed_attribute: Some((HOSTILE.into(), 0.5)),
         label: Some(HOSTILE.into()),
         right: Some(number.is_multiple_of(2)),
@@ -173,7 +175,7 @@ pub(crate) fn audit() -> NetAudit {
         most_dfil: vec![record(2)],
         least_dfil: vec![record(1)],
         most_eta: vec![record(2)],
-        least_eta: vec![record(1)],
+        least_eta: vec![Record { id: Some(HOSTILE.into()), ..record(1) }],
         most_plis: vec![record(2)],
         least_plis: vec![record(1)],
         compared: Some(Compared {

@@ -206,7 +206,9 @@ impl Args {
         let Some(target) = &self.target else {
             let stray = c.stray().or(self.holdout.map(|_| "holdout"));
             return match stray.or((!self.unit.is_empty()).then_some("unit")) {
-                Some(flag) => Err(Failure::option(flag, "it belongs to a table: say what to predict with ⟨target⟩")),
+                Some(flag) => {
+                    Err(Failure::option(flag, "it belongs to a table: say what to predict with ⟨target⟩"))
+                }
                 None => Ok(None),
             };
         };
@@ -227,6 +229,7 @@ impl Args {
             public: c.public.public()?,
             min_level_count: c.public.min_level_count,
             holdout: self.holdout,
+            test: None,
             units: self.unit.iter().map(|text| name_and_text("unit", text)).collect::<Result<_>>()?,
         }))
     }

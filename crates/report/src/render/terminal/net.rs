@@ -121,6 +121,10 @@ pub fn training_summary(training: &Training) -> String {
         if let Some(loss) = p.loss {
             line(&mut out, "loss", &format::number(loss));
         }
+        if let (None, Some(loss)) = (p.accuracy, p.watched_loss) {
+            let on = t.accuracy_on.name();
+            line(&mut out, "loss on all", &format!("{} on {on} records", format::number(loss)));
+        }
         if let Some(a) = p.accuracy {
             let labels = match p.label_accuracy {
                 Some(share) => format!(" in all their labels, {} of the labels", format::share(share)),

@@ -314,7 +314,10 @@ fn rests_on(a: &NetAudit) -> Html {
             false => "The label is taken to be known: it is not part of a record’s secret.".to_owned(),
         },
         match &a.data.target {
-            Some(_) => "Values are those of the encoded columns; attributes are also said in their own units.".to_owned(),
+            Some(_) => {
+                "Values are those of the encoded columns; attributes are also said in their own units."
+                    .to_owned()
+            }
             None => format!("Values are in the units the network sees: {}.", normalised(a.data.normalize)),
         },
     ];

@@ -56,10 +56,14 @@ fn run_tiles(t: &Training) -> Html {
             ));
             all.extend(labels.map(|share| tile(&format::share(share), "of their labels right")));
         }
-        Some((None, Some(loss))) => {
-            all.push(tile(&format::number(loss), "mean loss of the last records drawn"))
+        Some((None, loss)) => {
+            let on = format!("mean loss of {} records", t.accuracy_on.name());
+            let watched =
+                last.and_then(|p| p.watched_loss).map(|watched| tile(&format::number(watched), &on));
+            let drawn = || loss.map(|v| tile(&format::number(v), "mean loss of the last records drawn"));
+            all.extend(watched.or_else(drawn));
         }
-        _ => {}
+        None => {}
     }
     if let Some(p) = &t.privacy {
         match &p.promise {
@@ -107,7 +111,16 @@ fn progress(t: &Training) -> Html {
         AccuracyOn::Test => "% of test records right",
         AccuracyOn::Training => "% of training records right",
     };
-    let accuracy = one(share, &|p| p.accuracy.map(|a| 100.0 * a));
+    let accuracy = match t.history.iter().any(|p| p.accuracy.is_some()) {
+        true => one(share, &|p| p.accuracy.map(|a| 100.0 * a)),
+        false => one(
+            match t.accuracy_on {
+                AccuracyOn::Test => "mean loss of test records",
+                AccuracyOn::Training => "mean loss of training records",
+            },
+            &|p| p.watched_loss,
+        ),
+    };
     if loss.is_empty() && accuracy.is_empty() {
         return Html::new();
     }
