@@ -34,7 +34,6 @@ pub enum Direction {
 /// The theorem a bound rests on. Everything a reader must know to use the number hangs on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
 pub enum Theorem {
     /// Variance of an unbiased estimate of one attribute.
     CramerRao,

@@ -1,11 +1,13 @@
 //! Passes as values: whoever runs the parts of a table, and in whatever order, the result has the same bits.
 #![allow(clippy::unwrap_used)] // helpers of tests may unwrap as the tests do
 
+use leakscope_core::attack::Removals;
 use leakscope_core::balance::{self, Level, Losses, OwnWeights};
 use leakscope_core::error::Damage;
 use leakscope_core::fisher::{Directions, Eta, Geometry, Release};
 use leakscope_core::glm::{self, Family, Fit, Metric, Newton, Penalty, PoissonStart, Utility};
-use leakscope_core::measure::{self, Measure, Score, Series};
+use leakscope_core::linalg::Cholesky;
+use leakscope_core::measure::{self, ColumnDistributions, ColumnValues, Measure, Score, Series};
 use leakscope_core::pass::{self, Covariance, LargestNorm, Merge, Pass, Runner};
 use leakscope_core::rows::{Block, Reweighted, Rows};
 use leakscope_core::{Error, Result};
@@ -221,9 +223,16 @@ fn every_pass_gives_the_same_bits_wherever_its_parts_run() {
                 );
             }
             let metric = Metric::of(family, false);
-            both_ways(&Utility { metric, sigmas: Cow::Borrowed(&[0.0, 0.1, 3.0]), w }, &parts);
+            let factor = Cow::Borrowed(&[][..]);
+            both_ways(&Utility { metric, sigmas: Cow::Borrowed(&[0.0, 0.1, 3.0]), w, factor }, &parts);
             both_ways(&Losses { geometry: Cow::Borrowed(&geometry) }, &parts);
             both_ways(&OwnWeights, &parts);
+            both_ways(&ColumnValues { column: 2 }, &parts);
+            both_ways(&ColumnDistributions { columns: Cow::Borrowed(&[Some(0), None, Some(3)]) }, &parts);
+            if family == Family::Linear {
+                let inverse = Cow::Owned(Cholesky::new(&fit.hessian, WIDTH).unwrap().inverse());
+                both_ways(&Removals { inverse, w: Cow::Borrowed(&fit.w) }, &parts);
+            }
         }
     }
     let parts = table(Family::Poisson, true);

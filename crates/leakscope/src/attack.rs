@@ -1,22 +1,26 @@
 //! The attacks: a table and a secret in, an [`Attack`] of observed results out.
 
-use crate::audit::{self, Request};
+mod secret;
+
+pub(crate) use secret::secret;
+
 use crate::balance::{balanced, directions};
 use crate::failure::explain;
-use crate::model::{self, Loaded, scores};
+use crate::model::{self, Loaded, scores, two_class};
+use crate::request::Request;
 use crate::{Failure, Result};
-use leakscope_core::attack::{Attack as Attacker, Options, Outcomes, Secret, attack};
+use leakscope_core::attack::{Attack as Attacker, Options, Outcomes, attack};
 use leakscope_core::balance::{
     Level, Options as BalanceOptions, OwnWeights, Sharing, Update, Variant, losses,
 };
 use leakscope_core::fisher::Release;
 use leakscope_core::glm::{Family, Fit};
 use leakscope_core::pass::Runner;
-use leakscope_core::rows::{Reweighted, Rows};
+use leakscope_core::rows::Reweighted;
 use leakscope_report::Attack;
 use leakscope_report::attack as report;
 use leakscope_report::format;
-use leakscope_table::{Hooks, Kind};
+use leakscope_table::Hooks;
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
 
@@ -97,7 +101,7 @@ pub fn run(request: &Request, playing: &Playing, hooks: &Hooks) -> Result<Attack
         sigmas,
         trials: playing.trials,
         seed: loaded.seed,
-        two_class: audit::two_class(&loaded.encoding),
+        two_class: two_class(&loaded.encoding),
     };
     let parts = deciles(&eta);
     let play = |fit: &Fit, weights: Option<&[f64]>| -> Result<Outcomes> {
@@ -113,16 +117,7 @@ pub fn run(request: &Request, playing: &Playing, hooks: &Hooks) -> Result<Attack
     let mut balance = None;
     let mut results_balanced = vec![];
     if playing.balance > 0 {
-        let options = BalanceOptions {
-            level,
-            sharing: Sharing::Sample,
-            variant: Variant::Weighted,
-            update: Update::Published,
-            clamp: None,
-            iterations: playing.balance,
-            tolerance: 0.0,
-            release: unit,
-        };
+        let options = balancing(level, playing.balance, unit);
         let found = balanced(request, &loaded, &options, |_, _| Ok(()))?;
         let after = play(&found.fit, Some(&found.weights))?;
         let after_mean = mean(&found.eta);
@@ -146,7 +141,7 @@ pub fn run(request: &Request, playing: &Playing, hooks: &Hooks) -> Result<Attack
     crate::output::complete(Attack {
         schema: report::SCHEMA.into(),
         leakscope: env!("CARGO_PKG_VERSION").into(),
-        created: audit::now(),
+        created: crate::clock::now(),
         subject: loaded.subject(request),
         secret: report::Secret { name: playing.secret.clone(), candidates },
         records: outcomes.records,
@@ -163,6 +158,20 @@ pub fn run(request: &Request, playing: &Playing, hooks: &Hooks) -> Result<Attack
         warnings,
         seconds,
     })
+}
+
+/// Balancing as published, for a fixed number of iterations.
+fn balancing(level: Level, iterations: usize, release: Release) -> BalanceOptions {
+    BalanceOptions {
+        level,
+        sharing: Sharing::Sample,
+        variant: Variant::Weighted,
+        update: Update::Published,
+        clamp: None,
+        iterations,
+        tolerance: 0.0,
+        release,
+    }
 }
 
 /// One release at σ = 1.
@@ -274,136 +283,6 @@ pub(crate) fn utility(
         constant_model,
         points: sigmas.iter().copied().zip(values[1..].iter().copied()).collect(),
     }))
-}
-
-/// The secret with its candidates: levels of a category, distinct values or bins of a number.
-pub(crate) fn secret(playing: &Playing, loaded: &Loaded) -> Result<(Secret, Vec<report::Candidate>)> {
-    let name = &playing.secret;
-    let (_, attribute) = loaded.attribute("secret", name)?;
-    let columns = attribute.columns.clone();
-    let one_value =
-        || Failure::option("secret", format!("`{name}` has one value only: there is nothing to guess"));
-    let (mut names, mut values, mut counts);
-    if attribute.kind == Kind::Category {
-        if attribute.levels.len() < 2 {
-            return Err(one_value());
-        }
-        let profile = loaded.encoding.profile.iter().find(|p| p.name == *name);
-        let count = |level: &String| {
-            let levels = profile.map(|p| p.levels.as_slice()).unwrap_or_default();
-            levels.iter().find(|l| l.0 == *level).map_or(0, |l| l.1)
-        };
-        names = attribute.levels.clone();
-        counts = attribute.levels.iter().map(count).collect::<Vec<u64>>();
-        let indicator = 1.0 / attribute.scale;
-        let kept = loaded.encoding.one_hot.kept(names.len());
-        values = (0..names.len())
-            .map(|m| kept.clone().map(|j| if j == m { indicator } else { 0.0 }).collect())
-            .collect::<Vec<Vec<f64>>>();
-    } else {
-        let mut column = vec![];
-        loaded.rows.fold(
-            Vec::new,
-            |part, block| {
-                part.extend((0..block.len()).map(|i| block.row(i)[columns.start]));
-                Ok(())
-            },
-            |part: Vec<f64>| {
-                column.extend(part);
-                Ok(())
-            },
-        )?;
-        column.sort_by(f64::total_cmp);
-        let own = |v: f64| attribute.centre + attribute.scale * v;
-        let mut distinct = column.clone();
-        distinct.dedup();
-        if distinct.len() < 2 {
-            return Err(one_value());
-        }
-        if distinct.len() > playing.bins {
-            if !playing.candidates.is_empty() {
-                let message = format!("`{name}` is a number in bins: use ⟨bins⟩ instead");
-                return Err(Failure::option("candidates", message));
-            }
-            return in_bins(&column, playing.bins, columns.start, own).map_err(|e| match e {
-                leakscope_core::Error::OutOfRange { .. } => one_value(),
-                other => other.into(),
-            });
-        }
-        let with = |v: f64| column.iter().filter(|c| **c == v).count() as u64;
-        counts = distinct.iter().map(|v| with(*v)).collect();
-        // As it stands in the table, without the digits that scaling there and back leaves.
-        names = distinct.iter().map(|v| format!("{}", (own(*v) * 1e9).round() / 1e9)).collect();
-        values = distinct.iter().map(|v| vec![*v]).collect();
-    }
-    if !playing.candidates.is_empty() {
-        let mut kept = vec![];
-        for wanted in &playing.candidates {
-            let found = names.iter().zip(&counts).position(|(n, c)| n == wanted && *c > 0);
-            let at = found.ok_or_else(|| {
-                Failure::option(
-                    "candidates",
-                    format!(
-                        "`{wanted}` is no value of `{name}` in these data; they are {}",
-                        names.join(", ")
-                    ),
-                )
-            })?;
-            if !kept.contains(&at) {
-                kept.push(at);
-            }
-        }
-        if kept.len() < 2 {
-            return Err(Failure::option(
-                "candidates",
-                "expected at least two values: there is nothing to guess",
-            ));
-        }
-        names = kept.iter().map(|&k| names[k].clone()).collect();
-        counts = kept.iter().map(|&k| counts[k]).collect();
-        values = kept.iter().map(|&k| values[k].clone()).collect();
-    }
-    let secret = Secret::category(columns, values.concat(), &counts)?;
-    let prior = secret.prior().to_vec();
-    Ok((
-        secret,
-        names.into_iter().zip(prior).map(|(name, prior)| report::Candidate { name, prior }).collect(),
-    ))
-}
-
-/// Bins with about equally many records, each tried at its mean; `column` is sorted.
-fn in_bins(
-    column: &[f64],
-    bins: usize,
-    at: usize,
-    own: impl Fn(f64) -> f64,
-) -> leakscope_core::Result<(Secret, Vec<report::Candidate>)> {
-    let mut edges: Vec<f64> = (1..bins).map(|k| column[k * column.len() / bins]).collect();
-    edges.dedup();
-    edges.retain(|e| *e > column[0]);
-    let (mut centres, mut counts, mut first) = (vec![], vec![], 0);
-    for edge in edges.iter().copied().chain([f64::INFINITY]) {
-        let last = column.partition_point(|v| *v < edge);
-        let inside = &column[first..last];
-        centres.push(inside.iter().sum::<f64>() / inside.len().max(1) as f64);
-        counts.push(inside.len() as u64);
-        first = last;
-    }
-    let secret = Secret::bins(at, centres, edges.clone(), &counts)?;
-    let mut names = vec![];
-    for m in 0..counts.len() {
-        names.push(match (m.checked_sub(1).map(|k| own(edges[k])), edges.get(m).map(|e| own(*e))) {
-            (None, Some(high)) => format!("below {}", format::number(high)),
-            (Some(low), Some(high)) => format!("{} to {}", format::number(low), format::number(high)),
-            (Some(low), None) => format!("from {}", format::number(low)),
-            (None, None) => "all".into(),
-        });
-    }
-    let prior = secret.prior().to_vec();
-    Ok((
-        secret,
-        names.into_iter().zip(prior).map(|(name, prior)| report::Candidate { name, prior }).collect(),
-    ))
 }
 
 /// A screenful of text.

@@ -1,9 +1,9 @@
 //! The balancing: a table in, weights, a model and a [`Balance`] out.
 
-use crate::audit::{self, Request};
 use crate::failure::explain;
-use crate::model::{self, Loaded, penalty, scores};
+use crate::model::{self, Loaded, penalty, scores, two_class};
 use crate::output::{Folder, Pending};
+use crate::request::Request;
 use crate::{Failure, Result};
 use leakscope_core::Error as CoreError;
 use leakscope_core::balance::{
@@ -116,7 +116,7 @@ pub fn run(
     let balance = Balance {
         schema: SCHEMA.into(),
         leakscope: env!("CARGO_PKG_VERSION").into(),
-        created: audit::now(),
+        created: crate::clock::now(),
         tables: if folder.is_some_and(Folder::is_on_disk) { pending.table_names() } else { vec![] },
         subject: loaded.subject(request),
         sigma: balancing.sigma,
@@ -158,7 +158,7 @@ pub(crate) fn options(request: &Request, balancing: &Balancing, loaded: &Loaded)
             Level::Attribute(directions(loaded, "attribute", name, balancing.sum_to_one)?)
         }
     };
-    if balancing.sharing != Sharing::Sample && !audit::two_class(&loaded.encoding) {
+    if balancing.sharing != Sharing::Sample && !two_class(&loaded.encoding) {
         return Err(Failure::option(
             "weights_per",
             format!("the target `{}` is not two classes: use sample", loaded.encoding.target.name),

@@ -1,10 +1,14 @@
 //! Coefficients of a model that was trained elsewhere, from JSON.
 
-use crate::audit::INTERCEPT;
+use crate::remarks::listed;
 use crate::{Failure, Result};
+use leakscope_table::Encoding;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use std::collections::BTreeSet;
 use std::path::Path;
+
+/// Name of the intercept among the columns.
+pub(crate) const INTERCEPT: &str = "(intercept)";
 
 /// Names and values from JSON: either the object itself, or what stands under `coefficients` (or
 /// `model.coefficients`, as in an audit.json) in it; a number under `intercept` beside that is the intercept.
@@ -31,6 +35,37 @@ pub fn read_coefficients(path: &Path) -> Result<Vec<(String, f64)>> {
             _ => Err(wrong(format!("`{name}` is {value}: expected a finite number"))),
         })
         .collect()
+}
+
+/// Coefficients in the order of the encoding's columns; every column must be named, and nothing else.
+pub(crate) fn match_coefficients(given: &[(String, f64)], encoding: &Encoding) -> Result<Vec<f64>> {
+    let columns = encoding.columns();
+    let list = |names: &[&String]| listed(&names.iter().map(|n| (*n).clone()).collect::<Vec<_>>());
+    // What is said to be zero and is not in the model changes nothing.
+    let given: Vec<&(String, f64)> =
+        given.iter().filter(|(n, v)| columns.contains(n) || n != INTERCEPT || *v != 0.0).collect();
+    let unknown: Vec<&String> = given.iter().map(|(n, _)| n).filter(|n| !columns.contains(n)).collect();
+    if !unknown.is_empty() {
+        if unknown == [INTERCEPT] {
+            let message = "the given model has an intercept, which ⟨intercept=false⟩ leaves out: one of the two must go";
+            return Err(Failure::option("coefficients", message));
+        }
+        let all: Vec<&String> = columns.iter().collect();
+        return Err(Failure::option(
+            "coefficients",
+            format!("{} is no column of this model; its columns are {}", list(&unknown), list(&all)),
+        ));
+    }
+    let missing: Vec<&String> = columns.iter().filter(|c| !given.iter().any(|(n, _)| n == *c)).collect();
+    if !missing.is_empty() {
+        let hint = if missing.iter().any(|n| *n == INTERCEPT) {
+            " (a model without intercept needs ⟨intercept=false⟩)"
+        } else {
+            ""
+        };
+        return Err(Failure::option("coefficients", format!("no value for {}{hint}", list(&missing))));
+    }
+    Ok(columns.iter().map(|c| given.iter().find(|(n, _)| n == c).map_or(0.0, |(_, value)| *value)).collect())
 }
 
 /// Any JSON in which no object has a name twice: which of two values is meant, nobody can tell.

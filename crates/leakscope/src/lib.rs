@@ -7,6 +7,7 @@
 //! | [`balance`], [`attack`], [`release`] | make it equal for all, try to guess, publish | over the same table and model ([`model`]) |
 //! | [`bound`] | what can any attacker guess at most? | [`bound::BoundRequest`] → [`leakscope_report::bound::Found`] |
 //! | [`account`], [`calibrate`] | what does it cost, how much noise does it take? | [`account::AccountRequest`], [`calibrate::CalibrateRequest`] |
+//! | [`noise`] | which shape of the noise costs least? | [`noise::NoiseOptions`] → [`leakscope_report::noise::Noise`] |
 //! | [`net`] | networks: training in private, and what their gradients give away | [`net::train::TrainRequest`], [`net::audit::NetAuditRequest`] |
 //!
 //! A request is plain data with defaults (serde); [`Failure`] says why there is no answer and names the option at fault, which
@@ -52,6 +53,17 @@
 //! # Ok::<(), leakscope::Failure>(())
 //! ```
 //!
+//! # What releases cost
+//! ```
+//! use leakscope::account::{self, AccountRequest};
+//! use leakscope::mechanism::ReleaseStep;
+//!
+//! let step = ReleaseStep { sigma: Some(1.0), rate: Some(0.01), steps: Some(1000), ..Default::default() };
+//! let costs = account::run(&AccountRequest { steps: vec![step], ..Default::default() })?;
+//! assert!(costs.account.epsilon.pld.upper < 2.0);
+//! # Ok::<(), leakscope::Failure>(())
+//! ```
+//!
 //! # A network
 //! ```
 //! use leakscope_net::leak::{Measure, measure};
@@ -66,8 +78,6 @@
 //! assert!(leaks.iter().all(|leak| leak.gradient_norm > 0.0));
 //! # Ok::<(), leakscope_net::Error>(())
 //! ```
-//!
-//! Accounting: see [`account::run`].
 
 pub mod account;
 pub mod attack;
@@ -75,13 +85,17 @@ pub mod audit;
 pub mod balance;
 pub mod bound;
 pub mod calibrate;
+pub mod clock;
 pub mod coefficients;
 pub mod failure;
 pub mod mechanism;
 pub mod model;
 pub mod net;
+pub mod noise;
 pub mod output;
 pub mod release;
+mod remarks;
+pub mod request;
 pub mod saving;
 pub mod seed;
 pub mod spelling;

@@ -1,14 +1,17 @@
 //! A table and its model, as balance, attack and release need them: read and encoded as the audit does it.
 
-use crate::audit::{self, Noise, Request, remarks};
 use crate::failure::explain;
+use crate::remarks;
+use crate::request::{Noise, Request};
 use crate::{Failure, Result};
 use leakscope_core::fisher::{Geometry, Release};
-use leakscope_core::glm::{self, Fit, Metric, Penalty, Utility};
+use leakscope_core::glm::{self, Family, Fit, Metric, Penalty, Utility};
 use leakscope_core::pass::Runner;
 use leakscope_core::rows::Rows;
 use leakscope_report::subject::Subject;
-use leakscope_table::{Attribute, Dataset, Encoding, Hooks, Subset, Table};
+use leakscope_table::{
+    Attribute, Dataset, EncodeOptions, Encoding, Holdout, Hooks, Subset, Table, TargetCoding, TargetKind,
+};
 use std::borrow::Cow;
 
 /// A table, encoded, with rows to test on.
@@ -30,7 +33,7 @@ pub fn load(request: &Request, hooks: &Hooks) -> Result<Loaded> {
     request.check()?;
     let table = Table::open(&request.read)?;
     let seed = request.seed.unwrap_or_else(crate::seed::drawn);
-    let encoding = Encoding::fit(&table, &request.roles, &audit::encode_options(request, Some(seed)), hooks)?;
+    let encoding = Encoding::fit(&table, &request.roles, &encode_options(request, Some(seed)), hooks)?;
     let rows = Dataset::new(&table, &encoding, Subset::Training, hooks)?;
     let test = if let Some(read) = &request.test {
         Some((Dataset::new(&Table::open(read)?, &encoding, Subset::All, hooks)?, "test"))
@@ -53,6 +56,26 @@ pub fn load(request: &Request, hooks: &Hooks) -> Result<Loaded> {
             .push(format!("Groups of `{name}` are compared by an audit only: `group` does nothing here."));
     }
     Ok(Loaded { encoding, rows, test, seed, warnings })
+}
+
+/// How the columns of a request become rows of numbers.
+pub(crate) fn encode_options(request: &Request, seed: Option<u64>) -> EncodeOptions {
+    EncodeOptions {
+        one_hot: request.one_hot,
+        scale: request.scale,
+        pca: request.pca,
+        missing: request.missing,
+        intercept: request.intercept,
+        target: match request.family {
+            Family::Linear => TargetKind::Number { two_class_as_plus_minus_one: request.two_class_coded },
+            Family::Logistic => TargetKind::TwoClass01,
+            Family::Poisson => TargetKind::Count,
+        },
+        holdout: request.holdout.zip(seed).map(|(fraction, seed)| Holdout { fraction, seed }),
+        positive: request.positive.clone(),
+        public: request.public.clone(),
+        min_level_count: request.min_level_count,
+    }
 }
 
 /// A request for a plain model, without anything that only an audit does.
@@ -91,7 +114,7 @@ impl Loaded {
 
     /// What is measured on held-out rows.
     pub fn metric(&self, request: &Request) -> Metric {
-        Metric::of(request.family, audit::two_class(&self.encoding))
+        Metric::of(request.family, two_class(&self.encoding))
     }
 
     /// The attribute that a flag names.
@@ -121,6 +144,31 @@ pub fn penalty(request: &Request) -> Penalty {
 
 /// Expected metric over the noise at each scale (0: without noise), and that of a model without columns.
 pub fn scores(rows: &impl Runner, w: &[f64], metric: Metric, sigmas: &[f64]) -> Result<(Vec<f64>, f64)> {
-    let total = rows.run(&Utility { metric, sigmas: Cow::Borrowed(sigmas), w: Cow::Borrowed(w) })?;
+    scores_under(rows, w, metric, sigmas, &[])
+}
+
+/// The same under noise with covariance `σ²FFᵀ` (`factor`, p × p; empty for isotropic noise).
+pub fn scores_under(
+    rows: &impl Runner,
+    w: &[f64],
+    metric: Metric,
+    sigmas: &[f64],
+    factor: &[f64],
+) -> Result<(Vec<f64>, f64)> {
+    let (sigmas, w, factor) = (Cow::Borrowed(sigmas), Cow::Borrowed(w), Cow::Borrowed(factor));
+    let total = rows.run(&Utility { metric, sigmas, w, factor })?;
     Ok((total.values(), total.constant_model()))
+}
+
+/// Own units of the target in one unit of its code: of two classes the whole switch is one.
+pub(crate) fn target_unit(encoding: &Encoding) -> f64 {
+    match &encoding.target.coding {
+        TargetCoding::Number | TargetCoding::Count => 1.0,
+        TargetCoding::TwoClass { low, high } => 1.0 / (high.code - low.code),
+    }
+}
+
+/// Whether a target is two coded classes.
+pub(crate) fn two_class(encoding: &Encoding) -> bool {
+    matches!(encoding.target.coding, TargetCoding::TwoClass { .. })
 }

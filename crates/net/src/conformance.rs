@@ -8,7 +8,7 @@ use crate::{
     leak::Label,
     pass::{OwnDirection, SharedDirection},
     random::{Generator, Purpose},
-    spec::Padding,
+    spec::{NodeSpec as N, Padding},
 };
 
 const RECORDS: usize = 3;
@@ -28,7 +28,12 @@ fn case(input: &[usize], layers: Vec<L>, loss: Loss, seed: u64) -> Case {
         [h, w, c] => Shape::Image([h, w, c]),
         _ => unreachable!(),
     };
-    let mut net = Network::<f64>::new(NetSpec { version: 1, input, layers, loss }, seed).unwrap();
+    case_of(NetSpec::sequential(input, layers, loss), seed)
+}
+
+fn case_of(spec: NetSpec, seed: u64) -> Case {
+    let loss = spec.loss;
+    let mut net = Network::<f64>::new(spec, seed).unwrap();
     let mut rng = Generator::new(seed, Purpose::Other, 0);
     // biases, γ and β away from their starting values
     let theta: Vec<f64> = net.parameters().iter().map(|t| t + 0.2 * rng.normal()).collect();
@@ -374,4 +379,73 @@ fn frozen_layers_take_no_part() {
     layers[7].set_frozen(true);
     layers[5].set_frozen(false);
     conforms("the last frozen", case(&[5, 5, 1], layers, Loss::SoftmaxCrossEntropy, 62));
+}
+
+/// Layers that name what they read: sums of several, a value with three readers, products, a branch that is frozen.
+#[test]
+fn graphs_conform() {
+    let frozen = |mut layer: L| {
+        layer.set_frozen(true);
+        layer
+    };
+    let graphs: Vec<(&str, Vec<N>)> = vec![
+        (
+            "sum of three",
+            vec![
+                N::named("a", L::dense(6)),
+                N::named("b", L::Tanh),
+                N::named("c", L::dense(6)).reading(&["a"]),
+                N::from(L::Add).reading(&["a", "b", "c"]),
+                L::Gelu.into(),
+                L::dense(4).into(),
+            ],
+        ),
+        (
+            "gated",
+            vec![
+                N::named("norm", L::layer_norm()),
+                N::named("gate", L::dense(6)),
+                N::named("open", L::Silu),
+                N::named("up", L::dense(6)).reading(&["norm"]),
+                N::from(L::Multiply).reading(&["open", "up"]),
+                N::named("down", L::dense(5)),
+                N::from(L::Add).reading(&["down", "input"]),
+                L::dense(4).into(),
+            ],
+        ),
+        ("square", vec![N::named("a", L::dense(4)), N::from(L::Multiply).reading(&["a", "a"])]),
+        ("doubled", vec![N::named("a", L::dense(4)), N::from(L::Add).reading(&["a", "a"]), L::Tanh.into()]),
+        (
+            "a frozen branch",
+            vec![
+                N::named("still", frozen(L::dense(6))),
+                N::named("moves", L::dense(6)).reading(&["input"]),
+                N::named("curved", L::Tanh),
+                N::named("beside", L::Gelu).reading(&["still"]),
+                N::from(L::Multiply).reading(&["curved", "beside"]),
+                frozen(L::dense(4)).into(),
+            ],
+        ),
+    ];
+    for (seed, (name, layers)) in graphs.into_iter().enumerate() {
+        let spec = NetSpec::graph(Shape::Vector([5]), layers, Loss::SoftmaxCrossEntropy);
+        conforms(name, case_of(spec, 80 + seed as u64));
+    }
+}
+
+/// A residual block is short for a chain and a sum: the same numbers.
+#[test]
+fn a_residual_block_is_a_sum_with_names() {
+    let (input, loss) = (Shape::Vector([5]), Loss::SoftmaxCrossEntropy);
+    let block = vec![L::dense(5), L::Residual { layers: vec![L::dense(5), L::Tanh] }, L::dense(4)];
+    let short = case_of(NetSpec::sequential(input, block, loss), 90);
+    let long = vec![
+        N::named("x", L::dense(5)),
+        L::dense(5).into(),
+        N::named("f", L::Tanh),
+        N::from(L::Add).reading(&["f", "x"]),
+        L::dense(4).into(),
+    ];
+    let long = case_of(NetSpec::graph(input, long, loss), 90);
+    assert_eq!(gradients(&short.net, &short.x, &short.y), gradients(&long.net, &long.x, &long.y));
 }

@@ -1,27 +1,33 @@
-//! A network: layers in order, their parameters in one array, the loss.
+//! A network: a graph of layers, their parameters in one array, the loss.
+//!
+//! Values are numbered: 0 is the record, i + 1 what node i returns. A node reads values before its own, so the order of the
+//! nodes is one in which passes may visit them.
 
 use crate::{
     Data, Loss, NetSpec, Real, Shape,
     builder::Builder,
     device::{Buf, Device},
     error::{Error, Result, check, check_finite, check_len},
-    layer::{Layer, Start, Tensor},
+    layer::{Join, Layer, Start, Tensor},
     random::{Generator, Purpose},
     shape::product,
     spec::SPEC_VERSION,
 };
 
-/// A step of the network. A residual block is its layers between a save and an add.
+/// What a node does.
 #[derive(Debug)]
 pub(crate) enum Op<T> {
+    /// Of one value.
     Layer(Box<dyn Layer<T>>),
-    Save,
-    Add,
+    /// Of several values.
+    Join(Box<dyn Join<T>>),
 }
 
 #[derive(Debug)]
 pub(crate) struct Node<T> {
     pub(crate) op: Op<T>,
+    /// The values it reads.
+    pub(crate) inputs: Vec<usize>,
     /// Whether it has parameters that are trained, and so released.
     pub(crate) trained: bool,
     /// Position of its layer in the file, counted through residual blocks.
@@ -87,8 +93,10 @@ pub struct Network<T> {
     outputs: usize,
     /// 0 for every parameter that is frozen on its own, 1 for the others; absent where none is.
     pub(crate) mask: Option<Buf<T>>,
-    /// First node that is trained: the backward pass ends there.
-    pub(crate) first: usize,
+    /// How often every value is read, by nodes or by the loss.
+    pub(crate) readers: Vec<usize>,
+    /// Whether a value moves with a trained parameter: where it does not, backward passes end.
+    pub(crate) moves: Vec<bool>,
 }
 
 impl<T: Real> Network<T> {
@@ -128,17 +136,18 @@ impl<T: Real> Network<T> {
             size.unwrap_or(usize::MAX) as f64,
             "1 to 2^32",
         )?;
-        let mut b = Builder::default();
-        let shape = b.layers(&spec.layers, spec.input)?;
+        let mut b = Builder::new(spec.input);
+        let shape = b.nodes(&spec.layers)?;
         if spec.loss == Loss::SoftmaxCrossEntropy && shape.len() < 2 {
             let reason = "a softmax over one output is 1 whatever the record, so nothing would be learned and nothing \
                           measured: give it an output for each class, or take binary-cross-entropy";
             return Err(Error::Format { what: "the network", reason: reason.to_owned() });
         }
-        let Some(first) = b.nodes.iter().position(|n| n.trained) else {
+        if !b.nodes.iter().any(|n| n.trained) {
             let reason = "no layer has parameters that are trained".to_owned();
             return Err(Error::Format { what: "the network", reason });
-        };
+        }
+        let readers = b.readers()?;
         let mut dev = Device::new();
         let mut net = Self {
             outputs: shape.len(),
@@ -148,10 +157,20 @@ impl<T: Real> Network<T> {
             statistics: b.statistics,
             mask: None,
             spec,
-            first,
+            readers,
+            moves: Vec::new(),
         };
+        net.find_moves();
         net.write_constants();
         Ok(net)
+    }
+
+    fn find_moves(&mut self) {
+        self.moves = vec![false];
+        for node in &self.nodes {
+            let moves = node.trained || node.inputs.iter().any(|&v| self.moves[v]);
+            self.moves.push(moves);
+        }
     }
 
     fn write_constants(&mut self) {
@@ -307,7 +326,7 @@ impl<T: Real> Network<T> {
                 layer.set_masked();
             }
         }
-        self.first = self.nodes.iter().position(|n| n.trained).unwrap_or(0);
+        self.find_moves();
         let mut dev = Device::new();
         // frozen layers keep their ones: only what a trained layer freezes is masked
         let mask: Vec<T> =
@@ -351,7 +370,7 @@ impl<T: Real> Network<T> {
             .iter()
             .map(|n| match &n.op {
                 Op::Layer(l) => l.footprint(),
-                Op::Save | Op::Add => 0,
+                Op::Join(j) => j.footprint(),
             })
             .sum::<usize>()
             .max(1);
@@ -362,6 +381,6 @@ impl<T: Real> Network<T> {
 fn tensors<T: Real>(node: &Node<T>) -> Vec<Tensor> {
     match &node.op {
         Op::Layer(l) => l.tensors(),
-        Op::Save | Op::Add => Vec::new(),
+        Op::Join(_) => Vec::new(),
     }
 }

@@ -3,7 +3,6 @@
 use crate::{
     LayerSpec, Loss, NetSpec, Shape,
     error::{Error, Result},
-    spec::SPEC_VERSION,
 };
 
 /// Names that [`preset`] knows.
@@ -56,7 +55,7 @@ pub fn preset(name: &str, input: Shape, outputs: usize) -> Result<NetSpec> {
     };
     layers.push(L::dense(outputs));
     let loss = if outputs == 1 { Loss::BinaryCrossEntropy } else { Loss::SoftmaxCrossEntropy };
-    Ok(NetSpec { version: SPEC_VERSION, input, layers, loss })
+    Ok(NetSpec::sequential(input, layers, loss))
 }
 
 /// A multilayer perceptron with the given hidden widths and one kind of activation.
@@ -66,5 +65,5 @@ pub fn mlp(input: Shape, hidden: &[usize], activation: &LayerSpec, outputs: usiz
         layers.extend([LayerSpec::dense(width), activation.clone()]);
     }
     layers.push(LayerSpec::dense(outputs));
-    NetSpec { version: SPEC_VERSION, input, layers, loss }
+    NetSpec::sequential(input, layers, loss)
 }

@@ -46,7 +46,7 @@ fn both(loss: Loss, bias: bool) -> Both {
         family: if loss == Loss::SquaredError { Family::Linear } else { Family::Logistic },
         penalty: Penalty { l2: 0.0, intercept: bias },
         rows: InMemory::from_matrix(&table, &y, &[], 16),
-        spec: NetSpec { version: 1, input: Shape::Vector([D]), layers, loss },
+        spec: NetSpec::sequential(Shape::Vector([D]), layers, loss),
         data: Data::new(Shape::Vector([D]), x, 1, y).unwrap(),
     }
 }

@@ -53,7 +53,7 @@ impl Case {
 
     fn network<T: Real>(&self) -> Network<T> {
         let layers = vec![L::dense(3), L::Tanh, L::dense(3)];
-        let spec = NetSpec { version: 1, input: Shape::Vector([3]), layers, loss: self.net.loss };
+        let spec = NetSpec::sequential(Shape::Vector([3]), layers, self.net.loss);
         let n = &self.net;
         let theta: Vec<T> =
             [&n.w1, &n.b1, &n.w2, &n.b2].into_iter().flatten().map(|v| T::from_f64(*v)).collect();

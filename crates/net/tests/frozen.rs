@@ -28,8 +28,7 @@ fn network() -> Network<f64> {
         L::Tanh,
         L::dense(3),
     ];
-    let spec =
-        NetSpec { version: 1, input: Shape::Image([SIDE, SIDE, 1]), layers, loss: Loss::SoftmaxCrossEntropy };
+    let spec = NetSpec::sequential(Shape::Image([SIDE, SIDE, 1]), layers, Loss::SoftmaxCrossEntropy);
     let mut net = Network::new(spec, 3).unwrap();
     net.set_statistics(1, &[0.0; 3], &[1.0; 3]).unwrap();
     net
@@ -158,7 +157,7 @@ fn masks_that_leave_nothing_or_do_not_fit_are_refused_and_whole_layers_are_left_
     let last = net.tensors().iter().rev().nth(1).unwrap().offset;
     net.freeze(&(0..n).map(|i| i < last).collect::<Vec<_>>()).unwrap();
     let mut spec = network().spec().clone();
-    spec.layers[..9].iter_mut().for_each(|l| l.set_frozen(true));
+    spec.layers[..9].iter_mut().for_each(|n| n.layer.set_frozen(true));
     let layers = Network::with_parameters(spec, net.parameters()).unwrap();
     let (data, what) = (data(3), Measure::new(Clip::Gelu { bound: 0.5 }, 1.0, 1));
     let (a, b) = (measure(&net, &data, &[0, 1, 2], &what), measure(&layers, &data, &[0, 1, 2], &what));

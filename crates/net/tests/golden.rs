@@ -127,7 +127,7 @@ fn every_other_kind_of_layer_agrees() {
         L::Relu,
         L::dense(4),
     ];
-    let spec = NetSpec { version: 1, input: Shape::Image([5, 5, 2]), layers, loss: Loss::BinaryCrossEntropy };
+    let spec = NetSpec::sequential(Shape::Image([5, 5, 2]), layers, Loss::BinaryCrossEntropy);
     let golden = golden("mix");
     let mut net = Network::<f64>::with_parameters(spec, &wave(golden.parameters, 1, 0.4)).unwrap();
     let variance: Vec<f64> = wave::<f64>(6, 51, 0.5).iter().map(|v| 1.0 + v).collect();

@@ -15,7 +15,7 @@ const SIZE: [usize; 2] = [7, 6];
 const CHANNELS: usize = 4;
 
 fn network(input: Shape, layers: Vec<L>) -> Network<f64> {
-    let spec = NetSpec { version: 1, input, layers, loss: Loss::SquaredError };
+    let spec = NetSpec::sequential(input, layers, Loss::SquaredError);
     let mut net = Network::new(spec, 1).unwrap();
     let mut rng = Generator::new(2, Purpose::Other, 0);
     let theta: Vec<f64> = net.parameters().iter().map(|t| t + 0.2 * rng.normal()).collect();
@@ -203,12 +203,7 @@ fn layers_that_cannot_be_are_refused_with_their_reason() {
         (L::Elu { alpha: f64::INFINITY }, "finite"),
         (L::RmsNorm { epsilon: 0.0, frozen: false }, "positive"),
     ] {
-        let spec = NetSpec {
-            version: 1,
-            input: shape,
-            layers: vec![layer, L::Flatten, L::dense(2)],
-            loss: Loss::SquaredError,
-        };
+        let spec = NetSpec::sequential(shape, vec![layer, L::Flatten, L::dense(2)], Loss::SquaredError);
         let said = Network::<f64>::new(spec, 1).unwrap_err().to_string();
         assert!(said.contains(says), "{said}");
     }
@@ -245,7 +240,7 @@ fn classes(n: usize, d: usize) -> Data<f64> {
 }
 
 fn classifier(layers: Vec<L>) -> Network<f64> {
-    let spec = NetSpec { version: 1, input: Shape::Vector([6]), layers, loss: Loss::SoftmaxCrossEntropy };
+    let spec = NetSpec::sequential(Shape::Vector([6]), layers, Loss::SoftmaxCrossEntropy);
     Network::new(spec, 1).unwrap()
 }
 
@@ -286,12 +281,7 @@ fn batch_norm_takes_its_statistics_from_public_data_alone() {
     Trainer::new(classifier(layers.clone()), &data, private(1)).unwrap_err();
     // oracle: the first layers as a network of their own, mean and variance of what they say
     for (end, position) in [(1, 1), (4, 4)] {
-        let spec = NetSpec {
-            version: 1,
-            input: Shape::Vector([6]),
-            layers: layers[..end].to_vec(),
-            loss: Loss::SquaredError,
-        };
+        let spec = NetSpec::sequential(Shape::Vector([6]), layers[..end].to_vec(), Loss::SquaredError);
         let mut head = Network::<f64>::with_parameters(
             spec.clone(),
             &net.parameters()[..Network::<f64>::new(spec, 1).unwrap().parameter_count()],
@@ -333,7 +323,7 @@ fn predictions_are_scores_of_outputs() {
 
 #[test]
 fn several_labels_have_an_accuracy_each_and_no_softmax() {
-    let spec = |loss| NetSpec { version: 1, input: Shape::Vector([2]), layers: vec![L::dense(2)], loss };
+    let spec = |loss| NetSpec::sequential(Shape::Vector([2]), vec![L::dense(2)], loss);
     // outputs are the record itself
     let theta = [1.0, 0.0, 0.0, 1.0, 0.0, 0.0];
     let net = Network::<f64>::with_parameters(spec(Loss::BinaryCrossEntropy), &theta).unwrap();

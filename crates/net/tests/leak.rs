@@ -20,8 +20,7 @@ fn setup(n: usize) -> (Network<f64>, Data<f64>) {
         L::Gelu,
         L::dense(3),
     ];
-    let spec =
-        NetSpec { version: 1, input: Shape::Image([6, 6, 1]), layers, loss: Loss::SoftmaxCrossEntropy };
+    let spec = NetSpec::sequential(Shape::Image([6, 6, 1]), layers, Loss::SoftmaxCrossEntropy);
     let net = Network::new(spec, 3).unwrap();
     let mut rng = Generator::new(4, Purpose::Other, 0);
     let x = (0..n * 36).map(|_| rng.normal()).collect();
@@ -232,7 +231,7 @@ fn bad_input_is_refused_with_its_name() {
 #[test]
 fn networks_that_do_not_chain_are_refused_with_the_layer() {
     let build = |input: Shape, layers: Vec<L>| {
-        Network::<f32>::new(NetSpec { version: 1, input, layers, loss: Loss::SquaredError }, 1).unwrap_err()
+        Network::<f32>::new(NetSpec::sequential(input, layers, Loss::SquaredError), 1).unwrap_err()
     };
     let image = Shape::Image([6, 6, 1]);
     assert!(matches!(

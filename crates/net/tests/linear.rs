@@ -29,7 +29,7 @@ fn model(loss: Loss) -> Model {
         _ => (0..8).map(|i| f64::from(i % 2)).collect(),
     };
     let layers = vec![LayerSpec::Dense { outputs: 1, bias: false, frozen: false }];
-    let spec = NetSpec { version: 1, input: Shape::Vector([D]), layers, loss };
+    let spec = NetSpec::sequential(Shape::Vector([D]), layers, loss);
     let net = Network::with_parameters(spec, &w).unwrap();
     let data = Data::new(Shape::Vector([D]), x.clone(), 1, y.clone()).unwrap();
     Model { net, data, w, x, y }
@@ -132,7 +132,7 @@ fn informative_features_of_a_private_regression_stand_out() {
         .map(|x| informative.iter().map(|&j| 2.0 * x[j]).sum::<f64>() + 0.1 * rng.normal())
         .collect();
     let layers = vec![LayerSpec::Dense { outputs: 1, bias: false, frozen: false }];
-    let spec = NetSpec { version: 1, input: Shape::Vector([d]), layers, loss: Loss::SquaredError };
+    let spec = NetSpec::sequential(Shape::Vector([d]), layers, Loss::SquaredError);
     let data = Data::new(Shape::Vector([d]), x, 1, y).unwrap();
     let (clip, sampling, steps) = (Clip::Gelu { bound: 5.0 }, Sampling::Poisson { rate: 0.25 }, 20);
     let privacy = Privacy { clip, sigma: sigma_for(0.2, 1e-3, clip, sampling, steps, n).unwrap() };

@@ -26,7 +26,7 @@ fn clouds(n: usize) -> Data<f32> {
 
 fn net(seed: u64) -> Network<f32> {
     let layers = vec![L::dense(8), L::Tanh, L::dense(3)];
-    let spec = NetSpec { version: 1, input: Shape::Vector([2]), layers, loss: Loss::SoftmaxCrossEntropy };
+    let spec = NetSpec::sequential(Shape::Vector([2]), layers, Loss::SoftmaxCrossEntropy);
     Network::new(spec, seed).unwrap()
 }
 
@@ -278,7 +278,7 @@ fn an_empty_batch_releases_its_noise_and_goes_on() {
 fn a_run_that_diverges_stops_and_keeps_the_last_good_parameters() {
     let data = clouds(90);
     let layers = vec![L::dense(8), L::Relu, L::dense(3)];
-    let spec = NetSpec { version: 1, input: Shape::Vector([2]), layers, loss: Loss::SquaredError };
+    let spec = NetSpec::sequential(Shape::Vector([2]), layers, Loss::SquaredError);
     let config = TrainConfig { privacy: None, learning_rate: 1e6, ..private() };
     let mut run = Trainer::new(Network::<f32>::new(spec, 1).unwrap(), &data, config.clone()).unwrap();
     let mut last = (run.network().parameters().to_vec(), run.checkpoint().unwrap());
@@ -311,7 +311,7 @@ fn a_loss_out_of_all_proportion_is_divergence_even_where_the_clip_keeps_numbers_
     }
     // weights that fit start at hardly a loss: a thousand times that is none
     let layers = vec![L::Dense { outputs: 1, bias: false, frozen: false }];
-    let spec = NetSpec { version: 1, input: Shape::Vector([2]), layers, loss: Loss::SquaredError };
+    let spec = NetSpec::sequential(Shape::Vector([2]), layers, Loss::SquaredError);
     let x: Vec<f64> = (0..20).map(|i| f64::from(i % 7) - 3.0).collect();
     let y = x.chunks(2).map(|x| x[0] - x[1] + 1e-6).collect();
     let data = Data::new(Shape::Vector([2]), x, 1, y).unwrap();
@@ -424,7 +424,7 @@ fn frozen_layers_stay_and_receive_no_noise() {
     let data = clouds(90);
     let mut layers = vec![L::dense(8), L::Tanh, L::dense(3)];
     layers[0].set_frozen(true);
-    let spec = NetSpec { version: 1, input: Shape::Vector([2]), layers, loss: Loss::SoftmaxCrossEntropy };
+    let spec = NetSpec::sequential(Shape::Vector([2]), layers, Loss::SoftmaxCrossEntropy);
     let pretrained = net(1);
     let frozen = Network::with_parameters(spec, pretrained.parameters()).unwrap();
     let mut run = Trainer::new(frozen, &data, private()).unwrap();

@@ -305,7 +305,7 @@ pub fn run(
     let made = Reproduction {
         schema: SCHEMA.into(),
         leakscope: env!("CARGO_PKG_VERSION").into(),
-        created: leakscope::audit::now(),
+        created: leakscope::clock::now(),
         name: experiment.name.into(),
         title: experiment.title.into(),
         source: experiment.source.into(),

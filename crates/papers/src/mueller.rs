@@ -5,7 +5,6 @@ use super::{Context, Found};
 use crate::regression::{INFORMATIVE, WIDTH, regression};
 use leakscope::{Failure, Result};
 use leakscope_net::leak::{Label, Measure, Plis, RecordLeak, Signal, Trace, measure};
-use leakscope_net::spec::SPEC_VERSION;
 use leakscope_net::train::{
     Optimizer, Privacy, Randomness, Sampling, Tracking, TrainConfig, Trainer, sigma_for,
 };
@@ -74,7 +73,7 @@ pub(super) fn fig1(context: &Context<'_>) -> Result<Found> {
     let (x, y) = regression(n, context.seed);
     let input = Shape::Vector([WIDTH]);
     let layers = vec![LayerSpec::Dense { outputs: 1, bias: false, frozen: false }];
-    let spec = NetSpec { version: SPEC_VERSION, input, layers, loss: Loss::SquaredError };
+    let spec = NetSpec::sequential(input, layers, Loss::SquaredError);
     let data = Data::<f64>::new(input, x, 1, y).map_err(said)?;
     let clip = Clip::Gelu { bound: 5.0 };
     let schedule = Schedule { steps: 20, rate: 0.25, learning_rate: 0.3, momentum: 0.0 };

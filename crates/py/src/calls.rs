@@ -213,7 +213,7 @@ pub(crate) fn calibrate(
 /// The byte of a delimiter of CSV files.
 #[pyfunction]
 pub(crate) fn delimiter(text: &str) -> PyResult<u8> {
-    auditing::delimiter(text).map_err(|failure| exception(&failure))
+    leakscope::request::delimiter(text).map_err(|failure| exception(&failure))
 }
 
 /// A public range as a person writes it, `0..100` or with dates.

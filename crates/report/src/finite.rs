@@ -293,7 +293,7 @@ mod tests {
     #[derive(Serialize)]
     struct Inner {
         max: f64,
-        #[serde(with = "crate::document::unbounded::number")]
+        #[serde(with = "crate::unbounded::number")]
         free: f64,
     }
 

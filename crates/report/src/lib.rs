@@ -24,9 +24,11 @@ pub mod figure;
 pub mod format;
 pub mod net;
 pub mod verdict;
+pub mod words;
 
 mod finite;
 mod render;
+mod unbounded;
 
 pub use document::attack::Attack;
 pub use document::audit::Audit;
@@ -35,7 +37,7 @@ pub use document::calibrate::Calibration;
 pub use document::release::Release;
 pub use document::reproduction::Reproduction;
 pub use document::{
-    account, attack, audit, balance, bound, calibrate, choice, release, reproduction, subject, tell,
+    account, attack, audit, balance, bound, calibrate, choice, noise, release, reproduction, subject, tell,
 };
 pub use finite::{NotFinite, check_finite};
 pub use format::five_digits;
@@ -43,11 +45,6 @@ pub use render::html::page::{
     account_page, attack_page, balance_page, bound_page, page, panel_svg, release_page, reproduction_page,
 };
 pub use render::terminal::{account_summary, calibration, summary};
-
-/// Words that commands share with pages.
-pub mod words {
-    pub use crate::render::words::{adjacency, bound, release, theorem};
-}
 
 /// The audit as pretty JSON in the order of its fields, with a newline at the end.
 ///

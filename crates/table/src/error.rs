@@ -1,43 +1,15 @@
 //! What can be wrong with a table, as data. Every message says where, what was expected and what to do.
 
-use std::fmt;
-use std::path::{Path, PathBuf};
+mod as_core;
+mod place;
+mod wording;
+
+pub use place::Place;
+use std::path::PathBuf;
+use wording::{closest_names, missing_columns, missing_or_extra, more_classes, no_header, row_or_header};
 
 /// The result of reading, encoding or writing a table.
 pub type Result<T> = std::result::Result<T, Error>;
-
-/// A row of a file or of a table in memory: rows of data counted from 1, a header not counted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
-    /// The file, or what a table in memory is called.
-    pub path: PathBuf,
-    /// Data row, from 1.
-    pub row: u64,
-    /// Whether there is a header that somebody might have counted.
-    pub header: bool,
-}
-
-impl Place {
-    /// A row of a file.
-    pub(crate) fn in_file(path: &Path, row: u64) -> Self {
-        Self { path: path.into(), row, header: true }
-    }
-
-    /// A row of a table in memory.
-    pub(crate) fn in_memory(name: &Path, row: u64) -> Self {
-        Self { path: name.into(), row, header: false }
-    }
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (path, row) = (self.path.display(), self.row);
-        match self.header {
-            true => write!(f, "{path}, data row {row} (the header is not counted)"),
-            false => write!(f, "{path}, row {row} (counted from 1)"),
-        }
-    }
-}
 
 /// Why a table cannot be read, encoded or written.
 #[derive(Debug, thiserror::Error)]
@@ -621,50 +593,4 @@ pub enum Error {
     /// The mathematics failed.
     #[error(transparent)]
     Core(#[from] leakscope_core::Error),
-}
-
-impl From<Error> for leakscope_core::Error {
-    fn from(error: Error) -> Self {
-        match error {
-            Error::Core(inner) => inner,
-            Error::Interrupted => Self::Interrupted,
-            other => Self::Source(other.to_string()),
-        }
-    }
-}
-
-fn no_header(header_is_data: bool) -> &'static str {
-    match header_is_data {
-        true => "; the first line looks like a row of data: with ⟨no_header⟩ columns are called c1, c2, …",
-        false => "",
-    }
-}
-
-fn missing_or_extra(missing: bool, first: &Path) -> String {
-    if missing {
-        format!("is missing, but {} has it", first.display())
-    } else {
-        format!("is not in {}", first.display())
-    }
-}
-
-fn row_or_header(row: u64) -> String {
-    if row == 0 { "header".into() } else { format!("data row {row} (the header is not counted)") }
-}
-
-fn closest_names(names: &[String]) -> String {
-    if names.is_empty() { String::new() } else { format!("; the closest names are {}", quoted(names)) }
-}
-
-fn missing_columns(columns: &[(String, u64)]) -> String {
-    columns.iter().map(|(name, count)| format!("`{name}` {count}")).collect::<Vec<_>>().join(", ")
-}
-
-fn more_classes(found: &[String], more: bool) -> String {
-    let list = quoted(found);
-    if more { format!("the classes {list} and more") } else { format!("the classes {list}") }
-}
-
-fn quoted(names: &[String]) -> String {
-    names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")
 }

@@ -10,7 +10,7 @@ pub(crate) fn truncated(cell: &str) -> String {
 }
 
 /// The names closest to `name` by edit distance, at most three, ignoring case; far ones are left out.
-pub(crate) fn closest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
+pub fn closest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
     let wanted = name.to_lowercase();
     let limit = 2 + wanted.chars().count() / 3;
     let mut ranked: Vec<(usize, &str)> =

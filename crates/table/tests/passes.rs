@@ -4,6 +4,9 @@
 mod common;
 use arrow_array::*;
 use common::*;
+use leakscope_core::balance::{Level, losses};
+use leakscope_core::fisher::Release;
+use leakscope_core::glm::{self, Family, Penalty};
 use leakscope_core::linalg;
 use leakscope_core::rows::Rows;
 use leakscope_table::*;
@@ -67,6 +70,26 @@ fn memory_and_stream_give_the_same_rows_and_sums() {
         close(&gram(&kept), &gram(&read), 1e-12);
         assert_eq!(kept.len(), encoding.rows_training);
     }
+}
+
+/// Rows in memory are cut by their number, streamed ones by the splits of their file: only the order of sums differs.
+#[test]
+fn memory_and_stream_give_the_same_model_and_the_same_leakage() {
+    let folder = Folder::new();
+    let table = table(&folder, 12_000, 1_700);
+    let encoding = fit(&table, &roles("y"), &EncodeOptions::default()).unwrap();
+    let (kept, read) =
+        (dataset(&table, &encoding, Subset::Training), streamed(&table, &encoding, Subset::Training));
+    assert!(kept.is_in_memory() && !read.is_in_memory());
+    let release = Release { sigma: 0.5, releases: 1, label_secret: true };
+    let answer = |rows: &Dataset| {
+        let model = glm::fit(rows, Family::Linear, Penalty { l2: 0.01, intercept: true }).unwrap();
+        let eta = losses(rows, &model, &Level::Record, release).unwrap();
+        (model.w, eta)
+    };
+    let ((w, eta), (w_read, eta_read)) = (answer(&kept), answer(&read));
+    close(&w, &w_read, 1e-10);
+    close(&eta, &eta_read, 1e-10);
 }
 
 #[test]

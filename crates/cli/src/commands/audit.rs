@@ -1,6 +1,7 @@
 //! `leakscope audit`: fit, measure, say what follows, leave a page.
 
 use super::columns::columns;
+use super::noise_args::ShapeArgs;
 use super::table_args::{ModelArgs, TableArgs, name_and_number, name_and_text};
 use crate::progress::Display;
 use leakscope::audit::{self, Limit, Noise, Outcome, Pair, Request, ScalingChoice, Statistic};
@@ -31,16 +32,18 @@ pub(crate) struct Args {
     #[arg(long, value_name = "S", allow_negative_numbers = true, conflicts_with_all = ["target_eta", "target_sd"])]
     pub(crate) sigma: Option<f64>,
     /// Solve for the noise at which a statistic of η is this
-    #[arg(long, value_name = "E", allow_negative_numbers = true, conflicts_with = "target_sd")]
+    #[arg(long, value_name = "E", allow_negative_numbers = true)]
     pub(crate) target_eta: Option<f64>,
     /// The statistic of --target-eta
     #[arg(long, value_enum, default_value_t = Statistic::Max, requires = "target_eta")]
     #[arg(conflicts_with_all = ["sigma", "target_sd"])]
     pub(crate) statistic: Statistic,
     /// Solve for the noise at which no unbiased estimate of an attribute (or of a secret target) is closer than this, in
-    /// its own units
+    /// its own units; may be repeated
     #[arg(long, value_name = "ATTRIBUTE=VALUE")]
-    pub(crate) target_sd: Option<String>,
+    pub(crate) target_sd: Vec<String>,
+    #[command(flatten)]
+    pub(crate) shape: ShapeArgs,
     /// How many times the model is released, each time with fresh noise
     #[arg(long, value_name = "K", default_value_t = 1)]
     pub(crate) releases: u32,
@@ -175,15 +178,7 @@ fn show(args: &Args, audit: &Audit, written: &[PathBuf]) -> Result<()> {
 
 pub(crate) fn request(args: &Args) -> Result<Request> {
     let t = &args.table;
-    let noise = match (args.sigma, args.target_eta, &args.target_sd) {
-        (Some(sigma), _, _) => Noise::Given(sigma),
-        (_, Some(eta), _) => Noise::TargetEta { eta, statistic: args.statistic },
-        (_, _, Some(text)) => {
-            let (attribute, sd) = name_and_number("target_sd", text)?;
-            Noise::TargetSd { attribute, sd }
-        }
-        (None, None, None) => Noise::Default,
-    };
+    let noise = noise(args)?;
     let others = |files: &[PathBuf]| -> Result<_> {
         if files.is_empty() { Ok(None) } else { t.read_options(files).map(Some) }
     };
@@ -216,7 +211,32 @@ pub(crate) fn request(args: &Args) -> Result<Request> {
         tell: args.tell.iter().map(|t| pair(t)).collect::<Result<_>>()?,
         protect_at: args.protect_at,
         scaling: args.scaling,
+        target_options: Default::default(),
     })
+}
+
+/// σ, or what the noise must achieve.
+fn noise(args: &Args) -> Result<Noise> {
+    let shaped = args.shape.is_needed(args.target_eta, &args.target_sd);
+    match (args.sigma, args.target_eta, args.target_sd.as_slice()) {
+        (Some(_), ..) if shaped => Err(Failure::option(
+            "sigma",
+            "noise with a shape has no σ: say what it must achieve with ⟨target_eta⟩ or ⟨target_sd⟩, or take \
+             ⟨noise_shape=isotropic⟩",
+        )),
+        _ if shaped && args.statistic != Statistic::Max => {
+            let message = "a target of noise with a shape is for every record: leave it out";
+            Err(Failure::option("statistic", message))
+        }
+        (_, eta, sd) if shaped => Ok(Noise::Shaped(Box::new(args.shape.options(&args.table, eta, sd)?))),
+        (Some(sigma), ..) => Ok(Noise::Given(sigma)),
+        (_, Some(eta), _) => Ok(Noise::TargetEta { eta, statistic: args.statistic }),
+        (_, _, [text, ..]) => {
+            let (attribute, sd) = name_and_number("target_sd", text)?;
+            Ok(Noise::TargetSd { attribute, sd })
+        }
+        (None, None, []) => Ok(Noise::Default),
+    }
 }
 
 /// `NAME=A,B`.

@@ -10,6 +10,7 @@ mod columns;
 mod data;
 mod demo;
 mod net;
+mod noise_args;
 mod privacy_args;
 mod public_args;
 mod release;

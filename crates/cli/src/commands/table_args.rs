@@ -2,7 +2,7 @@
 
 use super::public_args::PublicArgs;
 use super::run_args::{TestArgs, request};
-use leakscope::audit::{Request, delimiter};
+use leakscope::request::{Request, delimiter};
 use leakscope::{Failure, Result};
 use leakscope_core::glm::Family;
 use leakscope_table::{Missing, OneHot, ReadOptions, Roles, Scale, TextEncoding};

@@ -20,7 +20,7 @@ mod secret;
 mod tally;
 mod whitebox;
 
-pub use refits::{Refits, candidate_models, for_each_record, removal_distances};
+pub use refits::{Refits, RemovalDistances, Removals, candidate_models, for_each_record, removal_distances};
 pub use secret::Secret;
 pub use tally::student_975;
 

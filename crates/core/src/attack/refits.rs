@@ -2,10 +2,13 @@
 
 use super::Secret;
 use super::whitebox::{Deltas, Models, collected, leverage};
-use crate::Result;
 use crate::glm::{Family, Fit};
 use crate::linalg::{Cholesky, dot, matmul, norm};
+use crate::pass::{Merge, Pass, Runner};
 use crate::rows::{Block, Rows};
+use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// Records whose candidates of a linear regression are made together.
 const RECORDS: usize = 64;
@@ -92,31 +95,67 @@ pub fn candidate_models<R: Rows>(rows: &R, fit: &Fit, secret: &Secret) -> Result
     Ok(out)
 }
 
-/// How far the model moves when a record is left out, for every row; linear regression only, where it is
-/// `ω r h/(1 − ω h·x)` exactly.
-pub fn removal_distances<R: Rows>(rows: &R, fit: &Fit) -> Result<Vec<f64>> {
-    let p = fit.w.len();
-    let inverse = Cholesky::new(&fit.hessian, p)?.inverse();
-    let mut out = vec![];
-    rows.fold(
-        || (vec![], vec![]),
-        |(part, h): &mut (Vec<f64>, Vec<f64>), block| {
-            h.resize(block.len() * p, 0.0);
-            matmul(&block.x, &inverse, (block.len(), p, p), h);
-            for i in 0..block.len() {
-                let (x, h, omega) = (block.row(i), &h[i * p..(i + 1) * p], block.weight_of(i));
-                let left = 1.0 - omega * dot(x, h);
-                if left <= 1e-13 {
-                    return Err(leverage());
-                }
-                part.push(omega * (dot(x, &fit.w) - block.y[i]).abs() * norm(h) / left);
+/// The pass that finds how far a linear regression moves when a record is left out, for every row: `ω r h/(1 − ω h·x)` exactly.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Removals<'a> {
+    /// `H⁻¹`, p × p.
+    pub inverse: Cow<'a, [f64]>,
+    /// The coefficients.
+    pub w: Cow<'a, [f64]>,
+}
+
+/// How far the model moves without each record.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct RemovalDistances {
+    /// One a row.
+    pub distances: Vec<f64>,
+    #[serde(skip)]
+    h: Vec<f64>,
+}
+
+impl Merge for RemovalDistances {
+    fn merge(&mut self, later: Self) {
+        self.distances.extend(later.distances);
+    }
+}
+
+impl Pass for Removals<'_> {
+    const NAME: &'static str = "distances of models without a record";
+    type State = RemovalDistances;
+
+    fn start(&self) -> RemovalDistances {
+        RemovalDistances::default()
+    }
+
+    fn step(&self, state: &mut RemovalDistances, block: &Block) -> Result<()> {
+        let p = self.w.len();
+        if block.width != p || self.inverse.len() != p * p {
+            return Err(Error::Shape { what: "rows of the model's width", found: block.width, expected: p });
+        }
+        state.h.resize(block.len() * p, 0.0);
+        matmul(&block.x, &self.inverse, (block.len(), p, p), &mut state.h);
+        for i in 0..block.len() {
+            let (x, h, omega) = (block.row(i), &state.h[i * p..(i + 1) * p], block.weight_of(i));
+            let left = 1.0 - omega * dot(x, h);
+            if left <= 1e-13 {
+                return Err(leverage());
             }
-            Ok(())
-        },
-        |(part, _)| {
-            out.extend(part);
-            Ok(())
-        },
-    )?;
-    Ok(out)
+            state.distances.push(omega * (dot(x, &self.w) - block.y[i]).abs() * norm(h) / left);
+        }
+        Ok(())
+    }
+
+    fn fits(&self, state: &RemovalDistances) -> bool {
+        state.distances.iter().all(|distance| *distance >= 0.0)
+    }
+}
+
+/// How far the model moves when a record is left out, for every row; linear regression only.
+///
+/// # Errors
+/// As for [`attack`](super::attack).
+pub fn removal_distances(rows: &impl Runner, fit: &Fit) -> Result<Vec<f64>> {
+    let inverse = Cholesky::new(&fit.hessian, fit.w.len())?.inverse();
+    let pass = Removals { inverse: Cow::Owned(inverse), w: Cow::Borrowed(&fit.w) };
+    Ok(rows.run(&pass)?.distances)
 }

@@ -86,7 +86,30 @@ impl Counted {
         attributes: &[Directions],
         release: Release,
     ) -> Result<Self> {
-        let geometry = Geometry::new(&model.fit, attributes, release)?;
+        Self::prepared(model, units, attributes, Geometry::new(&model.fit, attributes, release)?)
+    }
+
+    /// The same under noise with a shape: covariance `σ²Σ`, Σ that of `noise`, in the same units.
+    ///
+    /// # Errors
+    /// As [`Geometry::under`], and [`Error::Shape`] where units and model do not belong together.
+    pub fn under(
+        model: &FitInUnits,
+        units: &Units,
+        attributes: &[Directions],
+        release: Release,
+        noise: &super::noise::Noise,
+    ) -> Result<Self> {
+        Self::prepared(model, units, attributes, Geometry::under(&model.fit, attributes, release, noise)?)
+    }
+
+    /// Where the noise has a shape, the geometry's `N = WH⁻¹` stands for `H⁻¹`.
+    fn prepared(
+        model: &FitInUnits,
+        units: &Units,
+        attributes: &[Directions],
+        geometry: Geometry,
+    ) -> Result<Self> {
         let (p, d) = (model.fit.w.len(), geometry.data_width());
         if units.len() != d {
             return Err(Error::Shape { what: "the units of columns", found: units.len(), expected: d });

@@ -2,10 +2,10 @@
 //!
 //! With `w' = w + N(0, s²I)` the predictor of a row is `z' ~ N(z, s²‖x‖²)`, so every expectation has a closed form
 //! and no draw is needed: `E(z' − y)² = (z − y)² + s²‖x‖²`, `P(sign right) = Φ(±z / s‖x‖)`,
-//! `E e^{z'} = e^{z + s²‖x‖²/2}`.
+//! `E e^{z'} = e^{z + s²‖x‖²/2}`. Noise with a covariance `s²Σ`, `Σ = FFᵀ`, has `‖Fᵀx‖` in place of `‖x‖`.
 
 use super::Family;
-use crate::linalg::dot;
+use crate::linalg::{dot, matmul, norm};
 use crate::pass::{Merge, Pass, overflowing};
 use crate::rows::Block;
 use crate::special::normal_cdf;
@@ -58,6 +58,8 @@ pub struct Utility<'a> {
     pub sigmas: Cow<'a, [f64]>,
     /// The coefficients.
     pub w: Cow<'a, [f64]>,
+    /// Factor F of the noise's covariance at scale one, p × p; empty for isotropic noise.
+    pub factor: Cow<'a, [f64]>,
 }
 
 impl Pass for Utility<'_> {
@@ -73,7 +75,11 @@ impl Pass for Utility<'_> {
             let (found, expected) = (block.width, self.w.len());
             return Err(Error::Shape { what: "a held-out row", found, expected });
         }
-        curve.add(&self.w, block);
+        if !self.factor.is_empty() && self.factor.len() != block.width * block.width {
+            let (found, expected) = (self.factor.len(), block.width * block.width);
+            return Err(Error::Shape { what: "the factor of the noise", found, expected });
+        }
+        curve.add_under(&self.w, &self.factor, block);
         Ok(())
     }
 
@@ -120,9 +126,21 @@ impl UtilityCurve {
     /// Adds the rows of a block under coefficients `w`. Classes are coded 0/1 or −1/1: above ½ or 0 is high,
     /// which both read as `y > 0`.
     pub fn add(&mut self, w: &[f64], block: &Block) {
-        for i in 0..block.len() {
+        self.add_under(w, &[], block);
+    }
+
+    /// The same under noise with covariance `s²FFᵀ` (F p × p; empty for isotropic noise).
+    pub fn add_under(&mut self, w: &[f64], factor: &[f64], block: &Block) {
+        let (n, p) = (block.len(), block.width);
+        let mut shaped = vec![];
+        if !factor.is_empty() {
+            shaped.resize(n * p, 0.0);
+            matmul(&block.x, factor, (n, p, p), &mut shaped);
+        }
+        let moved = if factor.is_empty() { &block.x } else { &shaped };
+        for i in 0..n {
             let (x, y) = (block.row(i), block.y[i]);
-            let (z, length) = (dot(x, w), dot(x, x).sqrt());
+            let (z, length) = (dot(x, w), norm(&moved[i * p..(i + 1) * p]));
             for (sum, &sigma) in self.sums.iter_mut().zip(&self.sigmas) {
                 let s = sigma * length;
                 *sum += match self.metric {
@@ -215,22 +233,29 @@ mod tests {
             (Metric::MeanSquaredError, [0.2, 1.5, -1.0, 0.0]),
             (Metric::Deviance, [0.0, 2.0, 1.0, 4.0]),
         ] {
-            let rows = InMemory::from_matrix(&x, &y, &[], 4);
-            let mut curve = UtilityCurve::new(metric, &[0.4]);
-            curve.add(&w, &rows.blocks()[0]);
-            let draws = 200_000;
-            let mut total = 0.0;
-            let mut squares = 0.0;
-            for _ in 0..draws {
-                let noisy = [w[0] + 0.4 * normal(), w[1] + 0.4 * normal()];
-                let mut one = UtilityCurve::new(metric, &[0.0]);
-                one.add(&noisy, &rows.blocks()[0]);
-                total += one.values()[0];
-                squares += one.values()[0].powi(2);
+            for factor in [vec![], vec![1.5, 0.0, -0.8, 0.3]] {
+                let rows = InMemory::from_matrix(&x, &y, &[], 4);
+                let mut curve = UtilityCurve::new(metric, &[0.4]);
+                curve.add_under(&w, &factor, &rows.blocks()[0]);
+                let draws = 200_000;
+                let mut total = 0.0;
+                let mut squares = 0.0;
+                for _ in 0..draws {
+                    let [a, b] = [0.4 * normal(), 0.4 * normal()];
+                    let noise = match &factor[..] {
+                        [f, _, g, h] => [f * a, g * a + h * b],
+                        _ => [a, b],
+                    };
+                    let noisy = [w[0] + noise[0], w[1] + noise[1]];
+                    let mut one = UtilityCurve::new(metric, &[0.0]);
+                    one.add(&noisy, &rows.blocks()[0]);
+                    total += one.values()[0];
+                    squares += one.values()[0].powi(2);
+                }
+                let mean = total / f64::from(draws);
+                let error = ((squares / f64::from(draws) - mean * mean) / f64::from(draws)).sqrt();
+                assert!((curve.values()[0] - mean).abs() < 4.5 * error, "{metric:?} {factor:?}");
             }
-            let mean = total / f64::from(draws);
-            let error = ((squares / f64::from(draws) - mean * mean) / f64::from(draws)).sqrt();
-            assert!((curve.values()[0] - mean).abs() < 4.5 * error, "{metric:?}");
         }
     }
 

@@ -5,10 +5,12 @@
 //! records while the pass runs.
 
 mod collect;
+mod columns;
 mod counting;
 mod score;
 
 pub use collect::{Extreme, Extremes, Point, Sample};
+pub use columns::{ColumnDistributions, ColumnValues, Distributions, Values};
 pub use counting::{Counting, Largest, records};
 pub use score::{Score, Scores};
 

@@ -32,6 +32,8 @@
 //! | [`glm::Utility`](crate::glm::Utility) | what noise costs on held-out rows |
 //! | [`fisher::Eta`](crate::fisher::Eta) | the distribution of η |
 //! | [`measure::Measure`](crate::measure::Measure) | records, attributes, groups |
+//! | [`measure::ColumnValues`](crate::measure::ColumnValues), [`measure::ColumnDistributions`](crate::measure::ColumnDistributions) | columns as they stand |
+//! | [`attack::Removals`](crate::attack::Removals) | how far a regression moves without each record |
 //! | [`balance::Losses`](crate::balance::Losses), [`balance::OwnWeights`](crate::balance::OwnWeights) | a number a record |
 
 pub mod bytes;

@@ -7,32 +7,26 @@
 mod assemble;
 mod measure;
 mod names;
-pub(crate) mod remarks;
-mod request;
+mod remarks;
 mod scaling;
 mod score;
 mod tell;
 mod utility;
 
-pub use assemble::now;
-pub(crate) use request::INTERCEPT;
-pub use request::{Limit, Noise, Request, Statistic, delimiter};
-pub use scaling::ScalingChoice;
-pub use tell::Pair;
+pub use crate::request::{Limit, Noise, Pair, Request, ScalingChoice, Statistic};
 
 use crate::bound::data::{Bounding, FIG_4, of_model};
+use crate::coefficients::match_coefficients;
 use crate::failure::explain;
-use crate::model::Loaded;
+use crate::model::{Loaded, encode_options, penalty, target_unit, two_class};
 use crate::output::{Folder, Pending};
 use crate::{Failure, Result};
 use leakscope_core::fisher::{Directions, Geometry};
-use leakscope_core::glm::{self, Family, Fit, Penalty};
+use leakscope_core::glm::{self, Fit};
 use leakscope_report::Audit;
 use leakscope_report::audit::{SigmaSource, Timings};
 use leakscope_report::bound::Found;
-use leakscope_table::{
-    Dataset, EncodeOptions, Encoding, Holdout, Hooks, Kind, OneHot, Subset, Table, TargetCoding, TargetKind,
-};
+use leakscope_table::{Dataset, Encoding, Hooks, Kind, OneHot, Subset, Table};
 use measure::Measured;
 use scaling::Prepared;
 use std::time::Instant;
@@ -94,6 +88,7 @@ pub fn run(
     let encoding = Encoding::fit(&table, &request.roles, &encode_options(request, seed), hooks)?;
     on_encoding(&encoding);
     request.check_names(&encoding)?;
+    tell::check(request, &encoding)?;
     let rows = Dataset::new(&table, &encoding, Subset::Training, hooks)?;
     let seed_of_all = seed.or(request.seed).unwrap_or_else(crate::seed::drawn);
     let loaded = Loaded { encoding, rows, test: None, seed: seed_of_all, warnings: vec![] };
@@ -175,30 +170,11 @@ fn guessed(request: &Request, loaded: &Loaded, model: &Model, name: &str, sigma:
     of_model(request, loaded, &model.fit, &bounding)
 }
 
-pub(crate) fn encode_options(request: &Request, seed: Option<u64>) -> EncodeOptions {
-    EncodeOptions {
-        one_hot: request.one_hot,
-        scale: request.scale,
-        pca: request.pca,
-        missing: request.missing,
-        intercept: request.intercept,
-        target: match request.family {
-            Family::Linear => TargetKind::Number { two_class_as_plus_minus_one: request.two_class_coded },
-            Family::Logistic => TargetKind::TwoClass01,
-            Family::Poisson => TargetKind::Count,
-        },
-        holdout: request.holdout.zip(seed).map(|(fraction, seed)| Holdout { fraction, seed }),
-        positive: request.positive.clone(),
-        public: request.public.clone(),
-        min_level_count: request.min_level_count,
-    }
-}
-
 fn fit(request: &Request, encoding: &Encoding, rows: &Dataset) -> Result<Model> {
-    let penalty = Penalty { l2: request.l2, intercept: request.intercept };
+    let penalty = penalty(request);
     let best = glm::fit(rows, request.family, penalty).map_err(|e| explain(e, encoding, request.l2))?;
     let Some(given) = &request.coefficients else { return Ok(Model { fit: best, best: None }) };
-    let w = request::match_coefficients(given, encoding)?;
+    let w = match_coefficients(given, encoding)?;
     let fit =
         glm::evaluate(rows, request.family, penalty, &w).map_err(|e| explain(e, encoding, request.l2))?;
     Ok(Model { fit, best: Some(best) })
@@ -242,15 +218,16 @@ fn choose_sigma(
         Noise::Given(sigma) => Ok((*sigma, SigmaSource::Given)),
         Noise::TargetEta { eta, statistic } => {
             let unit = prepare(1.0)?.eta_distribution(rows)?;
-            let sigma = solved(statistic.of(&unit) / eta * SAFE, "target_eta")?;
+            let sigma = solved(statistic.of(&unit) / eta * SAFE, request.target_options.eta)?;
             Ok((sigma, SigmaSource::TargetEta { eta: *eta, statistic: statistic.named() }))
         }
         Noise::TargetSd { attribute, sd } => {
             let unit = measure::measure(rows, &prepare(1.0)?, slots, None)?;
-            let exposure = exposure_in_own_units(attribute, encoding, slots, &unit)?;
-            let sigma = solved(sd * exposure * SAFE, "target_sd")?;
+            let exposure = exposure_in_own_units(request, attribute, encoding, slots, &unit)?;
+            let sigma = solved(sd * exposure * SAFE, request.target_options.sd)?;
             Ok((sigma, SigmaSource::TargetSd { attribute: attribute.clone(), sd: *sd }))
         }
+        Noise::Shaped(_) => Err(Failure::option("noise_shape", "shapes have no σ to solve for here")),
     }
 }
 
@@ -263,11 +240,11 @@ pub(crate) fn solve(request: &Request, loaded: &Loaded, fit: &Fit) -> Result<(f6
     let (sigma, _) = choose_sigma(request, encoding, &slots, rows, &prepare)?;
     let prepared = prepare(sigma)?;
     let achieved = match &request.noise {
-        Noise::Default | Noise::Given(_) => sigma,
+        Noise::Default | Noise::Given(_) | Noise::Shaped(_) => sigma,
         Noise::TargetEta { statistic, .. } => statistic.of(&prepared.eta_distribution(rows)?),
         Noise::TargetSd { attribute, .. } => {
             let measured = measure::measure(rows, &prepared, &slots, None)?;
-            1.0 / exposure_in_own_units(attribute, encoding, &slots, &measured)?
+            1.0 / exposure_in_own_units(request, attribute, encoding, &slots, &measured)?
         }
     };
     Ok((sigma, achieved))
@@ -275,6 +252,7 @@ pub(crate) fn solve(request: &Request, loaded: &Loaded, fit: &Fit) -> Result<(f6
 
 /// 1 over the smallest deviation of an unbiased estimate of an attribute, or of the target, in its own units.
 fn exposure_in_own_units(
+    request: &Request,
     name: &str,
     encoding: &Encoding,
     slots: &[AttributeSlot],
@@ -284,7 +262,7 @@ fn exposure_in_own_units(
         return Ok(measured.label.max / target_unit(encoding));
     }
     let slot = slots.iter().find(|s| encoding.attributes[s.attribute].name == *name);
-    let slot = slot.ok_or_else(|| Failure::option("target_sd", no_columns(name)))?;
+    let slot = slot.ok_or_else(|| Failure::option(request.target_options.sd, no_columns(name)))?;
     Ok(slot.exposure(|k| measured.attributes[k].max) / encoding.attributes[slot.attribute].scale)
 }
 
@@ -300,19 +278,6 @@ fn solved(sigma: f64, flag: &str) -> Result<f64> {
         flag,
         "nothing leaks at any noise here (every η is zero), so no σ can be solved for: use ⟨sigma⟩",
     ))
-}
-
-/// Own units of the target in one unit of its code: of two classes the whole switch is one.
-pub(crate) fn target_unit(encoding: &Encoding) -> f64 {
-    match &encoding.target.coding {
-        TargetCoding::Number | TargetCoding::Count => 1.0,
-        TargetCoding::TwoClass { low, high } => 1.0 / (high.code - low.code),
-    }
-}
-
-/// Whether a target is two coded classes.
-pub(crate) fn two_class(encoding: &Encoding) -> bool {
-    matches!(encoding.target.coding, TargetCoding::TwoClass { .. })
 }
 
 impl Measured {

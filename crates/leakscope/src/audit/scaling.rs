@@ -6,6 +6,7 @@
 use super::{Request, measure};
 use crate::Result;
 use crate::failure::explain;
+use crate::request::ScalingChoice;
 use leakscope_core::fisher::scaling::{Counted, CountedRecords, Depth};
 use leakscope_core::fisher::{Directions, Geometry, Records, Release};
 use leakscope_core::glm::Fit;
@@ -16,19 +17,6 @@ use leakscope_core::units::{FitInUnits, Scaling, Units};
 use leakscope_report::audit::ScalingEffect;
 use leakscope_report::choice::ScalingMode;
 use leakscope_table::{Attribute, Dataset, Encoding, Kind, Missing, Origin, Scale};
-use serde::{Deserialize, Serialize};
-
-/// Whether leakage counts that columns are scaled by their own data.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
-#[serde(rename_all = "kebab-case")]
-pub enum ScalingChoice {
-    /// What a record does to means and spreads of its columns counts
-    #[default]
-    Counted,
-    /// Means and spreads are taken as public
-    Given,
-}
 
 /// Up to this many multiplications (n p²) η of every record is counted exactly; above, it is bounded.
 const EXACT_UP_TO: f64 = 5e6;

@@ -6,26 +6,20 @@
 
 use super::measure::Measured;
 use super::scaling::in_encoding;
-use super::{AttributeSlot, Model, Request, no_columns};
+use super::{AttributeSlot, Model, Pair, Request, no_columns, two_class};
 use crate::failure::explain;
+use crate::remarks::listed;
 use crate::{Failure, Result};
 use leakscope_core::Error as CoreError;
+use leakscope_core::measure::ColumnDistributions;
 use leakscope_core::num::Distribution;
+use leakscope_core::pass::Runner;
 use leakscope_core::rows::{Block, Rows};
 use leakscope_core::tell::{Noise, Question, Telling, Told, two_values};
 use leakscope_report::tell::{self as report, AmongAll, Tell};
 use leakscope_table::{Attribute, Bounds, Dataset, Encoding, Kind, Labels, TargetCoding};
-use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::collections::HashMap;
-
-/// Two values of one attribute, as they were written (`--tell age=40,60`).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pair {
-    /// The attribute, or the target.
-    pub attribute: String,
-    /// The values.
-    pub values: [String; 2],
-}
 
 /// Attributes that are tried at most, those that η says are most exposed first.
 const MOST_ATTRIBUTES: usize = 100;
@@ -354,30 +348,10 @@ fn rounded(x: f64, step: i32) -> String {
 
 /// Distributions of encoded columns, `None` being the target.
 fn distributions(rows: &Dataset, columns: &[Option<usize>]) -> Result<Vec<Distribution>> {
-    let start = || vec![Distribution::default(); columns.len()];
-    let mut total = start();
     if columns.is_empty() {
-        return Ok(total);
+        return Ok(vec![]);
     }
-    rows.fold(
-        || (start(), vec![]),
-        |(found, values), block: &Block| {
-            for (d, column) in found.iter_mut().zip(columns) {
-                values.clear();
-                match column {
-                    Some(j) => values.extend((0..block.len()).map(|i| block.row(i)[*j])),
-                    None => values.extend_from_slice(&block.y),
-                }
-                d.extend(values);
-            }
-            Ok(())
-        },
-        |(found, _): (Vec<Distribution>, Vec<f64>)| {
-            total.iter_mut().zip(found).for_each(|(a, b)| a.merge(b));
-            Ok(())
-        },
-    )?;
-    Ok(total)
+    Ok(rows.run(&ColumnDistributions { columns: Cow::Borrowed(columns) })?.columns)
 }
 
 /// Ids of some rows.
@@ -415,7 +389,7 @@ fn wrong(pair: &Pair, what: &str) -> Failure {
 }
 
 fn unknown_level(pair: &Pair, value: &str, levels: &[String]) -> Failure {
-    let known = super::remarks::listed(levels);
+    let known = listed(levels);
     wrong(pair, &format!("has no level `{value}`; its levels are {known}"))
 }
 
@@ -445,13 +419,13 @@ pub(super) fn check(request: &Request, encoding: &Encoding) -> Result<()> {
             }
             None => {
                 let names: Vec<String> = encoding.attributes.iter().map(|a| a.name.clone()).collect();
-                let known = super::remarks::listed(&names);
+                let known = listed(&names);
                 return Err(wrong(pair, &format!("is not an attribute of this model; they are {known}")));
             }
         };
         let is_number = match attribute {
             Some(a) => a.kind == Kind::Number,
-            None => !super::two_class(encoding),
+            None => !two_class(encoding),
         };
         let same = if is_number {
             let [a, b] = numbers(pair)?;

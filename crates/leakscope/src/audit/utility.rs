@@ -1,7 +1,8 @@
 //! What noise costs on rows that the model was not fitted to.
 
 use super::measure::Measured;
-use super::{Request, remarks, two_class};
+use super::{Request, two_class};
+use crate::remarks;
 use crate::{Failure, Result};
 use leakscope_core::fisher::Geometry;
 use leakscope_core::glm::{Metric, Utility as UtilityPass};
@@ -43,7 +44,8 @@ pub(super) fn utility(
     let on_grid = sigmas.len();
     sigmas.extend([0.0, sigma]);
     let metric = Metric::of(request.family, two_class(encoding));
-    let pass = UtilityPass { metric, sigmas: Cow::Borrowed(&sigmas), w: Cow::Borrowed(&geometry.fit().w) };
+    let (w, factor) = (Cow::Borrowed(&*geometry.fit().w), Cow::Borrowed(&[][..]));
+    let pass = UtilityPass { metric, sigmas: Cow::Borrowed(&sigmas), w, factor };
     let total = rows.run(&pass)?;
     let values = total.values();
     let points = (0..on_grid)

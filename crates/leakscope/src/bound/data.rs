@@ -4,10 +4,10 @@
 use super::empty;
 use super::noise_figures::figures;
 use crate::attack::{self, Playing};
-use crate::audit::{Request, two_class};
 use crate::balance::directions;
 use crate::failure::explain;
-use crate::model::{self, Loaded};
+use crate::model::{self, Loaded, two_class};
+use crate::request::Request;
 use crate::{Failure, Result};
 use leakscope_core::attack::{Attack as Attacker, Options, Secret, for_each_record, removal_distances};
 use leakscope_core::balance::{Level as Leaking, losses};

@@ -169,6 +169,28 @@ pub fn summary(f: &Found) -> String {
             b.source
         );
     }
+    best_attack(f, &mut text);
+    for e in &f.estimation {
+        let error = format::plus_minus(&format::bound(&e.error), Some(&e.unit));
+        let _ = writeln!(text, "  {error} at least: {} ({})", e.what, e.source);
+    }
+    for e in &f.typical {
+        let error = format::plus_minus(&format::number(e.error.value), Some(&e.unit));
+        let _ = writeln!(text, "  about {error}, no bound: {}", e.what);
+    }
+    attacks(f, &mut text);
+    for sentence in &f.said {
+        let _ = writeln!(text, "{sentence}");
+    }
+    curves(f, &mut text);
+    for warning in &f.warnings {
+        let _ = writeln!(text, "warning: {warning}");
+    }
+    text
+}
+
+/// What the best attack achieves.
+fn best_attack(f: &Found, text: &mut String) {
     match &f.optimal {
         Some(Optimal::Exact(value)) => {
             let _ = writeln!(text, "\nThe best attack achieves {}.", share(*value));
@@ -184,14 +206,10 @@ pub fn summary(f: &Found) -> String {
         }
         None => {}
     }
-    for e in &f.estimation {
-        let error = format::plus_minus(&format::bound(&e.error), Some(&e.unit));
-        let _ = writeln!(text, "  {error} at least: {} ({})", e.what, e.source);
-    }
-    for e in &f.typical {
-        let error = format::plus_minus(&format::number(e.error.value), Some(&e.unit));
-        let _ = writeln!(text, "  about {error}, no bound: {}", e.what);
-    }
+}
+
+/// What attacks on the table did.
+fn attacks(f: &Found, text: &mut String) {
     if let Some(d) = &f.data {
         let at = |a: &&leakscope_report::attack::AttackResult| f.sigma.is_none_or(|s| a.sigma == s);
         for a in d.attacks.iter().filter(at) {
@@ -205,9 +223,10 @@ pub fn summary(f: &Found) -> String {
             );
         }
     }
-    for sentence in &f.said {
-        let _ = writeln!(text, "{sentence}");
-    }
+}
+
+/// The ends of curves that stand without a bound.
+fn curves(f: &Found, text: &mut String) {
     if !f.figures.is_empty() && f.bounds.is_empty() {
         for s in f.figures.iter().flat_map(|x| &x.series) {
             if let (Some(a), Some(b)) = (s.points.first(), s.points.last()) {
@@ -217,8 +236,4 @@ pub fn summary(f: &Found) -> String {
             }
         }
     }
-    for warning in &f.warnings {
-        let _ = writeln!(text, "warning: {warning}");
-    }
-    text
 }

@@ -3,8 +3,8 @@
 use super::curve::{FIG_2, Varied, against_epsilon, against_noise};
 use super::data::{self, Bounding, FIG_4};
 use super::{Seen, of_eta, run};
-use crate::audit::Request;
 use crate::mechanism::{ReleaseStep, composed, encodings, stated};
+use crate::request::Request;
 use crate::{Failure, Result};
 use leakscope_core::attack::Attack;
 use leakscope_core::bound::Prior;

@@ -4,10 +4,11 @@ mod request;
 
 pub use request::{CalibrateRequest, Over, run};
 
-use crate::audit::{self, Request};
+use crate::audit;
 use crate::bound::data::{Bounding, Game};
 use crate::failure::explain;
 use crate::model::{self, Loaded};
+use crate::request::Request;
 use crate::{Failure, Result};
 use leakscope_core::bound::{Channel, Encodings, Prior, bounds};
 use leakscope_core::dp::calibrate::{TIGHT, search};

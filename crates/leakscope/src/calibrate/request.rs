@@ -1,9 +1,9 @@
 //! What is asked for: the noise, the sampling rate or the number of steps that meets a target.
 
 use super::{Aim, on_data, on_encodings};
-use crate::audit::{Noise, Request, Statistic};
 use crate::bound::data::Bounding;
 use crate::mechanism::{encodings, stated};
+use crate::request::{Noise, Request, Statistic, TargetOptions};
 use crate::{Failure, Result};
 use leakscope_core::bound::Prior;
 use leakscope_core::dp::{Adjacency, Target, Unknown, calibrate};
@@ -251,17 +251,9 @@ fn with_data(args: &CalibrateRequest, mut request: Request, hooks: &Hooks) -> Re
             "with ⟨data⟩ the targets are ⟨eta⟩ E, ⟨sd⟩ ATTRIBUTE=VALUE and ⟨success⟩ P ⟨secret⟩ COLUMN";
         return Err(Failure::Message(message.into()));
     };
-    let solved = on_data(&request, &aim, hooks);
-    // The audit's names of the same targets are `target_eta` and `target_sd`.
-    let solved = solved.map_err(|failure| match failure {
-        Failure::Option { name, message } if name == "target_eta" => {
-            Failure::Option { name: "eta".into(), message }
-        }
-        Failure::Option { name, message } if name == "target_sd" => {
-            Failure::Option { name: "sd".into(), message }
-        }
-        other => other,
-    })?;
+    // The audit calls the same targets `target_eta` and `target_sd`.
+    request.target_options = TargetOptions { eta: "eta", sd: "sd" };
+    let solved = on_data(&request, &aim, hooks)?;
     Ok(Calibration::of_noise(target, solved.sigma, solved.achieved, Some(solved.model)))
 }
 

@@ -4,6 +4,7 @@ use super::Precision;
 use crate::{Failure, Result};
 use leakscope_net::{Loss, NetSpec, Network, Real, Shape, io::Tensors, preset};
 use leakscope_report::net::{NetworkFacts, TRAINING_SCHEMA, Training};
+use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use std::path::Path;
 
@@ -74,9 +75,8 @@ impl<T: Real> Model<T> {
 pub(super) fn trained_precision(folder: &Path) -> Precision {
     let training = read_text(&folder.join(TRAINING)).ok();
     let json: Option<serde_json::Value> = training.and_then(|text| serde_json::from_str(&text).ok());
-    match json.as_ref().and_then(|j| j.get("precision")).and_then(|p| p.as_str()) {
-        Some("f64") => Precision::F64,
-        Some(_) => Precision::F32,
+    match json.as_ref().and_then(|j| j.get("precision")) {
+        Some(precision) => Precision::deserialize(precision).unwrap_or_default(),
         None => {
             let weights = std::fs::read(folder.join(WEIGHTS)).ok();
             match weights.and_then(|bytes| Tensors::from_bytes(&bytes).ok()) {

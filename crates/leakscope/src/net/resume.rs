@@ -129,7 +129,7 @@ fn sigma(c: &TrainConfig) -> Option<f64> {
 fn check_network(was: &NetSpec, is: &NetSpec) -> Result<()> {
     let thawed = |spec: &NetSpec| {
         let mut spec = spec.clone();
-        spec.layers.iter_mut().for_each(|l| l.set_frozen(false));
+        spec.layers.iter_mut().for_each(|n| n.layer.set_frozen(false));
         spec
     };
     if was == is {

@@ -5,10 +5,10 @@
 //! ([`most_even`]).
 
 use super::{Terms, refuse};
-use crate::audit::Request;
 use crate::balance::{self, Balancing};
 use crate::failure::explain;
 use crate::model::{self, Loaded, penalty};
+use crate::request::Request;
 use crate::{Failure, Result};
 use leakscope_core::Error as CoreError;
 use leakscope_core::balance::{CountedBalance, Sharing, Update, Variant, most_even};

@@ -9,16 +9,12 @@
 //! them.
 
 use super::seal::{Key, UNSEALED};
-use crate::audit::{Request, target_unit};
+use super::unit::Unit;
 use crate::{Failure, Result};
-use leakscope_core::units::Units;
 use leakscope_report::format;
-use leakscope_table::{Encoding, OneHot, ReadOptions, Scale};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -36,11 +32,6 @@ const UNSEALED_SCHEMA: &str = "leakscope.ledger/1";
 const TEMPORARY: &str = ".release-";
 /// How long another process may take to write its line.
 const PATIENCE: Duration = Duration::from_secs(5);
-
-/// Units this close (relative) are the same: what is left is the order of a sum.
-const SAME: f64 = 1e-9;
-/// Differences that are named.
-const SHOWN: usize = 4;
 
 /// All releases of one data set into one folder.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -103,106 +94,6 @@ pub struct Entry {
     pub unit: Option<Unit>,
 }
 
-/// What η of a release is counted in. `√Σ η²` bounds the η of several releases together only where one step of a column
-/// is the same step in all of them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Unit {
-    /// How numbers are scaled.
-    pub scale: Scale,
-    /// Which levels of a category have a column.
-    pub one_hot: OneHot,
-    /// Principal components instead of columns.
-    pub pca: Option<usize>,
-    /// `secret` or `public`.
-    pub label: String,
-    /// Own units of every column (and of a secret label) in one public unit.
-    pub columns: BTreeMap<String, f64>,
-}
-
-impl Unit {
-    /// That of a model: η of a release is counted in public units.
-    pub fn of(request: &Request, encoding: &Encoding, units: &Units) -> Self {
-        let unit = |j: usize| units.public().get(j).map_or(1.0, |u| u.unit);
-        let mut columns: BTreeMap<String, f64> =
-            encoding.attributes.iter().map(|a| (a.name.clone(), unit(a.columns.start))).collect();
-        if request.label_secret {
-            columns.insert(encoding.target.name.clone(), target_unit(encoding));
-        }
-        let label = if request.label_secret { "secret" } else { "public" };
-        Self {
-            scale: request.scale,
-            one_hot: request.one_hot,
-            pca: request.pca,
-            label: label.into(),
-            columns,
-        }
-    }
-
-    /// Whether η in this unit can be bounded in another: the same choices, other scales of the same columns.
-    fn convertible(&self, other: &Self) -> bool {
-        let choices = |u: &Self| (word(&u.scale), word(&u.one_hot), u.pca, u.label.clone());
-        choices(self) == choices(other)
-            && self.pca.is_none()
-            && self.columns.keys().eq(other.columns.keys())
-            && self.columns.values().all(|scale| *scale > 0.0)
-    }
-
-    /// How many steps of this unit one step of another is, in the column where it is most.
-    fn steps(&self, other: &Self) -> f64 {
-        let ratios = other.columns.iter().filter_map(|(name, theirs)| Some(theirs / self.columns.get(name)?));
-        let most = ratios.fold(0.0, f64::max);
-        if (most - 1.0).abs() <= SAME || !(most > 0.0 && most.is_finite()) { 1.0 } else { most }
-    }
-
-    /// What differs from another, in the words of the command line; empty where η may be added up.
-    fn differences(&self, other: &Self) -> Vec<String> {
-        let mut all = vec![];
-        let mut compare = |flag: &str, a: String, b: String| {
-            if a != b {
-                all.push(format!("{flag} was {a}, now {b}"));
-            }
-        };
-        let pca = |u: &Self| u.pca.map_or_else(|| "absent".into(), |k| k.to_string());
-        compare("scale", word(&self.scale), word(&other.scale));
-        compare("one_hot", word(&self.one_hot), word(&other.one_hot));
-        compare("pca", pca(self), pca(other));
-        compare("label", self.label.clone(), other.label.clone());
-        if !all.is_empty() {
-            return all;
-        }
-        for (name, theirs) in &other.columns {
-            match self.columns.get(name) {
-                Some(ours) if (ours - theirs).abs() > SAME * ours.abs().max(theirs.abs()) => {
-                    all.push(format!(
-                        "one unit of `{name}` was {}, now {}",
-                        format::number(*ours),
-                        format::number(*theirs)
-                    ))
-                }
-                Some(_) => {}
-                // Components mix all columns: they are the same only over the same ones.
-                None if self.pca.is_some() => all.push(format!("`{name}` was not among the columns")),
-                None => {}
-            }
-        }
-        if self.pca.is_some() {
-            let gone = self.columns.keys().filter(|name| !other.columns.contains_key(*name));
-            all.extend(gone.map(|name| format!("`{name}` is not among the columns any more")));
-        }
-        if all.len() > SHOWN {
-            let more = all.len() - SHOWN;
-            all.truncate(SHOWN);
-            all.push(format!("and {more} more"));
-        }
-        all
-    }
-}
-
-/// A choice as it is written on the command line.
-fn word(choice: &impl Serialize) -> String {
-    serde_json::to_value(choice).ok().and_then(|v| v.as_str().map(String::from)).unwrap_or_default()
-}
-
 impl Ledger {
     /// Largest η of all releases together, at most: `√Σ η²` (independent releases add their information).
     pub fn eta_max(&self) -> f64 {
@@ -249,7 +140,7 @@ impl Held {
         if held.ledger.fingerprint != fingerprint {
             let Some(reason) = data_changed else { return Err(held.other_data()) };
             let change = DataChange {
-                when: crate::audit::now(),
+                when: crate::clock::now(),
                 reason: reason.into(),
                 before: std::mem::replace(&mut held.ledger.fingerprint, fingerprint.into()),
                 releases: held.ledger.releases.len(),
@@ -530,37 +421,6 @@ fn lock(path: &Path) -> Result<File> {
             Err(TryLockError::Error(e)) => return Err(fail(e)),
         }
     }
-}
-
-/// SHA-256 over the files' own digests in sorted order.
-pub fn fingerprint(read: &ReadOptions) -> Result<String> {
-    let mut digests = vec![];
-    for memory in &read.memory {
-        let mut hash = Sha256::new();
-        memory.feed(&mut |bytes| hash.update(bytes));
-        digests.push(hash.finalize());
-    }
-    for path in &read.paths {
-        let fail = |e: std::io::Error| Failure::Message(format!("cannot read {}: {e}", path.display()));
-        if path.as_os_str() == "-" {
-            digests.push(Sha256::digest(leakscope_table::standard_input()?));
-            continue;
-        }
-        let (mut file, mut hash, mut buffer) =
-            (File::open(path).map_err(fail)?, Sha256::new(), vec![0; 1 << 16]);
-        loop {
-            let read = file.read(&mut buffer).map_err(fail)?;
-            if read == 0 {
-                break;
-            }
-            hash.update(&buffer[..read]);
-        }
-        digests.push(hash.finalize());
-    }
-    digests.sort();
-    let mut all = Sha256::new();
-    digests.iter().for_each(|d| all.update(d));
-    Ok(all.finalize().iter().map(|b| format!("{b:02x}")).collect())
 }
 
 #[cfg(test)]

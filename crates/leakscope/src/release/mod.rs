@@ -6,21 +6,24 @@
 //! | `fitted` | the model in public units, and η with everything that was read off the data counted |
 //! | `statement` | what may be said, and what only the owner is told |
 //! | [`ledger`] | all releases of the same data, in `private/` |
+//! | `unit`, `fingerprint` | what their η is counted in, and which data they are of |
 //!
 //! What is published: coefficients in original units, on a lattice that σ and public units determine; σ from a grid of
 //! powers of 2^¼; η as its target, or rounded up to that grid. Nothing else of it depends on the data, but for the
 //! names of columns and of levels that enough records have.
 
+mod fingerprint;
 mod fitted;
 pub mod ledger;
 mod refuse;
 mod seal;
 mod statement;
 mod system;
+mod unit;
 
 pub use statement::summary;
 
-use crate::audit::{self, Request, Statistic};
+use crate::request::{Request, Statistic};
 use crate::{Failure, Result};
 use fitted::Fitted;
 use leakscope_core::random::{Bits, Seeded};
@@ -29,10 +32,11 @@ use leakscope_core::units::public_sigma;
 use leakscope_report::format;
 use leakscope_report::release::{self as report, Owned};
 use leakscope_table::Hooks;
-use ledger::{Entry, Held, Unit};
+use ledger::{Entry, Held};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use system::System;
+use unit::Unit;
 
 /// How much noise, and how much leakage in all.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -112,7 +116,7 @@ pub fn files(statement: &report::Release) -> [(&'static str, String); 3] {
 /// Prepares a release into `folder`: fits, measures, checks the budget and adds the noise.
 pub fn run(request: &Request, terms: &Terms, folder: &Path, hooks: &Hooks) -> Result<Outcome> {
     refuse::settings(request, terms)?;
-    let fingerprint = ledger::fingerprint(&request.read)?;
+    let fingerprint = fingerprint::fingerprint(&request.read)?;
     // A ledger of other data is refused before any work.
     let reason = terms.data_changed.as_deref();
     let mut put_right = std::mem::take(&mut Held::open(folder, &fingerprint, reason)?.remarks);
@@ -133,7 +137,7 @@ pub fn run(request: &Request, terms: &Terms, folder: &Path, hooks: &Hooks) -> Re
     }
     let composed = report::Composed { releases: held.ledger.releases.len() + 1, eta_max: total, budget_eta };
     let coefficients = prepared.noisy(&mut System::default())?;
-    let created = audit::now();
+    let created = crate::clock::now();
     let entry = Entry {
         folder: None,
         when: created.clone(),

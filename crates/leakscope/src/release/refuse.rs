@@ -2,7 +2,7 @@
 //! where that is possible.
 
 use super::{Amount, Terms};
-use crate::audit::Request;
+use crate::request::Request;
 use crate::{Failure, Result};
 use leakscope_table::{Class, Encoding, Missing, Origin, Scale, TargetCoding};
 

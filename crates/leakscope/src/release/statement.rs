@@ -3,7 +3,7 @@
 use super::fitted::{Fitted, has_public_bounds, min_level_count};
 use super::{Amount, Prepared, Terms};
 use crate::Result;
-use crate::audit::{Request, Statistic};
+use crate::request::{Request, Statistic};
 use leakscope_report::format;
 use leakscope_report::release::{
     Composed, Counting, Measured, Mechanism, Owned, Release, SCHEMA, Subject, Unit,

@@ -72,7 +72,7 @@ fn no_bytes_make_a_reader_panic() {
     survives("idx.gz", &zipped, 8000, |bytes| Idx::read(bytes, Some(5)).is_ok());
 
     let layers = vec![LayerSpec::dense(3), LayerSpec::batch_norm(), LayerSpec::Tanh, LayerSpec::dense(2)];
-    let spec = NetSpec { version: 1, input: Shape::Vector([4]), layers, loss: Loss::SoftmaxCrossEntropy };
+    let spec = NetSpec::sequential(Shape::Vector([4]), layers, Loss::SoftmaxCrossEntropy);
     let weights = Network::<f32>::new(spec.clone(), 1).unwrap().to_tensors().to_bytes().unwrap();
     survives("safetensors", &weights, 8000, |bytes| {
         let Ok(file) = Tensors::from_bytes(bytes) else { return false };

@@ -111,7 +111,7 @@ mod tests {
 
     fn net(seed: u64) -> Network<f32> {
         let layers = vec![LayerSpec::dense(3), LayerSpec::batch_norm(), LayerSpec::Tanh, LayerSpec::dense(2)];
-        let spec = NetSpec { version: 1, input: Shape::Vector([4]), layers, loss: Loss::SoftmaxCrossEntropy };
+        let spec = NetSpec::sequential(Shape::Vector([4]), layers, Loss::SoftmaxCrossEntropy);
         Network::new(spec, seed).unwrap()
     }
 

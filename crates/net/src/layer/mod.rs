@@ -11,8 +11,8 @@
 //! | tangent backward | `d/dε f_a(a + εȧ, θ + εθ̇)ᵀ(δ + εδ̇)` |
 //!
 //! To add a layer: a file here with the four rules (and, where it has parameters, the operations on its pair), a
-//! variant of [`crate::LayerSpec`], a branch of the builder in `network`, a line in `conformance`, which checks the
-//! rest.
+//! variant of [`crate::LayerSpec`], a branch of `builder`, a line in `conformance`, which checks the rest. A layer
+//! reads one value; what reads several is a [`Join`].
 //!
 //! A direction θ̇ of the parameters ([`Direction`]) is never an array of parameters per record: it is `α ġ + β g`, a
 //! combination of the record's own gradient and of the tangent of that gradient, both pairs, or one array for all, or
@@ -23,6 +23,7 @@ mod affine;
 mod direction;
 mod dropout;
 mod grouped;
+mod join;
 mod linear;
 mod norm;
 mod pool;
@@ -31,6 +32,7 @@ pub(crate) use activation::Nonlinear;
 pub(crate) use affine::Affine;
 pub(crate) use dropout::{Draws, Dropout};
 pub(crate) use grouped::Grouped;
+pub(crate) use join::{Add, Join, Multiply};
 pub(crate) use linear::Linear;
 pub(crate) use norm::{Frozen, Norm, OwnStatistics, Span};
 pub(crate) use pool::Pool;
@@ -57,6 +59,8 @@ pub(crate) struct Tape<T> {
     pub(crate) gradient: Gradient<T>,
     /// What the groups of a convolution keep.
     pub(crate) parts: Vec<Tape<T>>,
+    /// What a join keeps of its inputs.
+    pub(crate) kept: Vec<Buf<T>>,
 }
 
 /// What a layer keeps of a tangent pass.
@@ -74,6 +78,8 @@ pub(crate) struct Tangent<T> {
     pub(crate) direction: Gradient<T>,
     /// What the groups of a convolution keep.
     pub(crate) parts: Vec<Tangent<T>>,
+    /// What a join keeps of the tangents of its inputs; absent where they are zero.
+    pub(crate) kept: Vec<Option<Buf<T>>>,
 }
 
 /// Per-sample gradients of one layer, or what stands for them.
@@ -112,6 +118,7 @@ impl<T: Real> Tape<T> {
         for b in [self.input, self.delta, self.first, self.second] {
             dev.put_some(b);
         }
+        self.kept.into_iter().for_each(|b| dev.put(b));
         self.gradient.recycle(dev);
         self.parts.into_iter().for_each(|p| p.recycle(dev));
     }
@@ -120,7 +127,7 @@ impl<T: Real> Tape<T> {
 impl<T: Real> Tangent<T> {
     /// Gives all buffers back.
     pub(crate) fn recycle(self, dev: &mut Device<T>) {
-        for b in [self.input, self.delta, self.scale] {
+        for b in [self.input, self.delta, self.scale].into_iter().chain(self.kept) {
             dev.put_some(b);
         }
         self.gradient.recycle(dev);

@@ -211,6 +211,30 @@ def noise(asked: Mapping[str, Any]) -> Any:
             return "default"
 
 
+def is_shaped(asked: Mapping[str, Any]) -> bool:
+    """Whether the noise has a shape, protects attributes or has several targets."""
+    targets = (asked["target_eta"] is not None) + len(pairs("target_sd", asked["target_sd"]))
+    return asked["noise_shape"] != "isotropic" or bool(listed(asked["protect"])) or targets > 1 or asked["shape_from"] is not None
+
+
+def shaped(asked: Mapping[str, Any], shape_from: Data | None) -> dict[str, Any]:
+    """The options of noise that is made for its targets; a table in memory goes to the native side by itself."""
+    if asked["sigma"] is not None:
+        raise OptionError("sigma: noise with a shape has no σ: say what it must achieve with target_eta or target_sd, or take "
+                          "noise_shape='isotropic'")
+    if asked["statistic"] != "max":
+        raise OptionError(f"statistic={asked['statistic']!r}: a target of noise with a shape is for every record: leave it out")
+    return {
+        "shape": asked["noise_shape"],
+        "protect": listed(asked["protect"]),
+        "target_eta": asked["target_eta"],
+        "target_sd": pairs("target_sd", asked["target_sd"]),
+        "shape_budget": asked["shape_budget"],
+        "shape_from": None if shape_from is None else reading(shape_from.files, asked),
+        "gap": asked["gap"],
+    }
+
+
 def amount(asked: Mapping[str, Any]) -> dict[str, Any]:
     """The noise of a release, which must be said."""
     match _noise_names(asked, ("sigma", "target_eta")):

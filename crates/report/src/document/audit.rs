@@ -185,7 +185,7 @@ pub struct Model {
     /// The tolerance it met.
     pub tolerance: f64,
     /// Condition number of the Hessian.
-    #[serde(with = "crate::document::unbounded::number")]
+    #[serde(with = "crate::unbounded::number")]
     pub condition: f64,
     /// Mean training loss.
     pub loss: f64,
@@ -233,7 +233,7 @@ pub struct Records {
     /// The same for the gradient norm.
     pub missed_by_gradient: f64,
     /// Mean squared error, per encoded column, of any unbiased estimate of the most exposed record.
-    #[serde(with = "crate::document::unbounded::claim")]
+    #[serde(with = "crate::unbounded::claim")]
     pub min_mse: Bound,
     /// About what any estimate gets to, on average over records, under a normal prior with the population's spread: van Trees
     /// with the average information of the table, an estimate and no bound.
@@ -331,10 +331,10 @@ pub struct Attribute {
     pub sum_to_one: Option<SumToOne>,
     /// Smallest standard deviation that an unbiased estimate can have, for the most exposed record, in the
     /// attribute's own units (a category: of an indicator, 0 to 1).
-    #[serde(with = "crate::document::unbounded::plain_cramer_rao")]
+    #[serde(with = "crate::unbounded::plain_cramer_rao")]
     pub min_sd: Bound,
     /// The same for a record whose η is the mean.
-    #[serde(with = "crate::document::unbounded::number")]
+    #[serde(with = "crate::unbounded::number")]
     pub min_sd_typical: f64,
     /// Standard deviation of the attribute over the training records, in its own units: what an attacker is
     /// off by who knows the population alone. Absent for categories.
@@ -363,7 +363,7 @@ pub struct Label {
     pub population_sd: Option<f64>,
     /// Smallest standard deviation that an unbiased estimate can have, for the most exposed record: in the target's own
     /// units, for two classes of an indicator, 0 to 1.
-    #[serde(with = "crate::document::unbounded::plain_cramer_rao")]
+    #[serde(with = "crate::unbounded::plain_cramer_rao")]
     pub min_sd: Bound,
 }
 
@@ -407,7 +407,7 @@ pub struct Utility {
     /// Without noise.
     pub without_noise: f64,
     /// At the chosen σ.
-    #[serde(with = "crate::document::unbounded::number")]
+    #[serde(with = "crate::unbounded::number")]
     pub at_sigma: f64,
     /// What a model without any columns gets (majority class, mean target).
     pub constant_model: f64,
@@ -421,7 +421,7 @@ pub struct UtilityPoint {
     /// Noise.
     pub sigma: f64,
     /// Expected metric.
-    #[serde(with = "crate::document::unbounded::number")]
+    #[serde(with = "crate::unbounded::number")]
     pub value: f64,
     /// Mean η of the records at this noise.
     pub eta_mean: f64,

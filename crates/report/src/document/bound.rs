@@ -138,7 +138,7 @@ pub struct Estimation {
     /// What is bounded, in words.
     pub what: String,
     /// The bound: a standard deviation or root mean squared error, at least.
-    #[serde(with = "crate::document::unbounded::claim")]
+    #[serde(with = "crate::unbounded::claim")]
     pub error: Bound,
     /// Unit, in words.
     pub unit: String,

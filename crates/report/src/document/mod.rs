@@ -11,10 +11,9 @@ pub mod bound;
 pub mod calibrate;
 pub mod choice;
 pub mod net;
+pub mod noise;
 pub mod release;
 pub mod reproduction;
 pub mod subject;
 pub mod tell;
 pub mod training;
-
-pub(crate) mod unbounded;

@@ -119,10 +119,10 @@ pub struct NetAttribute {
     pub sum_to_one: Option<[f64; 2]>,
     /// Smallest standard deviation that an unbiased estimate from one step can have, for the most exposed of the measured
     /// records, in the attribute's own units (a category: of an indicator, 0 to 1).
-    #[serde(with = "crate::document::unbounded::plain_cramer_rao")]
+    #[serde(with = "crate::unbounded::plain_cramer_rao")]
     pub min_sd: Bound,
     /// The same for a record whose η is the mean.
-    #[serde(with = "crate::document::unbounded::number")]
+    #[serde(with = "crate::unbounded::number")]
     pub min_sd_typical: f64,
     /// Standard deviation over the training records, in own units; absent for categories.
     #[serde(default, skip_serializing_if = "Option::is_none")]

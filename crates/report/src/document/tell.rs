@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Right at most this often, two possibilities count as not told apart: six times of ten, where a coin is right five.
+pub const PROTECT_AT: f64 = 0.6;
+
 /// Every attribute, and the label where it is secret, with the two values that are told apart.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Tell {
@@ -52,7 +55,7 @@ pub struct AmongAll {
 }
 
 fn protect_at() -> f64 {
-    crate::verdict::PROTECT_AT
+    PROTECT_AT
 }
 
 impl Tell {

@@ -86,7 +86,7 @@ pub struct Place {
     /// Where it is on the horizontal axis.
     pub x: f64,
     /// Its value.
-    #[serde(with = "crate::document::unbounded::number")]
+    #[serde(with = "crate::unbounded::number")]
     pub y: f64,
     /// Its interval, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -3,4 +3,3 @@
 pub(crate) mod html;
 pub(crate) mod networks;
 pub(crate) mod terminal;
-pub(crate) mod words;

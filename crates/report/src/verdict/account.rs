@@ -3,7 +3,7 @@
 use super::{Colour, Facts, Verdict, decide, plain, strong};
 use crate::document::account::Costs;
 use crate::format;
-use crate::render::words;
+use crate::words;
 
 /// What the page prints.
 pub(crate) fn facts(c: &Costs) -> Facts {
@@ -34,7 +34,7 @@ pub fn of_account(c: &Costs) -> Verdict {
         second.extend([
             plain(" "),
             strong("This adjacency was assumed"),
-            plain(": the command line did not say one (--adjacency)."),
+            plain(": none was stated (`adjacency`)."),
         ]);
     }
     Verdict::new(decision, head, vec![first, second])

@@ -3,7 +3,7 @@
 use super::{Colour, Facts, Noise, Success, Verdict, decide, plain, strong};
 use crate::document::attack::{Attack, AttackResult};
 use crate::format;
-use crate::render::words;
+use crate::words;
 use leakscope_core::attack::Attack as Attacker;
 
 /// What the page of attacks prints: the strongest attack at any noise on it.

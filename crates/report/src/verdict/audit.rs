@@ -9,7 +9,7 @@ use crate::document::bound::Found;
 use crate::document::choice::{Metric, ValueKind};
 use crate::document::tell::{Tell, Told};
 use crate::format;
-use crate::render::words;
+use crate::words;
 
 /// A given model this close to the minimiser is at it.
 const AT_MINIMISER: f64 = 1e-6;
@@ -272,7 +272,7 @@ fn advice(audit: &Audit, facts: &Facts, decision: &Decision) -> Vec<Span> {
                 vec![plain("Do not release it at this noise: values can be read off. Choose a noise first.")]
             }
             (_, false) if facts.noise == Noise::Unit => {
-                vec![plain("Choose a noise with --sigma, and look again.")]
+                vec![plain("Choose a noise (`sigma`), and look again.")]
             }
             (_, false) if exact.is_none() => vec![plain(
                 "That rests on small changes alone: have two values of every attribute tried before release.",
@@ -302,7 +302,7 @@ fn advice(audit: &Audit, facts: &Facts, decision: &Decision) -> Vec<Span> {
     vec![
         strong(format!("σ = {sigma}, now {}", format::setting(audit.sigma))),
         plain(format!(
-            ", would bring that to {about}{}{}: run it again with --sigma {sigma}.",
+            ", would bring that to {about}{}{}: run it again with `sigma` = {sigma}.",
             format::share(goal),
             cost.unwrap_or_default()
         )),

@@ -4,7 +4,7 @@ use super::{Facts, Noise, TYPICAL, Verdict, decide, estimated, plain, strong};
 use crate::document::balance::{Balance, Step};
 use crate::document::choice::Stopped;
 use crate::format;
-use crate::render::words;
+use crate::words;
 use leakscope_core::balance::Variant;
 
 /// η that varies by less than this share of its mean counts as equal.

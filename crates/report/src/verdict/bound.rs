@@ -5,7 +5,7 @@ use super::{Colour, Facts, Noise, Success, Verdict, decide, plain, strong};
 use crate::document::attack::AttackResult;
 use crate::document::bound::{Found, FromData, Row};
 use crate::format;
-use crate::render::words;
+use crate::words;
 use leakscope_core::attack::Attack as Attacker;
 use leakscope_core::bound::table::Optimal;
 

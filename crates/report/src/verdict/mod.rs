@@ -34,11 +34,10 @@ pub use reproduction::of_reproduction;
 
 pub(crate) use audit::{exposures, facts as facts_of_audit, is_open};
 
+pub use crate::document::tell::PROTECT_AT;
 use crate::format;
 use leakscope_core::special::{normal_cdf, normal_quantile};
 
-/// Right at most this often, two possibilities count as not told apart: six times of ten, where a coin is right five.
-pub const PROTECT_AT: f64 = 0.6;
 /// Right more often than this, they are told apart: three times of four is no guess any more.
 pub const TOLD_AT: f64 = 0.75;
 /// Up to this ε no conclusion about a record becomes more than 2.7 times likelier or unlikelier by its taking part.

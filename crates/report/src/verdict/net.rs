@@ -41,7 +41,7 @@ pub fn of_training(t: &Training) -> Verdict {
         None => vec![
             plain("No noise was added: "),
             strong("nothing is promised"),
-            plain(" to any record. Train again with --epsilon, or keep the model to yourself."),
+            plain(" to any record. Train again with `epsilon`, or keep the model to yourself."),
         ],
     }];
     if let Some(a) = &t.accounts {
@@ -92,8 +92,8 @@ fn promised(p: &Promise, colour: Colour) -> Vec<Span> {
     }
     said.push(plain(match colour {
         Colour::Green => ".",
-        Colour::Amber => "; a smaller --epsilon promises more.",
-        Colour::Red => ". That protects nobody: train again with --epsilon 1 or less.",
+        Colour::Amber => "; a smaller `epsilon` promises more.",
+        Colour::Red => ". That protects nobody: train again with `epsilon` = 1 or less.",
     }));
     said
 }
@@ -179,7 +179,7 @@ pub fn of_net_audit(a: &NetAudit) -> Verdict {
     sentences.extend(over_run(a));
     if sentences.len() == 1 && a.dfil.is_none() {
         sentences.push(vec![plain(
-            "Ask for traces, η or PLIS (--trace, --eta, --plis) to see what records give away.",
+            "Ask for traces, η or PLIS (`trace`, `eta`, `plis`) to see what records give away.",
         )]);
     }
     Verdict::new(decision, head, sentences)
@@ -222,7 +222,7 @@ fn over_run(a: &NetAudit) -> Option<Vec<Span>> {
         ]),
         Some(_) => None,
         None => {
-            let kept = if t.accounts.is_none() { "; train with --track to have it added up" } else { "" };
+            let kept = if t.accounts.is_none() { "; train with `track` to have it added up" } else { "" };
             Some(vec![plain(format!(
                 "The run made {steps} steps, and this is what one of them tells: over the run it adds up{kept}."
             ))])
@@ -239,7 +239,7 @@ fn reconstruction(a: &NetAudit) -> Option<Vec<Span>> {
         plain(match (&a.min_mse, a.trace) {
             (Some(_), _) | (None, TraceKind::Exact | TraceKind::Skip) => ".",
             (None, TraceKind::Estimate { .. }) => {
-                ". For a bound instead of this estimate, use --trace exact."
+                ". For a bound instead of this estimate, use `trace` = exact."
             }
         }),
     ];

@@ -8,7 +8,6 @@ use leakscope::{Failure, Result};
 use leakscope_net::{
     LayerSpec, Loss, NetSpec, Shape,
     io::{Tensors, write_private},
-    spec::SPEC_VERSION,
 };
 use leakscope_papers::regression::{INFORMATIVE, WIDTH, regression};
 use std::ffi::OsString;
@@ -65,7 +64,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     write(&data, &records.to_bytes()?)?;
     let layers = vec![LayerSpec::Dense { outputs: 1, bias: false, frozen: false }];
     let input = Shape::Vector([WIDTH]);
-    let spec = NetSpec { version: SPEC_VERSION, input, layers, loss: Loss::SquaredError };
+    let spec = NetSpec::sequential(input, layers, Loss::SquaredError);
     write(&network, spec.to_json().as_bytes())?;
     let (seed, epsilon) = (args.seed.to_string(), args.epsilon.to_string());
     let batch = (args.records / 4).to_string();

@@ -55,11 +55,12 @@ use serde::{Deserialize, Serialize};
 use sums::Sums;
 
 /// The shape of the noise on the coefficients.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "lowercase")]
 pub enum Shape {
     /// `σ²I`.
+    #[default]
     Isotropic,
     /// The closed form with equal weights on all records.
     Shaped,
@@ -157,6 +158,8 @@ pub struct Design {
     /// Largest information of the covariance itself about what a target protects, as a share of its `η²`; 0 for
     /// shapes that are not read off these rows.
     pub covariance_information: f64,
+    /// A, p × p: what costs are measured by, `tr(ΣA)`.
+    pub cost_matrix: Vec<f64>,
     /// Largest η over its target under the published noise, without the covariance's own information.
     pub largest_eta: f64,
     /// The records and directions that bind (optimal shapes; empty otherwise).
@@ -353,6 +356,7 @@ fn designed(rows: &impl Rows, fit: &Fit, request: &Request, public: Option<&Fact
         rounds: shaped.rounds,
         noise,
         factor,
+        cost_matrix: a,
     })
 }
 

@@ -2,7 +2,7 @@
 
 use crate::document::account::Costs;
 use crate::format::{five_digits, number};
-use crate::render::words::adjacency as in_words;
+use crate::words::adjacency as in_words;
 use std::fmt::Write;
 
 /// ε by each accountant, and the membership advantage.

@@ -4,8 +4,8 @@ use super::pen::{BOLD, DIM, GREEN, Pen, RED, Side, YELLOW, bar, clean, cut, pad,
 use crate::document::audit::{Audit, ScalingEffect};
 use crate::document::choice::ScalingMode;
 use crate::format::{self, sentence};
-use crate::render::words;
 use crate::verdict::{Colour, of_audit};
+use crate::words;
 
 const ATTRIBUTES: usize = 10;
 const GROUPS: usize = 12;

@@ -2,7 +2,7 @@
 
 use crate::document::calibrate::{Aim, Calibration, Leakage, Scored, Utility};
 use crate::format::{self, five_digits};
-use crate::render::words;
+use crate::words;
 use leakscope_core::dp::Target;
 
 /// A calibration in words, numbers rounded to the safe side.

@@ -5,8 +5,9 @@ use crate::document::net::{NetAudit, TraceKind};
 use crate::document::training::Training;
 use crate::format;
 use crate::render::html::net::{accountants, described, interval};
-use crate::render::{networks, words};
+use crate::render::networks;
 use crate::verdict::{Verdict, accounted, below, of_net_audit, of_training};
+use crate::words;
 use leakscope_core::num::Summary;
 
 fn line(out: &mut String, name: &str, text: &str) {

@@ -4,7 +4,7 @@ use crate::document::audit::{Audit, Utility, UtilityPoint};
 use crate::format;
 use crate::render::html::markup::{Html, fill};
 use crate::render::html::svg::{Frame, Scale, drawing, hover, note};
-use crate::render::words;
+use crate::words;
 
 const UPPER: [f64; 2] = [38.0, 218.0];
 const LOWER: [f64; 2] = [284.0, 444.0];

@@ -13,8 +13,9 @@ use crate::render::html::markup::{Html, fill};
 use crate::render::html::page::theorem;
 use crate::render::html::parts::{card, facts, header, judged, list, shell, tile, tiles, warnings};
 use crate::render::html::table::{Cell, numbers, table, words as text_column};
-use crate::render::{networks, words};
+use crate::render::networks;
 use crate::verdict::of_net_audit;
+use crate::words;
 use leakscope_core::num::Summary;
 use std::collections::BTreeMap;
 

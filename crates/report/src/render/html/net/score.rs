@@ -9,7 +9,7 @@ use crate::render::html::chart::of_network;
 use crate::render::html::markup::{Html, fill};
 use crate::render::html::parts::{card, narrow};
 use crate::render::html::table::{Cell, numbers, table, words as text_column};
-use crate::render::words;
+use crate::words;
 
 /// Whether the points are out of distribution, by the measure that tells best; only where chance does not explain it.
 fn unlike(s: &Score) -> Html {

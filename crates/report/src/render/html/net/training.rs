@@ -10,8 +10,9 @@ use crate::render::html::parts::{
     card, facts, header, judged, list, narrow, shell, split, tile, tiles, two, warnings,
 };
 use crate::render::html::table::{Cell, numbers, table, words as text_column};
-use crate::render::{networks, words};
+use crate::render::networks;
 use crate::verdict::{accounted, below, of_training};
+use crate::words;
 
 /// The run as one self-contained HTML page.
 pub fn training_page(training: &Training) -> String {

@@ -7,8 +7,8 @@ use crate::format;
 use crate::render::html::markup::Html;
 use crate::render::html::parts::{card, header, judged, list, shell, tile, tiles};
 use crate::render::html::table::{Cell, numbers, table, words as text_column};
-use crate::render::words;
 use crate::verdict::of_account;
+use crate::words;
 
 /// An account as one self-contained HTML page.
 pub fn account_page(c: &Costs) -> String {

@@ -6,7 +6,7 @@ use crate::format;
 use crate::render::html::markup::{Html, fill};
 use crate::render::html::parts::{card, facts, list, tag};
 use crate::render::html::table::{Cell, SHOWN, numbers, rest, table, words as text_column};
-use crate::render::words;
+use crate::words;
 use leakscope_core::claim::{Bound, Theorem};
 
 pub(super) fn appendix(audit: &Audit) -> Html {

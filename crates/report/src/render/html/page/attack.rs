@@ -7,8 +7,8 @@ use crate::render::html::chart::{Axis, Line, Lines, Point};
 use crate::render::html::markup::Html;
 use crate::render::html::parts::{card, header, judged, list, narrow, shell, tile, tiles, two, warnings};
 use crate::render::html::table::{Cell, numbers, table, words as text_column};
-use crate::render::words;
 use crate::verdict::of_attack;
+use crate::words;
 use leakscope_core::attack::Attack as Attacker;
 
 /// The colour of each attacker.
@@ -137,7 +137,7 @@ fn deciles(a: &Attack) -> Html {
             balanced(&after.points, b.spread_after)
         ),
         None => format!(
-            "Records in tenths by their η, at σ = {}. {} --balance shows what reweighting does about it.",
+            "Records in tenths by their η, at σ = {}. {} `balance` shows what reweighting does about it.",
             format::setting(sigma),
             before(&lines[0].points)
         ),

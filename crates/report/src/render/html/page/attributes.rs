@@ -7,8 +7,8 @@ use crate::format;
 use crate::render::html::markup::{Html, fill};
 use crate::render::html::parts::card;
 use crate::render::html::table::{Cell, SHOWN, numbers, rest, table, words as text_column};
-use crate::render::words;
 use crate::verdict::{exposures, facts_of_audit as facts, is_open};
+use crate::words;
 
 pub(super) fn attributes(audit: &Audit) -> Html {
     if audit.attributes.is_empty() && audit.label.is_none() {

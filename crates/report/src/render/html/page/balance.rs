@@ -7,8 +7,8 @@ use crate::render::html::chart::{Axis, Line, Lines, Point};
 use crate::render::html::markup::{Html, fill};
 use crate::render::html::parts::{card, header, judged, narrow, shell, tile, tiles, two, warnings};
 use crate::render::html::table::{Cell, numbers, table};
-use crate::render::words;
 use crate::verdict::of_balance;
+use crate::words;
 use leakscope_core::balance::{Update, Variant};
 
 /// A balancing as one self-contained HTML page.

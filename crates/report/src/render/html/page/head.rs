@@ -4,8 +4,8 @@ use crate::document::audit::{Audit, SigmaSource};
 use crate::format;
 use crate::render::html::markup::{Html, fill};
 use crate::render::html::parts::{header, judged, tile, tiles, warnings};
-use crate::render::words;
 use crate::verdict::{exposures, of_audit};
+use crate::words;
 
 pub(super) fn head(audit: &Audit) -> Html {
     header("Leakscope audit", &words::title_of(audit), &words::facts(audit).join(" · "))

@@ -31,7 +31,7 @@ use super::chart;
 use super::markup::Html;
 use super::parts::shell;
 use crate::document::audit::Audit;
-use crate::render::words;
+use crate::words;
 
 /// The audit as one self-contained HTML page.
 ///

@@ -7,8 +7,8 @@ use crate::render::html::chart;
 use crate::render::html::markup::{Html, fill};
 use crate::render::html::parts::{card, split};
 use crate::render::html::table::{Cell, numbers, table, words as text_column};
-use crate::render::words;
 use crate::verdict::{PROTECT_AT, TOLD_AT, exposures, more_noise};
+use crate::words;
 
 pub(super) fn noise(audit: &Audit) -> Html {
     let source = words::sigma_source(audit);

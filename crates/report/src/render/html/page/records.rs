@@ -7,7 +7,7 @@ use crate::render::html::chart::{self, Against, Shown};
 use crate::render::html::markup::{Html, fill};
 use crate::render::html::parts::{card, two};
 use crate::render::html::table::{Cell, numbers, table, words as text_column};
-use crate::render::words;
+use crate::words;
 
 /// A table of records, most of its length hidden in a box that scrolls.
 pub(super) fn record_table(audit: &Audit, label: &str, records: &[Record], longest: f64) -> Html {

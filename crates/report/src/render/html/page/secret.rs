@@ -7,7 +7,7 @@ use crate::document::bound::{Found, Row};
 use crate::format;
 use crate::render::html::markup::{Html, fill};
 use crate::render::html::parts::{card, list, narrow};
-use crate::render::words;
+use crate::words;
 use leakscope_core::attack::Attack as Attacker;
 
 pub(super) fn secret(audit: &Audit, found: &Found) -> Html {

@@ -8,7 +8,7 @@ use crate::render::html::chart::{self, Shown};
 use crate::render::html::markup::{Html, fill};
 use crate::render::html::parts::{card, split};
 use crate::render::html::table::{Cell, SHOWN, numbers, rest, table, words as text_column};
-use crate::render::words;
+use crate::words;
 
 pub(super) fn who(audit: &Audit, series: &[Shown]) -> Html {
     let eta = &audit.records.eta;

@@ -119,7 +119,7 @@ pub(crate) fn scaling(effect: &ScalingEffect) -> String {
             format!("Counted in η that records move the scaling of their columns: {difference}.")
         }
         ScalingMode::Given => format!(
-            "Not counted in η that records move the scaling of their columns (--scaling given): {difference}."
+            "Not counted in η that records move the scaling of their columns (`scaling` = given): {difference}."
         ),
     }
 }
@@ -360,7 +360,6 @@ pub fn theorem(theorem: Theorem) -> &'static str {
         Theorem::TwoValues => "two values told apart",
         Theorem::CramerRao | Theorem::CramerRaoRecord | Theorem::CramerRaoGradient => "Cramér–Rao",
         Theorem::VanTrees => "van Trees",
-        _ => "another bound",
     }
 }
 
@@ -369,7 +368,21 @@ pub(crate) fn gloss(theorem: Theorem) -> Option<&'static str> {
     match theorem {
         Theorem::OneCentre => Some("each value is tested against one model in the middle of all"),
         Theorem::BestCentre => Some("each value is tested against the model that makes guessing hardest"),
-        _ => None,
+        Theorem::FanoExact
+        | Theorem::FanoMonteCarlo
+        | Theorem::FanoPairwise
+        | Theorem::FanoTheorem2
+        | Theorem::FanoRdp
+        | Theorem::FanoReference
+        | Theorem::Salamatian
+        | Theorem::Balle
+        | Theorem::TradeOff
+        | Theorem::TotalVariation
+        | Theorem::TwoValues
+        | Theorem::CramerRao
+        | Theorem::CramerRaoRecord
+        | Theorem::CramerRaoGradient
+        | Theorem::VanTrees => None,
     }
 }
 

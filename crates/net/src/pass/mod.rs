@@ -1,5 +1,10 @@
-//! The three passes over a batch, for any stack of layers: primal (forward, backward, norms), tangent (the same in
-//! a direction of the record) and adjoint (in a direction of the parameters, back to the record).
+//! The three passes over a batch, for any graph of layers: primal (forward, backward, norms), tangent (the same in
+//! a direction of the record) and adjoint (in a direction of the parameters, back to the record). Nodes are visited in
+//! their order, and backwards in its reverse.
+
+mod values;
+
+use values::{Back, Values};
 
 use crate::{
     Real,
@@ -68,10 +73,12 @@ impl<T: Real> Network<T> {
 
     /// Outputs of a batch, and nothing kept.
     pub(crate) fn outputs_of(&self, dev: &mut Device<T>, x: Buf<T>, records: usize) -> Buf<T> {
-        self.values_before(dev, x, records, self.nodes.len())
+        let (z, tapes) = self.forward(dev, x, records, self.nodes.len(), None);
+        tapes.into_iter().for_each(|t| t.recycle(dev));
+        z
     }
 
-    /// What reaches a node.
+    /// What reaches a node, its first input.
     pub(crate) fn values_before(
         &self,
         dev: &mut Device<T>,
@@ -79,39 +86,40 @@ impl<T: Real> Network<T> {
         records: usize,
         node: usize,
     ) -> Buf<T> {
-        let (z, tapes) = self.forward(dev, x, records, node, None);
+        let (z, tapes) = self.forward(dev, x, records, self.nodes[node].inputs[0], None);
         tapes.into_iter().for_each(|t| t.recycle(dev));
         z
     }
 
-    /// Through the nodes before `end`.
+    /// The value of a number, from the record.
     fn forward(
         &self,
         dev: &mut Device<T>,
-        mut x: Buf<T>,
+        x: Buf<T>,
         records: usize,
-        end: usize,
+        value: usize,
         dropout: Option<(Draws, &[usize])>,
     ) -> (Buf<T>, Vec<Tape<T>>) {
         let mut cx = Context { dropout, ..self.context(dev, records) };
         let mut tapes: Vec<Tape<T>> = Vec::with_capacity(self.nodes.len());
-        let mut saved = Vec::new();
-        for node in &self.nodes[..end] {
+        let mut values = Values::new(&self.readers, Some(x));
+        for node in &self.nodes[..value] {
             let mut tape = Tape::default();
-            match &node.op {
-                Op::Layer(layer) => x = layer.forward(&mut cx, x, &mut tape),
-                Op::Save => saved.push(cx.dev.copy(x.all())),
-                Op::Add => {
-                    if let Some(s) = saved.pop() {
-                        cx.dev.add(&mut x, s.all());
-                        cx.dev.put(s);
-                    }
+            let mut read = node.inputs.iter().map(|&v| values.read(cx.dev, v).unwrap_or_default());
+            let z = match &node.op {
+                Op::Layer(layer) => {
+                    let x = read.next().unwrap_or_default();
+                    layer.forward(&mut cx, x, &mut tape)
                 }
-            }
+                Op::Join(join) => {
+                    let inputs = read.collect();
+                    join.forward(&mut cx, inputs, &mut tape)
+                }
+            };
+            values.push(Some(z));
             tapes.push(tape);
         }
-        saved.into_iter().for_each(|s| cx.dev.put(s));
-        (x, tapes)
+        (values.into_last(cx.dev, value).unwrap_or_default(), tapes)
     }
 
     /// Forward, backward and the norms. `x` is `(records, d)`, `y` is `(records, outputs)`; `label` says whether
@@ -129,33 +137,25 @@ impl<T: Real> Network<T> {
         let (dropout, records) = (draws.map(|d| (d, records)), records.len());
         let (outputs, mut tapes) = self.forward(dev, x, records, self.nodes.len(), dropout);
         let moves = label == Label::Secret;
-        let (mut delta, loss) = dev.loss(self.loss(), self.outputs(), outputs.all(), y.all(), moves);
+        let (delta, loss) = dev.loss(self.loss(), self.outputs(), outputs.all(), y.all(), moves);
         dev.put(y);
         let mut square = vec![0.0; records];
         let mut cx = self.context(dev, records);
-        let mut saved = Vec::new();
-        for (i, node) in self.nodes.iter().enumerate().skip(self.first).rev() {
-            match &node.op {
-                Op::Layer(layer) => {
-                    let back = layer.backward(&mut cx, &mut tapes[i], delta, i > self.first);
-                    if node.trained {
-                        layer.add_square(&mut cx, &mut tapes[i], &mut square);
-                    }
-                    match back {
-                        Some(b) => delta = b,
-                        None => break,
-                    }
-                }
-                Op::Add => saved.push(cx.dev.copy(delta.all())),
-                Op::Save => {
-                    if let Some(s) = saved.pop() {
-                        cx.dev.add(&mut delta, s.all());
-                        cx.dev.put(s);
-                    }
-                }
+        let mut back = Back::new(self.nodes.len(), delta);
+        for (i, node) in self.nodes.iter().enumerate().rev().filter(|(i, _)| self.moves[i + 1]) {
+            let (Some(delta), tape) = (back.take(i + 1), &mut tapes[i]) else { continue };
+            let wanted = node.inputs.iter().any(|&v| self.moves[v]);
+            let deltas = match &node.op {
+                Op::Layer(layer) => layer.backward(&mut cx, tape, delta, wanted).into_iter().collect(),
+                Op::Join(join) => join.backward(&mut cx, tape, delta),
+            };
+            if let (true, Op::Layer(layer)) = (node.trained, &node.op) {
+                layer.add_square(&mut cx, tape, &mut square);
+            }
+            for (&v, d) in node.inputs.iter().zip(deltas) {
+                back.add(cx.dev, v, self.moves[v].then_some(d));
             }
         }
-        saved.into_iter().for_each(|s| cx.dev.put(s));
         square.iter_mut().zip(&loss.units).for_each(|(s, c)| *s *= c * c);
         Primal { records, tapes, loss, outputs, square }
     }
@@ -200,8 +200,9 @@ impl<T: Real> Network<T> {
         let delta = dev.loss_tangent(&primal.loss, z.as_ref(), y_dot.as_ref());
         dev.put_some(z);
         dev.put_some(y_dot);
+        let wanted = |v: usize| self.moves[v];
         let back =
-            self.tangent_backward(dev, primal, delta, None, &mut tangents, self.first, |cx, i, tangent| {
+            self.tangent_backward(dev, primal, delta, None, &mut tangents, wanted, |cx, i, tangent| {
                 if let (true, Op::Layer(layer)) = (self.nodes[i].trained, &self.nodes[i].op) {
                     layer.add_products(cx, &primal.tapes[i], tangent, keep, &mut cross, &mut square);
                 }
@@ -252,8 +253,15 @@ impl<T: Real> Network<T> {
             None => dev.zeros(primal.records * self.outputs()),
         };
         dev.put_some(z);
-        let back =
-            self.tangent_backward(dev, primal, delta, Some(&direction), &mut tangents, 0, |_, _, _| {});
+        let back = self.tangent_backward(
+            dev,
+            primal,
+            delta,
+            Some(&direction),
+            &mut tangents,
+            |_| true,
+            |_, _, _| {},
+        );
         tangents.into_iter().for_each(|t| t.recycle(dev));
         let input = back.unwrap_or_else(|| dev.zeros(primal.records * self.input().len()));
         let out = (
@@ -284,7 +292,7 @@ impl<T: Real> Network<T> {
         &self,
         dev: &mut Device<T>,
         primal: &Primal<T>,
-        mut x: Option<Buf<T>>,
+        x: Option<Buf<T>>,
         direction: Option<&dyn Fn(usize) -> Option<Direction<'d, T>>>,
     ) -> (Option<Buf<T>>, Vec<Tangent<T>>)
     where
@@ -292,76 +300,63 @@ impl<T: Real> Network<T> {
     {
         let mut cx = self.context(dev, primal.records);
         let mut tangents: Vec<Tangent<T>> = Vec::with_capacity(self.nodes.len());
-        let mut saved: Vec<Option<Buf<T>>> = Vec::new();
+        let mut values = Values::new(&self.readers, x);
         for (i, node) in self.nodes.iter().enumerate() {
-            let mut tangent = Tangent::default();
-            match &node.op {
+            let (mut tangent, tape) = (Tangent::default(), &primal.tapes[i]);
+            let mut read = node.inputs.iter().map(|&v| values.read(cx.dev, v));
+            let z = match &node.op {
                 Op::Layer(layer) => {
-                    let dir = direction.and_then(|d| d(i));
-                    x = layer.tangent_forward(&mut cx, &primal.tapes[i], x, dir.as_ref(), &mut tangent);
+                    let (x, dir) = (read.next().flatten(), direction.and_then(|d| d(i)));
+                    layer.tangent_forward(&mut cx, tape, x, dir.as_ref(), &mut tangent)
                 }
-                Op::Save => saved.push(x.as_ref().map(|x| cx.dev.copy(x.all()))),
-                Op::Add => {
-                    x = match (x, saved.pop().flatten()) {
-                        (Some(mut x), Some(s)) => {
-                            cx.dev.add(&mut x, s.all());
-                            cx.dev.put(s);
-                            Some(x)
-                        }
-                        (x, s) => x.or(s),
-                    }
+                Op::Join(join) => {
+                    let inputs: Vec<Option<Buf<T>>> = read.collect();
+                    let still = inputs.iter().all(Option::is_none);
+                    if still { None } else { join.tangent_forward(&mut cx, tape, inputs, &mut tangent) }
                 }
-            }
+            };
+            values.push(z);
             tangents.push(tangent);
         }
-        (x, tangents)
+        (values.into_last(cx.dev, self.nodes.len()), tangents)
     }
 
-    /// Down to node `last`, whose input is asked for only where `last` is 0 and a direction is given.
+    /// Back to the values that are `wanted`; returns what comes back at the record.
     #[allow(clippy::too_many_arguments)] // the state of one pass
     fn tangent_backward<'d>(
         &self,
         dev: &mut Device<T>,
         primal: &Primal<T>,
-        mut delta: Buf<T>,
+        delta: Buf<T>,
         direction: Option<&dyn Fn(usize) -> Option<Direction<'d, T>>>,
         tangents: &mut [Tangent<T>],
-        last: usize,
+        wanted: impl Fn(usize) -> bool,
         mut visit: impl FnMut(&mut Context<'_, T>, usize, &mut Tangent<T>),
     ) -> Option<Buf<T>>
     where
         T: 'd,
     {
         let mut cx = self.context(dev, primal.records);
-        let mut saved = Vec::new();
-        for (i, node) in self.nodes.iter().enumerate().skip(last).rev() {
-            match &node.op {
+        let mut back = Back::new(self.nodes.len(), delta);
+        for (i, node) in self.nodes.iter().enumerate().rev().filter(|(i, _)| wanted(i + 1)) {
+            let (Some(delta), tape, tangent) = (back.take(i + 1), &primal.tapes[i], &mut tangents[i]) else {
+                continue;
+            };
+            let input = node.inputs.iter().any(|&v| wanted(v));
+            let deltas = match &node.op {
                 Op::Layer(layer) => {
                     let dir = direction.and_then(|d| d(i));
-                    let input = i > last || direction.is_some();
-                    let tape = &primal.tapes[i];
-                    let back =
-                        layer.tangent_backward(&mut cx, tape, delta, dir.as_ref(), &mut tangents[i], input);
-                    visit(&mut cx, i, &mut tangents[i]);
-                    match back {
-                        Some(b) => delta = b,
-                        None => {
-                            saved.into_iter().for_each(|s| cx.dev.put(s));
-                            return None;
-                        }
-                    }
+                    let d = layer.tangent_backward(&mut cx, tape, delta, dir.as_ref(), tangent, input);
+                    d.into_iter().collect()
                 }
-                Op::Add => saved.push(cx.dev.copy(delta.all())),
-                Op::Save => {
-                    if let Some(s) = saved.pop() {
-                        cx.dev.add(&mut delta, s.all());
-                        cx.dev.put(s);
-                    }
-                }
+                Op::Join(join) => join.tangent_backward(&mut cx, tape, delta, tangent),
+            };
+            visit(&mut cx, i, tangent);
+            for (&v, d) in node.inputs.iter().zip(deltas) {
+                back.add(cx.dev, v, wanted(v).then_some(d));
             }
         }
-        saved.into_iter().for_each(|s| cx.dev.put(s));
-        Some(delta)
+        back.take(0)
     }
 
     /// One record's gradient over all parameters, or the tangent of it for one row of a pass: for tests.

@@ -1,55 +1,18 @@
-//! From the file of a network to its nodes: every layer is checked against the shape it receives.
+//! Layers that read one value.
 
+use super::Builder;
 use crate::{
     Activation, LayerSpec, Real, Shape,
     error::{Error, Result, check},
-    layer::{Affine, Dropout, Frozen, Grouped, Layer, Linear, Nonlinear, Norm, OwnStatistics, Pool, Span},
-    network::{Node, Op, Statistics},
+    layer::{Affine, Dropout, Frozen, Grouped, Linear, Nonlinear, Norm, OwnStatistics, Pool, Span},
+    network::Statistics,
     shape::{Adaptive, Lie, Window, product},
     spec::Padding,
 };
 
-/// The nodes so far, and how much they need.
-#[derive(Debug)]
-pub(crate) struct Builder<T> {
-    pub(crate) nodes: Vec<Node<T>>,
-    /// Number of parameters.
-    pub(crate) parameters: usize,
-    /// Number of constants: two for each channel of a batch norm.
-    pub(crate) constants: usize,
-    pub(crate) statistics: Vec<Statistics>,
-    /// Layers so far, counted through residual blocks.
-    position: usize,
-}
-
-impl<T> Default for Builder<T> {
-    fn default() -> Self {
-        Self { nodes: Vec::new(), parameters: 0, constants: 0, statistics: Vec::new(), position: 0 }
-    }
-}
-
 impl<T: Real> Builder<T> {
-    /// Adds layers, and returns the shape of what they return.
-    pub(crate) fn layers(&mut self, specs: &[LayerSpec], mut shape: Shape) -> Result<Shape> {
-        for spec in specs {
-            shape = self.layer(spec, shape)?;
-        }
-        Ok(shape)
-    }
-
-    fn push(&mut self, position: usize, layer: impl Layer<T> + 'static, trained: bool) {
-        self.nodes.push(Node { op: Op::Layer(Box::new(layer)), trained, position });
-    }
-
-    /// Reserves parameters and returns where they start.
-    fn reserve(&mut self, len: usize) -> usize {
-        self.parameters += len;
-        self.parameters - len
-    }
-
-    fn layer(&mut self, spec: &LayerSpec, shape: Shape) -> Result<Shape> {
-        let at = self.position;
-        self.position += 1;
+    /// Adds the nodes of the layer at a position of the file, and returns the shape of what it returns.
+    pub(super) fn layer(&mut self, at: usize, spec: &LayerSpec, shape: Shape) -> Result<Shape> {
         let bad = |kind, need| Error::DoesNotChain { layer: at, kind, found: shape.dims(), need };
         let mut activation = |kind| {
             self.push(at, Nonlinear { kind, width: shape.len() }, false);
@@ -70,7 +33,7 @@ impl<T: Real> Builder<T> {
             }
             LayerSpec::Conv { outputs, kernel, stride, padding, dilation, groups, bias, frozen } => {
                 let lie = Lie { kernel, stride, padding, dilation };
-                self.convolution(lie, outputs, groups, bias, frozen, shape)
+                self.convolution(at, lie, outputs, groups, bias, frozen, shape)
             }
             LayerSpec::AveragePool { kernel, stride, padding } => {
                 let window = Window::new(shape, pooling(kernel, stride, padding), at, "average-pool")?;
@@ -139,7 +102,7 @@ impl<T: Real> Builder<T> {
             }
             LayerSpec::LayerNorm { epsilon, frozen } => {
                 check(epsilon > 0.0 && epsilon.is_finite(), "epsilon of a layer norm", epsilon, "positive")?;
-                self.norm(Span::Position, epsilon, true, frozen, shape);
+                self.norm(at, Span::Position, epsilon, true, frozen, shape);
                 Ok(shape)
             }
             LayerSpec::GroupNorm { groups, epsilon, frozen } => {
@@ -147,23 +110,17 @@ impl<T: Real> Builder<T> {
                 if groups == 0 || !shape.channels().is_multiple_of(groups) {
                     return Err(bad("group-norm", "the groups must divide the channels"));
                 }
-                self.norm(Span::Groups(groups), epsilon, true, frozen, shape);
+                self.norm(at, Span::Groups(groups), epsilon, true, frozen, shape);
                 Ok(shape)
             }
             LayerSpec::RmsNorm { epsilon, frozen } => {
                 check(epsilon > 0.0 && epsilon.is_finite(), "epsilon of an RMS norm", epsilon, "positive")?;
-                self.norm(Span::Position, epsilon, false, frozen, shape);
+                self.norm(at, Span::Position, epsilon, false, frozen, shape);
                 Ok(shape)
             }
             LayerSpec::Flatten => Ok(Shape::Vector([shape.len()])),
-            LayerSpec::Residual { ref layers } => {
-                self.nodes.push(Node { op: Op::Save, trained: false, position: at });
-                let out = self.layers(layers, shape)?;
-                if out != shape {
-                    return Err(bad("residual", "the layers inside must return the shape they receive"));
-                }
-                self.nodes.push(Node { op: Op::Add, trained: false, position: at });
-                Ok(shape)
+            LayerSpec::Residual { .. } | LayerSpec::Add | LayerSpec::Multiply => {
+                Err(bad(spec.kind(), "it reads several values"))
             }
         }
     }
@@ -171,6 +128,7 @@ impl<T: Real> Builder<T> {
     /// A convolution, in groups where there are several.
     fn convolution(
         &mut self,
+        at: usize,
         lie: Lie,
         outputs: usize,
         groups: usize,
@@ -178,7 +136,6 @@ impl<T: Real> Builder<T> {
         frozen: bool,
         shape: Shape,
     ) -> Result<Shape> {
-        let at = self.position - 1;
         let bad = |need| Error::DoesNotChain { layer: at, kind: "conv", found: shape.dims(), need };
         let whole = Window::new(shape, lie, at, "conv")?;
         if groups == 0 || !whole.channels.is_multiple_of(groups) || !outputs.is_multiple_of(groups) {
@@ -210,10 +167,10 @@ impl<T: Real> Builder<T> {
     }
 
     /// Layer, group or RMS norm, the last neither centred nor with a β.
-    fn norm(&mut self, span: Span, epsilon: f64, centred: bool, frozen: bool, shape: Shape) {
+    fn norm(&mut self, at: usize, span: Span, epsilon: f64, centred: bool, frozen: bool, shape: Shape) {
         let affine = self.affine(shape, centred);
         let standardise = OwnStatistics { epsilon, centred, span };
-        self.push(self.position - 1, Norm { affine, standardise }, !frozen);
+        self.push(at, Norm { affine, standardise }, !frozen);
     }
 
     fn affine(&mut self, shape: Shape, beta: bool) -> Affine {

@@ -1,27 +1,6 @@
-//! A network as a small readable file (JSON): the shape of a record, the layers in order, the loss.
+//! The kinds of layer a network file knows, with their options.
 
-use crate::{
-    Loss, Shape,
-    error::{Error, Result},
-};
 use serde::{Deserialize, Serialize};
-
-/// Version of the file.
-pub const SPEC_VERSION: u32 = 1;
-
-/// A network without its weights.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct NetSpec {
-    /// Version of the file: [`SPEC_VERSION`].
-    pub version: u32,
-    /// Shape of one record: `[height, width, channels]` or `[length]`.
-    pub input: Shape,
-    /// The layers, first to last.
-    pub layers: Vec<LayerSpec>,
-    /// The loss at the end.
-    pub loss: Loss,
-}
 
 /// One layer. Frozen layers take no part in the released gradient.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -160,11 +139,15 @@ pub enum LayerSpec {
     },
     /// Image to vector.
     Flatten,
-    /// `x + f(x)`, f the layers inside.
+    /// `x + f(x)`, f the layers inside: short for a chain and an [`LayerSpec::Add`].
     Residual {
         /// The layers inside; their output has the shape of their input.
         layers: Vec<LayerSpec>,
     },
+    /// The sum of what two or more layers return, all of one shape.
+    Add,
+    /// The product of what two layers return, element by element.
+    Multiply,
 }
 
 /// Zeros around an image: so many on both sides of height and width, or as many as it takes for the output to have
@@ -225,64 +208,6 @@ impl Activation {
             Self::Relu | Self::LeakyRelu(_) => false,
             Self::Tanh | Self::Gelu | Self::Sigmoid | Self::Silu | Self::Softplus | Self::Elu(_) => true,
         }
-    }
-}
-
-impl NetSpec {
-    /// Reads the file's text.
-    pub fn from_json(text: &str) -> Result<Self> {
-        #[derive(Deserialize)]
-        struct Version {
-            version: u32,
-        }
-        let bad = |e: serde_json::Error| Error::Format { what: "the network file", reason: e.to_string() };
-        // the version first: a later file may have layers this programme has never heard of
-        let Version { version } = serde_json::from_str(text).map_err(bad)?;
-        if version != SPEC_VERSION {
-            return Err(Error::Version { what: "the network file", found: version, expected: SPEC_VERSION });
-        }
-        serde_json::from_str(text).map_err(bad)
-    }
-
-    /// All layers with their positions, counted from 0 through residual blocks: a block comes before the layers inside
-    /// it. Names of tensors (`layers.3.weight`) and errors count so too.
-    pub fn positions(&self) -> Vec<(usize, &LayerSpec)> {
-        fn walk<'a>(layers: &'a [LayerSpec], out: &mut Vec<(usize, &'a LayerSpec)>) {
-            for layer in layers {
-                out.push((out.len(), layer));
-                if let LayerSpec::Residual { layers } = layer {
-                    walk(layers, out);
-                }
-            }
-        }
-        let mut out = Vec::new();
-        walk(&self.layers, &mut out);
-        out
-    }
-
-    /// The layer at a position as [`NetSpec::positions`] counts them.
-    pub fn layer_mut(&mut self, position: usize) -> Option<&mut LayerSpec> {
-        fn walk<'a>(layers: &'a mut [LayerSpec], left: &mut usize) -> Option<&'a mut LayerSpec> {
-            for layer in layers {
-                if *left == 0 {
-                    return Some(layer);
-                }
-                *left -= 1;
-                if let LayerSpec::Residual { layers } = layer
-                    && let Some(found) = walk(layers, left)
-                {
-                    return Some(found);
-                }
-            }
-            None
-        }
-        walk(&mut self.layers, &mut { position })
-    }
-
-    /// The file's text.
-    pub fn to_json(&self) -> String {
-        // plain data: serialisation cannot fail
-        serde_json::to_string_pretty(self).unwrap_or_default()
     }
 }
 
@@ -359,6 +284,8 @@ impl LayerSpec {
             Self::RmsNorm { .. } => "rms-norm",
             Self::Flatten => "flatten",
             Self::Residual { .. } => "residual",
+            Self::Add => "add",
+            Self::Multiply => "multiply",
         }
     }
 
@@ -384,7 +311,9 @@ impl LayerSpec {
             | Self::LeakyRelu { .. }
             | Self::Elu { .. }
             | Self::Dropout { .. }
-            | Self::Flatten => false,
+            | Self::Flatten
+            | Self::Add
+            | Self::Multiply => false,
         }
     }
 
@@ -410,7 +339,9 @@ impl LayerSpec {
             | Self::LeakyRelu { .. }
             | Self::Elu { .. }
             | Self::Dropout { .. }
-            | Self::Flatten => {}
+            | Self::Flatten
+            | Self::Add
+            | Self::Multiply => {}
         }
     }
 }
@@ -445,53 +376,4 @@ fn leak() -> f64 {
 
 fn unit() -> f64 {
     1.0
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Network;
-
-    #[test]
-    fn layers_are_counted_as_the_names_of_tensors_count_them() {
-        let inside = vec![LayerSpec::dense(4), LayerSpec::Tanh, LayerSpec::layer_norm()];
-        let layers = vec![
-            LayerSpec::Flatten,
-            LayerSpec::Residual { layers: inside },
-            LayerSpec::Relu,
-            LayerSpec::dense(2),
-        ];
-        let mut spec =
-            NetSpec { version: SPEC_VERSION, input: Shape::Vector([4]), layers, loss: Loss::SquaredError };
-        let net = Network::<f64>::new(spec.clone(), 1).unwrap();
-        for t in net.tensors() {
-            let position: usize = t.name.split('.').nth(1).unwrap().parse().unwrap();
-            let layer = spec.positions()[position].1;
-            let kind =
-                if t.name.contains("weight") || t.name.contains("bias") { "dense" } else { "layer-norm" };
-            assert_eq!((layer.kind(), layer.has_parameters()), (kind, true), "{}", t.name);
-        }
-        for position in 0..7 {
-            let other = spec.positions()[position].1.clone();
-            assert_eq!(*spec.layer_mut(position).unwrap(), other);
-        }
-        assert_eq!((spec.positions().len(), spec.layer_mut(7)), (7, None));
-        // a kind is what the file calls it
-        for (_, layer) in spec.positions() {
-            assert_eq!(serde_json::to_value(layer).unwrap()["kind"], layer.kind());
-        }
-    }
-
-    #[test]
-    fn a_softmax_over_one_output_is_refused() {
-        let of = |outputs, loss| {
-            let layers = vec![LayerSpec::dense(outputs)];
-            let spec = NetSpec { version: SPEC_VERSION, input: Shape::Vector([4]), layers, loss };
-            Network::<f64>::new(spec, 1).map(|net| net.outputs())
-        };
-        let said = of(1, Loss::SoftmaxCrossEntropy).unwrap_err().to_string();
-        assert!(said.contains("binary-cross-entropy"), "{said}");
-        assert_eq!(of(2, Loss::SoftmaxCrossEntropy), Ok(2));
-        assert_eq!((of(1, Loss::BinaryCrossEntropy), of(1, Loss::SquaredError)), (Ok(1), Ok(1)));
-    }
 }

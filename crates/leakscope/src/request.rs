@@ -1,8 +1,6 @@
-//! What an audit is asked to do, checked before any work.
+//! A table, a model and what is asked about it, checked before any work.
 
-use super::remarks::listed;
-use super::scaling::ScalingChoice;
-use super::tell::Pair;
+use crate::noise::NoiseOptions;
 use crate::{Failure, Result};
 use leakscope_core::glm::Family;
 use leakscope_core::num::Distribution;
@@ -71,10 +69,13 @@ pub struct Request {
     pub protect_at: f64,
     /// Whether leakage counts that columns are scaled by their own data.
     pub scaling: ScalingChoice,
+    /// What the options that fix a target are called where they were set.
+    #[serde(skip)]
+    pub target_options: TargetOptions,
 }
 
 /// The noise, or what it must achieve.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Noise {
     /// σ = 1, as a unit.
@@ -96,6 +97,34 @@ pub enum Noise {
         /// The standard deviation, in the attribute's own units.
         sd: f64,
     },
+    /// Noise with a shape, or for several targets: the scale is the smallest on a public grid that meets them all.
+    Shaped(Box<NoiseOptions>),
+}
+
+impl Noise {
+    /// The options of noise that is made for its targets.
+    pub fn options(&self) -> Option<&NoiseOptions> {
+        match self {
+            Self::Shaped(options) => Some(options),
+            Self::Default | Self::Given(_) | Self::TargetEta { .. } | Self::TargetSd { .. } => None,
+        }
+    }
+}
+
+/// Names of the options that fix what the noise must achieve, for errors about them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TargetOptions {
+    /// That of [`Noise::TargetEta`].
+    pub eta: &'static str,
+    /// That of [`Noise::TargetSd`].
+    pub sd: &'static str,
+}
+
+impl Default for TargetOptions {
+    /// Those of an audit.
+    fn default() -> Self {
+        Self { eta: "target_eta", sd: "target_sd" }
+    }
 }
 
 /// A statistic of η over records.
@@ -151,6 +180,27 @@ pub struct Limit {
     pub limit: f64,
 }
 
+/// Two values of one attribute, as they were written (`--tell age=40,60`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pair {
+    /// The attribute, or the target.
+    pub attribute: String,
+    /// The values.
+    pub values: [String; 2],
+}
+
+/// Whether leakage counts that columns are scaled by their own data.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[serde(rename_all = "kebab-case")]
+pub enum ScalingChoice {
+    /// What a record does to means and spreads of its columns counts
+    #[default]
+    Counted,
+    /// Means and spreads are taken as public
+    Given,
+}
+
 impl Default for Request {
     fn default() -> Self {
         Self {
@@ -182,6 +232,7 @@ impl Default for Request {
             tell: vec![],
             protect_at: PROTECT_AT,
             scaling: ScalingChoice::default(),
+            target_options: TargetOptions::default(),
         }
     }
 }
@@ -189,7 +240,8 @@ impl Default for Request {
 impl Request {
     /// The files that are read.
     pub fn inputs(&self) -> Vec<&Path> {
-        let others = self.test.iter().chain(&self.score);
+        let shape_from = self.noise.options().and_then(|options| options.shape_from.as_ref());
+        let others = self.test.iter().chain(&self.score).chain(shape_from);
         std::iter::once(&self.read).chain(others).flat_map(|r| &r.paths).map(PathBuf::as_path).collect()
     }
 
@@ -213,8 +265,9 @@ impl Request {
                 return Err(Failure::option("sigma", message));
             }
             Noise::Given(sigma) => positive("sigma", *sigma)?,
-            Noise::TargetEta { eta, .. } => positive("target_eta", *eta)?,
-            Noise::TargetSd { sd, .. } => positive("target_sd", *sd)?,
+            Noise::TargetEta { eta, .. } => positive(self.target_options.eta, *eta)?,
+            Noise::TargetSd { sd, .. } => positive(self.target_options.sd, *sd)?,
+            Noise::Shaped(options) => options.check()?,
         }
         let public = &self.public;
         if public.clip_to_bounds && public.schema.is_none() && public.bounds.is_empty() {
@@ -263,7 +316,6 @@ impl Request {
         for (name, _) in &self.units {
             find("unit", name)?;
         }
-        super::tell::check(self, encoding)?;
         for (name, _) in &self.prior_sd {
             if find("prior_sd", name)?.kind == Kind::Category {
                 let message = format!("`{name}` is a category: a spread is for numbers");
@@ -272,11 +324,14 @@ impl Request {
         }
         match &self.noise {
             Noise::TargetSd { attribute, .. } if *attribute != encoding.target.name => {
-                find("target_sd", attribute)?;
+                find(self.target_options.sd, attribute)?;
             }
             Noise::TargetSd { attribute, .. } if !self.label_secret => {
                 let message = format!("`{attribute}` is the target, which ⟨label=public⟩ takes as known");
-                return Err(Failure::option("target_sd", message));
+                return Err(Failure::option(self.target_options.sd, message));
+            }
+            Noise::Shaped(options) => {
+                options.asked(encoding, self.label_secret, None)?;
             }
             Noise::TargetSd { .. } | Noise::Default | Noise::Given(_) | Noise::TargetEta { .. } => {}
         }
@@ -291,38 +346,4 @@ pub fn delimiter(text: &str) -> Result<u8> {
         (_, [byte]) if byte.is_ascii() && !matches!(byte, b'"' | b'\n' | b'\r') => Ok(*byte),
         _ => Err(Failure::option("delimiter", format!("`{text}`: expected one ASCII character, or `tab`"))),
     }
-}
-
-/// Name of the intercept among the columns.
-pub(crate) const INTERCEPT: &str = "(intercept)";
-
-/// Coefficients in the order of the encoding's columns; every column must be named, and nothing else.
-pub(super) fn match_coefficients(given: &[(String, f64)], encoding: &Encoding) -> Result<Vec<f64>> {
-    let columns = encoding.columns();
-    let list = |names: &[&String]| listed(&names.iter().map(|n| (*n).clone()).collect::<Vec<_>>());
-    // What is said to be zero and is not in the model changes nothing.
-    let given: Vec<&(String, f64)> =
-        given.iter().filter(|(n, v)| columns.contains(n) || n != INTERCEPT || *v != 0.0).collect();
-    let unknown: Vec<&String> = given.iter().map(|(n, _)| n).filter(|n| !columns.contains(n)).collect();
-    if !unknown.is_empty() {
-        if unknown == [INTERCEPT] {
-            let message = "the given model has an intercept, which ⟨intercept=false⟩ leaves out: one of the two must go";
-            return Err(Failure::option("coefficients", message));
-        }
-        let all: Vec<&String> = columns.iter().collect();
-        return Err(Failure::option(
-            "coefficients",
-            format!("{} is no column of this model; its columns are {}", list(&unknown), list(&all)),
-        ));
-    }
-    let missing: Vec<&String> = columns.iter().filter(|c| !given.iter().any(|(n, _)| n == *c)).collect();
-    if !missing.is_empty() {
-        let hint = if missing.iter().any(|n| *n == INTERCEPT) {
-            " (a model without intercept needs ⟨intercept=false⟩)"
-        } else {
-            ""
-        };
-        return Err(Failure::option("coefficients", format!("no value for {}{hint}", list(&missing))));
-    }
-    Ok(columns.iter().map(|c| given.iter().find(|(n, _)| n == c).map_or(0.0, |(_, value)| *value)).collect())
 }

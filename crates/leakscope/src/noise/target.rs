@@ -1,0 +1,138 @@
+//! Targets as users name them, in their units, and as the mathematics takes them.
+
+use super::NoiseOptions;
+use crate::{Failure, Result};
+use leakscope_core::fisher::Directions;
+use leakscope_core::fisher::noise::{Protected, Target};
+use leakscope_core::units::Units;
+use leakscope_report::noise::{Goal, Secret};
+use leakscope_table::{Encoding, Kind, OneHot, TargetCoding, closest};
+
+/// What was asked for: the targets of the mathematics, and each in words.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Asked {
+    /// One or more for each goal.
+    pub targets: Vec<Target>,
+    /// As users said it.
+    pub goals: Vec<Goal>,
+    /// The goal that each target is about.
+    pub goal_of: Vec<usize>,
+}
+
+impl Asked {
+    fn push(&mut self, goal: Goal, targets: Vec<Target>) {
+        let place = self.goals.len();
+        self.goals.push(goal);
+        self.goal_of.extend(targets.iter().map(|_| place));
+        self.targets.extend(targets);
+    }
+}
+
+impl NoiseOptions {
+    /// The targets of these options on a table, in the units of its encoding or in `units`.
+    ///
+    /// # Errors
+    /// An attribute that does not exist (with the closest names) or has no column, the label where it is public.
+    pub fn asked(&self, encoding: &Encoding, label_secret: bool, units: Option<&Units>) -> Result<Asked> {
+        let mut asked = Asked { targets: vec![], goals: vec![], goal_of: vec![] };
+        if let Some(eta) = self.target_eta.filter(|_| self.protect.is_empty()) {
+            let target = Target { protected: Protected::Record { label: label_secret }, eta };
+            asked.push(Goal { secret: Secret::Record, name: None, eta, sd: None }, vec![target]);
+        }
+        for name in &self.protect {
+            let eta = self.target_eta.unwrap_or(f64::NAN);
+            match place(encoding, label_secret, "protect", name)? {
+                None => {
+                    let target = Target { protected: Protected::Label, eta };
+                    let goal = Goal { secret: Secret::Label, name: Some(name.clone()), eta, sd: None };
+                    asked.push(goal, vec![target]);
+                }
+                Some(attribute) => {
+                    let directions = directions(encoding, units, attribute, false);
+                    let target = Target { protected: Protected::Attribute(directions), eta };
+                    let goal = Goal { secret: Secret::Attribute, name: Some(name.clone()), eta, sd: None };
+                    asked.push(goal, vec![target]);
+                }
+            }
+        }
+        for (name, sd) in &self.target_sd {
+            let goal = |secret, eta| Goal { secret, name: Some(name.clone()), eta, sd: Some(*sd) };
+            match place(encoding, label_secret, "target_sd", name)? {
+                None => {
+                    let eta = label_unit(encoding) / sd;
+                    asked.push(goal(Secret::Label, eta), vec![Target { protected: Protected::Label, eta }]);
+                }
+                Some(attribute) => {
+                    let eta = encoding.attributes[attribute].scale / sd;
+                    asked.push(goal(Secret::Attribute, eta), deviation(encoding, units, attribute, eta));
+                }
+            }
+        }
+        Ok(asked)
+    }
+}
+
+/// Targets under which no unbiased estimate of a value of an attribute comes closer than 1/`eta` encoded units. Whoever knows
+/// that exactly one of k indicators applies estimates one within `‖P eⱼ‖/η` of the constrained η, which can be less.
+fn deviation(encoding: &Encoding, units: Option<&Units>, attribute: usize, eta: f64) -> Vec<Target> {
+    let a = &encoding.attributes[attribute];
+    let of = |sum_to_one: bool, eta: f64| {
+        let directions = directions(encoding, units, attribute, sum_to_one);
+        (directions.count > 0).then(|| Target { protected: Protected::Attribute(directions), eta })
+    };
+    let all_levels = a.kind == Kind::Category && encoding.one_hot == OneHot::Full;
+    let along = (1.0 - 1.0 / a.columns.len().max(1) as f64).sqrt();
+    let constrained = if all_levels { of(true, along * eta) } else { None };
+    of(false, eta).into_iter().chain(constrained).collect()
+}
+
+/// Directions of an attribute per encoded unit, in the columns of the rows.
+fn directions(encoding: &Encoding, units: Option<&Units>, attribute: usize, sum_to_one: bool) -> Directions {
+    let mut basis = encoding.directions(attribute, sum_to_one);
+    let count = basis.len() / encoding.width().max(1);
+    if let Some(units) = units {
+        for (j, row) in basis.chunks_exact_mut(count.max(1)).enumerate().take(units.len()) {
+            row.iter_mut().for_each(|b| *b *= units.stretch(j));
+        }
+    }
+    Directions { basis, count }
+}
+
+/// The attribute of a name; none for the label.
+fn place(encoding: &Encoding, label_secret: bool, option: &str, name: &str) -> Result<Option<usize>> {
+    if name == encoding.target.name {
+        return match label_secret {
+            true => Ok(None),
+            false => {
+                let message = format!("`{name}` is the target, which ⟨label=public⟩ takes as known");
+                Err(Failure::option(option, message))
+            }
+        };
+    }
+    let names = || encoding.attributes.iter().map(|a| a.name.as_str());
+    match encoding.attributes.iter().position(|a| a.name == name) {
+        Some(k) if encoding.attributes[k].columns.is_empty() => {
+            let message = format!("`{name}` has one level only, so it has no encoded column to protect");
+            Err(Failure::option(option, message))
+        }
+        Some(k) => Ok(Some(k)),
+        None => {
+            let quoted =
+                |names: Vec<String>| names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ");
+            let near = closest(name, names());
+            let hint = match near.is_empty() {
+                true => format!("they are {}", quoted(names().map(String::from).collect())),
+                false => format!("the closest names are {}", quoted(near)),
+            };
+            Err(Failure::option(option, format!("`{name}` is not an attribute of this model; {hint}")))
+        }
+    }
+}
+
+/// Own units of the target in one unit of its code: of two classes the whole switch is one.
+fn label_unit(encoding: &Encoding) -> f64 {
+    match &encoding.target.coding {
+        TargetCoding::Number | TargetCoding::Count => 1.0,
+        TargetCoding::TwoClass { low, high } => 1.0 / (high.code - low.code),
+    }
+}

@@ -1,0 +1,186 @@
+//! From the file of a network to its graph: which layers read which, each checked against the shapes it receives.
+
+mod layer;
+
+use crate::{
+    LayerSpec, Real, Shape,
+    error::{Error, Result},
+    layer::{Add, Join, Layer, Multiply},
+    network::{Node, Op, Statistics},
+    spec::{INPUT, NodeSpec},
+};
+use std::collections::BTreeMap;
+
+/// The nodes so far, and how much they need.
+#[derive(Debug)]
+pub(crate) struct Builder<T> {
+    pub(crate) nodes: Vec<Node<T>>,
+    /// Number of parameters.
+    pub(crate) parameters: usize,
+    /// Number of constants: two for each channel of a batch norm.
+    pub(crate) constants: usize,
+    pub(crate) statistics: Vec<Statistics>,
+    /// Layers so far, counted through residual blocks.
+    position: usize,
+    /// What has a name.
+    names: BTreeMap<String, Flow>,
+    /// What the last layer returns.
+    last: Flow,
+    /// The value that the layer being added reads.
+    reads: usize,
+}
+
+/// A value on its way, with the shape it has for the layers that read it.
+#[derive(Debug, Clone, Copy)]
+struct Flow {
+    value: usize,
+    shape: Shape,
+}
+
+impl<T: Real> Builder<T> {
+    /// A network without layers.
+    pub(crate) fn new(input: Shape) -> Self {
+        let last = Flow { value: 0, shape: input };
+        Self {
+            nodes: Vec::new(),
+            parameters: 0,
+            constants: 0,
+            statistics: Vec::new(),
+            position: 0,
+            names: BTreeMap::from([(INPUT.to_owned(), last)]),
+            last,
+            reads: 0,
+        }
+    }
+
+    /// Adds the layers of a file, and returns the shape of what the last one returns.
+    pub(crate) fn nodes(&mut self, specs: &[NodeSpec]) -> Result<Shape> {
+        for NodeSpec { name, inputs, layer } in specs {
+            let at = self.position;
+            let mut flows = Vec::with_capacity(inputs.len());
+            for input in inputs {
+                flows.push(*self.names.get(input).ok_or_else(|| self.unknown(at, layer, input))?);
+            }
+            if flows.is_empty() {
+                flows.push(self.last);
+            }
+            self.last = self.node(layer, &flows)?;
+            if let Some(name) = name
+                && self.names.insert(name.clone(), self.last).is_some()
+            {
+                let reason = format!("layer {at} ({}) has the name {name:?}, which is taken", layer.kind());
+                return Err(Error::Format { what: "the network", reason });
+            }
+        }
+        Ok(self.last.shape)
+    }
+
+    fn unknown(&self, at: usize, layer: &LayerSpec, input: &str) -> Error {
+        let known: Vec<&str> = self.names.keys().map(String::as_str).collect();
+        let (kind, known) = (layer.kind(), known.join(", "));
+        let reason = format!(
+            "layer {at} ({kind}) reads {input:?}, but no layer before it has that name; names so far: {known}"
+        );
+        Error::Format { what: "the network", reason }
+    }
+
+    /// How often every value is read; one that is read by nobody is a mistake.
+    pub(crate) fn readers(&self) -> Result<Vec<usize>> {
+        let mut readers = vec![0; self.nodes.len() + 1];
+        readers[self.last.value] += 1;
+        self.nodes.iter().flat_map(|n| &n.inputs).for_each(|&v| readers[v] += 1);
+        match self.nodes.iter().zip(&readers[1..]).find(|(_, n)| **n == 0) {
+            None => Ok(readers),
+            Some((node, _)) => {
+                let position = node.position;
+                let reason = format!(
+                    "no layer reads what layer {position} returns, and it is not the last: name it among the inputs of \
+                     a later one, or remove it"
+                );
+                Err(Error::Format { what: "the network", reason })
+            }
+        }
+    }
+
+    /// Adds layers one after another.
+    fn chain(&mut self, specs: &[LayerSpec], mut flow: Flow) -> Result<Flow> {
+        for spec in specs {
+            flow = self.node(spec, &[flow])?;
+        }
+        Ok(flow)
+    }
+
+    /// A node that reads what [`Builder::node`] was given.
+    fn push(&mut self, position: usize, layer: impl Layer<T> + 'static, trained: bool) {
+        let (op, inputs) = (Op::Layer(Box::new(layer)), vec![self.reads]);
+        self.nodes.push(Node { op, inputs, trained, position });
+    }
+
+    fn push_join(
+        &mut self,
+        position: usize,
+        join: impl Join<T> + 'static,
+        inputs: &[Flow],
+        shape: Shape,
+    ) -> Flow {
+        let inputs = inputs.iter().map(|f| f.value).collect();
+        self.nodes.push(Node { op: Op::Join(Box::new(join)), inputs, trained: false, position });
+        Flow { value: self.nodes.len(), shape }
+    }
+
+    /// Adds one layer of the file that reads the given values.
+    fn node(&mut self, spec: &LayerSpec, inputs: &[Flow]) -> Result<Flow> {
+        let at = self.position;
+        self.position += 1;
+        let bad = |found: Shape, need| Error::DoesNotChain {
+            layer: at,
+            kind: spec.kind(),
+            found: found.dims(),
+            need,
+        };
+        let first = inputs.first().copied().unwrap_or(self.last);
+        match spec {
+            LayerSpec::Add | LayerSpec::Multiply => {
+                if let Some(other) = inputs.iter().find(|i| i.shape != first.shape) {
+                    return Err(bad(other.shape, "all inputs must have the shape of the first"));
+                }
+                match (spec, inputs.len()) {
+                    (LayerSpec::Add, 2..) => {
+                        Ok(self.push_join(at, Add { inputs: inputs.len() }, inputs, first.shape))
+                    }
+                    (LayerSpec::Multiply, 2) => {
+                        Ok(self.push_join(at, Multiply { width: first.shape.len() }, inputs, first.shape))
+                    }
+                    (LayerSpec::Multiply, _) => {
+                        Err(bad(first.shape, "write \"inputs\" with the names of two layers"))
+                    }
+                    _ => Err(bad(first.shape, "write \"inputs\" with the names of two layers or more")),
+                }
+            }
+            _ if inputs.len() > 1 => {
+                Err(bad(first.shape, "it reads one layer: \"inputs\" must have one name"))
+            }
+            LayerSpec::Residual { layers } => {
+                let out = self.chain(layers, first)?;
+                if out.shape != first.shape {
+                    return Err(bad(first.shape, "the layers inside must return the shape they receive"));
+                }
+                Ok(self.push_join(at, Add { inputs: 2 }, &[out, first], first.shape))
+            }
+            layer => {
+                let before = self.nodes.len();
+                self.reads = first.value;
+                let shape = self.layer(at, layer, first.shape)?;
+                // a layer that only changes the shape is no node
+                let value = if self.nodes.len() > before { self.nodes.len() } else { first.value };
+                Ok(Flow { value, shape })
+            }
+        }
+    }
+
+    /// Reserves parameters and returns where they start.
+    fn reserve(&mut self, len: usize) -> usize {
+        self.parameters += len;
+        self.parameters - len
+    }
+}
