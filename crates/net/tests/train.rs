@@ -168,7 +168,12 @@ fn a_panel_is_followed_and_the_drawn_are_measured_besides() {
     let (mut measured, mut covered) = (0, 0);
     for (p, e) in panel.iter().zip(&every) {
         if p.followed {
-            assert_eq!(p, e);
+            assert!(e.followed && (p.measured, p.degrees) == (e.measured, e.degrees));
+            // products of another number of records round differently
+            let close = |a: f64, b: f64| (a - b).abs() <= 1e-5 * b.abs();
+            assert!(close(p.trace.unwrap().value, e.trace.unwrap().value), "{p:?} {e:?}");
+            assert!(close(p.published.unwrap().value, e.published.unwrap().value), "{p:?} {e:?}");
+            assert!(p.renyi.unwrap().iter().zip(e.renyi.unwrap()).all(|(a, b)| close(*a, b)), "{p:?} {e:?}");
             continue;
         }
         assert!(p.renyi.is_none() && p.measured < 40);
