@@ -32,7 +32,14 @@ pub(crate) fn run() -> Result<(), Box<dyn std::error::Error>> {
     let candidates = (0..M * (M - 1)).map(|c| f64::from(u8::from(c / (M - 1) == c % (M - 1)))).collect();
     let secret = Secret::category(0..M - 1, candidates, &counts)?;
     let sigmas = (0..16).map(|k| 10_f64.powf(-5.0 + 0.3 * f64::from(k))).collect();
-    let options = Options { attacks: vec![Attack::WhiteBox], sigmas, trials: 100, seed: 1, two_class: false };
+    let options = Options {
+        attacks: vec![Attack::WhiteBox],
+        sigmas,
+        trials: 100,
+        seed: 1,
+        two_class: false,
+        shape: None,
+    };
     let (ours, found) = best(3, || attack(&rows, &model, &secret, &options, &[]));
     let found = found?;
     let threads = rayon::current_num_threads();

@@ -178,7 +178,7 @@ fn calibration_on_a_table_meets_its_target_from_the_safe_side_and_says_what_it_c
     assert!(number(&c, "/utility/at_sigma") > number(&c, "/utility/without_noise"));
     assert_eq!(c["utility"]["on"], "held-out");
     let refused = folder.run(&format!("calibrate {TABLE} --sd nosuch=5")).expect(2);
-    assert!(refused.stderr.contains("--sd") && !refused.stderr.contains("--target-sd"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("--target-sd"), "{}", refused.stderr);
 }
 
 #[test]
@@ -242,7 +242,7 @@ fn bad_questions_about_tables_are_refused_with_advice() {
         ("bound --candidates 3 --mechanism gaussian --sigma 1 --encoding e.csv".into(), "line 3"),
         ("bound --candidates 2 --mechanism gaussian --sigma 1 --encoding e2.json".into(), "vector 2"),
         (format!("calibrate {TABLE} --eta 0.1 --rate 0.1"), "--rate"),
-        (format!("calibrate {TABLE} --advantage 0.1"), "--eta"),
+        (format!("calibrate {TABLE} --advantage 0.1"), "--target-eta"),
         (format!("calibrate {TABLE} --success 0.1 --secret vkorc1"), "without the model"),
         (format!("calibrate {TABLE} --sd nothing=3"), "nothing"),
         (format!("audit p.csv {} --secret nothing", TABLE.replace("--data p.csv ", "")), "--secret"),

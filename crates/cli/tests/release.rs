@@ -317,7 +317,13 @@ fn without_noise(text: &str, r: &Release) -> String {
     while !rest.is_empty() {
         let end = rest.find(|c| !inside(c)).unwrap_or(rest.len());
         let (word, tail) = rest.split_at(end);
-        let noisy = word.parse::<f64>().is_ok_and(|x| r.coefficients.values().any(|v| close(x, *v, 1e-5)));
+        // Intervals and p-values are computed from the coefficients and the public noise, and shortened on the page.
+        let computed: Vec<f64> = r.precision.values().flat_map(|p| [p.low, p.high, p.p_value]).collect();
+        let noisy = word.parse::<f64>().is_ok_and(|x| {
+            // A short number of the page itself may be close to a coefficient by chance.
+            let exact = word.len() > 5 && r.coefficients.values().any(|v| close(x, *v, 1e-5));
+            exact || (word.contains('.') && computed.iter().any(|v| close(x.abs(), v.abs(), 6e-3)))
+        });
         out.push_str(if noisy { "#" } else { word });
         let next = tail.find(inside).unwrap_or(tail.len());
         out.push_str(&tail[..next]);
@@ -400,6 +406,53 @@ fn what_only_the_owner_may_see_is_in_its_own_folder() {
     assert!(String::from_utf8_lossy(&said.stderr).contains("move ledger.json and ledger.key into"));
 }
 
+/// A label of a large spread that can be read off is red, however small η is; noise that hides everything is green; and what is
+/// published of it names neither record nor value nor exact number.
+#[test]
+fn how_often_values_are_told_apart_decides_the_page() {
+    let place = Place::new();
+    let mut people = People::draw(3, 600);
+    people.outcome.iter_mut().for_each(|y| *y *= 1e4);
+    place.write("people.csv", &people.csv(false));
+    let line = "people.csv --target y --l2 0.1 --out";
+    let colour = |name: &str| of_release(&place.statement(name)).colour;
+    // η this small for the whole record, label and all, is calm.
+    place.release(&format!("{line} small --target-eta 0.05"));
+    assert_eq!(colour("small/release-1/release.json"), Colour::Green);
+    let owned = place.release(&format!("{line} read-off --sigma 1"));
+    assert_eq!(colour("read-off/release-1/release.json"), Colour::Red, "{}", owned["tell"]);
+    assert_eq!(owned["tell"]["label"]["by"], "refits");
+    assert!(owned["tell"]["label"]["at_most"].as_f64().unwrap() > 0.75);
+    // The owner has every attribute with its values and its record; the statement has one number.
+    let told = owned["measured"]["tell"]["attributes"].as_array().unwrap();
+    assert_eq!(told.len(), 6);
+    let text = place.text("read-off/release-1/release.json");
+    for t in told {
+        let worst = t["worst"].as_f64().unwrap();
+        assert!(worst == 1.0 || !text.contains(&worst.to_string()), "{t}");
+    }
+    assert!(!text.contains("worst_record") && !text.contains("\"measured\":"));
+    let grid = [0.51, 0.53, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.99, 1.0];
+    assert!(grid.contains(&owned["tell"]["attributes"]["at_most"].as_f64().unwrap()));
+    // Much noise, all bounds given so that no unit moves with a value: green.
+    let bounds = "--bounds age=-50..150 --bounds height=0..300 --bounds income=0..1e6 --scale bounds";
+    let calm = place.release(&format!("{line} calm {bounds} --sigma 1e5"));
+    assert_eq!(colour("calm/release-1/release.json"), Colour::Green, "{}", calm["tell"]);
+    // The second release of the same data is told together with the first; a balanced one rests on η and is never green.
+    place.release(&format!("{line} calm {bounds} --sigma 1e5"));
+    let ledger: Value = serde_json::from_str(&place.text("calm/private/ledger.json")).unwrap();
+    assert_eq!(ledger["releases"][1]["told"]["y"]["values"].as_array().unwrap().len(), 2);
+    let balanced = place.release(&format!("{line} balanced --sigma 1e5 --balance 2"));
+    assert_eq!(balanced["tell"]["label"]["by"], "eta");
+    assert_ne!(colour("balanced/release-1/release.json"), Colour::Green);
+    // A pair that was given is public; one outside the bounds is refused.
+    let given = place.release(&format!("{line} given --sigma 1e5 --tell age=40,60"));
+    assert_eq!(given["tell"]["given"][0], serde_json::json!({"attribute": "age", "from": "40", "to": "60"}));
+    let said = place.run(&format!("release {line} given {bounds} --sigma 1 --tell age=40,600"));
+    assert_eq!(said.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&said.stderr).contains("by its bounds"));
+}
+
 #[test]
 fn levels_are_those_that_many_have_unless_they_were_given() {
     let place = Place::new();
@@ -470,7 +523,7 @@ fn a_private_model_is_in_original_units_on_the_public_lattice() {
     let request = |name: &str| Request {
         read: ReadOptions { paths: vec![place.path(name)], ..ReadOptions::default() },
         roles: Roles { target: "y".into(), drop: vec!["race".into(), "home".into()], ..Roles::default() },
-        family: Family::Linear,
+        family: Family::Linear.into(),
         l2: 0.2,
         ..Request::default()
     };

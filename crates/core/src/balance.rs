@@ -15,6 +15,7 @@ mod counted;
 
 pub use counted::{CountedBalance, counted, most_even};
 
+use crate::fisher::noise::Noise;
 use crate::fisher::{Directions, Geometry, Records, Release};
 use crate::glm::{Family, Fit, Penalty, fit};
 use crate::linalg::{Cholesky, axpy, dot};
@@ -91,6 +92,8 @@ pub struct Options {
     pub tolerance: f64,
     /// Noise and secret of the release.
     pub release: Release,
+    /// The noise at σ = 1, held while weights move; `N(0, I)` without one.
+    pub shape: Option<Noise>,
 }
 
 /// One model on the way; iteration 0 is before reweighting.
@@ -333,7 +336,7 @@ fn measure<R: Rows>(
     weights: &[f64],
 ) -> Result<(Fit, Vec<f64>)> {
     let fit = fit(&Reweighted::new(rows, weights)?, family, penalty)?;
-    let e = losses(rows, &fit, &options.level, options.release)?;
+    let e = losses_under(rows, &fit, &options.level, options.release, options.shape.as_ref())?;
     Ok((fit, e))
 }
 
@@ -408,11 +411,25 @@ impl Pass for Losses<'_> {
 
 /// η of every row at σ and level of `release`, without the factor ω of its own weight.
 pub fn losses(rows: &impl Runner, fit: &Fit, level: &Level, release: Release) -> Result<Vec<f64>> {
+    losses_under(rows, fit, level, release, None)
+}
+
+/// [`losses`] under noise with covariance `σ²Σ`, Σ that of `shape`.
+pub fn losses_under(
+    rows: &impl Runner,
+    fit: &Fit,
+    level: &Level,
+    release: Release,
+    shape: Option<&Noise>,
+) -> Result<Vec<f64>> {
     let attributes = match level {
         Level::Record => vec![],
         Level::Attribute(directions) => vec![directions.clone()],
     };
-    let geometry = Geometry::new(fit, &attributes, release)?;
+    let geometry = match shape {
+        Some(shape) => Geometry::under(fit, &attributes, release, shape)?,
+        None => Geometry::new(fit, &attributes, release)?,
+    };
     Ok(rows.run(&Losses { geometry: Cow::Owned(geometry) })?.eta)
 }
 

@@ -16,7 +16,12 @@
 //! The model is the same in all units. In public ones it minimises `Σ ωℓ + (nλ/2) Σ t_j² w̃_j²` with `t = s/u` (Given an
 //! intercept that is not penalised, m drops out): the penalty carries all that is left of the scaling.
 
+mod softmax;
+
+pub use softmax::SoftmaxInUnits;
+
 use crate::glm::{Fit, Penalty};
+use crate::linalg::{matmul, matmul_by_transposed, mirror_lower};
 use crate::rows::{Block, Rows};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -333,6 +338,38 @@ impl Units {
         let strength = t.iter().map(|t| base * t * t).collect();
         let penalty = Penalty { intercept: self.intercept, ..encoded.penalty };
         Ok(FitInUnits { fit: Fit { w, hessian, gradient, penalty, ..encoded.clone() }, strength })
+    }
+
+    /// Covariance of coefficients in public units (p × p, the intercept last) as that of the published ones: `TΣTᵀ`, T the
+    /// matrix of [`Units::published`].
+    ///
+    /// # Errors
+    /// [`Error::Shape`] for a covariance of another size.
+    pub fn published_covariance(&self, covariance: &[f64]) -> Result<Vec<f64>> {
+        let d = self.len();
+        let p = d + usize::from(self.intercept);
+        if covariance.len() != p * p {
+            return Err(Error::Shape {
+                what: "the covariance of coefficients",
+                found: covariance.len(),
+                expected: p * p,
+            });
+        }
+        let mut t = vec![0.0; p * p];
+        for (j, u) in self.public.iter().enumerate() {
+            t[j * p + j] = 1.0 / u.unit;
+            if self.intercept {
+                t[d * p + j] = -u.centre / u.unit;
+            }
+        }
+        if self.intercept {
+            t[d * p + d] = 1.0;
+        }
+        let (mut half, mut out) = (vec![0.0; p * p], vec![0.0; p * p]);
+        matmul(&t, covariance, (p, p, p), &mut half);
+        matmul_by_transposed(&half, &t, (p, p, p), &mut out);
+        mirror_lower(&mut out, p);
+        Ok(out)
     }
 
     /// Encoded rows in public units.

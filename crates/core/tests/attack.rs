@@ -8,6 +8,8 @@ mod dense;
 use dense::{Dense, Draws};
 use leakscope_core::Error;
 use leakscope_core::attack::{Attack, Options, Secret, attack, candidate_models};
+use leakscope_core::bound::{Channel, Encodings, Prior, RecordBounds, bounds};
+use leakscope_core::fisher::noise::Noise;
 use leakscope_core::glm::{Family, Fit, fit};
 use leakscope_core::random::Seeded;
 
@@ -94,11 +96,32 @@ fn candidates_of_influential_records_are_exact_too() {
     }
 }
 
+fn identity(p: usize) -> Vec<f64> {
+    (0..p * p).map(|ij| f64::from(u8::from(ij / p == ij % p))).collect()
+}
+
+/// A lower factor with correlations and a hundred between the largest and the smallest scale.
+fn correlated(p: usize) -> Noise {
+    let entry = |i: usize, j: usize| match i.cmp(&j) {
+        std::cmp::Ordering::Less => 0.0,
+        std::cmp::Ordering::Equal => 10_f64.powf(1.0 - 2.0 * i as f64 / (p - 1) as f64),
+        std::cmp::Ordering::Greater => 0.4 - 0.3 * ((i + 2 * j) % 3) as f64,
+    };
+    Noise::from_factor((0..p * p).map(|ij| entry(ij / p, ij % p)).collect(), p).unwrap()
+}
+
 /// Accuracy of every attacker by its definition.
 fn slowly(data: &Dense, secret: &Secret, options: &Options) -> Vec<f64> {
     let (n, p, t) = (data.n(), data.p, options.trials);
     let best = model(data);
-    let noise = Seeded::new(options.seed).normals(p * t);
+    let normals = Seeded::new(options.seed).normals(p * t);
+    // Fb, entry by entry, and Σ⁻¹ by elimination: what the noise really is, and distance by it.
+    let factor = options.shape.as_ref().map_or_else(|| identity(p), |shape| shape.factor().to_vec());
+    let noise: Vec<f64> =
+        (0..p * t).map(|jt| (0..p).map(|k| factor[jt / t * p + k] * normals[k * t + jt % t]).sum()).collect();
+    let covariance =
+        faer::Mat::from_fn(p, p, |i, j| (0..p).map(|k| factor[i * p + k] * factor[j * p + k]).sum::<f64>());
+    let precision = dense::inverse(&covariance).unwrap();
     let refits: Vec<Vec<f64>> =
         (0..n * 3).map(|c| model(&with_candidate(data, secret, c / 3, c % 3)).w).collect();
     let dot = |a: &[f64], b: &[f64]| -> f64 { a.iter().zip(b).map(|(a, b)| a * b).sum() };
@@ -120,7 +143,10 @@ fn slowly(data: &Dense, secret: &Secret, options: &Options) -> Vec<f64> {
                     let scores: Vec<f64> = (0..3)
                         .map(|m| {
                             let model = &refits[i * 3 + m];
-                            let distance: f64 = w.iter().zip(model).map(|(a, b)| (a - b).powi(2)).sum();
+                            let apart: Vec<f64> = w.iter().zip(model).map(|(a, b)| a - b).collect();
+                            let distance: f64 = (0..p * p)
+                                .map(|jk| apart[jk / p] * precision[(jk / p, jk % p)] * apart[jk % p])
+                                .sum();
                             match attack {
                                 Attack::WhiteBox => -distance,
                                 Attack::WhiteBoxPrior => log_prior[m] - distance / (2.0 * sigma * sigma),
@@ -174,14 +200,21 @@ fn slowly(data: &Dense, secret: &Secret, options: &Options) -> Vec<f64> {
 #[test]
 fn every_attack_is_its_definition() {
     for family in [Family::Linear, Family::Logistic, Family::Poisson] {
-        for intercept in [true, false] {
+        for (intercept, shaped) in [(true, false), (false, false), (true, true), (false, true)] {
             let (data, secret) = table(family, 60, intercept, true);
+            let shape = shaped.then(|| correlated(data.p));
             let mut attacks = Attack::ALL.to_vec();
             if !intercept && family != Family::Linear {
                 attacks.pop();
             }
-            let options =
-                Options { attacks, sigmas: vec![0.003, 0.05, 0.6], trials: 7, seed: 5, two_class: false };
+            let options = Options {
+                attacks,
+                sigmas: vec![0.003, 0.05, 0.6],
+                trials: 7,
+                seed: 5,
+                two_class: false,
+                shape,
+            };
             let found = attack(&data.rows(25), &model(&data), &secret, &options, &[]).unwrap();
             let expected = slowly(&data, &secret, &options);
             for (outcome, expected) in found.results.iter().zip(&expected) {
@@ -204,6 +237,7 @@ fn without_noise_the_white_box_wins_and_under_much_noise_the_prior_is_all_there_
         trials: 30,
         seed: 1,
         two_class: false,
+        shape: None,
     };
     let parts: Vec<u8> = (0..300).map(|i| (i / 30) as u8).collect();
     let found = attack(&data.rows(100), &model(&data), &secret, &options, &parts).unwrap();
@@ -226,6 +260,117 @@ fn without_noise_the_white_box_wins_and_under_much_noise_the_prior_is_all_there_
     assert!((of_parts / 300.0 - free.accuracy.value).abs() < 1e-12);
 }
 
+/// Two records, two coefficients, two values of the secret: what an attacker can know is an integral over the plane.
+#[test]
+fn the_white_box_of_two_records_is_brute_force_under_shaped_noise() {
+    let (x, y) = (vec![1.0, 0.0, 1.0, 1.0], vec![0.3, 1.7]);
+    let data =
+        Dense { family: Family::Linear, intercept: false, l2: 0.2, p: 2, x, y, weight: vec![], w: vec![] };
+    let shape = Noise::from_factor(vec![0.3, 0.0, -0.5, 0.15], 2).unwrap();
+    let secret = Secret::category(1..2, vec![0.0, 1.0], &[1, 1]).unwrap();
+    let best = model(&data);
+    let models = candidate_models(&data.rows(2), &best, &secret).unwrap();
+    let covariance = shape.covariance();
+    let determinant = covariance[0] * covariance[3] - covariance[1] * covariance[2];
+    let density = |at: [f64; 2], centre: &[f64], sigma: f64| {
+        let d = [at[0] - centre[0], at[1] - centre[1]];
+        let square = (covariance[3] * d[0] * d[0] - 2.0 * covariance[1] * d[0] * d[1]
+            + covariance[0] * d[1] * d[1])
+            / determinant;
+        let s2 = sigma * sigma;
+        (-0.5 * square / s2).exp() / (2.0 * std::f64::consts::PI * s2 * determinant.sqrt())
+    };
+    for sigma in [0.5, 1.5] {
+        // Success of the best attacker with even odds, record by record, over a grid of the plane.
+        let (half, steps) = (6.0 * sigma * 0.6, 700);
+        let cell = 2.0 * half / f64::from(steps);
+        let mut best_possible = vec![];
+        for i in 0..2 {
+            let (a, b) = (&models[2 * i], &models[2 * i + 1]);
+            let middle = [0.5 * (a[0] + b[0]), 0.5 * (a[1] + b[1])];
+            let mut mass = 0.0;
+            for u in 0..steps {
+                for v in 0..steps {
+                    let place = |k: i32, c: f64| c - half + (f64::from(k) + 0.5) * cell;
+                    let at = [place(u, middle[0]), place(v, middle[1])];
+                    mass += 0.5 * density(at, a, sigma).max(density(at, b, sigma)) * cell * cell;
+                }
+            }
+            best_possible.push(mass);
+        }
+        let options = Options {
+            attacks: vec![Attack::WhiteBox],
+            sigmas: vec![sigma],
+            trials: 40_000,
+            seed: 3,
+            two_class: false,
+            shape: Some(shape.clone()),
+        };
+        let found = attack(&data.rows(2), &best, &secret, &options, &[0, 1]).unwrap();
+        for (i, expected) in best_possible.iter().enumerate() {
+            // With two candidates and even odds the truth does not matter: success is the same for both.
+            let seen = &found.by_part.iter().find(|r| r.part == i).unwrap().accuracy;
+            assert!((seen.value - expected).abs() < 0.01, "record {i}, σ = {sigma}: {seen:?} {expected}");
+            let white = shape.whiten_rows(&models[2 * i..2 * i + 2].concat());
+            let e = Encodings::vectors(2, white).unwrap();
+            let channel = Channel::Gaussian { encodings: &e, sigma };
+            for bound in bounds(&Prior::uniform(2).unwrap(), channel, None).unwrap().bounds {
+                let success = bound.success.value;
+                assert!(success >= expected - 1e-4, "{:?}: {success} {expected}", bound.success.theorem);
+            }
+        }
+    }
+}
+
+/// Bounds from whitened differences hold against the white box under shaped noise, over all records of a table.
+#[test]
+fn no_white_box_beats_its_bounds_under_shaped_noise() {
+    for family in [Family::Linear, Family::Logistic] {
+        let (data, secret) = table(family, 120, true, false);
+        let (best, shape) = (model(&data), correlated(data.p));
+        let sigmas = vec![0.02, 0.06, 0.2];
+        let options = Options {
+            attacks: vec![Attack::WhiteBox, Attack::WhiteBoxPrior],
+            sigmas: sigmas.clone(),
+            trials: 300,
+            seed: 7,
+            two_class: false,
+            shape: Some(shape.clone()),
+        };
+        let found = attack(&data.rows(50), &best, &secret, &options, &[]).unwrap();
+        let prior = Prior::given(secret.prior().to_vec()).unwrap();
+        let mut all = RecordBounds::new(prior, &sigmas, 120, None).unwrap();
+        for (i, models) in candidate_models(&data.rows(50), &best, &secret).unwrap().chunks(3).enumerate() {
+            all.add(i as u64, data.p, &shape.whiten_rows(&models.concat())).unwrap();
+        }
+        let (mut beaten_without, mut told) = (false, false);
+        for at in all.at_sigmas().unwrap() {
+            for outcome in found.results.iter().filter(|r| r.sigma == at.sigma) {
+                told |= outcome.accuracy.ci_low > found.baseline + 0.1;
+                for bound in &at.bounds {
+                    assert!(
+                        outcome.accuracy.ci_low <= bound.mean.success.value,
+                        "{family:?} {outcome:?} {bound:?}"
+                    );
+                }
+            }
+        }
+        assert!(told, "{family:?}: the attacker must learn something for the bounds to be tried");
+        // Distances that ignore the shape give no bound: the attack beats what they say.
+        let mut blind =
+            RecordBounds::new(Prior::given(secret.prior().to_vec()).unwrap(), &sigmas, 120, None).unwrap();
+        for (i, models) in candidate_models(&data.rows(50), &best, &secret).unwrap().chunks(3).enumerate() {
+            blind.add(i as u64, data.p, &models.concat()).unwrap();
+        }
+        for at in blind.at_sigmas().unwrap() {
+            for outcome in found.results.iter().filter(|r| r.sigma == at.sigma) {
+                beaten_without |= outcome.accuracy.ci_low > at.bounds[0].mean.success.value;
+            }
+        }
+        assert!(beaten_without, "{family:?}");
+    }
+}
+
 #[test]
 fn a_number_in_bins_is_a_secret_too() {
     let (data, _) = table(Family::Linear, 200, true, false);
@@ -234,8 +379,14 @@ fn a_number_in_bins_is_a_secret_too() {
         c
     });
     let secret = Secret::bins(0, vec![-0.8, 0.8], vec![0.0], &counts).unwrap();
-    let options =
-        Options { attacks: vec![Attack::WhiteBox], sigmas: vec![1e-9], trials: 2, seed: 1, two_class: false };
+    let options = Options {
+        attacks: vec![Attack::WhiteBox],
+        sigmas: vec![1e-9],
+        trials: 2,
+        seed: 1,
+        two_class: false,
+        shape: None,
+    };
     let found = attack(&data.rows(200), &model(&data), &secret, &options, &[]).unwrap();
     assert_eq!((found.records, found.left_out), (200, 0));
     assert!(found.results[0].accuracy.value > 0.9, "{:?}", found.results[0]);
@@ -245,14 +396,22 @@ fn a_number_in_bins_is_a_secret_too() {
 fn nonsense_is_refused() {
     let (data, secret) = table(Family::Logistic, 40, false, false);
     let best = model(&data);
-    let options =
-        Options { attacks: vec![Attack::WhiteBox], sigmas: vec![0.1], trials: 2, seed: 1, two_class: true };
+    let options = Options {
+        attacks: vec![Attack::WhiteBox],
+        sigmas: vec![0.1],
+        trials: 2,
+        seed: 1,
+        two_class: true,
+        shape: None,
+    };
     let run = |o: &Options, s: &Secret, parts: &[u8]| attack(&data.rows(9), &best, s, o, parts);
     for sigma in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         let o = Options { sigmas: vec![sigma], ..options.clone() };
         assert!(matches!(run(&o, &secret, &[]), Err(Error::OutOfRange { what: "sigma", .. })));
     }
     assert!(run(&Options { trials: 0, ..options.clone() }, &secret, &[]).is_err());
+    let other = Options { shape: Some(Noise::isotropic(1.0, 3).unwrap()), ..options.clone() };
+    assert!(matches!(run(&other, &secret, &[]), Err(Error::Shape { what: "the noise", .. })));
     assert!(run(&Options { attacks: vec![Attack::Informed], ..options.clone() }, &secret, &[]).is_err());
     assert!(run(&options, &secret, &[0; 3]).is_err());
     assert!(Secret::category(2..4, vec![1.0, 0.0], &[40]).is_err());

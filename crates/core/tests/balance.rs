@@ -40,6 +40,7 @@ fn options(level: Level) -> Options {
         iterations: 10,
         tolerance: 0.0,
         release: RELEASE,
+        shape: None,
     }
 }
 

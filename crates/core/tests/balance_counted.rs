@@ -12,6 +12,7 @@ mod tolerance;
 use dense::spectral_norm;
 use faer::Mat;
 use leakscope_core::balance::{Level, Options, Sharing, Update, Variant, balance, counted, most_even};
+use leakscope_core::fisher::noise::Noise;
 use leakscope_core::fisher::{Directions, Release};
 use leakscope_core::glm::{Family, Penalty};
 use leakscope_core::rows::InMemory;
@@ -27,6 +28,7 @@ fn options(level: Level, iterations: usize, label_secret: bool) -> Options {
         iterations,
         tolerance: 0.0,
         release: Release { sigma: 0.5, releases: 1, label_secret },
+        shape: None,
     }
 }
 
@@ -114,6 +116,7 @@ fn where_it_is_not_known_nothing_is_said() {
     let plain = options(Level::Record, 2, true);
     for other in [
         Options { clamp: Some((0.1, 3.0)), ..plain.clone() },
+        Options { shape: Some(Noise::isotropic(1.0, x.len() / y.len()).unwrap()), ..plain.clone() },
         Options { variant: Variant::Unweighted, ..plain.clone() },
         Options { update: Update::Accelerated, ..plain.clone() },
     ] {

@@ -218,7 +218,13 @@ fn every_pass_gives_the_same_bits_wherever_its_parts_run() {
             for labelled in [true, false] {
                 let two_class = family == Family::Logistic;
                 both_ways(
-                    &Score { geometry: Cow::Borrowed(&geometry), labelled, two_class, most: 10 },
+                    &Score {
+                        geometry: Cow::Borrowed(&geometry),
+                        counting: None,
+                        labelled,
+                        two_class,
+                        most: 10,
+                    },
                     &parts,
                 );
             }
@@ -230,8 +236,12 @@ fn every_pass_gives_the_same_bits_wherever_its_parts_run() {
             both_ways(&ColumnValues { column: 2 }, &parts);
             both_ways(&ColumnDistributions { columns: Cow::Borrowed(&[Some(0), None, Some(3)]) }, &parts);
             if family == Family::Linear {
-                let inverse = Cow::Owned(Cholesky::new(&fit.hessian, WIDTH).unwrap().inverse());
-                both_ways(&Removals { inverse, w: Cow::Borrowed(&fit.w) }, &parts);
+                let inverse: Cow<'_, [f64]> =
+                    Cow::Owned(Cholesky::new(&fit.hessian, WIDTH).unwrap().inverse());
+                let whitener = Cow::Owned(inverse.to_vec());
+                let isotropic = Removals { inverse, w: Cow::Borrowed(&fit.w), whitener: Cow::Borrowed(&[]) };
+                both_ways(&isotropic, &parts);
+                both_ways(&Removals { whitener, ..isotropic }, &parts);
             }
         }
     }

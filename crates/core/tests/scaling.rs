@@ -13,6 +13,7 @@ mod tolerance;
 use dense::{spectral_norm, squared};
 use faer::Mat;
 use leakscope_core::Error;
+use leakscope_core::fisher::noise::Noise;
 use leakscope_core::fisher::scaling::{Counted, CountedRecords, Depth};
 use leakscope_core::fisher::{Directions, Geometry, Records, Release};
 use leakscope_core::glm::Family;
@@ -71,6 +72,43 @@ fn block_of(rows: &impl Rows) -> Block {
     )
     .unwrap();
     all
+}
+
+#[test]
+fn under_a_covariance_counted_leakage_is_how_the_whitened_model_moves() {
+    for table in cases().into_iter().step_by(3) {
+        let (units, model) = (table.units(), table.model(None));
+        let (d, p) = (table.d, table.d + 1);
+        let mut random = Seeded::new(5);
+        let z = random.normals(p * p);
+        let factor: Vec<f64> = (0..p * p)
+            .map(|ij| match (ij / p).cmp(&(ij % p)) {
+                std::cmp::Ordering::Less => 0.0,
+                std::cmp::Ordering::Equal => 0.1 + z[ij].abs(),
+                std::cmp::Ordering::Greater => z[ij],
+            })
+            .collect();
+        let noise = Noise::from_factor(factor, p).unwrap();
+        let release = Release { sigma: 0.5, releases: 1, label_secret: true };
+        let attributes = [Directions::columns(0..1, p), Directions::columns(1..d, p)];
+        let counted = Counted::under(&model, &units, &attributes, release, &noise).unwrap();
+        let encoded = table.encoded();
+        let block = block_of(&units.rows(&encoded));
+        let mut found = CountedRecords::default();
+        counted.records(&block, Depth::Exact, &mut found).unwrap();
+        for i in (0..table.n()).step_by(7) {
+            let columns: Vec<Vec<f64>> =
+                (0..=d).map(|k| noise.whiten(&moved(&table, &units, i, k))).collect();
+            let norm = |from: usize, to: usize| {
+                2.0 * spectral_norm(&Mat::from_fn(p, to - from, |j, k| columns[from + k][j]))
+            };
+            let whole = norm(0, d + 1);
+            let close = |found: f64, truth: f64| (found - truth).abs() <= tolerance::REFIT * whole;
+            assert!(close(found.eta[i], whole), "{:?}: {} by refits {whole}", table.family, found.eta[i]);
+            assert!(close(found.attribute_eta[2 * i], norm(0, 1)));
+            assert!(close(found.attribute_eta[2 * i + 1], norm(1, d)));
+        }
+    }
 }
 
 #[test]

@@ -11,11 +11,14 @@ use dense::{Draws, basis_matrix, beside, inverse, spectral_norm, squared};
 use faer::Mat;
 use leakscope_core::Error;
 use leakscope_core::fisher::noise::Noise;
-use leakscope_core::fisher::softmax::{SoftmaxGeometry, SoftmaxRecords};
+use leakscope_core::fisher::softmax::{SWITCH, SoftmaxGeometry, SoftmaxRecords};
 use leakscope_core::fisher::{Directions, Geometry, Records, Release};
-use leakscope_core::glm::softmax::{MAX_CLASSES, SoftmaxFit, contrasts, count_classes, fit};
+use leakscope_core::glm::softmax::{
+    MAX_CLASSES, SoftmaxFit, contrasts, count_classes, distance, evaluate, fit,
+};
 use leakscope_core::glm::{self, Family, Penalty};
-use leakscope_core::rows::InMemory;
+use leakscope_core::rows::{Block, InMemory, Rows};
+use leakscope_core::units::{Scaling, Units};
 
 #[derive(Debug, Clone)]
 struct Table {
@@ -102,7 +105,7 @@ impl Table {
         side(h).iter().zip(side(-h)).map(|(up, down)| (up - down) / (2.0 * h)).collect()
     }
 
-    /// `Jᵢ` by refits, label last in the coordinates of the contrasts: Kp × (d + K − 1).
+    /// `Jᵢ` by refits, label last in the coordinates of the contrasts, in switches between classes: Kp × (d + K − 1).
     fn jacobian(&self, i: usize) -> Mat<f64> {
         let (d, k, class) = (self.d(), self.classes - 1, self.y[i] as usize);
         let u = contrasts(self.classes);
@@ -113,7 +116,7 @@ impl Table {
         for l in 0..k {
             let mut column = vec![0.0; self.classes * self.p];
             for (to, moved) in towards.iter().enumerate() {
-                column.iter_mut().zip(moved).for_each(|(c, m)| *c += u[to * k + l] * m);
+                column.iter_mut().zip(moved).for_each(|(c, m)| *c += SWITCH * u[to * k + l] * m);
             }
             columns.push(column);
         }
@@ -175,6 +178,20 @@ fn leakage_is_how_the_minimiser_moves() {
             let all = beside(&(0..table.n()).map(|i| part(i, 0, secret)).collect::<Vec<_>>());
             let eta = geometry.set_eta(&whole).unwrap();
             assert!((eta * sigma / spectral_norm(&all) - 1.0).abs() < 1e-5);
+            let mut sets = geometry.attribute_sets();
+            for block in table.rows(9).blocks() {
+                let mut part = geometry.attribute_sets();
+                geometry.add_to_attribute_sets(block, &mut part);
+                sets.merge(&part);
+            }
+            for (eta, directions) in geometry.attributes_over_set(sets).unwrap().iter().zip(&attributes) {
+                let b = basis_matrix(&directions.basis, d, directions.count);
+                let all: Vec<_> = (0..table.n()).map(|i| part(i, 0, d) * &b).collect();
+                assert!((eta * sigma / spectral_norm(&beside(&all)) - 1.0).abs() < 1e-5);
+            }
+            let information: f64 = found.information.iter().sum();
+            let dfil: f64 = found.dfil.iter().map(|v| v * secret as f64).sum();
+            assert!((information / dfil - 1.0).abs() < 1e-9 && found.information.len() == secret);
             let picked = [1, 4, 7];
             let mut some = geometry.set();
             geometry.add_to_set(block, Some(&picked), &mut some);
@@ -236,21 +253,147 @@ fn two_classes_are_the_logistic_model_with_half_the_penalty() {
     assert!((fitted.mean_loss - logistic.mean_loss).abs() < 1e-11);
     let rows = table.rows(1000);
     // Noise σ on both vectors is √2σ on their difference.
-    let release = Release { sigma: 0.5, releases: 1, label_secret: false };
-    let (geometry, attributes) = geometry(&table, release);
-    let mut found = SoftmaxRecords::default();
-    geometry.records(&rows.blocks()[0], &mut found).unwrap();
-    let twice = Release { sigma: 0.5 * 2_f64.sqrt(), ..release };
-    let mut truth = Records::default();
-    Geometry::new(&logistic, &attributes, twice).unwrap().records(&rows.blocks()[0], &mut truth);
-    for i in 0..table.n() {
-        assert!((found.eta[i] / truth.eta[i] - 1.0).abs() < 1e-8);
-        assert!((found.dfil[i] / truth.dfil[i] - 1.0).abs() < 1e-8);
-        assert!((found.loss[i] - truth.loss[i]).abs() < 1e-9);
+    for label_secret in [false, true] {
+        let release = Release { sigma: 0.5, releases: 1, label_secret };
+        let (geometry, attributes) = geometry(&table, release);
+        let mut found = SoftmaxRecords::default();
+        geometry.records(&rows.blocks()[0], &mut found).unwrap();
+        let twice = Release { sigma: 0.5 * 2_f64.sqrt(), ..release };
+        let mut truth = Records::default();
+        let model = Geometry::new(&logistic, &attributes, twice).unwrap();
+        model.records(&rows.blocks()[0], &mut truth);
+        for i in 0..table.n() {
+            assert!((found.eta[i] / truth.eta[i] - 1.0).abs() < 1e-8);
+            assert!((found.dfil[i] / truth.dfil[i] - 1.0).abs() < 1e-8);
+            assert!((found.loss[i] - truth.loss[i]).abs() < 1e-9);
+            assert!((found.label_eta[i] / model.label_eta(&truth, i) - 1.0).abs() < 1e-8);
+        }
+        let pairs = found.attribute_eta.iter().zip(&truth.attribute_eta);
+        assert!(pairs.into_iter().all(|(a, b)| (a - b).abs() < 1e-8 * a.max(*b)));
     }
-    assert!(
-        found.attribute_eta.iter().zip(&truth.attribute_eta).all(|(a, b)| (a - b).abs() < 1e-8 * a.max(*b))
-    );
+}
+
+/// Columns that are standardised by their own data, and again for every moved record: counted leakage against refits.
+#[test]
+fn scaling_by_own_data_is_counted() {
+    for (table, tolerance) in
+        [(Table::new(3, 2, true, false, 0.3), 3e-6), (Table::new(4, 3, true, true, 0.1), 3e-6)]
+    {
+        let (n, p, d) = (table.n(), table.p, table.d());
+        let moments = |x: &[f64], j: usize| {
+            let mean = (0..n).map(|i| x[i * p + j]).sum::<f64>() / n as f64;
+            (mean, ((0..n).map(|i| (x[i * p + j] - mean).powi(2)).sum::<f64>() / n as f64).sqrt())
+        };
+        // The model of raw columns in raw units, fitted in standardised ones.
+        let in_raw_units = |x: &[f64]| {
+            let mut scaled = table.clone();
+            for j in 0..d {
+                let (mean, sd) = moments(x, j);
+                (0..n).for_each(|i| scaled.x[i * p + j] = (x[i * p + j] - mean) / sd);
+            }
+            let mut w = scaled.fit().w;
+            for row in w.chunks_exact_mut(p) {
+                for j in 0..d {
+                    let (mean, sd) = moments(x, j);
+                    row[j] /= sd;
+                    row[d] -= row[j] * mean;
+                }
+            }
+            (w, scaled)
+        };
+        let raw: Vec<f64> = (0..n * p)
+            .map(|ij| if ij % p == d { 1.0 } else { 2.0 * table.x[ij] + 0.7 * (ij % p) as f64 })
+            .collect();
+        let (_, scaled) = in_raw_units(&raw);
+        let scaling: Vec<Scaling> = (0..d)
+            .map(|j| {
+                let (mean, deviation) = moments(&raw, j);
+                Scaling::Own { mean, deviation }
+            })
+            .collect();
+        let units = Units::rounded(scaling, true).unwrap();
+        let fitted = units.softmax(&scaled.fit()).unwrap();
+        let sigma = 0.6;
+        let release = Release { sigma, releases: 1, label_secret: false };
+        let attributes: Vec<_> = (0..d).map(|j| Directions::columns(j..j + 1, p)).collect();
+        let geometry =
+            SoftmaxGeometry::new(&fitted.fit, &attributes, release).unwrap().with_units(&units).unwrap();
+        let mut in_units = Block::default();
+        let rows = scaled.rows(1000);
+        let copied = |state: &mut Block, block: &Block| {
+            state.clone_from(block);
+            Ok(())
+        };
+        let kept = |block| {
+            in_units = block;
+            Ok(())
+        };
+        units.rows(&rows).fold(Block::default, copied, kept).unwrap();
+        let (mut found, mut plain) = (SoftmaxRecords::default(), SoftmaxRecords::default());
+        geometry.counted(&in_units, &mut found).unwrap();
+        geometry.records(&in_units, &mut plain).unwrap();
+        let mut differ = false;
+        for i in 0..n {
+            // In public units: a step of h there is h·u of the raw column.
+            let mut columns: Vec<Vec<f64>> = vec![];
+            for j in 0..d {
+                let unit = units.public()[j].unit;
+                let h = tolerance::REFIT_STEP;
+                let side = |h: f64| {
+                    let mut x = raw.clone();
+                    x[i * p + j] += h * unit;
+                    let mut w = in_raw_units(&x).0;
+                    for row in w.chunks_exact_mut(p) {
+                        for j in 0..d {
+                            row[d] += row[j] * units.public()[j].centre;
+                            row[j] *= units.public()[j].unit;
+                        }
+                    }
+                    w
+                };
+                let moved = side(h).iter().zip(side(-h)).map(|(up, down)| (up - down) / (2.0 * h)).collect();
+                columns.push(moved);
+            }
+            let jacobian = Mat::from_fn(table.classes * p, d, |r, c| columns[c][r]);
+            let truth = spectral_norm(&jacobian) / sigma;
+            assert!((found.eta[i] - truth).abs() <= tolerance * truth, "{i}: {} {truth}", found.eta[i]);
+            differ |= (plain.eta[i] / truth - 1.0).abs() > 0.01;
+            for j in 0..d {
+                let truth = spectral_norm(&jacobian.subcols(j, 1).to_owned()) / sigma;
+                assert!(
+                    (found.attribute_eta[i * d + j] - truth).abs()
+                        <= tolerance * spectral_norm(&jacobian) / sigma
+                );
+            }
+        }
+        assert!(differ, "the scaling makes a difference here");
+    }
+}
+
+/// Separable classes and next to no penalty: the fit goes on until predictors stand still.
+#[test]
+fn separable_classes_with_a_tiny_penalty_settle() {
+    let x = [-3.0, -2.0, -2.5, 0.0, 0.3, -0.2, 2.0, 3.0, 2.5].map(|v: f64| [v, v * v - 2.0, 1.0]).concat();
+    let y = [0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 2.0, 2.0, 2.0];
+    let rows = InMemory::from_matrix(&x, &y, &[], 4);
+    for l2 in [1e-3, 1e-6, 1e-9] {
+        let penalty = Penalty { l2, intercept: true };
+        let fitted = fit(&rows, penalty, 9).unwrap();
+        assert!(fitted.unsettled <= 1e-6, "{l2}: {}", fitted.unsettled);
+        // Half a Newton step away it would come back: the same minimiser from elsewhere.
+        let mut other = fitted.w.clone();
+        other.iter_mut().enumerate().for_each(|(j, w)| *w *= 1.0 + 0.01 * (j % 3) as f64);
+        let given = evaluate(&rows, penalty, &other, 9).unwrap();
+        assert!(given.objective > fitted.objective);
+        let (relative, excess) = distance(&given, &fitted);
+        assert!(relative > 1e-3 && excess > 0.0);
+        let geometry =
+            SoftmaxGeometry::new(&fitted, &[], Release { sigma: 1.0, releases: 1, label_secret: true })
+                .unwrap();
+        let mut records = SoftmaxRecords::default();
+        geometry.counted(&rows.blocks()[0], &mut records).unwrap();
+        assert!(records.eta.iter().all(|v| v.is_finite() && *v > 0.0));
+    }
 }
 
 #[test]

@@ -15,7 +15,7 @@ use leakscope_core::fisher::{Directions, Geometry, Records, Release};
 use leakscope_core::glm::{Family, Penalty, fit};
 use leakscope_core::random::Seeded;
 use leakscope_core::rows::InMemory;
-use leakscope_core::tell::{Noise, Question, any_level, told_apart, two_values};
+use leakscope_core::tell::{Noise, Question, Telling, any_level, told_apart, two_values};
 use leakscope_core::units::{PublicUnit, Scaling, Units};
 use raw::Raw;
 
@@ -267,4 +267,60 @@ fn bounds_have_their_limits_and_nonsense_is_refused() {
     assert!(ask(Noise::Isotropic(1.0), 1, Question::Number { column: 0, values: [0.0, f64::NAN] }));
     assert!(ask(Noise::Isotropic(1.0), 1, Question::Levels { columns: 0..1, encodings: vec![1.0] }));
     assert!(ask(Noise::Precision(vec![-1.0; 16]), 1, Question::Label { values: [0.0, 1.0] }));
+    assert!(ask(Noise::Whitener(vec![1.0; 9]), 1, Question::Label { values: [0.0, 1.0] }));
+    assert!(ask(Noise::Whitener(vec![f64::NAN; 16]), 1, Question::Label { values: [0.0, 1.0] }));
+    // Three ways to say the same noise.
+    let question = Question::Label { values: [0.0, 1.0] };
+    let worst =
+        |noise: Noise| told_apart(&rows, (&model, &units), (&noise, 1), &question, 2).unwrap().worst.value;
+    let diagonal = |v: f64| (0..16).map(|ij| if ij % 5 == 0 { v } else { 0.0 }).collect::<Vec<f64>>();
+    let isotropic = worst(Noise::Isotropic(0.5));
+    assert!((worst(Noise::Precision(diagonal(4.0))) - isotropic).abs() < 1e-9);
+    assert!((worst(Noise::Whitener(diagonal(2.0))) - isotropic).abs() < 1e-9);
+}
+
+/// Questions that share a pass have the answers they have alone, with noise of any shape and levels of a category that are all
+/// put in place; and every distance is that of whole refits.
+#[test]
+fn questions_asked_together_have_the_answers_they_have_alone() {
+    for family in [Family::Linear, Family::Logistic] {
+        let table = Raw::draw(41, family, (40, 4), 0.1, true, false);
+        let (units, encoded) = (fixed(&table), table.encoded());
+        let model = units.fit(&table.fit()).unwrap();
+        let rows = units.rows(&encoded);
+        let mut precision = vec![0.3; 25];
+        (0..5).for_each(|j| precision[j * 6] = 4.0 + j as f64);
+        let noise = Noise::Precision(precision.clone());
+        let mut all: Vec<Question> = questions(&table, &units).into_iter().map(|q| q.0).collect();
+        // More values than two.
+        all.push(Question::Levels { columns: 1..2, encodings: vec![0.0, 0.5, 1.0] });
+        let telling = Telling::new(&rows, (&model, &units), (&noise, 2)).unwrap();
+        let together = telling.look(&all).unwrap();
+        for (question, mut look) in all.iter().zip(together) {
+            assert!(look.candidates() >= 2);
+            telling.refine(&mut look, usize::MAX).unwrap();
+            let (one, alone) = (telling.answer(&look).unwrap(), telling.ask(question, usize::MAX).unwrap());
+            for (a, b) in one.delta.iter().zip(&alone.delta) {
+                assert!((a - b).abs() <= tolerance::ORDER_OF_SUMS * b, "{question:?}: {a} {b}");
+            }
+            assert_eq!((one.worst_pair, one.refitted), (alone.worst_pair, alone.refitted));
+        }
+        // By the definition: √(dᵀΣ⁻¹d) of two refits.
+        let (question, values) = questions(&table, &units).swap_remove(0);
+        let told = telling.ask(&question, usize::MAX).unwrap();
+        for i in 0..table.n() {
+            let [a, b] = [0, 1].map(|k| refit(&table, &units, i, values[k]));
+            let d: Vec<f64> = a.iter().zip(&b).map(|(a, b)| a - b).collect();
+            let square: f64 = (0..25).map(|ij| d[ij / 5] * precision[ij] * d[ij % 5]).sum();
+            assert!(told.delta[i] >= square.sqrt() * (1.0 - 1e-8), "{family:?} {i}");
+            if family == Family::Linear {
+                assert!(
+                    told.delta[i] <= square.sqrt() * (1.0 + 1e-6) + 1e-7,
+                    "{i}: {} {}",
+                    told.delta[i],
+                    square.sqrt()
+                );
+            }
+        }
+    }
 }

@@ -6,15 +6,17 @@ pub(crate) use secret::secret;
 
 use crate::balance::{balanced, directions};
 use crate::failure::explain;
-use crate::model::{self, Loaded, scores, two_class};
+use crate::model::{self, Loaded, scores_under, two_class};
+use crate::noise::{self, UnitShape};
 use crate::request::Request;
 use crate::{Failure, Result};
 use leakscope_core::attack::{Attack as Attacker, Options, Outcomes, attack};
 use leakscope_core::balance::{
-    Level, Options as BalanceOptions, OwnWeights, Sharing, Update, Variant, losses,
+    Level, Options as BalanceOptions, OwnWeights, Sharing, Update, Variant, losses, losses_under,
 };
 use leakscope_core::fisher::Release;
-use leakscope_core::glm::{Family, Fit};
+use leakscope_core::fisher::noise::Noise;
+use leakscope_core::glm::{Fit, ModelKind};
 use leakscope_core::pass::Runner;
 use leakscope_core::rows::Reweighted;
 use leakscope_report::Attack;
@@ -91,17 +93,24 @@ pub fn run(request: &Request, playing: &Playing, hooks: &Hooks) -> Result<Attack
     let clock = Instant::now();
     let level = Level::Attribute(directions(&loaded, "secret", &playing.secret, false)?);
     let unit = unit(request);
-    let eta = weighted(&loaded, losses(&loaded.rows, &fit, &level, unit)?)?;
+    let shaped = loaded.shape(request, &fit, hooks)?;
+    let shape = shaped.as_ref().map(|s| s.noise.clone());
+    let eta = weighted(&loaded, losses_under(&loaded.rows, &fit, &level, unit, shape.as_ref())?)?;
     let mean = |eta: &[f64]| eta.iter().sum::<f64>() / eta.len().max(1) as f64;
     let eta_mean = mean(&eta);
-    let sigmas = sigmas(playing, eta_mean)?;
+    let mut sigmas = sigmas(playing, eta_mean)?;
     let mut warnings = loaded.remarks(request, &fit)?;
+    if let Some(shaped) = &shaped {
+        warnings.extend(shaped.remarks());
+        with_designed(&mut sigmas, playing, shaped.sigma);
+    }
     let options = Options {
         attacks: attackers(playing, request, &mut warnings)?,
         sigmas,
         trials: playing.trials,
         seed: loaded.seed,
         two_class: two_class(&loaded.encoding),
+        shape: shape.clone(),
     };
     let parts = deciles(&eta);
     let play = |fit: &Fit, weights: Option<&[f64]>| -> Result<Outcomes> {
@@ -117,7 +126,7 @@ pub fn run(request: &Request, playing: &Playing, hooks: &Hooks) -> Result<Attack
     let mut balance = None;
     let mut results_balanced = vec![];
     if playing.balance > 0 {
-        let options = balancing(level, playing.balance, unit);
+        let options = BalanceOptions { shape: shape.clone(), ..balancing(level, playing.balance, unit) };
         let found = balanced(request, &loaded, &options, |_, _| Ok(()))?;
         let after = play(&found.fit, Some(&found.weights))?;
         let after_mean = mean(&found.eta);
@@ -154,7 +163,8 @@ pub fn run(request: &Request, playing: &Playing, hooks: &Hooks) -> Result<Attack
         deciles: by_decile,
         eta_mean_at_unit_noise: eta_mean,
         balance,
-        utility: utility(request, &loaded, &fit, &options.sigmas)?,
+        utility: utility(request, &loaded, &fit, (&options.sigmas, shape.as_ref()))?,
+        noise: described(request, &loaded, shaped.as_ref())?,
         warnings,
         seconds,
     })
@@ -171,6 +181,7 @@ fn balancing(level: Level, iterations: usize, release: Release) -> BalanceOption
         iterations,
         tolerance: 0.0,
         release,
+        shape: None,
     }
 }
 
@@ -196,7 +207,7 @@ pub(crate) fn weighted(loaded: &Loaded, mut eta: Vec<f64>) -> Result<Vec<f64>> {
 }
 
 fn attackers(playing: &Playing, request: &Request, warnings: &mut Vec<String>) -> Result<Vec<Attacker>> {
-    let scaled = request.intercept || request.family == Family::Linear;
+    let scaled = request.intercept || request.family == ModelKind::Linear;
     if !playing.attacks.is_empty() {
         if playing.attacks.contains(&Attacker::Informed) && !scaled {
             let message = "the informed adversary needs an intercept to scale the record by: leave ⟨intercept=false⟩ out";
@@ -220,6 +231,29 @@ fn sigmas(playing: &Playing, eta_mean: f64) -> Result<Vec<f64>> {
         return Ok(sigmas);
     }
     default_sigmas(&playing.secret, eta_mean)
+}
+
+/// The noise that was made for its targets is played too, where scales are not given.
+fn with_designed(sigmas: &mut Vec<f64>, playing: &Playing, sigma: f64) {
+    if playing.sigmas.is_empty() {
+        sigmas.push(sigma);
+        sigmas.sort_by(f64::total_cmp);
+        sigmas.dedup();
+    }
+}
+
+/// Noise with a shape as documents have it.
+pub(crate) fn described(
+    request: &Request,
+    loaded: &Loaded,
+    shaped: Option<&UnitShape>,
+) -> Result<Option<leakscope_report::noise::Noise>> {
+    match (request.noise.options(), shaped) {
+        (Some(options), Some(shaped)) => {
+            Ok(Some(noise::described(options, &shaped.designed, &loaded.encoding, vec![])?))
+        }
+        (_, _) => Ok(None),
+    }
 }
 
 /// Sixteen noise scales, from mean η = 100 down to 0.01.
@@ -270,12 +304,13 @@ pub(crate) fn utility(
     request: &Request,
     loaded: &Loaded,
     fit: &Fit,
-    sigmas: &[f64],
+    (sigmas, shape): (&[f64], Option<&Noise>),
 ) -> Result<Option<report::Utility>> {
     let Some(test) = &loaded.test else { return Ok(None) };
     let metric = loaded.metric(request);
     let with_zero: Vec<f64> = std::iter::once(0.0).chain(sigmas.iter().copied()).collect();
-    let (values, constant_model) = scores(test, &fit.w, metric, &with_zero)?;
+    let factor = shape.map(Noise::factor).unwrap_or_default();
+    let (values, constant_model) = scores_under(test, &fit.w, metric, &with_zero, factor)?;
     Ok(Some(report::Utility {
         metric: metric.into(),
         higher_is_better: metric.higher_is_better(),

@@ -1,5 +1,7 @@
 //! The balancing: a table in, weights, a model and a [`Balance`] out.
 
+mod bought;
+
 use crate::failure::explain;
 use crate::model::{self, Loaded, penalty, scores, two_class};
 use crate::output::{Folder, Pending};
@@ -108,6 +110,10 @@ pub fn run(
         Ok(())
     })?;
     let comparisons = comparisons(request, &loaded, &options, metric)?;
+    let bought = match request.noise.options() {
+        Some(noise) => Some(bought::bought(noise, request, &loaded, &options, &found)?),
+        None => None,
+    };
     let mut pending = Pending::default();
     if let Some(folder) = folder {
         write_weights(&loaded, &found, folder, &mut pending)?;
@@ -132,6 +138,7 @@ pub fn run(
         converging: found.best + 1 == found.history.len() && found.history.len() > 1,
         iterations: steps,
         comparisons,
+        bought,
         best: found.best,
         stopped: match found.stopped {
             Stopped::Converged => Ending::Converged,
@@ -180,6 +187,7 @@ pub(crate) fn options(request: &Request, balancing: &Balancing, loaded: &Loaded)
         iterations: balancing.iterations,
         tolerance: balancing.tolerance,
         release: Release { sigma: balancing.sigma, releases: 1, label_secret: request.label_secret },
+        shape: None,
     })
 }
 
@@ -205,7 +213,7 @@ pub(crate) fn balanced(
     mut watch: impl FnMut(&Iteration, &Fit) -> Result<()>,
 ) -> Result<Balanced> {
     let mut failure = None;
-    let found = balance(&loaded.rows, (request.family, penalty(request)), options, |iteration, fit, _| {
+    let found = balance(&loaded.rows, (request.glm()?, penalty(request)), options, |iteration, fit, _| {
         watch(iteration, fit).map_err(|f| {
             let interrupted = matches!(f, Failure::Interrupted);
             failure = Some(f);
@@ -377,6 +385,15 @@ pub fn summary(b: &Balance) -> String {
         Ending::Vanished | Ending::NoFit => "Stopped early",
     };
     out.push_str(&format!("{reason}; kept iteration {}.\n", b.best));
+    for gain in b.bought.iter().flat_map(|bought| &bought.gains) {
+        out.push_str(&format!(
+            "{:<28} adds an error of {} to predictions ({} by weights, {} by noise)\n",
+            gain.name(),
+            format::number(gain.error()),
+            format::number(gain.weights),
+            format::number(gain.noise)
+        ));
+    }
     for warning in &b.warnings {
         out.push_str(&format!("warning: {warning}\n"));
     }

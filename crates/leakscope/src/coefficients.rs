@@ -39,7 +39,11 @@ pub fn read_coefficients(path: &Path) -> Result<Vec<(String, f64)>> {
 
 /// Coefficients in the order of the encoding's columns; every column must be named, and nothing else.
 pub(crate) fn match_coefficients(given: &[(String, f64)], encoding: &Encoding) -> Result<Vec<f64>> {
-    let columns = encoding.columns();
+    match_named(given, &encoding.columns())
+}
+
+/// Coefficients in the order of the names of a model; each must be there, and nothing else.
+pub(crate) fn match_named(given: &[(String, f64)], columns: &[String]) -> Result<Vec<f64>> {
     let list = |names: &[&String]| listed(&names.iter().map(|n| (*n).clone()).collect::<Vec<_>>());
     // What is said to be zero and is not in the model changes nothing.
     let given: Vec<&(String, f64)> =

@@ -99,6 +99,7 @@ pub mod request;
 pub mod saving;
 pub mod seed;
 pub mod spelling;
+mod telling;
 pub mod unexpected;
 
 pub use failure::{Failure, Result};

@@ -1,11 +1,12 @@
 //! A table and its model, as balance, attack and release need them: read and encoded as the audit does it.
 
 use crate::failure::explain;
+use crate::noise::{self, UnitShape};
 use crate::remarks;
 use crate::request::{Noise, Request};
 use crate::{Failure, Result};
 use leakscope_core::fisher::{Geometry, Release};
-use leakscope_core::glm::{self, Family, Fit, Metric, Penalty, Utility};
+use leakscope_core::glm::{self, Fit, Metric, ModelKind, Penalty, Utility};
 use leakscope_core::pass::Runner;
 use leakscope_core::rows::Rows;
 use leakscope_report::subject::Subject;
@@ -31,6 +32,7 @@ pub struct Loaded {
 /// Reads and encodes the table of a request.
 pub fn load(request: &Request, hooks: &Hooks) -> Result<Loaded> {
     request.check()?;
+    request.glm()?;
     let table = Table::open(&request.read)?;
     let seed = request.seed.unwrap_or_else(crate::seed::drawn);
     let encoding = Encoding::fit(&table, &request.roles, &encode_options(request, Some(seed)), hooks)?;
@@ -67,9 +69,10 @@ pub(crate) fn encode_options(request: &Request, seed: Option<u64>) -> EncodeOpti
         missing: request.missing,
         intercept: request.intercept,
         target: match request.family {
-            Family::Linear => TargetKind::Number { two_class_as_plus_minus_one: request.two_class_coded },
-            Family::Logistic => TargetKind::TwoClass01,
-            Family::Poisson => TargetKind::Count,
+            ModelKind::Linear => TargetKind::Number { two_class_as_plus_minus_one: request.two_class_coded },
+            ModelKind::Logistic => TargetKind::TwoClass01,
+            ModelKind::Poisson => TargetKind::Count,
+            ModelKind::Softmax => TargetKind::Classes { most: request.max_classes },
         },
         holdout: request.holdout.zip(seed).map(|(fraction, seed)| Holdout { fraction, seed }),
         positive: request.positive.clone(),
@@ -86,8 +89,23 @@ pub fn plain(base: Request, sigma: Option<f64>) -> Request {
 impl Loaded {
     /// Fits the model.
     pub fn fit(&self, request: &Request) -> Result<Fit> {
-        glm::fit(&self.rows, request.family, penalty(request))
+        glm::fit(&self.rows, request.glm()?, penalty(request))
             .map_err(|e| explain(e, &self.encoding, request.l2))
+    }
+
+    /// Noise with a shape for a model of these rows, where one is asked for.
+    pub fn shape(&self, request: &Request, fit: &Fit, hooks: &Hooks) -> Result<Option<UnitShape>> {
+        let Some(options) = request.noise.options() else { return Ok(None) };
+        let model = noise::Model {
+            encoding: &self.encoding,
+            fit,
+            units: None,
+            l2: request.l2,
+            label_secret: request.label_secret,
+            releases: request.releases,
+            public: &request.public,
+        };
+        UnitShape::new(options, &model, &self.rows, hooks).map(Some)
     }
 
     /// What the user should know of the rows and of the model fitted to them.
@@ -114,7 +132,7 @@ impl Loaded {
 
     /// What is measured on held-out rows.
     pub fn metric(&self, request: &Request) -> Metric {
-        Metric::of(request.family, two_class(&self.encoding))
+        request.family.family().map_or(Metric::Accuracy, |f| Metric::of(f, two_class(&self.encoding)))
     }
 
     /// The attribute that a flag names.
@@ -165,6 +183,17 @@ pub(crate) fn target_unit(encoding: &Encoding) -> f64 {
     match &encoding.target.coding {
         TargetCoding::Number | TargetCoding::Count => 1.0,
         TargetCoding::TwoClass { low, high } => 1.0 / (high.code - low.code),
+        // η is by the switch between classes, √2 long; an indicator lies √(1 − 1/K) along what keeps their sum.
+        TargetCoding::Classes(classes) => (2.0 - 2.0 / classes.len().max(2) as f64).sqrt(),
+    }
+}
+
+/// Names of the classes of a target, in the order of their codes; none of a number.
+pub(crate) fn class_names(encoding: &Encoding) -> Option<Vec<String>> {
+    match &encoding.target.coding {
+        TargetCoding::TwoClass { low, high } => Some(vec![low.name.clone(), high.name.clone()]),
+        TargetCoding::Classes(classes) => Some(classes.iter().map(|c| c.name.clone()).collect()),
+        TargetCoding::Number | TargetCoding::Count => None,
     }
 }
 

@@ -23,7 +23,17 @@ const UNSETTLED: f64 = 1e-6;
 
 /// A Hessian that leaves few digits, and which columns make it so; or a fit that ended before its predictions settled.
 pub(crate) fn nearly_singular(encoding: &Encoding, geometry: &Geometry) -> Option<String> {
-    let (condition, unsettled) = (geometry.condition(), geometry.fit().unsettled);
+    let weakest = || geometry.weakest_columns();
+    few_digits(encoding, geometry.condition(), geometry.fit().unsettled, weakest)
+}
+
+/// The same of any model, from the condition of its Hessian, how far it settled and its weakest columns.
+pub(crate) fn few_digits(
+    encoding: &Encoding,
+    condition: f64,
+    unsettled: f64,
+    weakest: impl Fn() -> Vec<usize>,
+) -> Option<String> {
     if condition <= ILL_CONDITIONED && unsettled > UNSETTLED {
         return Some(format!(
             "The fit settled to about {unsettled:.0e} only, as it does where the model predicts nearly perfectly: numbers \
@@ -32,7 +42,7 @@ pub(crate) fn nearly_singular(encoding: &Encoding, geometry: &Geometry) -> Optio
     }
     (condition > ILL_CONDITIONED).then(|| {
         let names = encoding.columns();
-        let weakest: Vec<String> = geometry.weakest_columns().iter().map(|&j| names[j].clone()).collect();
+        let weakest: Vec<String> = weakest().iter().map(|&j| names[j].clone()).collect();
         format!(
             "The problem is nearly singular (condition number {condition:.1e}) along {}: these numbers have few \
              reliable digits. Drop one of these columns, use `scale = standard`, or raise `l2`.",

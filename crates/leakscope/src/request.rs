@@ -2,7 +2,8 @@
 
 use crate::noise::NoiseOptions;
 use crate::{Failure, Result};
-use leakscope_core::glm::Family;
+use leakscope_core::glm::softmax::MAX_CLASSES;
+use leakscope_core::glm::{Family, ModelKind};
 use leakscope_core::num::Distribution;
 use leakscope_report::verdict::{PROTECT_AT, TOLD_AT};
 use leakscope_table::{Encoding, Kind, Missing, OneHot, Public, ReadOptions, Roles, Scale};
@@ -34,7 +35,9 @@ pub struct Request {
     /// Whether a linear model takes a target with two values as −1 and +1.
     pub two_class_coded: bool,
     /// The model.
-    pub family: Family,
+    pub family: ModelKind,
+    /// Classes that the target of a softmax model may have.
+    pub max_classes: usize,
     /// Penalty λ.
     pub l2: f64,
     /// Whether there is an intercept.
@@ -69,9 +72,6 @@ pub struct Request {
     pub protect_at: f64,
     /// Whether leakage counts that columns are scaled by their own data.
     pub scaling: ScalingChoice,
-    /// What the options that fix a target are called where they were set.
-    #[serde(skip)]
-    pub target_options: TargetOptions,
 }
 
 /// The noise, or what it must achieve.
@@ -108,22 +108,6 @@ impl Noise {
             Self::Shaped(options) => Some(options),
             Self::Default | Self::Given(_) | Self::TargetEta { .. } | Self::TargetSd { .. } => None,
         }
-    }
-}
-
-/// Names of the options that fix what the noise must achieve, for errors about them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TargetOptions {
-    /// That of [`Noise::TargetEta`].
-    pub eta: &'static str,
-    /// That of [`Noise::TargetSd`].
-    pub sd: &'static str,
-}
-
-impl Default for TargetOptions {
-    /// Those of an audit.
-    fn default() -> Self {
-        Self { eta: "target_eta", sd: "target_sd" }
     }
 }
 
@@ -214,7 +198,8 @@ impl Default for Request {
             public: Public::default(),
             min_level_count: None,
             two_class_coded: true,
-            family: Family::default(),
+            family: ModelKind::default(),
+            max_classes: MAX_CLASSES,
             l2: 0.0,
             intercept: true,
             coefficients: None,
@@ -232,7 +217,6 @@ impl Default for Request {
             tell: vec![],
             protect_at: PROTECT_AT,
             scaling: ScalingChoice::default(),
-            target_options: TargetOptions::default(),
         }
     }
 }
@@ -243,6 +227,20 @@ impl Request {
         let shape_from = self.noise.options().and_then(|options| options.shape_from.as_ref());
         let others = self.test.iter().chain(&self.score).chain(shape_from);
         std::iter::once(&self.read).chain(others).flat_map(|r| &r.paths).map(PathBuf::as_path).collect()
+    }
+
+    /// The family of a model with one vector of coefficients.
+    ///
+    /// # Errors
+    /// For softmax regression, which has one for each class, where only the others are known.
+    pub fn glm(&self) -> Result<Family> {
+        self.family.family().ok_or_else(|| {
+            Failure::option(
+                "model",
+                "softmax: this is not available for softmax regression yet, only an audit is: expected linear, logistic or \
+                 poisson (logistic takes two classes)",
+            )
+        })
     }
 
     /// Checks what needs no table.
@@ -265,14 +263,17 @@ impl Request {
                 return Err(Failure::option("sigma", message));
             }
             Noise::Given(sigma) => positive("sigma", *sigma)?,
-            Noise::TargetEta { eta, .. } => positive(self.target_options.eta, *eta)?,
-            Noise::TargetSd { sd, .. } => positive(self.target_options.sd, *sd)?,
+            Noise::TargetEta { eta, .. } => positive("target_eta", *eta)?,
+            Noise::TargetSd { sd, .. } => positive("target_sd", *sd)?,
             Noise::Shaped(options) => options.check()?,
         }
         let public = &self.public;
         if public.clip_to_bounds && public.schema.is_none() && public.bounds.is_empty() {
             let message = "there are no bounds: give them with ⟨bounds⟩ or a ⟨schema⟩";
             return Err(Failure::option("clip_to_bounds", message));
+        }
+        if self.max_classes < 2 {
+            return Err(Failure::option("max_classes", format!("{}: expected at least 2", self.max_classes)));
         }
         if self.releases == 0 {
             return Err(Failure::option("releases", "0: expected at least 1"));
@@ -324,11 +325,11 @@ impl Request {
         }
         match &self.noise {
             Noise::TargetSd { attribute, .. } if *attribute != encoding.target.name => {
-                find(self.target_options.sd, attribute)?;
+                find("target_sd", attribute)?;
             }
             Noise::TargetSd { attribute, .. } if !self.label_secret => {
                 let message = format!("`{attribute}` is the target, which ⟨label=public⟩ takes as known");
-                return Err(Failure::option(self.target_options.sd, message));
+                return Err(Failure::option("target_sd", message));
             }
             Noise::Shaped(options) => {
                 options.asked(encoding, self.label_secret, None)?;

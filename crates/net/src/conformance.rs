@@ -3,12 +3,13 @@
 
 use crate::{
     LayerSpec as L, Loss, NetSpec, Network, Shape,
-    device::Device,
+    data::{Batch, Input},
+    device::{Device, Target},
     layer::Draws,
     leak::Label,
     pass::{OwnDirection, SharedDirection},
     random::{Generator, Purpose},
-    spec::{NodeSpec as N, Padding},
+    spec::{NodeSpec as N, Padding, Rotary, RotaryPairs},
 };
 
 const RECORDS: usize = 3;
@@ -17,14 +18,41 @@ const DRAWS: Option<Draws> = Some(Draws { seed: 3, step: 5 });
 
 struct Case {
     net: Network<f64>,
+    /// Values of the records; of tokens, those they are embedded as.
     x: Vec<f64>,
     y: Vec<f64>,
+    /// What the embedding reads, where there is one.
+    tokens: Vec<u32>,
+    weights: Option<Vec<f64>>,
+    length: usize,
     rng: Generator,
+}
+
+impl Case {
+    /// The records at other values.
+    fn batch(&self, dev: &mut Device<f64>, x: &[f64], y: &[f64]) -> Batch<'static, f64> {
+        let moved = dev.upload(x);
+        let x = match self.net.vocabulary() {
+            Some(_) => Input::Moved(dev.upload_index(&self.tokens), moved),
+            None => Input::Values(moved),
+        };
+        let y = Target::Vectors(dev.upload(y));
+        Batch { records: &[0, 1, 2], length: self.length, x, y, weights: self.weights.clone() }
+    }
+
+    /// Values of the records at the network's present parameters: those of tokens move with the table.
+    fn values(&self) -> Vec<f64> {
+        let Some(embedding) = &self.net.embedding else { return self.x.clone() };
+        let table = &self.net.parameters().unwrap()[embedding.table..];
+        let row = |&t: &u32| &table[t as usize * embedding.width..][..embedding.width];
+        self.tokens.iter().flat_map(row).copied().collect()
+    }
 }
 
 fn case(input: &[usize], layers: Vec<L>, loss: Loss, seed: u64) -> Case {
     let input = match *input {
         [n] => Shape::Vector([n]),
+        [t, c] => Shape::Sequence([t, c]),
         [h, w, c] => Shape::Image([h, w, c]),
         _ => unreachable!(),
     };
@@ -36,7 +64,7 @@ fn case_of(spec: NetSpec, seed: u64) -> Case {
     let mut net = Network::<f64>::new(spec, seed).unwrap();
     let mut rng = Generator::new(seed, Purpose::Other, 0);
     // biases, γ and β away from their starting values
-    let theta: Vec<f64> = net.parameters().iter().map(|t| t + 0.2 * rng.normal()).collect();
+    let theta: Vec<f64> = net.parameters().unwrap().iter().map(|t| t + 0.2 * rng.normal()).collect();
     net.set_parameters(&theta).unwrap();
     let stats: Vec<(usize, usize)> = net.statistics().map(|(p, m, _)| (p, m.len())).collect();
     for (p, c) in stats {
@@ -44,25 +72,51 @@ fn case_of(spec: NetSpec, seed: u64) -> Case {
         let variance: Vec<f64> = (0..c).map(|_| 0.5 + rng.uniform()).collect();
         net.set_statistics(p, &mean, &variance).unwrap();
     }
-    let x = (0..RECORDS * net.input().len()).map(|_| rng.normal()).collect();
-    let k = net.outputs();
+    // sequences shorter than the file allows
+    let length = match net.input() {
+        Shape::Image(_) | Shape::Vector(_) => 1,
+        Shape::Sequence([t, _]) | Shape::Tokens { tokens: t } if net.takes(shorter(net.input())) => t - 1,
+        Shape::Sequence([t, _]) | Shape::Tokens { tokens: t } => t,
+    };
+    let (k, places) = (net.outputs(), net.places(length));
+    let mut x: Vec<f64> = (0..RECORDS * net.values(length)).map(|_| rng.normal()).collect();
+    let rows = RECORDS * places;
     let y = match loss {
         Loss::SoftmaxCrossEntropy => {
-            (0..RECORDS * k).map(|i| if i % k == i / k % k { 1.0 } else { 0.0 }).collect()
+            (0..rows * k).map(|i| if i % k == i / k % k { 1.0 } else { 0.0 }).collect()
         }
-        Loss::BinaryCrossEntropy => (0..RECORDS * k).map(|i| (i % 2) as f64).collect(),
-        Loss::SquaredError => (0..RECORDS * k).map(|_| rng.normal()).collect(),
+        Loss::BinaryCrossEntropy => (0..rows * k).map(|i| (i % 2) as f64).collect(),
+        Loss::SquaredError => (0..rows * k).map(|_| rng.normal()).collect(),
     };
-    Case { net, x, y, rng }
+    // positions count differently, one not at all
+    let weights = (places > 1).then(|| (0..rows).map(|i| [0.5, 0.0, 0.25][i % 3]).collect());
+    // few different tokens, so that some stand twice
+    let vocabulary = net.vocabulary().unwrap_or(1) as u64;
+    let tokens: Vec<u32> = (0..RECORDS * length).map(|_| rng.below(vocabulary.min(4)) as u32).collect();
+    let mut case = Case { net, x: Vec::new(), y, tokens, weights, length, rng };
+    if case.net.vocabulary().is_some() {
+        x = case.values();
+    }
+    case.x = x;
+    case
+}
+
+/// The same sequences, one position shorter.
+fn shorter(shape: Shape) -> Shape {
+    match shape {
+        Shape::Sequence([t, c]) => Shape::Sequence([t - 1, c]),
+        Shape::Tokens { tokens } => Shape::Tokens { tokens: tokens - 1 },
+        Shape::Image(_) | Shape::Vector(_) => shape,
+    }
 }
 
 /// Losses, all gradients (records × parameters), at given data.
-fn gradients(net: &Network<f64>, x: &[f64], y: &[f64]) -> (Vec<f64>, Vec<Vec<f64>>) {
+fn gradients(case: &Case, x: &[f64], y: &[f64]) -> (Vec<f64>, Vec<Vec<f64>>) {
     let mut dev = Device::new();
-    let (xb, yb) = (dev.upload(x), dev.upload(y));
-    let primal = net.primal(&mut dev, xb, yb, &[0, 1, 2], Label::Secret, DRAWS);
-    let g = (0..RECORDS).map(|i| net.materialise(&dev, &primal, None, i)).collect();
-    (primal.loss.losses, g)
+    let batch = case.batch(&mut dev, x, y);
+    let primal = case.net.primal(&mut dev, batch, Label::Secret, DRAWS);
+    let g = (0..RECORDS).map(|i| case.net.materialise(&dev, &primal, None, i)).collect();
+    (dev.download_scalars(&primal.loss.losses).unwrap(), g)
 }
 
 fn dot(a: &[f64], b: &[f64]) -> f64 {
@@ -84,19 +138,20 @@ fn difference(h: f64, f: impl Fn(usize) -> f64) -> f64 {
 
 fn conforms(name: &str, mut c: Case) {
     let mut dev = Device::new();
-    let (d, k, p) = (c.net.input().len(), c.net.outputs(), c.net.parameter_count());
-    let (_, g) = gradients(&c.net, &c.x, &c.y);
+    let (d, p) = (c.net.values(c.length), c.net.parameter_count());
+    let k = c.net.outputs() * c.net.places(c.length);
+    let (_, g) = gradients(&c, &c.x, &c.y);
     let trained = c.net.trained();
 
     // 1. the gradient is the derivative of the loss: along random directions of the trained parameters
-    let theta = c.net.parameters().to_vec();
+    let theta = c.net.parameters().unwrap();
     let h = 1e-4;
     for _ in 0..4 {
         let v: Vec<f64> = (0..p).map(|i| if trained[i] { c.rng.normal() } else { 0.0 }).collect();
         let mut at = |s: f64| {
             let moved: Vec<f64> = theta.iter().zip(&v).map(|(t, v)| t + s * v).collect();
             c.net.set_parameters(&moved).unwrap();
-            gradients(&c.net, &c.x, &c.y).0
+            gradients(&c, &c.values(), &c.y).0
         };
         let f = [at(-2.0 * h), at(-h), at(h), at(2.0 * h)];
         c.net.set_parameters(&theta).unwrap();
@@ -113,15 +168,16 @@ fn conforms(name: &str, mut c: Case) {
     }
 
     // 2. norms and weighted sums of pairs are those of the arrays
-    let (xb, yb) = (dev.upload(&c.x), dev.upload(&c.y));
-    let primal = c.net.primal(&mut dev, xb, yb, &[0, 1, 2], Label::Secret, DRAWS);
-    for (square, g) in primal.square.iter().zip(&g) {
+    let batch = c.batch(&mut dev, &c.x, &c.y);
+    let primal = c.net.primal(&mut dev, batch, Label::Secret, DRAWS);
+    for (square, g) in dev.download_scalars(&primal.square).unwrap().iter().zip(&g) {
         close(*square, dot(g, g), dot(g, g), 1e-12, &format!("{name}: norm"));
     }
     let weights: Vec<f64> = (0..RECORDS).map(|_| c.rng.normal()).collect();
     let mut sum = dev.zeros(p);
-    c.net.add_weighted(&mut dev, &primal, &weights, &mut sum);
-    for (j, &s) in dev.download(&sum).iter().enumerate() {
+    let factors = dev.upload_scalars(&weights);
+    c.net.add_weighted(&mut dev, &primal, &factors, &mut sum);
+    for (j, &s) in dev.download(&sum).unwrap().iter().enumerate() {
         let expected: f64 = (0..RECORDS).map(|i| weights[i] * g[i][j]).sum();
         close(s, expected, 1.0, 1e-11, &format!("{name}: weighted sum"));
     }
@@ -132,12 +188,14 @@ fn conforms(name: &str, mut c: Case) {
     let (ub, uyb) = (dev.upload(&u), dev.upload(&uy));
     let pass = c.net.tangent(&mut dev, &primal, Some(ub), Some(uyb), true);
     let mut g_dot = Vec::new();
+    let (cross, square) =
+        (dev.download_scalars(&pass.cross).unwrap(), dev.download_scalars(&pass.square).unwrap());
     for probe in 0..2 {
         let at = |s: f64| {
             let (u, uy) = (&u[probe * RECORDS * d..], &uy[probe * RECORDS * k..]);
             let x: Vec<f64> = c.x.iter().zip(u).map(|(x, u)| x + s * u).collect();
             let y: Vec<f64> = c.y.iter().zip(uy).map(|(y, u)| y + s * u).collect();
-            gradients(&c.net, &x, &y).1
+            gradients(&c, &x, &y).1
         };
         let f = [at(-2.0 * h), at(-h), at(h), at(2.0 * h)];
         for i in 0..RECORDS {
@@ -147,8 +205,8 @@ fn conforms(name: &str, mut c: Case) {
             close(norm(&err), 0.0, norm(&gd), 2e-7, &format!("{name}: tangent of the gradient"));
             let row = probe * RECORDS + i;
             let scale = norm(&g[i]) * norm(&gd);
-            close(pass.cross[row], dot(&g[i], &gd), scale, 1e-12, &format!("{name}: g·ġ"));
-            close(pass.square[row], dot(&gd, &gd), dot(&gd, &gd), 1e-12, &format!("{name}: ‖ġ‖²"));
+            close(cross[row], dot(&g[i], &gd), scale, 1e-12, &format!("{name}: g·ġ"));
+            close(square[row], dot(&gd, &gd), dot(&gd, &gd), 1e-12, &format!("{name}: ‖ġ‖²"));
             g_dot.push(gd);
         }
     }
@@ -162,6 +220,7 @@ fn conforms(name: &str, mut c: Case) {
     let v: Vec<f64> = (0..p).map(|i| if trained[i] { c.rng.normal() } else { 0.0 }).collect();
     let vb = dev.upload(&v);
     let along = c.net.along(&mut dev, &primal, &vb);
+    let along = dev.download_scalars(&along).unwrap();
     for i in 0..RECORDS {
         close(along[i], dot(&g[i], &v), norm(&g[i]) * norm(&v), 1e-12, &format!("{name}: g·v"));
     }
@@ -169,9 +228,11 @@ fn conforms(name: &str, mut c: Case) {
         [(true, true, false), (false, true, false), (false, false, true), (true, true, true)]
     {
         let alpha = if with_tangent { &alpha } else { &zero };
-        let pairs = OwnDirection { tangent: with_tangent.then_some(&one), alpha, beta: &beta };
-        let array = SharedDirection { array: &vb, weights: &kappa };
-        let (back, label) = c.net.adjoint(&mut dev, &primal, own.then_some(&pairs), shared.then_some(&array));
+        let [on_alpha, on_beta, weights] = [alpha, &beta, &kappa].map(|v| dev.upload_scalars(v));
+        let pairs = OwnDirection { tangent: with_tangent.then_some(&one), alpha: &on_alpha, beta: &on_beta };
+        let array = SharedDirection { array: &vb, weights: &weights };
+        let found = c.net.adjoint(&mut dev, &primal, own.then_some(&pairs), shared.then_some(&array));
+        let (back, label) = found.unwrap();
         for i in 0..RECORDS {
             let w = &u[(RECORDS + i) * d..][..d];
             let wy = &uy[(RECORDS + i) * k..][..k];
@@ -339,6 +400,7 @@ fn every_layer_conforms() {
             vec![6, 5, 2],
             vec![L::average_pool(2, 1), L::Tanh, L::Flatten, L::dense(4)],
         ),
+        ("gelu by tanh", vec![5], vector(vec![L::GeluTanh])),
     ];
     for (seed, (name, input, layers)) in cases.into_iter().enumerate() {
         conforms(name, case(&input, layers, ce, seed as u64 + 1));
@@ -447,5 +509,151 @@ fn a_residual_block_is_a_sum_with_names() {
         L::dense(4).into(),
     ];
     let long = case_of(NetSpec::graph(input, long, loss), 90);
-    assert_eq!(gradients(&short.net, &short.x, &short.y), gradients(&long.net, &long.x, &long.y));
+    assert_eq!(gradients(&short, &short.x, &short.y), gradients(&long, &long.x, &long.y));
+}
+
+/// A block of the decoders people use: norm, attention, residual, norm, gated or plain multilayer perceptron, residual.
+fn block(from: &str, width: usize, attention: L, kind: Decoder) -> Vec<N> {
+    let n = N::named;
+    let reading = N::reading;
+    let (norm, groups) = match kind {
+        Decoder::Gpt => (L::layer_norm(), width),
+        Decoder::Llama => (L::rms_norm(), width / 2),
+    };
+    let dense = |outputs: usize| L::Dense { outputs, bias: kind == Decoder::Gpt, frozen: false };
+    let mut nodes = vec![
+        n("norm", norm.clone()),
+        n("q", dense(width)),
+        reading(n("k", dense(groups)), &["norm"]),
+        reading(n("v", dense(groups)), &["norm"]),
+        reading(n("mix", attention), &["q", "k", "v"]),
+        n("out", dense(width)),
+        reading(n("mid", L::Add), &["out", from]),
+        n("second", norm),
+    ];
+    nodes.extend(match kind {
+        Decoder::Gpt => vec![n("up", dense(5)), n("act", L::GeluTanh)],
+        Decoder::Llama => vec![
+            n("gate", dense(5)),
+            n("open", L::Silu),
+            reading(n("up", dense(5)), &["second"]),
+            reading(n("act", L::Multiply), &["open", "up"]),
+        ],
+    });
+    nodes.extend([n("down", dense(width)), reading(n("end", L::Add), &["down", "mid"])]);
+    nodes
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Decoder {
+    Gpt,
+    Llama,
+}
+
+#[test]
+fn sequences_conform() {
+    let ce = Loss::SoftmaxCrossEntropy;
+    let dense = |outputs| L::dense(outputs);
+    let chains: Vec<(&str, Vec<usize>, Vec<L>, Loss)> = vec![
+        ("dense over positions, whole", vec![5, 3], vec![dense(4)], ce),
+        ("dense over positions, Gram", vec![3, 6], vec![dense(7), L::Tanh, dense(8)], ce),
+        ("squared error over positions", vec![4, 3], vec![dense(4), L::Gelu, dense(2)], Loss::SquaredError),
+        (
+            "binary losses over positions",
+            vec![4, 3],
+            vec![dense(4), L::Tanh, dense(2)],
+            Loss::BinaryCrossEntropy,
+        ),
+        (
+            "norms over positions",
+            vec![4, 3],
+            vec![dense(6), L::layer_norm(), dense(6), L::rms_norm(), dense(3)],
+            ce,
+        ),
+        ("group norm over positions", vec![4, 3], vec![dense(6), L::group_norm(2), L::Tanh, dense(3)], ce),
+        ("learned positions first", vec![4, 3], vec![L::Positions { frozen: false }, dense(3)], ce),
+        (
+            "learned positions",
+            vec![4, 3],
+            vec![dense(4), L::Positions { frozen: false }, L::Tanh, dense(3)],
+            ce,
+        ),
+        ("dropout over positions", vec![4, 3], vec![dense(4), L::Dropout { rate: 0.3 }, dense(3)], ce),
+        ("flattened", vec![4, 3], vec![dense(2), L::Tanh, L::Flatten, dense(3)], ce),
+    ];
+    for (seed, (name, input, layers, loss)) in chains.into_iter().enumerate() {
+        conforms(name, case(&input, layers, loss, 100 + seed as u64));
+    }
+    let of =
+        |heads, shared, causal, rotary| L::Attention { heads, key_value_heads: Some(shared), causal, rotary };
+    let halves = Some(Rotary { base: 50.0, pairs: RotaryPairs::Halves });
+    let neighbours = Some(Rotary { base: 50.0, pairs: RotaryPairs::Neighbours });
+    for (seed, (name, attention)) in [
+        ("one head", of(1, 1, true, None)),
+        ("two heads", of(2, 2, true, None)),
+        ("seeing all", of(2, 2, false, None)),
+        ("two heads over one", of(2, 1, true, None)),
+        ("four heads over two", of(4, 2, true, None)),
+        ("rotary, halves", of(2, 2, true, halves)),
+        ("rotary, neighbours, shared", of(2, 1, true, neighbours)),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let L::Attention { heads, key_value_heads, .. } = attention else { unreachable!() };
+        let narrow = 8 / heads * key_value_heads.unwrap();
+        let layers = vec![
+            N::named("q", dense(8)).reading(&["input"]),
+            N::named("k", dense(narrow)).reading(&["input"]),
+            N::named("v", dense(narrow)).reading(&["input"]),
+            N::from(attention).reading(&["q", "k", "v"]),
+            dense(3).into(),
+        ];
+        conforms(name, case_of(NetSpec::graph(Shape::Sequence([5, 4]), layers, ce), 120 + seed as u64));
+    }
+}
+
+#[test]
+fn tokens_conform() {
+    let tokens = Shape::Tokens { tokens: 5 };
+    let embedding = |frozen| L::Embedding { vocabulary: 7, outputs: 4, frozen };
+    let heads = |rotary, shared| L::Attention { heads: 2, key_value_heads: shared, causal: true, rotary };
+    let rotary = Some(Rotary { base: 100.0, pairs: RotaryPairs::Halves });
+    let gpt = |frozen| {
+        let mut nodes = vec![N::from(embedding(frozen)), N::named("placed", L::Positions { frozen })];
+        nodes.extend(block("placed", 4, heads(None, None), Decoder::Gpt));
+        nodes.push(L::layer_norm().into());
+        nodes
+    };
+    let llama = || {
+        let mut nodes = vec![N::from(embedding(false))];
+        nodes.extend(block("input", 4, heads(rotary, Some(1)), Decoder::Llama));
+        nodes.push(L::rms_norm().into());
+        nodes
+    };
+    let with = |mut nodes: Vec<N>, last: L| {
+        nodes.push(last.into());
+        nodes
+    };
+    let frozen = |mut nodes: Vec<N>| {
+        let last = nodes.len() - 1;
+        nodes[..last].iter_mut().for_each(|n| n.layer.set_frozen(true));
+        nodes
+    };
+    let cases = vec![
+        ("embedding", vec![N::from(embedding(false)), L::Tanh.into(), L::dense(7).into()]),
+        ("embedding alone", vec![N::from(embedding(false)), L::Tanh.into()]),
+        ("tied", vec![N::from(embedding(false)), L::Tanh.into(), L::Unembed.into()]),
+        ("tied at once", vec![N::from(embedding(false)), L::Unembed.into()]),
+        ("GPT-2", with(gpt(false), L::Unembed)),
+        ("GPT-2 with a frozen table", with(gpt(true), L::dense(7))),
+        ("GPT-2, tied and frozen", with(gpt(true), L::Unembed)),
+        ("Llama", with(llama(), L::dense(7))),
+        ("Llama, tied", with(llama(), L::Unembed)),
+        ("Llama, the last layer", frozen(with(llama(), L::dense(7)))),
+    ];
+    for (seed, (name, layers)) in cases.into_iter().enumerate() {
+        let spec = NetSpec::graph(tokens, layers, Loss::SoftmaxCrossEntropy);
+        conforms(name, case_of(spec, 140 + seed as u64));
+    }
 }

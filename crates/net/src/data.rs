@@ -1,59 +1,161 @@
 //! Records and their labels, checked once.
+//!
+//! A record is an array of values or a sequence of tokens; its label a vector of values, a class, or one of either for
+//! each position of a sequence. All sequences of one data set have the same length; those of other lengths go into a set
+//! of their own, and a network measures each alike.
 
 use crate::{
-    Network, Real, Shape,
-    device::{Buf, Device},
+    Loss, Network, Real, Shape,
+    device::{Buf, Device, Index, Target},
     error::{Error, Result, check_finite, check_len},
+    leak::Label,
+    loss::Agreement,
+    spec::Reduction,
 };
+use std::borrow::Cow;
+
+/// In the place of a class: this position of a sequence has no label, and takes no part in the loss.
+pub const NO_LABEL: u32 = u32::MAX;
 
 /// Records of one shape and their labels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Data<T> {
     input: Shape,
     outputs: usize,
-    x: Vec<T>,
-    y: Vec<T>,
+    /// Labels of one record: 1, or the length of a sequence.
+    places: usize,
+    x: Records<T>,
+    y: Labels<T>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Records<T> {
+    Values(Vec<T>),
+    Tokens(Vec<u32>),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Labels<T> {
+    Vectors(Vec<T>),
+    Classes(Vec<u32>),
+}
+
+/// Records on the device.
+#[derive(Debug)]
+pub(crate) enum Input<T> {
+    Values(Buf<T>),
+    Tokens(Index),
+    /// Tokens whose values are not those of the embedding.
+    #[cfg(test)]
+    Moved(Index, Buf<T>),
+}
+
+/// A batch on the device.
+#[derive(Debug)]
+pub(crate) struct Batch<'a, T> {
+    /// The numbers of its records.
+    pub(crate) records: &'a [usize],
+    /// Positions of every record; 1 where it is no sequence.
+    pub(crate) length: usize,
+    pub(crate) x: Input<T>,
+    pub(crate) y: Target<T>,
+    /// Weight of every label in the loss of its record; absent where all are 1.
+    pub(crate) weights: Option<Vec<f64>>,
 }
 
 impl<T: Real> Data<T> {
-    /// Records `(n, input)` row-major with label vectors `(n, outputs)`. Images are channels last.
+    /// Records `(n, input)` row-major with label vectors `(n, outputs)`; for sequences also `(n, positions, outputs)`.
+    /// Images are channels last.
     pub fn new(input: Shape, x: Vec<T>, outputs: usize, y: Vec<T>) -> Result<Self> {
-        let n = y.len() / outputs.max(1);
+        let places = places_of(input, x.len(), y.len() / outputs.max(1));
+        let n = y.len() / (outputs.max(1) * places);
         if n == 0 || input.is_empty() {
             return Err(Error::Empty);
         }
-        check_len("the labels", y.len(), n * outputs)?;
-        check_len("the records", x.len(), n.saturating_mul(input.len()))?;
-        check_finite("the records", &x)?;
+        check_len("the labels", y.len(), n * places * outputs)?;
         check_finite("the labels", &y)?;
-        Ok(Self { input, outputs, x, y })
+        Self::of(input, x, n, outputs, places, Labels::Vectors(y))
     }
 
-    /// Records with class labels, as one-hot vectors; with `outputs` of 1 the classes are 0 and 1.
+    /// Records with a class each; for sequences also one at each position, or [`NO_LABEL`]. With `outputs` of 1 the
+    /// classes are 0 and 1.
     pub fn classes(input: Shape, x: Vec<T>, outputs: usize, classes: &[u32]) -> Result<Self> {
-        let limit = outputs.max(2) as u32;
-        if let Some(c) = classes.iter().find(|c| **c >= limit) {
-            let expected = "a class below the number of outputs (0 or 1 with one output)";
-            return Err(Error::OutOfRange { what: "a label", value: f64::from(*c), expected });
+        let places = places_of(input, x.len(), classes.len());
+        let n = classes.len() / places;
+        check_classes(classes, outputs, places)?;
+        let y = match outputs {
+            1 => Labels::Vectors(classes.iter().map(|&c| T::from_f64(f64::from(c))).collect()),
+            _ => Labels::Classes(classes.to_vec()),
+        };
+        if n == 0 || input.is_empty() || outputs == 0 {
+            return Err(Error::Empty);
         }
-        let mut y = vec![T::ZERO; classes.len() * outputs];
-        for (i, &c) in classes.iter().enumerate() {
-            match outputs {
-                1 => y[i] = T::from_f64(f64::from(c)),
-                _ => y[i * outputs + c as usize] = T::ONE,
+        check_len("the labels", classes.len(), n * places)?;
+        Self::of(input, x, n, outputs, places, y)
+    }
+
+    /// Sequences of `length` tokens with a class each, or one at each position, or [`NO_LABEL`] there: a language model
+    /// has the next token.
+    pub fn tokens(length: usize, tokens: Vec<u32>, outputs: usize, classes: &[u32]) -> Result<Self> {
+        let (input, n) = (Shape::Tokens { tokens: length }, tokens.len() / length.max(1));
+        if n == 0 || outputs < 2 {
+            return Err(Error::Empty);
+        }
+        check_len("the tokens", tokens.len(), n * length)?;
+        let places = places_of(input, tokens.len(), classes.len());
+        check_len("the labels", classes.len(), n * places)?;
+        check_classes(classes, outputs, places)?;
+        let y = Labels::Classes(classes.to_vec());
+        Ok(Self { input, outputs, places, x: Records::Tokens(tokens), y })
+    }
+
+    fn of(input: Shape, x: Vec<T>, n: usize, outputs: usize, places: usize, y: Labels<T>) -> Result<Self> {
+        if let Shape::Tokens { .. } = input {
+            let reason = "tokens are whole numbers: take Data::tokens".to_owned();
+            return Err(Error::Format { what: "the records", reason });
+        }
+        check_len("the records", x.len(), n.saturating_mul(input.len()))?;
+        check_finite("the records", &x)?;
+        Ok(Self { input, outputs, places, x: Records::Values(x), y })
+    }
+
+    /// Some of the records, in the order given.
+    pub fn subset(&self, records: &[usize]) -> Result<Self> {
+        self.check_records(records)?;
+        if records.is_empty() {
+            return Err(Error::Empty);
+        }
+        let x = match &self.x {
+            Records::Values(_) => {
+                Records::Values(records.iter().flat_map(|&i| self.record(i)).copied().collect())
             }
-        }
-        Self::new(input, x, outputs, y)
+            Records::Tokens(_) => {
+                Records::Tokens(records.iter().flat_map(|&i| self.record_tokens(i)).copied().collect())
+            }
+        };
+        let m = self.places;
+        let y = match &self.y {
+            Labels::Vectors(_) => {
+                Labels::Vectors(records.iter().flat_map(|&i| self.label(i).into_owned()).collect())
+            }
+            Labels::Classes(y) => {
+                Labels::Classes(records.iter().flat_map(|&i| &y[i * m..(i + 1) * m]).copied().collect())
+            }
+        };
+        Ok(Self { x, y, ..*self })
     }
 
     /// Number of records.
     pub fn len(&self) -> usize {
-        self.y.len() / self.outputs
+        match &self.y {
+            Labels::Vectors(y) => y.len() / (self.outputs * self.places),
+            Labels::Classes(y) => y.len() / self.places,
+        }
     }
 
     /// Whether there are none; never so.
     pub fn is_empty(&self) -> bool {
-        self.y.is_empty()
+        self.len() == 0
     }
 
     /// Shape of one record.
@@ -61,32 +163,96 @@ impl<T: Real> Data<T> {
         self.input
     }
 
-    /// Label values per record.
+    /// Label values per record, or per position of one.
     pub fn outputs(&self) -> usize {
         self.outputs
     }
 
-    /// Record `i`.
+    /// Labels of one record: 1, or the length of a sequence.
+    pub fn places(&self) -> usize {
+        self.places
+    }
+
+    /// The values of record `i`; none where records are tokens.
     pub fn record(&self, i: usize) -> &[T] {
         let d = self.input.len();
-        &self.x[i * d..(i + 1) * d]
+        match &self.x {
+            Records::Values(x) => &x[i * d..(i + 1) * d],
+            Records::Tokens(_) => &[],
+        }
     }
 
-    /// Label of record `i`.
-    pub fn label(&self, i: usize) -> &[T] {
-        &self.y[i * self.outputs..(i + 1) * self.outputs]
+    /// The tokens of record `i`; none where records are values.
+    pub fn record_tokens(&self, i: usize) -> &[u32] {
+        let d = self.input.len();
+        match &self.x {
+            Records::Values(_) => &[],
+            Records::Tokens(x) => &x[i * d..(i + 1) * d],
+        }
     }
 
-    /// All records, row-major.
+    /// The label of record `i` as values, classes as one-hot vectors; all positions of a sequence one after another.
+    pub fn label(&self, i: usize) -> Cow<'_, [T]> {
+        let (k, m) = (self.outputs, self.places);
+        match &self.y {
+            Labels::Vectors(y) => Cow::Borrowed(&y[i * k * m..(i + 1) * k * m]),
+            Labels::Classes(y) => {
+                let mut values = vec![T::ZERO; k * m];
+                for (t, &class) in y[i * m..(i + 1) * m].iter().enumerate().filter(|(_, c)| **c != NO_LABEL) {
+                    values[t * k + class as usize] = T::ONE;
+                }
+                Cow::Owned(values)
+            }
+        }
+    }
+
+    /// The classes of record `i`, where labels are classes.
+    pub fn label_classes(&self, i: usize) -> Option<&[u32]> {
+        match &self.y {
+            Labels::Vectors(_) => None,
+            Labels::Classes(y) => Some(&y[i * self.places..(i + 1) * self.places]),
+        }
+    }
+
+    /// The values of all records, row-major; none where records are tokens.
     pub fn records(&self) -> &[T] {
-        &self.x
+        match &self.x {
+            Records::Values(x) => x,
+            Records::Tokens(_) => &[],
+        }
+    }
+
+    /// Weight of every label of record `i` in its loss.
+    fn weights(&self, i: usize, reduction: Reduction) -> Vec<f64> {
+        let counts: Vec<bool> = match self.label_classes(i) {
+            Some(classes) => classes.iter().map(|c| *c != NO_LABEL).collect(),
+            None => vec![true; self.places],
+        };
+        let each = match reduction {
+            Reduction::Sum => 1.0,
+            Reduction::Mean => 1.0 / counts.iter().filter(|c| **c).count().max(1) as f64,
+        };
+        counts.into_iter().map(|c| if c { each } else { 0.0 }).collect()
+    }
+
+    /// Loss of record `i` for given outputs, and how many of its labels they get right.
+    pub(crate) fn judge(&self, net: &Network<T>, i: usize, z: &[f64]) -> (f64, Option<Agreement>) {
+        let (k, label) = (self.outputs, self.label(i));
+        let y: Vec<f64> = label.iter().map(|v| v.to_f64()).collect();
+        let (mut loss, mut agreement) = (0.0, Some(Agreement { right: 0, labels: 0 }));
+        let rows = z.chunks_exact(k).zip(y.chunks_exact(k)).zip(self.weights(i, net.spec().reduction));
+        for ((z, y), w) in rows.filter(|(_, w)| *w > 0.0) {
+            loss += if self.places == 1 { net.loss().value(z, y) } else { w * net.loss().value(z, y) };
+            agreement = agreement
+                .zip(net.loss().agreement(z, y))
+                .map(|(sum, a)| Agreement { right: sum.right + a.right, labels: sum.labels + a.labels });
+        }
+        (loss, agreement)
     }
 
     /// Checks that a network takes these records and labels.
     pub fn check(&self, net: &Network<T>) -> Result<()> {
-        if self.input.len() != net.input().len()
-            || (self.input != net.input() && self.input.dims().len() != 1)
-        {
+        if !net.takes(self.input) {
             return Err(Error::DoesNotChain {
                 layer: 0,
                 kind: "input",
@@ -94,25 +260,62 @@ impl<T: Real> Data<T> {
                 need: "the records must have the shape the network was made for",
             });
         }
+        if let (Records::Tokens(tokens), Some(vocabulary)) = (&self.x, net.vocabulary())
+            && let Some(at) = tokens.iter().position(|&t| t as usize >= vocabulary)
+        {
+            let (record, position) = (at / self.input.len(), at % self.input.len());
+            return Err(Error::Token { record, position, token: tokens[at], vocabulary });
+        }
         check_len("a label", self.outputs, net.outputs())?;
+        check_len("the labels of a record", self.places, net.places(self.input.length()))?;
+        if let Labels::Classes(_) = self.y {
+            return Ok(());
+        }
         let fault = |i: usize| {
             let y: Vec<f64> = self.label(i).iter().map(|v| v.to_f64()).collect();
-            let advice = net.loss().rule().label_fault(&y)?;
+            let advice = y.chunks(self.outputs).find_map(|y| net.loss().rule().label_fault(y))?;
             Some(Error::Label { record: i, loss: net.loss().name(), advice })
         };
         (0..self.len()).find_map(fault).map_or(Ok(()), Err)
     }
 
-    /// Copies records to the device: `(records, d)` and `(records, outputs)`.
-    pub(crate) fn upload(&self, dev: &mut Device<T>, records: &[usize]) -> (Buf<T>, Buf<T>) {
-        let (d, k) = (self.input.len(), self.outputs);
-        let mut x = Vec::with_capacity(records.len() * d);
-        let mut y = Vec::with_capacity(records.len() * k);
-        for &i in records {
-            x.extend_from_slice(self.record(i));
-            y.extend_from_slice(self.label(i));
-        }
-        (dev.upload(&x), dev.upload(&y))
+    /// Copies records to the device.
+    pub(crate) fn upload<'a>(
+        &self,
+        dev: &mut Device<T>,
+        net: &Network<T>,
+        records: &'a [usize],
+        label: Label,
+    ) -> Batch<'a, T> {
+        let d = self.input.len();
+        let x = match &self.x {
+            Records::Values(_) => {
+                let mut x = Vec::with_capacity(records.len() * d);
+                records.iter().for_each(|&i| x.extend_from_slice(self.record(i)));
+                Input::Values(dev.upload(&x))
+            }
+            Records::Tokens(_) => {
+                let tokens: Vec<u32> = records.iter().flat_map(|&i| self.record_tokens(i)).copied().collect();
+                Input::Tokens(dev.upload_index(&tokens))
+            }
+        };
+        // a label that is secret moves in all directions, and is a vector then
+        let as_classes = net.loss() == Loss::SoftmaxCrossEntropy && label == Label::Public;
+        let y = match &self.y {
+            Labels::Classes(_) if as_classes => {
+                let each = records.iter().flat_map(|&i| self.label_classes(i).unwrap_or_default());
+                Target::Classes(dev.upload_index(&each.copied().collect::<Vec<u32>>()))
+            }
+            Labels::Classes(_) | Labels::Vectors(_) => {
+                let mut y = Vec::with_capacity(records.len() * self.outputs * self.places);
+                records.iter().for_each(|&i| y.extend_from_slice(&self.label(i)));
+                Target::Vectors(dev.upload(&y))
+            }
+        };
+        let reduction = net.spec().reduction;
+        let weights = (self.places > 1)
+            .then(|| records.iter().flat_map(|&i| self.weights(i, reduction)).collect::<Vec<f64>>());
+        Batch { records, length: self.input.length(), x, y, weights }
     }
 
     /// Checks record numbers.
@@ -124,6 +327,30 @@ impl<T: Real> Data<T> {
                 value: i as f64,
                 expected: "below the number of records",
             }),
+        }
+    }
+}
+
+/// Labels of one record, given how many values and labels there are: one for each position of a sequence where there are
+/// so many.
+fn places_of(input: Shape, values: usize, labels: usize) -> usize {
+    let (length, n) = (input.length(), values / input.len().max(1));
+    if length > 1 && labels == n * length { length } else { 1 }
+}
+
+/// Checks classes: below the number of outputs, and a label that counts in every record.
+fn check_classes(classes: &[u32], outputs: usize, places: usize) -> Result<()> {
+    let limit = outputs.max(2) as u32;
+    if let Some(c) = classes.iter().find(|c| **c >= limit && (**c != NO_LABEL || places == 1)) {
+        let expected = "a class below the number of outputs (0 or 1 with one output)";
+        return Err(Error::OutOfRange { what: "a label", value: f64::from(*c), expected });
+    }
+    let empty = |labels: &[u32]| labels.iter().all(|c| *c == NO_LABEL);
+    match classes.chunks(places).position(empty) {
+        None => Ok(()),
+        Some(record) => {
+            let advice = "none of its positions has a label: give one, or leave the record out";
+            Err(Error::Label { record, loss: Loss::SoftmaxCrossEntropy.name(), advice })
         }
     }
 }

@@ -4,7 +4,8 @@
 use crate::{
     Clip, Data, Network, Real,
     clip::Clipped,
-    device::Device,
+    data::{Batch, Input},
+    device::{Backend, Device, Target},
     error::{Error, Result, check_finite, check_len},
     layer::Draws,
     leak::Label,
@@ -15,17 +16,21 @@ use rayon::prelude::*;
 use std::sync::Mutex;
 
 /// The devices of the workers, with their pools of buffers.
-#[derive(Debug, Default)]
-pub(crate) struct Workers<T>(Mutex<Vec<Device<T>>>);
+#[derive(Debug)]
+pub(crate) struct Workers<T> {
+    idle: Mutex<Vec<Device<T>>>,
+    backend: Backend,
+}
 
 impl<T: Real> Workers<T> {
-    pub(crate) fn new() -> Self {
-        Self(Mutex::new(Vec::new()))
+    /// Workers for a network, where it is.
+    pub(crate) fn of(net: &Network<T>) -> Self {
+        Self { idle: Mutex::new(Vec::new()), backend: net.backend() }
     }
 
-    fn with<R>(&self, f: impl FnOnce(&mut Device<T>) -> R) -> R {
-        let lock = || self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let mut dev = lock().pop().unwrap_or_default();
+    pub(crate) fn with<R>(&self, f: impl FnOnce(&mut Device<T>) -> R) -> R {
+        let lock = || self.idle.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut dev = lock().pop().unwrap_or_else(|| self.backend.device());
         let out = f(&mut dev);
         lock().push(dev);
         out
@@ -63,7 +68,7 @@ pub fn clipped_gradient<T: Real>(
     data.check(net)?;
     data.check_records(records)?;
     clip.check()?;
-    clipped_gradient_with(&Workers::new(), net, data, records, clip, None)
+    clipped_gradient_with(&Workers::of(net), net, data, records, clip, None)
 }
 
 pub(crate) fn clipped_gradient_with<T: Real>(
@@ -74,7 +79,8 @@ pub(crate) fn clipped_gradient_with<T: Real>(
     clip: Clip,
     draws: Option<Draws>,
 ) -> Result<BatchGradient<T>> {
-    let (n, size, p) = (records.len(), net.records_at_a_time(), net.parameter_count());
+    let (n, p) = (records.len(), net.parameter_count());
+    let size = net.records_at_a_time(data.input().length());
     // Each lane sums its own pieces into its own array; few lanes where arrays are large.
     let lanes = ((64 << 20) / (p * T::BYTES).max(1)).clamp(2, 16);
     let lane = n.div_ceil(size).div_ceil(lanes).max(1) * size;
@@ -82,21 +88,17 @@ pub(crate) fn clipped_gradient_with<T: Real>(
         let mut sum = dev.zeros(p);
         let (mut losses, mut norms) = (Vec::new(), Vec::new());
         for piece in records.chunks(size) {
-            let (x, y) = data.upload(dev, piece);
-            let primal = net.primal(dev, x, y, piece, Label::Public, draws);
-            let n: Vec<f64> = primal.square.iter().map(|s| s.max(0.0).sqrt()).collect();
-            if let Some(i) =
-                n.iter().zip(&primal.loss.losses).position(|(n, l)| !n.is_finite() || !l.is_finite())
-            {
-                return Err(Error::NotFinite { what: "the gradient of a record", position: piece[i] });
-            }
+            let batch = data.upload(dev, net, piece, Label::Public);
+            let primal = net.primal(dev, batch, Label::Public, draws);
+            let (n, l) = primal.norms(dev, piece)?;
             let weights: Vec<f64> = n.iter().map(|&n| Clipped::new(clip, n).s).collect();
+            let weights = dev.upload_scalars(&weights);
             net.add_weighted(dev, &primal, &weights, &mut sum);
-            losses.extend_from_slice(&primal.loss.losses);
+            losses.extend(l);
             norms.extend(n);
             primal.recycle(dev);
         }
-        let values = dev.download(&sum).to_vec();
+        let values = dev.download(&sum)?;
         dev.put(sum);
         Ok((values, losses, norms))
     })?;
@@ -124,13 +126,13 @@ pub struct Evaluation {
 /// Mean loss and accuracy over all records.
 pub fn evaluate<T: Real>(net: &Network<T>, data: &Data<T>) -> Result<Evaluation> {
     data.check(net)?;
-    let z = predict(net, data.records())?;
+    let z = predict_data(net, data)?;
     let (mut loss, mut records, mut labels, mut of) = (0.0, 0, 0, 0);
     let mut predicts_classes = true;
     for i in 0..data.len() {
-        let y: Vec<f64> = data.label(i).iter().map(|v| v.to_f64()).collect();
-        loss += net.loss().value(z.outputs(i), &y);
-        match net.loss().agreement(z.outputs(i), &y) {
+        let (value, agreement) = data.judge(net, i, z.outputs(i));
+        loss += value;
+        match agreement {
             Some(Agreement { right, labels: all }) => {
                 records += usize::from(right == all);
                 labels += right;
@@ -157,6 +159,13 @@ pub struct Prediction {
 }
 
 impl Prediction {
+    fn new<T: Real>(net: &Network<T>, places: usize, outputs: Vec<f64>) -> Result<Self> {
+        check_finite("the outputs", &outputs)?;
+        let k = net.outputs();
+        let scores = outputs.chunks_exact(k).flat_map(|z| net.loss().scores(z)).collect();
+        Ok(Self { width: k * places, outputs, scores })
+    }
+
     /// Number of records.
     pub fn len(&self) -> usize {
         self.outputs.len() / self.width
@@ -167,7 +176,7 @@ impl Prediction {
         self.outputs.is_empty()
     }
 
-    /// The outputs of record `i`, before the loss makes scores of them.
+    /// The outputs of record `i`, before the loss makes scores of them; all positions of a sequence one after another.
     pub fn outputs(&self, i: usize) -> &[f64] {
         &self.outputs[i * self.width..(i + 1) * self.width]
     }
@@ -181,22 +190,39 @@ impl Prediction {
 
 /// What a network says about records `(n, input)`, row-major.
 pub fn predict<T: Real>(net: &Network<T>, records: &[T]) -> Result<Prediction> {
-    let (d, width) = (net.input().len(), net.outputs());
+    let (d, length) = (net.values(net.input().length()), net.input().length());
+    if net.vocabulary().is_some() {
+        let reason = "the network reads tokens: take predict_data".to_owned();
+        return Err(Error::Format { what: "the records", reason });
+    }
     let n = records.len() / d;
     check_len("the records", records.len(), n * d)?;
     check_finite("the records", records)?;
     let all: Vec<usize> = (0..n).collect();
-    let parts = Workers::new().map(&all, net.records_at_a_time(), |dev, piece| {
-        let x = dev.upload(&records[piece[0] * d..][..piece.len() * d]);
-        let z = net.outputs_of(dev, x, piece.len());
-        let outputs: Vec<f64> = dev.download(&z).iter().map(|v| v.to_f64()).collect();
-        dev.put(z);
-        Ok(outputs)
+    let parts = Workers::of(net).map(&all, net.records_at_a_time(length), |dev, piece| {
+        let x = Input::Values(dev.upload(&records[piece[0] * d..][..piece.len() * d]));
+        let y = Target::Classes(dev.upload_index(&[]));
+        outputs_of(net, dev, Batch { records: piece, length, x, y, weights: None })
     })?;
-    let outputs = parts.concat();
-    check_finite("the outputs", &outputs)?;
-    let scores = outputs.chunks_exact(width).flat_map(|z| net.loss().scores(z)).collect();
-    Ok(Prediction { width, outputs, scores })
+    Prediction::new(net, net.places(length), parts.concat())
+}
+
+/// What a network says about the records of a data set, whose labels do not matter.
+pub fn predict_data<T: Real>(net: &Network<T>, data: &Data<T>) -> Result<Prediction> {
+    data.check(net)?;
+    let (all, length): (Vec<usize>, usize) = ((0..data.len()).collect(), data.input().length());
+    let parts = Workers::of(net).map(&all, net.records_at_a_time(length), |dev, piece| {
+        let batch = data.upload(dev, net, piece, Label::Public);
+        outputs_of(net, dev, batch)
+    })?;
+    Prediction::new(net, net.places(length), parts.concat())
+}
+
+fn outputs_of<T: Real>(net: &Network<T>, dev: &mut Device<T>, batch: Batch<'_, T>) -> Result<Vec<f64>> {
+    let z = net.outputs_of(dev, batch);
+    let outputs = dev.download(&z)?.iter().map(|v| v.to_f64()).collect();
+    dev.put(z);
+    Ok(outputs)
 }
 
 /// The gradient of every record seen from a given direction v of the parameters.
@@ -237,23 +263,25 @@ pub fn pullback<T: Real>(
     check_finite("the direction", v)?;
     let trained = net.trained();
     let v: Vec<T> = v.iter().zip(&trained).map(|(&v, t)| if *t { v } else { T::ZERO }).collect();
-    let parts = Workers::new().map(records, net.records_at_a_time(), |dev, piece| {
-        let (x, y) = data.upload(dev, piece);
-        let primal = net.primal(dev, x, y, piece, Label::Public, None);
-        let norms: Vec<f64> = primal.square.iter().map(|s| s.max(0.0).sqrt()).collect();
-        let v = dev.upload(&v);
-        let products = net.along(dev, &primal, &v);
-        let each: Vec<Combination> = norms.iter().zip(&products).map(|(n, p)| combine(*n, *p)).collect();
-        let beta: Vec<f64> = each.iter().map(|c| c.own).collect();
-        let weights: Vec<f64> = each.iter().map(|c| c.shared).collect();
-        let own = OwnDirection { tangent: None, alpha: &vec![0.0; piece.len()], beta: &beta };
-        let shared = SharedDirection { array: &v, weights: &weights };
-        let (input, _) = net.adjoint(dev, &primal, Some(&own), Some(&shared));
-        let losses = primal.loss.losses.clone();
-        primal.recycle(dev);
-        dev.put(v);
-        Ok(Pullback { losses, norms, products, input })
-    })?;
+    let parts =
+        Workers::of(net).map(records, net.records_at_a_time(data.input().length()), |dev, piece| {
+            let batch = data.upload(dev, net, piece, Label::Public);
+            let primal = net.primal(dev, batch, Label::Public, None);
+            let (norms, losses) = primal.norms(dev, piece)?;
+            let v = dev.upload(&v);
+            let along = net.along(dev, &primal, &v);
+            let products = dev.download_scalars(&along)?;
+            let each: Vec<Combination> = norms.iter().zip(&products).map(|(n, p)| combine(*n, *p)).collect();
+            let beta = dev.upload_scalars(&each.iter().map(|c| c.own).collect::<Vec<f64>>());
+            let weights = dev.upload_scalars(&each.iter().map(|c| c.shared).collect::<Vec<f64>>());
+            let alpha = dev.scalars(piece.len());
+            let own = OwnDirection { tangent: None, alpha: &alpha, beta: &beta };
+            let shared = SharedDirection { array: &v, weights: &weights };
+            let (input, _) = net.adjoint(dev, &primal, Some(&own), Some(&shared))?;
+            primal.recycle(dev);
+            dev.put(v);
+            Ok(Pullback { losses, norms, products, input })
+        })?;
     let mut out = Pullback { losses: Vec::new(), norms: Vec::new(), products: Vec::new(), input: Vec::new() };
     for part in parts {
         out.losses.extend(part.losses);

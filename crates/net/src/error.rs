@@ -101,6 +101,21 @@ pub enum Error {
         /// What it takes, and what to do.
         advice: &'static str,
     },
+    /// A token is not in the vocabulary of the network.
+    #[error(
+        "token {token} at position {position} of record {record} is outside the vocabulary of {vocabulary}: take the \
+         tokens of the model's own tokeniser"
+    )]
+    Token {
+        /// The first such record.
+        record: usize,
+        /// Its position there.
+        position: usize,
+        /// The token.
+        token: u32,
+        /// Number of tokens there are.
+        vocabulary: usize,
+    },
     /// A batch norm has no statistics, and private training cannot take them from the records.
     #[error(
         "layer {layer} (batch-norm) has no statistics, and taking them from private records would give these away: \

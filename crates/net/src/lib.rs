@@ -3,9 +3,9 @@
 //! | module | what it holds | formula |
 //! |---|---|---|
 //! | [`spec`], [`preset`] | a network as a file; the networks of the papers | |
-//! | [`network`] | layers, parameters | |
+//! | [`network`] | a graph of layers, their parameters | |
 //! | [`loss`] | losses and their tangents, one file each | |
-//! | [`data`] | records and labels, checked once | |
+//! | [`data`] | records (values or tokens) and labels (vectors or classes), checked once | |
 //! | [`leak`] | what a record's gradient gives away: trace, η, PLIS | `JᵀJ/s²`, `J = ∂clip(g)/∂x` |
 //! | [`clip`] | hard and smooth clipping | `clip(g) = s(‖g‖) g` |
 //! | [`poisson`] | information under Poisson sampling | `s⁻²(A JᵀJ + (B−A) JᵀĝĝᵀJ)` |
@@ -14,7 +14,7 @@
 //! | [`train`] | SGD, Adam, DP-SGD; what every record has given away so far | `Σ clip(gᵢ) + N(0, (σC)²I)` |
 //! | [`io`] | npz, npy, idx and safetensors files | |
 //! | [`random`] | the generator: seeded, by purpose and step | |
-//! | [`device`] | buffers and kernels: the seam for a GPU | |
+//! | [`device`] | back ends, buffers and kernels: the seam for a GPU | |
 //!
 //! What two records give away through the CNN of Edmunds' table B.7, clipped at 8 under noise of σ = 0.5:
 //!
@@ -33,7 +33,7 @@
 //! ```
 //!
 //! A gradient is a pair (δ, a) of what came back and what went in, never an array of parameters per record
-//! (MATHS §5.1). Images are channels last.
+//! (MATHS §5.1). Images are channels last. Of a text, leakage is that of its embedded values (MATHS §10).
 
 mod builder;
 pub mod clip;
@@ -49,6 +49,7 @@ mod layer;
 pub mod leak;
 pub mod loss;
 pub mod network;
+mod optimizer;
 mod pass;
 pub mod poisson;
 pub mod preset;
@@ -61,9 +62,10 @@ pub mod train;
 
 pub use clip::Clip;
 pub use data::Data;
+pub use device::Backend;
 pub use error::{Error, Result};
 pub use loss::Loss;
 pub use network::Network;
 pub use real::Real;
 pub use shape::Shape;
-pub use spec::{Activation, LayerSpec, NetSpec};
+pub use spec::{Activation, LayerSpec, NetSpec, NodeSpec};

@@ -6,9 +6,10 @@
 use crate::{
     Data, Loss, NetSpec, Real, Shape,
     builder::Builder,
-    device::{Buf, Device},
+    device::{Backend, Buf, Device},
     error::{Error, Result, check, check_finite, check_len},
-    layer::{Join, Layer, Start, Tensor},
+    layer::{Embedding, Join, Layer, Start, Tensor, Width},
+    leak::Label,
     random::{Generator, Purpose},
     shape::product,
     spec::SPEC_VERSION,
@@ -85,13 +86,24 @@ pub struct NamedTensor {
 /// A network with its parameters.
 #[derive(Debug)]
 pub struct Network<T> {
+    backend: Backend,
     spec: NetSpec,
     pub(crate) nodes: Vec<Node<T>>,
     pub(crate) theta: Buf<T>,
     pub(crate) constants: Buf<T>,
     statistics: Vec<Statistics>,
     outputs: usize,
-    /// 0 for every parameter that is frozen on its own, 1 for the others; absent where none is.
+    /// Rows of outputs: one, or one for each position.
+    places: Width,
+    /// What makes values of tokens.
+    pub(crate) embedding: Option<Embedding>,
+    /// The node whose weights are the embedding's table.
+    pub(crate) tied: Option<usize>,
+    /// Whether sequences must be as long as the file says.
+    whole: bool,
+    /// Which parameters are frozen on their own; absent where none is.
+    frozen: Option<Vec<bool>>,
+    /// 0 for those, 1 for the others.
     pub(crate) mask: Option<Buf<T>>,
     /// How often every value is read, by nodes or by the loss.
     pub(crate) readers: Vec<usize>,
@@ -105,7 +117,7 @@ impl<T: Real> Network<T> {
         let mut net = Self::build(spec)?;
         let mut rng = Generator::new(seed, Purpose::Weights, 0);
         let mut theta = vec![T::ZERO; net.theta.len()];
-        for tensor in net.nodes.iter().flat_map(tensors) {
+        for (_, tensor) in net.own_tensors() {
             let len: usize = tensor.shape.iter().product();
             for v in &mut theta[tensor.offset..tensor.offset + len] {
                 *v = T::from_f64(match tensor.start {
@@ -138,23 +150,33 @@ impl<T: Real> Network<T> {
         )?;
         let mut b = Builder::new(spec.input);
         let shape = b.nodes(&spec.layers)?;
-        if spec.loss == Loss::SoftmaxCrossEntropy && shape.len() < 2 {
+        let (outputs, places) = match shape {
+            Shape::Sequence([_, k]) => (k, Width::Each(1)),
+            Shape::Image(_) | Shape::Vector(_) | Shape::Tokens { .. } => (shape.len(), Width::Fixed(1)),
+        };
+        if spec.loss == Loss::SoftmaxCrossEntropy && outputs < 2 {
             let reason = "a softmax over one output is 1 whatever the record, so nothing would be learned and nothing \
                           measured: give it an output for each class, or take binary-cross-entropy";
             return Err(Error::Format { what: "the network", reason: reason.to_owned() });
         }
-        if !b.nodes.iter().any(|n| n.trained) {
+        if !b.nodes.iter().any(|n| n.trained) && !b.embedding.as_ref().is_some_and(|e| e.trained) {
             let reason = "no layer has parameters that are trained".to_owned();
             return Err(Error::Format { what: "the network", reason });
         }
         let readers = b.readers()?;
-        let mut dev = Device::new();
+        let mut dev: Device<T> = Backend::default().device();
         let mut net = Self {
-            outputs: shape.len(),
+            backend: Backend::default(),
+            outputs,
+            places,
+            embedding: b.embedding,
+            tied: b.tied,
+            whole: b.whole,
             nodes: b.nodes,
             theta: dev.zeros(b.parameters),
             constants: dev.zeros(b.constants),
             statistics: b.statistics,
+            frozen: None,
             mask: None,
             spec,
             readers,
@@ -166,7 +188,7 @@ impl<T: Real> Network<T> {
     }
 
     fn find_moves(&mut self) {
-        self.moves = vec![false];
+        self.moves = vec![self.embedding.as_ref().is_some_and(|e| e.trained)];
         for node in &self.nodes {
             let moves = node.trained || node.inputs.iter().any(|&v| self.moves[v]);
             self.moves.push(moves);
@@ -183,7 +205,7 @@ impl<T: Real> Network<T> {
                 values[s.offset + c + i] = T::from_f64(-s.mean[i] * inverse);
             }
         }
-        Device::new().write(&mut self.constants, &values);
+        self.device().write(&mut self.constants, &values);
     }
 
     /// Sets mean and variance of the batch norm at a position of the file.
@@ -229,17 +251,16 @@ impl<T: Real> Network<T> {
     /// public.
     pub fn calibrate_statistics(&mut self, public: &Data<T>) -> Result<()> {
         public.check(self)?;
-        let mut dev = Device::new();
+        let mut dev = self.device();
         for i in 0..self.statistics.len() {
             let Statistics { position, node, ref mean, .. } = self.statistics[i];
             let channels = mean.len();
             let mut moments = vec![Moments::default(); channels];
             let all: Vec<usize> = (0..public.len()).collect();
-            for piece in all.chunks(self.records_at_a_time()) {
-                let (x, y) = public.upload(&mut dev, piece);
-                dev.put(y);
-                let values = self.values_before(&mut dev, x, piece.len(), node);
-                for row in dev.download(&values).chunks_exact(channels) {
+            for piece in all.chunks(self.records_at_a_time(public.input().length())) {
+                let batch = public.upload(&mut dev, self, piece, Label::Public);
+                let values = self.values_before(&mut dev, batch, node);
+                for row in dev.download(&values)?.chunks_exact(channels) {
                     moments.iter_mut().zip(row).for_each(|(m, v)| m.add(v.to_f64()));
                 }
                 dev.put(values);
@@ -255,12 +276,43 @@ impl<T: Real> Network<T> {
         &self.spec
     }
 
-    /// Shape of one record.
+    /// Shape of one record, as the file has it: of a sequence, the longest.
     pub fn input(&self) -> Shape {
         self.spec.input
     }
 
-    /// Number of outputs, and of label values.
+    /// Number of tokens there are, where records are tokens.
+    pub fn vocabulary(&self) -> Option<usize> {
+        self.embedding.as_ref().map(|e| e.vocabulary)
+    }
+
+    /// Whether records of a shape can be read: the network's own, a plain vector of as many values, or a shorter
+    /// sequence.
+    pub fn takes(&self, records: Shape) -> bool {
+        let fits = |t: usize, most: usize| t == most || (t <= most && !self.whole);
+        match (self.spec.input, records) {
+            (Shape::Sequence([most, c]), Shape::Sequence([t, d])) => c == d && fits(t, most),
+            (Shape::Tokens { tokens: most }, Shape::Tokens { tokens: t }) => fits(t, most),
+            (own, Shape::Vector([n])) => own.length() == 1 && own.len() == n,
+            (own, other) => own == other,
+        }
+    }
+
+    /// Number of values that leakage is about, of records of a length: the record's own, or those that its tokens are
+    /// embedded as.
+    pub fn values(&self, length: usize) -> usize {
+        match &self.embedding {
+            Some(e) => length * e.width,
+            None => self.spec.input.width().at(length),
+        }
+    }
+
+    /// Rows of outputs, and labels, of a record of a length: 1, or one for each position.
+    pub fn places(&self, length: usize) -> usize {
+        self.places.at(length)
+    }
+
+    /// Number of outputs, and of label values; of one position where there are several.
     pub fn outputs(&self) -> usize {
         self.outputs
     }
@@ -275,30 +327,43 @@ impl<T: Real> Network<T> {
         self.theta.len()
     }
 
-    /// All parameters, in the order of [`Network::tensors`].
-    pub fn parameters(&self) -> &[T] {
-        Device::new().download(&self.theta)
+    /// What it computes on.
+    pub fn backend(&self) -> Backend {
+        self.backend
+    }
+
+    fn device(&self) -> Device<T> {
+        self.backend.device()
+    }
+
+    /// All parameters, in the order of [`Network::tensors`]: a copy, from wherever they are.
+    pub fn parameters(&self) -> Result<Vec<T>> {
+        self.device().download(&self.theta)
     }
 
     /// Replaces all parameters; they must be finite.
     pub fn set_parameters(&mut self, theta: &[T]) -> Result<()> {
         check_len("the parameters", theta.len(), self.theta.len())?;
         check_finite("the parameters", theta)?;
-        Device::new().write(&mut self.theta, theta);
+        self.device().write(&mut self.theta, theta);
         Ok(())
     }
 
     /// The named tensors of the parameters.
     pub fn tensors(&self) -> Vec<NamedTensor> {
-        let named = |node: &Node<T>| {
-            let position = node.position;
-            tensors(node).into_iter().map(move |t| NamedTensor {
-                name: format!("layers.{position}.{}", t.name),
-                shape: t.shape,
-                offset: t.offset,
-            })
+        let named = |(position, t): (usize, Tensor)| NamedTensor {
+            name: format!("layers.{position}.{}", t.name),
+            shape: t.shape,
+            offset: t.offset,
         };
-        self.nodes.iter().flat_map(named).collect()
+        self.own_tensors().map(named).collect()
+    }
+
+    /// The tensors of all layers, with the layers' positions in the file.
+    fn own_tensors(&self) -> impl Iterator<Item = (usize, Tensor)> {
+        let embedding = self.embedding.iter().map(|e| (e.position, e.tensor()));
+        let of = |node: &Node<T>| tensors(node).into_iter().map(|t| (node.position, t)).collect::<Vec<_>>();
+        embedding.chain(self.nodes.iter().flat_map(of))
     }
 
     /// Freezes single parameters, in the order of [`Network::tensors`], beside those of frozen layers: they take no part
@@ -313,7 +378,20 @@ impl<T: Real> Network<T> {
             let reason = "every parameter is frozen: nothing would be trained".to_owned();
             return Err(Error::Format { what: "the mask of frozen parameters", reason });
         }
-        for node in self.nodes.iter_mut().filter(|n| n.trained) {
+        if let Some(e) = self.embedding.as_mut().filter(|e| e.trained) {
+            let table = &keep[e.table..][..e.vocabulary * e.width];
+            e.trained = table.contains(&true);
+            if e.trained && table.contains(&false) && self.tied.is_some() {
+                let reason =
+                    "the output layer has the embedding's table: freeze all of it or nothing".to_owned();
+                return Err(Error::Format { what: "the mask of frozen parameters", reason });
+            }
+            if let Some(output) = self.tied {
+                self.nodes[output].trained = e.trained;
+            }
+        }
+        let tied = self.tied;
+        for (_, node) in self.nodes.iter_mut().enumerate().filter(|(i, n)| n.trained && Some(*i) != tied) {
             let ranges: Vec<_> = tensors(node)
                 .into_iter()
                 .map(|t| t.offset..t.offset + t.shape.iter().product::<usize>())
@@ -327,32 +405,28 @@ impl<T: Real> Network<T> {
             }
         }
         self.find_moves();
-        let mut dev = Device::new();
         // frozen layers keep their ones: only what a trained layer freezes is masked
-        let mask: Vec<T> =
-            before.iter().zip(&keep).map(|(b, k)| if *b && !k { T::ZERO } else { T::ONE }).collect();
-        let mut mask = dev.upload(&mask);
-        if let Some(earlier) = &self.mask {
-            dev.mul(&mut mask, earlier.all());
-        }
-        self.mask = Some(mask);
+        let earlier = self.frozen.take().unwrap_or_else(|| vec![false; keep.len()]);
+        let now: Vec<bool> =
+            before.iter().zip(&keep).zip(earlier).map(|((b, k), was)| was || (*b && !k)).collect();
+        let mask: Vec<T> = now.iter().map(|f| if *f { T::ZERO } else { T::ONE }).collect();
+        self.mask = Some(self.device().upload(&mask));
+        self.frozen = Some(now);
         Ok(())
     }
 
     /// Which parameters are frozen on their own; absent where none is.
     pub fn frozen(&self) -> Option<Vec<bool>> {
-        let dev = Device::new();
-        self.mask.as_ref().map(|m| dev.download(m).iter().map(|v| *v == T::ZERO).collect())
+        self.frozen.clone()
     }
 
     /// Which parameters are trained.
     pub fn trained(&self) -> Vec<bool> {
         let mut trained = vec![false; self.theta.len()];
-        for node in self.nodes.iter().filter(|n| n.trained) {
-            for t in tensors(node) {
-                let len: usize = t.shape.iter().product();
-                trained[t.offset..t.offset + len].fill(true);
-            }
+        let embedding = self.embedding.iter().filter(|e| e.trained).map(Embedding::tensor);
+        for t in embedding.chain(self.nodes.iter().filter(|n| n.trained).flat_map(tensors)) {
+            let len: usize = t.shape.iter().product();
+            trained[t.offset..t.offset + len].fill(true);
         }
         if let Some(frozen) = self.frozen() {
             trained.iter_mut().zip(frozen).for_each(|(t, f)| *t &= !f);
@@ -362,15 +436,15 @@ impl<T: Real> Network<T> {
 
     /// How many records to carry through the network at a time: enough for the products to be large and the
     /// weights to be read seldom, few enough for the activations to stay near the processor. It depends on the
-    /// network alone, never on the machine, so that results do not either.
-    pub(crate) fn records_at_a_time(&self) -> usize {
+    /// network and the length of sequences alone, never on the machine, so that results do not either.
+    pub(crate) fn records_at_a_time(&self, length: usize) -> usize {
         const NEAR: usize = 1 << 19;
         let footprint: usize = self
             .nodes
             .iter()
             .map(|n| match &n.op {
-                Op::Layer(l) => l.footprint(),
-                Op::Join(j) => j.footprint(),
+                Op::Layer(l) => l.footprint(length),
+                Op::Join(j) => j.footprint(length),
             })
             .sum::<usize>()
             .max(1);

@@ -2,18 +2,26 @@
 
 use crate::{
     error::{Error, Result},
+    layer::Width,
     spec::{NamedPadding, Padding},
 };
 use serde::{Deserialize, Serialize};
 
-/// Shape of one record's activation: height, width, channels (channels last), or a plain vector.
+/// Shape of one record or of one record's activation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Shape {
     /// An image, stored row by row with the channels of a pixel side by side.
     Image([usize; 3]),
+    /// A sequence: at most so many positions, and the features of each, side by side.
+    Sequence([usize; 2]),
     /// A vector.
     Vector([usize; 1]),
+    /// A sequence of whole numbers, which an embedding makes values of.
+    Tokens {
+        /// At most so many.
+        tokens: usize,
+    },
 }
 
 impl Shape {
@@ -21,7 +29,9 @@ impl Shape {
     pub fn len(self) -> usize {
         match self {
             Self::Image([h, w, c]) => h.saturating_mul(w).saturating_mul(c),
+            Self::Sequence([t, c]) => t.saturating_mul(c),
             Self::Vector([n]) => n,
+            Self::Tokens { tokens } => tokens,
         }
     }
 
@@ -34,15 +44,44 @@ impl Shape {
     pub fn dims(self) -> Vec<usize> {
         match self {
             Self::Image(d) => d.to_vec(),
+            Self::Sequence(d) => d.to_vec(),
             Self::Vector(d) => d.to_vec(),
+            Self::Tokens { tokens } => vec![tokens],
         }
     }
 
-    /// The last extent: channels of an image, length of a vector.
+    /// The last extent: channels of an image, features of a position, length of a vector.
     pub fn channels(self) -> usize {
         match self {
-            Self::Image([_, _, c]) => c,
+            Self::Image([_, _, c]) | Self::Sequence([_, c]) => c,
             Self::Vector([n]) => n,
+            Self::Tokens { .. } => 1,
+        }
+    }
+
+    /// Positions of a sequence; 1 for records that are none.
+    pub fn length(self) -> usize {
+        match self {
+            Self::Sequence([t, _]) | Self::Tokens { tokens: t } => t,
+            Self::Image(_) | Self::Vector(_) => 1,
+        }
+    }
+
+    /// Number of values, which for a sequence depends on its length.
+    pub(crate) fn width(self) -> Width {
+        match self {
+            Self::Sequence([_, c]) => Width::Each(c),
+            Self::Tokens { .. } => Width::Each(1),
+            Self::Image(_) | Self::Vector(_) => Width::Fixed(self.len()),
+        }
+    }
+
+    /// Number of positions that share what is done to channels.
+    pub(crate) fn positions(self) -> Width {
+        match self {
+            Self::Image([h, w, _]) => Width::Fixed(h * w),
+            Self::Vector(_) => Width::Fixed(1),
+            Self::Sequence(_) | Self::Tokens { .. } => Width::Each(1),
         }
     }
 }

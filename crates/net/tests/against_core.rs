@@ -141,7 +141,7 @@ fn training_in_the_open_ends_at_the_minimiser_of_core() {
         for _ in 0..1500 {
             run.step().unwrap();
         }
-        for (found, core) in run.network().parameters().iter().zip(&best.w) {
+        for (found, core) in run.network().parameters().unwrap().iter().zip(&best.w) {
             close(*found, *core, 1e-9, "a coefficient");
         }
     }

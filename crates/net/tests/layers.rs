@@ -18,7 +18,7 @@ fn network(input: Shape, layers: Vec<L>) -> Network<f64> {
     let spec = NetSpec::sequential(input, layers, Loss::SquaredError);
     let mut net = Network::new(spec, 1).unwrap();
     let mut rng = Generator::new(2, Purpose::Other, 0);
-    let theta: Vec<f64> = net.parameters().iter().map(|t| t + 0.2 * rng.normal()).collect();
+    let theta: Vec<f64> = net.parameters().unwrap().iter().map(|t| t + 0.2 * rng.normal()).collect();
     net.set_parameters(&theta).unwrap();
     net
 }
@@ -91,7 +91,8 @@ fn convolutions_are_their_definition() {
         let net = network(Shape::Image([SIZE[0], SIZE[1], CHANNELS]), vec![layer]);
         let image = draw(SIZE[0] * SIZE[1] * CHANNELS, 3);
         let weights = 8 * kernel[0] * kernel[1] * CHANNELS / groups;
-        let (weight, bias) = net.parameters().split_at(weights);
+        let theta = net.parameters().unwrap();
+        let (weight, bias) = theta.split_at(weights);
         let expected = convolution(&image, weight, bias, kernel, stride, before, dilation, groups, out);
         let name = format!("{kernel:?} {stride:?} {padding:?} {dilation:?} {groups}");
         close(predict(&net, &image).unwrap().outputs(0), &expected, &name);
@@ -127,7 +128,8 @@ fn norms_and_pools_are_their_definition() {
     let positions = SIZE[0] * SIZE[1];
 
     let net = network(shape, vec![L::GroupNorm { groups: 2, epsilon: 1e-3, frozen: false }]);
-    let (gamma, beta) = net.parameters().split_at(CHANNELS);
+    let theta = net.parameters().unwrap();
+    let (gamma, beta) = theta.split_at(CHANNELS);
     let mut expected = vec![0.0; image.len()];
     for group in 0..2 {
         let values = || (0..positions).flat_map(|t| (2 * group..2 * group + 2).map(move |c| (t, c)));
@@ -142,7 +144,7 @@ fn norms_and_pools_are_their_definition() {
 
     let net = network(shape, vec![L::RmsNorm { epsilon: 1e-3, frozen: false }]);
     assert_eq!(net.parameter_count(), CHANNELS);
-    let gamma = net.parameters();
+    let gamma = net.parameters().unwrap();
     let root = |t| ((0..CHANNELS).map(|c| at(t, c).powi(2)).sum::<f64>() / CHANNELS as f64 + 1e-3).sqrt();
     let expected: Vec<f64> = (0..positions)
         .flat_map(|t| (0..CHANNELS).map(move |c| (t, c)))
@@ -155,7 +157,7 @@ fn norms_and_pools_are_their_definition() {
     let layers =
         vec![L::AdaptiveAveragePool { outputs: [3, 4] }, L::RmsNorm { epsilon: 1e-3, frozen: false }];
     let net = network(shape, layers);
-    let gamma = net.parameters();
+    let gamma = net.parameters().unwrap();
     let mut expected = Vec::new();
     for ys in &spans[0] {
         for xs in &spans[1] {
@@ -258,7 +260,7 @@ fn dropout_is_in_training_steps_and_nowhere_else() {
         for _ in 0..3 {
             run.step().unwrap();
         }
-        run.network().parameters().to_vec()
+        run.network().parameters().unwrap()
     };
     let first = run(classifier(layers(0.5)));
     assert_eq!(first, run(classifier(layers(0.5))), "a step can be made again");
@@ -284,7 +286,7 @@ fn batch_norm_takes_its_statistics_from_public_data_alone() {
         let spec = NetSpec::sequential(Shape::Vector([6]), layers[..end].to_vec(), Loss::SquaredError);
         let mut head = Network::<f64>::with_parameters(
             spec.clone(),
-            &net.parameters()[..Network::<f64>::new(spec, 1).unwrap().parameter_count()],
+            &net.parameters().unwrap()[..Network::<f64>::new(spec, 1).unwrap().parameter_count()],
         )
         .unwrap();
         let all: Vec<_> = net.statistics().map(|(p, m, v)| (p, m.to_vec(), v.to_vec())).collect();
@@ -309,7 +311,7 @@ fn predictions_are_scores_of_outputs() {
     let net = classifier(vec![L::dense(3)]);
     let z = predict(&net, data.records()).unwrap();
     assert_eq!(z.len(), 300);
-    let theta = net.parameters();
+    let theta = net.parameters().unwrap();
     for i in [0, 17, 299] {
         let expected: Vec<f64> = (0..3)
             .map(|o| theta[18 + o] + (0..6).map(|j| theta[o * 6 + j] * data.record(i)[j]).sum::<f64>())

@@ -48,7 +48,7 @@ fn squares_of_tangents_are_those_of_differences_under_every_clip() {
             let h = 1e-5;
             let at = |s: f64| {
                 let x: Vec<f64> = data.record(i).iter().zip(&u[i * 36..]).map(|(x, u)| x + s * u).collect();
-                released(&net, &x, data.label(i), clip)
+                released(&net, &x, &data.label(i), clip)
             };
             let (up, down) = (at(h), at(-h));
             let fd: f64 = up.iter().zip(&down).map(|(a, b)| ((a - b) / (2.0 * h)).powi(2)).sum();
@@ -117,7 +117,7 @@ fn plis_is_the_gradient_of_the_released_signal() {
             let at = |s: f64| {
                 let mut x = data.record(i).to_vec();
                 x[j] += s;
-                released(&net, &x, data.label(i), clip).iter().map(|v| v * v).sum::<f64>() / (0.8 * 0.8)
+                released(&net, &x, &data.label(i), clip).iter().map(|v| v * v).sum::<f64>() / (0.8 * 0.8)
             };
             let fd = (at(h) - at(-h)) / (2.0 * h);
             assert!((found[i].plis_parts[j] - fd).abs() < 1e-6 * scale.max(1e-3));

@@ -125,6 +125,7 @@ fn reweighted(points: &Points, family: Family, variant: Variant) -> Result<Balan
         iterations: STEPS,
         tolerance: 0.0,
         release: Release { sigma: 0.1, ..UNIT },
+        shape: None,
     };
     let penalty = Penalty { l2: if family == Family::Linear { 0.0 } else { TOY_L2 }, intercept: true };
     Ok(balance(&points.rows(&[]), (family, penalty), &options, |_, _, _| Ok(()))?)

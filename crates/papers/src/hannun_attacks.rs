@@ -6,7 +6,7 @@ use leakscope::Result;
 use leakscope::attack::{self, Playing};
 use leakscope::audit::{Noise, Request};
 use leakscope_core::attack::Attack as Attacker;
-use leakscope_core::glm::Family;
+use leakscope_core::glm::ModelKind;
 use leakscope_report::format;
 use leakscope_report::reproduction::{AxisTitle, Claim, Content, Figure, Ours, Panel, PointSeries, Row};
 use leakscope_table::{Missing, OneHot, ReadOptions, Roles, Scale};
@@ -38,7 +38,7 @@ pub(super) fn table_model(
         public: Default::default(),
         min_level_count: None,
         two_class_coded: true,
-        family: Family::Linear,
+        family: ModelKind::Linear,
         l2,
         intercept: false,
         coefficients: None,

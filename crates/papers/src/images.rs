@@ -207,6 +207,7 @@ pub(super) fn reweight(task: &Task, family: Family, l2: f64, iterations: usize) 
         iterations,
         tolerance: 0.0,
         release: UNIT,
+        shape: None,
     };
     Ok(balance(&task.rows(family, Part::Training), (family, penalty(l2)), &options, |_, _, _| Ok(()))?)
 }

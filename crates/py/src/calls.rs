@@ -8,13 +8,14 @@ use crate::running::{OnInterrupt, run};
 use crate::table::Table;
 use leakscope::account::{self as accounting, AccountRequest};
 use leakscope::attack::{self as attacking, Playing};
-use leakscope::audit::{self as auditing, Request};
+use leakscope::audit::{self as auditing, Noise, Request};
 use leakscope::balance::{self as balancing, Balancing};
 use leakscope::bound::{self as bounding, BoundRequest};
 use leakscope::calibrate::{self as calibrating, CalibrateRequest};
 use leakscope::mechanism::ReleaseStep;
 use leakscope::net::audit::NetAuditRequest;
 use leakscope::net::train::TrainRequest;
+use leakscope::noise::NoiseOptions;
 use leakscope::output::{Folder, results, write_text as write};
 use leakscope::release::{self as releasing, Terms};
 use leakscope::saving::RELEASE;
@@ -50,18 +51,33 @@ fn with_tables(
     Ok(request)
 }
 
+/// Options of noise with a public table in memory in the place of files.
+fn with_shape(
+    mut options: Box<NoiseOptions>,
+    shape_from: Given<'_, '_>,
+    like: &ReadOptions,
+) -> PyResult<Box<NoiseOptions>> {
+    options.shape_from = memory(shape_from, like)?.or(options.shape_from);
+    Ok(options)
+}
+
 /// What a model gives away.
 #[pyfunction]
-#[pyo3(signature = (values, data=None, test=None, score=None, progress=None))]
+#[pyo3(signature = (values, data=None, test=None, score=None, shape_from=None, progress=None))]
 pub(crate) fn audit(
     py: Python<'_>,
     values: Values<'_, '_>,
     data: Given<'_, '_>,
     test: Given<'_, '_>,
     score: Given<'_, '_>,
+    shape_from: Given<'_, '_>,
     progress: Progress<'_, '_>,
 ) -> PyResult<Outcome> {
-    let request = with_tables(request(values)?, data, test, score)?;
+    let mut request = with_tables(request(values)?, data, test, score)?;
+    request.noise = match request.noise {
+        Noise::Shaped(options) => Noise::Shaped(with_shape(options, shape_from, &request.read)?),
+        other => other,
+    };
     let work = move |hooks: &_| auditing::run(&request, Some(&Folder::in_memory()), hooks, &|_| {});
     let found = run(py, progress, OnInterrupt::Wait, work)?;
     Ok(Outcome::new(Document::Audit(Box::new(found.audit)), results(found.pending)))
@@ -152,6 +168,10 @@ pub(crate) fn private_model<'py>(
     found.set_item("coefficients", private.coefficients)?;
     found.set_item("sigma", private.sigma)?;
     found.set_item("eta_max", private.eta.max)?;
+    let rows = private.precision.into_iter().map(|(name, p)| (name, p.noise_error, p.low, p.high, p.p_value));
+    found.set_item("precision", rows.collect::<Vec<_>>())?;
+    found.set_item("shape", private.shape.map(|shape| leakscope_report::document(&shape)))?;
+    found.set_item("instead", private.instead)?;
     Ok(found)
 }
 
@@ -193,15 +213,21 @@ pub(crate) fn bound(
 
 /// What meets a target.
 #[pyfunction]
-#[pyo3(signature = (values, data=None, test=None, progress=None))]
+#[pyo3(signature = (values, data=None, test=None, shape_from=None, progress=None))]
 pub(crate) fn calibrate(
     py: Python<'_>,
     values: Values<'_, '_>,
     data: Given<'_, '_>,
     test: Given<'_, '_>,
+    shape_from: Given<'_, '_>,
     progress: Progress<'_, '_>,
 ) -> PyResult<Outcome> {
     let mut request: CalibrateRequest = request(values)?;
+    let like = request.table.as_ref().map(|t| t.read.clone()).unwrap_or_default();
+    request.noise = match request.noise {
+        Some(options) => Some(with_shape(options, shape_from, &like)?),
+        None => None,
+    };
     request.table = match request.table {
         Some(table) => Some(Box::new(with_tables(*table, data, test, None)?)),
         None => None,

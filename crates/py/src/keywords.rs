@@ -12,7 +12,7 @@ use serde::{Deserializer, forward_to_deserialize_any};
 use std::fmt::Display;
 
 /// Fields of requests whose keyword has another name: where they are, and the keyword.
-const RENAMED: [(&str, &str); 25] = [
+const RENAMED: [(&str, &str); 27] = [
     ("noise.given", "sigma"),
     ("noise.sigma", "sigma"),
     ("noise.target-eta.eta", "target_eta"),
@@ -20,6 +20,9 @@ const RENAMED: [(&str, &str); 25] = [
     ("noise.target-eta.statistic", "statistic"),
     ("noise.target-eta.1", "statistic"),
     ("noise.target-sd", "target_sd"),
+    ("noise.shaped.shape", "noise_shape"),
+    ("noise.shape", "noise_shape"),
+    ("target_sd", "target_sd"),
     ("limits", "fail_above"),
     ("table.read.encoding", "text_encoding"),
     ("column.encoding", "text_encoding"),
@@ -36,7 +39,6 @@ const RENAMED: [(&str, &str); 25] = [
     ("clamp.1", "max_weight"),
     ("prior_sd", "prior_sd"),
     ("trace", "trace"),
-    ("sd", "sd"),
     ("coefficients", "coefficients"),
 ];
 

@@ -11,11 +11,13 @@
 //! | `failure` | exception classes |
 //! | `accountant` | ε of a history of steps |
 //! | `net` | networks over arrays |
+//! | `elsewhere` | what another framework measured |
 //!
 //! Adapters to numpy, pandas, polars, scikit-learn and torch are Python, under `python/leakscope`.
 
 mod accountant;
 mod calls;
+mod elsewhere;
 mod failure;
 mod frames;
 mod keywords;
@@ -36,6 +38,8 @@ mod _native {
         account, attack, audit, balance, bound, bounds, calibrate, coefficients, defaults, delimiter,
         private_model, release, schema, write_text,
     };
+    #[pymodule_export]
+    use crate::elsewhere::{StepCosts, net_measured, net_tracked};
     #[pymodule_export]
     use crate::failure::{BudgetError, DataError, FitError, LeakscopeError, OptionError};
     #[pymodule_export]

@@ -16,6 +16,7 @@ use leakscope_net::engine::evaluate;
 use leakscope_net::io::Tensors;
 use leakscope_net::preset::preset;
 use leakscope_net::{Clip, Data, NetSpec, Network as Net, Real, Shape};
+use leakscope_report::net::Training;
 use leakscope_table::ReadOptions;
 use pyo3::buffer::{Element, PyBuffer};
 use pyo3::prelude::*;
@@ -71,6 +72,14 @@ struct About<'a, 'py> {
     records: Option<Vec<usize>>,
     superpixels: Option<(Vec<usize>, Vec<f64>)>,
     factor: f64,
+    training: Option<Training>,
+}
+
+/// The run that trained a network, from its document.
+fn remembered(training: Option<&str>) -> PyResult<Option<Training>> {
+    let unread =
+        |e| failed(Failure::Message(format!("what is remembered of the training run cannot be read: {e}")));
+    training.map(serde_json::from_str).transpose().map_err(unread)
 }
 
 fn audited<T: Real + Element>(
@@ -90,6 +99,7 @@ fn audited<T: Real + Element>(
         compare: compare.map(copy).transpose()?,
         superpixels: about.superpixels,
         factor: about.factor,
+        training: about.training,
     };
     run(py, progress, OnInterrupt::Wait, move |hooks| memory::audit(&request, memory, hooks))
 }
@@ -162,7 +172,8 @@ impl Network {
         let tensors = match self.now() {
             Either::Single(net) => net.to_tensors(),
             Either::Double(net) => net.to_tensors(),
-        };
+        }
+        .map_err(failed)?;
         Ok(PyBytes::new(py, &tensors.to_bytes().map_err(failed)?))
     }
 
@@ -219,7 +230,8 @@ impl Network {
     }
 
     /// What one gradient step gives away about the rows of a table.
-    #[pyo3(signature = (values, encoding, data, score=None, records=None, progress=None))]
+    #[pyo3(signature = (values, encoding, data, score=None, records=None, progress=None, training=None))]
+    #[expect(clippy::too_many_arguments, reason = "named in Python, where this is called")]
     fn audit_rows<'py>(
         &self,
         py: Python<'py>,
@@ -229,8 +241,10 @@ impl Network {
         score: Option<(Option<Bound<'py, Table>>, Vec<PathBuf>)>,
         records: Option<Vec<usize>>,
         progress: Option<&Bound<'py, PyAny>>,
+        training: Option<&str>,
     ) -> PyResult<Outcome> {
         let request: NetAuditRequest = request(values)?;
+        let training = remembered(training)?;
         let read = rows(data.0.as_ref(), data.1)?;
         let score = score.map(|(table, files)| rows(table.as_ref(), files)).transpose()?;
         fn of<T>(encoding: &str, read: ReadOptions) -> NetData<T> {
@@ -239,11 +253,11 @@ impl Network {
         let measured = match self.now() {
             Either::Single(net) => {
                 let both = (of(&encoding, read), score.map(|s| of(&encoding, s)));
-                rows_audited(py, request, &net, both, records, progress)?
+                rows_audited(py, request, &net, both, records, progress, training)?
             }
             Either::Double(net) => {
                 let both = (of(&encoding, read), score.map(|s| of(&encoding, s)));
-                rows_audited(py, request, &net, both, records, progress)?
+                rows_audited(py, request, &net, both, records, progress, training)?
             }
         };
         let tables = measured.tables.clone();
@@ -251,7 +265,7 @@ impl Network {
     }
 
     /// What one gradient step gives away.
-    #[pyo3(signature = (values, given, records=None, score=None, compare=None, superpixels=None, factor=1.0, progress=None))]
+    #[pyo3(signature = (values, given, records=None, score=None, compare=None, superpixels=None, factor=1.0, progress=None, training=None))]
     #[expect(clippy::too_many_arguments, reason = "named in Python, where this is called")]
     fn audit<'py>(
         &self,
@@ -264,9 +278,11 @@ impl Network {
         superpixels: Option<(Vec<usize>, Vec<f64>)>,
         factor: f64,
         progress: Option<&Bound<'py, PyAny>>,
+        training: Option<&str>,
     ) -> PyResult<Outcome> {
         let request: NetAuditRequest = request(values)?;
-        let about = About { data: &given, score: score.as_ref(), records, superpixels, factor };
+        let training = remembered(training)?;
+        let about = About { data: &given, score: score.as_ref(), records, superpixels, factor, training };
         let measured = match (self.now(), compare.map(|other| other.get().now())) {
             (Either::Single(net), None) => audited(py, request, &net, None, about, progress)?,
             (Either::Single(net), Some(Either::Single(other))) => {
@@ -332,9 +348,11 @@ fn rows_audited<T: Real + Element>(
     (data, score): (NetData<T>, Option<NetData<T>>),
     records: Option<Vec<usize>>,
     progress: Option<&Bound<'_, PyAny>>,
+    training: Option<Training>,
 ) -> PyResult<NetMeasured> {
     let net = memory::frozen(net, &[], None).map_err(failed)?;
-    let memory = NetMemory { net, data, records, score, compare: None, superpixels: None, factor: 1.0 };
+    let (compare, superpixels, factor) = (None, None, 1.0);
+    let memory = NetMemory { net, data, records, score, compare, superpixels, factor, training };
     run(py, progress, OnInterrupt::Wait, move |hooks| memory::audit(&request, memory, hooks))
 }
 

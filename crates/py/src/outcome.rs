@@ -139,6 +139,7 @@ impl Outcome {
     /// Names of its tables.
     fn tables(&self) -> Vec<String> {
         let of_document: &[&str] = match &self.document {
+            Document::Audit(audit) if audit.inference.is_some() => &["attributes", "groups", "inference"],
             Document::Audit(_) => &["attributes", "groups"],
             Document::Attack(_) => &["results"],
             Document::Training(_) => &["steps"],
@@ -160,6 +161,9 @@ impl Outcome {
                 return Some(ResultTable::of_document(&audit.attributes));
             }
             (Document::Audit(audit), "groups") => return Some(ResultTable::of_document(&audit.groups)),
+            (Document::Audit(audit), "inference") => {
+                return audit.inference.as_ref().map(|i| ResultTable::of_document(&i.coefficients));
+            }
             (Document::Attack(attack), "results") => {
                 let all: Vec<_> = attack.results.iter().chain(&attack.results_balanced).collect();
                 return Some(ResultTable::of_document(&all));

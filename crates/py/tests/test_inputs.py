@@ -319,7 +319,7 @@ class Pointless:
     (lambda x, y: leakscope.account(sigma=1, delta=2), OptionError, "delta=2: expected a probability"),
     (lambda x, y: leakscope.bound(mechanism="gaussian", candidates=10), OptionError, "sigma: this mechanism needs it"),
     (lambda x, y: leakscope.calibrate(epsilon=1, delta=1e-5), LeakscopeError, "give two of sigma, rate and steps"),
-    (lambda x, y: leakscope.calibrate(eta=1), OptionError, "eta: it is about a table"),
+    (lambda x, y: leakscope.calibrate(target_eta=1), OptionError, "target_eta: it is about a table"),
     (lambda x, y: leakscope.audit(x, y, l2="much"), OptionError, "l2='much': expected a number"),
     (lambda x, y: leakscope.audit(x, y, l2=True), OptionError, "l2=True: expected a number"),
     (lambda x, y: leakscope.audit(x, y, sigma=float("nan")), OptionError, "sigma=nan: expected a finite number"),

@@ -306,3 +306,15 @@ def test_bad_input_says_what_to_do(work, words):
     with pytest.raises(leakscope.LeakscopeError, match=f"(?s){words}") as caught:
         work(leakscope.Network("mlp", input=(4,), outputs=2, seed=1), x, y)
     assert "--" not in str(caught.value) and "⟨" not in str(caught.value), "messages speak Python"
+
+
+def test_a_network_remembers_how_it_was_trained():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(60, 4))
+    y = (x[:, 0] > 0).astype(int)
+    net = leakscope.Network("linear", input=(4,), outputs=2, seed=1)
+    net.train(x, y, steps=5, batch=20, lr=0.5, clip=0.7, sigma=1.3, seed=1)
+    found = net.audit(x, y, trace="exact", seed=1).document
+    assert (found["release"]["clip"], found["release"]["sigma"]) == (0.7, 1.3) and found["training"] is not None
+    net.parameters = net.parameters
+    assert net.audit(x, y, trace="exact", seed=1).document.get("training") is None

@@ -19,7 +19,7 @@ from leakscope import _native
 
 #: what only an audit is asked
 AUDIT_ALONE = {"coefficients", "noise", "releases", "score", "prior_sd", "unit", "fail_above", "secret", "tell", "protect_at",
-               "scaling"}
+               "scaling", "max_classes"}
 AUDIT = dict(target="dose", id="patient", group="race", l2=0.01, holdout=0.2, seed=1, sigma=0.4)
 
 
@@ -86,12 +86,40 @@ def test_bounds_and_calibration_of_a_table_are_the_command_lines(patients):
     assert timeless(leakscope.bound(patients, **options).document) == timeless(theirs)
     of_frame = leakscope.bound(pd.read_csv(patients), **options).document
     assert [b["success"] for b in of_frame["bounds"]] == [b["success"] for b in theirs["bounds"]]
-    options = dict(target="dose", id="patient", l2=0.01, eta=0.5, holdout=0.2)
+    options = dict(target="dose", id="patient", l2=0.01, target_eta=0.5, holdout=0.2)
     theirs = document("calibrate", f"--data={patients}", *flags(options))
     assert timeless(leakscope.calibrate(patients, **options).document) == timeless(theirs)
     options = dict(mechanism="randomised-response", secret="race", noise=0.5)
     theirs = document("bound", f"--data={patients}", *flags(options))
     assert leakscope.bound(pl.read_csv(patients), **options).document["bounds"] == theirs["bounds"]
+
+
+@pytest.mark.parametrize("options", [
+    dict(noise_shape="shaped", target_eta=2.0),
+    dict(noise_shape="optimal", protect="age", target_eta=0.5, holdout=0.25, seed=1),
+], ids=["shaped", "optimal"])
+def test_noise_with_a_shape_is_the_command_lines(patients, options):
+    options = dict(target="dose", id="patient", **options)
+    ours = leakscope.audit(patients, **options)
+    assert timeless(ours.document) == timeless(document("audit", patients, *flags(options)))
+    assert ours["noise"]["gain"] > 1 and ours["noise"]["source"]["kind"] == "records"
+    theirs = document("calibrate", f"--data={patients}", *flags(options))
+    assert timeless(leakscope.calibrate(patients, **options).document) == timeless(theirs)
+    errors = ours.standard_errors
+    assert (errors["standard_error"] >= errors["noise_error"]).all()
+    spread = [ours["noise"]["deviations"][name] for name in ours["noise"]["coefficients"]]
+    np.testing.assert_allclose(np.sqrt(np.diag(ours.noise_covariance)), spread, rtol=1e-12)
+
+
+def test_a_shape_may_come_from_a_public_frame(patients):
+    table = pd.read_csv(patients).set_index("patient")
+    private, public = table[:60], table[60:]
+    options = dict(target="dose", noise_shape="shaped", target_eta=0.1, drop=["race", "vkorc1", "cyp2c9", "amiodarone", "enzyme_inducer"])
+    ours = leakscope.audit(private, shape_from=public, **options)
+    assert ours["noise"]["source"]["kind"] == "table" and ours["noise"]["covariance_information"] == 0
+    assert ours["records"]["eta"]["max"] <= 0.1
+    alone = leakscope.audit(private, **options)
+    assert alone["noise"]["shape"] == "isotropic" and "safer" in alone["noise"]["instead"]
 
 
 #: functions, the requests that their keywords fill, and what no keyword says

@@ -192,7 +192,7 @@ def tied():
 ])
 def test_what_has_no_counterpart_is_refused(module, loss, words):
     with pytest.raises(leakscope.LeakscopeError, match=words) as raised:
-        leakscope.torch.audit(module, loss, torch.randn(3, 6), torch.tensor([0, 1, 0]))
+        leakscope.torch.audit(module, loss, torch.randn(3, 6), torch.tensor([0, 1, 0]), engine="kernels")
     assert isinstance(raised.value, (leakscope.OptionError, leakscope.DataError))
 
 
@@ -203,4 +203,4 @@ def test_what_has_no_counterpart_is_refused(module, loss, words):
 ])
 def test_images_need_a_flatten_and_an_end(module, words):
     with pytest.raises(leakscope.OptionError, match=words):
-        leakscope.torch.audit(module, nn.CrossEntropyLoss(), torch.randn(3, 2, 6, 6), torch.tensor([0, 1, 0]))
+        leakscope.torch.audit(module, nn.CrossEntropyLoss(), torch.randn(3, 2, 6, 6), torch.tensor([0, 1, 0]), engine="kernels")

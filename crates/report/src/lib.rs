@@ -27,6 +27,7 @@ pub mod verdict;
 pub mod words;
 
 mod finite;
+mod noise_words;
 mod render;
 mod unbounded;
 

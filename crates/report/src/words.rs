@@ -235,6 +235,8 @@ pub(crate) fn sigma_source(audit: &Audit) -> String {
             "σ = {sigma} was solved for, so that no estimate of {attribute} that is right on average is off by less than ±{}.",
             format::setting(*sd)
         ),
+        SigmaSource::Targets => crate::noise_words::source(audit)
+            .unwrap_or_else(|| format!("The noise was made for its targets; σ = {sigma}.")),
     }
 }
 

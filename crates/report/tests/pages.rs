@@ -38,6 +38,21 @@ fn a_balance_says_whether_it_worked() {
     }
 }
 
+/// Pages with exact numbers about data say that they are not to be published; those that are made for it, or rest on no data,
+/// do not.
+#[test]
+fn every_page_says_whose_it_is() {
+    for (kind, page) in common::pages::every_kind() {
+        let private = match kind {
+            "audit" | "wide audit" | "balance" | "attack" | "network" | "training" => true,
+            "bound" => found().data.is_some(),
+            "release" | "account" | "reproduction" => false,
+            other => panic!("{other}: is it for publication?"),
+        };
+        assert_eq!(page.contains("For the owner of the data only."), private, "{kind}");
+    }
+}
+
 #[test]
 fn an_attack_page_tells_leaks_from_what_the_model_says_about_anybody() {
     let quiet = attacked(&[

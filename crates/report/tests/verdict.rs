@@ -10,9 +10,12 @@ use common::{clinic, situations, told};
 use leakscope_core::attack::Attack as Attacker;
 use leakscope_core::balance::Variant;
 use leakscope_core::claim::{Bound, Theorem};
+use leakscope_report::Release;
 use leakscope_report::audit::{Audit, Label, Limit, SigmaSource};
 use leakscope_report::choice::{Statistic, Stopped};
 use leakscope_report::net::{self, NetAudit, Pictures};
+use leakscope_report::noise::Source;
+use leakscope_report::release::{Ceiling, Means, Stated};
 use leakscope_report::tell::AmongAll;
 use leakscope_report::verdict::{
     Colour, EPSILON_ALARM, Facts, Noise, PROTECT_AT, Success, TOLD_AT, Verdict, decide, of_account,
@@ -110,6 +113,23 @@ fn what_was_not_tried_and_what_is_not_at_the_minimiser_is_not_green() {
 }
 
 #[test]
+fn a_shape_that_was_read_off_the_records_makes_no_page_green() {
+    let of = |source: Option<Source>| {
+        of_audit(&with(|a| {
+            a.tell = Some(told(&[("age", 0.51, false)]));
+            if let Some(source) = &source {
+                common::noise::shaped(a, source.clone());
+            }
+        }))
+    };
+    assert_eq!(of(None).colour, Colour::Green);
+    assert_eq!(of(Some(Source::Bounds)).colour, Colour::Green);
+    let v = of(Some(Source::Records));
+    assert_eq!(v.colour, Colour::Amber);
+    assert!(v.text().contains("The covariance of the noise was read off the records"), "{}", v.text());
+}
+
+#[test]
 fn a_value_that_can_be_read_off_is_red_whatever_the_others_are() {
     let v = of_audit(&with(|a| set_min_sd(a, "weight", 3.21)));
     assert_eq!((v.colour, v.headline.as_str()), (Colour::Red, "Not protected"));
@@ -118,7 +138,7 @@ fn a_value_that_can_be_read_off_is_red_whatever_the_others_are() {
     assert_eq!(v.colour, Colour::Red);
     // The diagnosis of the breast cancer table: off by ±0.26 where a class is 0 or 1.
     let v = of_audit(&with(|a| {
-        a.data.classes = Some(["benign".into(), "malignant".into()]);
+        a.data.classes = Some(vec!["benign".into(), "malignant".into()]);
         a.label = Some(Label {
             name: "diagnosis".into(),
             eta_mean: 1.0,
@@ -195,9 +215,6 @@ fn tiny_noise_and_a_large_epsilon_are_red() {
     assert_eq!(of_release(&released(0.0, 0.1)).headline, "Released without noise");
     assert_eq!(of_release(&released(0.0, 0.1)).colour, Colour::Red);
     assert_eq!(of_release(&released(5.0, 0.05)).colour, Colour::Amber);
-    let mut protects = released(5.0, 0.05);
-    protects.tell = Some(told(&[("age", 0.55, false)]));
-    assert_eq!(of_release(&protects).colour, Colour::Green);
     let mut run = training(34.0);
     run.privacy.as_mut().unwrap().promise.as_mut().unwrap().advantage = Some(0.999);
     assert_eq!(of_training(&run).colour, Colour::Red);
@@ -213,6 +230,42 @@ fn tiny_noise_and_a_large_epsilon_are_red() {
     );
     assert_eq!(of_account(&costs(0.3, 100, false)).colour, Colour::Red);
     assert_eq!(of_account(&costs(80.0, 1, false)).colour, Colour::Green);
+}
+
+/// A release whose values are told apart this often.
+fn stated(attributes: (f64, Means), label: Option<(f64, Means)>) -> Release {
+    let ceiling = |(at_most, by): (f64, Means)| Ceiling { at_most, by };
+    let tell = Stated {
+        attributes: Some(ceiling(attributes)),
+        label: label.map(ceiling),
+        given: vec![],
+        protect_at: PROTECT_AT,
+    };
+    Release { tell: Some(tell), ..released(1.0, 0.3) }
+}
+
+#[test]
+fn a_release_is_green_where_every_value_was_put_in_place_and_none_shows() {
+    use Means::{Eta, Refits};
+    let colour = |attributes, label| of_release(&stated(attributes, label)).colour;
+    assert_eq!(colour((0.6, Refits), Some((0.55, Refits))), Colour::Green);
+    assert_eq!(colour((0.65, Refits), Some((0.55, Refits))), Colour::Amber);
+    // A label that can be read off is red, however calm attributes and η are.
+    assert_eq!(colour((0.51, Refits), Some((0.99, Refits))), Colour::Red);
+    assert_eq!(colour((0.51, Refits), Some((0.99, Eta))), Colour::Red);
+    // A secret label that nobody tried, and what rests on η alone, is never green.
+    assert_eq!(colour((0.51, Refits), None), Colour::Amber);
+    assert_ne!(colour((0.51, Eta), Some((0.51, Refits))), Colour::Green);
+    let v = of_release(&stated((0.9, Refits), Some((0.55, Refits))));
+    // Φ⁻¹(0.9)/Φ⁻¹(0.6) = 5.0585, and the next power of 2^¼, to which 5.65 is rounded up, is 5.6569.
+    assert!(v.text().contains("σ = 5.65, now 1, brings that to 60% or less"), "{}", v.text());
+    assert!(
+        v.text().contains("of an attribute of the most exposed record apart in at most 90%"),
+        "{}",
+        v.text()
+    );
+    let certain = of_release(&stated((1.0, Refits), Some((1.0, Refits))));
+    assert!(certain.text().ends_with("several times the noise."), "{}", certain.text());
 }
 
 #[test]
@@ -295,6 +348,18 @@ proptest! {
         b.iterations.iter_mut().for_each(|s| (s.eta_max, s.eta_unweighted_max) = (eta, eta / 2.0));
         never_calmer(&of_balance(&b), &leakscope_report::balance_page(&b), told)?;
         prop_assert_ne!(of_balance(&b).colour, Colour::Green);
+    }
+
+    #[test]
+    fn a_release_is_never_calmer_than_what_it_says_is_told(
+        attribute in probability(), label in proptest::option::of(probability()), exact in any::<(bool, bool)>()
+    ) {
+        let by = |exact| if exact { Means::Refits } else { Means::Eta };
+        let r = stated((attribute, by(exact.0)), label.map(|p| (p, by(exact.1))));
+        never_calmer(&of_release(&r), &leakscope_report::release_page(&r), attribute.max(label.unwrap_or(0.5)))?;
+        if label.is_none() || !(exact.0 && exact.1) {
+            prop_assert_ne!(of_release(&r).colour, Colour::Green);
+        }
     }
 
     #[test]

@@ -289,9 +289,11 @@ impl<'a> Encoder<'a> {
                 let values = numbers.values();
                 y.extend(selected.map(|r| clip.map_or(values[r], |bounds| bounds.clip(values[r]))));
             }
-            (TargetStep::Values([(low, low_code), (_, high_code)]), Cells::Number(numbers)) => {
+            (TargetStep::Values(classes), Cells::Number(numbers)) => {
                 let values = numbers.values();
-                y.extend(selected.map(|r| if values[r] == *low { *low_code } else { *high_code }));
+                // Rows of other values were left out, or refused, before.
+                let code = |r: usize| classes.iter().find(|(v, _)| *v == values[r]).map_or(0.0, |c| c.1);
+                y.extend(selected.map(code));
             }
             (TargetStep::Levels { codes, .. }, Cells::Level(levels)) => {
                 let meanings = &self.meanings[self.plan.categories.len()];

@@ -134,6 +134,11 @@ pub enum TargetKind {
     },
     /// Exactly two distinct values, numbers or text, coded 0 and 1.
     TwoClass01,
+    /// Two or more distinct values, numbers or text, coded 0, 1, 2, … in sorted order.
+    Classes {
+        /// How many there may be.
+        most: usize,
+    },
     /// A number that is zero or more. It need not be whole: rates are fine for a Poisson model.
     Count,
 }
@@ -239,7 +244,7 @@ pub struct Group {
     pub counts: Vec<u64>,
 }
 
-/// One of two classes.
+/// One of the classes of a target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Class {
     /// The class as it is in the table.
@@ -267,6 +272,8 @@ pub enum TargetCoding {
         /// The class with the high code.
         high: Class,
     },
+    /// Two or more classes, coded from 0 in this order.
+    Classes(Vec<Class>),
 }
 
 /// The target column and its coding.

@@ -479,6 +479,32 @@ pub enum Error {
         /// Whether there are more than the ones listed.
         more: bool,
     },
+    /// The target has more classes than are allowed.
+    #[error(
+        "target `{column}` has {found} classes, expected at most {most}: join rare ones, raise ⟨max_classes⟩, or is it a \
+         number, for ⟨model=linear⟩?"
+    )]
+    TooManyClasses {
+        /// The target.
+        column: String,
+        /// How many there are.
+        found: String,
+        /// How many there may be.
+        most: usize,
+    },
+    /// A class has too few records.
+    #[error(
+        "class `{class}` of target `{column}` has {} in the training rows, expected at least 2: nothing but that record \
+         determines its coefficients, so join it with another class, or leave it out", if *count == 1 { "1 record".into() } else { format!("{count} records") }
+    )]
+    RareClass {
+        /// The target.
+        column: String,
+        /// The class.
+        class: String,
+        /// Records of it.
+        count: u64,
+    },
     /// The target is text where numbers are needed.
     #[error("target `{column}` is text ({}), expected {expected}: choose another ⟨target⟩, or recode it", found.join(", "))]
     TextTarget {

@@ -386,6 +386,8 @@ fn attribute(
                 return Err(Error::TooLarge { column: a.name, value: largest(c) });
             }
             match (options.scale, facts.bounds) {
+                // It has a scale of its own, below.
+                _ if facts.scale.is_some() => {}
                 (Scale::Standard, _) => {
                     a.centre = a.mean;
                     // A constant is centred and keeps its unit. So does a spread that is lost in rounding to 0.
@@ -398,6 +400,9 @@ fn attribute(
                 }
                 (Scale::Bounds, None) => return Err(SchemaError::NoBounds { column: a.name }.into()),
                 (Scale::UnitBall | Scale::None, _) => {}
+            }
+            if let Some(given) = facts.scale {
+                [a.centre, a.scale] = given;
             }
         }
         Kind::Category => {
@@ -469,6 +474,10 @@ fn target(layout: &Layout, i: usize, c: &Column, options: &EncodeOptions) -> Res
                 }
             });
         }
+        TargetKind::Classes { most } => {
+            refuse_classes(&column(), &found, more, most)?;
+            None
+        }
         TargetKind::Number { two_class_as_plus_minus_one: true } if two => Some((-1.0, 1.0)),
         TargetKind::Number { two_class_as_plus_minus_one } if kind == Kind::Category => {
             return match found.as_slice() {
@@ -482,7 +491,8 @@ fn target(layout: &Layout, i: usize, c: &Column, options: &EncodeOptions) -> Res
         }
         TargetKind::Number { .. } | TargetKind::Count => None,
     };
-    if codes.is_none() && !(c.numbers.mean().is_finite() && c.numbers.sd().is_finite()) {
+    let classes_alone = matches!(options.target, TargetKind::Classes { .. });
+    if codes.is_none() && !classes_alone && !(c.numbers.mean().is_finite() && c.numbers.sd().is_finite()) {
         return Err(Error::TooLarge { column: column(), value: largest(c) });
     }
     let coding = match (codes, options.target) {
@@ -511,18 +521,40 @@ fn target(layout: &Layout, i: usize, c: &Column, options: &EncodeOptions) -> Res
             }
         }
         (None, TargetKind::Count) => TargetCoding::Count,
-        (None, _) => TargetCoding::Number,
+        (None, TargetKind::Classes { .. }) => {
+            let coded = |(code, class)| Class { code: code as f64, ..class };
+            TargetCoding::Classes(found.into_iter().enumerate().map(coded).collect())
+        }
+        (None, TargetKind::Number { .. } | TargetKind::TwoClass01) => TargetCoding::Number,
     };
-    if let (Some(value), TargetCoding::Number | TargetCoding::Count) = (&options.positive, &coding) {
+    if let (Some(value), TargetCoding::Number | TargetCoding::Count | TargetCoding::Classes(_)) =
+        (&options.positive, &coding)
+    {
         return Err(Error::PositiveUnused { value: value.clone(), column: column() });
     }
     let origin = match (&coding, &facts.levels) {
         (TargetCoding::Number | TargetCoding::Count, _) => Origin::Given,
-        (TargetCoding::TwoClass { .. }, Some(_)) => facts.levels_origin,
-        (TargetCoding::TwoClass { .. }, None) => Origin::ReadOffData,
+        (TargetCoding::TwoClass { .. } | TargetCoding::Classes(_), Some(_)) => facts.levels_origin,
+        (TargetCoding::TwoClass { .. } | TargetCoding::Classes(_), None) => Origin::ReadOffData,
     };
     let bounds = facts.bounds.filter(|_| kind == Kind::Number);
     Ok(Target { name: column(), kind, coding, bounds, clipped: facts.clip && bounds.is_some(), origin })
+}
+
+/// Classes that make no model of classes: one alone, more than are allowed, one with a single record.
+fn refuse_classes(column: &str, found: &[Class], more: bool, most: usize) -> Result<()> {
+    let column = || column.to_owned();
+    if let [only] = found {
+        return Err(Error::OneClass { column: column(), class: only.name.clone() });
+    }
+    if more || found.len() > most {
+        let found = if more { format!("more than {}", found.len()) } else { found.len().to_string() };
+        return Err(Error::TooManyClasses { column: column(), found, most });
+    }
+    match found.iter().find(|c| c.count < 2) {
+        Some(c) => Err(Error::RareClass { column: column(), class: c.name.clone(), count: c.count }),
+        None => Ok(()),
+    }
 }
 
 /// Runs a pass over the encoded training rows before components, without their intercept.

@@ -85,5 +85,5 @@ pub use remark::Remark;
 pub use schema::{Bounds, Edge, Schema, SchemaColumn, SchemaError, SchemaKind};
 pub use split::{Extent, FileSplit, Splits};
 pub use table::{ColumnSchema, Kind, ReadOptions, Table, shown};
-pub use temporary::{remove_temporary_files, temporary_file};
+pub use temporary::{is_temporary, remove_temporary_files, temporary_file};
 pub use words::closest;

@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 
 /// Distinct numbers of the target that are remembered: enough to tell two classes, and to name a few.
 pub(crate) const FEW: usize = 6;
+/// Distinct numbers of the target that are counted: more than any model of classes takes.
+const COUNTED: usize = 1000;
 
 /// Count, mean, squared deviations and range, by the pairwise formulas of Chan, Golub and LeVeque. The mean
 /// is kept as a value of the data and an offset from it, so that a large common offset costs no digits.
@@ -91,7 +93,7 @@ impl Distinct {
         }
         match self.values.iter().position(|(v, _)| *v == value) {
             Some(i) => self.values[i].1 += count,
-            None if self.values.len() < FEW => self.values.push((value, count)),
+            None if self.values.len() < COUNTED => self.values.push((value, count)),
             None => self.more = true,
         }
     }

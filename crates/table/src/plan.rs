@@ -1,7 +1,7 @@
 //! A fitted encoding, matched with a table: everything that the inner loops need, looked up once.
 
 use crate::Result;
-use crate::encoding::{Encoding, Missing, TargetCoding};
+use crate::encoding::{Class, Encoding, Missing, TargetCoding};
 use crate::holdout::Holdout;
 use crate::layout::{Layout, block_rows};
 use crate::schema::Bounds;
@@ -73,12 +73,12 @@ pub(crate) enum TargetStep {
     Count {
         clip: Option<Bounds>,
     },
-    /// Numbers: (value, code) of the two classes.
-    Values([(f64, f64); 2]),
+    /// Numbers: (value, code) of the classes.
+    Values(Vec<(f64, f64)>),
     /// Text: code by level.
     Levels {
         index: HashMap<String, u32>,
-        codes: [f64; 2],
+        codes: Vec<f64>,
     },
 }
 
@@ -88,6 +88,18 @@ pub(crate) struct Projection {
     pub(crate) mean: Vec<f64>,
     pub(crate) transposed: Vec<f64>,
     pub(crate) components: usize,
+}
+
+/// How a target of classes is read: numbers by value, text by level.
+fn classes(all: &[&Class]) -> TargetStep {
+    let values: Option<Vec<(f64, f64)>> = all.iter().map(|c| Some((c.value?, c.code))).collect();
+    match values {
+        Some(values) => TargetStep::Values(values),
+        None => TargetStep::Levels {
+            index: index(&all.iter().map(|c| c.name.clone()).collect::<Vec<_>>()),
+            codes: all.iter().map(|c| c.code).collect(),
+        },
+    }
 }
 
 fn index(levels: &[String]) -> HashMap<String, u32> {
@@ -130,13 +142,8 @@ impl Plan {
             (_, None) => TargetStep::Absent,
             (TargetCoding::Number, _) => TargetStep::Number { clip },
             (TargetCoding::Count, _) => TargetStep::Count { clip },
-            (TargetCoding::TwoClass { low, high }, _) => match (low.value, high.value) {
-                (Some(a), Some(b)) => TargetStep::Values([(a, low.code), (b, high.code)]),
-                _ => TargetStep::Levels {
-                    index: index(&[low.name.clone(), high.name.clone()]),
-                    codes: [low.code, high.code],
-                },
-            },
+            (TargetCoding::TwoClass { low, high }, _) => classes(&[low, high]),
+            (TargetCoding::Classes(all), _) => classes(&all.iter().collect::<Vec<_>>()),
         };
         let raw_width = encoding.raw_width();
         let pca = encoding.pca.as_ref().map(|pca| {

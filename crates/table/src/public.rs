@@ -17,6 +17,9 @@ pub struct Public {
     pub bounds: Vec<(String, Bounds)>,
     /// Levels of categories by column; they go before those of the schema.
     pub levels: Vec<(String, Vec<String>)>,
+    /// How numbers are scaled by column, whatever the scaling of the others: centre and scale, for a model that was trained
+    /// elsewhere; none for a number that is scaled like the others.
+    pub scales: Vec<(String, Option<[f64; 2]>)>,
     /// Whether values outside the bounds are moved to the nearest bound; otherwise they are an error.
     pub clip_to_bounds: bool,
 }
@@ -27,6 +30,8 @@ pub(crate) struct Facts {
     /// Whether somebody said what the column is: no guess then overrules it.
     pub(crate) declared: bool,
     pub(crate) bounds: Option<Bounds>,
+    /// Centre and scale.
+    pub(crate) scale: Option<[f64; 2]>,
     pub(crate) clip: bool,
     /// Sorted.
     pub(crate) levels: Option<Vec<String>>,
@@ -39,6 +44,7 @@ pub(crate) struct Facts {
 pub(crate) const NO_FACTS: Facts = Facts {
     declared: false,
     bounds: None,
+    scale: None,
     clip: false,
     levels: None,
     unit: None,
@@ -73,6 +79,17 @@ impl Public {
                 return Err(SchemaError::Misplaced { column, fact: "bounds", kind: "category" }.into());
             }
             (facts[column].bounds, facts[column].bounds_origin) = (Some(*bounds), Origin::Given);
+        }
+        for (name, scale) in &self.scales {
+            let column = table.column("scales", name)?;
+            if let Some([centre, scale]) = scale
+                && !(centre.is_finite() && *scale > 0.0 && scale.is_finite())
+            {
+                return Err(
+                    SchemaError::Scale { column: name.clone(), centre: *centre, scale: *scale }.into()
+                );
+            }
+            (facts[column].scale, facts[column].declared) = (*scale, true);
         }
         facts.iter_mut().for_each(|f| f.clip = self.clip_to_bounds);
         Ok((roles, facts))

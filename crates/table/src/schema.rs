@@ -406,6 +406,18 @@ pub enum SchemaError {
         /// The column.
         column: String,
     },
+    /// A scale that no column can have.
+    #[error(
+        "column `{column}`: ({column} − {centre})/{scale}: expected two finite numbers, the second above 0"
+    )]
+    Scale {
+        /// The column.
+        column: String,
+        /// What is subtracted.
+        centre: f64,
+        /// What is divided by.
+        scale: f64,
+    },
     /// A list of levels is empty.
     #[error("column `{column}`: the list of levels is empty: name every value that it can have")]
     NoLevels {

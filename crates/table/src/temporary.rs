@@ -6,9 +6,18 @@ use tempfile::NamedTempFile;
 
 const SUFFIX: &str = ".part";
 
+const PREFIX: &str = ".leakscope-";
+
 /// Temporary names carry the process, so that two runs into one folder leave each other's alone.
 fn prefix() -> String {
-    format!(".leakscope-{}-", std::process::id())
+    format!("{PREFIX}{}-", std::process::id())
+}
+
+/// Whether a file has the name of a [`temporary_file`] of any process: for whoever holds a folder alone, and so knows that its
+/// process is gone.
+pub fn is_temporary(path: &Path) -> bool {
+    let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    name.starts_with(PREFIX) && name.ends_with(SUFFIX)
 }
 
 /// A new private file in `folder`; it is removed when it is dropped without having been persisted.

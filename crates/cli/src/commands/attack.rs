@@ -1,5 +1,6 @@
 //! `leakscope attack`: how often is a secret attribute guessed?
 
+use super::noise_args::ShapeArgs;
 use super::run_args::{OutArgs, TestArgs, request};
 use super::table_args::{ModelArgs, TableArgs};
 use crate::progress::Display;
@@ -37,6 +38,14 @@ pub(crate) struct Args {
     /// Attackers to play [default: all]
     #[arg(long, value_enum, value_name = "ATTACK,…", value_delimiter = ',')]
     attacks: Vec<Attack>,
+    /// Play against noise that is made for this largest η; its σ is that of isotropic noise of the same cost
+    #[arg(long, value_name = "E", allow_negative_numbers = true)]
+    target_eta: Option<f64>,
+    /// Play against noise under which no unbiased estimate of an attribute is closer than this; may be repeated
+    #[arg(long, value_name = "ATTRIBUTE=VALUE")]
+    target_sd: Vec<String>,
+    #[command(flatten)]
+    shape: ShapeArgs,
     /// Also attack the model after this many balancing iterations (for the secret)
     #[arg(long, value_name = "N", default_value_t = 0)]
     balance: usize,
@@ -52,6 +61,8 @@ pub(crate) struct Args {
 /// What is asked for.
 pub(crate) fn asked(args: &Args) -> Result<(Request, Playing)> {
     let base = request(&args.table, &args.model, &args.test, args.seed)?;
+    let noise = args.shape.noise(&args.table, args.target_eta, &args.target_sd)?;
+    let base = Request { noise, ..base };
     let playing = Playing {
         secret: args.secret.clone(),
         candidates: args.candidates.clone(),

@@ -24,6 +24,9 @@ pub(crate) struct Args {
     pub(crate) table: TableArgs,
     #[command(flatten)]
     pub(crate) model: ModelArgs,
+    /// Classes that the target of a softmax model may have
+    #[arg(long, value_name = "K", default_value_t = leakscope_core::glm::softmax::MAX_CLASSES)]
+    max_classes: usize,
     /// Audit a model that was trained elsewhere: JSON of column names and values, for the columns as encoded here
     /// (with --scale none as in the file)
     #[arg(long, value_name = "FILE")]
@@ -194,6 +197,7 @@ pub(crate) fn request(args: &Args) -> Result<Request> {
         min_level_count: t.columns.public.min_level_count,
         two_class_coded: true,
         family: args.model.model,
+        max_classes: args.max_classes,
         l2: args.model.l2,
         intercept: !args.model.no_intercept,
         coefficients: args.coefficients.as_deref().map(read_coefficients).transpose()?,
@@ -211,7 +215,6 @@ pub(crate) fn request(args: &Args) -> Result<Request> {
         tell: args.tell.iter().map(|t| pair(t)).collect::<Result<_>>()?,
         protect_at: args.protect_at,
         scaling: args.scaling,
-        target_options: Default::default(),
     })
 }
 
@@ -240,7 +243,7 @@ fn noise(args: &Args) -> Result<Noise> {
 }
 
 /// `NAME=A,B`.
-fn pair(text: &str) -> Result<Pair> {
+pub(crate) fn pair(text: &str) -> Result<Pair> {
     let (attribute, values) = name_and_text("tell", text)?;
     match values.split_once(',') {
         Some((a, b)) if !a.is_empty() && !b.is_empty() && !b.contains(',') => {

@@ -1,11 +1,13 @@
 //! `leakscope balance`: reweight until every record leaks the same.
 
+use super::noise_args::ShapeArgs;
 use super::run_args::{OutArgs, TestArgs, request};
 use super::table_args::{ModelArgs, TableArgs};
 use crate::progress::Display;
 use leakscope::Result;
 use leakscope::audit::Request;
 use leakscope::balance::{self, Balancing, Outcome};
+use leakscope::request::Noise;
 use leakscope::saving::{BALANCE, balance_texts};
 use leakscope_core::balance::{Sharing, Update, Variant};
 use leakscope_table::RecordsFormat;
@@ -56,6 +58,14 @@ pub(crate) struct Args {
     /// Format of the table of weights
     #[arg(long, value_enum, default_value_t = RecordsFormat::Parquet)]
     format: RecordsFormat,
+    /// Compare what balancing and a shape of the noise buy for this largest η
+    #[arg(long, value_name = "E", allow_negative_numbers = true)]
+    target_eta: Option<f64>,
+    /// Compare them for noise that lets no unbiased estimate of an attribute be closer than this; may be repeated
+    #[arg(long, value_name = "ATTRIBUTE=VALUE")]
+    target_sd: Vec<String>,
+    #[command(flatten)]
+    shape: ShapeArgs,
     #[command(flatten)]
     output: OutArgs,
 }
@@ -63,7 +73,13 @@ pub(crate) struct Args {
 /// What is asked for.
 pub(crate) fn asked(args: &Args) -> Result<(Request, Balancing)> {
     let base = request(&args.table, &args.model, &args.test, args.seed)?;
-    let base = leakscope::model::plain(base, Some(args.sigma));
+    let shaped = args.shape.noise(&args.table, args.target_eta, &args.target_sd)?;
+    let base = match shaped {
+        Noise::Shaped(_) => Request { noise: shaped, ..base },
+        Noise::Default | Noise::Given(_) | Noise::TargetEta { .. } | Noise::TargetSd { .. } => {
+            leakscope::model::plain(base, Some(args.sigma))
+        }
+    };
     let clamp = match (args.min_weight, args.max_weight) {
         (None, None) => None,
         (low, high) => Some((low.unwrap_or(0.0), high.unwrap_or(f64::MAX))),

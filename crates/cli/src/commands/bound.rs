@@ -1,10 +1,12 @@
 //! `leakscope bound`: what any attacker can guess of a discrete secret at most, by every bound that applies.
 
+use super::noise_args::ShapeArgs;
 use super::privacy_args::{ShowArgs, step, whole};
 use super::table_args::DataArgs;
 use crate::progress::Display;
-use leakscope::Result;
 use leakscope::bound::{self, BoundRequest, CurveKind, MechanismKind};
+use leakscope::request::Request;
+use leakscope::{Failure, Result};
 use leakscope_core::attack::Attack;
 use leakscope_core::dp::Adjacency;
 use std::path::{Path, PathBuf};
@@ -82,6 +84,14 @@ pub(crate) struct Args {
         requires = "secret"
     )]
     sigmas: Vec<f64>,
+    /// Bound guesses under noise that is made for this largest η; its σ is that of isotropic noise of the same cost
+    #[arg(long, value_name = "E", allow_negative_numbers = true, requires = "secret")]
+    target_eta: Option<f64>,
+    /// Bound guesses under noise that lets no unbiased estimate of an attribute be closer than this; may be repeated
+    #[arg(long, value_name = "ATTRIBUTE=VALUE", requires = "secret")]
+    target_sd: Vec<String>,
+    #[command(flatten)]
+    shape: ShapeArgs,
     /// Play attacks beside the bounds [default: white-box-prior, white-box, informed]
     #[arg(long, value_enum, value_name = "ATTACK,…", num_args = 0.., value_delimiter = ',', requires = "secret")]
     attacks: Option<Vec<Attack>>,
@@ -108,6 +118,20 @@ pub(crate) struct Args {
 }
 
 impl Args {
+    /// The table whose model is refitted, with the noise that its coefficients have.
+    fn table(&self) -> Result<Option<Request>> {
+        let Some(base) = self.data.request(Some(self.seed))? else {
+            return match self.shape.is_needed(self.target_eta, &self.target_sd) {
+                true => {
+                    Err(Failure::option("noise_shape", "it belongs to a table: name one with ⟨data⟩ FILE"))
+                }
+                false => Ok(None),
+            };
+        };
+        let noise = self.shape.noise(&self.data.table()?, self.target_eta, &self.target_sd)?;
+        Ok(Some(Request { noise, ..base }))
+    }
+
     fn request(&self) -> Result<BoundRequest> {
         // A table without a target only says how frequent the values of the secret are.
         let counted = self.mechanism.is_some() && !self.data.data.is_empty() && self.data.target.is_none();
@@ -127,7 +151,7 @@ impl Args {
             epsilon: self.epsilon,
             curve: self.curve,
             at: self.at.clone(),
-            table: if counted { None } else { self.data.request(Some(self.seed))?.map(Box::new) },
+            table: if counted { None } else { self.table()?.map(Box::new) },
             column: if counted { Some(self.data.read_alone()?) } else { None },
             secret: self.secret.clone(),
             bins: self.bins,

@@ -1,12 +1,15 @@
 //! `leakscope calibrate`: the noise, the sampling rate or the number of steps that meets a target.
 
+use super::noise_args::ShapeArgs;
 use super::privacy_args::whole;
 use super::table_args::{DataArgs, name_and_number};
 use crate::progress::Display;
-use leakscope::Result;
 use leakscope::audit::Statistic;
 use leakscope::calibrate::{self, CalibrateRequest, Over};
+use leakscope::noise::NoiseOptions;
+use leakscope::{Failure, Result};
 use leakscope_core::dp::Adjacency;
+use leakscope_table::ReadOptions;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -48,14 +51,17 @@ pub(crate) struct Args {
     #[arg(long, value_name = "one-hot|line|FILE", requires = "success", conflicts_with_all = ["sigma", "rate", "steps", "data"])]
     encoding: Option<String>,
     /// Target on --data: a statistic of η over records
-    #[arg(long, value_name = "E", requires = "data", group = "aim", allow_negative_numbers = true)]
-    eta: Option<f64>,
-    /// The statistic of --eta
-    #[arg(long, value_enum, default_value_t = Statistic::Max, requires = "eta")]
+    #[arg(long, alias = "eta", value_name = "E", requires = "data", allow_negative_numbers = true)]
+    #[arg(conflicts_with = "aim")]
+    target_eta: Option<f64>,
+    /// The statistic of --target-eta
+    #[arg(long, value_enum, default_value_t = Statistic::Max, requires = "target_eta")]
     statistic: Statistic,
-    /// Target on --data: least standard deviation of any unbiased estimate of an attribute, in its own units
-    #[arg(long, value_name = "ATTRIBUTE=VALUE", requires = "data", group = "aim")]
-    sd: Option<String>,
+    /// Target on --data: least standard deviation of any unbiased estimate of an attribute, in its own units; may be repeated
+    #[arg(long, alias = "sd", value_name = "ATTRIBUTE=VALUE", requires = "data", conflicts_with = "aim")]
+    target_sd: Vec<String>,
+    #[command(flatten)]
+    shape: ShapeArgs,
     /// Noise multiplier
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     sigma: Option<f64>,
@@ -92,6 +98,12 @@ pub(crate) struct Args {
 
 impl Args {
     fn request(&self) -> Result<CalibrateRequest> {
+        let table = self.data.request(Some(self.seed))?;
+        let noise = self.noise(table.as_ref().map(|t| &t.read))?;
+        let target_sd = match (&noise, self.target_sd.first()) {
+            (None, Some(text)) => Some(name_and_number("target_sd", text)?),
+            (Some(_), _) | (None, None) => None,
+        };
         Ok(CalibrateRequest {
             epsilon: self.epsilon,
             delta: self.delta,
@@ -102,19 +114,35 @@ impl Args {
             candidates: self.candidates,
             prior: self.prior.clone(),
             encoding: self.encoding.clone(),
-            eta: self.eta,
+            target_eta: self.target_eta.filter(|_| noise.is_none()),
             statistic: self.statistic,
-            sd: self.sd.as_deref().map(|text| name_and_number("sd", text)).transpose()?,
+            target_sd,
+            noise,
             sigma: self.sigma,
             rate: self.rate,
             steps: self.steps,
             adjacency: self.adjacency,
-            table: self.data.request(Some(self.seed))?.map(Box::new),
+            table: table.map(Box::new),
             secret: self.secret.clone(),
             bins: self.bins,
             over: self.over,
             seed: self.seed,
         })
+    }
+}
+
+impl Args {
+    /// Noise with a shape, or for several targets.
+    fn noise(&self, read: Option<&ReadOptions>) -> Result<Option<Box<NoiseOptions>>> {
+        if !self.shape.is_needed(self.target_eta, &self.target_sd) {
+            return Ok(None);
+        }
+        if self.statistic != Statistic::Max {
+            let message = "a target of noise with a shape is for every record: leave it out";
+            return Err(Failure::option("statistic", message));
+        }
+        let read = read.cloned().unwrap_or_default();
+        Ok(Some(Box::new(self.shape.options_like(&read, self.target_eta, &self.target_sd)?)))
     }
 }
 

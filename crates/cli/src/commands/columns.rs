@@ -30,6 +30,7 @@ pub(super) fn columns(encoding: &Encoding, dropped: &[String]) -> String {
         TargetCoding::TwoClass { low, high } => {
             format!("{} = {}, {} = {}", low.name, low.code, high.name, high.code)
         }
+        TargetCoding::Classes(classes) => format!("{} classes", classes.len()),
     };
     add("target", vec![format!("{}{TIED}({})", target.name, taken.replace(' ', &TIED.to_string()))]);
     add("groups", encoding.group.iter().map(|g| format!("{}{TIED}({})", g.name, g.levels.len())).collect());

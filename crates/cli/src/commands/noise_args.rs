@@ -3,7 +3,9 @@
 use super::table_args::{TableArgs, name_and_number};
 use leakscope::Result;
 use leakscope::noise::NoiseOptions;
+use leakscope::request::Noise;
 use leakscope_core::fisher::noise::Shape;
+use leakscope_table::ReadOptions;
 use std::path::PathBuf;
 
 /// Shape of the noise, and what it protects. Targets are options of the commands themselves.
@@ -30,17 +32,25 @@ pub(crate) struct ShapeArgs {
 }
 
 impl ShapeArgs {
-    /// The options, with the targets of a command.
+    /// The options, with the targets of a command; a public table is read as the private one is.
     pub(crate) fn options(
         &self,
         table: &TableArgs,
         target_eta: Option<f64>,
         target_sd: &[String],
     ) -> Result<NoiseOptions> {
-        let shape_from = match self.shape_from.is_empty() {
-            true => None,
-            false => Some(table.read_options(&self.shape_from)?),
-        };
+        self.options_like(&table.read_options(&[])?, target_eta, target_sd)
+    }
+
+    /// The same where the private table is read so.
+    pub(crate) fn options_like(
+        &self,
+        read: &ReadOptions,
+        target_eta: Option<f64>,
+        target_sd: &[String],
+    ) -> Result<NoiseOptions> {
+        let shape_from = (!self.shape_from.is_empty())
+            .then(|| ReadOptions { paths: self.shape_from.clone(), ..read.clone() });
         Ok(NoiseOptions {
             shape: self.noise_shape,
             protect: self.protect.clone(),
@@ -53,6 +63,20 @@ impl ShapeArgs {
             shape_from,
             gap: self.gap,
         })
+    }
+
+    /// The noise of a command that looks at many scales of isotropic noise, unless it is made for targets.
+    pub(crate) fn noise(
+        &self,
+        table: &TableArgs,
+        target_eta: Option<f64>,
+        target_sd: &[String],
+    ) -> Result<Noise> {
+        let targets = target_eta.is_some() || !target_sd.is_empty();
+        match self.is_needed(target_eta, target_sd) || targets {
+            true => Ok(Noise::Shaped(Box::new(self.options(table, target_eta, target_sd)?))),
+            false => Ok(Noise::Default),
+        }
     }
 
     /// Whether noise of the usual kind would not do: it has a shape, or protects attributes, or there are several targets.

@@ -47,6 +47,7 @@ impl PublicArgs {
             bounds: bounds.collect::<Result<_>>()?,
             levels: self.levels.as_deref().map(levels).transpose()?.unwrap_or_default(),
             clip_to_bounds: self.clip_to_bounds,
+            scales: vec![],
         })
     }
 

@@ -1,5 +1,7 @@
 //! `leakscope release`: the private model, with its statement and a ledger.
 
+use super::audit::pair;
+use super::noise_args::ShapeArgs;
 use super::run_args::{RunArgs, TestArgs, request};
 use super::table_args::{ModelArgs, TableArgs};
 use crate::progress::Display;
@@ -9,9 +11,13 @@ use leakscope::release::{self, Amount, Outcome, Terms};
 use leakscope::saving::RELEASE;
 use leakscope::{Failure, Result};
 use leakscope_net::leak::Label;
+use leakscope_report::verdict::PROTECT_AT;
 use leakscope_table::RecordsFormat;
 use std::path::PathBuf;
 use std::process::ExitCode;
+
+/// Where the key of ledgers is, for all commands of a session.
+const LEDGER_KEY: &str = "LEAKSCOPE_LEDGER_KEY";
 
 /// Add the noise and write the private model with its statement and a ledger of releases.
 #[derive(clap::Args, Debug, Clone)]
@@ -21,8 +27,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     model: ModelArgs,
     /// Standard deviation of the noise on every coefficient in public units, rounded up to a power of 2^¼
-    #[arg(long, value_name = "S", required_unless_present = "target_eta", conflicts_with = "target_eta")]
-    #[arg(allow_negative_numbers = true)]
+    #[arg(long, value_name = "S", required_unless_present_any = ["target_eta", "target_sd"])]
+    #[arg(allow_negative_numbers = true, conflicts_with_all = ["target_eta", "target_sd"])]
     sigma: Option<f64>,
     /// Solve for the noise at which a statistic of η is this
     #[arg(long, value_name = "E", allow_negative_numbers = true)]
@@ -31,6 +37,12 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t = Statistic::Max, requires = "target_eta")]
     #[arg(conflicts_with = "sigma")]
     statistic: Statistic,
+    /// Make noise under which no unbiased estimate of an attribute (or of a secret target) is closer than this, in its own
+    /// units; may be repeated
+    #[arg(long, value_name = "ATTRIBUTE=VALUE")]
+    target_sd: Vec<String>,
+    #[command(flatten)]
+    shape: ShapeArgs,
     /// Refuse (exit code 1) if the largest η of all releases of these data together would be above this
     #[arg(long, value_name = "E", allow_negative_numbers = true)]
     budget_eta: Option<f64>,
@@ -44,6 +56,16 @@ pub(crate) struct Args {
     /// still counts
     #[arg(long, value_name = "REASON")]
     data_changed: Option<String>,
+    /// The file of the key that seals the ledger, made where it is not there [default: $LEAKSCOPE_LEDGER_KEY, or ledger.key
+    /// in private/]
+    #[arg(long, value_name = "FILE")]
+    ledger_key: Option<PathBuf>,
+    /// Two values of an attribute to tell apart, instead of its 10% and 90% quantiles; they are published
+    #[arg(long, value_name = "ATTRIBUTE=A,B")]
+    tell: Vec<String>,
+    /// Values that are told apart at most this often count as protected
+    #[arg(long, value_name = "SHARE", default_value_t = PROTECT_AT, allow_negative_numbers = true)]
+    protect_at: f64,
     /// Whether the target is part of the record's secret
     #[arg(long, value_enum, default_value_t = Label::Secret)]
     label: Label,
@@ -59,7 +81,22 @@ pub(crate) struct Args {
 pub(crate) fn asked(args: &Args) -> Result<(Request, Terms)> {
     let test = TestArgs { test: vec![], holdout: None, label: args.label };
     let base = request(&args.table, &args.model, &test, None)?;
+    let tell = args.tell.iter().map(|t| pair(t)).collect::<Result<_>>()?;
+    let base = Request { tell, protect_at: args.protect_at, ..base };
+    let shaped = args.shape.is_needed(args.target_eta, &args.target_sd) || !args.target_sd.is_empty();
     let noise = match (args.sigma, args.target_eta) {
+        (Some(_), _) if shaped => {
+            let message = "noise with a shape has no σ: say what it must achieve with ⟨target_eta⟩ or ⟨target_sd⟩, or take \
+                           ⟨noise_shape=isotropic⟩";
+            return Err(Failure::option("sigma", message));
+        }
+        _ if shaped && args.statistic != Statistic::Max => {
+            let message = "a target of noise with a shape is for every record: leave it out";
+            return Err(Failure::option("statistic", message));
+        }
+        (_, eta) if shaped => {
+            Amount::Shaped(Box::new(args.shape.options(&args.table, eta, &args.target_sd)?))
+        }
         (Some(sigma), _) => Amount::Sigma(sigma),
         (None, Some(eta)) => Amount::TargetEta(eta, args.statistic),
         (None, None) => return Err(Failure::option("sigma", "how much noise? give ⟨sigma⟩ or ⟨target_eta⟩")),
@@ -70,6 +107,7 @@ pub(crate) fn asked(args: &Args) -> Result<(Request, Terms)> {
         balance: args.balance,
         attribute: args.attribute.clone(),
         data_changed: args.data_changed.clone(),
+        ledger_key: args.ledger_key.clone().or_else(|| std::env::var_os(LEDGER_KEY).map(PathBuf::from)),
     };
     Ok((base, terms))
 }

@@ -4,7 +4,7 @@ use super::public_args::PublicArgs;
 use super::run_args::{TestArgs, request};
 use leakscope::request::{Request, delimiter};
 use leakscope::{Failure, Result};
-use leakscope_core::glm::Family;
+use leakscope_core::glm::ModelKind;
 use leakscope_table::{Missing, OneHot, ReadOptions, Roles, Scale, TextEncoding};
 use std::path::PathBuf;
 
@@ -91,8 +91,8 @@ pub(crate) struct ColumnArgs {
 #[derive(clap::Args, Debug, Clone)]
 pub(crate) struct ModelArgs {
     /// The model
-    #[arg(long, value_enum, default_value_t = Family::Linear)]
-    pub(crate) model: Family,
+    #[arg(long, value_enum, default_value_t = ModelKind::Linear)]
+    pub(crate) model: ModelKind,
     /// Penalty λ in Σ loss + (nλ/2)‖w‖²; the intercept is not penalised
     #[arg(long, value_name = "L2", default_value_t = 0.0, allow_negative_numbers = true)]
     pub(crate) l2: f64,
@@ -110,13 +110,17 @@ impl DataArgs {
                 None => Ok(None),
             };
         }
+        request(&self.table()?, &self.model, &self.test, seed).map(Some)
+    }
+
+    /// The table of these arguments.
+    pub(crate) fn table(&self) -> Result<TableArgs> {
         let target = self
             .target
             .clone()
             .ok_or_else(|| Failure::option("target", "say which column of ⟨data⟩ the model predicts"))?;
         let (files, columns) = (self.data.clone(), self.columns.clone());
-        let table = TableArgs { files, target, encoding: self.text_encoding, columns };
-        request(&table, &self.model, &self.test, seed).map(Some)
+        Ok(TableArgs { files, target, encoding: self.text_encoding, columns })
     }
 
     /// How to read the files alone, without a model: nothing else may be said about them.
@@ -147,7 +151,7 @@ impl DataArgs {
         let (c, m, t) = (&self.columns, &self.model, &self.test);
         let said = [
             ("target", self.target.is_some()),
-            ("model", m.model != Family::Linear),
+            ("model", m.model != ModelKind::Linear),
             ("l2", m.l2 != 0.0),
             ("no_intercept", m.no_intercept),
             ("test", !t.test.is_empty()),

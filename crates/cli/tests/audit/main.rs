@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod deviation;
+mod softmax;
 
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
 use common::{Folder, assert_close, attribute, number, patients, root, text, timeless};
@@ -290,6 +291,21 @@ fn threads_change_no_bit() {
         let audits =
             [one("audit.json"), two("audit.json")].map(|t| timeless(serde_json::from_str(&t).unwrap()));
         assert_eq!(audits[0], audits[1], "{model}");
+    }
+}
+
+/// Points are compared with the training records, so they are measured as these are: with the scaling of columns counted, or given.
+#[test]
+fn points_count_the_scaling_as_records_do() {
+    let folder = with_patients(200);
+    for more in ["--l2 0.05", "--l2 0.05 --scaling given"] {
+        folder
+            .run(&format!("audit patients.csv {BASE} {more} --format csv --out out -q --score patients.csv"))
+            .expect(0);
+        for (record, score) in folder.csv("out/records.csv").iter().zip(&folder.csv("out/scores.csv")) {
+            let [a, b] = [record, score].map(|r| r["eta"].parse::<f64>().unwrap());
+            assert_close(b, a, 1e-12, &format!("{more} {}", record["patient"]));
+        }
     }
 }
 

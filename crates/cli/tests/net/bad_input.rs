@@ -175,7 +175,7 @@ fn bad_input_is_explained() {
     let elsewhere = dir.join("wide");
     fs::create_dir(&elsewhere).unwrap();
     fs::write(elsewhere.join("network.json"), wide.spec().to_json()).unwrap();
-    fs::write(elsewhere.join("model.safetensors"), wide.to_tensors().to_bytes().unwrap()).unwrap();
+    fs::write(elsewhere.join("model.safetensors"), wide.to_tensors().unwrap().to_bytes().unwrap()).unwrap();
     let said = refused(&["audit", "--model", text(&elsewhere), "--data", &shown]);
     assert!(said.contains("records have shape [8, 8, 1], the network was made for [9, 9, 1]"), "{said}");
     let said = audit(&["--plis", "--compare", text(&elsewhere)]);

@@ -20,8 +20,10 @@ pub(super) struct Game<'a> {
     secret: &'a Secret,
     options: &'a Options,
     parts: &'a [u8],
-    /// b, p × trials.
+    /// What is added to the coefficients at σ = 1, p × trials: b, or Fb where the noise has a shape.
     noise: Vec<f64>,
+    /// b, p × trials, where the noise has a shape.
+    white: Option<Vec<f64>>,
     /// `c_m · b` over the secret's columns, M × trials.
     candidate_noise: Vec<f64>,
     /// What each released model is known to get wrong: sigmas × trials.
@@ -83,10 +85,18 @@ impl<'a> Game<'a> {
         fit: &'a Fit,
         secret: &'a Secret,
         options: &'a Options,
-        noise: Vec<f64>,
+        normals: Vec<f64>,
         parts: &'a [u8],
     ) -> Result<Self> {
-        let (m, t) = (secret.len(), options.trials);
+        let (m, t, p) = (secret.len(), options.trials, fit.w.len());
+        let (noise, white) = match &options.shape {
+            Some(shape) => {
+                let mut noise = vec![0.0; p * t];
+                matmul(shape.factor(), &normals, (p, p, t), &mut noise);
+                (noise, Some(normals))
+            }
+            None => (normals, None),
+        };
         let mut candidate_noise = vec![0.0; m * t];
         for (k, out) in candidate_noise.chunks_exact_mut(t).enumerate() {
             for (j, c) in secret.columns().zip(secret.candidate(k)) {
@@ -100,6 +110,7 @@ impl<'a> Game<'a> {
             options,
             parts,
             noise,
+            white,
             candidate_noise,
             known: vec![],
             gradients: vec![],
@@ -245,7 +256,12 @@ impl<'a> Game<'a> {
         let n = range.len();
         if self.white_box() {
             space.moved.resize(n * m * t, 0.0);
-            matmul(&space.deltas.delta, &self.noise, (n * m, p, t), &mut space.moved);
+            // Distances by Σ⁻¹ are those of F⁻¹Δ, and the noise is white there.
+            if let Some(shape) = &self.options.shape {
+                space.deltas.delta = shape.whiten_rows(&space.deltas.delta);
+            }
+            let white = self.white.as_ref().unwrap_or(&self.noise);
+            matmul(&space.deltas.delta, white, (n * m, p, t), &mut space.moved);
         }
         space.projected.resize(n * t, 0.0);
         matmul(&block.x[range.start * p..range.end * p], &self.noise, (n, p, t), &mut space.projected);
@@ -286,7 +302,7 @@ impl<'a> Game<'a> {
         }
     }
 
-    /// `argmin_m ‖Δ‖² − 2σ b·Δ (− 2σ² log p_m)`.
+    /// `argmin_m ‖Δ‖² − 2σ b·Δ (− 2σ² log p_m)`, Δ in the units of the noise.
     fn nearest_model(&self, s: usize, k: usize, with_prior: bool, space: &mut Space) {
         let (p, t, m_count, sigma) =
             (self.fit.w.len(), self.options.trials, self.secret.len(), self.options.sigmas[s]);

@@ -11,7 +11,8 @@
 //! | baseline | p | `argmax_m p_m` |
 //!
 //! With `Δ_im = w_m − w*` (see [`whitebox`](self)), `‖w' − w_m‖² = ‖Δ‖² − 2σ b·Δ + const`: all records, candidates, trials and
-//! noise scales come out of one product `Δ·B`. All records of a trial share one noise vector, so they are not
+//! noise scales come out of one product `Δ·B`. Where the noise has a shape ([`Options::shape`], `w' = w* + σFb`, `Σ = FFᵀ`), attackers
+//! measure distance by `Σ⁻¹`: the same with `F⁻¹Δ` in place of Δ. All records of a trial share one noise vector, so they are not
 //! independent and every confidence interval is over trials. Results are [`Observed`]: evidence, never a guarantee.
 
 mod game;
@@ -25,6 +26,7 @@ pub use secret::Secret;
 pub use tally::student_975;
 
 use crate::claim::Observed;
+use crate::fisher::noise::Noise;
 use crate::glm::{Family, Fit};
 use crate::random::Seeded;
 use crate::rows::Rows;
@@ -69,6 +71,8 @@ pub struct Options {
     pub attacks: Vec<Attack>,
     /// Noise scales σ.
     pub sigmas: Vec<f64>,
+    /// The noise at σ = 1, known to the attackers; `N(0, I)` without one.
+    pub shape: Option<Noise>,
     /// Noise vectors drawn; the same ones serve every σ.
     pub trials: usize,
     /// Seed of the noise.
@@ -154,6 +158,9 @@ impl Options {
         }
         if self.trials == 0 {
             return Err(Error::OutOfRange { what: "trials", value: 0.0, expected: "at least 1" });
+        }
+        if let Some(shape) = self.shape.as_ref().filter(|shape| shape.len() != fit.w.len()) {
+            return Err(Error::Shape { what: "the noise", found: shape.len(), expected: fit.w.len() });
         }
         let scaled = fit.penalty.intercept || fit.family == Family::Linear;
         if self.attacks.contains(&Attack::Informed) && !scaled {

@@ -2,8 +2,9 @@
 
 use super::Secret;
 use super::whitebox::{Deltas, Models, collected, leverage};
+use crate::fisher::noise::Noise;
 use crate::glm::{Family, Fit};
-use crate::linalg::{Cholesky, dot, matmul, norm};
+use crate::linalg::{Cholesky, dot, matmul, norm, times};
 use crate::pass::{Merge, Pass, Runner};
 use crate::rows::{Block, Rows};
 use crate::{Error, Result};
@@ -102,6 +103,8 @@ pub struct Removals<'a> {
     pub inverse: Cow<'a, [f64]>,
     /// The coefficients.
     pub w: Cow<'a, [f64]>,
+    /// W of the noise by which distances are measured, p × p; empty for isotropic noise of σ = 1.
+    pub whitener: Cow<'a, [f64]>,
 }
 
 /// How far the model moves without each record.
@@ -129,7 +132,8 @@ impl Pass for Removals<'_> {
 
     fn step(&self, state: &mut RemovalDistances, block: &Block) -> Result<()> {
         let p = self.w.len();
-        if block.width != p || self.inverse.len() != p * p {
+        let white = self.whitener.is_empty() || self.whitener.len() == p * p;
+        if block.width != p || self.inverse.len() != p * p || !white {
             return Err(Error::Shape { what: "rows of the model's width", found: block.width, expected: p });
         }
         state.h.resize(block.len() * p, 0.0);
@@ -140,7 +144,11 @@ impl Pass for Removals<'_> {
             if left <= 1e-13 {
                 return Err(leverage());
             }
-            state.distances.push(omega * (dot(x, &self.w) - block.y[i]).abs() * norm(h) / left);
+            let length = match self.whitener.is_empty() {
+                true => norm(h),
+                false => norm(&times(&self.whitener, h)),
+            };
+            state.distances.push(omega * (dot(x, &self.w) - block.y[i]).abs() * length / left);
         }
         Ok(())
     }
@@ -150,12 +158,14 @@ impl Pass for Removals<'_> {
     }
 }
 
-/// How far the model moves when a record is left out, for every row; linear regression only.
+/// How far the model moves when a record is left out, for every row; linear regression only. Distances are those by the noise at
+/// σ = 1, `shape`, or `N(0, I)` without one.
 ///
 /// # Errors
 /// As for [`attack`](super::attack).
-pub fn removal_distances(rows: &impl Runner, fit: &Fit) -> Result<Vec<f64>> {
+pub fn removal_distances(rows: &impl Runner, fit: &Fit, shape: Option<&Noise>) -> Result<Vec<f64>> {
     let inverse = Cholesky::new(&fit.hessian, fit.w.len())?.inverse();
-    let pass = Removals { inverse: Cow::Owned(inverse), w: Cow::Borrowed(&fit.w) };
+    let whitener = Cow::Borrowed(shape.map(Noise::whitener).unwrap_or_default());
+    let pass = Removals { inverse: Cow::Owned(inverse), w: Cow::Borrowed(&fit.w), whitener };
     Ok(rows.run(&pass)?.distances)
 }

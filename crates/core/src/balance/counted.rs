@@ -51,7 +51,7 @@ impl CountedBalance {
 
 /// η of every record of the model after `iterations` reweightings of [`super::balance`] (its `best`), counted.
 ///
-/// `None` where it is not known: weights that are shared or clamped, the unweighted variant, the accelerated update, a
+/// `None` where it is not known: noise with a shape, which moves with the weights, weights that are shared or clamped, the unweighted variant, the accelerated update, a
 /// record that leaks nothing or whose loss has no derivative, more numbers than fit in memory. Then no statement can be made.
 ///
 /// # Errors
@@ -113,7 +113,8 @@ impl<'a> Forwards<'a> {
         let published = options.update == Update::Published
             && options.sharing == Sharing::Sample
             && options.variant == Variant::Weighted
-            && options.clamp.is_none();
+            && options.clamp.is_none()
+            && options.shape.is_none();
         let p = rows.width();
         let d = penalty.data_width(p);
         let numbers = (rows.len() as usize).saturating_mul((d + 1).saturating_mul(p));

@@ -25,6 +25,49 @@ pub enum Family {
     Poisson,
 }
 
+/// A kind of model: a family with one vector of coefficients, or softmax regression with one for each class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[serde(rename_all = "lowercase")]
+pub enum ModelKind {
+    /// Least squares, `½(z − y)²`
+    #[default]
+    Linear,
+    /// Two classes, `log(1 + eᶻ) − yz`, y ∈ {0, 1}
+    Logistic,
+    /// Counts, `eᶻ − yz`, y ≥ 0
+    Poisson,
+    /// Two or more classes, `−log π_y`, `π = softmax(Wx)`
+    Softmax,
+}
+
+impl ModelKind {
+    /// The family, where the model has one vector of coefficients.
+    pub fn family(self) -> Option<Family> {
+        match self {
+            Self::Linear => Some(Family::Linear),
+            Self::Logistic => Some(Family::Logistic),
+            Self::Poisson => Some(Family::Poisson),
+            Self::Softmax => None,
+        }
+    }
+
+    /// The name used in the interface.
+    pub fn name(self) -> &'static str {
+        self.family().map_or("softmax", Family::name)
+    }
+}
+
+impl From<Family> for ModelKind {
+    fn from(family: Family) -> Self {
+        match family {
+            Family::Linear => Self::Linear,
+            Family::Logistic => Self::Logistic,
+            Family::Poisson => Self::Poisson,
+        }
+    }
+}
+
 /// The loss of one record and its derivatives at `z`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Terms {

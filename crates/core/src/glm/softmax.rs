@@ -13,6 +13,10 @@
 //!
 //! A target is the class as a whole number from 0. [`count_classes`] checks them once; [`fit`] trusts nothing and checks again.
 
+mod accuracy;
+
+pub use accuracy::{Accuracies, expected_accuracy};
+
 use super::Penalty;
 use crate::linalg::{
     Cholesky, add_transposed_times, axpy, dot, gram_add_lower, matmul_by_transposed, matmul_transposed,
@@ -21,8 +25,14 @@ use crate::linalg::{
 use crate::rows::{Block, Rows};
 use crate::{Error, Result};
 
-/// Relative norm of the gradient that counts as converged.
+/// Relative norm of the gradient that counts as converged: `‖∇‖ / (Σ ω(‖ρ̂‖ + tr Ŝ ‖x‖‖W‖)‖x‖ + nλ‖W‖)`, the denominator its
+/// size if nothing cancelled (see [`crate::glm::TOLERANCE`]).
 pub const TOLERANCE: f64 = 1e-10;
+/// As for the other families: a Newton step that still moves the predictor of some record by this much shows that the
+/// minimiser has not been reached, however small the gradient.
+const STILL_MOVING: f64 = 1e-3;
+/// A relative gradient of this size is rounding alone.
+const ROUNDING: f64 = 4.0 * f64::EPSILON;
 const MAX_ITERATIONS: usize = 100;
 const MAX_HALVINGS: usize = 40;
 const ARMIJO: f64 = 1e-4;
@@ -46,13 +56,18 @@ pub struct SoftmaxFit {
     pub theta: Vec<f64>,
     /// H in the coordinates of Θ, q × q, q = (K−1)p, both triangles.
     pub hessian: Vec<f64>,
+    /// Gradient of the objective in the coordinates of Θ.
+    pub gradient: Vec<f64>,
     /// Relative norm of the gradient.
     pub relative_gradient: f64,
+    /// How far predictors still are from those of the minimiser, estimated to the safe side: what another Newton step would
+    /// move them by, and what rounding may. Only the rounding for given coefficients.
+    pub unsettled: f64,
     /// The objective.
     pub objective: f64,
     /// Mean loss over the rows, weighted, without the penalty.
     pub mean_loss: f64,
-    /// Newton steps.
+    /// Newton steps; 0 for given coefficients.
     pub iterations: usize,
 }
 
@@ -79,6 +94,12 @@ pub(crate) fn softmax(z: &mut [f64]) -> f64 {
     }
     z.iter_mut().for_each(|v| *v /= sum);
     largest + sum.ln()
+}
+
+/// `−ln π_y`; `plain` is the same as a difference, which loses its digits where the fit is nearly perfect.
+pub(crate) fn loss(pi: &[f64], class: usize, plain: f64) -> f64 {
+    let missing: f64 = pi.iter().enumerate().filter(|(c, _)| *c != class).map(|(_, v)| v).sum();
+    if missing < 0.5 { -(-missing).ln_1p() } else { plain }
 }
 
 /// Number of records of every class of the rows.
@@ -139,6 +160,8 @@ struct Sums {
     scale: f64,
     rows: u64,
     margin: f64,
+    /// Largest size of a value of each column, over rows that count.
+    reach: Vec<f64>,
     gradient: Vec<f64>,
     hessian: Vec<f64>,
 }
@@ -154,21 +177,22 @@ struct Scratch {
 }
 
 impl Sums {
-    fn new(q: usize, with_hessian: bool) -> Self {
-        let hessian = vec![0.0; if with_hessian { q * q } else { 0 }];
+    fn new(q: usize, p: usize) -> Self {
         Self {
             loss: 0.0,
             weight: 0.0,
             scale: 0.0,
             rows: 0,
             margin: f64::INFINITY,
+            reach: vec![0.0; p],
             gradient: vec![0.0; q],
-            hessian,
+            hessian: vec![0.0; q * q],
         }
     }
 
     fn add(&mut self, (classes, w, u): (usize, &[f64], &[f64]), block: &Block, scratch: &mut Scratch) {
         let (n, p, k) = (block.len(), block.width, classes - 1);
+        let size = norm(w);
         scratch.z.resize(n * classes, 0.0);
         matmul_by_transposed(&block.x, w, (n, p, classes), &mut scratch.z);
         scratch.reduced.clear();
@@ -181,18 +205,20 @@ impl Sums {
             let rival = (0..classes).filter(|c| *c != class).map(|c| z[c]).fold(f64::NEG_INFINITY, f64::max);
             if omega > 0.0 {
                 self.margin = self.margin.min(own - rival);
+                let columns = self.reach.iter_mut().zip(block.row(i));
+                columns.for_each(|(reach, x)| *reach = reach.max(x.abs()));
             }
-            self.loss += omega * (softmax(z) - own);
+            let normaliser = softmax(z);
+            self.loss += omega * loss(z, class, normaliser - own);
             self.weight += omega;
-            self.scale += omega * 2.0 * norm(block.row(i));
             let first = scratch.reduced.len();
-            scratch.reduced.extend(reduced_residual(z, class, u).map(|v| omega * v));
-            debug_assert_eq!(scratch.reduced.len(), first + k);
-            if !self.hessian.is_empty() {
-                let s = reduced_curvature(z, u);
-                for (slot, ab) in scratch.curvature.iter_mut().zip(pairs(k)) {
-                    slot.push(omega * s[ab.0 * k + ab.1]);
-                }
+            scratch.reduced.extend(reduced_residual(z, class, u));
+            let s = reduced_curvature(z, u);
+            let (length, trace) = (norm(block.row(i)), (0..k).map(|a| s[a * k + a]).sum::<f64>());
+            self.scale += omega * length * (norm(&scratch.reduced[first..]) + trace * length * size);
+            scratch.reduced[first..].iter_mut().for_each(|v| *v *= omega);
+            for (slot, ab) in scratch.curvature.iter_mut().zip(pairs(k)) {
+                slot.push(omega * s[ab.0 * k + ab.1]);
             }
         }
         self.rows += n as u64;
@@ -202,9 +228,7 @@ impl Sums {
             (0..n).for_each(|i| column[i] = scratch.reduced[i * k + a]);
             add_transposed_times(&block.x, &column, &mut self.gradient[a * p..(a + 1) * p]);
         }
-        if !self.hessian.is_empty() {
-            self.add_hessian(block, k, scratch);
-        }
+        self.add_hessian(block, k, scratch);
     }
 
     fn add_hessian(&mut self, block: &Block, k: usize, scratch: &mut Scratch) {
@@ -230,6 +254,7 @@ impl Sums {
         self.scale += other.scale;
         self.rows += other.rows;
         self.margin = self.margin.min(other.margin);
+        self.reach.iter_mut().zip(&other.reach).for_each(|(a, b)| *a = a.max(*b));
         axpy(1.0, &other.gradient, &mut self.gradient);
         axpy(1.0, &other.hessian, &mut self.hessian);
     }
@@ -274,20 +299,28 @@ pub(crate) fn reduced_curvature(pi: &[f64], u: &[f64]) -> Vec<f64> {
     out
 }
 
-/// The state at Θ, and the smallest margin.
+/// What a pass tells besides the model.
+struct Signs {
+    /// Smallest margin of a row: positive where the minimiser is at infinity.
+    margin: f64,
+    /// Largest size of a value of each column.
+    reach: Vec<f64>,
+}
+
+/// The state at Θ.
 fn state_at(
     rows: &impl Rows,
     classes: usize,
     penalty: Penalty,
     theta: &[f64],
-) -> Result<(SoftmaxFit, Vec<f64>, f64)> {
+) -> Result<(SoftmaxFit, Signs)> {
     let (p, k) = (rows.width(), classes - 1);
     let (q, d, u) = (k * p, penalty.data_width(p), contrasts(classes));
     let mut w = vec![0.0; classes * p];
     crate::linalg::matmul(&u, theta, (classes, k, p), &mut w);
-    let mut total = Sums::new(q, true);
+    let mut total = Sums::new(q, p);
     rows.fold(
-        || (Sums::new(q, true), Scratch::default()),
+        || (Sums::new(q, p), Scratch::default()),
         |(sums, scratch), block| {
             sums.add((classes, &w, &u), block, scratch);
             Ok(())
@@ -320,11 +353,13 @@ fn state_at(
         theta: theta.to_vec(),
         hessian: total.hessian,
         relative_gradient: if size > 0.0 { norm(&gradient) / size } else { 0.0 },
+        gradient,
+        unsettled: 0.0,
         objective: total.loss + 0.5 * strength * square,
         mean_loss: total.loss / total.weight,
         iterations: 0,
     };
-    Ok((fit, gradient, total.margin))
+    Ok((fit, Signs { margin: total.margin, reach: total.reach }))
 }
 
 /// Fits the model by Newton's method with a line search; `most_classes` is usually [`MAX_CLASSES`].
@@ -334,41 +369,118 @@ fn state_at(
 /// [`Error::Separable`] says that classes are told apart exactly and there is no penalty, [`Error::NoConvergence`]
 /// that the tolerance was not met.
 pub fn fit(rows: &impl Rows, penalty: Penalty, most_classes: usize) -> Result<SoftmaxFit> {
-    if !(penalty.l2 >= 0.0 && penalty.l2.is_finite()) {
-        let expected = "a finite number that is not negative";
-        return Err(Error::OutOfRange { what: "l2", value: penalty.l2, expected });
-    }
+    check(penalty)?;
     let classes = count_classes(rows, most_classes)?.len();
+    let start = vec![0.0; (classes - 1) * rows.width()];
+    fit_from(rows, classes, penalty, &start)
+}
+
+/// Fits a model of so many classes from a start Θ; a class may have lost its only record.
+pub(crate) fn fit_from(
+    rows: &impl Rows,
+    classes: usize,
+    penalty: Penalty,
+    start: &[f64],
+) -> Result<SoftmaxFit> {
     let (p, k) = (rows.width(), classes - 1);
-    let (mut current, mut gradient, _) = state_at(rows, classes, penalty, &vec![0.0; k * p])?;
+    let (mut current, Signs { reach, .. }) = state_at(rows, classes, penalty, start)?;
+    // The last model that counts as converged, while steps still improve on it.
+    let mut best: Option<SoftmaxFit> = None;
     for iteration in 0..MAX_ITERATIONS {
         let factor = match Cholesky::new(&current.hessian, k * p) {
             Ok(factor) => factor,
-            // At Θ = 0 only dependent columns make H singular; later the curvature vanished on the way to infinity.
+            // At first only dependent columns make H singular; later the curvature vanished on the way to infinity.
             Err(Error::Singular { .. }) if iteration > 0 => return Err(no_convergence(iteration, &current)),
             Err(Error::Singular { column, of }) => {
                 return Err(Error::Singular { column: column % p, of: of.iter().map(|j| j % p).collect() });
             }
             Err(error) => return Err(error),
         };
-        let step = factor.solve(&gradient);
-        let Some((next, next_gradient, margin)) = line_search(rows, &current, &step, dot(&step, &gradient))?
-        else {
-            return finish(current, iteration);
+        let step = factor.solve(&current.gradient);
+        let floor = ROUNDING * (1.0 + moved(&current, &current.theta, &reach));
+        current.unsettled = moved(&current, &step, &reach) + floor;
+        if let Some(mut known) = best.take() {
+            let improved = current.unsettled < 0.5 * known.unsettled
+                || current.relative_gradient < 0.5 * known.relative_gradient;
+            if !improved || !converged(&current) {
+                known.unsettled = known.unsettled.max(current.unsettled.min(2.0 * known.unsettled));
+                return Ok(SoftmaxFit { iterations: iteration, ..known });
+            }
+        }
+        if converged(&current) {
+            if current.relative_gradient <= ROUNDING && current.unsettled <= 2.0 * floor {
+                return Ok(SoftmaxFit { iterations: iteration, ..current });
+            }
+            best = Some(current.clone());
+        }
+        let decrease = dot(&step, &current.gradient);
+        let Some((next, signs)) = line_search(rows, &current, &step, decrease)? else {
+            let stuck = || no_convergence(iteration, &current);
+            return best.ok_or_else(stuck).map(|fit| SoftmaxFit { iterations: iteration, ..fit });
         };
-        if penalty.l2 == 0.0 && margin > 0.0 {
+        if penalty.l2 == 0.0 && signs.margin > 0.0 {
             return Err(Error::Separable);
         }
-        let improved = next.relative_gradient < 0.5 * current.relative_gradient;
-        let settled = current.relative_gradient <= TOLERANCE;
-        if next.relative_gradient <= current.relative_gradient || !settled {
-            (current, gradient) = (next, next_gradient);
-        }
-        if settled && (!improved || current.relative_gradient <= 4.0 * f64::EPSILON) {
-            return finish(current, iteration + 1);
-        }
+        current = next;
     }
-    Err(no_convergence(MAX_ITERATIONS, &current))
+    let stuck = || no_convergence(MAX_ITERATIONS, &current);
+    best.ok_or_else(stuck).map(|fit| SoftmaxFit { iterations: MAX_ITERATIONS, ..fit })
+}
+
+fn check(penalty: Penalty) -> Result<()> {
+    if penalty.l2 >= 0.0 && penalty.l2.is_finite() {
+        return Ok(());
+    }
+    let expected = "a finite number that is not negative";
+    Err(Error::OutOfRange { what: "l2", value: penalty.l2, expected })
+}
+
+/// The model at given coefficients W, classes × p, which need not be the minimiser; their common direction is left out.
+///
+/// # Errors
+/// As for [`count_classes`]; [`Error::Shape`] for another number of coefficients, [`Error::OutOfRange`] for ones that are no
+/// numbers or give none.
+pub fn evaluate(rows: &impl Rows, penalty: Penalty, w: &[f64], most_classes: usize) -> Result<SoftmaxFit> {
+    check(penalty)?;
+    let classes = count_classes(rows, most_classes)?.len();
+    let (p, k) = (rows.width(), classes - 1);
+    if w.len() != classes * p {
+        let (found, expected) = (w.len(), classes * p);
+        return Err(Error::Shape { what: "the coefficients", found, expected });
+    }
+    if let Some(&value) = w.iter().find(|v| !v.is_finite()) {
+        return Err(Error::OutOfRange { what: "a coefficient", value, expected: "a finite number" });
+    }
+    let mut theta = vec![0.0; k * p];
+    matmul_transposed(&contrasts(classes), w, (k, classes, p), &mut theta);
+    let (mut fit, signs) = state_at(rows, classes, penalty, &theta)?;
+    fit.unsettled = ROUNDING * (1.0 + moved(&fit, &theta, &signs.reach));
+    if !fit.objective.is_finite() {
+        let expected = "a finite number: are they for these columns, scaled as these are?";
+        let what = "the loss at the given coefficients";
+        return Err(Error::OutOfRange { what, value: fit.objective, expected });
+    }
+    Ok(fit)
+}
+
+/// How far a change of Θ moves the difference of two predictors of any record, at most: `√2 Σⱼ ‖Θ_·ⱼ‖ max|xⱼ|`.
+fn moved(fit: &SoftmaxFit, change: &[f64], reach: &[f64]) -> f64 {
+    let p = fit.width;
+    let length = |j: usize| change.iter().skip(j).step_by(p).map(|v| v * v).sum::<f64>().sqrt();
+    std::f64::consts::SQRT_2 * (0..p).map(|j| length(j) * reach[j]).sum::<f64>()
+}
+
+fn converged(fit: &SoftmaxFit) -> bool {
+    fit.relative_gradient <= TOLERANCE && fit.unsettled <= STILL_MOVING
+}
+
+/// How far `given` is from the minimiser `best`: `‖W − W*‖/‖W*‖`, and the relative excess of the objective.
+pub fn distance(given: &SoftmaxFit, best: &SoftmaxFit) -> (f64, f64) {
+    let difference: Vec<f64> = given.theta.iter().zip(&best.theta).map(|(a, b)| a - b).collect();
+    let size = norm(&best.theta);
+    let relative = if size > 0.0 { norm(&difference) / size } else { norm(&difference) };
+    let excess = (given.objective - best.objective).max(0.0) / best.objective.abs().max(f64::MIN_POSITIVE);
+    (relative, if best.objective == 0.0 && given.objective == 0.0 { 0.0 } else { excess })
 }
 
 fn line_search(
@@ -376,7 +488,7 @@ fn line_search(
     current: &SoftmaxFit,
     step: &[f64],
     decrease: f64,
-) -> Result<Option<(SoftmaxFit, Vec<f64>, f64)>> {
+) -> Result<Option<(SoftmaxFit, Signs)>> {
     let mut length = 1.0;
     for _ in 0..MAX_HALVINGS {
         let mut theta = current.theta.clone();
@@ -394,14 +506,6 @@ fn line_search(
 
 fn no_convergence(iterations: usize, at: &SoftmaxFit) -> Error {
     Error::NoConvergence { iterations, gradient: at.relative_gradient, tolerance: TOLERANCE }
-}
-
-fn finish(current: SoftmaxFit, iterations: usize) -> Result<SoftmaxFit> {
-    if current.relative_gradient <= TOLERANCE {
-        Ok(SoftmaxFit { iterations, ..current })
-    } else {
-        Err(no_convergence(iterations, &current))
-    }
 }
 
 impl SoftmaxFit {

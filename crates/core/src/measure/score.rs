@@ -1,7 +1,8 @@
 //! η of points that were not in the training set: how far a record is from what the model was made from (AM207 §7).
 
-use super::{Extreme, Extremes};
+use super::{Counting, Extreme, Extremes};
 use crate::Result;
+use crate::fisher::scaling::CountedRecords;
 use crate::fisher::{Geometry, Records};
 use crate::glm::Family;
 use crate::linalg::dot;
@@ -16,6 +17,9 @@ use std::borrow::Cow;
 pub struct Score<'a> {
     /// The model and its release.
     pub geometry: Cow<'a, Geometry>,
+    /// The same with the scaling of columns counted, where the training records are measured so: points are compared with
+    /// them.
+    pub counting: Option<Cow<'a, Counting>>,
     /// Whether the points have labels; where not, the model's own prediction stands in.
     pub labelled: bool,
     /// Whether the target is two classes.
@@ -33,6 +37,8 @@ pub struct Scores {
     pub most: Extremes,
     #[serde(skip)]
     records: Records,
+    #[serde(skip)]
+    counted: CountedRecords,
     #[serde(skip)]
     block: Block,
 }
@@ -82,6 +88,7 @@ impl Pass for Score<'_> {
             eta: Distribution::default(),
             most: Extremes::new(self.most, true),
             records: Records::default(),
+            counted: CountedRecords::default(),
             block: Block::default(),
         }
     }
@@ -96,7 +103,13 @@ impl Pass for Score<'_> {
             self.predict(&mut own);
             &own
         };
-        self.geometry.eta(labelled, &mut state.records);
+        match self.counting.as_deref().filter(|c| c.replaces) {
+            Some(counting) => {
+                let into = (&mut state.records, &mut state.counted);
+                super::records(&self.geometry, Some(counting), labelled, into)?;
+            }
+            None => self.geometry.eta(labelled, &mut state.records),
+        }
         state.block = own;
         let records = &state.records;
         records.check()?;

@@ -14,14 +14,17 @@
 //! unit would have been another is told apart for certain.
 //!
 //! `step` has the models by rank-two updates: exact for linear regression, with a proven limit on their error for the
-//! others, O(p) a candidate. `refit` has them by Newton's method. `told_apart` looks at every record with the first, and
-//! at those that may be the worst with the second.
+//! others. `glance` has the distances of every record from products of these, O(1) a candidate. `refit` has models by Newton's
+//! method. `told_apart` glances at every record, and fits those that may be the worst.
 
+mod glance;
 mod refit;
+mod softmax;
 mod step;
 mod worst;
 
-pub use worst::{Telling, Told, told_apart};
+pub use softmax::SoftmaxTelling;
+pub use worst::{Look, Telling, Told, told_apart};
 
 use crate::claim::{Bound, Theorem};
 use crate::linalg::{Cholesky, condition, dot, largest_eigenvalue, matmul, norm, symmetric_eigen, times};
@@ -40,6 +43,8 @@ pub enum Noise {
     Columns(Vec<f64>),
     /// Any covariance, by its inverse `Σ⁻¹`, p × p.
     Precision(Vec<f64>),
+    /// The same by a matrix W with `WᵀW = Σ⁻¹`, p × p: nothing is lost to rounding however far Σ is from round.
+    Whitener(Vec<f64>),
 }
 
 impl Noise {
@@ -61,6 +66,16 @@ impl Noise {
             Self::Columns(sd) => {
                 shape(sd.len(), p)?;
                 diagonal(&|j| sd[j])
+            }
+            Self::Whitener(whitener) => {
+                shape(whitener.len(), p * p)?;
+                match whitener.iter().find(|v| !v.is_finite()) {
+                    Some(&value) => {
+                        let expected = "a matrix of finite numbers";
+                        Err(Error::OutOfRange { what: "the noise", value, expected })
+                    }
+                    None => Ok(whitener.clone()),
+                }
             }
             Self::Precision(precision) => {
                 shape(precision.len(), p * p)?;
@@ -93,6 +108,11 @@ pub enum Question {
         /// How each level is encoded: levels × columns.
         encodings: Vec<f64>,
     },
+    /// Any two of some classes of a label that is coded from 0.
+    Classes {
+        /// Their codes.
+        codes: Vec<usize>,
+    },
     /// Two values of the label.
     Label {
         /// As the model codes them.
@@ -120,6 +140,9 @@ impl Question {
                 values.iter().map(|v| number(*v, None, *column..column + 1)).collect()
             }
             Self::Label { values } => values.iter().map(|v| number(0.0, Some(*v), 0..0)).collect(),
+            Self::Classes { codes } => {
+                codes.iter().map(|class| number(0.0, Some(*class as f64), 0..0)).collect()
+            }
             Self::Levels { columns, encodings } => {
                 let m = columns.len();
                 if m == 0 || !encodings.len().is_multiple_of(m) || encodings.len() < 2 * m {
@@ -131,6 +154,10 @@ impl Question {
                     .collect::<Vec<_>>()
             }
         };
+        if found.len() < 2 {
+            let (found, expected) = (found.len(), 2);
+            return Err(Error::Shape { what: "the values to tell apart", found, expected });
+        }
         for c in &found {
             if c.columns.end > d {
                 return Err(Error::Shape {
@@ -229,7 +256,7 @@ impl<'a> Models<'a> {
             rest: if fit.family.constant_curvature() { 0.0 } else { rest },
             isotropic: match noise {
                 Noise::Isotropic(sigma) => Some(*sigma),
-                Noise::Columns(_) | Noise::Precision(_) => None,
+                Noise::Columns(_) | Noise::Precision(_) | Noise::Whitener(_) => None,
             },
             slack: 1.0 + 16.0 * f64::EPSILON * condition,
             model,
@@ -253,32 +280,41 @@ impl<'a> Models<'a> {
         plain * self.slack
     }
 
-    /// The record with a candidate in place.
-    fn replaced(&self, x: &[f64], y: f64, candidate: &Candidate) -> (Vec<f64>, f64) {
-        let mut changed = x.to_vec();
-        changed[candidate.columns.clone()].copy_from_slice(&candidate.x);
-        (changed, candidate.y.unwrap_or(y))
-    }
-
-    /// How much the penalty on one column grows: `nλ(t'² − t²)`, with its column. `None` for the candidate shows that
-    /// public units would have been others.
+    /// How much the penalty on one column grows: [`penalty_change`].
     fn penalty_change(&self, x: &[f64], candidate: &Candidate) -> Option<Option<(usize, f64)>> {
-        let n = self.model.fit.n as f64;
-        let mut change = None;
-        for (j, &to) in candidate.columns.clone().zip(&candidate.x) {
-            if !self.units.survive(j, n, x[j], to) {
+        let fit = &self.model.fit;
+        penalty_change(self.units, (fit.n as f64, fit.penalty.l2), x, candidate)
+    }
+}
+
+/// How much the penalty on one column grows: `nλ(t'² − t²)`, with its column. `None` for the candidate shows that
+/// public units would have been others.
+fn penalty_change(
+    units: &Units,
+    (n, l2): (f64, f64),
+    x: &[f64],
+    candidate: &Candidate,
+) -> Option<Option<(usize, f64)>> {
+    let mut change = None;
+    for (j, &to) in candidate.columns.clone().zip(&candidate.x) {
+        if !units.survive(j, n, x[j], to) {
+            return None;
+        }
+        if units.is_own(j) && to != x[j] {
+            // Only numbers are scaled by their own data, and they have one column.
+            let (_, variance) = units.moments_after(j, n, x[j], to);
+            if candidate.columns.len() > 1 {
                 return None;
             }
-            if self.units.is_own(j) && to != x[j] {
-                // Only numbers are scaled by their own data, and they have one column.
-                let (_, variance) = self.units.moments_after(j, n, x[j], to);
-                let base = n * self.model.fit.penalty.l2;
-                if candidate.columns.len() > 1 {
-                    return None;
-                }
-                change = Some((j, base * (variance - self.units.stretch(j).powi(2))));
-            }
+            change = Some((j, n * l2 * (variance - units.stretch(j).powi(2))));
         }
-        Some(change)
     }
+    Some(change)
+}
+
+/// A record with a candidate in place.
+fn replaced(x: &[f64], y: f64, candidate: &Candidate) -> (Vec<f64>, f64) {
+    let mut changed = x.to_vec();
+    changed[candidate.columns.clone()].copy_from_slice(&candidate.x);
+    (changed, candidate.y.unwrap_or(y))
 }

@@ -6,7 +6,7 @@
 //! the minimiser by `−ln(1 − s)/s · λ`, `λ = e^{ρ/2}‖g‖`, `s = e^{ρ/2}Rλ`, in the norm of the Hessian there.
 
 use super::step::{Step, excess};
-use super::{Candidate, Models};
+use super::{Candidate, Models, replaced};
 use crate::glm::{Family, Penalty, fit as fit_model};
 use crate::linalg::{
     Cholesky, axpy, dot, largest_eigenvalue, matmul, matmul_by_transposed, matmul_transposed, times,
@@ -108,7 +108,7 @@ impl Models<'_> {
             *g += s * w;
         }
         let family = self.model.fit.family;
-        let (x2, y2) = self.replaced(job.x, job.y, job.candidate);
+        let (x2, y2) = replaced(job.x, job.y, job.candidate);
         axpy(-job.omega * family.terms(dot(job.x, w), job.y).r, job.x, &mut g);
         axpy(job.omega * family.terms(dot(&x2, w), y2).r, &x2, &mut g);
         if let Some(Some((j, tau))) = self.penalty_change(job.x, job.candidate) {
@@ -135,7 +135,7 @@ impl Models<'_> {
 
     fn fitted_anew<R: Rows>(&self, rows: &R, job: &Job<'_>) -> Result<Refit> {
         let (p, d) = (self.p(), self.units.len());
-        let (x, y) = self.replaced(job.x, job.y, job.candidate);
+        let (x, y) = replaced(job.x, job.y, job.candidate);
         // Columns divided by t' turn the penalty into that of a plain fit.
         let mut scale: Vec<f64> = (0..d).map(|j| self.units.stretch(j)).collect();
         if let Some(Some((j, _))) = self.penalty_change(job.x, job.candidate) {
@@ -192,12 +192,12 @@ fn gradients<R: Rows>(rows: &R, family: Family, w: &[f64], k: usize) -> Result<V
 }
 
 /// Rows with one of them replaced and every data column divided by its scale.
-struct Changed<'a, R> {
-    rows: &'a R,
-    row: u64,
-    x: &'a [f64],
-    y: f64,
-    scale: &'a [f64],
+pub(super) struct Changed<'a, R> {
+    pub(super) rows: &'a R,
+    pub(super) row: u64,
+    pub(super) x: &'a [f64],
+    pub(super) y: f64,
+    pub(super) scale: &'a [f64],
 }
 
 impl<R: Rows> Rows for Changed<'_, R> {

@@ -78,6 +78,26 @@ pub(super) fn excess(s: f64) -> f64 {
     }
 }
 
+/// The products of a record and a candidate that a step needs: `[xᵀH⁻¹x, xᵀH⁻¹q, qᵀH⁻¹q]`, the predictor and how far q moves
+/// it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Products {
+    pub(super) g: [f64; 3],
+    pub(super) z: f64,
+    pub(super) z_change: f64,
+}
+
+/// A step in the two directions x and q: `Δ₁ = −H⁻¹(θ₀x + θ₁q)`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct InPlane {
+    pub(super) theta: [f64; 2],
+    pub(super) error: f64,
+    k: [f64; 4],
+    c: [f64; 3],
+    kappa: f64,
+    reach: f64,
+}
+
 impl Models<'_> {
     /// The step of one candidate of record (x, y, ω), `h = H⁻¹x`; `None` where the candidate shows for certain.
     pub(super) fn step(
@@ -86,8 +106,7 @@ impl Models<'_> {
         h: &[f64],
         candidate: &Candidate,
     ) -> Option<Step> {
-        let (fit, p) = (&self.model.fit, self.p());
-        let change = self.penalty_change(x, candidate)?;
+        let (w, p) = (&self.model.fit.w, self.p());
         let (mut hq, mut in_full) = (vec![0.0; p], vec![0.0; p]);
         let (mut z_change, mut qh) = (0.0, 0.0);
         for (j, to) in candidate.columns.clone().zip(&candidate.x) {
@@ -95,13 +114,31 @@ impl Models<'_> {
             if q != 0.0 {
                 axpy(q, &self.inverse[j * p..(j + 1) * p], &mut hq);
                 in_full[j] = q;
-                z_change += q * fit.w[j];
+                z_change += q * w[j];
                 qh += q * h[j];
             }
         }
         let g22: f64 = candidate.columns.clone().zip(&candidate.x).map(|(j, to)| (to - x[j]) * hq[j]).sum();
-        let (g11, g12) = (dot(x, h), qh);
-        let z = dot(x, &fit.w);
+        let products = Products { g: [dot(x, h), qh, g22], z: dot(x, w), z_change };
+        let InPlane { theta, error, k, c, kappa, reach } =
+            self.in_plane((x, y, omega), products, candidate)?;
+        let mut delta = vec![0.0; p];
+        axpy(-theta[0], h, &mut delta);
+        axpy(-theta[1], &hq, &mut delta);
+        let algebra = Algebra { h: [h.to_vec(), hq], k, u: [x.to_vec(), in_full], c };
+        Some(Step { delta, error, kappa, reach, algebra })
+    }
+
+    /// The same from products alone: no vector of the length of the model.
+    pub(super) fn in_plane(
+        &self,
+        (x, y, omega): (&[f64], f64, f64),
+        products: Products,
+        candidate: &Candidate,
+    ) -> Option<InPlane> {
+        let fit = &self.model.fit;
+        let change = self.penalty_change(x, candidate)?;
+        let Products { g: [g11, g12, g22], z, z_change } = products;
         let t = fit.family.terms(z, y);
         let t2 = fit.family.terms(z + z_change, candidate.y.unwrap_or(y));
         let (mut gamma, mut c22) = ([omega * (t2.r - t.r), omega * t2.r], omega * t2.a);
@@ -122,27 +159,14 @@ impl Models<'_> {
         if kappa <= 1e-12 || !theta.iter().all(|v| v.is_finite()) {
             return None;
         }
-        let mut delta = vec![0.0; p];
-        axpy(-theta[0], h, &mut delta);
-        axpy(-theta[1], &hq, &mut delta);
         // λ² = γᵀGθ
         let square =
             gamma[0] * (g11 * theta[0] + g12 * theta[1]) + gamma[1] * (g12 * theta[0] + g22 * theta[1]);
         let with_candidate = g11 + 2.0 * g12 + g22;
         let reach = self.reach.max(with_candidate) / kappa;
-        let decrement = square.max(0.0).sqrt();
-        Some(Step {
-            error: self.first_error(decrement, kappa, reach),
-            algebra: Algebra {
-                h: [h.to_vec(), hq],
-                k: [first[0], second[0], first[1], second[1]],
-                u: [x.to_vec(), in_full],
-                c: [c11, c12, c22],
-            },
-            delta,
-            kappa,
-            reach,
-        })
+        let error = self.first_error(square.max(0.0).sqrt(), kappa, reach);
+        let k = [first[0], second[0], first[1], second[1]];
+        Some(InPlane { theta, error, k, c: [c11, c12, c22], kappa, reach })
     }
 
     /// What a step of decrement λ may have missed, in standard deviations of the noise.

@@ -1,9 +1,10 @@
 //! Every record of a table: the worst and the median, with the worst ones refitted.
 
+use super::glance::{Limits, glance};
 use super::refit::Job;
 use super::{Candidate, Models, Noise, Question, any_level, two_values};
 use crate::claim::Bound;
-use crate::linalg::matmul;
+use crate::linalg::times;
 use crate::rows::Rows;
 use crate::units::{FitInUnits, Units};
 use crate::{Error, Result};
@@ -87,42 +88,84 @@ impl<'a, R: Rows> Telling<'a, R> {
     /// # Errors
     /// As there.
     pub fn ask(&self, question: &Question, refits: usize) -> Result<Told> {
-        let (rows, models, releases) = (self.rows, &self.models, self.releases);
-        let candidates = question.candidates(models.units.len())?;
-        let mut limits = first_look(rows, models, &candidates)?;
-        let refitted = refine(rows, models, &candidates, &mut limits, refits)?;
+        let mut looks = self.look(std::slice::from_ref(question))?;
+        let look = looks.first_mut().ok_or(Error::Empty)?;
+        self.refine(look, refits)?;
+        self.answer(look)
+    }
+
+    /// Looks at every record for several questions in one pass: limits that hold, before anything is refitted. Takes a few
+    /// dozen bytes a record and question.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] and [`Error::OutOfRange`] for a question that does not fit the model.
+    pub fn look(&self, questions: &[Question]) -> Result<Vec<Look>> {
+        let width = self.models.units.len();
+        let candidates: Vec<Vec<Candidate>> =
+            questions.iter().map(|q| q.candidates(width)).collect::<Result<_>>()?;
+        let limits = glance(self.rows, &self.models, &candidates)?;
+        let looks = candidates.into_iter().zip(limits);
+        Ok(looks.map(|(candidates, limits)| Look { candidates, limits, refitted: 0 }).collect())
+    }
+
+    /// Refits records, those with the largest limits first, until no other can be worse or `refits` of them were.
+    ///
+    /// # Errors
+    /// Those of a fit.
+    pub fn refine(&self, look: &mut Look, refits: usize) -> Result<()> {
+        match self.models.model.fit.family.constant_curvature() {
+            true => sharpen(self.rows, &self.models, look),
+            false => refine(self.rows, &self.models, look, refits),
+        }
+    }
+
+    /// What a look has come to.
+    ///
+    /// # Guarantee
+    /// As [`told_apart`].
+    ///
+    /// # Errors
+    /// [`Error::Empty`] for a table without rows.
+    pub fn answer(&self, look: &Look) -> Result<Told> {
+        let Look { candidates, limits, refitted } = look;
         let delta: Vec<f64> = limits.iter().map(|l| l.most).collect();
         let (worst_row, largest) =
             delta.iter().copied().enumerate().max_by(|a, b| a.1.total_cmp(&b.1)).ok_or(Error::Empty)?;
         let mut sorted = delta.clone();
-        sorted.sort_by(f64::total_cmp);
+        let middle = sorted.len() / 2;
+        let (_, median, _) = sorted.select_nth_unstable_by(middle, f64::total_cmp);
         Ok(Told {
-            worst: two_values(largest, releases),
+            worst: two_values(largest, self.releases),
             worst_row: worst_row as u64,
-            worst_pair: limits[worst_row].pair,
-            median: two_values(sorted[sorted.len() / 2], releases),
-            worst_among_all: any_level(candidates.len(), largest, releases),
+            worst_pair: limits[worst_row].pair.map(|k| k as usize),
+            median: two_values(*median, self.releases),
+            worst_among_all: any_level(candidates.len(), largest, self.releases),
             at_least: limits.iter().fold(0.0, |m, l| m.max(l.least)),
             delta,
-            refitted,
+            refitted: *refitted,
         })
     }
 }
 
-/// Between which numbers δ of a record lies.
-#[derive(Debug, Clone, Copy)]
-struct Limits {
-    least: f64,
-    most: f64,
-    /// The two values that `most` is about.
-    pair: [usize; 2],
-    refitted: bool,
+/// One question with what is known about every record.
+#[derive(Debug)]
+pub struct Look {
+    candidates: Vec<Candidate>,
+    limits: Vec<Limits>,
+    refitted: usize,
+}
+
+impl Look {
+    /// How many values the question puts in place.
+    pub fn candidates(&self) -> usize {
+        self.candidates.len()
+    }
 }
 
 impl Models<'_> {
     /// The largest distance of two candidates, from models with their errors; `None` shows for certain.
     fn limits(&self, found: &[Option<(&[f64], f64)>]) -> Limits {
-        let (mut least, mut most, mut pair) = (0.0_f64, 0.0_f64, [0, found.len().min(2) - 1]);
+        let (mut least, mut most, mut pair) = (0.0_f64, 0.0_f64, [0, found.len().clamp(1, 2) as u32 - 1]);
         for (i, a) in found.iter().enumerate() {
             for (j, b) in found[..i].iter().enumerate() {
                 let apart = match (a, b) {
@@ -136,7 +179,7 @@ impl Models<'_> {
                     (None, _) | (_, None) => f64::INFINITY,
                 };
                 if apart > most {
-                    (most, pair) = (apart, [j, i]);
+                    (most, pair) = (apart, [j as u32, i as u32]);
                 }
             }
         }
@@ -144,54 +187,40 @@ impl Models<'_> {
     }
 }
 
-fn first_look<R: Rows>(rows: &R, models: &Models<'_>, candidates: &[Candidate]) -> Result<Vec<Limits>> {
-    let p = models.p();
-    let mut all = Vec::with_capacity(rows.len() as usize);
-    rows.fold(
-        || (vec![], vec![]),
-        |(limits, h), block| {
-            let n = block.len();
-            h.resize(n * p, 0.0);
-            matmul(&block.x, &models.inverse, (n, p, p), h);
-            for i in 0..n {
-                let record = (block.row(i), block.y[i], block.weight_of(i));
-                let steps: Vec<_> =
-                    candidates.iter().map(|c| models.step(record, &h[i * p..(i + 1) * p], c)).collect();
-                let found: Vec<_> =
-                    steps.iter().map(|s| s.as_ref().map(|s| (s.delta.as_slice(), s.error))).collect();
-                limits.push(models.limits(&found));
-            }
-            Ok(())
-        },
-        |(part, _)| {
-            all.extend(part);
-            Ok(())
-        },
-    )?;
-    Ok(all)
+/// Records that a glance leaves room for being the worst by rounding alone, and are looked at in full.
+const SHARPENED: usize = 64;
+
+/// Linear models: distances of the records that may be the worst from whole vectors, without what a sum of products lost.
+fn sharpen<R: Rows>(rows: &R, models: &Models<'_>, look: &mut Look) -> Result<()> {
+    let certain = look.limits.iter().fold(0.0_f64, |m, l| m.max(l.least));
+    let open = |l: &Limits| !l.refitted && l.most > certain;
+    let mut order: Vec<usize> = (0..look.limits.len()).filter(|&i| open(&look.limits[i])).collect();
+    order.sort_by(|&a, &b| look.limits[b].most.total_cmp(&look.limits[a].most));
+    order.truncate(SHARPENED);
+    if order.is_empty() {
+        return Ok(());
+    }
+    for (row, x, y, omega) in records(rows, &order)? {
+        let h = times(&models.inverse, &x);
+        let steps: Vec<_> = look.candidates.iter().map(|c| models.step((&x, y, omega), &h, c)).collect();
+        let found: Vec<_> = steps.iter().map(|s| s.as_ref().map(|s| (s.delta.as_slice(), s.error))).collect();
+        look.limits[row as usize] = Limits { refitted: true, ..models.limits(&found) };
+    }
+    Ok(())
 }
 
-/// Refits records, those with the largest limits first, until no other can be worse; how many it were.
-fn refine<R: Rows>(
-    rows: &R,
-    models: &Models<'_>,
-    candidates: &[Candidate],
-    limits: &mut [Limits],
-    refits: usize,
-) -> Result<usize> {
-    let mut refitted = 0;
-    if models.model.fit.family.constant_curvature() {
-        return Ok(0);
-    }
+/// Refits records, those with the largest limits first, until no other can be worse.
+fn refine<R: Rows>(rows: &R, models: &Models<'_>, look: &mut Look, refits: usize) -> Result<()> {
+    let Look { candidates, limits, refitted } = look;
     let mut order: Vec<usize> = (0..limits.len()).collect();
     order.sort_by(|&a, &b| limits[b].most.total_cmp(&limits[a].most));
-    while refitted < refits {
+    while *refitted < refits {
         let certain = limits.iter().fold(0.0_f64, |m, l| m.max(l.least));
         let round: Vec<usize> = order
             .iter()
             .copied()
             .filter(|&i| !limits[i].refitted && limits[i].most > certain * (1.0 + CLOSE))
-            .take(ROUND.min(refits - refitted))
+            .take(ROUND.min(refits - *refitted))
             .collect();
         if round.is_empty() {
             break;
@@ -210,15 +239,15 @@ fn refine<R: Rows>(
                 found.iter().map(|f| f.as_ref().map(|f| (f.delta.as_slice(), f.error))).collect();
             limits[*row as usize] = Limits { refitted: true, ..models.limits(&found) };
         }
-        refitted += round.len();
+        *refitted += round.len();
     }
-    Ok(refitted)
+    Ok(())
 }
 
-type Record = (u64, Vec<f64>, f64, f64);
+pub(super) type Record = (u64, Vec<f64>, f64, f64);
 
 /// The chosen rows: number, columns, target, weight.
-fn records<R: Rows>(rows: &R, chosen: &[usize]) -> Result<Vec<Record>> {
+pub(super) fn records<R: Rows>(rows: &R, chosen: &[usize]) -> Result<Vec<Record>> {
     let mut all = vec![];
     rows.fold(
         Vec::new,

@@ -1,15 +1,15 @@
 //! What was found, as an [`Audit`]: plain data in words that a reader knows.
 
+use super::facts::Facts;
 use super::measure::Measured;
 use super::names::Names;
 use super::score::Scored;
 use super::utility::Cost;
-use super::{AttributeSlot, Limit, Model, Request, Statistic, target_unit, two_class};
-use crate::Result;
+use super::{AttributeSlot, Limit, Request, Statistic, target_unit};
+use crate::model::class_names;
+use crate::telling::target_spread;
 use leakscope_core::bound::estimation;
 use leakscope_core::claim::Measured as Estimate;
-use leakscope_core::fisher::Geometry;
-use leakscope_core::glm::{self, TOLERANCE};
 use leakscope_core::measure::{EXTREMES, Extreme};
 use leakscope_core::num::Distribution;
 use leakscope_report::Audit;
@@ -28,13 +28,15 @@ const STAND_OUT: f64 = 3.0;
 pub(super) struct Found<'a> {
     pub(super) request: &'a Request,
     pub(super) encoding: &'a Encoding,
-    pub(super) model: &'a Model,
-    pub(super) geometry: &'a Geometry,
+    pub(super) facts: Facts,
     pub(super) slots: &'a [AttributeSlot],
     pub(super) measured: Measured,
     pub(super) scaling: Option<report::ScalingEffect>,
     pub(super) tell: Tell,
+    pub(super) sigma: f64,
     pub(super) sigma_source: SigmaSource,
+    pub(super) noise: Option<leakscope_report::noise::Noise>,
+    pub(super) inference: Option<leakscope_report::noise::Inference>,
     pub(super) seed: Option<u64>,
     pub(super) utility: Option<Cost>,
     pub(super) score: Option<Scored>,
@@ -44,33 +46,35 @@ pub(super) struct Found<'a> {
 
 impl Found<'_> {
     /// The audit.
-    pub(super) fn audit(mut self) -> Result<Audit> {
+    pub(super) fn audit(mut self) -> Audit {
         let mut warnings = self.warnings();
         if let Some(cost) = &mut self.utility {
             warnings.append(&mut cost.warnings);
         }
-        let attributes = self.attributes()?;
-        let groups = self.groups()?;
+        let attributes = self.attributes();
+        let groups = self.groups();
         let means = || groups.iter().map(|g| g.eta_mean).filter(|m| *m > 0.0);
         let ratio = means().fold(0.0, f64::max) / means().fold(f64::INFINITY, f64::min);
         let histogram = self.histogram();
         let score = self.score.take().map(|s| self.score(s, &histogram));
-        let dataset = report::Dataset { eta: self.geometry.set_eta(&self.measured.whole)? };
-        let release = self.geometry.release();
-        Ok(Audit {
+        let dataset = report::Dataset { eta: self.facts.whole };
+        let release = self.facts.release;
+        Audit {
             schema: report::SCHEMA.into(),
             leakscope: env!("CARGO_PKG_VERSION").into(),
             created: crate::clock::now(),
             tables: vec![],
             data: self.data(),
-            n: self.geometry.fit().n,
-            d: self.geometry.data_width(),
-            sigma: release.sigma,
+            n: self.facts.n,
+            d: self.encoding.data_width(),
+            sigma: self.sigma,
             sigma_source: self.sigma_source.clone(),
+            noise: self.noise.take(),
+            inference: self.inference.take(),
             releases: release.releases,
             label_secret: release.label_secret,
             seed: self.seed,
-            model: self.model_info(),
+            model: self.facts.model.clone(),
             records: self.records(histogram),
             dataset,
             attributes,
@@ -79,6 +83,7 @@ impl Found<'_> {
             scaling: self.scaling.clone(),
             group_ratio: (groups.len() > 1 && ratio.is_finite() && ratio > 0.0).then_some(ratio),
             groups,
+            classes: std::mem::take(&mut self.facts.classes),
             utility: self.utility.as_ref().map(|c| c.utility.clone()),
             secret: self.secret.take(),
             score,
@@ -86,7 +91,7 @@ impl Found<'_> {
             warnings,
             assumptions: self.assumptions(),
             timings: self.timings,
-        })
+        }
     }
 
     fn data(&self) -> report::Data {
@@ -97,10 +102,7 @@ impl Found<'_> {
             rows_dropped: e.rows_dropped,
             rows_held_out: e.rows_held_out,
             target: e.target.name.clone(),
-            classes: match &e.target.coding {
-                TargetCoding::TwoClass { low, high } => Some([low.name.clone(), high.name.clone()]),
-                TargetCoding::Number | TargetCoding::Count => None,
-            },
+            classes: class_names(e),
             id: e.id.clone(),
             group: e.group.as_ref().map(|g| g.name.clone()),
             weights: e.weights.clone(),
@@ -117,34 +119,6 @@ impl Found<'_> {
                 OneHot::Full => choice::OneHot::Full,
             },
             pca: self.request.pca,
-        }
-    }
-
-    fn model_info(&self) -> report::Model {
-        let fit = self.geometry.fit();
-        let names = self.encoding.columns();
-        report::Model {
-            family: fit.family,
-            l2: fit.penalty.l2,
-            intercept: fit.penalty.intercept,
-            coefficients: names.iter().cloned().zip(fit.w.iter().copied()).collect(),
-            coefficients_original_units: self
-                .encoding
-                .original_units(&fit.w)
-                .map(|c| c.into_iter().collect()),
-            iterations: fit.iterations,
-            gradient: fit.relative_gradient,
-            tolerance: TOLERANCE,
-            condition: self.geometry.condition(),
-            loss: fit.mean_loss,
-            distance: self.model.best.as_ref().map(|best| {
-                let (relative, excess_objective) = glm::distance(fit, best);
-                let differences = fit.w.iter().zip(&best.w).map(|(a, b)| (a - b).abs());
-                let (at, largest) = differences
-                    .enumerate()
-                    .fold((0, 0.0), |found, (j, d)| if d > found.1 { (j, d) } else { found });
-                report::Distance { relative, largest, largest_name: names[at].clone(), excess_objective }
-            }),
         }
     }
 
@@ -176,16 +150,19 @@ impl Found<'_> {
     /// Van Trees in every column that varies, under a normal prior with the population's spread, or the one given; with the
     /// average information of the table in place of the expected one, so an estimate.
     fn van_trees_of_records(&self) -> Estimate {
-        let d = self.geometry.data_width();
-        let information = self.geometry.mean_information(&self.measured.whole);
+        let d = self.encoding.data_width();
         let mut variances = self.measured.spread.variances(d);
+        if let Some(of_label) = &self.facts.label_variances {
+            variances.truncate(d);
+            variances.extend(of_label);
+        }
         // A principal component has no prior of its own that those of single columns would give it.
         for (name, sd) in self.request.prior_sd.iter().filter(|_| self.request.pca.is_none()) {
             if let Some(a) = self.encoding.attributes.iter().find(|a| a.name == *name) {
                 variances[a.columns.start] = (sd / a.scale).powi(2);
             }
         }
-        estimation::typical_error(&information, &variances)
+        estimation::typical_error(&self.facts.information, &variances)
     }
 
     fn record(&self, kept: &Extreme, names: &Names) -> report::Record {
@@ -208,10 +185,14 @@ impl Found<'_> {
         let attribute = kept
             .attribute
             .map(|(slot, eta)| (self.encoding.attributes[self.slots[slot].attribute].name.clone(), eta));
-        let spread = target_spread(self.encoding).unwrap_or(1.0);
-        let label = kept
-            .label
-            .map(|eta| (self.encoding.target.name.clone(), eta * spread / target_unit(self.encoding)));
+        let spread = match self.encoding.target.coding {
+            // By the switch between classes already.
+            TargetCoding::Classes(_) => 1.0,
+            TargetCoding::TwoClass { .. } | TargetCoding::Number | TargetCoding::Count => {
+                target_spread(self.encoding).unwrap_or(1.0) / target_unit(self.encoding)
+            }
+        };
+        let label = kept.label.map(|eta| (self.encoding.target.name.clone(), eta * spread));
         attribute.into_iter().chain(label).max_by(|a, b| a.1.total_cmp(&b.1))
     }
 
@@ -228,8 +209,8 @@ impl Found<'_> {
         report::Histogram { low: 0.0, high, beyond, by: m.series.by, series: series.collect() }
     }
 
-    fn attributes(&self) -> Result<Vec<report::Attribute>> {
-        let over_all = self.geometry.attributes_over_set(&self.measured.whole)?;
+    fn attributes(&self) -> Vec<report::Attribute> {
+        let over_all = self.facts.over_all.as_ref();
         let n = self.measured.eta.count().max(1) as f64;
         let names = self.encoding.raw_columns();
         let totals = &self.measured.attributes;
@@ -252,11 +233,11 @@ impl Found<'_> {
                     eta_mean: t.sum / n,
                     eta_max: t.max,
                     eta_max_record: t.max_row.map(|row| self.measured.names.of(row)).unwrap_or_default(),
-                    eta_over_all_records: over_all[slot.free],
+                    eta_over_all_records: over_all.map(|all| all[slot.free]),
                     sum_to_one: slot.constrained.map(|k| report::SumToOne {
                         eta_mean: totals[k].sum / n,
                         eta_max: totals[k].max,
-                        eta_over_all_records: over_all[k],
+                        eta_over_all_records: over_all.map(|all| all[k]),
                     }),
                     min_sd: estimation::deviation(slot.exposure(|k| totals[k].max), a.scale),
                     min_sd_typical: a.scale * n / slot.exposure(|k| totals[k].sum),
@@ -267,13 +248,13 @@ impl Found<'_> {
             })
             .collect();
         attributes.sort_by(|a, b| b.eta_max.total_cmp(&a.eta_max));
-        Ok(attributes)
+        attributes
     }
 
     /// The label, where it is part of the secret.
     fn label(&self) -> Option<report::Label> {
         let totals = &self.measured.label;
-        self.geometry.release().label_secret.then(|| report::Label {
+        self.facts.release.label_secret.then(|| report::Label {
             name: self.encoding.target.name.clone(),
             eta_mean: totals.sum / self.measured.eta.count().max(1) as f64,
             eta_max: totals.max,
@@ -283,21 +264,18 @@ impl Found<'_> {
         })
     }
 
-    fn groups(&self) -> Result<Vec<report::Group>> {
-        let Some(group) = &self.encoding.group else { return Ok(vec![]) };
-        let mut groups = vec![];
-        for ((name, set), eta) in group.levels.iter().zip(&self.measured.groups).zip(&self.measured.by_series)
-        {
-            groups.push(report::Group {
-                name: name.clone(),
-                n: set.records(),
-                eta: self.geometry.set_eta(set)?,
-                eta_mean: eta.mean(),
-                eta_median: eta.quantile(0.5),
-                eta_max: eta.max(),
-            });
-        }
-        Ok(groups)
+    fn groups(&self) -> Vec<report::Group> {
+        let Some(group) = &self.encoding.group else { return vec![] };
+        let of_group = self.facts.groups.iter().zip(&self.measured.by_series);
+        let groups = group.levels.iter().zip(of_group).map(|(name, ((n, whole), eta))| report::Group {
+            name: name.clone(),
+            n: *n,
+            eta: *whole,
+            eta_mean: eta.mean(),
+            eta_median: eta.quantile(0.5),
+            eta_max: eta.max(),
+        });
+        groups.collect()
     }
 
     fn score(&self, scored: Scored, histogram: &report::Histogram) -> report::Score {
@@ -331,12 +309,6 @@ impl Found<'_> {
         };
         self.request.limits.iter().map(limit).collect()
     }
-}
-
-/// Standard deviation of a target that is a number, over the training rows.
-pub(super) fn target_spread(encoding: &Encoding) -> Option<f64> {
-    let profile = encoding.profile.iter().find(|c| c.name == encoding.target.name)?;
-    if two_class(encoding) { None } else { profile.sd }
 }
 
 fn sample_point(p: leakscope_core::measure::Point) -> report::SamplePoint {

@@ -1,13 +1,14 @@
 //! The measuring pass of core over a table: every record goes to the table of records, and the rows that the page speaks
 //! of get their names.
 
+use super::AttributeSlot;
 use super::names::Names;
 use super::scaling::Prepared;
-use super::{AttributeSlot, two_class};
+use crate::model::class_names;
 use crate::{Failure, Result};
 use leakscope_core::Error as CoreError;
-use leakscope_core::fisher::{Eta, Geometry};
-use leakscope_core::measure::{self as core, Measure, Series};
+use leakscope_core::fisher::{Eta, Geometry, SetSums};
+use leakscope_core::measure::{self as core, Measure, Series, Tally};
 use leakscope_core::num::Distribution;
 use leakscope_core::pass::{Merge, Pass};
 use leakscope_core::rows::{Block, Rows};
@@ -29,21 +30,18 @@ impl SeriesNames {
         if let Some(group) = &encoding.group {
             return Self { by: SeriesBy::Group, names: group.levels.clone() };
         }
-        match &encoding.target.coding {
-            TargetCoding::TwoClass { low, high } => {
-                Self { by: SeriesBy::Class, names: vec![low.name.clone(), high.name.clone()] }
-            }
-            TargetCoding::Number | TargetCoding::Count => {
-                Self { by: SeriesBy::All, names: vec!["all records".into()] }
-            }
+        match class_names(encoding) {
+            Some(names) => Self { by: SeriesBy::Class, names },
+            None => Self { by: SeriesBy::All, names: vec!["all records".into()] },
         }
     }
 }
 
-fn series_of(encoding: &Encoding) -> Series {
+pub(super) fn series_of(encoding: &Encoding) -> Series {
     match (&encoding.group, &encoding.target.coding) {
         (Some(group), _) => Series::Group { groups: group.levels.len() },
         (None, TargetCoding::TwoClass { .. }) => Series::Class,
+        (None, TargetCoding::Classes(classes)) => Series::Classes { classes: classes.len() },
         (None, TargetCoding::Number | TargetCoding::Count) => Series::All,
     }
 }
@@ -52,15 +50,21 @@ fn series_of(encoding: &Encoding) -> Series {
 pub(super) struct Measured {
     pub(super) series: SeriesNames,
     pub(super) names: Names,
-    pub(super) found: core::Measured,
+    pub(super) tally: Tally,
 }
 
 impl std::ops::Deref for Measured {
-    type Target = core::Measured;
+    type Target = Tally;
 
-    fn deref(&self) -> &core::Measured {
-        &self.found
+    fn deref(&self) -> &Tally {
+        &self.tally
     }
+}
+
+/// Sums over all records, and over those of each group.
+pub(super) struct Sets {
+    pub(super) whole: SetSums,
+    pub(super) groups: Vec<SetSums>,
 }
 
 struct State {
@@ -104,10 +108,10 @@ pub(super) fn id_name(encoding: &Encoding) -> String {
 }
 
 fn series_column(encoding: &Encoding) -> Vec<String> {
-    match (&encoding.group, two_class(encoding)) {
+    match (&encoding.group, class_names(encoding)) {
         (Some(group), _) => vec![group.name.clone()],
-        (None, true) => vec![encoding.target.name.clone()],
-        (None, false) => vec![],
+        (None, Some(_)) => vec![encoding.target.name.clone()],
+        (None, None) => vec![],
     }
 }
 
@@ -117,7 +121,7 @@ pub(super) fn measure(
     prepared: &Prepared,
     slots: &[AttributeSlot],
     mut writer: Option<&mut RecordsWriter>,
-) -> Result<Measured> {
+) -> Result<(Measured, Sets)> {
     let (encoding, geometry) = (rows.encoding(), &prepared.geometry);
     let parts: Option<PartMaker> = writer.as_ref().map(|w| w.parts());
     let compared: Vec<usize> = slots.iter().map(|slot| slot.free).collect();
@@ -148,7 +152,8 @@ pub(super) fn measure(
     };
     rows.fold_labelled(start, step, merge)?;
     pass.finish(&mut total.found);
-    Ok(Measured { series: series_names, names: total.names, found: total.found })
+    let (tally, whole, groups) = total.found.into_parts();
+    Ok((Measured { series: series_names, names: total.names, tally }, Sets { whole, groups }))
 }
 
 /// η alone, for solving for σ.

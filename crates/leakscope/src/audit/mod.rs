@@ -5,15 +5,22 @@
 //! ```
 
 mod assemble;
+mod facts;
+mod inference;
 mod measure;
 mod names;
+mod noise;
 mod remarks;
 mod scaling;
 mod score;
+mod shapes;
+mod softmax;
 mod tell;
 mod utility;
 
 pub use crate::request::{Limit, Noise, Pair, Request, ScalingChoice, Statistic};
+pub(crate) use noise::solve;
+pub(crate) use scaling::count as count_scaling;
 
 use crate::bound::data::{Bounding, FIG_4, of_model};
 use crate::coefficients::match_coefficients;
@@ -21,15 +28,15 @@ use crate::failure::explain;
 use crate::model::{Loaded, encode_options, penalty, target_unit, two_class};
 use crate::output::{Folder, Pending};
 use crate::{Failure, Result};
-use leakscope_core::fisher::{Directions, Geometry};
-use leakscope_core::glm::{self, Fit};
+use leakscope_core::fisher::Directions;
+use leakscope_core::glm::{self, Fit, ModelKind};
 use leakscope_report::Audit;
-use leakscope_report::audit::{SigmaSource, Timings};
+use leakscope_report::audit::Timings;
 use leakscope_report::bound::Found;
 use leakscope_table::{Dataset, Encoding, Hooks, Kind, OneHot, Subset, Table};
-use measure::Measured;
-use scaling::Prepared;
+use scaling::Spread;
 use std::time::Instant;
+use tell::Fitted;
 
 /// An audit and the files that go with it, not yet published.
 pub struct Outcome {
@@ -88,22 +95,25 @@ pub fn run(
     let encoding = Encoding::fit(&table, &request.roles, &encode_options(request, seed), hooks)?;
     on_encoding(&encoding);
     request.check_names(&encoding)?;
-    tell::check(request, &encoding)?;
+    crate::telling::check(request, &encoding)?;
     let rows = Dataset::new(&table, &encoding, Subset::Training, hooks)?;
     let seed_of_all = seed.or(request.seed).unwrap_or_else(crate::seed::drawn);
     let loaded = Loaded { encoding, rows, test: None, seed: seed_of_all, warnings: vec![] };
     let (encoding, rows) = (&loaded.encoding, &loaded.rows);
     timings.read = clock.elapsed().as_secs_f64();
 
+    if request.family == ModelKind::Softmax {
+        return softmax::run(request, (&table, &loaded), (folder, hooks), seed, timings);
+    }
     let clock = Instant::now();
     let model = fit(request, encoding, rows)?;
     timings.fit = clock.elapsed().as_secs_f64();
 
     let clock = Instant::now();
     let (slots, directions) = attribute_directions(encoding);
-    let prepare = |sigma: f64| scaling::prepare(request, encoding, &model.fit, &directions, sigma);
-    let (sigma, source) = choose_sigma(request, encoding, &slots, rows, &prepare)?;
-    let prepared = prepare(sigma)?;
+    let prepare = |spread: Spread<'_>| scaling::prepare(request, encoding, &model.fit, &directions, spread);
+    let chosen = noise::choose(request, &loaded, &model, &slots, &prepare, hooks)?;
+    let prepared = prepare(chosen.spread())?;
     let geometry = &prepared.geometry;
     let mut pending = Pending::default();
     let mut writer = match folder {
@@ -112,44 +122,60 @@ pub fn run(
         }
         None => None,
     };
-    let measured = measure::measure(rows, &prepared, &slots, writer.as_mut())?;
+    let (measured, sets) = measure::measure(rows, &prepared, &slots, writer.as_mut())?;
     pending.tables(writer);
-    let utility = utility::utility(request, &table, encoding, geometry, &measured, hooks)?;
-    let score = score::score(request, encoding, geometry, &measured, folder, &mut pending, hooks)?;
-    let secret = match &request.secret {
-        Some(name) => Some(guessed(request, &loaded, &model, name, sigma)?),
-        None => None,
-    };
+    let test = utility::test_rows(request, &table, encoding, hooks)?;
+    let utility =
+        test.as_ref().map(|t| utility::utility(request, t, geometry, &measured, &chosen)).transpose()?;
+    let noise = shapes::described(request, &loaded, &model.fit, &chosen, test.as_ref())?;
+    let inference = inference::inference(request, &loaded, &model, &chosen)?;
+    let score = score::score(request, encoding, &prepared, &measured, folder, &mut pending, hooks)?;
+    let secret =
+        request.secret.as_ref().map(|name| guessed(request, &loaded, &model, name, &chosen)).transpose()?;
     timings.leakage = clock.elapsed().as_secs_f64();
 
     let clock = Instant::now();
-    let tell = tell::tell(request, rows, &model, &slots, &measured, sigma)?;
+    let fitted = Fitted::Glm(model.best.as_ref().unwrap_or(&model.fit));
+    let tell = tell::tell(request, rows, fitted, &slots, &measured, &chosen)?;
     timings.tell = clock.elapsed().as_secs_f64();
 
     let found = assemble::Found {
         request,
         encoding,
-        model: &model,
-        geometry,
+        facts: facts::of_glm(encoding, &model, geometry, &sets)?,
         slots: &slots,
         scaling: prepared.effect(encoding, measured.scaling),
         tell,
         measured,
-        sigma_source: source,
+        sigma: chosen.sigma,
+        sigma_source: chosen.source,
+        noise,
+        inference,
         seed,
         utility,
         score,
         secret,
         timings,
     };
-    Ok(Outcome { audit: crate::output::complete(found.audit()?)?, pending })
+    Ok(Outcome { audit: crate::output::complete(found.audit())?, pending })
 }
 
 /// Noise vectors and draws of the panel about a secret.
 const SECRET_TRIALS: (usize, u64) = (200, 20_000);
 
 /// What any attacker can guess of a chosen secret, and what attacks do: one panel of the page.
-fn guessed(request: &Request, loaded: &Loaded, model: &Model, name: &str, sigma: f64) -> Result<Found> {
+fn guessed(
+    request: &Request,
+    loaded: &Loaded,
+    model: &Model,
+    name: &str,
+    chosen: &noise::Chosen,
+) -> Result<Found> {
+    if chosen.shaped.is_some() {
+        let message = "what is guessed under noise with a shape is not part of an audit: leave it out, or take \
+                       ⟨noise_shape=isotropic⟩";
+        return Err(Failure::option("secret", message));
+    }
     if model.best.is_some() {
         let message = "bounds on guesses compare minimisers: leave ⟨coefficients⟩ out";
         return Err(Failure::option("secret", message));
@@ -158,7 +184,7 @@ fn guessed(request: &Request, loaded: &Loaded, model: &Model, name: &str, sigma:
         secret: name.into(),
         bins: 4,
         prior: None,
-        sigma: Some(sigma),
+        sigma: Some(chosen.sigma),
         sigmas: vec![],
         curve: true,
         attacks: FIG_4.to_vec(),
@@ -167,16 +193,16 @@ fn guessed(request: &Request, loaded: &Loaded, model: &Model, name: &str, sigma:
         confidence: 0.99,
         delta: 1e-5,
     };
-    of_model(request, loaded, &model.fit, &bounding)
+    of_model(request, loaded, &model.fit, &bounding, None)
 }
 
 fn fit(request: &Request, encoding: &Encoding, rows: &Dataset) -> Result<Model> {
     let penalty = penalty(request);
-    let best = glm::fit(rows, request.family, penalty).map_err(|e| explain(e, encoding, request.l2))?;
+    let best = glm::fit(rows, request.glm()?, penalty).map_err(|e| explain(e, encoding, request.l2))?;
     let Some(given) = &request.coefficients else { return Ok(Model { fit: best, best: None }) };
     let w = match_coefficients(given, encoding)?;
     let fit =
-        glm::evaluate(rows, request.family, penalty, &w).map_err(|e| explain(e, encoding, request.l2))?;
+        glm::evaluate(rows, request.glm()?, penalty, &w).map_err(|e| explain(e, encoding, request.l2))?;
     Ok(Model { fit, best: Some(best) })
 }
 
@@ -201,88 +227,4 @@ fn attribute_directions(encoding: &Encoding) -> (Vec<AttributeSlot>, Vec<Directi
         }
     }
     (slots, directions)
-}
-
-/// A target on a statistic fixes σ in closed form, since every η is proportional to 1/σ: one pass at σ = 1.
-fn choose_sigma(
-    request: &Request,
-    encoding: &Encoding,
-    slots: &[AttributeSlot],
-    rows: &Dataset,
-    prepare: &impl Fn(f64) -> Result<Prepared>,
-) -> Result<(f64, SigmaSource)> {
-    // Rounding must leave the target met.
-    const SAFE: f64 = 1.0 + 1e-12;
-    match &request.noise {
-        Noise::Default => Ok((1.0, SigmaSource::Default)),
-        Noise::Given(sigma) => Ok((*sigma, SigmaSource::Given)),
-        Noise::TargetEta { eta, statistic } => {
-            let unit = prepare(1.0)?.eta_distribution(rows)?;
-            let sigma = solved(statistic.of(&unit) / eta * SAFE, request.target_options.eta)?;
-            Ok((sigma, SigmaSource::TargetEta { eta: *eta, statistic: statistic.named() }))
-        }
-        Noise::TargetSd { attribute, sd } => {
-            let unit = measure::measure(rows, &prepare(1.0)?, slots, None)?;
-            let exposure = exposure_in_own_units(request, attribute, encoding, slots, &unit)?;
-            let sigma = solved(sd * exposure * SAFE, request.target_options.sd)?;
-            Ok((sigma, SigmaSource::TargetSd { attribute: attribute.clone(), sd: *sd }))
-        }
-        Noise::Shaped(_) => Err(Failure::option("noise_shape", "shapes have no σ to solve for here")),
-    }
-}
-
-/// The noise that meets the request's target on a fitted model, and what it achieves there: the statistic of η, or the
-/// standard deviation of the attribute in its own units.
-pub(crate) fn solve(request: &Request, loaded: &Loaded, fit: &Fit) -> Result<(f64, f64)> {
-    let (encoding, rows) = (&loaded.encoding, &loaded.rows);
-    let (slots, directions) = attribute_directions(encoding);
-    let prepare = |sigma: f64| scaling::prepare(request, encoding, fit, &directions, sigma);
-    let (sigma, _) = choose_sigma(request, encoding, &slots, rows, &prepare)?;
-    let prepared = prepare(sigma)?;
-    let achieved = match &request.noise {
-        Noise::Default | Noise::Given(_) | Noise::Shaped(_) => sigma,
-        Noise::TargetEta { statistic, .. } => statistic.of(&prepared.eta_distribution(rows)?),
-        Noise::TargetSd { attribute, .. } => {
-            let measured = measure::measure(rows, &prepared, &slots, None)?;
-            1.0 / exposure_in_own_units(request, attribute, encoding, &slots, &measured)?
-        }
-    };
-    Ok((sigma, achieved))
-}
-
-/// 1 over the smallest deviation of an unbiased estimate of an attribute, or of the target, in its own units.
-fn exposure_in_own_units(
-    request: &Request,
-    name: &str,
-    encoding: &Encoding,
-    slots: &[AttributeSlot],
-    measured: &Measured,
-) -> Result<f64> {
-    if name == encoding.target.name {
-        return Ok(measured.label.max / target_unit(encoding));
-    }
-    let slot = slots.iter().find(|s| encoding.attributes[s.attribute].name == *name);
-    let slot = slot.ok_or_else(|| Failure::option(request.target_options.sd, no_columns(name)))?;
-    Ok(slot.exposure(|k| measured.attributes[k].max) / encoding.attributes[slot.attribute].scale)
-}
-
-fn no_columns(attribute: &str) -> String {
-    format!("`{attribute}` has one level only, so it has no encoded column to estimate")
-}
-
-fn solved(sigma: f64, flag: &str) -> Result<f64> {
-    if sigma > 0.0 && sigma.is_finite() {
-        return Ok(sigma);
-    }
-    Err(Failure::option(
-        flag,
-        "nothing leaks at any noise here (every η is zero), so no σ can be solved for: use ⟨sigma⟩",
-    ))
-}
-
-impl Measured {
-    /// Largest norm of a record's Jacobian: η at σ = 1.
-    fn largest_norm(&self, geometry: &Geometry) -> f64 {
-        self.eta.max() * geometry.release().sigma
-    }
 }

@@ -1,28 +1,32 @@
 //! What the user should know of an audit, and what its numbers rest on, in whole sentences.
 
 use super::assemble::Found;
-use crate::remarks::{left_out, listed, nearly_singular, of_data};
-use leakscope_core::glm;
+use crate::remarks::{left_out, listed, of_data};
 use leakscope_report::choice::ScalingMode;
+use leakscope_report::noise::Source;
+use leakscope_table::{MIN_LEVEL_COUNT, TargetCoding};
 
 /// A given model this close to the minimiser is at it.
 const AT_MINIMISER: f64 = 1e-6;
 
+/// What to know of given coefficients that are so far from the minimiser, relative.
+pub(super) fn away_from_minimiser(relative: f64) -> Option<String> {
+    (relative > AT_MINIMISER).then(|| {
+        format!(
+            "The given coefficients are {relative:.1e} (relative) away from the minimiser on these data. Leakage is derived \
+             for the minimiser; for a model that is not there the numbers are an approximation whose error grows with that \
+             distance."
+        )
+    })
+}
+
 impl Found<'_> {
     /// Things the user should know.
     pub(super) fn warnings(&self) -> Vec<String> {
-        let mut warnings: Vec<String> = nearly_singular(self.encoding, self.geometry).into_iter().collect();
-        if let Some(best) = &self.model.best {
-            let (relative, _) = glm::distance(self.geometry.fit(), best);
-            if relative > AT_MINIMISER {
-                warnings.push(format!(
-                    "The given coefficients are {relative:.1e} (relative) away from the minimiser on these data. \
-                     Leakage is derived for the minimiser; for a model that is not there the numbers are an \
-                     approximation whose error grows with that distance."
-                ));
-            }
-        }
+        let mut warnings = self.facts.warnings.clone();
+        warnings.extend(self.noise.iter().filter_map(|n| n.instead.clone()));
         warnings.extend(of_data(self.encoding));
+        warnings.extend(self.small_groups());
         if let Some(scored) = &self.score
             && scored.dropped > 0
         {
@@ -31,21 +35,43 @@ impl Found<'_> {
         warnings
     }
 
+    /// Groups that are hardly more than their records.
+    fn small_groups(&self) -> Option<String> {
+        let group = self.encoding.group.as_ref()?;
+        let least = self.request.min_level_count.unwrap_or(MIN_LEVEL_COUNT);
+        let levels = group.levels.iter().zip(&self.facts.groups);
+        let small: Vec<String> =
+            levels.filter(|(_, (n, _))| *n < least).map(|(name, _)| name.clone()).collect();
+        (!small.is_empty()).then(|| {
+            format!(
+                "Groups of fewer than {least} records: {}. What is said of such a group is said of its records, nearly one by \
+                 one: leave it out of what you show to others.",
+                listed(&small)
+            )
+        })
+    }
+
     /// What every number rests on.
     pub(super) fn assumptions(&self) -> Vec<String> {
-        let release = self.geometry.release();
+        let release = self.facts.release;
         let secret = if release.label_secret {
             "The secret is the whole record, label included: all of its columns and the target."
         } else {
             "The label is taken as public: the secret is the record's columns without the target."
         };
-        let mut list = vec![
-            format!(
-                "What is released is every coefficient of the model plus independent Gaussian noise of standard \
-                 deviation σ = {}, {}.",
-                release.sigma,
-                if release.releases == 1 { "once".into() } else { format!("{} times", release.releases) }
+        let often = if release.releases == 1 { "once".into() } else { format!("{} times", release.releases) };
+        let released = match &self.noise {
+            Some(_) => format!(
+                "What is released is the coefficients of the model plus Gaussian noise with the covariance that is stated, {often}."
             ),
+            None => format!(
+                "What is released is every coefficient of the model plus independent Gaussian noise of standard deviation σ = {}, \
+                 {often}.",
+                release.sigma
+            ),
+        };
+        let mut list = vec![
+            released,
             "The attacker sees the release and may know every other record, and every other value of the record \
              under attack; knowing less only makes it harder."
                 .into(),
@@ -54,10 +80,27 @@ impl Found<'_> {
             "Leakage is a derivative at the record's actual values: it tells how precisely small changes could be \
              seen. It is exact for the model at its minimiser."
                 .into(),
-            "η of a record is measured in the encoded units: one unit is a standard deviation of a scaled number, or \
-             the switch of an indicator."
-                .into(),
+            match self.encoding.target.coding {
+                TargetCoding::Classes(_) => {
+                    "η of a record is measured in the encoded units: one unit is a standard deviation of a scaled number, the \
+                     switch of an indicator, or the switch of the label from one class to another. Coefficients of the classes \
+                     sum to zero: noise along what they have in common tells nothing and hides nothing."
+                }
+                TargetCoding::TwoClass { .. } | TargetCoding::Number | TargetCoding::Count => {
+                    "η of a record is measured in the encoded units: one unit is a standard deviation of a scaled number, or \
+                     the switch of an indicator."
+                }
+            }
+            .into(),
         ];
+        if self.noise.as_ref().is_some_and(|n| n.source == Source::Records) {
+            list.push(
+                "The covariance of the noise is read off the records. What it gives away about small changes is counted beside η; \
+                 how often two values are told apart, and η of groups and of all records together, take the covariance as known: \
+                 whoever sees it, and knows all else, may recompute it for each value."
+                    .into(),
+            );
+        }
         if self.encoding.weights.is_some() {
             list.push("Sample weights are taken as public, and count in every record's leakage.".into());
         }

@@ -6,7 +6,9 @@
 use super::{Request, measure};
 use crate::Result;
 use crate::failure::explain;
+use crate::noise::{Designed, count_scaling};
 use crate::request::ScalingChoice;
+use leakscope_core::fisher::noise::Noise as Gaussian;
 use leakscope_core::fisher::scaling::{Counted, CountedRecords, Depth};
 use leakscope_core::fisher::{Directions, Geometry, Records, Release};
 use leakscope_core::glm::Fit;
@@ -49,6 +51,18 @@ fn matters(encoding: &Encoding, l2: f64) -> bool {
         && encoding.attributes.iter().any(|a| is_own(encoding, a) && !is_filled(encoding, a))
 }
 
+/// The units of the encoding, in which those columns are scaled by their own data whose scaling counts.
+pub(super) fn units_of_encoding(request: &Request, encoding: &Encoding) -> Result<Units> {
+    let counts = request.scaling == ScalingChoice::Counted && matters(encoding, request.l2);
+    own_units(encoding, counts).map_err(|e| explain(e, encoding, request.l2))
+}
+
+/// The units in which the scaling of columns is counted, where that makes a difference.
+pub(super) fn units_that_count(request: &Request, encoding: &Encoding) -> Result<Option<Units>> {
+    let units = matters(encoding, request.l2).then(|| own_units(encoding, true));
+    units.transpose().map_err(|e| explain(e, encoding, request.l2))
+}
+
 /// The model in the units of its encoding, in which those columns are scaled by their own data whose scaling counts.
 pub(super) fn in_encoding(request: &Request, encoding: &Encoding, fit: &Fit) -> Result<(FitInUnits, Units)> {
     let counts = request.scaling == ScalingChoice::Counted && matters(encoding, request.l2);
@@ -56,12 +70,45 @@ pub(super) fn in_encoding(request: &Request, encoding: &Encoding, fit: &Fit) -> 
 }
 
 fn units(encoding: &Encoding, fit: &Fit, counts: bool) -> leakscope_core::Result<(FitInUnits, Units)> {
+    let units = own_units(encoding, counts)?;
+    Ok((units.fit(fit)?, units))
+}
+
+fn own_units(encoding: &Encoding, counts: bool) -> leakscope_core::Result<Units> {
     let mut scaling = vec![Scaling::NONE; encoding.data_width()];
     for a in encoding.attributes.iter().filter(|a| counts && is_own(encoding, a) && !is_filled(encoding, a)) {
         scaling[a.columns.start] = Scaling::Own { mean: a.mean, deviation: a.population_sd };
     }
-    let units = Units::of_encoding(scaling, encoding.intercept)?;
-    Ok((units.fit(fit)?, units))
+    Units::of_encoding(scaling, encoding.intercept)
+}
+
+/// The noise on the coefficients as encoded.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Spread<'a> {
+    /// The same standard deviation on every one.
+    Isotropic(f64),
+    /// A covariance.
+    Shaped(&'a Gaussian),
+}
+
+fn depth(fit: &Fit) -> Depth {
+    let work = fit.n as f64 * (fit.w.len() as f64).powi(2);
+    if work <= EXACT_UP_TO { Depth::Exact } else { Depth::Bounded }
+}
+
+/// Makes room in noise with a shape for the scaling of columns, where that counts.
+pub(crate) fn count(
+    request: &Request,
+    encoding: &Encoding,
+    fit: &Fit,
+    rows: &Dataset,
+    designed: &mut Designed,
+) -> Result<()> {
+    if request.scaling != ScalingChoice::Counted || !matters(encoding, request.l2) {
+        return Ok(());
+    }
+    let (model, units) = units(encoding, fit, true).map_err(|e| explain(e, encoding, request.l2))?;
+    count_scaling(designed, (&model, &units), rows, request.releases, depth(fit))
 }
 
 /// Everything that passes over the records need, at a noise.
@@ -70,18 +117,29 @@ pub(super) fn prepare(
     encoding: &Encoding,
     fit: &Fit,
     directions: &[Directions],
-    sigma: f64,
+    spread: Spread<'_>,
 ) -> Result<Prepared> {
+    let sigma = match spread {
+        Spread::Isotropic(sigma) => sigma,
+        Spread::Shaped(_) => 1.0,
+    };
     let release = Release { sigma, releases: request.releases, label_secret: request.label_secret };
     let explained = |e| explain(e, encoding, request.l2);
-    let geometry = Geometry::new(fit, directions, release).map_err(explained)?;
+    let geometry = match spread {
+        Spread::Isotropic(_) => Geometry::new(fit, directions, release),
+        Spread::Shaped(noise) => Geometry::under(fit, directions, release, noise),
+    }
+    .map_err(explained)?;
     if !matters(encoding, request.l2) {
         return Ok(Prepared { geometry, counting: None });
     }
     let (model, units) = units(encoding, fit, true).map_err(explained)?;
-    let counted = Counted::new(&model, &units, directions, release).map_err(explained)?;
-    let work = fit.n as f64 * (fit.w.len() as f64).powi(2);
-    let depth = if work <= EXACT_UP_TO { Depth::Exact } else { Depth::Bounded };
+    let counted = match spread {
+        Spread::Isotropic(_) => Counted::new(&model, &units, directions, release),
+        Spread::Shaped(noise) => Counted::under(&model, &units, directions, release, noise),
+    }
+    .map_err(explained)?;
+    let depth = depth(fit);
     let replaces = request.scaling == ScalingChoice::Counted;
     Ok(Prepared { geometry, counting: Some(Counting { counted, depth, replaces }) })
 }
@@ -111,13 +169,18 @@ impl Prepared {
     /// What the scaling added.
     pub(super) fn effect(&self, encoding: &Encoding, largest: Largest) -> Option<ScalingEffect> {
         let counting = self.counting.as_ref()?;
-        let uncounted = encoding.attributes.iter().filter(|a| is_own(encoding, a) && is_filled(encoding, a));
-        Some(ScalingEffect {
-            mode: if counting.replaces { ScalingMode::Counted } else { ScalingMode::Given },
-            exact: counting.depth == Depth::Exact,
-            eta_max_given: largest.given,
-            eta_max_counted: largest.counted,
-            uncounted: uncounted.map(|a| a.name.clone()).collect(),
-        })
+        Some(effect(encoding, counting.replaces, counting.depth == Depth::Exact, largest))
+    }
+}
+
+/// What the scaling added, `exact` or never too small.
+pub(super) fn effect(encoding: &Encoding, replaces: bool, exact: bool, largest: Largest) -> ScalingEffect {
+    let uncounted = encoding.attributes.iter().filter(|a| is_own(encoding, a) && is_filled(encoding, a));
+    ScalingEffect {
+        mode: if replaces { ScalingMode::Counted } else { ScalingMode::Given },
+        exact,
+        eta_max_given: largest.given,
+        eta_max_counted: largest.counted,
+        uncounted: uncounted.map(|a| a.name.clone()).collect(),
     }
 }

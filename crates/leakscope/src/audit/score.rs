@@ -2,11 +2,12 @@
 
 use super::measure::{Measured, id_name};
 use super::names::Names;
+use super::scaling::Prepared;
 use super::{Request, two_class};
 use crate::output::{Folder, Pending};
 use crate::{Failure, Result};
 use leakscope_core::Error as CoreError;
-use leakscope_core::fisher::{Geometry, Records};
+use leakscope_core::fisher::Records;
 use leakscope_core::measure::{Extremes, Score, Scores};
 use leakscope_core::num::Distribution;
 use leakscope_core::pass::{Merge, Pass};
@@ -39,7 +40,7 @@ struct State {
 pub(super) fn score(
     request: &Request,
     encoding: &Encoding,
-    geometry: &Geometry,
+    prepared: &Prepared,
     measured: &Measured,
     folder: Option<&Folder>,
     pending: &mut Pending,
@@ -63,8 +64,13 @@ pub(super) fn score(
         None => None,
     };
     let parts = writer.as_ref().map(|w| w.parts());
-    let pass =
-        Score { geometry: Cow::Borrowed(geometry), labelled, two_class: two_class(encoding), most: SHOWN };
+    let pass = Score {
+        geometry: Cow::Borrowed(&prepared.geometry),
+        counting: prepared.counting.as_ref().map(Cow::Borrowed),
+        labelled,
+        two_class: two_class(encoding),
+        most: SHOWN,
+    };
     let rows_of = |scores: &Scores| scores.most.records().iter().map(|r| r.row).collect::<Vec<u64>>();
     let (mut total, mut names) = (pass.start(), Names::default());
     rows.fold_labelled(

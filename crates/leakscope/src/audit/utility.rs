@@ -1,6 +1,7 @@
 //! What noise costs on rows that the model was not fitted to.
 
 use super::measure::Measured;
+use super::noise::Chosen;
 use super::{Request, two_class};
 use crate::remarks;
 use crate::{Failure, Result};
@@ -20,15 +21,19 @@ pub(super) struct Cost {
     pub(super) warnings: Vec<String>,
 }
 
-/// The curve on `--test` or `--holdout` rows, if either was asked for.
-pub(super) fn utility(
+/// Rows to test on, and whether they are a file of their own.
+pub(super) struct TestRows {
+    pub(super) rows: Dataset,
+    pub(super) own_file: bool,
+}
+
+/// The `--test` or `--holdout` rows, if either was asked for.
+pub(super) fn test_rows(
     request: &Request,
     table: &Table,
     encoding: &Encoding,
-    geometry: &Geometry,
-    measured: &Measured,
     hooks: &Hooks,
-) -> Result<Option<Cost>> {
+) -> Result<Option<TestRows>> {
     let (rows, flag) = if let Some(read) = &request.test {
         (Dataset::new(&Table::open(read)?, encoding, Subset::All, hooks)?, "test")
     } else if request.holdout.is_some() {
@@ -39,24 +44,30 @@ pub(super) fn utility(
     if rows.is_empty() {
         return Err(Failure::option(flag, "there are no rows to test on"));
     }
-    let sigma = geometry.release().sigma;
-    let mut sigmas = grid(sigma, measured.largest_norm(geometry));
+    Ok(Some(TestRows { rows, own_file: request.test.is_some() }))
+}
+
+/// The curve on rows to test on.
+pub(super) fn utility(
+    request: &Request,
+    test: &TestRows,
+    geometry: &Geometry,
+    measured: &Measured,
+    chosen: &Chosen,
+) -> Result<Cost> {
+    let (rows, encoding) = (&test.rows, test.rows.encoding());
+    let sigma = chosen.sigma;
+    // Largest η at σ = 1.
+    let mut sigmas = grid(sigma, measured.eta.max() * sigma);
     let on_grid = sigmas.len();
     sigmas.extend([0.0, sigma]);
-    let metric = Metric::of(request.family, two_class(encoding));
-    let (w, factor) = (Cow::Borrowed(&*geometry.fit().w), Cow::Borrowed(&[][..]));
+    let metric = Metric::of(request.glm()?, two_class(encoding));
+    let (w, factor) = (Cow::Borrowed(&*geometry.fit().w), Cow::Owned(chosen.factor()));
     let pass = UtilityPass { metric, sigmas: Cow::Borrowed(&sigmas), w, factor };
     let total = rows.run(&pass)?;
     let values = total.values();
-    let points = (0..on_grid)
-        .map(|k| UtilityPoint {
-            sigma: sigmas[k],
-            value: values[k],
-            eta_mean: measured.eta.mean() * sigma / sigmas[k],
-            eta_max: measured.eta.max() * sigma / sigmas[k],
-        })
-        .collect();
-    let warnings = remarks::of_test(&rows, request.test.is_some());
+    let points = points(&sigmas[..on_grid], &values, sigma, measured);
+    let warnings = remarks::of_test(rows, test.own_file);
     let utility = Utility {
         metric: metric.into(),
         higher_is_better: metric.higher_is_better(),
@@ -66,12 +77,23 @@ pub(super) fn utility(
         constant_model: total.constant_model(),
         points,
     };
-    Ok(Some(Cost { utility, warnings }))
+    Ok(Cost { utility, warnings })
+}
+
+/// The curve: a value at each noise scale, with η there.
+pub(super) fn points(sigmas: &[f64], values: &[f64], sigma: f64, measured: &Measured) -> Vec<UtilityPoint> {
+    let point = |(&at, &value): (&f64, &f64)| UtilityPoint {
+        sigma: at,
+        value,
+        eta_mean: measured.eta.mean() * sigma / at,
+        eta_max: measured.eta.max() * sigma / at,
+    };
+    sigmas.iter().zip(values).map(point).collect()
 }
 
 /// Noise scales, evenly spaced in the logarithm: a decade beyond both the chosen one and the one at which the most
 /// exposed record has η = 1.
-fn grid(sigma: f64, largest_norm: f64) -> Vec<f64> {
+pub(super) fn grid(sigma: f64, largest_norm: f64) -> Vec<f64> {
     let other = if largest_norm > 0.0 { largest_norm } else { sigma };
     let (low, high) = (sigma.min(other) / 10.0, sigma.max(other) * 10.0);
     (0..POINTS).map(|k| low * (high / low).powf(k as f64 / (POINTS - 1) as f64)).collect()

@@ -7,15 +7,17 @@ use crate::attack::{self, Playing};
 use crate::balance::directions;
 use crate::failure::explain;
 use crate::model::{self, Loaded, two_class};
+use crate::noise::UnitShape;
 use crate::request::Request;
 use crate::{Failure, Result};
 use leakscope_core::attack::{Attack as Attacker, Options, Secret, for_each_record, removal_distances};
-use leakscope_core::balance::{Level as Leaking, losses};
+use leakscope_core::balance::{Level as Leaking, losses_under};
 use leakscope_core::bound::table::Simulation;
 use leakscope_core::bound::{Channel, Prior, RecordBounds, bounds, estimation};
 use leakscope_core::dp::gaussian;
 use leakscope_core::fisher::Release;
-use leakscope_core::glm::{Family, Fit};
+use leakscope_core::fisher::noise::Noise;
+use leakscope_core::glm::{Family, Fit, ModelKind};
 use leakscope_core::rows::Rows;
 use leakscope_report::attack as attacks;
 use leakscope_report::bound::{CurvePoint, Estimation, Found, FromData, MostExposed, Typical};
@@ -77,7 +79,8 @@ pub const FIG_4: [Attacker; 3] = [Attacker::WhiteBoxPrior, Attacker::WhiteBox, A
 pub fn run(request: &Request, bounding: &Bounding, hooks: &Hooks) -> Result<Found> {
     let loaded = model::load(request, hooks)?;
     let fit = loaded.fit(request)?;
-    of_model(request, &loaded, &fit, bounding)
+    let shaped = loaded.shape(request, &fit, hooks)?;
+    of_model(request, &loaded, &fit, bounding, shaped.as_ref())
 }
 
 /// A secret, its candidates' names, and how far refitted models lie apart, as calibration needs them too.
@@ -85,6 +88,8 @@ pub(crate) struct Game {
     pub(crate) secret: Secret,
     pub(crate) candidates: Vec<attacks::Candidate>,
     pub(crate) prior: Prior,
+    /// The noise at σ = 1 by which distances are measured, where it has a shape.
+    pub(crate) shape: Option<Noise>,
 }
 
 impl Game {
@@ -119,7 +124,7 @@ impl Game {
         if let Some(p) = &bounding.prior {
             candidates.iter_mut().zip(p).for_each(|(c, p)| c.prior = *p);
         }
-        Ok(Self { secret, candidates, prior })
+        Ok(Self { secret, candidates, prior, shape: None })
     }
 
     /// Bounds of all records; those whose value is no candidate are left out and counted.
@@ -145,7 +150,10 @@ impl Game {
                     *left_out += 1;
                     return Ok(());
                 }
-                state.add(refits.row, p, refits.delta)
+                match &self.shape {
+                    Some(shape) => state.add(refits.row, p, &shape.whiten_rows(refits.delta)),
+                    None => state.add(refits.row, p, refits.delta),
+                }
             },
             |(state, left)| {
                 total.merge(state?);
@@ -158,15 +166,25 @@ impl Game {
 }
 
 /// Bounds the secret of a model that is fitted already.
-pub(crate) fn of_model(request: &Request, loaded: &Loaded, fit: &Fit, bounding: &Bounding) -> Result<Found> {
-    let game = Game::new(request, loaded, bounding)?;
+pub(crate) fn of_model(
+    request: &Request,
+    loaded: &Loaded,
+    fit: &Fit,
+    bounding: &Bounding,
+    shaped: Option<&UnitShape>,
+) -> Result<Found> {
+    // Noise that was made for its targets has its own scale.
+    let sigma = bounding.sigma.or(shaped.filter(|_| bounding.sigmas.is_empty()).map(|s| s.sigma));
+    let bounding = &Bounding { sigma, ..bounding.clone() };
+    let game = Game { shape: shaped.map(|s| s.noise.clone()), ..Game::new(request, loaded, bounding)? };
+    let shape = game.shape.as_ref();
     let clock = Instant::now();
     let fail = |e| explain(e, &loaded.encoding, request.l2);
     // K releases with fresh noise are one with σ/√K.
     let releases = f64::from(request.releases).sqrt();
     let level = Leaking::Attribute(directions(loaded, "secret", &bounding.secret, false)?);
     let unit = Release { sigma: 1.0, releases: request.releases, label_secret: request.label_secret };
-    let eta = attack::weighted(loaded, losses(&loaded.rows, fit, &level, unit).map_err(fail)?)?;
+    let eta = attack::weighted(loaded, losses_under(&loaded.rows, fit, &level, unit, shape).map_err(fail)?)?;
     let mean_eta = eta.iter().sum::<f64>() / eta.len().max(1) as f64;
     let sigmas = sigmas(bounding, mean_eta)?;
     let seen: Vec<f64> = sigmas.iter().map(|s| s / releases).collect();
@@ -181,7 +199,7 @@ pub(crate) fn of_model(request: &Request, loaded: &Loaded, fit: &Fit, bounding: 
     };
     let removal = match fit.family {
         Family::Linear => {
-            let all = removal_distances(&loaded.rows, fit).map_err(fail)?;
+            let all = removal_distances(&loaded.rows, fit, shape).map_err(fail)?;
             Some(all.into_iter().fold(0.0, f64::max))
         }
         Family::Logistic | Family::Poisson => None,
@@ -197,7 +215,7 @@ pub(crate) fn of_model(request: &Request, loaded: &Loaded, fit: &Fit, bounding: 
         at.sigma = sigma;
         curve.push(CurvePoint::of(&at, secret, removed));
     }
-    let mut warnings = vec![];
+    let mut warnings = shaped.map(UnitShape::remarks).unwrap_or_default();
     let (played, baseline) = play(request, loaded, fit, &game, bounding, &sigmas, mean_eta, &mut warnings)?;
     if left_out > 0 {
         let what = format::counted(left_out, "record");
@@ -227,14 +245,16 @@ pub(crate) fn of_model(request: &Request, loaded: &Loaded, fit: &Fit, bounding: 
         baseline,
         curve,
         attacks: played,
-        utility: attack::utility(request, loaded, fit, &sigmas)?,
+        utility: attack::utility(request, loaded, fit, (&sigmas, shape))?,
+        noise: attack::described(request, loaded, shaped)?,
         delta: bounding.delta,
         seconds: clock.elapsed().as_secs_f64(),
     };
     let many = request.releases > 1;
     let setting = format!(
-        "{} with Gaussian noise on every coefficient{}",
+        "{} with Gaussian noise {}{}",
         loaded.subject(request).family.name(),
+        if shape.is_some() { "that has a shape" } else { "on every coefficient" },
         if many { format!(", released {} times", request.releases) } else { String::new() }
     );
     crate::output::complete(Found {
@@ -289,7 +309,7 @@ fn play(
 ) -> Result<(Vec<attacks::AttackResult>, f64)> {
     let releases = f64::from(request.releases).sqrt();
     let mut attackers = bounding.attacks.clone();
-    let scaled = request.intercept || request.family == Family::Linear;
+    let scaled = request.intercept || request.family == ModelKind::Linear;
     if attackers.contains(&Attacker::Informed) && !scaled {
         attackers.retain(|a| *a != Attacker::Informed);
         warnings.push("The informed adversary needs an intercept, and was not played.".into());
@@ -304,6 +324,7 @@ fn play(
         trials: bounding.noise_vectors,
         seed: loaded.seed,
         two_class: two_class(&loaded.encoding),
+        shape: game.shape.clone(),
     };
     let outcomes = leakscope_core::attack::attack(&loaded.rows, fit, &game.secret, &options, &[])
         .map_err(|e| explain(e, &loaded.encoding, request.l2))?;

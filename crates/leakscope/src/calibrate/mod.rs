@@ -1,6 +1,7 @@
 //! The noise on the coefficients of a table's model, or on encodings, that meets a target, and what it costs.
 
 mod request;
+mod shapes;
 
 pub use request::{CalibrateRequest, Over, run};
 

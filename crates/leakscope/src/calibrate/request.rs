@@ -3,7 +3,8 @@
 use super::{Aim, on_data, on_encodings};
 use crate::bound::data::Bounding;
 use crate::mechanism::{encodings, stated};
-use crate::request::{Noise, Request, Statistic, TargetOptions};
+use crate::noise::NoiseOptions;
+use crate::request::{Noise, Request, Statistic};
 use crate::{Failure, Result};
 use leakscope_core::bound::Prior;
 use leakscope_core::dp::{Adjacency, Target, Unknown, calibrate};
@@ -47,11 +48,13 @@ pub struct CalibrateRequest {
     /// Noise on the secret itself: `one-hot`, `line`, or a file with one vector per value.
     pub encoding: Option<String>,
     /// Target on a table: a statistic of η over records.
-    pub eta: Option<f64>,
+    pub target_eta: Option<f64>,
     /// The statistic.
     pub statistic: Statistic,
     /// Target on a table: least standard deviation of any unbiased estimate of an attribute, in its own units.
-    pub sd: Option<(String, f64)>,
+    pub target_sd: Option<(String, f64)>,
+    /// Noise with a shape on a table's model, or for several targets: its own targets are the targets.
+    pub noise: Option<Box<NoiseOptions>>,
     /// Noise multiplier of DP-SGD.
     pub sigma: Option<f64>,
     /// Its sampling rate.
@@ -84,9 +87,10 @@ impl Default for CalibrateRequest {
             candidates: None,
             prior: vec![],
             encoding: None,
-            eta: None,
+            target_eta: None,
             statistic: Statistic::default(),
-            sd: None,
+            target_sd: None,
+            noise: None,
             sigma: None,
             rate: None,
             steps: None,
@@ -108,8 +112,9 @@ impl CalibrateRequest {
             ("advantage", self.advantage.is_some()),
             ("tpr", self.tpr.is_some()),
             ("success", self.success.is_some()),
-            ("eta", self.eta.is_some()),
-            ("sd", self.sd.is_some()),
+            ("target_eta", self.target_eta.is_some()),
+            ("target_sd", self.target_sd.is_some()),
+            ("noise_shape", self.noise.is_some()),
         ];
         let mut named = aims.iter().filter(|a| a.1).map(|a| a.0);
         if let (Some(first), Some(second)) = (named.next(), named.next()) {
@@ -126,9 +131,14 @@ impl CalibrateRequest {
             ("delta", self.delta.is_some() && self.epsilon.is_none(), "it belongs to ⟨epsilon⟩"),
             ("tpr", self.tpr.is_some() && self.fpr.is_none(), "it needs ⟨fpr⟩"),
             ("fpr", self.fpr.is_some() && self.tpr.is_none(), "it belongs to ⟨tpr⟩"),
-            ("eta", self.eta.is_some() && !table, "it is about a table: name one with ⟨data⟩"),
-            ("sd", self.sd.is_some() && !table, "it is about a table: name one with ⟨data⟩"),
-            ("statistic", self.statistic != Statistic::Max && self.eta.is_none(), "it belongs to ⟨eta⟩"),
+            ("target_eta", self.target_eta.is_some() && !table, "it is about a table: name one with ⟨data⟩"),
+            ("target_sd", self.target_sd.is_some() && !table, "it is about a table: name one with ⟨data⟩"),
+            ("noise_shape", self.noise.is_some() && !table, "it is about a table: name one with ⟨data⟩"),
+            (
+                "statistic",
+                self.statistic != Statistic::Max && self.target_eta.is_none(),
+                "it belongs to ⟨target_eta⟩",
+            ),
             ("success", guessing && !success, "⟨candidates⟩, ⟨prior⟩ and ⟨encoding⟩ are for this target"),
             ("prior", self.candidates.is_some() && !self.prior.is_empty(), "⟨candidates⟩ says it already"),
             ("encoding", self.encoding.is_some() && (table || known), "the noise on it is solved for alone"),
@@ -145,11 +155,12 @@ impl CalibrateRequest {
 /// Solves for what the request leaves open.
 pub fn run(request: &CalibrateRequest, hooks: &Hooks) -> Result<Calibration> {
     request.check()?;
-    match (&request.table, &request.encoding) {
-        (Some(table), _) => with_data(request, (**table).clone(), hooks),
-        (None, Some(encoding)) => with_encoding(request, encoding),
-        (None, None) => dp_sgd(request),
-    }
+    let found = match (&request.table, &request.encoding) {
+        (Some(table), _) => with_data(request, (**table).clone(), hooks)?,
+        (None, Some(encoding)) => with_encoding(request, encoding)?,
+        (None, None) => dp_sgd(request)?,
+    };
+    crate::output::complete(found)
 }
 
 fn dp_sgd(args: &CalibrateRequest) -> Result<Calibration> {
@@ -182,7 +193,7 @@ fn target(args: &CalibrateRequest) -> Result<Target> {
     }
     Err(Failure::Message(
         "name a target: ⟨epsilon⟩ E ⟨delta⟩ D, ⟨advantage⟩ A, ⟨tpr⟩ P ⟨fpr⟩ P or ⟨success⟩ P ⟨candidates⟩ M; with ⟨data⟩ \
-         also ⟨eta⟩ E, ⟨sd⟩ ATTRIBUTE=VALUE or ⟨success⟩ P ⟨secret⟩ COLUMN"
+         also ⟨target_eta⟩ E, ⟨target_sd⟩ ATTRIBUTE=VALUE or ⟨success⟩ P ⟨secret⟩ COLUMN"
             .into(),
     ))
 }
@@ -220,11 +231,15 @@ fn with_data(args: &CalibrateRequest, mut request: Request, hooks: &Hooks) -> Re
     if let Some((flag, _)) = dp.iter().find(|d| d.1) {
         return Err(Failure::option(flag, "with ⟨data⟩ the noise on the model's coefficients is solved for"));
     }
-    let (aim, target) = if let Some(eta) = args.eta {
+    if let Some(options) = &args.noise {
+        request.noise = Noise::Shaped(options.clone());
+        return super::shapes::run(&request, hooks);
+    }
+    let (aim, target) = if let Some(eta) = args.target_eta {
         let statistic = args.statistic;
         request.noise = Noise::TargetEta { eta, statistic };
         (Aim::Leakage, Leakage::Eta { eta, statistic: statistic.named() })
-    } else if let Some((attribute, sd)) = args.sd.clone() {
+    } else if let Some((attribute, sd)) = args.target_sd.clone() {
         request.noise = Noise::TargetSd { attribute: attribute.clone(), sd };
         (Aim::Leakage, Leakage::Sd { attribute, sd })
     } else if let (Some(success), Some(secret)) = (args.success, &args.secret) {
@@ -247,12 +262,9 @@ fn with_data(args: &CalibrateRequest, mut request: Request, hooks: &Hooks) -> Re
             Leakage::Guessing { secret, success, every_record: Some(every_record), most_likely: None };
         (Aim::Guessing { bounding, success, every_record }, target)
     } else {
-        let message =
-            "with ⟨data⟩ the targets are ⟨eta⟩ E, ⟨sd⟩ ATTRIBUTE=VALUE and ⟨success⟩ P ⟨secret⟩ COLUMN";
+        let message = "with ⟨data⟩ the targets are ⟨target_eta⟩ E, ⟨target_sd⟩ ATTRIBUTE=VALUE and ⟨success⟩ P ⟨secret⟩ COLUMN";
         return Err(Failure::Message(message.into()));
     };
-    // The audit calls the same targets `target_eta` and `target_sd`.
-    request.target_options = TargetOptions { eta: "eta", sd: "sd" };
     let solved = on_data(&request, &aim, hooks)?;
     Ok(Calibration::of_noise(target, solved.sigma, solved.achieved, Some(solved.model)))
 }
@@ -279,7 +291,12 @@ mod tests {
         assert_eq!(named(CalibrateRequest { epsilon, ..none() }).as_deref(), Some("epsilon"));
         assert_eq!(named(CalibrateRequest { delta, ..none() }).as_deref(), Some("delta"));
         assert_eq!(named(CalibrateRequest { tpr: Some(0.5), ..none() }).as_deref(), Some("tpr"));
-        assert_eq!(named(CalibrateRequest { eta: Some(0.5), ..none() }).as_deref(), Some("eta"));
+        assert_eq!(
+            named(CalibrateRequest { target_eta: Some(0.5), ..none() }).as_deref(),
+            Some("target_eta")
+        );
+        let shaped = CalibrateRequest { noise: Some(Box::default()), ..none() };
+        assert_eq!(named(shaped).as_deref(), Some("noise_shape"));
         assert_eq!(named(CalibrateRequest { candidates: Some(3), ..none() }).as_deref(), Some("success"));
         let secret = CalibrateRequest { success: Some(0.5), secret: Some("race".into()), ..none() };
         assert_eq!(named(secret).as_deref(), Some("secret"));

@@ -52,13 +52,14 @@ pub(super) fn finish<T: Real>(
     folder: &Folder,
 ) -> Result<(Training, Vec<PathBuf>)> {
     let budgets = ended.run.budgets();
-    let mut training = training(ended, data, facts, plan, &budgets)?;
+    // The checkpoint is kept whatever comes of this.
+    let mut training = crate::output::complete(training(ended, data, facts, plan, &budgets)?)?;
     let net = ended.run.network();
     let mut pending = Pending::default();
     pending.tables(records(folder, data, &budgets, ended, &facts.names)?);
     training.tables = pending.table_names();
     folder.text(&mut pending, NETWORK, &net.spec().to_json())?;
-    folder.file(&mut pending, WEIGHTS, &net.to_tensors().to_bytes()?)?;
+    folder.file(&mut pending, WEIGHTS, &net.to_tensors()?.to_bytes()?)?;
     if let Some(coding) = &facts.names.coding {
         folder.text(&mut pending, ENCODING, &coding.json()?)?;
     }

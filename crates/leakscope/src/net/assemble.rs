@@ -27,39 +27,39 @@ use leakscope_table::{RecordsSchema, RecordsWriter};
 use std::collections::BTreeMap;
 
 /// Records shown at either end.
-const SHOWN: usize = 8;
+pub(super) const SHOWN: usize = 8;
 
 /// A number of a record, by which it is ranked or summarised.
-type Number = fn(&Leak) -> Option<f64>;
+pub(super) type Number = fn(&Leak) -> Option<f64>;
 
-fn dfil(l: &Leak) -> Option<f64> {
+pub(super) fn dfil(l: &Leak) -> Option<f64> {
     l.released.dfil.map(|d| d.value)
 }
 
-fn eta(l: &Leak) -> Option<f64> {
+pub(super) fn eta(l: &Leak) -> Option<f64> {
     l.released.eta.map(|e| e.value)
 }
 
-fn gradient_norm(l: &Leak) -> Option<f64> {
+pub(super) fn gradient_norm(l: &Leak) -> Option<f64> {
     Some(l.released.gradient_norm)
 }
 
-fn plis(l: &Leak) -> Option<f64> {
+pub(super) fn plis(l: &Leak) -> Option<f64> {
     l.released.plis
 }
 
 /// Intervals of dFIL over these records at once; empty where it is exact or was not measured.
-fn dfil_intervals(leaks: &[Leak], trace: Trace) -> Vec<Interval> {
+pub(super) fn dfil_intervals(leaks: &[Leak], trace: Trace) -> Vec<Interval> {
     let Trace::Estimate { probes, .. } = trace else { return Vec::new() };
     let dfil: Option<Vec<Measured>> = leaks.iter().map(|l| l.released.dfil).collect();
     dfil.map(|dfil| intervals(&dfil, probes as u64)).unwrap_or_default()
 }
 
-fn values(leaks: &[Leak], of: Number) -> Vec<f64> {
+pub(super) fn values(leaks: &[Leak], of: Number) -> Vec<f64> {
     leaks.iter().filter_map(of).collect()
 }
 
-fn summarised(leaks: &[Leak], of: Number) -> Option<Summary> {
+pub(super) fn summarised(leaks: &[Leak], of: Number) -> Option<Summary> {
     let all = values(leaks, of);
     (!all.is_empty()).then(|| summary(&all))
 }
@@ -67,6 +67,45 @@ fn summarised(leaks: &[Leak], of: Number) -> Option<Summary> {
 /// JacSens from the plain measure, whose noise is divided out.
 fn jacobian_sensitivity(l: &Leak, noise: f64) -> Option<f64> {
     l.plain.as_ref().and_then(|p| p.eta).map(|e| e.value * noise)
+}
+
+/// Positions of the records at one end of a ranking.
+pub(super) fn ends(leaks: &[Leak], of: Number, most: bool) -> impl Iterator<Item = usize> {
+    let mut all: Vec<(f64, usize)> =
+        leaks.iter().enumerate().filter_map(|(i, l)| of(l).map(|v| (v, i))).collect();
+    all.sort_by(|a, b| if most { b.0.total_cmp(&a.0) } else { a.0.total_cmp(&b.0) }.then(a.1.cmp(&b.1)));
+    all.into_iter().take(SHOWN).map(|(_, i)| i)
+}
+
+/// What is known of a record beside its measures.
+#[derive(Default)]
+pub(super) struct Known {
+    /// Its id; absent where it has a number alone.
+    pub(super) id: Option<String>,
+    /// The attribute that leaks most of it, and its η; absent without a table.
+    pub(super) most_exposed_attribute: Option<(String, f64)>,
+    pub(super) label: Option<String>,
+    pub(super) right: Option<bool>,
+}
+
+/// One record as the document lists it.
+pub(super) fn record(l: &Leak, known: Known, interval: Option<Interval>, noise: f64) -> Record {
+    let r = &l.released;
+    Record {
+        record: r.record as u64,
+        id: known.id,
+        most_exposed_attribute: known.most_exposed_attribute,
+        label: known.label,
+        right: known.right,
+        loss: r.loss,
+        gradient_norm: r.gradient_norm,
+        dfil: r.dfil,
+        dfil_interval: interval,
+        eta: eta(l),
+        jacobian_sensitivity: jacobian_sensitivity(l, noise),
+        plis: plis(l),
+        compared_plis: None,
+    }
 }
 
 /// The records at one end of a ranking.
@@ -77,33 +116,21 @@ fn ranked<T: Real>(
     of: Number,
     most: bool,
 ) -> Vec<Record> {
-    let mut all: Vec<(f64, usize)> =
-        leaks.iter().enumerate().filter_map(|(i, l)| of(l).map(|v| (v, i))).collect();
-    all.sort_by(|a, b| if most { b.0.total_cmp(&a.0) } else { a.0.total_cmp(&b.0) }.then(a.1.cmp(&b.1)));
     let noise = found.asked.what.released.noise();
     let (trained_on, loss) = (std::ptr::eq(data, &found.asked.data), found.asked.model.net.loss());
     let intervals = dfil_intervals(leaks, found.asked.what.released.trace);
-    all.into_iter()
-        .take(SHOWN)
-        .map(|(_, i)| {
-            let l = &leaks[i];
-            let r = &l.released;
+    ends(leaks, of, most)
+        .map(|i| {
+            let r = &leaks[i].released;
             let other = found.other.get(i).filter(|_| trained_on);
-            Record {
-                record: r.record as u64,
+            let known = Known {
                 id: names.id(r.record),
-                most_exposed_attribute: attributes::most_exposed(names, l),
+                most_exposed_attribute: attributes::most_exposed(names, &leaks[i]),
                 label: names.short_label(data, r.record, loss),
                 right: right(r, loss),
-                loss: r.loss,
-                gradient_norm: r.gradient_norm,
-                dfil: r.dfil,
-                dfil_interval: intervals.get(i).copied(),
-                eta: eta(l),
-                jacobian_sensitivity: jacobian_sensitivity(l, noise),
-                plis: plis(l),
-                compared_plis: other.and_then(plis),
-            }
+            };
+            let record = record(&leaks[i], known, intervals.get(i).copied(), noise);
+            Record { compared_plis: other.and_then(plis), ..record }
         })
         .collect()
 }
@@ -392,48 +419,92 @@ fn table<T: Real>(
     others: &[Leak],
 ) -> Result<RecordsWriter> {
     let (noise, loss) = (f.asked.what.released.noise(), f.asked.model.net.loss());
-    let rows: Vec<Vec<(&str, Option<f64>)>> = leaks
+    let rows: Vec<Row<'_>> = leaks
         .iter()
         .enumerate()
-        .map(|(i, l)| {
-            let r = &l.released;
-            vec![
-                ("right", right(r, loss).map(|r| f64::from(u8::from(r)))),
-                ("loss", Some(r.loss)),
-                ("gradient_norm", Some(r.gradient_norm)),
-                ("released_norm", Some(r.released_norm)),
-                ("trace", r.trace.map(|t| t.value)),
-                ("trace_standard_error", r.trace.and_then(|t| t.standard_error)),
-                ("dfil", dfil(l)),
-                ("dfil_standard_error", r.dfil.and_then(|t| t.standard_error)),
-                ("dfil_low", dfil(l).zip(r.dfil_half_width).map(|(v, half)| (v - half).max(0.0))),
-                ("dfil_high", dfil(l).zip(r.dfil_half_width).map(|(v, half)| v + half)),
-                ("eta", eta(l)),
-                ("eta_residual", r.eta.map(|e| e.residual)),
-                ("jacobian_sensitivity", jacobian_sensitivity(l, noise)),
-                ("plis", plis(l)),
-                ("compared_plis", others.get(i).and_then(plis)),
-            ]
+        .map(|(i, leak)| {
+            let r = &leak.released;
+            let known = Known {
+                id: names.id(r.record),
+                label: names.label(data, r.record, loss),
+                right: right(r, loss),
+                ..Known::default()
+            };
+            Row { leak, known, compared_plis: others.get(i).and_then(plis) }
         })
         .collect();
-    // columns of what was measured
-    let count = rows.first().map_or(0, Vec::len);
-    let kept: Vec<usize> = (0..count).filter(|&j| rows.iter().any(|row| row[j].1.is_some())).collect();
-    let mut numbers: Vec<String> = kept.iter().map(|&j| rows[0][j].0.to_owned()).collect();
-    let regions = leaks.first().map_or(0, |l| l.regions.len());
-    numbers.extend((0..regions).map(|g| format!("plis_region_{g}")));
-    if leaks.first().is_some_and(|l| !l.attributes.is_empty()) {
-        numbers.extend(attributes::columns(f));
+    let measured = leaks.first().is_some_and(|l| !l.attributes.is_empty());
+    let columns = Columns {
+        id: names.id_column(),
+        texts: label_column(data, loss),
+        attributes: if measured { attributes::columns(f) } else { vec![] },
+    };
+    written(folder, stem, columns, &rows, noise)
+}
+
+/// Names of columns that differ from table to table.
+pub(super) struct Columns {
+    pub(super) id: String,
+    /// The label, where records have one.
+    pub(super) texts: Vec<String>,
+    /// η of attributes; empty without a table.
+    pub(super) attributes: Vec<String>,
+}
+
+/// A record as the tables list it.
+pub(super) struct Row<'a> {
+    pub(super) leak: &'a Leak,
+    pub(super) known: Known,
+    pub(super) compared_plis: Option<f64>,
+}
+
+impl Row<'_> {
+    fn numbers(&self, noise: f64) -> [(&'static str, Option<f64>); 15] {
+        let (l, r) = (self.leak, &self.leak.released);
+        [
+            ("right", self.known.right.map(|r| f64::from(u8::from(r)))),
+            ("loss", Some(r.loss)),
+            ("gradient_norm", Some(r.gradient_norm)),
+            ("released_norm", Some(r.released_norm)),
+            ("trace", r.trace.map(|t| t.value)),
+            ("trace_standard_error", r.trace.and_then(|t| t.standard_error)),
+            ("dfil", dfil(l)),
+            ("dfil_standard_error", r.dfil.and_then(|t| t.standard_error)),
+            ("dfil_low", dfil(l).zip(r.dfil_half_width).map(|(v, half)| (v - half).max(0.0))),
+            ("dfil_high", dfil(l).zip(r.dfil_half_width).map(|(v, half)| v + half)),
+            ("eta", eta(l)),
+            ("eta_residual", r.eta.map(|e| e.residual)),
+            ("jacobian_sensitivity", jacobian_sensitivity(l, noise)),
+            ("plis", plis(l)),
+            ("compared_plis", self.compared_plis),
+        ]
     }
-    let schema = RecordsSchema { id: names.id_column(), texts: label_column(data, loss), numbers };
+}
+
+/// A table of records, with the columns of what was measured.
+pub(super) fn written(
+    folder: &Folder,
+    stem: &str,
+    columns: Columns,
+    rows: &[Row<'_>],
+    noise: f64,
+) -> Result<RecordsWriter> {
+    let all: Vec<_> = rows.iter().map(|row| row.numbers(noise)).collect();
+    let count = all.first().map_or(0, |row| row.len());
+    let kept: Vec<usize> = (0..count).filter(|&j| all.iter().any(|row| row[j].1.is_some())).collect();
+    let mut numbers: Vec<String> = kept.iter().map(|&j| all[0][j].0.to_owned()).collect();
+    let regions = rows.first().map_or(0, |row| row.leak.regions.len());
+    numbers.extend((0..regions).map(|g| format!("plis_region_{g}")));
+    numbers.extend(columns.attributes.iter().cloned());
+    let schema = RecordsSchema { id: columns.id, texts: columns.texts, numbers };
     let mut writer = folder.table(stem, schema)?;
     let mut part = writer.parts().part();
-    for (l, row) in leaks.iter().zip(&rows) {
-        let id = l.released.record;
-        let mut row: Vec<f64> = kept.iter().map(|&j| row[j].1.unwrap_or(f64::NAN)).collect();
-        row.extend(&l.regions);
-        row.extend(l.attributes.iter().map(|a| a.free));
-        part.push(&names.of(id), names.label(data, id, loss).as_deref().as_slice(), &row)?;
+    for (row, measures) in rows.iter().zip(&all) {
+        let mut numbers: Vec<f64> = kept.iter().map(|&j| measures[j].1.unwrap_or(f64::NAN)).collect();
+        numbers.extend(&row.leak.regions);
+        numbers.extend(row.leak.attributes.iter().map(|a| a.free));
+        let id = row.known.id.clone().unwrap_or_else(|| row.leak.released.record.to_string());
+        part.push(&id, row.known.label.as_deref().as_slice(), &numbers)?;
     }
     writer.append(part)?;
     Ok(writer)

@@ -201,7 +201,7 @@ fn run_in<T: Real>(
     };
     let total = asked.passes();
     let found = found(asked, &|done| tick(hooks, done, total))?;
-    let mut audit = assemble::audit(&found);
+    let mut audit = crate::output::complete(assemble::audit(&found))?;
     let mut written = Vec::new();
     if let Some(folder) = &folder {
         let pictures = match args.pictures {
@@ -359,10 +359,10 @@ pub(super) fn map_groups<T: Real>(
         (true, Shape::Image(_), size, None) => {
             Ok(Some(grid(net.input(), size.unwrap_or(1)).map_err(|e| Failure::option("grid", e))?))
         }
-        (true, Shape::Vector(_), Some(_), _) => {
+        (true, Shape::Vector(_) | Shape::Sequence(_) | Shape::Tokens { .. }, Some(_), _) => {
             Err(Failure::option("grid", "records are no images: leave it out"))
         }
-        (true, Shape::Vector(_), _, Some(_)) => {
+        (true, Shape::Vector(_) | Shape::Sequence(_) | Shape::Tokens { .. }, _, Some(_)) => {
             Err(Failure::option("superpixels", "records are no images: leave it out"))
         }
         _ => Ok(None),

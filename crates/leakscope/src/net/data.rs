@@ -61,10 +61,13 @@ impl Names {
 
     fn own_label<T: Real>(&self, data: &Data<T>, record: usize) -> Option<String> {
         let coding = self.coding.as_ref()?;
-        match data.label(record) {
+        match &*data.label(record) {
             [one] => Some(coding.label_in_words(one.to_f64())),
-            [no, yes] => Some(coding.label_in_words(f64::from(u8::from(yes > no)))),
-            _ => None,
+            [] => None,
+            many => {
+                let best = (0..many.len()).fold(0, |b, i| if many[i] > many[b] { i } else { b });
+                Some(coding.label_in_words(best as f64))
+            }
         }
     }
 
@@ -455,7 +458,7 @@ pub(super) fn one_array(path: &Path) -> Result<Array<f64>> {
 
 /// A label for people: the class, or the value to four digits.
 fn short_label<T: Real>(data: &Data<T>, record: usize, loss: Loss) -> Option<String> {
-    match data.label(record) {
+    match &*data.label(record) {
         [one] if one.to_f64().fract() != 0.0 => Some(leakscope_report::format::number(one.to_f64())),
         _ => label(data, record, loss),
     }
@@ -463,7 +466,7 @@ fn short_label<T: Real>(data: &Data<T>, record: usize, loss: Loss) -> Option<Str
 
 /// A label in words: the class, or the value; absent where it is several values to predict.
 fn label<T: Real>(data: &Data<T>, record: usize, loss: Loss) -> Option<String> {
-    match data.label(record) {
+    match &*data.label(record) {
         [one] => Some(one.to_f64().to_string()),
         many => several(many, loss),
     }

@@ -10,7 +10,7 @@ use crate::output::{Folder, Pending, Results, results, write_tables};
 use crate::{Failure, Result};
 use leakscope_net::io::Array;
 use leakscope_net::{Data, Network, Real};
-use leakscope_report::net::{NetAudit, Pictures};
+use leakscope_report::net::{NetAudit, Pictures, Training};
 use leakscope_table::{Hooks, ReadOptions, RecordsFormat, Subset};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -57,6 +57,8 @@ pub struct NetMemory<T> {
     pub superpixels: Option<(Vec<usize>, Vec<f64>)>,
     /// The loss is this many times the network's.
     pub factor: f64,
+    /// The run that made the network, where it is known: clip and noise are its own where the request says nothing else.
+    pub training: Option<Training>,
 }
 
 /// What an audit over arrays found.
@@ -106,7 +108,7 @@ pub fn frozen<T: Real>(net: &Network<T>, layers: &[usize], smallest: Option<f64>
     let mut spec = net.spec().clone();
     model::freeze(&mut spec, layers)?;
     let mut copy = Network::new(spec, 0)?;
-    copy.load_tensors(&net.to_tensors())?;
+    copy.load_tensors(&net.to_tensors()?)?;
     if let Some(share) = smallest {
         model::freeze_smallest(&mut copy, share)?;
     }
@@ -116,8 +118,8 @@ pub fn frozen<T: Real>(net: &Network<T>, layers: &[usize], smallest: Option<f64>
 /// Audits a network over arrays; files that the request names are not read.
 pub fn audit<T: Real>(args: &NetAuditRequest, memory: NetMemory<T>, hooks: &Hooks) -> Result<NetMeasured> {
     let seed = args.seed.unwrap_or_else(crate::seed::drawn);
-    let model = |net, name: &str| Model { net, name: name.to_owned(), training: None };
-    let model_here = model(memory.net, "network");
+    let model = |net, name: &str, training| Model { net, name: name.to_owned(), training };
+    let model_here = model(memory.net, "network", memory.training);
     let mut what = what(args, &model_here, seed)?;
     what.factor = memory.factor;
     // every value's PLIS is kept, so that those of regions follow
@@ -143,7 +145,7 @@ pub fn audit<T: Real>(args: &NetAuditRequest, memory: NetMemory<T>, hooks: &Hook
     let score =
         memory.score.map(|s| points(s.source("score", Subset::All, hooks)?, &model_here.net)).transpose()?;
     let asked = Asked {
-        other: memory.compare.map(|net| model(net, "the other network")),
+        other: memory.compare.map(|net| model(net, "the other network", None)),
         point_ids: (0..score.as_ref().map_or(0, |p| p.data.len())).collect(),
         model: model_here,
         data,
@@ -160,7 +162,7 @@ pub fn audit<T: Real>(args: &NetAuditRequest, memory: NetMemory<T>, hooks: &Hook
     };
     let total = asked.passes();
     let found = found(asked, &|done| tick(hooks, done, total))?;
-    let audit = assemble::audit(&found);
+    let audit = crate::output::complete(assemble::audit(&found))?;
     let pictures = match args.pictures {
         false => Pictures::default(),
         true => assemble::pictures(&found, &audit)?,

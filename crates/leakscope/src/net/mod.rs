@@ -3,6 +3,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`train`] | a [`train::TrainRequest`] in, a run in a folder out |
+//! | `inputs` | the records that a run reads |
 //! | `run` | the loop: steps, checkpoints, divergence, interruption |
 //! | `resume` | going on from a checkpoint, as the run was started |
 //! | `account` | a run that has ended → `training.json`, `records.*`, its page |
@@ -10,6 +11,7 @@
 //! | `measuring` | the measures of an audit, over records, another model, points |
 //! | [`memory`], [`training`] | audit and training over arrays |
 //! | `elements` | means of every value of a record |
+//! | [`elsewhere`], [`tracked`] | what another framework measured, as the same documents |
 //! | `exceeds` | how often points exceed training records, with its interval |
 //! | `extremes` | where the largest of many estimates lies |
 //! | `prior` | what an attacker with a prior can do (van Trees) |
@@ -24,8 +26,10 @@ mod attributes;
 pub mod audit;
 mod data;
 mod elements;
+pub mod elsewhere;
 mod exceeds;
 mod extremes;
+mod inputs;
 mod measuring;
 pub mod memory;
 mod model;
@@ -33,6 +37,7 @@ mod prior;
 mod resume;
 mod run;
 pub mod table;
+pub mod tracked;
 pub mod train;
 pub mod training;
 

@@ -154,7 +154,8 @@ pub(super) fn freeze_smallest<T: Real>(net: &mut Network<T>, share: f64) -> Resu
         let message = format!("{share}: expected at least 0, below 1");
         return Err(Failure::option("freeze_smallest", message));
     }
-    let size = |i: &usize| net.parameters()[*i].to_f64().abs();
+    let theta = net.parameters()?;
+    let size = |i: &usize| theta[*i].to_f64().abs();
     let trained = net.trained();
     let mut order: Vec<usize> = (0..trained.len()).filter(|&i| trained[i]).collect();
     order.sort_by(|a, b| size(a).total_cmp(&size(b)).then(a.cmp(b)));

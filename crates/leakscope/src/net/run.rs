@@ -167,7 +167,5 @@ pub(super) fn first<T: Real>(data: &Data<T>) -> Result<Cow<'_, Data<T>>> {
     if data.len() <= ENOUGH {
         return Ok(Cow::Borrowed(data));
     }
-    let x = data.records()[..ENOUGH * data.input().len()].to_vec();
-    let y = (0..ENOUGH).flat_map(|i| data.label(i).iter().copied()).collect();
-    Ok(Cow::Owned(Data::new(data.input(), x, data.outputs(), y)?))
+    Ok(Cow::Owned(data.subset(&(0..ENOUGH).collect::<Vec<_>>())?))
 }

@@ -268,6 +268,7 @@ impl Coding {
     fn label(&self, y: f64) -> f64 {
         match &self.encoding.target.coding {
             TargetCoding::TwoClass { low, .. } => f64::from(u8::from(y != low.code)),
+            TargetCoding::Classes(_) => y,
             TargetCoding::Number | TargetCoding::Count => (y - self.centre) / self.scale,
         }
     }
@@ -286,6 +287,10 @@ impl Coding {
                 } else {
                     low.name.clone()
                 }
+            }
+            TargetCoding::Classes(all) => {
+                let class = all.iter().find(|class| class.code == value);
+                class.map_or_else(|| value.to_string(), |class| class.name.clone())
             }
             // the way to the network's numbers and back costs some of the last digits
             TargetCoding::Number | TargetCoding::Count => {
@@ -313,11 +318,11 @@ impl Coding {
             all.iter().filter(|a| of(a.kind, Kind::Category, a.levels_origin)).map(|a| a.name.as_str());
         let target = &self.encoding.target;
         let target_read = match target.coding {
-            TargetCoding::TwoClass { .. } => target.origin == Origin::ReadOffData,
+            TargetCoding::TwoClass { .. } | TargetCoding::Classes(_) => target.origin == Origin::ReadOffData,
             TargetCoding::Number | TargetCoding::Count => target.bounds.is_none() && self.scale != 1.0,
         };
         let coded = match target.coding {
-            TargetCoding::TwoClass { .. } => "the classes",
+            TargetCoding::TwoClass { .. } | TargetCoding::Classes(_) => "the classes",
             TargetCoding::Number | TargetCoding::Count => "mean and spread",
         };
         let each = [

@@ -1,9 +1,10 @@
 //! Training of a network, in private where there is noise: a request in, a run in a folder out.
 
-use super::data::{Part, Reading, Source, test_beside};
+use super::data::{Part, Reading, Source};
+use super::inputs::{Inputs, inputs};
 use super::resume::{Resumed, Start};
 use super::run::{CHECKPOINT, Plan, train};
-use super::table::{self, ENCODING, TableRequest, Which};
+use super::table::{ENCODING, TableRequest, Which};
 use super::{Precision, ReleaseRequest, account, model};
 use crate::output::Folder;
 use crate::{Failure, Result};
@@ -13,10 +14,9 @@ use leakscope_net::{
     train::{Filter, Optimizer, PANEL, Privacy, Randomness, Sampling, Tracking, TrainConfig, sigma_for},
 };
 use leakscope_report::net::{Point, Stopped, Training};
-use leakscope_table::{Hooks, ReadOptions, RecordsFormat, Subset};
+use leakscope_table::{Hooks, RecordsFormat, Subset};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// What a run is asked to do.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -233,7 +233,7 @@ fn run_in<T: Real>(args: &TrainRequest, out: &Path, listener: &Listener<'_>) -> 
     let stored = resumed.as_ref().map(Resumed::seed);
     let seed = args.seed.or(stored).unwrap_or_else(crate::seed::drawn);
 
-    let Given { mut source, test, budgets } = given::<T>(args, seed, listener.hooks)?;
+    let Inputs { mut source, test, budgets } = inputs::<T>(args, seed, listener.hooks)?;
     let mut spec = spec(args, &source)?;
     model::freeze(&mut spec, &args.freeze)?;
     let mut net = Network::<T>::new(spec, seed)?;
@@ -276,57 +276,6 @@ fn run_in<T: Real>(args: &TrainRequest, out: &Path, listener: &Listener<'_>) -> 
         format!("{why}; the last good checkpoint and model, of step {at}, are in {kept}: {advice}")
     });
     Ok(TrainOutcome { training, written, seed_drawn, diverged })
-}
-
-/// Records to train on, and to test on where there are any.
-pub(super) struct Given<T> {
-    pub(super) source: Source<T>,
-    pub(super) test: Option<Source<T>>,
-    /// What each record may spend, where a column says it.
-    pub(super) budgets: Vec<f64>,
-}
-
-/// Reads the records of a request.
-pub(super) fn given<T: Real>(args: &TrainRequest, seed: u64, hooks: &Hooks) -> Result<Given<T>> {
-    table::check(args.table.as_ref(), &args.data)?;
-    let Some(request) = &args.table else {
-        let normalize = args.normalize.unwrap_or([0.0, 1.0]);
-        let reading = Reading { flag: "data", part: Part::Train, normalize, limit: args.limit };
-        let source = Source::read(&args.data, reading)?;
-        let files = if args.test.is_empty() { test_beside(&args.data) } else { Some(args.test.clone()) };
-        let reading = Reading { flag: "test", part: Part::Test, normalize, limit: None };
-        let test = files.map(|files| Source::read(&files, reading)).transpose()?;
-        return Ok(Given { source, test, budgets: vec![] });
-    };
-    for (flag, said) in [("normalize", args.normalize.is_some()), ("limit", args.limit.is_some())] {
-        if said {
-            let message =
-                "it is for arrays: columns of a table are scaled by ⟨scale⟩, and all its rows are used";
-            return Err(Failure::option(flag, message));
-        }
-    }
-    if request.holdout.is_some() && (!args.test.is_empty() || request.test.is_some()) {
-        return Err(Failure::option("holdout", "⟨test⟩ names rows to test on already: use one of the two"));
-    }
-    let column = args.filter_budgets.as_deref().filter(|p| !p.is_file()).map(|p| p.to_string_lossy());
-    let (table, coding) = request.open(&args.data, column.as_deref(), seed, hooks)?;
-    let coding = Arc::new(coding);
-    let files = ReadOptions { paths: args.data.clone(), ..request.read.clone() }.names();
-    let which = |flag, subset| Which { flag, target_optional: false, subset };
-    let mut rows = coding.rows(&table, which("data", Subset::Training), hooks)?;
-    let budgets = std::mem::take(&mut rows.budgets);
-    let test = if !args.test.is_empty() {
-        let other = coding.table(&args.test, "test")?;
-        Some(coding.rows(&other, which("test", Subset::All), hooks)?)
-    } else if let Some(read) = &request.test {
-        Some(coding.rows(&coding.open(read)?, which("test", Subset::All), hooks)?)
-    } else if request.holdout.is_some() {
-        Some(coding.rows(&table, which("holdout", Subset::HeldOut), hooks)?)
-    } else {
-        None
-    };
-    let test = test.map(|rows| Source::of_rows(rows, &coding, vec![]));
-    Ok(Given { source: Source::of_rows(rows, &coding, files), test, budgets })
 }
 
 /// The network that was asked for; a preset gets outputs and loss that suit the labels.

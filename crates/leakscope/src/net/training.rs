@@ -2,12 +2,13 @@
 
 use super::account::{self, Facts};
 use super::data::Names;
+use super::inputs::{Inputs, inputs};
 use super::memory::{NetArrays, frozen};
 use super::model::{self, NETWORK, TRAINING, WEIGHTS};
 use super::resume::Start;
 use super::run::{Ended, PRIVATE, first, make_private, point};
 use super::table::ENCODING;
-use super::train::{Given, TrainRequest, check_numbers, config, given, plan, spec, wanted};
+use super::train::{TrainRequest, check_numbers, config, plan, spec, wanted};
 use crate::output::{Folder, Pending, Results, results, write_tables};
 use crate::{Failure, Result};
 use leakscope_net::io::Tensors;
@@ -43,10 +44,8 @@ pub struct NetTraining {
     pub training: Training,
     /// `records`, where accounts of them were kept.
     pub tables: Vec<Arc<Results>>,
-    /// The network's file.
-    pub network: String,
-    /// Its weights, as safetensors.
-    pub weights: Vec<u8>,
+    /// The network's file and its weights as safetensors; absent where another framework keeps them.
+    pub model: Option<(String, Vec<u8>)>,
     /// How rows became records, where they are rows of a table.
     pub encoding: Option<String>,
 }
@@ -100,7 +99,7 @@ pub fn train<T: Real>(
 pub fn train_rows<T: Real>(request: &TrainRequest, hooks: &Hooks) -> Result<NetTrained<T>> {
     check_numbers(request)?;
     let seed = request.seed.unwrap_or_else(crate::seed::drawn);
-    let Given { mut source, test, budgets } = given::<T>(request, seed, hooks)?;
+    let Inputs { mut source, test, budgets } = inputs::<T>(request, seed, hooks)?;
     let mut spec = spec(request, &source)?;
     model::freeze(&mut spec, &request.freeze)?;
     let net = Network::new(spec, seed)?;
@@ -159,15 +158,10 @@ fn over<T: Real>(request: &TrainRequest, prepared: Prepared<T>, hooks: &Hooks) -
 impl<T: Real> NetTrained<T> {
     /// The network, and what can be written of the run.
     pub fn split(self) -> Result<(Network<T>, NetTraining, Vec<StepReport>)> {
-        let weights = self.network.to_tensors().to_bytes()?;
+        let weights = self.network.to_tensors()?.to_bytes()?;
         let network = self.network.spec().to_json();
-        let training = NetTraining {
-            training: self.training,
-            tables: self.tables,
-            network,
-            weights,
-            encoding: self.encoding,
-        };
+        let (model, encoding) = (Some((network, weights)), self.encoding);
+        let training = NetTraining { training: self.training, tables: self.tables, model, encoding };
         Ok((self.network, training, self.steps))
     }
 }
@@ -178,8 +172,10 @@ pub fn write(run: &NetTraining, out: &Path, format: RecordsFormat) -> Result<Vec
     let mut pending = Pending::default();
     write_tables(&folder, &mut pending, &run.tables)?;
     let training = Training { tables: pending.table_names(), ..run.training.clone() };
-    folder.text(&mut pending, NETWORK, &run.network)?;
-    folder.file(&mut pending, WEIGHTS, &run.weights)?;
+    if let Some((network, weights)) = &run.model {
+        folder.text(&mut pending, NETWORK, network)?;
+        folder.file(&mut pending, WEIGHTS, weights)?;
+    }
     if let Some(encoding) = &run.encoding {
         make_private(&folder.path().join(PRIVATE))?;
         folder.text(&mut pending, ENCODING, encoding)?;

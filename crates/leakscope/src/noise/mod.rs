@@ -6,19 +6,27 @@
 //! | `target` | names and units of users → targets of [`leakscope_core::fisher::noise`] |
 //! | `shaped` | [`design`]: the noise, and what is taken instead where its shape would give too much away |
 //! | `public` | rows that are public: another table, or made up from the bounds of columns alone |
+//! | `counted` | room for what a record does to the scaling of its columns |
+//! | `unit` | the noise on the axis of isotropic noise, for attacks and bounds |
 //! | `describe` | the noise as a document, with the directions that carry it |
 //!
 //! A shape has no σ: it is made for a target, and its scale is the smallest on a public grid that meets it for every
 //! record. What it costs is `tr(ΣA)`, the error that it adds to predictions.
 
+mod counted;
 mod describe;
-mod public;
+pub(crate) mod public;
 mod shaped;
 mod target;
+mod unit;
 
+pub use counted::count_scaling;
+pub(crate) use describe::isotropic_sigma;
 pub use describe::{cost_of, described};
-pub use shaped::{Designed, Model, ShapeSource, design};
+pub(crate) use shaped::failed;
+pub use shaped::{Designed, Model, ShapeSource, alternatives, design};
 pub use target::Asked;
+pub use unit::UnitShape;
 
 use crate::{Failure, Result};
 use leakscope_core::fisher::noise::Shape;

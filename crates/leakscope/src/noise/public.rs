@@ -14,7 +14,7 @@ const ROWS_A_COEFFICIENT: usize = 40;
 const SEED: u64 = 0x5ee_d0f5;
 
 /// A public table, read as the private one is.
-pub(super) fn table(read: &ReadOptions, encoding: &Encoding, hooks: &Hooks) -> Result<Dataset> {
+pub(crate) fn table(read: &ReadOptions, encoding: &Encoding, hooks: &Hooks) -> Result<Dataset> {
     use leakscope_core::rows::Rows;
     let of = |e: leakscope_table::Error| match Failure::from(e) {
         Failure::Data(message) => Failure::option("shape_from", message),
@@ -37,11 +37,11 @@ fn are_public(public: &Public, name: &str, has_bounds: bool) -> bool {
 
 /// Rows made up from bounds and levels alone: every value uniform and independent of the others, the target too. `None` where
 /// a number has no public bounds, or behind principal components, which are read off the data.
-pub(super) fn made_up(encoding: &Encoding, public: &Public) -> Option<InMemory> {
+pub(crate) fn made_up(encoding: &Encoding, public: &Public) -> Option<InMemory> {
     let known = |a: &Attribute| a.kind == Kind::Category || are_public(public, &a.name, a.bounds.is_some());
     let target = &encoding.target;
     let known_target = match &target.coding {
-        TargetCoding::TwoClass { .. } => true,
+        TargetCoding::TwoClass { .. } | TargetCoding::Classes(_) => true,
         TargetCoding::Number | TargetCoding::Count => {
             are_public(public, &target.name, target.bounds.is_some())
         }
@@ -83,6 +83,7 @@ pub(super) fn made_up(encoding: &Encoding, public: &Public) -> Option<InMemory> 
                     high.code
                 }
             }
+            TargetCoding::Classes(classes) => (u * classes.len() as f64).floor(),
             TargetCoding::Number => {
                 let bounds = target.bounds?;
                 bounds.low() + u * (bounds.high() - bounds.low())

@@ -80,15 +80,17 @@ pub fn design(
         shape_budget: options.shape_budget,
         ..Request::new(asked.targets.clone(), shape)
     };
-    let isotropic =
-        || core::design(rows, model.fit, &request(Shape::Isotropic)).map_err(|e| failed(e, model));
+    let isotropic = || {
+        core::design(rows, model.fit, &request(Shape::Isotropic))
+            .map_err(|e| failed(e, model.encoding, model.l2))
+    };
     let whole = |design, source, instead| Designed { design, source, asked: asked.clone(), instead };
     if !options.is_shaped() {
         return Ok(whole(isotropic()?, ShapeSource::Nowhere, None));
     }
     let under = |factor: &Factor| {
         core::design_with_shape(rows, model.fit, &request(options.shape), factor)
-            .map_err(|e| failed(e, model))
+            .map_err(|e| failed(e, model.encoding, model.l2))
     };
     if let Some(read) = &options.shape_from {
         let table = public::table(read, model.encoding, hooks)?;
@@ -101,7 +103,7 @@ pub fn design(
         }
         Ok(design) => too_much(options, Some(design.covariance_information)),
         Err(CoreError::Unreachable { .. }) => too_much(options, None),
-        Err(e) => return Err(failed(e, model)),
+        Err(e) => return Err(failed(e, model.encoding, model.l2)),
     };
     let isotropic = isotropic()?;
     if let Some(rows) = public::made_up(model.encoding, model.public)
@@ -118,6 +120,44 @@ pub fn design(
          the same columns would give nothing away either."
     );
     Ok(whole(isotropic, ShapeSource::Nowhere, Some(instead)))
+}
+
+/// Work (rows × coefficients²) up to which shapes that were not asked for are designed for comparison.
+const COMPARED_UP_TO: f64 = 5e8;
+
+/// The noise that each shape from the rows would have for the same targets, the one that was taken among them: isotropic, the
+/// closed form, the cheapest. Shapes that would give all away, or take too long, are left out.
+pub fn alternatives(
+    options: &NoiseOptions,
+    model: &Model<'_>,
+    rows: &impl Rows,
+    taken: &Designed,
+) -> Result<Vec<Design>> {
+    let affordable = rows.len() as f64 * (model.fit.w.len() as f64).powi(2) <= COMPARED_UP_TO;
+    let from_rows = matches!(taken.source, ShapeSource::Rows | ShapeSource::Nowhere);
+    let mut all = vec![];
+    for shape in [Shape::Isotropic, Shape::Shaped, Shape::Optimal] {
+        if from_rows && shape == taken.design.shape {
+            all.push(taken.design.clone());
+            continue;
+        }
+        if shape != Shape::Isotropic && !affordable {
+            continue;
+        }
+        let request = Request {
+            releases: model.releases,
+            gap: options.gap,
+            shape_budget: options.shape_budget,
+            ..Request::new(taken.asked.targets.clone(), shape)
+        };
+        match core::design(rows, model.fit, &request) {
+            Ok(design) => all.push(design),
+            Err(CoreError::Interrupted) => return Err(Failure::Interrupted),
+            // What cannot be designed cannot be compared with.
+            Err(_) => {}
+        }
+    }
+    Ok(all)
 }
 
 /// Why a shape is not taken from the rows.
@@ -152,12 +192,12 @@ fn shape_of(options: &NoiseOptions, model: &Model<'_>, rows: &impl Rows) -> Resu
         None => core::design(rows, &fit, &request),
         Some(units) => core::design(&units.rows(rows), &units.fit(&fit).map_err(explained)?.fit, &request),
     };
-    Ok(found.map_err(|e| failed(e, model))?.factor)
+    Ok(found.map_err(|e| failed(e, model.encoding, model.l2))?.factor)
 }
 
 /// A failure of a design in words. The model was fitted, so that what has no inverse is the cost, which knows no penalty.
-fn failed(error: CoreError, model: &Model<'_>) -> Failure {
-    let names = model.encoding.columns();
+pub(crate) fn failed(error: CoreError, encoding: &Encoding, l2: f64) -> Failure {
+    let names = encoding.columns();
     let name = |j: usize| names.get(j).map(|n| format!("`{n}`")).unwrap_or_default();
     match error {
         CoreError::Singular { column, of } => {
@@ -193,6 +233,6 @@ fn failed(error: CoreError, model: &Model<'_>) -> Failure {
                      ⟨noise_shape=isotropic⟩, a shape from a public table with ⟨shape_from⟩, or fewer columns with ⟨pca⟩"
             ),
         ),
-        other => explain(other, model.encoding, model.l2),
+        other => explain(other, encoding, l2),
     }
 }

@@ -134,5 +134,7 @@ fn label_unit(encoding: &Encoding) -> f64 {
     match &encoding.target.coding {
         TargetCoding::Number | TargetCoding::Count => 1.0,
         TargetCoding::TwoClass { low, high } => 1.0 / (high.code - low.code),
+        // Noise has no shape for softmax models yet; their labels are measured by the switch between classes.
+        TargetCoding::Classes(_) => 1.0,
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! A plain model is the one of the encoding, whose scales count through the penalty ([`Counted`]). A balanced one is fitted
 //! in public units themselves: they are locally constant, so that its weights are all there is to count
-//! ([`most_even`]).
+//! ([`most_even`]). So is one whose noise has a shape: nothing of its scaling is left to count, in η and in the covariance.
 
-use super::{Terms, refuse};
+use super::{Amount, Terms, refuse};
 use crate::balance::{self, Balancing};
 use crate::failure::explain;
 use crate::model::{self, Loaded, penalty};
@@ -17,7 +17,7 @@ use leakscope_core::fisher::scaling::{Counted, CountedRecords, Depth};
 use leakscope_core::glm::{self, Fit};
 use leakscope_core::num::Distribution;
 use leakscope_core::rows::{Reweighted, Rows};
-use leakscope_core::units::{PublicUnit, Scaling, Units};
+use leakscope_core::units::{FitInUnits, PublicUnit, Scaling, Units};
 use leakscope_report::release::Counting;
 use leakscope_table::{Attribute, Encoding, Hooks, Kind, MIN_LEVEL_COUNT, Scale};
 
@@ -36,6 +36,8 @@ pub(super) struct Fitted {
     pub(super) fit: Fit,
     /// Its coefficients in public units.
     pub(super) w: Vec<f64>,
+    /// The model in public units, where it is the minimiser for the records as they are: not where weights balance it.
+    pub(super) in_units: Option<FitInUnits>,
     /// η of its records at σ = 1.
     pub(super) unit: Distribution,
     pub(super) counting: Counting,
@@ -50,11 +52,21 @@ impl Fitted {
         let request = &Request { min_level_count, ..request.clone() };
         let loaded = model::load(request, hooks)?;
         refuse::columns(&loaded.encoding)?;
+        crate::telling::check(request, &loaded.encoding)?;
         let units = units(request, &loaded.encoding)?;
-        match terms.balance {
-            0 => Self::plain(request, loaded, units),
-            _ => Self::balanced(request, terms, loaded, units),
+        match (terms.balance, &terms.noise) {
+            (0, Amount::Sigma(_) | Amount::TargetEta(..)) => Self::plain(request, loaded, units),
+            (0, Amount::Shaped(_)) => Self::in_public_units(request, loaded, units),
+            (_, _) => Self::balanced(request, terms, loaded, units),
         }
+    }
+
+    /// η is measured once the noise is known.
+    fn in_public_units(request: &Request, loaded: Loaded, units: Units) -> Result<Self> {
+        let fit = glm::fit(&units.rows(&loaded.rows), request.glm()?, penalty(request))
+            .map_err(|e| explain(e, &loaded.encoding, request.l2))?;
+        let (w, unit, counting) = (fit.w.clone(), Distribution::default(), Counting::Units);
+        Ok(Self { loaded, units, fit, w, in_units: None, unit, counting, reweightings: None })
     }
 
     fn plain(request: &Request, loaded: Loaded, units: Units) -> Result<Self> {
@@ -81,7 +93,8 @@ impl Fitted {
                 Ok(())
             },
         )?;
-        Ok(Self { loaded, units, w: in_units.fit.w, fit, unit, counting, reweightings: None })
+        let w = in_units.fit.w.clone();
+        Ok(Self { loaded, units, w, in_units: Some(in_units), fit, unit, counting, reweightings: None })
     }
 
     fn balanced(request: &Request, terms: &Terms, loaded: Loaded, units: Units) -> Result<Self> {
@@ -99,7 +112,7 @@ impl Fitted {
         let options = balance::options(request, &balancing, &loaded)?;
         let (fit, unit, number) = {
             let rows = units.rows(&loaded.rows);
-            let model = (request.family, penalty(request));
+            let model = (request.glm()?, penalty(request));
             let counted = most_even(&rows, model, &options, &[], terms.balance);
             let (number, CountedBalance { weights, eta, .. }) = match counted {
                 Err(CoreError::OutOfRange { what: "a weight", .. }) => {
@@ -118,7 +131,7 @@ impl Fitted {
             (fit, unit, number)
         };
         let (w, counting) = (fit.w.clone(), Counting::Weights);
-        Ok(Self { loaded, units, fit, w, unit, counting, reweightings: Some(number) })
+        Ok(Self { loaded, units, fit, w, in_units: None, unit, counting, reweightings: Some(number) })
     }
 }
 

@@ -13,6 +13,7 @@ use super::unit::Unit;
 use crate::{Failure, Result};
 use leakscope_report::format;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -70,7 +71,7 @@ pub struct DataChange {
 }
 
 /// One release.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Entry {
     /// Folder of its files; absent in ledgers that were kept before releases had one.
     #[serde(default)]
@@ -92,6 +93,19 @@ pub struct Entry {
     /// What η is counted in; absent in ledgers that were kept before it was written down.
     #[serde(default)]
     pub unit: Option<Unit>,
+    /// How far apart two values of each attribute are; absent where that was not computed for every one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told: Option<BTreeMap<String, Line>>,
+}
+
+/// Two values of an attribute (or all levels of it) in one release.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Line {
+    /// The values, as they are written.
+    pub values: Vec<String>,
+    /// The largest distance of two of them over records, in standard deviations of the noise; absent where they show for
+    /// certain.
+    pub distance: Option<f64>,
 }
 
 impl Ledger {
@@ -110,16 +124,26 @@ pub struct Held {
     /// What was put right on opening, in whole sentences.
     pub remarks: Vec<String>,
     key: Option<Key>,
+    key_file: PathBuf,
     _lock: File,
+}
+
+/// What the owner says about the ledger itself.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Keeping<'a> {
+    /// Why the data are others than before, and what was released of them still counts.
+    pub data_changed: Option<&'a str>,
+    /// The file of the key that seals the ledger; `private/ledger.key` without one.
+    pub key: Option<&'a Path>,
 }
 
 impl Held {
     /// Locks and reads the ledger of `folder`, or starts one; what a process that died left is put right. Where the data
-    /// are others, `data_changed` is the owner's reason to go on.
+    /// are others, the owner needs a reason to go on.
     ///
     /// # Errors
     /// Where another process holds it, where it cannot be read or was changed, and where it is about other data.
-    pub fn open(folder: &Path, fingerprint: &str, data_changed: Option<&str>) -> Result<Self> {
+    pub fn open(folder: &Path, fingerprint: &str, keeping: Keeping<'_>) -> Result<Self> {
         make_private(folder)?;
         let lock = lock(&folder.join(LOCK))?;
         let empty = Ledger {
@@ -131,14 +155,17 @@ impl Held {
             intention: None,
             seal: String::new(),
         };
-        let key = Key::read(&folder.join(PRIVATE))?;
-        let mut held = Self { folder: folder.into(), ledger: empty, remarks: vec![], key, _lock: lock };
+        let key_file =
+            keeping.key.map_or_else(|| folder.join(PRIVATE).join(super::seal::KEY), Path::to_owned);
+        let key = Key::read(&key_file)?;
+        let mut held =
+            Self { folder: folder.into(), ledger: empty, remarks: vec![], key, key_file, _lock: lock };
         if let Some(ledger) = held.read()? {
             held.ledger = ledger;
         }
         held.put_right()?;
         if held.ledger.fingerprint != fingerprint {
-            let Some(reason) = data_changed else { return Err(held.other_data()) };
+            let Some(reason) = keeping.data_changed else { return Err(held.other_data()) };
             let change = DataChange {
                 when: crate::clock::now(),
                 reason: reason.into(),
@@ -174,7 +201,7 @@ impl Held {
                 Ok(Some(Ledger { seal: String::new(), ..found }))
             }
             (Some(_), SCHEMA | UNSEALED_SCHEMA) => Err(damaged("it was changed since it was sealed".into())),
-            (None, SCHEMA) => Err(damaged(format!("its key {} is missing", super::seal::KEY))),
+            (None, SCHEMA) => Err(damaged(format!("its key {} is missing", self.key_file.display()))),
             // From before there were seals: sealed from the next release on.
             (None, UNSEALED_SCHEMA) => Ok(Some(Ledger { schema: SCHEMA.into(), ..found })),
             (_, other) => {
@@ -204,6 +231,10 @@ impl Held {
         let unreleased = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         for left in unreleased.filter(|e| e.file_name().to_string_lossy().starts_with(TEMPORARY)) {
             let _ = fs::remove_dir_all(left.path());
+        }
+        let private = fs::read_dir(self.folder.join(PRIVATE)).into_iter().flatten().flatten();
+        for left in private.filter(|e| leakscope_table::is_temporary(&e.path())) {
+            let _ = fs::remove_file(left.path());
         }
         Ok(())
     }
@@ -359,7 +390,7 @@ impl Held {
             |e: std::io::Error| Failure::Message(format!("cannot write the ledger {}: {e}", path.display()));
         let key = match self.key.take() {
             Some(key) => key,
-            None => Key::create(&self.folder.join(PRIVATE))?,
+            None => Key::create(&self.key_file)?,
         };
         let unsealed = Ledger { seal: UNSEALED.into(), ..self.ledger.clone() };
         let seal = key.seal(leakscope_report::document(&unsealed).as_bytes());
@@ -438,6 +469,7 @@ mod tests {
             eta_mean: 0.1,
             eta_max: 0.3,
             unit: None,
+            told: None,
         }
     }
 
@@ -458,7 +490,7 @@ mod tests {
     fn a_release_is_there_and_charged_or_neither() {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path();
-        let open = || Held::open(folder, "f", None).unwrap();
+        let open = || Held::open(folder, "f", Keeping::default()).unwrap();
         // Staged alone.
         let held = open();
         let _ = held.stage(&FILES).unwrap().keep();
@@ -497,7 +529,7 @@ mod tests {
     fn any_changed_byte_of_a_ledger_is_seen() {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path();
-        let mut held = Held::open(folder, "f", None).unwrap();
+        let mut held = Held::open(folder, "f", Keeping::default()).unwrap();
         held.budget(Some(1.0)).unwrap();
         held.publish(entry(), &FILES, "{}\n").unwrap();
         drop(held);
@@ -508,35 +540,50 @@ mod tests {
                 let mut changed = whole.clone();
                 changed[i] ^= mask;
                 fs::write(&path, &changed).unwrap();
-                assert!(Held::open(folder, "f", None).is_err(), "byte {i}");
+                assert!(Held::open(folder, "f", Keeping::default()).is_err(), "byte {i}");
             }
         }
         fs::write(&path, &whole).unwrap();
-        assert_eq!(Held::open(folder, "f", None).unwrap().ledger.budget_eta, Some(1.0));
+        assert_eq!(Held::open(folder, "f", Keeping::default()).unwrap().ledger.budget_eta, Some(1.0));
         // Without its key nobody can tell, and without the ledger nothing can be added up.
         let key = folder.join(PRIVATE).join(super::super::seal::KEY);
         fs::rename(&key, folder.join("kept")).unwrap();
-        assert!(Held::open(folder, "f", None).is_err());
+        assert!(Held::open(folder, "f", Keeping::default()).is_err());
         fs::rename(folder.join("kept"), &key).unwrap();
         fs::remove_file(&path).unwrap();
-        assert!(Held::open(folder, "f", None).is_err());
+        assert!(Held::open(folder, "f", Keeping::default()).is_err());
     }
 
     #[test]
     fn a_budget_stays_and_data_change_by_decision_only() {
         let place = tempfile::tempdir().unwrap();
-        let mut held = Held::open(place.path(), "f", None).unwrap();
+        let mut held = Held::open(place.path(), "f", Keeping::default()).unwrap();
         assert_eq!(held.budget(Some(1.0)).unwrap(), Some(1.0));
         held.publish(entry(), &FILES, "{}\n").unwrap();
         drop(held);
-        assert!(Held::open(place.path(), "g", None).is_err());
-        let mut held = Held::open(place.path(), "g", Some("40 patients joined")).unwrap();
+        assert!(Held::open(place.path(), "g", Keeping::default()).is_err());
+        let joined = Keeping { data_changed: Some("40 patients joined"), key: None };
+        let mut held = Held::open(place.path(), "g", joined).unwrap();
         assert_eq!(held.budget(None).unwrap(), Some(1.0));
         assert!(held.budget(Some(2.0)).is_err() && held.budget(Some(0.5)).unwrap() == Some(0.5));
         held.publish(entry(), &FILES, "{}\n").unwrap();
         drop(held);
-        let held = Held::open(place.path(), "g", None).unwrap();
+        let held = Held::open(place.path(), "g", Keeping::default()).unwrap();
         assert_eq!((held.ledger.releases.len(), held.ledger.data_changes.len()), (2, 1));
         assert_eq!(held.ledger.data_changes[0].reason, "40 patients joined");
+    }
+
+    #[test]
+    fn a_key_may_lie_elsewhere() {
+        let (place, safe) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let file = safe.path().join("leakscope.key");
+        let keeping = Keeping { key: Some(&file), ..Keeping::default() };
+        let mut held = Held::open(place.path(), "f", keeping).unwrap();
+        held.publish(entry(), &FILES, "{}\n").unwrap();
+        drop(held);
+        assert!(file.exists() && !place.path().join(PRIVATE).join(super::super::seal::KEY).exists());
+        assert_eq!(Held::open(place.path(), "f", keeping).unwrap().ledger.releases.len(), 1);
+        let why = Held::open(place.path(), "f", Keeping::default()).unwrap_err().to_string();
+        assert!(why.contains("ledger.key is missing"), "{why}");
     }
 }

@@ -4,6 +4,9 @@
 //! |---|---|
 //! | `refuse` | what cannot be released |
 //! | `fitted` | the model in public units, and η with everything that was read off the data counted |
+//! | `shaped` | noise that is made for its targets, with a covariance that may be published |
+//! | `inference` | standard errors: what noise adds, for everybody, and what sampling adds, for the owner |
+//! | `tell` | how often two values are told apart, for the owner and for the statement |
 //! | `statement` | what may be said, and what only the owner is told |
 //! | [`ledger`] | all releases of the same data, in `private/` |
 //! | `unit`, `fingerprint` | what their η is counted in, and which data they are of |
@@ -11,35 +14,53 @@
 //! What is published: coefficients in original units, on a lattice that σ and public units determine; σ from a grid of
 //! powers of 2^¼; η as its target, or rounded up to that grid. Nothing else of it depends on the data, but for the
 //! names of columns and of levels that enough records have.
+//!
+//! # Noise with a shape: no digit escapes
+//! The published covariance is FFᵀ with a factor F of whole numbers and powers of two. Where it is read off the records, F is
+//! computed from `k₁ = round(L/g₁) + ξ₁`, L the logarithm of the second moments, ξ₁ exactly discrete Gaussian
+//! ([`leakscope_core::fisher::noise::design_to_publish`]); elsewhere it does not depend on them, but for its scale, which
+//! is a power of 2^¼. The coefficients in public units are `F g k₂`, `k₂ = round(F⁻¹w/g) + ξ₂`, g = 2⁻²⁰ and ξ₂ independent of ξ₁
+//! ([`leakscope_core::fisher::noise::Noise::release`]); in original units they are sums of these with public multiples. So every
+//! published number is a function of k₁, k₂ and of public numbers: whatever somebody computes from its digits, he could compute
+//! from k₁ and k₂, every value of which is possible whatever the records are. In particular the lattice on which the
+//! coefficients lie follows from the published factor and units, and standard deviations of the noise are computed from
+//! these as well.
 
 mod fingerprint;
 mod fitted;
+mod inference;
 pub mod ledger;
 mod refuse;
 mod seal;
+mod shaped;
 mod statement;
 mod system;
+mod tell;
 mod unit;
 
 pub use statement::summary;
 
+use crate::noise::NoiseOptions;
 use crate::request::{Request, Statistic};
 use crate::{Failure, Result};
 use fitted::Fitted;
+use leakscope_core::fisher::noise::Noise;
 use leakscope_core::random::{Bits, Seeded};
 use leakscope_core::release::Grid;
 use leakscope_core::units::public_sigma;
 use leakscope_report::format;
 use leakscope_report::release::{self as report, Owned};
 use leakscope_table::Hooks;
-use ledger::{Entry, Held};
+use ledger::{Entry, Held, Keeping};
 use serde::{Deserialize, Serialize};
+use shaped::Shaped;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use system::System;
 use unit::Unit;
 
 /// How much noise, and how much leakage in all.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Terms {
     /// The noise.
@@ -52,16 +73,20 @@ pub struct Terms {
     pub attribute: Option<String>,
     /// The owner's reason why the data are others than in the ledger, and still the same for it.
     pub data_changed: Option<String>,
+    /// The file of the key that seals the ledger, made where it is not there; `private/ledger.key` without one.
+    pub ledger_key: Option<PathBuf>,
 }
 
 /// How much noise. σ is rounded up to a power of 2^¼ in either case.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Amount {
     /// σ, in public units.
     Sigma(f64),
     /// The σ at which a statistic of η is this.
     TargetEta(f64, Statistic),
+    /// Noise that is made for its targets; its scale is rounded up likewise.
+    Shaped(Box<NoiseOptions>),
 }
 
 impl Default for Amount {
@@ -105,6 +130,9 @@ pub fn files(statement: &report::Release) -> [(&'static str, String); 3] {
         "family": s.family,
         "coefficients": statement.coefficients,
         "sigma": statement.mechanism.sigma,
+        "noise": statement.mechanism.shape,
+        "units": statement.mechanism.units,
+        "noise_error": statement.precision.iter().map(|(name, p)| (name, p.noise_error)).collect::<BTreeMap<_, _>>(),
     });
     [
         ("report.html", leakscope_report::release_page(statement)),
@@ -118,13 +146,15 @@ pub fn run(request: &Request, terms: &Terms, folder: &Path, hooks: &Hooks) -> Re
     refuse::settings(request, terms)?;
     let fingerprint = fingerprint::fingerprint(&request.read)?;
     // A ledger of other data is refused before any work.
-    let reason = terms.data_changed.as_deref();
-    let mut put_right = std::mem::take(&mut Held::open(folder, &fingerprint, reason)?.remarks);
-    let prepared = Prepared::new(request, terms, hooks)?;
+    let keeping = Keeping { data_changed: terms.data_changed.as_deref(), key: terms.ledger_key.as_deref() };
+    let mut put_right = std::mem::take(&mut Held::open(folder, &fingerprint, keeping)?.remarks);
+    let mut bits = System::default();
+    let prepared = Prepared::new(request, terms, hooks, &mut bits)?;
     let encoding = &prepared.fitted.loaded.encoding;
     refuse::rare_class(encoding, fitted::min_level_count(request))?;
+    let distances = tell::distances(request, &prepared.fitted, prepared.sigma())?;
 
-    let mut held = Held::open(folder, &fingerprint, reason)?;
+    let mut held = Held::open(folder, &fingerprint, keeping)?;
     put_right.append(&mut held.remarks);
     let unit_of_eta = Unit::of(request, encoding, &prepared.fitted.units);
     let before = held.spent(&unit_of_eta)?;
@@ -136,7 +166,7 @@ pub fn run(request: &Request, terms: &Terms, folder: &Path, hooks: &Hooks) -> Re
         return Ok(Outcome::Refused(prepared.past_budget(&held, before, budget)));
     }
     let composed = report::Composed { releases: held.ledger.releases.len() + 1, eta_max: total, budget_eta };
-    let coefficients = prepared.noisy(&mut System::default())?;
+    let coefficients = prepared.noisy(&mut bits)?;
     let created = crate::clock::now();
     let entry = Entry {
         folder: None,
@@ -144,12 +174,15 @@ pub fn run(request: &Request, terms: &Terms, folder: &Path, hooks: &Hooks) -> Re
         target: encoding.target.name.clone(),
         family: request.family.name().into(),
         l2: request.l2,
-        sigma: prepared.grid.sigma(),
-        eta_mean: prepared.fitted.unit.mean() / prepared.grid.sigma(),
+        sigma: prepared.sigma(),
+        eta_mean: prepared.measured().0,
         eta_max: prepared.eta.max,
         unit: Some(unit_of_eta),
+        told: distances.told(),
     };
-    let mut owned = statement::owned(request, terms, &prepared, composed, coefficients, created)?;
+    let stated = tell::stated(request, &prepared.fitted, &distances, &held.ledger.releases, total);
+    let said = statement::Said { composed, coefficients, created, stated, tell: distances.tell };
+    let mut owned = statement::owned(request, terms, &prepared, said)?;
     owned.remarks.extend(put_right);
     let owned = crate::output::complete(owned)?;
     Ok(Outcome::Ready(Box::new(owned), Box::new(Ready { held, entry })))
@@ -158,17 +191,29 @@ pub fn run(request: &Request, terms: &Terms, folder: &Path, hooks: &Hooks) -> Re
 /// A model with the noise it will have.
 struct Prepared {
     fitted: Fitted,
-    grid: Grid,
+    added: Added,
     /// η as it may be said.
     eta: report::Eta,
 }
 
+/// The noise.
+enum Added {
+    /// The same on every coefficient in public units.
+    Isotropic(Grid),
+    /// With a covariance.
+    Shaped(Box<Shaped>),
+}
+
 impl Prepared {
-    fn new(request: &Request, terms: &Terms, hooks: &Hooks) -> Result<Self> {
+    fn new(request: &Request, terms: &Terms, hooks: &Hooks, bits: &mut impl Bits) -> Result<Self> {
         let fitted = Fitted::new(request, terms, hooks)?;
-        let sigma = match terms.noise {
-            Amount::Sigma(sigma) => sigma,
+        let sigma = match &terms.noise {
+            Amount::Sigma(sigma) => *sigma,
             Amount::TargetEta(eta, statistic) => statistic.of(&fitted.unit) / eta * (1.0 + 1e-12),
+            Amount::Shaped(options) => {
+                let shaped = Shaped::new(options, request, &fitted, hooks, bits)?;
+                return Ok(Self { fitted, eta: shaped.eta, added: Added::Shaped(Box::new(shaped)) });
+            }
         };
         if !(sigma > 0.0 && sigma.is_finite()) {
             let message =
@@ -176,14 +221,52 @@ impl Prepared {
             return Err(Failure::option("target_eta", message));
         }
         let grid = public_sigma(sigma).and_then(Grid::new).map_err(|e| Failure::option("sigma", e))?;
-        let eta = stated(terms.noise, fitted.unit.max() / grid.sigma())?;
-        Ok(Self { fitted, grid, eta })
+        let eta = stated(&terms.noise, fitted.unit.max() / grid.sigma())?;
+        Ok(Self { fitted, added: Added::Isotropic(grid), eta })
+    }
+
+    /// σ in public units; with a covariance the root of its mean variance.
+    fn sigma(&self) -> f64 {
+        match &self.added {
+            Added::Isotropic(grid) => grid.sigma(),
+            Added::Shaped(shaped) => shaped.sigma(),
+        }
+    }
+
+    /// Distance of the points that the coefficients lie on, or the coordinates of the factor.
+    fn step(&self) -> Result<f64> {
+        Ok(match &self.added {
+            Added::Isotropic(grid) => grid.step,
+            Added::Shaped(_) => Grid::new(1.0)?.step,
+        })
+    }
+
+    /// Mean and largest η as they were measured.
+    fn measured(&self) -> (f64, f64) {
+        match &self.added {
+            Added::Isotropic(grid) => {
+                (self.fitted.unit.mean() / grid.sigma(), self.fitted.unit.max() / grid.sigma())
+            }
+            Added::Shaped(shaped) => (shaped.measured.mean(), shaped.measured.max()),
+        }
+    }
+
+    /// The noise in public units.
+    fn noise(&self) -> Result<Noise> {
+        Ok(match &self.added {
+            Added::Isotropic(grid) => Noise::isotropic(grid.sigma(), self.fitted.w.len())?,
+            Added::Shaped(shaped) => shaped.design.noise.clone(),
+        })
     }
 
     /// The coefficients in original units, with noise.
     fn noisy(&self, bits: &mut impl Bits) -> Result<Vec<(String, f64)>> {
         let Fitted { loaded, units, w, .. } = &self.fitted;
-        let published = units.published(&self.grid.release(w, bits)?)?;
+        let noisy = match &self.added {
+            Added::Isotropic(grid) => grid.release(w, bits)?,
+            Added::Shaped(shaped) => shaped.design.noise.release(w, bits)?,
+        };
+        let published = units.published(&noisy)?;
         let values = published.coefficients.into_iter().chain(std::iter::once(published.intercept));
         Ok(loaded.encoding.columns().into_iter().zip(values).collect())
     }
@@ -191,7 +274,19 @@ impl Prepared {
     /// Why there is no release, and the σ at which there would be one.
     fn past_budget(&self, held: &Held, before: f64, budget: f64) -> String {
         let left = (budget * budget - before * before).max(0.0).sqrt();
-        let advice = match below(left).and_then(|most| public_sigma(self.fitted.unit.max() / most).ok()) {
+        let isotropic = match &self.added {
+            Added::Isotropic(_) => {
+                below(left).and_then(|most| public_sigma(self.fitted.unit.max() / most).ok())
+            }
+            Added::Shaped(_) => None,
+        };
+        let advice = match isotropic {
+            None if left > 0.0 && matches!(self.added, Added::Shaped(_)) => {
+                format!(
+                    "a target for whole records of ⟨target_eta={}⟩ or less stays within it",
+                    format::setting(0.999 * left)
+                )
+            }
             Some(sigma) => format!("⟨sigma={}⟩ or more stays within it", format::setting(sigma * 1.001)),
             None => "it is spent".to_owned(),
         };
@@ -214,19 +309,21 @@ fn below(x: f64) -> Option<f64> {
 }
 
 /// η as it may be said: the target, or a power of 2^¼ that is not below what was measured.
-fn stated(noise: Amount, measured: f64) -> Result<report::Eta> {
+fn stated(noise: &Amount, measured: f64) -> Result<report::Eta> {
     let target = match noise {
-        Amount::Sigma(_) => None,
-        Amount::TargetEta(eta, statistic) => Some(report::Target { eta, statistic: statistic.named() }),
+        Amount::Sigma(_) | Amount::Shaped(_) => None,
+        Amount::TargetEta(eta, statistic) => Some(report::Target { eta: *eta, statistic: statistic.named() }),
     };
     let max = match noise {
         // σ was solved for it, and rounded up.
-        Amount::TargetEta(eta, Statistic::Max) => eta,
-        Amount::TargetEta(_, Statistic::Mean | Statistic::P99) | Amount::Sigma(_) => match measured {
-            // Nothing leaks: no grid has a zero.
-            0.0 => 0.0,
-            measured => public_sigma(measured)?,
-        },
+        Amount::TargetEta(eta, Statistic::Max) => *eta,
+        Amount::TargetEta(_, Statistic::Mean | Statistic::P99) | Amount::Sigma(_) | Amount::Shaped(_) => {
+            match measured {
+                // Nothing leaks: no grid has a zero.
+                0.0 => 0.0,
+                measured => public_sigma(measured)?,
+            }
+        }
     };
     Ok(report::Eta { max, target })
 }
@@ -240,17 +337,32 @@ pub struct Private {
     pub sigma: f64,
     /// η of the records, as it may be said.
     pub eta: report::Eta,
+    /// The covariance of the noise, where it was made for targets.
+    pub shape: Option<report::PublishedShape>,
+    /// How well each coefficient tells the fitted one.
+    pub precision: BTreeMap<String, report::Precision>,
+    /// Why the noise is not the one asked for.
+    pub instead: Option<String>,
 }
 
 /// Fits, balances where asked to, and adds noise; keeps no ledger. A seed makes the noise repeatable, and so no secret.
 pub fn private(request: &Request, terms: &Terms, seed: Option<u64>, hooks: &Hooks) -> Result<Private> {
+    match seed {
+        Some(seed) => private_from(request, terms, &mut Seeded::new(seed), hooks),
+        None => private_from(request, terms, &mut System::default(), hooks),
+    }
+}
+
+fn private_from(request: &Request, terms: &Terms, bits: &mut impl Bits, hooks: &Hooks) -> Result<Private> {
     refuse::settings(request, terms)?;
-    let prepared = Prepared::new(request, terms, hooks)?;
-    let coefficients = match seed {
-        Some(seed) => prepared.noisy(&mut Seeded::new(seed))?,
-        None => prepared.noisy(&mut System::default())?,
+    let prepared = Prepared::new(request, terms, hooks, bits)?;
+    let coefficients = prepared.noisy(bits)?;
+    let precision = inference::precision(&prepared.fitted, &prepared.noise()?, &coefficients)?;
+    let (shape, instead) = match &prepared.added {
+        Added::Isotropic(_) => (None, None),
+        Added::Shaped(shaped) => (Some(shaped.published.clone()), shaped.instead.clone()),
     };
-    Ok(Private { coefficients, sigma: prepared.grid.sigma(), eta: prepared.eta })
+    Ok(Private { coefficients, sigma: prepared.sigma(), eta: prepared.eta, shape, precision, instead })
 }
 
 #[cfg(test)]
@@ -260,14 +372,14 @@ mod tests {
     #[test]
     fn eta_is_said_on_the_grid_and_never_too_small() {
         for measured in [1e-9, 0.1, 0.5, 0.999, 1.0, 1.19, 17.3, 4e8] {
-            let eta = stated(Amount::Sigma(1.0), measured).unwrap();
+            let eta = stated(&Amount::Sigma(1.0), measured).unwrap();
             assert!(eta.max >= measured && eta.max < 1.19 * measured, "{measured}");
-            assert_eq!(stated(Amount::TargetEta(0.3, Statistic::Mean), measured).unwrap().max, eta.max);
-            assert_eq!(stated(Amount::TargetEta(0.3, Statistic::Max), measured).unwrap().max, 0.3);
+            assert_eq!(stated(&Amount::TargetEta(0.3, Statistic::Mean), measured).unwrap().max, eta.max);
+            assert_eq!(stated(&Amount::TargetEta(0.3, Statistic::Max), measured).unwrap().max, 0.3);
             let down = below(measured).unwrap();
             assert!(down <= measured && public_sigma(down).unwrap() <= measured && down > 0.84 * measured);
         }
-        assert_eq!(stated(Amount::Sigma(1.0), 0.0).unwrap().max, 0.0);
+        assert_eq!(stated(&Amount::Sigma(1.0), 0.0).unwrap().max, 0.0);
         assert!(below(0.0).is_none());
     }
 }

@@ -12,9 +12,18 @@ pub(super) fn settings(request: &Request, terms: &Terms) -> Result<()> {
         true => Ok(()),
         false => Err(Failure::option(flag, format!("{value}: expected a positive number"))),
     };
-    match terms.noise {
-        Amount::Sigma(sigma) => positive("sigma", sigma)?,
-        Amount::TargetEta(eta, _) => positive("target_eta", eta)?,
+    match &terms.noise {
+        Amount::Sigma(sigma) => positive("sigma", *sigma)?,
+        Amount::TargetEta(eta, _) => positive("target_eta", *eta)?,
+        Amount::Shaped(options) => {
+            options.check()?;
+            if terms.balance > 0 {
+                return Err(Failure::option(
+                    "balance",
+                    "weights that balance leakage are functions of the data, and how they move a model whose noise has a shape                      is not counted, so no η could be stated: release without it, or with ⟨noise_shape=isotropic⟩ and ⟨target_eta⟩                      alone",
+                ));
+            }
+        }
     }
     if terms.attribute.is_some() && terms.balance == 0 {
         let message = "it says what ⟨balance⟩ N balances, which is not asked for";
@@ -37,6 +46,11 @@ pub(super) fn settings(request: &Request, terms: &Terms) -> Result<()> {
             ));
         }
         Scale::Standard | Scale::Bounds | Scale::None => {}
+    }
+    if request.public.scales.iter().any(|(_, scale)| scale.is_some()) {
+        let message =
+            "columns with scales of their own are for models trained elsewhere: a release scales by ⟨scale⟩";
+        return Err(Failure::option("scales", message));
     }
     match request.missing {
         Missing::Mean => Err(Failure::option(
@@ -77,9 +91,13 @@ pub(super) fn columns(encoding: &Encoding) -> Result<()> {
 
 /// A class that few records have: its name in a published file says that somebody has it.
 pub(super) fn rare_class(encoding: &Encoding, min_count: u64) -> Result<()> {
-    let TargetCoding::TwoClass { low, high } = &encoding.target.coding else { return Ok(()) };
+    let classes: Vec<&Class> = match &encoding.target.coding {
+        TargetCoding::TwoClass { low, high } => vec![low, high],
+        TargetCoding::Classes(classes) => classes.iter().collect(),
+        TargetCoding::Number | TargetCoding::Count => return Ok(()),
+    };
     let rare = |class: &&Class| class.count < min_count && encoding.target.origin == Origin::ReadOffData;
-    match [low, high].into_iter().find(rare) {
+    match classes.into_iter().find(rare) {
         None => Ok(()),
         Some(class) => Err(Failure::option(
             "min_level_count",

@@ -1,5 +1,6 @@
-//! The seal of a ledger: HMAC-SHA256 over all of its bytes, under a key that lies beside it (0600). Any changed byte is
-//! seen; who can read the key could seal again, so it keeps mistakes and outsiders out, not the owner of the folder.
+//! The seal of a ledger: HMAC-SHA256 over all of its bytes, under a key that lies beside it (0600), or where its owner keeps
+//! keys (`--ledger-key`). Any changed byte is seen; who can read the key could seal again, so a key beside the ledger keeps
+//! mistakes and outsiders out, and one that lies elsewhere also those who may write to the folder.
 
 use crate::{Failure, Result};
 use sha2::{Digest, Sha256};
@@ -19,10 +20,9 @@ const BLOCK: usize = 64;
 pub(crate) struct Key(Vec<u8>);
 
 impl Key {
-    /// The key of a folder, if there is one.
-    pub(crate) fn read(folder: &Path) -> Result<Option<Self>> {
-        let path = folder.join(KEY);
-        match fs::read(&path) {
+    /// The key in a file, if there is one.
+    pub(crate) fn read(path: &Path) -> Result<Option<Self>> {
+        match fs::read(path) {
             Ok(bytes) if bytes.len() == 32 => Ok(Some(Self(bytes))),
             Ok(_) => Err(Failure::Message(format!(
                 "the key {} of the ledger is damaged: restore it from a copy; without it nobody can tell whether the \
@@ -35,14 +35,14 @@ impl Key {
     }
 
     /// A new key, written where only its owner reads it.
-    pub(crate) fn create(folder: &Path) -> Result<Self> {
-        let path = folder.join(KEY);
+    pub(crate) fn create(path: &Path) -> Result<Self> {
+        let folder = path.parent().filter(|f| !f.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let fail = |e: String| Failure::Message(format!("cannot write {}: {e}", path.display()));
         let mut bytes = vec![0; 32];
         getrandom::fill(&mut bytes).map_err(|e| fail(e.to_string()))?;
         let mut file = leakscope_table::temporary_file(folder).map_err(|e| fail(e.to_string()))?;
         file.write_all(&bytes).and_then(|()| file.as_file().sync_all()).map_err(|e| fail(e.to_string()))?;
-        file.persist_noclobber(&path).map_err(|e| fail(e.error.to_string()))?;
+        file.persist_noclobber(path).map_err(|e| fail(e.error.to_string()))?;
         Ok(Self(bytes))
     }
 

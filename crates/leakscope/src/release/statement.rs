@@ -1,27 +1,37 @@
 //! What may be said about a release, and what only the owner is told.
 
 use super::fitted::{Fitted, has_public_bounds, min_level_count};
-use super::{Amount, Prepared, Terms};
+use super::shaped::Shaped;
+use super::{Added, Amount, Prepared, Terms, inference};
 use crate::Result;
+use crate::noise::NoiseOptions;
 use crate::request::{Request, Statistic};
 use leakscope_report::format;
+use leakscope_report::noise::Source;
 use leakscope_report::release::{
-    Composed, Counting, Measured, Mechanism, Owned, Release, SCHEMA, Subject, Unit,
+    Composed, Counting, Measured, Mechanism, Owned, Release, SCHEMA, Stated, Subject, Unit,
 };
-use leakscope_table::{Encoding, Kind, Origin, ReadOff, Scale, TargetCoding};
+use leakscope_report::tell::Tell;
+use leakscope_report::verdict::of_release;
+use leakscope_table::{Encoding, Kind, Origin, ReadOff, Scale};
 use std::collections::BTreeMap;
 
+/// What a statement says that was not prepared before its noise was drawn.
+pub(super) struct Said {
+    pub(super) composed: Composed,
+    pub(super) coefficients: Vec<(String, f64)>,
+    pub(super) created: String,
+    /// How often two values are told apart, as it may be said.
+    pub(super) stated: Stated,
+    /// The same for the owner.
+    pub(super) tell: Option<Tell>,
+}
+
 /// The statement and the owner's copy of a release.
-pub(super) fn owned(
-    request: &Request,
-    terms: &Terms,
-    prepared: &Prepared,
-    composed: Composed,
-    coefficients: Vec<(String, f64)>,
-    created: String,
-) -> Result<Owned> {
-    let Fitted { loaded, fit, unit, counting, .. } = &prepared.fitted;
-    let sigma = prepared.grid.sigma();
+pub(super) fn owned(request: &Request, terms: &Terms, prepared: &Prepared, said: Said) -> Result<Owned> {
+    let Said { composed, coefficients, created, stated, tell } = said;
+    let Fitted { loaded, fit, counting, .. } = &prepared.fitted;
+    let (sigma, noise, (eta_mean, eta_max)) = (prepared.sigma(), prepared.noise()?, prepared.measured());
     let mut remarks = loaded.remarks(request, fit)?;
     if let Some(number) = prepared.fitted.reweightings {
         remarks.push(format!(
@@ -30,12 +40,21 @@ pub(super) fn owned(
             format::counted(terms.balance as u64, "iteration")
         ));
     }
+    let shaped = match &prepared.added {
+        Added::Isotropic(_) => None,
+        Added::Shaped(shaped) => Some(shaped),
+    };
+    remarks.extend(shaped.and_then(|s| s.instead.clone()));
     let measured = Measured {
         files: request.read.names(),
         n: loaded.encoding.rows_training,
-        eta_mean: unit.mean() / sigma,
-        eta_max: unit.max() / sigma,
+        eta_mean,
+        eta_max,
         counting: *counting,
+        inference: inference::with_sampling(&prepared.fitted, &noise, &coefficients)?,
+        instead: shaped.and_then(|s| s.instead.clone()),
+        gain: shaped.map(|s| s.design.gain),
+        tell,
     };
     let mut warnings = vec![];
     if composed.releases > 1 {
@@ -53,18 +72,20 @@ pub(super) fn owned(
         mechanism: Mechanism {
             name: "output perturbation with an exact discrete Gaussian on a grid (Canonne, Kamath, Steinke 2020)".into(),
             sigma,
-            grid: prepared.grid.step,
+            grid: prepared.step()?,
             generator: "the operating system's cryptographic generator".into(),
             units: units(&prepared.fitted),
+            shape: shaped.map(|s| s.published.clone()),
         },
         label_secret: request.label_secret,
         eta: prepared.eta,
-        tell: None,
+        tell: Some(stated),
         composed,
         given: given(request, terms, &loaded.encoding),
-        read_off: read_off(request, terms, &prepared.fitted),
+        read_off: read_off(request, terms, prepared),
         known: known(terms),
-        assumed: assumed(request, &prepared.fitted),
+        assumed: assumed(request, prepared),
+        precision: inference::precision(&prepared.fitted, &noise, &coefficients)?,
         coefficients: coefficients.into_iter().collect(),
         warnings,
     };
@@ -72,13 +93,9 @@ pub(super) fn owned(
 }
 
 fn subject(request: &Request, encoding: &Encoding) -> Subject {
-    let classes = match &encoding.target.coding {
-        TargetCoding::TwoClass { low, high } => Some([low.name.clone(), high.name.clone()]),
-        TargetCoding::Number | TargetCoding::Count => None,
-    };
     Subject {
         target: encoding.target.name.clone(),
-        classes,
+        classes: crate::model::class_names(encoding),
         family: request.family,
         l2: request.l2,
         intercept: request.intercept,
@@ -102,8 +119,9 @@ fn given(request: &Request, terms: &Terms, encoding: &Encoding) -> Vec<String> {
         request.family.name(),
         format::setting(request.l2)
     )];
-    list.push(match terms.noise {
+    list.push(match &terms.noise {
         Amount::Sigma(_) => "σ, which was rounded up to a power of 2^¼.".into(),
+        Amount::Shaped(options) => goals(options),
         Amount::TargetEta(eta, statistic) => format!(
             "The target: {} at most {}.",
             match statistic {
@@ -111,7 +129,7 @@ fn given(request: &Request, terms: &Terms, encoding: &Encoding) -> Vec<String> {
                 Statistic::Mean => "the mean of η over records",
                 Statistic::P99 => "the 99th percentile of η over records",
             },
-            format::setting(eta)
+            format::setting(*eta)
         ),
     });
     let named = |names: Vec<&str>| names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ");
@@ -141,8 +159,54 @@ fn given(request: &Request, terms: &Terms, encoding: &Encoding) -> Vec<String> {
     list
 }
 
+/// What noise was made for.
+fn goals(options: &NoiseOptions) -> String {
+    let mut parts = vec![];
+    if let Some(eta) = options.target_eta {
+        let what = match options.protect.as_slice() {
+            [] => "every record".to_owned(),
+            names => {
+                let names: Vec<String> = names.iter().map(|n| format!("`{n}`")).collect();
+                format!("{} of every record", names.join(" and "))
+            }
+        };
+        parts.push(format!("η of {what} at most {}", format::setting(eta)));
+    }
+    for (name, sd) in &options.target_sd {
+        let sd = format::setting(*sd);
+        parts.push(format!(
+            "no unbiased estimate of `{name}` of any record closer than {sd} in its own units"
+        ));
+    }
+    format!("The targets: {}.", parts.join("; "))
+}
+
+/// Where the covariance of the noise comes from.
+fn shape_of(shaped: &Shaped) -> String {
+    match (&shaped.published.source, shaped.published.second_moments) {
+        (Source::Records, Some(moments)) => format!(
+            "The covariance of the noise: from the second moments of the columns in public units with {} on their diagonal, released \
+             with Gaussian noise of {} on their logarithm. What that gives away is at most {} of η² of what is protected, and was \
+             taken off the targets.",
+            format::setting(moments.ridge),
+            format::setting(moments.tau),
+            format::share(shaped.published.budget)
+        ),
+        (Source::Table { .. }, _) => {
+            "Nothing of the shape of the noise: it comes from a public table.".into()
+        }
+        (Source::Bounds, _) => {
+            "Nothing of the shape of the noise: it comes from the public bounds of the columns.".into()
+        }
+        (Source::Nowhere | Source::Records, _) => {
+            "Nothing of the shape of the noise: it is isotropic.".into()
+        }
+    }
+}
+
 /// What was read off the data, and what became of it.
-fn read_off(request: &Request, terms: &Terms, fitted: &Fitted) -> Vec<String> {
+fn read_off(request: &Request, terms: &Terms, prepared: &Prepared) -> Vec<String> {
+    let fitted = &prepared.fitted;
     let encoding = &fitted.loaded.encoding;
     let mut list = vec![];
     if request.public.schema.as_ref().is_none_or(|s| s.draft) {
@@ -176,7 +240,18 @@ fn read_off(request: &Request, terms: &Terms, fitted: &Fitted) -> Vec<String> {
             ));
         }
     }
-    list.push(match terms.noise {
+    if let Added::Shaped(shaped) = &prepared.added {
+        list.push(shape_of(shaped));
+    }
+    list.push(match &terms.noise {
+        Amount::Shaped(_) if prepared.eta.target.is_some() => {
+            "The scale of the noise, which was solved for the targets and rounded up to a power of 2^¼.".into()
+        }
+        Amount::Shaped(_) => {
+            "The scale of the noise, which was solved for the targets, and the stated bound of the largest η of a whole record: both \
+             rounded up to a power of 2^¼."
+                .into()
+        }
         Amount::Sigma(_) | Amount::TargetEta(_, Statistic::Mean | Statistic::P99) => {
             "The stated bound of the largest η: what was measured, rounded up to a power of 2^¼.".into()
         }
@@ -190,6 +265,11 @@ fn read_off(request: &Request, terms: &Terms, fitted: &Fitted) -> Vec<String> {
         list.push("σ, which was solved for the target and rounded up to a power of 2^¼.".into());
     }
     list.push(
+        "How often two values are told apart: rounded up to 51, 53, 55, 60, 65 … 95, 99 or 100%, or to the limit that was set. \
+         Which attribute, which record and which values that is stays with the owner."
+            .into(),
+    );
+    list.push(
         "Nothing else: neither means nor standard deviations, nor the number of records, nor what was measured is in these \
          files."
             .into(),
@@ -200,17 +280,18 @@ fn read_off(request: &Request, terms: &Terms, fitted: &Fitted) -> Vec<String> {
 fn scale_of(name: &str, terms: &Terms, fitted: &Fitted) -> String {
     let columns = fitted.loaded.encoding.attributes.iter().find(|a| a.name == name).map(|a| a.columns.start);
     let rounded = columns.is_some_and(|j| fitted.units.is_rounded(j));
-    match (terms.balance, rounded) {
-        (0, true) => format!(
+    let in_units = terms.balance > 0 || fitted.counting == Counting::Units;
+    match (in_units, rounded) {
+        (false, true) => format!(
             "The standard deviation of `{name}`, by which it is scaled: counted in η. Its public unit is the power of two \
              nearest to it, its centre the multiple of that nearest to the mean."
         ),
-        (0, false) => format!("The standard deviation of `{name}`, by which it is scaled: counted in η."),
-        (_, true) => format!(
+        (false, false) => format!("The standard deviation of `{name}`, by which it is scaled: counted in η."),
+        (true, true) => format!(
             "The public unit of `{name}`, by which it is scaled: the power of two nearest to its standard deviation; its \
              centre is the multiple of that nearest to the mean."
         ),
-        (_, false) => {
+        (true, false) => {
             format!("Nothing of the scale of `{name}`: it is scaled by the public unit of its bounds.")
         }
     }
@@ -232,8 +313,9 @@ fn known(terms: &Terms) -> Vec<String> {
     ]
 }
 
-fn assumed(request: &Request, fitted: &Fitted) -> Vec<String> {
-    let counting = match fitted.counting {
+fn assumed(request: &Request, prepared: &Prepared) -> Vec<String> {
+    let counting = match prepared.fitted.counting {
+        Counting::Units => "η counts everything: columns are scaled by their public units.",
         Counting::Exact => "η counts that columns are scaled by their own standard deviations, exactly.",
         Counting::Bounded => {
             "η counts that columns are scaled by their own standard deviations, by a bound that is never too small."
@@ -246,8 +328,17 @@ fn assumed(request: &Request, fitted: &Fitted) -> Vec<String> {
         true => "The label counts as part of a record’s secret.",
         false => "The label is taken to be known.",
     };
+    let sensitivity = match &prepared.added {
+        Added::Isotropic(_) => {
+            "The model is at its minimiser, and η is its local sensitivity there over σ (Hannun 2021), in public units."
+        }
+        Added::Shaped(_) => {
+            "The model is at its minimiser, and η is its local sensitivity there in the units of the noise, √λ₁(JᵀΣ⁻¹J), in public \
+             units; the budget for the shape is part of it."
+        }
+    };
     vec![
-        "The model is at its minimiser, and η is its local sensitivity there over σ (Hannun 2021), in public units.".into(),
+        sensitivity.into(),
         counting.into(),
         label.into(),
         "Public units, σ and the stated η lie on grids, and levels are those that many records have: they stay the same when \
@@ -276,6 +367,19 @@ pub fn summary(owned: &Owned) -> String {
         format::at_most(r.composed.eta_max),
         r.composed.budget_eta.map_or_else(String::new, |b| format!(" of a budget of {}", format::setting(b)))
     );
+    if let Some(told) = m.tell.as_ref().and_then(Tell::worst) {
+        out.push_str(&format!(
+            "Told apart most often, by this release alone: {} {} or {}, in at most {} of cases for record {} (a coin toss: 50%; for \
+             you alone).\n",
+            told.attribute,
+            told.from,
+            told.to,
+            format::share_at_most(told.worst),
+            told.worst_record
+        ));
+    }
+    let verdict = of_release(r);
+    out.push_str(&format!("{}: {}\n", verdict.headline, verdict.text()));
     for warning in r.warnings.iter().chain(&owned.remarks) {
         out.push_str(&format!("warning: {warning}\n"));
     }

@@ -4,7 +4,10 @@ use super::Builder;
 use crate::{
     Activation, LayerSpec, Real, Shape,
     error::{Error, Result, check},
-    layer::{Affine, Dropout, Frozen, Grouped, Linear, Nonlinear, Norm, OwnStatistics, Pool, Span},
+    layer::{
+        Affine, Dropout, Embedding, Frozen, Grouped, Linear, Nonlinear, Norm, OwnStatistics, Pool,
+        PositionTable, Span, Width,
+    },
     network::Statistics,
     shape::{Adaptive, Lie, Window, product},
     spec::Padding,
@@ -14,26 +17,43 @@ impl<T: Real> Builder<T> {
     /// Adds the nodes of the layer at a position of the file, and returns the shape of what it returns.
     pub(super) fn layer(&mut self, at: usize, spec: &LayerSpec, shape: Shape) -> Result<Shape> {
         let bad = |kind, need| Error::DoesNotChain { layer: at, kind, found: shape.dims(), need };
+        if let (Shape::Tokens { .. }, false) = (shape, matches!(spec, LayerSpec::Embedding { .. })) {
+            return Err(bad(spec.kind(), "tokens are numbers without an order: put an embedding first"));
+        }
         let mut activation = |kind| {
-            self.push(at, Nonlinear { kind, width: shape.len() }, false);
+            self.push(at, Nonlinear { kind, width: shape.width() }, false);
             Ok(shape)
         };
         match *spec {
             LayerSpec::Dense { outputs, bias, frozen } => {
-                let Shape::Vector([inputs]) = shape else {
-                    return Err(bad("dense", "a vector is needed: put a flatten layer before it"));
+                let (Shape::Vector([inputs]) | Shape::Sequence([_, inputs])) = shape else {
+                    return Err(bad(
+                        "dense",
+                        "a vector or a sequence is needed: put a flatten layer before it",
+                    ));
                 };
                 if outputs == 0 || product(&[inputs, outputs]).is_none() {
                     return Err(bad("dense", "outputs must be at least 1, and fit into memory"));
                 }
                 let weight = self.reserve(inputs * outputs);
                 let bias = bias.then(|| self.reserve(outputs));
-                self.push(at, Linear { window: None, inputs, outputs, weight, bias, masked: false }, !frozen);
-                Ok(Shape::Vector([outputs]))
+                let positions = shape.positions();
+                let linear = Linear {
+                    window: None,
+                    inputs,
+                    outputs,
+                    weight,
+                    bias,
+                    positions,
+                    tied: false,
+                    masked: false,
+                };
+                self.push(at, linear, !frozen);
+                Ok(with_channels(shape, outputs))
             }
             LayerSpec::Conv { outputs, kernel, stride, padding, dilation, groups, bias, frozen } => {
                 let lie = Lie { kernel, stride, padding, dilation };
-                self.convolution(at, lie, outputs, groups, bias, frozen, shape)
+                self.convolution(at, lie, Filters { outputs, groups, bias, frozen }, shape)
             }
             LayerSpec::AveragePool { kernel, stride, padding } => {
                 let window = Window::new(shape, pooling(kernel, stride, padding), at, "average-pool")?;
@@ -61,6 +81,7 @@ impl<T: Real> Builder<T> {
             LayerSpec::Tanh => activation(Activation::Tanh),
             LayerSpec::Relu => activation(Activation::Relu),
             LayerSpec::Gelu => activation(Activation::Gelu),
+            LayerSpec::GeluTanh => activation(Activation::GeluTanh),
             LayerSpec::Sigmoid => activation(Activation::Sigmoid),
             LayerSpec::Silu => activation(Activation::Silu),
             LayerSpec::Softplus => activation(Activation::Softplus),
@@ -74,7 +95,7 @@ impl<T: Real> Builder<T> {
             }
             LayerSpec::Dropout { rate } => {
                 check((0.0..1.0).contains(&rate), "the rate of a dropout", rate, "at least 0 and below 1")?;
-                self.push(at, Dropout { rate, width: shape.len(), position: at }, false);
+                self.push(at, Dropout { rate, width: shape.width(), position: at }, false);
                 Ok(shape)
             }
             LayerSpec::BatchNorm { epsilon, frozen } => {
@@ -118,24 +139,75 @@ impl<T: Real> Builder<T> {
                 self.norm(at, Span::Position, epsilon, false, frozen, shape);
                 Ok(shape)
             }
-            LayerSpec::Flatten => Ok(Shape::Vector([shape.len()])),
-            LayerSpec::Residual { .. } | LayerSpec::Add | LayerSpec::Multiply => {
-                Err(bad(spec.kind(), "it reads several values"))
+            LayerSpec::Flatten => {
+                // a vector has a length of its own
+                self.whole |= matches!(shape, Shape::Sequence(_));
+                Ok(Shape::Vector([shape.len()]))
             }
+            LayerSpec::Embedding { vocabulary, outputs, frozen } => {
+                let (Shape::Tokens { tokens }, None) = (shape, &self.embedding) else {
+                    return Err(bad(
+                        "embedding",
+                        "it comes first, where the input is {\"tokens\": positions}",
+                    ));
+                };
+                if vocabulary == 0 || outputs == 0 || product(&[vocabulary, outputs]).is_none() {
+                    return Err(bad(
+                        "embedding",
+                        "vocabulary and outputs must be at least 1, and fit into memory",
+                    ));
+                }
+                let table = self.reserve(vocabulary * outputs);
+                let (width, trained) = (outputs, !frozen);
+                self.embedding = Some(Embedding { vocabulary, width, table, trained, position: at });
+                self.set_input(Shape::Sequence([tokens, outputs]));
+                Ok(Shape::Sequence([tokens, outputs]))
+            }
+            LayerSpec::Positions { frozen } => {
+                let Shape::Sequence([most, width]) = shape else {
+                    return Err(bad("positions", "a sequence [positions, features] is needed"));
+                };
+                let table = self.reserve(most * width);
+                self.push(at, PositionTable { most, width, table }, !frozen);
+                Ok(shape)
+            }
+            LayerSpec::Unembed => {
+                let Some(Embedding { vocabulary: outputs, width: inputs, table: weight, trained, .. }) =
+                    self.embedding
+                else {
+                    return Err(bad("unembed", "a network with an embedding is needed"));
+                };
+                if !matches!(shape, Shape::Sequence([_, c]) if c == inputs) || self.tied.is_some() {
+                    return Err(bad(
+                        "unembed",
+                        "a sequence of as many features as the embedding's is needed, and once",
+                    ));
+                }
+                let (positions, bias) = (shape.positions(), None);
+                let linear = Linear {
+                    window: None,
+                    inputs,
+                    outputs,
+                    weight,
+                    bias,
+                    positions,
+                    tied: true,
+                    masked: false,
+                };
+                self.tied = Some(self.nodes.len());
+                self.push(at, linear, trained);
+                Ok(with_channels(shape, outputs))
+            }
+            LayerSpec::Residual { .. }
+            | LayerSpec::Add
+            | LayerSpec::Multiply
+            | LayerSpec::Attention { .. } => Err(bad(spec.kind(), "it reads several values")),
         }
     }
 
     /// A convolution, in groups where there are several.
-    fn convolution(
-        &mut self,
-        at: usize,
-        lie: Lie,
-        outputs: usize,
-        groups: usize,
-        bias: bool,
-        frozen: bool,
-        shape: Shape,
-    ) -> Result<Shape> {
+    fn convolution(&mut self, at: usize, lie: Lie, filters: Filters, shape: Shape) -> Result<Shape> {
+        let Filters { outputs, groups, bias, frozen } = filters;
         let bad = |need| Error::DoesNotChain { layer: at, kind: "conv", found: shape.dims(), need };
         let whole = Window::new(shape, lie, at, "conv")?;
         if groups == 0 || !whole.channels.is_multiple_of(groups) || !outputs.is_multiple_of(groups) {
@@ -154,6 +226,8 @@ impl<T: Real> Builder<T> {
             outputs: each,
             weight: weight + g * each * inputs,
             bias: bias.map(|b| b + g * each),
+            positions: Width::Fixed(window.positions()),
+            tied: false,
             masked: false,
         });
         match (groups, linear.next()) {
@@ -177,7 +251,24 @@ impl<T: Real> Builder<T> {
         let channels = shape.channels();
         let gamma = self.reserve(channels);
         let beta = beta.then(|| self.reserve(channels));
-        Affine { channels, positions: shape.len() / channels, gamma, beta }
+        Affine { channels, positions: shape.positions(), gamma, beta }
+    }
+}
+
+/// The filters of a convolution.
+struct Filters {
+    outputs: usize,
+    groups: usize,
+    bias: bool,
+    frozen: bool,
+}
+
+/// The shape with other channels, at the same positions.
+fn with_channels(shape: Shape, channels: usize) -> Shape {
+    match shape {
+        Shape::Sequence([t, _]) => Shape::Sequence([t, channels]),
+        Shape::Image([h, w, _]) => Shape::Image([h, w, channels]),
+        Shape::Vector(_) | Shape::Tokens { .. } => Shape::Vector([channels]),
     }
 }
 

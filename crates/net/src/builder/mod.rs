@@ -5,7 +5,7 @@ mod layer;
 use crate::{
     LayerSpec, Real, Shape,
     error::{Error, Result},
-    layer::{Add, Join, Layer, Multiply},
+    layer::{Add, Attention, Embedding, Join, Layer, Multiply},
     network::{Node, Op, Statistics},
     spec::{INPUT, NodeSpec},
 };
@@ -20,6 +20,12 @@ pub(crate) struct Builder<T> {
     /// Number of constants: two for each channel of a batch norm.
     pub(crate) constants: usize,
     pub(crate) statistics: Vec<Statistics>,
+    /// What makes values of tokens.
+    pub(crate) embedding: Option<Embedding>,
+    /// The node whose weights are the embedding's table.
+    pub(crate) tied: Option<usize>,
+    /// Whether sequences must be as long as the file says.
+    pub(crate) whole: bool,
     /// Layers so far, counted through residual blocks.
     position: usize,
     /// What has a name.
@@ -46,6 +52,9 @@ impl<T: Real> Builder<T> {
             parameters: 0,
             constants: 0,
             statistics: Vec::new(),
+            embedding: None,
+            tied: None,
+            whole: false,
             position: 0,
             names: BTreeMap::from([(INPUT.to_owned(), last)]),
             last,
@@ -73,6 +82,11 @@ impl<T: Real> Builder<T> {
             }
         }
         Ok(self.last.shape)
+    }
+
+    /// The shape of the record's values, where an embedding makes them.
+    fn set_input(&mut self, shape: Shape) {
+        self.names.insert(INPUT.to_owned(), Flow { value: 0, shape });
     }
 
     fn unknown(&self, at: usize, layer: &LayerSpec, input: &str) -> Error {
@@ -149,13 +163,25 @@ impl<T: Real> Builder<T> {
                         Ok(self.push_join(at, Add { inputs: inputs.len() }, inputs, first.shape))
                     }
                     (LayerSpec::Multiply, 2) => {
-                        Ok(self.push_join(at, Multiply { width: first.shape.len() }, inputs, first.shape))
+                        Ok(self.push_join(at, Multiply { width: first.shape.width() }, inputs, first.shape))
                     }
                     (LayerSpec::Multiply, _) => {
                         Err(bad(first.shape, "write \"inputs\" with the names of two layers"))
                     }
                     _ => Err(bad(first.shape, "write \"inputs\" with the names of two layers or more")),
                 }
+            }
+            LayerSpec::Attention { heads, key_value_heads, causal, rotary } => {
+                let groups = key_value_heads.unwrap_or(*heads);
+                let (join, shape) =
+                    attention(*heads, groups, inputs).map_err(|need| bad(first.shape, need))?;
+                if rotary.is_some_and(|r| !(r.base > 0.0 && r.base.is_finite())) {
+                    return Err(bad(first.shape, "the base of rotary positions must be positive"));
+                }
+                if rotary.is_some() && !join.width.is_multiple_of(2) {
+                    return Err(bad(first.shape, "rotary positions need heads of an even number of values"));
+                }
+                Ok(self.push_join(at, Attention { causal: *causal, rotary: *rotary, ..join }, inputs, shape))
             }
             _ if inputs.len() > 1 => {
                 Err(bad(first.shape, "it reads one layer: \"inputs\" must have one name"))
@@ -183,4 +209,30 @@ impl<T: Real> Builder<T> {
         self.parameters += len;
         self.parameters - len
     }
+}
+
+/// Attention over the shapes of queries, keys and values, and the shape of what it returns; or what it needs.
+fn attention(
+    heads: usize,
+    groups: usize,
+    inputs: &[Flow],
+) -> std::result::Result<(Attention, Shape), &'static str> {
+    let [q, k, v] = inputs else {
+        return Err("write \"inputs\" with the names of three layers: queries, keys, values");
+    };
+    let (Shape::Sequence([t, wide]), Shape::Sequence([s, narrow])) = (q.shape, k.shape) else {
+        return Err("sequences [positions, features] are needed");
+    };
+    if heads == 0 || groups == 0 || !heads.is_multiple_of(groups) || !wide.is_multiple_of(heads) {
+        return Err(
+            "the heads must divide the features of the queries, and the heads of keys and values the heads",
+        );
+    }
+    if s != t || narrow != wide / heads * groups || v.shape != k.shape {
+        return Err(
+            "keys and values need as many positions as queries, and features of the same width for each head",
+        );
+    }
+    let width = wide / heads;
+    Ok((Attention { heads, shared: groups, width, causal: true, rotary: None }, q.shape))
 }

@@ -45,6 +45,17 @@ impl<T: Real> Device<T> {
                 // NaN must not turn into 0
                 (if x <= T::ZERO { T::ZERO } else { x }, d, T::ZERO)
             }),
+            Activation::GeluTanh => map3(z, d1, d2, |x| {
+                // x s(2u), u = c(x + k x³): the sigmoid keeps its digits far left, where 1 + tanh(u) does not
+                let two = T::ONE + T::ONE;
+                let (c, k) = (T::from_f64(0.797_884_560_802_865_4), T::from_f64(0.044_715));
+                let square = x * x;
+                let three = two + T::ONE;
+                let (s, d, dd) = sigmoid(two * c * (x + k * square * x));
+                let slope = two * c * (T::ONE + three * k * square);
+                let bend = two * c * (three * two) * k * x;
+                (x * s, s + x * d * slope, two * d * slope + x * (dd * slope * slope + d * bend))
+            }),
             Activation::Gelu => map3(z, d1, d2, |x| {
                 let half = T::from_f64(0.5);
                 let cdf = x.normal_cdf();
@@ -112,30 +123,6 @@ impl<T: Real> Device<T> {
     pub(crate) fn set_rows(&self, x: &mut Buf<T>, v: View<'_, T>) {
         for row in x.data.chunks_exact_mut(v.0.len().max(1)) {
             row.iter_mut().zip(v.0).for_each(|(r, &v)| *r = v);
-        }
-    }
-
-    /// `out ← scale[i]·x` where each of the `scale.len()` equal blocks of `out` has its own factor; `x` repeats.
-    pub(crate) fn scale_blocks(&self, scale: View<'_, T>, x: View<'_, T>, out: &mut Buf<T>) {
-        let block = out.data.len() / scale.0.len().max(1);
-        if block == 0 {
-            return;
-        }
-        let xs = x.0.chunks_exact(block).cycle();
-        for ((out, x), &s) in out.data.chunks_exact_mut(block).zip(xs).zip(scale.0) {
-            out.iter_mut().zip(x).for_each(|(o, &x)| *o = s * x);
-        }
-    }
-
-    /// `out ← out + scale[i]·x`, block by block as in [`Device::scale_blocks`].
-    pub(crate) fn add_scaled_blocks(&self, scale: View<'_, T>, x: View<'_, T>, out: &mut Buf<T>) {
-        let block = out.data.len() / scale.0.len().max(1);
-        if block == 0 {
-            return;
-        }
-        let xs = x.0.chunks_exact(block).cycle();
-        for ((out, x), &s) in out.data.chunks_exact_mut(block).zip(xs).zip(scale.0) {
-            out.iter_mut().zip(x).for_each(|(o, &x)| *o += s * x);
         }
     }
 

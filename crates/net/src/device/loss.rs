@@ -3,22 +3,36 @@
 //! A record of loss 1e-30 has δ of 1e-30 and squares of 1e-60, which `f32` does not hold. Backward passes are linear in
 //! δ, so they carry `δ/c`, c a power of two near the size of δ and its derivative; norms and products are multiplied
 //! by c² in `f64` at the end. Powers of two round nothing.
+//!
+//! A record has one row of outputs, or one for each of its positions, whose losses are weighed and added up. Nothing of
+//! the size of the outputs is kept for the tangents: they are computed again from the outputs, which are there anyway.
 
-use super::{Buf, Device, View};
-use crate::{Loss, Real};
+use super::{Buf, Device, Index, Scalars, View};
+use crate::{Loss, Real, data::NO_LABEL, loss::Value};
+
+/// The labels of a batch.
+#[derive(Debug)]
+pub(crate) enum Target<T> {
+    /// A row of values for each row of outputs.
+    Vectors(Buf<T>),
+    /// A class for each row of outputs, or [`NO_LABEL`].
+    Classes(Index),
+}
 
 /// What a loss leaves for the tangents, by record.
 #[derive(Debug)]
-pub(crate) struct LossTape {
+pub(crate) struct LossTape<T> {
     kind: Loss,
     width: usize,
+    /// Rows of outputs of one record.
+    places: usize,
     /// Loss of every record.
-    pub(crate) losses: Vec<f64>,
+    pub(crate) losses: Scalars,
     /// c of every record: the unit of δ and of all that comes back from it.
-    pub(crate) units: Vec<f64>,
-    delta: Vec<f64>,
-    y: Vec<f64>,
-    kept: Vec<f64>,
+    pub(crate) units: Scalars,
+    target: Target<T>,
+    /// Weight of every row of outputs; absent where all are 1.
+    weights: Option<Vec<f64>>,
 }
 
 /// The smallest unit where labels move: then `∂δ/∂y` is of size 1, and δ̇ over a smaller unit would overflow where it
@@ -35,33 +49,84 @@ fn unit(size: f64, least: f64) -> f64 {
     2f64.powi(size.clamp(least, RANGE[1]).log2().floor() as i32)
 }
 
+/// One row of outputs, in double precision: z, y, δ and what the rule keeps.
+struct Row {
+    z: Vec<f64>,
+    y: Vec<f64>,
+    delta: Vec<f64>,
+    kept: Vec<f64>,
+    weight: f64,
+}
+
+impl Row {
+    fn new(width: usize) -> Self {
+        let zeros = || vec![0.0; width];
+        Self { z: zeros(), y: zeros(), delta: zeros(), kept: zeros(), weight: 1.0 }
+    }
+
+    /// Fills the row with that of a batch; absent where it does not count.
+    fn primal<T: Real>(&mut self, tape: &LossTape<T>, outputs: View<'_, T>, row: usize) -> Option<Value> {
+        self.weight = tape.weights.as_ref().map_or(1.0, |w| w[row]);
+        if self.weight == 0.0 {
+            return None;
+        }
+        read(outputs.0, row, &mut self.z);
+        match &tape.target {
+            Target::Vectors(y) => read(&y.data, row, &mut self.y),
+            Target::Classes(classes) => {
+                self.y.fill(0.0);
+                let class = classes.data[row];
+                if class != NO_LABEL {
+                    self.y[class as usize] = 1.0;
+                }
+            }
+        }
+        Some(tape.kind.rule().primal(&self.z, &self.y, &mut self.delta, &mut self.kept))
+    }
+}
+
+impl<T: Real> LossTape<T> {
+    /// Rows of outputs of the batch.
+    fn rows(&self) -> usize {
+        self.units.data.len() * self.places
+    }
+}
+
 impl<T: Real> Device<T> {
-    /// Losses and `δ/c` of every record. `z` and `y` are `(records, width)`; `labels` says that tangents of labels will
-    /// be asked for.
+    /// Losses and `δ/c` of every record. The outputs are `(records·places, width)`; `labels` says that tangents of
+    /// labels will be asked for.
     pub(crate) fn loss(
         &mut self,
-        kind: Loss,
-        width: usize,
-        z: View<'_, T>,
-        y: View<'_, T>,
+        (kind, width): (Loss, usize),
+        outputs: View<'_, T>,
+        (target, weights): (Target<T>, Option<Vec<f64>>),
+        records: usize,
         labels: bool,
-    ) -> (Buf<T>, LossTape) {
-        let wide = |v: View<'_, T>| v.0.iter().map(|v| v.to_f64()).collect::<Vec<f64>>();
-        let (z, y) = (wide(z), wide(y));
+    ) -> (Buf<T>, LossTape<T>) {
         let least = if labels { LEAST_WITH_LABELS } else { RANGE[0] };
-        let mut out = self.take(z.len());
-        let (losses, units) = (Vec::new(), Vec::new());
-        let (delta, kept) = (vec![0.0; z.len()], vec![0.0; z.len()]);
-        let mut tape = LossTape { kind, width, losses, units, delta, y, kept };
-        let rows = z.chunks_exact(width).zip(tape.y.chunks_exact(width));
-        let kept = tape.delta.chunks_exact_mut(width).zip(tape.kept.chunks_exact_mut(width));
-        for (((z, y), out), (delta, kept)) in rows.zip(out.data.chunks_exact_mut(width)).zip(kept) {
-            let value = kind.rule().primal(z, y, delta, kept);
-            let size = delta.iter().fold(value.curvature, |a, d| a.max(d.abs()));
+        let places = outputs.0.len() / (records * width).max(1);
+        let (losses, units) = (self.scalars(records), self.scalars(records));
+        let mut tape = LossTape { kind, width, places, losses, units, target, weights };
+        let mut out = self.take(outputs.0.len());
+        let mut row = Row::new(width);
+        let mut deltas = vec![0.0; places * width];
+        for (i, out) in out.data.chunks_exact_mut((places * width).max(1)).enumerate() {
+            let (mut loss, mut size) = (0.0, 0.0_f64);
+            for (t, delta) in deltas.chunks_exact_mut(width).enumerate() {
+                match row.primal(&tape, outputs, i * places + t) {
+                    None => delta.fill(0.0),
+                    Some(value) => {
+                        let w = row.weight;
+                        loss += w * value.loss;
+                        delta.iter_mut().zip(&row.delta).for_each(|(d, v)| *d = w * v);
+                        size = delta.iter().fold(size.max(w * value.curvature), |a, d| a.max(d.abs()));
+                    }
+                }
+            }
             let c = unit(size, least);
-            out.iter_mut().zip(delta.iter()).for_each(|(o, d)| *o = T::from_f64(d / c));
-            tape.losses.push(value.loss);
-            tape.units.push(c);
+            out.iter_mut().zip(&deltas).for_each(|(o, d)| *o = T::from_f64(d / c));
+            tape.losses.data[i] = loss;
+            tape.units.data[i] = c;
         }
         (out, tape)
     }
@@ -69,54 +134,68 @@ impl<T: Real> Device<T> {
     /// `δ̇/c` for tangents of the output and of the label, either absent where it is zero; the primal repeats.
     pub(crate) fn loss_tangent(
         &mut self,
-        tape: &LossTape,
+        tape: &LossTape<T>,
+        outputs: View<'_, T>,
         z_dot: Option<&Buf<T>>,
         y_dot: Option<&Buf<T>>,
     ) -> Buf<T> {
         let (width, rule) = (tape.width, tape.kind.rule());
-        let len = z_dot.or(y_dot).map_or(tape.y.len(), Buf::len);
+        let len = z_dot.or(y_dot).map_or(outputs.0.len(), Buf::len);
         let mut out = self.take(len);
-        let (mut sum, mut dot) = (vec![0.0; width], vec![0.0; width]);
-        let primal = tape.rows().zip(&tape.units).cycle();
-        for (i, (out, ((kept, y), c))) in out.data.chunks_exact_mut(width).zip(primal).enumerate() {
+        let (mut row, mut sum, mut dot) = (Row::new(width), vec![0.0; width], vec![0.0; width]);
+        for (i, out) in out.data.chunks_exact_mut(width).enumerate() {
+            let at = i % tape.rows();
+            if row.primal(tape, outputs, at).is_none() {
+                out.fill(T::ZERO);
+                continue;
+            }
             sum.fill(0.0);
             if let Some(z) = z_dot {
                 read(&z.data, i, &mut dot);
-                rule.output_tangent(kept, y, &dot, &mut sum);
+                rule.output_tangent(&row.kept, &row.y, &dot, &mut sum);
             }
             if let Some(y) = y_dot {
                 read(&y.data, i, &mut dot);
-                rule.label_tangent(kept, &dot, &mut sum);
+                rule.label_tangent(&row.kept, &dot, &mut sum);
             }
-            out.iter_mut().zip(&sum).for_each(|(o, s)| *o = T::from_f64(s / c));
+            let c = tape.units.data[at / tape.places];
+            out.iter_mut().zip(&sum).for_each(|(o, s)| *o = T::from_f64(row.weight * s / c));
         }
         out
     }
 
     /// `Σ δ ż` of every record, the derivative of its loss.
-    pub(crate) fn loss_along(&self, tape: &LossTape, z_dot: &Buf<T>) -> Vec<f64> {
-        let rows = tape.delta.chunks_exact(tape.width).zip(z_dot.data.chunks_exact(tape.width));
-        rows.map(|(d, z)| d.iter().zip(z).map(|(d, z)| d * z.to_f64()).sum()).collect()
+    pub(crate) fn loss_along(&self, tape: &LossTape<T>, outputs: View<'_, T>, z_dot: &Buf<T>) -> Scalars {
+        let mut sums = self.scalars(tape.units.data.len());
+        let mut row = Row::new(tape.width);
+        for (i, z) in z_dot.data.chunks_exact(tape.width).enumerate() {
+            if row.primal(tape, outputs, i).is_some() {
+                let along: f64 = row.delta.iter().zip(z).map(|(d, z)| d * z.to_f64()).sum();
+                sums.data[i / tape.places] += row.weight * along;
+            }
+        }
+        sums
     }
 
-    /// The tangent of `∂ℓ/∂y` for a tangent of the output, one row per record.
-    pub(crate) fn loss_label_tangent(&mut self, tape: &LossTape, z_dot: &Buf<T>) -> Buf<T> {
+    /// The tangent of `∂ℓ/∂y` for a tangent of the output.
+    pub(crate) fn loss_label_tangent(
+        &mut self,
+        tape: &LossTape<T>,
+        outputs: View<'_, T>,
+        z_dot: &Buf<T>,
+    ) -> Buf<T> {
         let width = tape.width;
-        let mut out = self.take(z_dot.data.len());
-        let (mut sum, mut dot) = (vec![0.0; width], vec![0.0; width]);
-        let rows = out.data.chunks_exact_mut(width).zip(tape.rows().cycle());
-        for (i, (out, (kept, _))) in rows.enumerate() {
+        let mut out = self.zeros(z_dot.data.len());
+        let (mut row, mut sum, mut dot) = (Row::new(width), vec![0.0; width], vec![0.0; width]);
+        for (i, out) in out.data.chunks_exact_mut(width).enumerate() {
+            if row.primal(tape, outputs, i % tape.rows()).is_none() {
+                continue;
+            }
             read(&z_dot.data, i, &mut dot);
-            tape.kind.rule().label_adjoint(kept, &dot, &mut sum);
-            out.iter_mut().zip(&sum).for_each(|(o, s)| *o = T::from_f64(*s));
+            tape.kind.rule().label_adjoint(&row.kept, &dot, &mut sum);
+            out.iter_mut().zip(&sum).for_each(|(o, s)| *o = T::from_f64(row.weight * s));
         }
         out
-    }
-}
-
-impl LossTape {
-    fn rows(&self) -> impl Iterator<Item = (&[f64], &[f64])> + Clone {
-        self.kept.chunks_exact(self.width).zip(self.y.chunks_exact(self.width))
     }
 }
 

@@ -7,6 +7,9 @@
 //! | `patch` | image to columns and back, pooling |
 //! | `element` | activations, products, sums, element by element |
 //! | `reduce` | sums along rows and over records |
+//! | `scalars` | numbers per record: squares, products, weights |
+//! | `sequence` | tables by token, attention |
+//! | `step` | noise, the optimiser's update, finiteness |
 //! | `loss` | losses and their tangents |
 //!
 //! One rule of broadcasting serves all: *an operand shorter than the output repeats*. That is how many tangents
@@ -17,11 +20,15 @@ mod loss;
 mod patch;
 mod product;
 mod reduce;
+mod scalars;
+mod sequence;
+mod step;
 
-pub(crate) use loss::LossTape;
+pub(crate) use loss::{LossTape, Target};
 pub(crate) use product::Gemm;
+pub(crate) use scalars::{Products, RankOne, Scalars};
 
-use crate::Real;
+use crate::{Real, error::Result};
 
 /// Values resident on the device.
 #[derive(Debug, Clone, Default)]
@@ -61,15 +68,46 @@ impl<T> View<'_, T> {
     }
 }
 
-/// Positions of the largest elements under the windows of a max pool.
+/// Whole numbers resident on the device: tokens, classes, the elements that a max pool chose.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Index {
     data: Vec<u32>,
 }
 
+impl Index {
+    pub(crate) fn len(&self) -> usize {
+        self.data.len()
+    }
+}
+
+/// Truth values resident on the device: which parameters are trained.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Flags {
+    data: Vec<bool>,
+}
+
+/// What computes. Another back end joins here: its memory as a variant of what [`Buf`] holds, its kernels beside those of
+/// the processor in the methods of [`Device`], which are all that layers and trainers call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Backend {
+    /// The processor.
+    #[default]
+    Cpu,
+}
+
+impl Backend {
+    /// A worker's device.
+    pub(crate) fn device<T: Real>(self) -> Device<T> {
+        match self {
+            Self::Cpu => Device { free: Vec::new() },
+        }
+    }
+}
+
 /// One worker's device: its kernels and a pool of buffers that are used again. On the processor every worker
 /// thread has its own.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Device<T> {
     free: Vec<Vec<T>>,
 }
@@ -78,9 +116,10 @@ pub struct Device<T> {
 const POOL: usize = 64;
 
 impl<T: Real> Device<T> {
-    /// A device with an empty pool.
-    pub fn new() -> Self {
-        Self { free: Vec::new() }
+    /// The processor, with an empty pool.
+    #[cfg(test)]
+    pub(crate) fn new() -> Self {
+        Backend::Cpu.device()
     }
 
     /// A buffer with unspecified contents.
@@ -126,21 +165,14 @@ impl<T: Real> Device<T> {
         b
     }
 
-    /// Copies numbers to the device, rounding them to its type.
-    pub(crate) fn upload_f64(&mut self, values: &[f64]) -> Buf<T> {
-        let mut b = self.take(values.len());
-        b.data.iter_mut().zip(values).for_each(|(o, &v)| *o = T::from_f64(v));
-        b
-    }
-
     /// A copy on the device.
     pub(crate) fn copy(&mut self, x: View<'_, T>) -> Buf<T> {
         self.upload(x.0)
     }
 
-    /// Reads values back.
-    pub(crate) fn download<'a>(&self, buf: &'a Buf<T>) -> &'a [T] {
-        &buf.data
+    /// Copies values from the device: what waits for it, and may fail there.
+    pub(crate) fn download(&self, buf: &Buf<T>) -> Result<Vec<T>> {
+        Ok(buf.data.clone())
     }
 
     /// Replaces the values of a buffer.

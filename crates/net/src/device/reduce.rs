@@ -1,21 +1,9 @@
-//! Sums: dot products of rows, sums over the positions of a record, weighted sums over records, and the two
-//! reductions of layer normalisation.
+//! Sums over the positions of a record, weighted sums over records, and the two reductions of layer normalisation.
 
-use super::{Buf, Device, View};
+use super::{Buf, Device, Scalars, View};
 use crate::{Real, real::vectorised};
 
 impl<T: Real> Device<T> {
-    /// Dot products of consecutive blocks of `len` values, `max(x, y)/len` of them; the shorter operand repeats.
-    /// Products and sums are in `f64`: squares of small numbers leave the range of `f32`.
-    pub(crate) fn dots(&self, len: usize, x: View<'_, T>, y: View<'_, T>) -> Vec<f64> {
-        if len == 0 {
-            return Vec::new();
-        }
-        let n = x.0.len().max(y.0.len()) / len;
-        let (xs, ys) = (x.0.chunks_exact(len).cycle(), y.0.chunks_exact(len).cycle());
-        xs.zip(ys).take(n).map(|(x, y)| dot(x, y)).collect()
-    }
-
     /// Sums groups of `rows` rows of `width` values: `(n·rows, width)` → `(n, width)`.
     pub(crate) fn sum_rows(&self, rows: usize, width: usize, x: View<'_, T>, out: &mut Buf<T>) {
         out.data.fill(T::ZERO);
@@ -49,17 +37,18 @@ impl<T: Real> Device<T> {
     /// `out[offset..] += Σᵢ w[i]·x[i]` over equal blocks of `width`.
     pub(crate) fn add_weighted_sum(
         &self,
-        weights: View<'_, T>,
+        weights: &Scalars,
         x: View<'_, T>,
         out: &mut Buf<T>,
         offset: usize,
     ) {
-        let width = x.0.len() / weights.0.len().max(1);
+        let width = x.0.len() / weights.data.len().max(1);
         if width == 0 {
             return;
         }
         let out = &mut out.data[offset..offset + width];
-        for (x, &w) in x.0.chunks_exact(width).zip(weights.0) {
+        for (x, &w) in x.0.chunks_exact(width).zip(&weights.data) {
+            let w = T::from_f64(w);
             vectorised(
                 #[inline(always)]
                 || out.iter_mut().zip(x).for_each(|(o, &x)| *o += w * x),

@@ -73,7 +73,7 @@ fn no_bytes_make_a_reader_panic() {
 
     let layers = vec![LayerSpec::dense(3), LayerSpec::batch_norm(), LayerSpec::Tanh, LayerSpec::dense(2)];
     let spec = NetSpec::sequential(Shape::Vector([4]), layers, Loss::SoftmaxCrossEntropy);
-    let weights = Network::<f32>::new(spec.clone(), 1).unwrap().to_tensors().to_bytes().unwrap();
+    let weights = Network::<f32>::new(spec.clone(), 1).unwrap().to_tensors().unwrap().to_bytes().unwrap();
     survives("safetensors", &weights, 8000, |bytes| {
         let Ok(file) = Tensors::from_bytes(bytes) else { return false };
         Network::<f32>::new(spec.clone(), 2).unwrap().load_tensors(&file).is_ok()

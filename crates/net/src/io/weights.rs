@@ -20,11 +20,11 @@ fn finite<T: Real>(name: &str, values: &[T]) -> Result<()> {
 
 impl<T: Real> Network<T> {
     /// The weights and statistics as named arrays.
-    pub fn to_tensors(&self) -> Tensors {
+    pub fn to_tensors(&self) -> Result<Tensors> {
         let mut out = Tensors::default();
         out.metadata.insert("format".into(), "leakscope-net".into());
         out.metadata.insert("version".into(), FILE_VERSION.to_string());
-        let (theta, frozen) = (self.parameters(), self.frozen());
+        let (theta, frozen) = (self.parameters()?, self.frozen());
         for t in self.tensors() {
             let len: usize = t.shape.iter().product();
             out.insert(&t.name, &t.shape, &theta[t.offset..t.offset + len]);
@@ -39,7 +39,7 @@ impl<T: Real> Network<T> {
             out.insert(&format!("layers.{position}.mean"), &[mean.len()], mean);
             out.insert(&format!("layers.{position}.variance"), &[variance.len()], variance);
         }
-        out
+        Ok(out)
     }
 
     /// Takes weights and statistics from named arrays; all weights must be there, with the right shapes and finite, and
@@ -119,7 +119,7 @@ mod tests {
     fn weights_come_back_as_they_were() {
         let mut a = net(1);
         a.set_statistics(1, &[0.5, -1.0, 2.0], &[1.0, 2.0, 0.25]).unwrap();
-        let bytes = a.to_tensors().to_bytes().unwrap();
+        let bytes = a.to_tensors().unwrap().to_bytes().unwrap();
         let mut b = net(2);
         b.load_tensors(&Tensors::from_bytes(&bytes).unwrap()).unwrap();
         assert_eq!(a.parameters(), b.parameters());
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn broken_files_are_refused() {
-        let good = net(1).to_tensors().to_bytes().unwrap();
+        let good = net(1).to_tensors().unwrap().to_bytes().unwrap();
         assert!(Tensors::from_bytes(&[]).is_err());
         assert!(Tensors::from_bytes(&[255; 16]).is_err());
         assert!(Tensors::from_bytes(&good[..good.len() - 1]).is_err());
@@ -138,7 +138,7 @@ mod tests {
             broken[i] ^= 0x15;
             let _ = Tensors::from_bytes(&broken).and_then(|t| net(1).load_tensors(&t));
         }
-        let mut other = net(1).to_tensors();
+        let mut other = net(1).to_tensors().unwrap();
         other.metadata.insert("version".into(), "7".into());
         let error = Tensors::from_bytes(&other.to_bytes().unwrap()).unwrap_err();
         assert_eq!(error, Error::Version { what: "the weights file", found: 7, expected: 1 });
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn statistics_that_nobody_set_are_still_missing_after_a_file() {
-        let file = Tensors::from_bytes(&net(1).to_tensors().to_bytes().unwrap()).unwrap();
+        let file = Tensors::from_bytes(&net(1).to_tensors().unwrap().to_bytes().unwrap()).unwrap();
         assert!(!file.has("layers.1.mean"));
         let mut b = net(2);
         b.load_tensors(&file).unwrap();
@@ -154,20 +154,20 @@ mod tests {
         b.set_statistics(1, &[0.0; 3], &[1.0; 3]).unwrap();
         assert_eq!(b.without_statistics(), None);
         // one of the two is a broken file
-        let mut half = b.to_tensors();
+        let mut half = b.to_tensors().unwrap();
         half.insert("layers.1.mean", &[3], &[0.0; 3]);
-        let mut other = net(1).to_tensors();
+        let mut other = net(1).to_tensors().unwrap();
         other.insert("layers.1.mean", &[3], &[0.0; 3]);
         assert!(net(1).load_tensors(&half).is_ok() && net(1).load_tensors(&other).is_err());
     }
 
     #[test]
     fn weights_that_are_not_finite_or_do_not_fit_are_refused() {
-        let mut t = net(1).to_tensors();
+        let mut t = net(1).to_tensors().unwrap();
         t.insert("layers.0.weight", &[3, 4], &[f32::NAN; 12]);
         let said = net(1).load_tensors(&t).unwrap_err().to_string();
         assert!(said.contains("value 0 of layers.0.weight is NaN, not finite"), "{said}");
-        let mut t = net(1).to_tensors();
+        let mut t = net(1).to_tensors().unwrap();
         t.insert("layers.1.mean", &[3], &[0.0; 3]);
         t.insert("layers.1.variance", &[3], &[1.0, f64::INFINITY, 1.0]);
         let said = net(1).load_tensors(&t).unwrap_err().to_string();

@@ -1,18 +1,18 @@
 //! Activations: `z = φ(a)`, so `ż = φ'(a) ȧ` and the tangent of `φ'(a) δ` is `φ'(a) δ̇ + φ''(a) δ ȧ`.
 
-use super::{Context, Direction, Layer, Tangent, Tape};
+use super::{Context, Flow, Layer, Moving, Tape, Width};
 use crate::{Activation, Real, device::Buf};
 
-/// An activation over `width` values per record.
+/// An activation over so many values per record.
 #[derive(Debug)]
 pub(crate) struct Nonlinear {
     pub(crate) kind: Activation,
-    pub(crate) width: usize,
+    pub(crate) width: Width,
 }
 
 impl<T: Real> Layer<T> for Nonlinear {
-    fn footprint(&self) -> usize {
-        3 * self.width
+    fn footprint(&self, length: usize) -> usize {
+        3 * self.width.at(length)
     }
 
     fn forward(&self, cx: &mut Context<'_, T>, mut x: Buf<T>, tape: &mut Tape<T>) -> Buf<T> {
@@ -36,14 +36,8 @@ impl<T: Real> Layer<T> for Nonlinear {
         Some(delta)
     }
 
-    fn tangent_forward(
-        &self,
-        cx: &mut Context<'_, T>,
-        tape: &Tape<T>,
-        x: Option<Buf<T>>,
-        _: Option<&Direction<'_, T>>,
-        tangent: &mut Tangent<T>,
-    ) -> Option<Buf<T>> {
+    fn tangent_forward(&self, cx: &mut Context<'_, T>, at: Moving<'_, T>, x: Flow<T>) -> Flow<T> {
+        let Moving { tape, tangent, .. } = at;
         let x = x?;
         let mut z = cx.dev.copy(x.all());
         if let Some(d1) = &tape.first {
@@ -56,12 +50,11 @@ impl<T: Real> Layer<T> for Nonlinear {
     fn tangent_backward(
         &self,
         cx: &mut Context<'_, T>,
-        tape: &Tape<T>,
+        at: Moving<'_, T>,
         mut delta: Buf<T>,
-        _: Option<&Direction<'_, T>>,
-        tangent: &mut Tangent<T>,
         _: bool,
-    ) -> Option<Buf<T>> {
+    ) -> Flow<T> {
+        let Moving { tape, tangent, .. } = at;
         if let Some(d1) = &tape.first {
             match (&tangent.input, &tape.second) {
                 (Some(z), Some(e)) if self.kind.is_curved() => {

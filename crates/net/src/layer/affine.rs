@@ -1,17 +1,19 @@
 //! The trained half of normalisation, `z = γ x̂ + β`. Its per-sample gradient is small, `(Σ_t δ_t ⊙ x̂_t, Σ_t δ_t)`, and
 //! is formed.
 
-use super::{Context, Direction, Gradient, Start, Tangent, Tape, Tensor, add_to};
+#[cfg(test)]
+use super::Single;
+use super::{Context, Direction, Gradient, Moving, Products, Start, Tangent, Tape, Tensor, Width};
 use crate::{
     Real,
-    device::{Buf, Device},
+    device::{Buf, Device, Scalars},
 };
 
 /// The affine half of both: γ and β over `channels`, at `positions` of a record.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Affine {
     pub(crate) channels: usize,
-    pub(crate) positions: usize,
+    pub(crate) positions: Width,
     pub(crate) gamma: usize,
     /// RMS norm has none.
     pub(crate) beta: Option<usize>,
@@ -46,31 +48,31 @@ impl Affine {
         tape: &Tape<T>,
         dir: &Direction<'_, T>,
     ) -> (Buf<T>, Buf<T>) {
-        let len = cx.records * self.channels;
+        let (len, positions) = (cx.records * self.channels, self.positions.at(cx.length));
         let (mut gamma, mut beta) = (cx.dev.zeros(len), cx.dev.zeros(len));
         if let Some(own) = dir.own() {
             let kept = [Some((own.beta, &tape.gradient)), own.tangent.map(|tan| (own.alpha, &tan.gradient))];
             for (weights, gradient) in kept.into_iter().flatten() {
                 let Gradient::Whole(g, gb) = gradient else { continue };
-                let w = cx.dev.upload_f64(weights);
-                cx.dev.add_scaled_blocks(w.all(), g.all(), &mut gamma);
+                cx.dev.add_scaled_blocks(weights, g.all(), &mut gamma);
                 if let Some(gb) = gb {
-                    cx.dev.add_scaled_blocks(w.all(), gb.all(), &mut beta);
+                    cx.dev.add_scaled_blocks(weights, gb.all(), &mut beta);
                 }
-                cx.dev.put(w);
             }
         }
         if let Some(shared) = dir.shared() {
-            let w = cx.dev.upload_f64(shared.weights);
-            cx.dev.add_scaled_blocks(w.all(), shared.array.part(self.gamma, self.channels), &mut gamma);
+            cx.dev.add_scaled_blocks(
+                shared.weights,
+                shared.array.part(self.gamma, self.channels),
+                &mut gamma,
+            );
             if let Some(at) = self.beta {
-                cx.dev.add_scaled_blocks(w.all(), shared.array.part(at, self.channels), &mut beta);
+                cx.dev.add_scaled_blocks(shared.weights, shared.array.part(at, self.channels), &mut beta);
             }
-            cx.dev.put(w);
         }
         let wide = |v: Buf<T>, dev: &mut Device<T>| {
-            let mut wide = dev.take(v.len() * self.positions);
-            dev.repeat_rows(self.channels, self.positions, v.all(), &mut wide);
+            let mut wide = dev.take(v.len() * positions);
+            dev.repeat_rows(self.channels, positions, v.all(), &mut wide);
             dev.put(v);
             wide
         };
@@ -116,19 +118,19 @@ impl Affine {
         &self,
         cx: &mut Context<'_, T>,
         tape: &mut Tape<T>,
-        square: &mut [f64],
+        square: &mut Scalars,
     ) {
         let (Some(x), Some(d)) = (&tape.input, &tape.delta) else { return };
-        let (c, t) = (self.channels, self.positions);
+        let (c, t) = (self.channels, self.positions.at(cx.length));
         let mut g = cx.dev.take(cx.records * c);
         cx.dev.sum_rows_product(t, c, d.all(), x.all(), &mut g);
         cx.mask(&mut g, self.gamma, c);
-        add_to(square, cx.dev.dots(c, g.all(), g.all()));
+        cx.dev.add_dots(1.0, c, g.all(), g.all(), square);
         let gb = self.beta.map(|beta| {
             let mut gb = cx.dev.take(cx.records * c);
             cx.dev.sum_rows(t, c, d.all(), &mut gb);
             cx.mask(&mut gb, beta, c);
-            add_to(square, cx.dev.dots(c, gb.all(), gb.all()));
+            cx.dev.add_dots(1.0, c, gb.all(), gb.all(), square);
             gb
         });
         tape.gradient = Gradient::Whole(g, gb);
@@ -137,15 +139,13 @@ impl Affine {
     pub(super) fn add_products<T: Real>(
         &self,
         cx: &mut Context<'_, T>,
-        tape: &Tape<T>,
-        tangent: &mut Tangent<T>,
-        keep: bool,
-        cross: &mut [f64],
-        square: &mut [f64],
+        at: Moving<'_, T>,
+        sums: &mut Products,
     ) {
+        let Moving { tape, tangent, .. } = at;
         let Gradient::Whole(g, gb) = &tape.gradient else { return };
         let (Some(x), Some(d), Some(dd)) = (&tape.input, &tape.delta, &tangent.delta) else { return };
-        let (c, t) = (self.channels, self.positions);
+        let (c, t) = (self.channels, self.positions.at(cx.length));
         let rows = dd.len() / t;
         let mut gd = cx.dev.take(rows);
         cx.dev.sum_rows_product(t, c, dd.all(), x.all(), &mut gd);
@@ -164,25 +164,25 @@ impl Affine {
         });
         for (g, gd) in [(Some(g), Some(&gd)), (gb.as_ref(), gbd.as_ref())] {
             if let (Some(g), Some(gd)) = (g, gd) {
-                add_to(cross, cx.dev.dots(c, g.all(), gd.all()));
-                add_to(square, cx.dev.dots(c, gd.all(), gd.all()));
+                cx.dev.add_dots(1.0, c, g.all(), gd.all(), &mut sums.cross);
+                cx.dev.add_dots(1.0, c, gd.all(), gd.all(), &mut sums.square);
             }
         }
         let kept = Gradient::Whole(gd, gbd);
-        if keep { tangent.gradient = kept } else { kept.recycle(cx.dev) }
+        if sums.keep { tangent.gradient = kept } else { kept.recycle(cx.dev) }
     }
 
     pub(super) fn add_weighted<T: Real>(
         &self,
         cx: &mut Context<'_, T>,
         tape: &Tape<T>,
-        weights: &Buf<T>,
+        weights: &Scalars,
         out: &mut Buf<T>,
     ) {
         let Gradient::Whole(g, gb) = &tape.gradient else { return };
-        cx.dev.add_weighted_sum(weights.all(), g.all(), out, self.gamma);
+        cx.dev.add_weighted_sum(weights, g.all(), out, self.gamma);
         if let (Some(gb), Some(beta)) = (gb, self.beta) {
-            cx.dev.add_weighted_sum(weights.all(), gb.all(), out, beta);
+            cx.dev.add_weighted_sum(weights, gb.all(), out, beta);
         }
     }
 
@@ -192,16 +192,16 @@ impl Affine {
         dev: &Device<T>,
         tape: &Tape<T>,
         tangent: Option<&Tangent<T>>,
-        record: usize,
-        probe_row: usize,
+        at: Single,
         out: &mut [f64],
     ) {
-        let n = self.channels * self.positions;
+        let n = self.channels * self.positions.at(at.length);
         let row = |b: &Buf<T>, i: usize| -> Vec<f64> {
-            dev.download(b)[i * n..(i + 1) * n].iter().map(|v| v.to_f64()).collect()
+            let all = dev.download(b).unwrap_or_default();
+            all[i * n..(i + 1) * n].iter().map(|v| v.to_f64()).collect()
         };
         let (Some(x), Some(d)) = (&tape.input, &tape.delta) else { return };
-        let (x, d) = (row(x, record), row(d, record));
+        let (x, d) = (row(x, at.record), row(d, at.record));
         let mut add = |d: &[f64], x: &[f64], beta: bool| {
             for i in 0..n {
                 out[self.gamma + i % self.channels] += d[i] * x[i];
@@ -214,10 +214,10 @@ impl Affine {
             None => add(&d, &x, true),
             Some(tan) => {
                 if let Some(dd) = &tan.delta {
-                    add(&row(dd, probe_row), &x, true);
+                    add(&row(dd, at.row), &x, true);
                 }
                 if let Some(xd) = &tan.input {
-                    add(&d, &row(xd, probe_row), false);
+                    add(&d, &row(xd, at.row), false);
                 }
             }
         }

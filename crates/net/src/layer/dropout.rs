@@ -2,19 +2,19 @@
 //! evaluation and in audits nothing happens. Which values are left out is a function of seed, step, record and layer,
 //! so that a step can be made again, and a record's measure in a step is that of the gradient it contributed.
 
-use super::{Context, Direction, Layer, Tangent, Tape};
+use super::{Context, Flow, Layer, Moving, Tape, Width};
 use crate::{
     Real,
     device::Buf,
     random::{Generator, Purpose},
 };
 
-/// Dropout over `width` values per record.
+/// Dropout over so many values per record.
 #[derive(Debug)]
 pub(crate) struct Dropout {
     /// p.
     pub(crate) rate: f64,
-    pub(crate) width: usize,
+    pub(crate) width: Width,
     /// Position of the layer in the file: layers draw for themselves.
     pub(crate) position: usize,
 }
@@ -27,16 +27,16 @@ pub(crate) struct Draws {
 }
 
 impl Dropout {
-    fn factors<T: Real>(&self, draws: Draws, records: &[usize]) -> Vec<T> {
+    fn factors<T: Real>(&self, draws: Draws, records: &[usize], width: usize) -> Vec<T> {
         let kept = T::from_f64(1.0 / (1.0 - self.rate));
-        let mut factors = Vec::with_capacity(records.len() * self.width);
+        let mut factors = Vec::with_capacity(records.len() * width);
         for &record in records {
             // a stream for each step, record and layer: odd multipliers keep them apart
             let name = (draws.step.wrapping_mul(0x9e37_79b9_7f4a_7c15))
                 ^ (record as u64).wrapping_mul(0xd1b5_4a32_d192_ed03)
                 ^ (self.position as u64).wrapping_mul(0xa24b_aed4_963e_e407);
             let mut rng = Generator::new(draws.seed, Purpose::Dropout, name);
-            factors.extend((0..self.width).map(|_| if rng.uniform() < self.rate { T::ZERO } else { kept }));
+            factors.extend((0..width).map(|_| if rng.uniform() < self.rate { T::ZERO } else { kept }));
         }
         factors
     }
@@ -50,13 +50,13 @@ impl Dropout {
 }
 
 impl<T: Real> Layer<T> for Dropout {
-    fn footprint(&self) -> usize {
-        self.width
+    fn footprint(&self, length: usize) -> usize {
+        self.width.at(length)
     }
 
     fn forward(&self, cx: &mut Context<'_, T>, x: Buf<T>, tape: &mut Tape<T>) -> Buf<T> {
         if let Some((draws, records)) = cx.dropout {
-            let factors: Vec<T> = self.factors(draws, records);
+            let factors: Vec<T> = self.factors(draws, records, self.width.at(cx.length));
             tape.first = Some(cx.dev.upload(&factors));
         }
         Self::apply(cx, tape, x)
@@ -72,26 +72,19 @@ impl<T: Real> Layer<T> for Dropout {
         Some(Self::apply(cx, tape, delta))
     }
 
-    fn tangent_forward(
-        &self,
-        cx: &mut Context<'_, T>,
-        tape: &Tape<T>,
-        x: Option<Buf<T>>,
-        _: Option<&Direction<'_, T>>,
-        _: &mut Tangent<T>,
-    ) -> Option<Buf<T>> {
+    fn tangent_forward(&self, cx: &mut Context<'_, T>, at: Moving<'_, T>, x: Flow<T>) -> Flow<T> {
+        let Moving { tape, .. } = at;
         x.map(|x| Self::apply(cx, tape, x))
     }
 
     fn tangent_backward(
         &self,
         cx: &mut Context<'_, T>,
-        tape: &Tape<T>,
+        at: Moving<'_, T>,
         delta: Buf<T>,
-        _: Option<&Direction<'_, T>>,
-        _: &mut Tangent<T>,
         _: bool,
-    ) -> Option<Buf<T>> {
+    ) -> Flow<T> {
+        let Moving { tape, .. } = at;
         Some(Self::apply(cx, tape, delta))
     }
 }

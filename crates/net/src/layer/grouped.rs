@@ -1,10 +1,15 @@
 //! A convolution in groups: the channels of the input and of the output fall into G groups, and every group has a
 //! convolution of its own. Parameters of groups are disjoint, so norms and products of gradients add up.
 
-use super::{Context, Direction, Layer, Linear, Own, Tangent, Tape, Tensor};
+#[cfg(test)]
+use super::Single;
+use super::{Context, Direction, Flow, Layer, Linear, Moving, Own, Tangent, Tape, Tensor};
 #[cfg(test)]
 use crate::device::Device;
-use crate::{Real, device::Buf};
+use crate::{
+    Real,
+    device::{Buf, Products, Scalars},
+};
 
 /// The convolutions of the groups, in order. Their weights follow one another, so that together they are one tensor
 /// `[outputs, height, width, channels/G]`.
@@ -78,8 +83,8 @@ impl<T: Real> Layer<T> for Grouped {
         self.groups.iter_mut().for_each(Layer::<T>::set_masked);
     }
 
-    fn footprint(&self) -> usize {
-        self.groups.iter().map(Layer::<T>::footprint).sum()
+    fn footprint(&self, length: usize) -> usize {
+        self.groups.iter().map(|g| Layer::<T>::footprint(g, length)).sum()
     }
 
     fn forward(&self, cx: &mut Context<'_, T>, x: Buf<T>, tape: &mut Tape<T>) -> Buf<T> {
@@ -116,20 +121,15 @@ impl<T: Real> Layer<T> for Grouped {
         self.join(cx, parts, self.inputs())
     }
 
-    fn tangent_forward(
-        &self,
-        cx: &mut Context<'_, T>,
-        tape: &Tape<T>,
-        x: Option<Buf<T>>,
-        direction: Option<&Direction<'_, T>>,
-        tangent: &mut Tangent<T>,
-    ) -> Option<Buf<T>> {
+    fn tangent_forward(&self, cx: &mut Context<'_, T>, at: Moving<'_, T>, x: Flow<T>) -> Flow<T> {
+        let Moving { tape, tangent, direction } = at;
         let mut parts = Vec::new();
         for (i, (group, own)) in self.groups.iter().zip(&tape.parts).enumerate() {
             let part = x.as_ref().map(|x| self.part(cx, x, self.inputs(), i));
             let dir = Self::direction(direction, i);
             let mut moved = Tangent::default();
-            parts.push(group.tangent_forward(cx, own, part, dir.as_ref(), &mut moved));
+            let at = Moving { tape: own, tangent: &mut moved, direction: dir.as_ref() };
+            parts.push(group.tangent_forward(cx, at, part));
             tangent.parts.push(moved);
         }
         cx.dev.put_some(x);
@@ -139,44 +139,37 @@ impl<T: Real> Layer<T> for Grouped {
     fn tangent_backward(
         &self,
         cx: &mut Context<'_, T>,
-        tape: &Tape<T>,
+        at: Moving<'_, T>,
         delta: Buf<T>,
-        direction: Option<&Direction<'_, T>>,
-        tangent: &mut Tangent<T>,
         input: bool,
-    ) -> Option<Buf<T>> {
+    ) -> Flow<T> {
+        let Moving { tape, tangent, direction } = at;
         let mut parts = Vec::new();
         for (i, group) in self.groups.iter().enumerate() {
             let part = self.part(cx, &delta, self.outputs(), i);
             let dir = Self::direction(direction, i);
-            let (own, moved) = (&tape.parts[i], &mut tangent.parts[i]);
-            parts.push(group.tangent_backward(cx, own, part, dir.as_ref(), moved, input));
+            let (tape, tangent) = (&tape.parts[i], &mut tangent.parts[i]);
+            let at = Moving { tape, tangent, direction: dir.as_ref() };
+            parts.push(group.tangent_backward(cx, at, part, input));
         }
         cx.dev.put(delta);
         self.join(cx, parts, self.inputs())
     }
 
-    fn add_square(&self, cx: &mut Context<'_, T>, tape: &mut Tape<T>, square: &mut [f64]) {
+    fn add_square(&self, cx: &mut Context<'_, T>, tape: &mut Tape<T>, square: &mut Scalars) {
         for (group, own) in self.groups.iter().zip(&mut tape.parts) {
             group.add_square(cx, own, square);
         }
     }
 
-    fn add_products(
-        &self,
-        cx: &mut Context<'_, T>,
-        tape: &Tape<T>,
-        tangent: &mut Tangent<T>,
-        keep: bool,
-        cross: &mut [f64],
-        square: &mut [f64],
-    ) {
+    fn add_products(&self, cx: &mut Context<'_, T>, at: Moving<'_, T>, sums: &mut Products) {
+        let Moving { tape, tangent, .. } = at;
         for ((group, own), moved) in self.groups.iter().zip(&tape.parts).zip(&mut tangent.parts) {
-            group.add_products(cx, own, moved, keep, cross, square);
+            group.add_products(cx, Moving { tape: own, tangent: moved, direction: None }, sums);
         }
     }
 
-    fn add_weighted(&self, cx: &mut Context<'_, T>, tape: &Tape<T>, weights: &Buf<T>, out: &mut Buf<T>) {
+    fn add_weighted(&self, cx: &mut Context<'_, T>, tape: &Tape<T>, weights: &Scalars, out: &mut Buf<T>) {
         for (group, own) in self.groups.iter().zip(&tape.parts) {
             group.add_weighted(cx, own, weights, out);
         }
@@ -188,13 +181,12 @@ impl<T: Real> Layer<T> for Grouped {
         dev: &Device<T>,
         tape: &Tape<T>,
         tangent: Option<&Tangent<T>>,
-        record: usize,
-        probe_row: usize,
+        at: Single,
         out: &mut [f64],
     ) {
         for (i, group) in self.groups.iter().enumerate() {
             let moved = tangent.map(|t| &t.parts[i]);
-            group.materialise(dev, &tape.parts[i], moved, record, probe_row, out);
+            group.materialise(dev, &tape.parts[i], moved, at, out);
         }
     }
 }

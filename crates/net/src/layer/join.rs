@@ -5,7 +5,7 @@
 //! | add | `Σ aᵢ` | `δ` | `δ̇` |
 //! | multiply | `a ⊙ b` | `δ ⊙ b` | `δ̇ ⊙ b + δ ⊙ ḃ` |
 
-use super::{Context, Tangent, Tape};
+use super::{Context, Tangent, Tape, Width};
 use crate::{
     Real,
     device::{Buf, Device},
@@ -13,8 +13,8 @@ use crate::{
 
 /// One join. Tangents that are zero are absent; at least one is there.
 pub(crate) trait Join<T: Real>: std::fmt::Debug + Send + Sync {
-    /// Values per record that a pass keeps.
-    fn footprint(&self) -> usize;
+    /// Values per record that a pass keeps, of sequences of this length.
+    fn footprint(&self, length: usize) -> usize;
 
     fn forward(&self, cx: &mut Context<'_, T>, inputs: Vec<Buf<T>>, tape: &mut Tape<T>) -> Buf<T>;
 
@@ -61,7 +61,7 @@ impl Add {
 }
 
 impl<T: Real> Join<T> for Add {
-    fn footprint(&self) -> usize {
+    fn footprint(&self, _: usize) -> usize {
         0
     }
 
@@ -94,15 +94,15 @@ impl<T: Real> Join<T> for Add {
     }
 }
 
-/// The product of two inputs of `width` values per record. The tape keeps `[a, b]` and δ, a tangent `[ȧ, ḃ]`.
+/// The product of two inputs of so many values per record. The tape keeps `[a, b]` and δ, a tangent `[ȧ, ḃ]`.
 #[derive(Debug)]
 pub(crate) struct Multiply {
-    pub(crate) width: usize,
+    pub(crate) width: Width,
 }
 
 impl<T: Real> Join<T> for Multiply {
-    fn footprint(&self) -> usize {
-        3 * self.width
+    fn footprint(&self, length: usize) -> usize {
+        3 * self.width.at(length)
     }
 
     fn forward(&self, cx: &mut Context<'_, T>, inputs: Vec<Buf<T>>, tape: &mut Tape<T>) -> Buf<T> {

@@ -1,4 +1,4 @@
-//! Dense layers and convolutions: `z_t = W a_t + b` at T positions (T = 1 for a dense layer).
+//! Dense layers and convolutions: `z_t = W a_t + b` at T positions (T = 1 for a dense layer of vectors).
 //!
 //! The per-sample gradient is `g = Σ_t δ_t ⊗ (a_t, 1)`, kept as the pair (δ, a). Its tangent is
 //! `ġ = Σ_t δ̇_t ⊗ (a_t, 1) + δ_t ⊗ (ȧ_t, 0)`. Three forms, all the same numbers:
@@ -9,10 +9,12 @@
 //! | Gram | 2T² ≤ size of W | `Σ_ts (δ_t·δ_s)(a_t·a_s + 1)` |
 //! | whole | otherwise, and where single parameters are frozen | of the array itself |
 
-use super::{Context, Direction, Gradient, Layer, Start, Tangent, Tape, Tensor, add_to};
+use super::{Context, Direction, Flow, Gradient, Layer, Moving, Start, Tape, Tensor, Width};
+#[cfg(test)]
+use super::{Single, Tangent};
 use crate::{
     Real,
-    device::{Buf, Device, Gemm},
+    device::{Buf, Device, Gemm, Products, RankOne, Scalars},
     shape::Window,
 };
 
@@ -29,6 +31,10 @@ pub(crate) struct Linear {
     pub(crate) weight: usize,
     /// Where b starts, if there is one.
     pub(crate) bias: Option<usize>,
+    /// T.
+    pub(crate) positions: Width,
+    /// Whether W is the table of the embedding, and not its own.
+    pub(crate) tied: bool,
     /// Whether some of its parameters are frozen on their own.
     pub(crate) masked: bool,
 }
@@ -40,12 +46,7 @@ enum Form {
 }
 
 impl Linear {
-    pub(super) fn positions(&self) -> usize {
-        self.window.map_or(1, |w| w.positions())
-    }
-
-    fn form(&self) -> Form {
-        let t = self.positions();
+    fn form(&self, t: usize) -> Form {
         match t {
             _ if self.masked => Form::Whole,
             1 => Form::Dots,
@@ -100,16 +101,16 @@ impl<T: Real> Layer<T> for Linear {
             offset,
             start: Start::Constant(0.0),
         });
-        std::iter::once(weight).chain(bias).collect()
+        (!self.tied).then_some(weight).into_iter().chain(bias).collect()
     }
 
     fn set_masked(&mut self) {
         self.masked = true;
     }
 
-    fn footprint(&self) -> usize {
-        let t = self.positions();
-        let gradient = match self.form() {
+    fn footprint(&self, length: usize) -> usize {
+        let t = self.positions.at(length);
+        let gradient = match self.form(t) {
             Form::Dots => 0,
             Form::Gram => 2 * t * t,
             Form::Whole => self.inputs * self.outputs,
@@ -147,14 +148,8 @@ impl<T: Real> Layer<T> for Linear {
         back
     }
 
-    fn tangent_forward(
-        &self,
-        cx: &mut Context<'_, T>,
-        tape: &Tape<T>,
-        x: Option<Buf<T>>,
-        direction: Option<&Direction<'_, T>>,
-        tangent: &mut Tangent<T>,
-    ) -> Option<Buf<T>> {
+    fn tangent_forward(&self, cx: &mut Context<'_, T>, at: Moving<'_, T>, x: Flow<T>) -> Flow<T> {
+        let Moving { tape, tangent, direction } = at;
         let (k, o) = (self.inputs, self.outputs);
         let mut z = x.map(|x| {
             let cols = self.columns(cx.dev, x);
@@ -165,7 +160,7 @@ impl<T: Real> Layer<T> for Linear {
             z
         });
         if let Some(dir) = direction {
-            let mut sum = z.unwrap_or_else(|| cx.dev.zeros(cx.records * self.positions() * o));
+            let mut sum = z.unwrap_or_else(|| cx.dev.zeros(cx.records * self.positions.at(cx.length) * o));
             if let Some(own) = dir.own() {
                 self.own_forward(cx, tape, own, tangent, &mut sum);
             }
@@ -180,12 +175,11 @@ impl<T: Real> Layer<T> for Linear {
     fn tangent_backward(
         &self,
         cx: &mut Context<'_, T>,
-        tape: &Tape<T>,
+        at: Moving<'_, T>,
         delta: Buf<T>,
-        direction: Option<&Direction<'_, T>>,
-        tangent: &mut Tangent<T>,
         input: bool,
-    ) -> Option<Buf<T>> {
+    ) -> Flow<T> {
+        let Moving { tape, tangent, direction } = at;
         let back = input.then(|| {
             let mut cols = self.back(cx, &delta);
             if let Some(own) = direction.and_then(Direction::own) {
@@ -200,15 +194,15 @@ impl<T: Real> Layer<T> for Linear {
         back
     }
 
-    fn add_square(&self, cx: &mut Context<'_, T>, tape: &mut Tape<T>, square: &mut [f64]) {
-        let (t, k, o, b) = (self.positions(), self.inputs, self.outputs, cx.records);
+    fn add_square(&self, cx: &mut Context<'_, T>, tape: &mut Tape<T>, square: &mut Scalars) {
+        let (t, k, o, b) = (self.positions.at(cx.length), self.inputs, self.outputs, cx.records);
         let (Some(a), Some(d)) = (&tape.input, &tape.delta) else { return };
-        tape.gradient = match self.form() {
+        tape.gradient = match self.form(t) {
             Form::Dots => {
                 let mut na = cx.dev.dots(k, a.all(), a.all());
-                na.iter_mut().for_each(|n| *n += self.one());
+                cx.dev.shift(&mut na, self.one());
                 let nd = cx.dev.dots(o, d.all(), d.all());
-                add_to(square, na.iter().zip(&nd).map(|(x, y)| x * y));
+                cx.dev.add_scalar_products(&na, &nd, square);
                 Gradient::Dots(na, nd)
             }
             Form::Gram => {
@@ -216,19 +210,19 @@ impl<T: Real> Layer<T> for Linear {
                 cx.dev.gemm_batched(Gemm::nt(t, t, k), a.all(), a.all(), &mut ga);
                 cx.dev.add_constant(&mut ga, T::from_f64(self.one()));
                 cx.dev.gemm_batched(Gemm::nt(t, t, o), d.all(), d.all(), &mut gd);
-                add_to(square, cx.dev.dots(t * t, ga.all(), gd.all()));
+                cx.dev.add_dots(1.0, t * t, ga.all(), gd.all(), square);
                 Gradient::Gram(ga, gd)
             }
             Form::Whole => {
                 let mut g = cx.dev.take(b * o * k);
                 cx.dev.gemm_batched(Gemm::tn(o, k, t), d.all(), a.all(), &mut g);
                 cx.mask(&mut g, self.weight, o * k);
-                add_to(square, cx.dev.dots(o * k, g.all(), g.all()));
+                cx.dev.add_dots(1.0, o * k, g.all(), g.all(), square);
                 let gb = self.bias.map(|bias| {
                     let mut gb = cx.dev.take(b * o);
                     cx.dev.sum_rows(t, o, d.all(), &mut gb);
                     cx.mask(&mut gb, bias, o);
-                    add_to(square, cx.dev.dots(o, gb.all(), gb.all()));
+                    cx.dev.add_dots(1.0, o, gb.all(), gb.all(), square);
                     gb
                 });
                 Gradient::Whole(g, gb)
@@ -236,32 +230,21 @@ impl<T: Real> Layer<T> for Linear {
         };
     }
 
-    fn add_products(
-        &self,
-        cx: &mut Context<'_, T>,
-        tape: &Tape<T>,
-        tangent: &mut Tangent<T>,
-        keep: bool,
-        cross: &mut [f64],
-        square: &mut [f64],
-    ) {
-        let (t, k, o, b) = (self.positions(), self.inputs, self.outputs, cx.records);
+    fn add_products(&self, cx: &mut Context<'_, T>, at: Moving<'_, T>, sums: &mut Products) {
+        let Moving { tape, tangent, .. } = at;
+        let (t, k, o) = (self.positions.at(cx.length), self.inputs, self.outputs);
         let (Some(a), Some(d), Some(dd)) = (&tape.input, &tape.delta, &tangent.delta) else { return };
         let ad = tangent.input.as_ref();
         let kept = match &tape.gradient {
             Gradient::None => Gradient::None,
             Gradient::Dots(na, nd) => {
                 let (dx, dy) = (cx.dev.dots(o, d.all(), dd.all()), cx.dev.dots(o, dd.all(), dd.all()));
-                let zero = || vec![0.0; dx.len()];
-                let (ax, ay) = match ad {
-                    Some(ad) => (cx.dev.dots(k, a.all(), ad.all()), cx.dev.dots(k, ad.all(), ad.all())),
-                    None => (zero(), zero()),
-                };
-                for i in 0..dx.len() {
-                    let (na, nd) = (na[i % b], nd[i % b]);
-                    cross[i] += dx[i] * na + nd * ax[i];
-                    square[i] += dy[i] * na + 2.0 * dx[i] * ax[i] + nd * ay[i];
-                }
+                let moved =
+                    ad.map(|ad| (cx.dev.dots(k, a.all(), ad.all()), cx.dev.dots(k, ad.all(), ad.all())));
+                let a_moved = moved.as_ref().map(|(x, y)| (x, y));
+                let pair = RankOne { a: na, d: nd, d_cross: &dx, d_square: &dy, a_moved };
+                cx.dev.add_rank_one(&pair, sums);
+                let ax = moved.map_or_else(|| cx.dev.scalars(dd.len() / o), |(x, _)| x);
                 Gradient::Dots(ax, dx)
             }
             Gradient::Gram(ga, gd) => {
@@ -270,17 +253,17 @@ impl<T: Real> Layer<T> for Linear {
                 // XD[t,s] = δ_t·δ̇_s, and YD[t,s] = δ̇_t·δ̇_s
                 cx.dev.gemm_batched(Gemm::nt(t, t, o), d.all(), dd.all(), &mut xd);
                 cx.dev.gemm_batched(Gemm::nt(t, t, o), dd.all(), dd.all(), &mut m);
-                add_to(cross, cx.dev.dots(t * t, xd.all(), ga.all()));
-                add_to(square, cx.dev.dots(t * t, m.all(), ga.all()));
+                cx.dev.add_dots(1.0, t * t, xd.all(), ga.all(), &mut sums.cross);
+                cx.dev.add_dots(1.0, t * t, m.all(), ga.all(), &mut sums.square);
                 let mut xa = cx.dev.zeros(n);
                 if let Some(ad) = ad {
                     cx.dev.gemm_batched(Gemm::nt(t, t, k), ad.all(), ad.all(), &mut m);
-                    add_to(square, cx.dev.dots(t * t, m.all(), gd.all()));
+                    cx.dev.add_dots(1.0, t * t, m.all(), gd.all(), &mut sums.square);
                     // XAᵀ first: ȧ_t·a_s meets δ_t·δ̇_s in 2 Σ (δ̇_s·δ_t)(a_s·ȧ_t)
                     cx.dev.gemm_batched(Gemm::nt(t, t, k), ad.all(), a.all(), &mut m);
-                    add_to(square, cx.dev.dots(t * t, m.all(), xd.all()).into_iter().map(|v| 2.0 * v));
-                    add_to(cross, cx.dev.dots(t * t, m.all(), gd.all()));
-                    if keep {
+                    cx.dev.add_dots(2.0, t * t, m.all(), xd.all(), &mut sums.square);
+                    cx.dev.add_dots(1.0, t * t, m.all(), gd.all(), &mut sums.cross);
+                    if sums.keep {
                         cx.dev.gemm_batched(Gemm::nt(t, t, k), a.all(), ad.all(), &mut xa);
                     }
                 }
@@ -295,47 +278,46 @@ impl<T: Real> Layer<T> for Linear {
                     cx.dev.gemm_batched(Gemm::tn(o, k, t).adding(), d.all(), ad.all(), &mut gd);
                 }
                 cx.mask(&mut gd, self.weight, o * k);
-                add_to(cross, cx.dev.dots(o * k, g.all(), gd.all()));
-                add_to(square, cx.dev.dots(o * k, gd.all(), gd.all()));
+                cx.dev.add_dots(1.0, o * k, g.all(), gd.all(), &mut sums.cross);
+                cx.dev.add_dots(1.0, o * k, gd.all(), gd.all(), &mut sums.square);
                 let gbd = gb.as_ref().zip(self.bias).map(|(gb, bias)| {
                     let mut gbd = cx.dev.take(rows * o);
                     cx.dev.sum_rows(t, o, dd.all(), &mut gbd);
                     cx.mask(&mut gbd, bias, o);
-                    add_to(cross, cx.dev.dots(o, gb.all(), gbd.all()));
-                    add_to(square, cx.dev.dots(o, gbd.all(), gbd.all()));
+                    cx.dev.add_dots(1.0, o, gb.all(), gbd.all(), &mut sums.cross);
+                    cx.dev.add_dots(1.0, o, gbd.all(), gbd.all(), &mut sums.square);
                     gbd
                 });
                 Gradient::Whole(gd, gbd)
             }
         };
-        if keep {
+        if sums.keep {
             tangent.gradient = kept;
         } else {
             kept.recycle(cx.dev);
         }
     }
 
-    fn add_weighted(&self, cx: &mut Context<'_, T>, tape: &Tape<T>, weights: &Buf<T>, out: &mut Buf<T>) {
+    fn add_weighted(&self, cx: &mut Context<'_, T>, tape: &Tape<T>, weights: &Scalars, out: &mut Buf<T>) {
         let (k, o) = (self.inputs, self.outputs);
         let (Some(a), Some(d)) = (&tape.input, &tape.delta) else { return };
         if let Gradient::Whole(g, gb) = &tape.gradient {
-            cx.dev.add_weighted_sum(weights.all(), g.all(), out, self.weight);
+            cx.dev.add_weighted_sum(weights, g.all(), out, self.weight);
             if let (Some(gb), Some(bias)) = (gb, self.bias) {
-                cx.dev.add_weighted_sum(weights.all(), gb.all(), out, bias);
+                cx.dev.add_weighted_sum(weights, gb.all(), out, bias);
             }
             return;
         }
         let mut scaled = cx.dev.take(d.len());
-        cx.dev.scale_blocks(weights.all(), d.all(), &mut scaled);
+        cx.dev.scale_blocks(weights, d.all(), &mut scaled);
         let rows = d.len() / o;
         cx.dev.gemm(Gemm::tn(o, k, rows).adding(), scaled.all(), a.all(), out, self.weight);
         if let Some(bias) = self.bias {
             let mut sum = cx.dev.take(o);
             cx.dev.sum_rows(rows, o, scaled.all(), &mut sum);
-            let one = cx.dev.upload_f64(&[1.0]);
-            cx.dev.add_weighted_sum(one.all(), sum.all(), out, bias);
+            let one = cx.dev.upload_scalars(&[1.0]);
+            cx.dev.add_weighted_sum(&one, sum.all(), out, bias);
             cx.dev.put(sum);
-            cx.dev.put(one);
         }
         cx.dev.put(scaled);
     }
@@ -346,26 +328,26 @@ impl<T: Real> Layer<T> for Linear {
         dev: &Device<T>,
         tape: &Tape<T>,
         tangent: Option<&Tangent<T>>,
-        record: usize,
-        probe_row: usize,
+        at: Single,
         out: &mut [f64],
     ) {
-        let (t, k, o) = (self.positions(), self.inputs, self.outputs);
+        let (t, k, o) = (self.positions.at(at.length), self.inputs, self.outputs);
         let rows = |b: &Buf<T>, record: usize, width: usize| -> Vec<f64> {
-            dev.download(b)[record * t * width..(record + 1) * t * width].iter().map(|v| v.to_f64()).collect()
+            let all = dev.download(b).unwrap_or_default();
+            all[record * t * width..(record + 1) * t * width].iter().map(|v| v.to_f64()).collect()
         };
         let (Some(a), Some(d)) = (&tape.input, &tape.delta) else { return };
-        let (a, d) = (rows(a, record, k), rows(d, record, o));
+        let (a, d) = (rows(a, at.record, k), rows(d, at.record, o));
         // pairs (δ, a, whether the bias takes part) to add up
         let mut pairs = Vec::new();
         match tangent {
             None => pairs.push((d, a, true)),
             Some(tan) => {
                 if let Some(dd) = &tan.delta {
-                    pairs.push((rows(dd, probe_row, o), a, true));
+                    pairs.push((rows(dd, at.row, o), a, true));
                 }
                 if let Some(ad) = &tan.input {
-                    pairs.push((d, rows(ad, probe_row, k), false));
+                    pairs.push((d, rows(ad, at.row, k), false));
                 }
             }
         }

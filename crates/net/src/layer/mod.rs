@@ -20,26 +20,33 @@
 
 mod activation;
 mod affine;
+mod attention;
 mod direction;
 mod dropout;
+mod embedding;
 mod grouped;
 mod join;
 mod linear;
 mod norm;
 mod pool;
+mod positions;
+mod tied;
 
 pub(crate) use activation::Nonlinear;
 pub(crate) use affine::Affine;
+pub(crate) use attention::Attention;
 pub(crate) use dropout::{Draws, Dropout};
+pub(crate) use embedding::Embedding;
 pub(crate) use grouped::Grouped;
 pub(crate) use join::{Add, Join, Multiply};
 pub(crate) use linear::Linear;
 pub(crate) use norm::{Frozen, Norm, OwnStatistics, Span};
 pub(crate) use pool::Pool;
+pub(crate) use positions::PositionTable;
 
 use crate::{
     Real,
-    device::{Buf, Device, Index},
+    device::{Buf, Device, Index, Products, Scalars},
 };
 
 /// What a layer keeps of the primal pass.
@@ -49,12 +56,14 @@ pub(crate) struct Tape<T> {
     pub(crate) input: Option<Buf<T>>,
     /// What came back, `(records·T, O)`.
     pub(crate) delta: Option<Buf<T>>,
-    /// Activations: φ'. Layer norm: 1/s. Dropout: its factors.
+    /// Activations: φ'. Layer norm: 1/s. Dropout: its factors. Embedding: X of a tied output layer.
     pub(crate) first: Option<Buf<T>>,
     /// Activations: φ''·δ (φ'' before the backward pass). Layer norm: ∂ℓ/∂a.
     pub(crate) second: Option<Buf<T>>,
-    /// Max pool: the chosen elements.
+    /// Max pool: the chosen elements. Embedding: the tokens.
     pub(crate) index: Option<Index>,
+    /// Embedding: where the token of every position stands first in its record.
+    pub(crate) first_of_equals: Option<Index>,
     /// The per-sample gradient in the form the layer chose: see [`Linear`].
     pub(crate) gradient: Gradient<T>,
     /// What the groups of a convolution keep.
@@ -70,7 +79,7 @@ pub(crate) struct Tangent<T> {
     pub(crate) input: Option<Buf<T>>,
     /// δ̇.
     pub(crate) delta: Option<Buf<T>>,
-    /// Layer norm: ṡ.
+    /// Layer norm: ṡ. Embedding: Ẋ of a tied output layer.
     pub(crate) scale: Option<Buf<T>>,
     /// Products of the gradient with its tangent that [`Direction`] needs again.
     pub(crate) gradient: Gradient<T>,
@@ -89,7 +98,7 @@ pub(crate) enum Gradient<T> {
     #[default]
     None,
     /// Rank one per record: `‖a‖² + 1` and `‖δ‖²`; of a tangent, `a·ȧ` and `δ·δ̇`.
-    Dots(Vec<f64>, Vec<f64>),
+    Dots(Scalars, Scalars),
     /// T × T per record: the Gram matrices of a and of δ; of a tangent, `a_t·ȧ_s` and `δ_t·δ̇_s`.
     Gram(Buf<T>, Buf<T>),
     /// The arrays themselves: weights (or γ) and biases (or β).
@@ -153,9 +162,9 @@ pub(crate) struct Own<'a, T> {
     /// The tangent pass that ġ comes from, one probe per record; absent where α = 0.
     pub(crate) tangent: Option<&'a Tangent<T>>,
     /// α, per record.
-    pub(crate) alpha: &'a [f64],
+    pub(crate) alpha: &'a Scalars,
     /// β, per record.
-    pub(crate) beta: &'a [f64],
+    pub(crate) beta: &'a Scalars,
 }
 
 /// A shared direction, `θ̇ = w v`.
@@ -164,7 +173,7 @@ pub(crate) struct Shared<'a, T> {
     /// v, as long as the parameters.
     pub(crate) array: &'a Buf<T>,
     /// w, per record.
-    pub(crate) weights: &'a [f64],
+    pub(crate) weights: &'a Scalars,
 }
 
 impl<'a, T> Direction<'a, T> {
@@ -192,6 +201,18 @@ impl<'a, T> Direction<'a, T> {
     }
 }
 
+/// A value on its way, or a tangent that is absent where it is zero.
+pub(crate) type Flow<T> = Option<Buf<T>>;
+
+/// What the rules of tangents need beside it: what the layer kept of the primal pass, what it keeps of this one, and a
+/// direction of its parameters.
+#[derive(Debug)]
+pub(crate) struct Moving<'a, T> {
+    pub(crate) tape: &'a Tape<T>,
+    pub(crate) tangent: &'a mut Tangent<T>,
+    pub(crate) direction: Option<&'a Direction<'a, T>>,
+}
+
 /// What every rule needs: the device, the parameters, the number of records.
 #[derive(Debug)]
 pub(crate) struct Context<'a, T> {
@@ -202,6 +223,8 @@ pub(crate) struct Context<'a, T> {
     /// 0 for every parameter that is frozen on its own, 1 for the others; as long as `theta`.
     pub(crate) mask: Option<&'a Buf<T>>,
     pub(crate) records: usize,
+    /// Positions of every record, where records are sequences; 1 where not.
+    pub(crate) length: usize,
     /// The draws of a training step and the numbers of its records; absent in audits, where nothing is left out.
     pub(crate) dropout: Option<(Draws, &'a [usize])>,
 }
@@ -242,8 +265,8 @@ pub(crate) trait Layer<T: Real>: std::fmt::Debug + Send + Sync {
     /// Says that some of its parameters are frozen on their own: its gradient is then an array, in which they are 0.
     fn set_masked(&mut self) {}
 
-    /// Values per record that a pass keeps: sizes the batch.
-    fn footprint(&self) -> usize;
+    /// Values per record that a pass keeps, of sequences of this length: sizes the batch.
+    fn footprint(&self, length: usize) -> usize;
 
     fn forward(&self, cx: &mut Context<'_, T>, x: Buf<T>, tape: &mut Tape<T>) -> Buf<T>;
 
@@ -256,42 +279,25 @@ pub(crate) trait Layer<T: Real>: std::fmt::Debug + Send + Sync {
         input: bool,
     ) -> Option<Buf<T>>;
 
-    fn tangent_forward(
-        &self,
-        cx: &mut Context<'_, T>,
-        tape: &Tape<T>,
-        x: Option<Buf<T>>,
-        direction: Option<&Direction<'_, T>>,
-        tangent: &mut Tangent<T>,
-    ) -> Option<Buf<T>>;
+    fn tangent_forward(&self, cx: &mut Context<'_, T>, at: Moving<'_, T>, x: Flow<T>) -> Flow<T>;
 
     fn tangent_backward(
         &self,
         cx: &mut Context<'_, T>,
-        tape: &Tape<T>,
+        at: Moving<'_, T>,
         delta: Buf<T>,
-        direction: Option<&Direction<'_, T>>,
-        tangent: &mut Tangent<T>,
         input: bool,
-    ) -> Option<Buf<T>>;
+    ) -> Flow<T>;
 
     /// Adds `‖g‖²` of every record, and keeps the form of g that the other operations use.
-    fn add_square(&self, _cx: &mut Context<'_, T>, _tape: &mut Tape<T>, _square: &mut [f64]) {}
+    fn add_square(&self, _cx: &mut Context<'_, T>, _tape: &mut Tape<T>, _square: &mut Scalars) {}
 
     /// Adds `g·ġ` and `‖ġ‖²` for every probe and record; `keep`s the products for a [`Direction`].
-    fn add_products(
-        &self,
-        _cx: &mut Context<'_, T>,
-        _tape: &Tape<T>,
-        _tangent: &mut Tangent<T>,
-        _keep: bool,
-        _cross: &mut [f64],
-        _square: &mut [f64],
-    ) {
-    }
+    fn add_products(&self, _cx: &mut Context<'_, T>, _at: Moving<'_, T>, _sums: &mut Products) {}
 
     /// Adds `Σᵢ wᵢ gᵢ` to the gradient of the batch. After [`Layer::add_square`].
-    fn add_weighted(&self, _cx: &mut Context<'_, T>, _tape: &Tape<T>, _weights: &Buf<T>, _out: &mut Buf<T>) {}
+    fn add_weighted(&self, _cx: &mut Context<'_, T>, _tape: &Tape<T>, _weights: &Scalars, _out: &mut Buf<T>) {
+    }
 
     /// Writes one record's gradient, or one probe's tangent of it, into an array of all parameters: for tests.
     #[cfg(test)]
@@ -300,14 +306,35 @@ pub(crate) trait Layer<T: Real>: std::fmt::Debug + Send + Sync {
         _dev: &Device<T>,
         _tape: &Tape<T>,
         _tangent: Option<&Tangent<T>>,
-        _record: usize,
-        _probe_row: usize,
+        _at: Single,
         _out: &mut [f64],
     ) {
     }
 }
 
-/// Adds numbers element by element.
-pub(crate) fn add_to(out: &mut [f64], values: impl IntoIterator<Item = f64>) {
-    out.iter_mut().zip(values).for_each(|(o, v)| *o += v);
+/// A number per record that is fixed, or so much for each of its positions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Width {
+    Fixed(usize),
+    /// So much at each position of a sequence.
+    Each(usize),
+}
+
+impl Width {
+    /// Of sequences of this length.
+    pub(crate) fn at(self, length: usize) -> usize {
+        match self {
+            Self::Fixed(n) => n,
+            Self::Each(n) => n * length,
+        }
+    }
+}
+
+/// Which record's gradient to write out, and which row of a tangent pass: for tests.
+#[cfg(test)]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Single {
+    pub(crate) length: usize,
+    pub(crate) record: usize,
+    pub(crate) row: usize,
 }

@@ -1,10 +1,15 @@
 //! Normalisation, `z = γ x̂ + β`: batch norm with frozen statistics, `x̂ = (a − μ)/s` with constants, and layer, group
 //! and RMS norm, whose μ and s are those of the record itself. They differ in [`Standardise`] alone.
 
-use super::{Affine, Context, Direction, Layer, Tangent, Tape, Tensor};
+#[cfg(test)]
+use super::Single;
+use super::{Affine, Context, Flow, Layer, Moving, Tangent, Tape, Tensor};
 #[cfg(test)]
 use crate::device::Device;
-use crate::{Real, device::Buf};
+use crate::{
+    Real,
+    device::{Buf, Products, Scalars},
+};
 
 /// Normalisation: what standardises, and what is trained.
 #[derive(Debug)]
@@ -113,10 +118,10 @@ pub(crate) enum Span {
 
 impl OwnStatistics {
     /// Number of values that share statistics.
-    fn width(&self, affine: &Affine) -> usize {
+    fn width(&self, affine: &Affine, length: usize) -> usize {
         match self.span {
             Span::Position => affine.channels,
-            Span::Groups(groups) => affine.channels / groups * affine.positions,
+            Span::Groups(groups) => affine.channels / groups * affine.positions.at(length),
         }
     }
 
@@ -124,7 +129,7 @@ impl OwnStatistics {
     fn gather<T: Real>(&self, cx: &mut Context<'_, T>, affine: &Affine, x: &Buf<T>) -> Buf<T> {
         let Span::Groups(groups) = self.span else { return cx.dev.copy(x.all()) };
         let mut out = cx.dev.take(x.len());
-        cx.dev.regroup(affine.positions, groups, affine.channels / groups, x.all(), &mut out);
+        cx.dev.regroup(affine.positions.at(cx.length), groups, affine.channels / groups, x.all(), &mut out);
         out
     }
 
@@ -133,7 +138,13 @@ impl OwnStatistics {
         match self.span {
             Span::Position => cx.dev.put(std::mem::replace(out, x)),
             Span::Groups(groups) => {
-                cx.dev.regroup(groups, affine.positions, affine.channels / groups, x.all(), out);
+                cx.dev.regroup(
+                    groups,
+                    affine.positions.at(cx.length),
+                    affine.channels / groups,
+                    x.all(),
+                    out,
+                );
                 cx.dev.put(x);
             }
         }
@@ -149,7 +160,7 @@ impl OwnStatistics {
         scale: Option<&mut Buf<T>>,
     ) {
         let (Some(x), Some(inverse)) = (&tape.input, &tape.first) else { return };
-        let width = self.width(affine);
+        let width = self.width(affine, cx.length);
         if self.span == Span::Position {
             return cx.dev.standardise_tangent(width, self.centred, x.all(), inverse.all(), v, scale);
         }
@@ -164,7 +175,7 @@ impl Standardise for OwnStatistics {
     const KEPT: usize = 4;
 
     fn forward<T: Real>(&self, cx: &mut Context<'_, T>, affine: &Affine, x: &mut Buf<T>, tape: &mut Tape<T>) {
-        let width = self.width(affine);
+        let width = self.width(affine, cx.length);
         let mut inverse = cx.dev.take(x.len() / width);
         if self.span == Span::Position {
             cx.dev.standardise(width, self.epsilon, self.centred, x, &mut inverse);
@@ -195,7 +206,7 @@ impl Standardise for OwnStatistics {
         x: &mut Buf<T>,
         tangent: &mut Tangent<T>,
     ) {
-        let mut scale = cx.dev.take(x.len() / self.width(affine));
+        let mut scale = cx.dev.take(x.len() / self.width(affine, cx.length));
         self.derivative(cx, affine, tape, x, Some(&mut scale));
         tangent.scale = Some(scale);
     }
@@ -217,7 +228,7 @@ impl Standardise for OwnStatistics {
             let parts = [x, xd, &h, din].map(|v| self.gather(cx, affine, v));
             let [normal, moved, back, came] = &parts;
             let mut sum = self.gather(cx, affine, out);
-            let (width, inverse) = (self.width(affine), inverse.all());
+            let (width, inverse) = (self.width(affine, cx.length), inverse.all());
             cx.dev.standardise_second(
                 width,
                 normal.all(),
@@ -240,8 +251,8 @@ impl<T: Real, S: Standardise> Layer<T> for Norm<S> {
         self.affine.tensors()
     }
 
-    fn footprint(&self) -> usize {
-        S::KEPT * self.affine.channels * self.affine.positions
+    fn footprint(&self, length: usize) -> usize {
+        S::KEPT * self.affine.channels * self.affine.positions.at(length)
     }
 
     fn forward(&self, cx: &mut Context<'_, T>, mut x: Buf<T>, tape: &mut Tape<T>) -> Buf<T> {
@@ -267,14 +278,8 @@ impl<T: Real, S: Standardise> Layer<T> for Norm<S> {
         back
     }
 
-    fn tangent_forward(
-        &self,
-        cx: &mut Context<'_, T>,
-        tape: &Tape<T>,
-        x: Option<Buf<T>>,
-        direction: Option<&Direction<'_, T>>,
-        tangent: &mut Tangent<T>,
-    ) -> Option<Buf<T>> {
+    fn tangent_forward(&self, cx: &mut Context<'_, T>, at: Moving<'_, T>, x: Flow<T>) -> Flow<T> {
+        let Moving { tape, tangent, direction } = at;
         let z = x.map(|mut x| {
             self.standardise.tangent_forward(cx, &self.affine, tape, &mut x, tangent);
             let z = self.affine.apply(cx, &x, false);
@@ -290,12 +295,11 @@ impl<T: Real, S: Standardise> Layer<T> for Norm<S> {
     fn tangent_backward(
         &self,
         cx: &mut Context<'_, T>,
-        tape: &Tape<T>,
+        at: Moving<'_, T>,
         delta: Buf<T>,
-        _: Option<&Direction<'_, T>>,
-        tangent: &mut Tangent<T>,
         input: bool,
-    ) -> Option<Buf<T>> {
+    ) -> Flow<T> {
+        let Moving { tape, tangent, .. } = at;
         let back = input.then(|| {
             let mut h = self.affine.moved(cx, tape, &delta, tangent);
             self.standardise.tangent_backward(cx, &self.affine, tape, tangent, &mut h);
@@ -305,23 +309,15 @@ impl<T: Real, S: Standardise> Layer<T> for Norm<S> {
         back
     }
 
-    fn add_square(&self, cx: &mut Context<'_, T>, tape: &mut Tape<T>, square: &mut [f64]) {
+    fn add_square(&self, cx: &mut Context<'_, T>, tape: &mut Tape<T>, square: &mut Scalars) {
         self.affine.add_square(cx, tape, square);
     }
 
-    fn add_products(
-        &self,
-        cx: &mut Context<'_, T>,
-        tape: &Tape<T>,
-        tangent: &mut Tangent<T>,
-        keep: bool,
-        cross: &mut [f64],
-        square: &mut [f64],
-    ) {
-        self.affine.add_products(cx, tape, tangent, keep, cross, square);
+    fn add_products(&self, cx: &mut Context<'_, T>, at: Moving<'_, T>, sums: &mut Products) {
+        self.affine.add_products(cx, at, sums);
     }
 
-    fn add_weighted(&self, cx: &mut Context<'_, T>, tape: &Tape<T>, weights: &Buf<T>, out: &mut Buf<T>) {
+    fn add_weighted(&self, cx: &mut Context<'_, T>, tape: &Tape<T>, weights: &Scalars, out: &mut Buf<T>) {
         self.affine.add_weighted(cx, tape, weights, out);
     }
 
@@ -331,10 +327,9 @@ impl<T: Real, S: Standardise> Layer<T> for Norm<S> {
         dev: &Device<T>,
         tape: &Tape<T>,
         tangent: Option<&Tangent<T>>,
-        record: usize,
-        probe_row: usize,
+        at: Single,
         out: &mut [f64],
     ) {
-        self.affine.materialise(dev, tape, tangent, record, probe_row, out);
+        self.affine.materialise(dev, tape, tangent, at, out);
     }
 }

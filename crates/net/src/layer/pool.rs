@@ -1,7 +1,7 @@
 //! Pooling. All kinds are linear in the input (the maximum wherever the choice does not change), so tangents take the
 //! same road as values.
 
-use super::{Context, Direction, Layer, Tangent, Tape};
+use super::{Context, Flow, Layer, Moving, Tape};
 use crate::{
     Real,
     device::Buf,
@@ -56,7 +56,7 @@ impl Pool {
 }
 
 impl<T: Real> Layer<T> for Pool {
-    fn footprint(&self) -> usize {
+    fn footprint(&self, _: usize) -> usize {
         self.sizes().0
     }
 
@@ -78,26 +78,19 @@ impl<T: Real> Layer<T> for Pool {
         Some(self.up(cx, tape, delta))
     }
 
-    fn tangent_forward(
-        &self,
-        cx: &mut Context<'_, T>,
-        tape: &Tape<T>,
-        x: Option<Buf<T>>,
-        _: Option<&Direction<'_, T>>,
-        _: &mut Tangent<T>,
-    ) -> Option<Buf<T>> {
+    fn tangent_forward(&self, cx: &mut Context<'_, T>, at: Moving<'_, T>, x: Flow<T>) -> Flow<T> {
+        let Moving { tape, .. } = at;
         x.map(|x| self.down(cx, tape, x))
     }
 
     fn tangent_backward(
         &self,
         cx: &mut Context<'_, T>,
-        tape: &Tape<T>,
+        at: Moving<'_, T>,
         delta: Buf<T>,
-        _: Option<&Direction<'_, T>>,
-        _: &mut Tangent<T>,
         _: bool,
-    ) -> Option<Buf<T>> {
+    ) -> Flow<T> {
+        let Moving { tape, .. } = at;
         Some(self.up(cx, tape, delta))
     }
 }

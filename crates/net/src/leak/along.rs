@@ -27,18 +27,19 @@ pub fn information_along<T: Real>(
 ) -> Result<Vec<Vec<Vec<f64>>>> {
     data.check(net)?;
     data.check_records(records)?;
-    what.check(net)?;
-    let rows = dimension(net, what.label);
+    let length = data.input().length();
+    what.check(net, length)?;
+    let rows = dimension(net, length, what.label);
     for set in sets {
         check_len("a set of directions", set.basis.len(), rows * set.count)?;
         check_finite("a set of directions", &set.basis)?;
     }
-    let parts = Workers::new().map(records, net.records_at_a_time(), |dev, ids| {
+    let parts = Workers::of(net).map(records, net.records_at_a_time(length), |dev, ids| {
         let p = Piece::new(net, data, dev, ids, what, None)?;
-        let found: Vec<Vec<Vec<f64>>> =
+        let each: Result<Vec<Vec<Vec<f64>>>> =
             sets.iter().map(|set| along(&p, dev, set, (ids.len(), what.label))).collect();
         p.primal.recycle(dev);
-        Ok(found)
+        each
     })?;
     let mut out = Vec::with_capacity(records.len());
     for part in parts {
@@ -46,7 +47,7 @@ pub fn information_along<T: Real>(
         let mut sets: Vec<_> = part.into_iter().map(Vec::into_iter).collect();
         out.extend((0..here).map(|_| sets.iter_mut().filter_map(Iterator::next).collect::<Vec<_>>()));
     }
-    out.iter().flatten().try_for_each(|m| check_finite("the information of a record", m))?;
+    out.iter().flatten().try_for_each(|m: &Vec<f64>| check_finite("the information of a record", m))?;
     Ok(out)
 }
 
@@ -56,8 +57,8 @@ fn along<T: Real>(
     dev: &mut Device<T>,
     set: &Directions,
     (n, label): (usize, Label),
-) -> Vec<Vec<f64>> {
-    let (d, k, m) = (p.net.input().len(), p.net.outputs(), set.count);
+) -> Result<Vec<Vec<f64>>> {
+    let (d, k, m) = (p.primal.values, p.labels(), set.count);
     let column = |j: usize, from: usize, to: usize| -> Vec<f64> {
         (from..to).map(|row| set.basis[row * m + j]).collect()
     };
@@ -69,7 +70,7 @@ fn along<T: Real>(
         };
         let x = repeated(dev, column(j, 0, d));
         let y = (label == Label::Secret).then(|| repeated(dev, column(j, d, d + k)));
-        let (xs, ys) = p.information(dev, x, y);
+        let (xs, ys) = p.information(dev, x, y)?;
         for (i, matrix) in out.iter_mut().enumerate() {
             let values = xs[i * d..(i + 1) * d].iter().chain(match label {
                 Label::Secret => &ys[i * k..(i + 1) * k],
@@ -87,5 +88,5 @@ fn along<T: Real>(
             (matrix[l * m + j], matrix[j * m + l]) = (mean, mean);
         }
     }
-    out
+    Ok(out)
 }

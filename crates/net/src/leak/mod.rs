@@ -154,6 +154,11 @@ pub fn grid(input: crate::Shape, size: usize) -> Result<Vec<u32>> {
     Ok((0..h * w * c).map(|i| (i / c / w / size * across + i / c % w / size) as u32).collect())
 }
 
+/// Groups of the values of a sequence by position: PLIS of every token.
+pub fn by_position(length: usize, features: usize) -> Vec<u32> {
+    (0..length * features).map(|i| (i / features) as u32).collect()
+}
+
 /// What one record gives away.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RecordLeak {
@@ -221,7 +226,7 @@ impl Measure {
         self.sigma * self.clip.unit()
     }
 
-    fn check<T: Real>(&self, net: &Network<T>) -> Result<()> {
+    fn check<T: Real>(&self, net: &Network<T>, length: usize) -> Result<()> {
         self.clip.check()?;
         check(self.sigma > 0.0 && self.sigma.is_finite(), "sigma", self.sigma, "positive and finite")?;
         if let Trace::Estimate { probes, .. } = self.trace {
@@ -237,7 +242,7 @@ impl Measure {
             check(s.iterations >= 1, "the iterations of eta", s.iterations as f64, "at least 1")?;
         }
         if let Plis::Superpixels(groups) = &self.plis {
-            check_len("the superpixels", groups.len(), net.input().len())?;
+            check_len("the superpixels", groups.len(), net.values(length))?;
             let largest = groups.iter().max().copied().unwrap_or(0);
             check(
                 (largest as usize) < groups.len(),
@@ -259,7 +264,7 @@ pub fn measure<T: Real>(
 ) -> Result<Vec<RecordLeak>> {
     data.check(net)?;
     data.check_records(records)?;
-    measure_with(&Workers::new(), net, data, records, what, None)
+    measure_with(&Workers::of(net), net, data, records, what, None)
 }
 
 pub(crate) fn measure_with<T: Real>(
@@ -270,9 +275,10 @@ pub(crate) fn measure_with<T: Real>(
     what: &Measure,
     draws: Option<Draws>,
 ) -> Result<Vec<RecordLeak>> {
-    what.check(net)?;
-    let parts = workers
-        .map(records, net.records_at_a_time(), |dev, ids| piece::measure(net, data, dev, ids, what, draws))?;
+    let length = data.input().length();
+    what.check(net, length)?;
+    let size = net.records_at_a_time(length);
+    let parts = workers.map(records, size, |dev, ids| piece::measure(net, data, dev, ids, what, draws))?;
     Ok(parts.into_iter().flatten().collect())
 }
 
@@ -286,23 +292,24 @@ pub fn tangent_squares<T: Real>(
 ) -> Result<Vec<f64>> {
     data.check(net)?;
     data.check_records(records)?;
-    what.check(net)?;
+    let length = data.input().length();
+    what.check(net, length)?;
     check_finite("the tangents", tangents)?;
-    let (n, d) = (records.len(), net.input().len());
+    let (n, d) = (records.len(), net.values(length));
     if n == 0 {
         return Err(Error::Empty);
     }
     let probes = tangents.len() / (n * d);
     check_len("the tangents", tangents.len(), probes * n * d)?;
-    let size = net.records_at_a_time();
+    let size = net.records_at_a_time(length);
     let starts: Vec<usize> = (0..n).collect();
-    let parts = Workers::new().map(&starts, size, |dev, at| {
+    let parts = Workers::of(net).map(&starts, size, |dev, at| {
         let ids: Vec<usize> = at.iter().map(|&i| records[i]).collect();
         let p = Piece::new(net, data, dev, &ids, what, None)?;
         let mut out = Vec::new();
         for probe in 0..probes {
             let u = dev.upload(&tangents[(probe * n + at[0]) * d..][..at.len() * d]);
-            out.push(p.squares(dev, Some(u), None));
+            out.push(p.squares(dev, Some(u), None)?);
         }
         p.primal.recycle(dev);
         Ok(out)

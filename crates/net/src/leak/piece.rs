@@ -17,6 +17,7 @@ pub(super) struct Piece<'a, T> {
     pub(super) net: &'a Network<T>,
     pub(super) primal: Primal<T>,
     norms: Vec<f64>,
+    losses: Vec<f64>,
     clips: Vec<Clipped>,
     /// `1/s²`.
     precision: f64,
@@ -31,27 +32,38 @@ impl<'a, T: Real> Piece<'a, T> {
         what: &Measure,
         draws: Option<Draws>,
     ) -> Result<Self> {
-        let (x, y) = data.upload(dev, ids);
-        let primal = net.primal(dev, x, y, ids, what.label, draws);
-        let norms: Vec<f64> = primal.square.iter().map(|s| s.max(0.0).sqrt()).collect();
-        if let Some(i) =
-            norms.iter().zip(&primal.loss.losses).position(|(n, l)| !n.is_finite() || !l.is_finite())
-        {
-            return Err(Error::NotFinite { what: "the gradient of a record", position: ids[i] });
-        }
+        let batch = data.upload(dev, net, ids, what.label);
+        let primal = net.primal(dev, batch, what.label, draws);
+        let (norms, losses) = primal.norms(dev, ids)?;
         let clips = norms.iter().map(|&n| Clipped::new(what.clip, n)).collect();
-        Ok(Self { net, primal, norms, clips, precision: 1.0 / (what.noise() * what.noise()) })
+        Ok(Self { net, primal, norms, losses, clips, precision: 1.0 / (what.noise() * what.noise()) })
+    }
+
+    /// Values of one record's label.
+    pub(super) fn labels(&self) -> usize {
+        self.primal.outputs.len() / self.primal.records.max(1)
+    }
+
+    /// Dimension of the secret.
+    pub(super) fn dimension(&self, label: Label) -> usize {
+        dimension(self.net, self.primal.length, label)
     }
 
     /// `‖J u‖²/s²` for tangents, probe-major.
-    pub(super) fn squares(&self, dev: &mut Device<T>, x: Option<Buf<T>>, y: Option<Buf<T>>) -> Vec<f64> {
+    pub(super) fn squares(
+        &self,
+        dev: &mut Device<T>,
+        x: Option<Buf<T>>,
+        y: Option<Buf<T>>,
+    ) -> Result<Vec<f64>> {
         let pass = self.net.tangent(dev, &self.primal, x, y, false);
-        let both = pass.cross.iter().zip(&pass.square).enumerate();
+        let (cross, square) = (dev.download_scalars(&pass.cross)?, dev.download_scalars(&pass.square)?);
+        let both = cross.iter().zip(&square).enumerate();
         let out = both
             .map(|(i, (&c, &s))| self.precision * self.clips[i % self.norms.len()].square(c, s))
             .collect();
         pass.recycle(dev);
-        out
+        Ok(out)
     }
 
     /// `JᵀJ u/s²` for one tangent per record.
@@ -60,11 +72,12 @@ impl<'a, T: Real> Piece<'a, T> {
         dev: &mut Device<T>,
         x: Buf<T>,
         y: Option<Buf<T>>,
-    ) -> (Vec<f64>, Vec<f64>) {
+    ) -> Result<(Vec<f64>, Vec<f64>)> {
         let pass = self.net.tangent(dev, &self.primal, Some(x), y, true);
-        let alpha: Vec<f64> = self.clips.iter().map(|c| self.precision * c.s * c.s).collect();
-        let beta: Vec<f64> =
-            self.clips.iter().zip(&pass.cross).map(|(c, x)| self.precision * c.bend * x).collect();
+        let each = |f: &dyn Fn(&Clipped) -> f64| self.clips.iter().map(f).collect::<Vec<f64>>();
+        let alpha = dev.upload_scalars(&each(&|c| self.precision * c.s * c.s));
+        let bend = dev.upload_scalars(&each(&|c| self.precision * c.bend));
+        let beta = dev.combined((&bend, &pass.cross), None);
         let own = OwnDirection { tangent: Some(&pass), alpha: &alpha, beta: &beta };
         let out = self.net.adjoint(dev, &self.primal, Some(&own), None);
         pass.recycle(dev);
@@ -72,9 +85,10 @@ impl<'a, T: Real> Piece<'a, T> {
     }
 
     /// `J_gᵀ g` of the unclipped gradient.
-    fn pullback(&self, dev: &mut Device<T>) -> (Vec<f64>, Vec<f64>) {
+    fn pullback(&self, dev: &mut Device<T>) -> Result<(Vec<f64>, Vec<f64>)> {
         let n = self.norms.len();
-        let own = OwnDirection { tangent: None, alpha: &vec![0.0; n], beta: &vec![1.0; n] };
+        let (alpha, beta) = (dev.scalars(n), dev.upload_scalars(&vec![1.0; n]));
+        let own = OwnDirection { tangent: None, alpha: &alpha, beta: &beta };
         self.net.adjoint(dev, &self.primal, Some(&own), None)
     }
 }
@@ -89,16 +103,15 @@ pub(super) fn measure<T: Real>(
     draws: Option<Draws>,
 ) -> Result<Vec<RecordLeak>> {
     let p = Piece::new(net, data, dev, ids, what, draws)?;
-    let k = net.outputs();
-    let wide = |v: &[T]| v.iter().map(|v| v.to_f64()).collect::<Vec<f64>>();
-    let z = wide(dev.download(&p.primal.outputs));
+    let z: Vec<f64> = dev.download(&p.primal.outputs)?.iter().map(|v| v.to_f64()).collect();
+    let k = p.labels();
     let mut out: Vec<RecordLeak> = ids
         .iter()
         .enumerate()
         .map(|(i, &record)| RecordLeak {
             record,
-            loss: p.primal.loss.losses[i],
-            right: net.loss().is_right(&z[i * k..(i + 1) * k], &wide(data.label(record))),
+            loss: p.losses[i],
+            right: data.judge(net, record, &z[i * k..(i + 1) * k]).1.is_some_and(|a| a.right == a.labels),
             gradient_norm: p.norms[i],
             released_norm: p.norms[i] * p.clips[i].s,
             trace: None,
@@ -113,14 +126,14 @@ pub(super) fn measure<T: Real>(
         .collect();
     match what.trace {
         Trace::Skip => {}
-        Trace::Exact | Trace::Elements => trace::exact(&p, dev, what, &mut out),
-        Trace::Estimate { probes, probe } => trace::estimated(&p, dev, what, probes, probe, &mut out),
+        Trace::Exact | Trace::Elements => trace::exact(&p, dev, what, &mut out)?,
+        Trace::Estimate { probes, probe } => trace::estimated(&p, dev, what, probes, probe, &mut out)?,
     }
     if what.plis != Plis::Skip {
-        plis(&p, dev, what, &mut out);
+        plis(&p, dev, what, &mut out)?;
     }
     if let Some(spectral) = what.eta {
-        eta(&p, dev, what, spectral, &mut out);
+        eta(&p, dev, what, spectral, &mut out)?;
     }
     p.primal.recycle(dev);
     let finite = |r: &RecordLeak| {
@@ -135,18 +148,23 @@ pub(super) fn measure<T: Real>(
     }
 }
 
-/// Dimension of the secret.
-pub(crate) fn dimension<T: Real>(net: &Network<T>, label: Label) -> usize {
-    let d = net.input().len();
+/// Dimension of the secret, of records of a length.
+pub(crate) fn dimension<T: Real>(net: &Network<T>, length: usize, label: Label) -> usize {
+    let d = net.values(length);
     match label {
         Label::Public => d,
-        Label::Secret => d + net.outputs(),
+        Label::Secret => d + net.outputs() * net.places(length),
     }
 }
 
-fn plis<T: Real>(p: &Piece<'_, T>, dev: &mut Device<T>, what: &Measure, out: &mut [RecordLeak]) {
-    let (d, k) = (p.net.input().len(), p.net.outputs());
-    let (xs, ys) = p.pullback(dev);
+fn plis<T: Real>(
+    p: &Piece<'_, T>,
+    dev: &mut Device<T>,
+    what: &Measure,
+    out: &mut [RecordLeak],
+) -> Result<()> {
+    let (d, k) = (p.primal.values, p.labels());
+    let (xs, ys) = p.pullback(dev)?;
     for (i, r) in out.iter_mut().enumerate() {
         let c = &p.clips[i];
         let row = xs[i * d..(i + 1) * d].iter();
@@ -175,6 +193,7 @@ fn plis<T: Real>(p: &Piece<'_, T>, dev: &mut Device<T>, what: &Measure, out: &mu
             }
         };
     }
+    Ok(())
 }
 
 fn eta<T: Real>(
@@ -183,9 +202,9 @@ fn eta<T: Real>(
     what: &Measure,
     spectral: Spectral,
     out: &mut [RecordLeak],
-) {
-    let (n, d, k) = (out.len(), p.net.input().len(), p.net.outputs());
-    let (secret, dim) = (what.label == Label::Secret, dimension(p.net, what.label));
+) -> Result<()> {
+    let (n, d, k) = (out.len(), p.primal.values, p.labels());
+    let (secret, dim) = (what.label == Label::Secret, p.dimension(what.label));
     // a little above the rounding of products
     let rounding = if T::BYTES == 4 { 1e-7 } else { 1e-14 };
     // streams apart from those of the probes
@@ -205,7 +224,7 @@ fn eta<T: Real>(
             y.extend(s.current()[d..].iter().map(|&v| T::from_f64(v)));
         }
         let (x, y) = (dev.upload(&x), secret.then(|| dev.upload(&y)));
-        let (xs, ys) = p.information(dev, x, y);
+        let (xs, ys) = p.information(dev, x, y)?;
         for (i, (s, settled)) in states.iter_mut().zip(&mut settled).enumerate() {
             if *settled {
                 continue;
@@ -225,4 +244,5 @@ fn eta<T: Real>(
         let value = if value < 0.0 { 0.0 } else { value.sqrt() };
         r.eta = Some(Eta { value, residual });
     }
+    Ok(())
 }

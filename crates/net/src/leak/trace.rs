@@ -1,12 +1,10 @@
 //! The trace of the information: all basis tangents, or Hutchinson's estimate.
 
-use super::{
-    Label, Measure, Probe, RecordLeak, Trace, half_width,
-    piece::{Piece, dimension},
-};
+use super::{Label, Measure, Probe, RecordLeak, Trace, half_width, piece::Piece};
 use crate::{
     Real,
     device::Device,
+    error::Result,
     random::{Generator, Purpose},
 };
 use leakscope_core::claim::Measured;
@@ -23,8 +21,13 @@ fn together(records: usize) -> usize {
 }
 
 /// All basis tangents.
-pub(super) fn exact<T: Real>(p: &Piece<'_, T>, dev: &mut Device<T>, what: &Measure, out: &mut [RecordLeak]) {
-    let (n, d, k) = (out.len(), p.net.input().len(), p.net.outputs());
+pub(super) fn exact<T: Real>(
+    p: &Piece<'_, T>,
+    dev: &mut Device<T>,
+    what: &Measure,
+    out: &mut [RecordLeak],
+) -> Result<()> {
+    let (n, d, k) = (out.len(), p.primal.values, p.labels());
     let mut sums = vec![0.0; n];
     let mut add = |squares: Vec<f64>| {
         for (i, s) in squares.into_iter().enumerate() {
@@ -42,19 +45,20 @@ pub(super) fn exact<T: Real>(p: &Piece<'_, T>, dev: &mut Device<T>, what: &Measu
             (0..n).for_each(|i| u[(probe * n + i) * d + j] = T::ONE);
         }
         let u = dev.upload(&u);
-        add(p.squares(dev, Some(u), None));
+        add(p.squares(dev, Some(u), None)?);
     }
     if what.label == Label::Secret {
         for j in 0..k {
             let mut u = vec![T::ZERO; n * k];
             (0..n).for_each(|i| u[i * k + j] = T::ONE);
             let u = dev.upload(&u);
-            add(p.squares(dev, None, Some(u)));
+            add(p.squares(dev, None, Some(u))?);
         }
     }
     for (r, s) in out.iter_mut().zip(sums) {
-        set_trace(r, s, None, dimension(p.net, what.label));
+        set_trace(r, s, None, p.dimension(what.label));
     }
+    Ok(())
 }
 
 /// Independent random probes, with the standard error of their mean.
@@ -65,8 +69,8 @@ pub(super) fn estimated<T: Real>(
     probes: usize,
     kind: Probe,
     out: &mut [RecordLeak],
-) {
-    let (n, d, k) = (out.len(), p.net.input().len(), p.net.outputs());
+) -> Result<()> {
+    let (n, d, k) = (out.len(), p.primal.values, p.labels());
     // a stream per record: its probes are its own, and the same in any batch
     let mut streams: Vec<Generator> =
         out.iter().map(|r| Generator::new(what.seed, Purpose::Probes, r.record as u64)).collect();
@@ -86,7 +90,7 @@ pub(super) fn estimated<T: Real>(
         }
         let u = dev.upload(&u);
         let uy = (what.label == Label::Secret).then(|| dev.upload(&uy));
-        for (i, s) in p.squares(dev, Some(u), uy).into_iter().enumerate() {
+        for (i, s) in p.squares(dev, Some(u), uy)?.into_iter().enumerate() {
             sums[i % n] += s;
             squares[i % n] += s * s;
         }
@@ -96,11 +100,12 @@ pub(super) fn estimated<T: Real>(
     for (i, r) in out.iter_mut().enumerate() {
         let mean = sums[i] / m;
         let variance = ((squares[i] / m - mean * mean) * m / (m - 1.0)).max(0.0);
-        let dimension = dimension(p.net, what.label);
+        let dimension = p.dimension(what.label);
         let error = (variance / m).sqrt();
         set_trace(r, mean, Some(error), dimension);
         r.dfil_half_width = Some(t * (error / dimension as f64));
     }
+    Ok(())
 }
 
 fn fill<T: Real>(rng: &mut Generator, kind: Probe, out: &mut [T]) {

@@ -67,11 +67,6 @@ impl Loss {
     pub fn agreement(self, z: &[f64], y: &[f64]) -> Option<Agreement> {
         self.rule().agreement(z, y)
     }
-
-    /// Whether outputs are right about every label of a record; a prediction of values never is.
-    pub(crate) fn is_right(self, z: &[f64], y: &[f64]) -> bool {
-        self.agreement(z, y).is_some_and(|a| a.right == a.labels)
-    }
 }
 
 /// Labels of one record that were predicted rightly.
@@ -195,8 +190,8 @@ mod tests {
         let (z, y) = ([2.0, -1.0, 3.0], [1.0, 1.0, 1.0]);
         let agreement = Loss::BinaryCrossEntropy.agreement(&z, &y);
         assert_eq!(agreement, Some(Agreement { right: 2, labels: 3 }));
-        assert!(!Loss::BinaryCrossEntropy.is_right(&z, &y));
-        assert!(Loss::SoftmaxCrossEntropy.is_right(&z, &[0.0, 0.0, 1.0]));
+        let agreement = Loss::SoftmaxCrossEntropy.agreement(&z, &[0.0, 0.0, 1.0]);
+        assert_eq!(agreement, Some(Agreement { right: 1, labels: 1 }));
         assert_eq!(Loss::SquaredError.agreement(&z, &y), None);
     }
 

@@ -75,6 +75,8 @@ pub enum LayerSpec {
     Relu,
     /// `x Φ(x)`.
     Gelu,
+    /// GELU by a hyperbolic tangent, as GPT-2 has it: `½x(1 + tanh(√(2/π)(x + 0.044715x³)))`.
+    GeluTanh,
     /// `1/(1 + e^{−x})`.
     Sigmoid,
     /// `x/(1 + e^{−x})`.
@@ -148,6 +150,38 @@ pub enum LayerSpec {
     Add,
     /// The product of what two layers return, element by element.
     Multiply,
+    /// Values of tokens, `E[token]`: the first layer of a network whose input is tokens.
+    Embedding {
+        /// Number of tokens there are.
+        vocabulary: usize,
+        /// Values of one token.
+        outputs: usize,
+        /// Whether the table is frozen.
+        #[serde(default)]
+        frozen: bool,
+    },
+    /// Adds values that are learned for every position of a sequence.
+    Positions {
+        /// Whether they are frozen.
+        #[serde(default)]
+        frozen: bool,
+    },
+    /// Attention of the queries, keys and values that three layers return.
+    Attention {
+        /// Heads of queries.
+        heads: usize,
+        /// Heads of keys and values, a divisor of `heads`; absent: as many.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        key_value_heads: Option<usize>,
+        /// Whether a position sees only those before it, and itself.
+        #[serde(default = "yes")]
+        causal: bool,
+        /// Turns queries and keys by their position.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rotary: Option<Rotary>,
+    },
+    /// An output for every token, `z = E a`, with the table of the embedding.
+    Unembed,
 }
 
 /// Zeros around an image: so many on both sides of height and width, or as many as it takes for the output to have
@@ -180,6 +214,39 @@ impl Default for Padding {
     }
 }
 
+/// Rotary positions: pair i of the values of a head at position t is turned by `t·base^(−2i/width)`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rotary {
+    /// 10,000 in most models.
+    #[serde(default = "usual_base")]
+    pub base: f64,
+    /// Which values are a pair.
+    #[serde(default)]
+    pub pairs: RotaryPairs,
+}
+
+/// Which values of a head rotary positions turn together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RotaryPairs {
+    /// One of the first half with one of the second, as in files of Hugging Face.
+    #[default]
+    Halves,
+    /// Neighbours, as in Llama's own files and those of llama2.c.
+    Neighbours,
+}
+
+impl Rotary {
+    /// The positions of a pair among the values of a head.
+    pub(crate) fn pair(self, i: usize, half: usize) -> (usize, usize) {
+        match self.pairs {
+            RotaryPairs::Halves => (i, i + half),
+            RotaryPairs::Neighbours => (2 * i, 2 * i + 1),
+        }
+    }
+}
+
 /// An activation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Activation {
@@ -189,6 +256,8 @@ pub enum Activation {
     Relu,
     /// `x Φ(x)`.
     Gelu,
+    /// `½x(1 + tanh(√(2/π)(x + 0.044715x³)))`.
+    GeluTanh,
     /// `1/(1 + e^{−x})`.
     Sigmoid,
     /// `x/(1 + e^{−x})`.
@@ -206,7 +275,13 @@ impl Activation {
     pub(crate) fn is_curved(self) -> bool {
         match self {
             Self::Relu | Self::LeakyRelu(_) => false,
-            Self::Tanh | Self::Gelu | Self::Sigmoid | Self::Silu | Self::Softplus | Self::Elu(_) => true,
+            Self::Tanh
+            | Self::Gelu
+            | Self::GeluTanh
+            | Self::Sigmoid
+            | Self::Silu
+            | Self::Softplus
+            | Self::Elu(_) => true,
         }
     }
 }
@@ -272,6 +347,7 @@ impl LayerSpec {
             Self::Tanh => "tanh",
             Self::Relu => "relu",
             Self::Gelu => "gelu",
+            Self::GeluTanh => "gelu-tanh",
             Self::Sigmoid => "sigmoid",
             Self::Silu => "silu",
             Self::Softplus => "softplus",
@@ -286,6 +362,10 @@ impl LayerSpec {
             Self::Residual { .. } => "residual",
             Self::Add => "add",
             Self::Multiply => "multiply",
+            Self::Embedding { .. } => "embedding",
+            Self::Positions { .. } => "positions",
+            Self::Attention { .. } => "attention",
+            Self::Unembed => "unembed",
         }
     }
 
@@ -297,7 +377,9 @@ impl LayerSpec {
             | Self::BatchNorm { .. }
             | Self::LayerNorm { .. }
             | Self::GroupNorm { .. }
-            | Self::RmsNorm { .. } => true,
+            | Self::RmsNorm { .. }
+            | Self::Embedding { .. }
+            | Self::Positions { .. } => true,
             Self::Residual { layers } => layers.iter().any(Self::has_parameters),
             Self::AveragePool { .. }
             | Self::MaxPool { .. }
@@ -305,6 +387,7 @@ impl LayerSpec {
             | Self::Tanh
             | Self::Relu
             | Self::Gelu
+            | Self::GeluTanh
             | Self::Sigmoid
             | Self::Silu
             | Self::Softplus
@@ -313,7 +396,9 @@ impl LayerSpec {
             | Self::Dropout { .. }
             | Self::Flatten
             | Self::Add
-            | Self::Multiply => false,
+            | Self::Multiply
+            | Self::Attention { .. }
+            | Self::Unembed => false,
         }
     }
 
@@ -325,7 +410,9 @@ impl LayerSpec {
             | Self::BatchNorm { frozen, .. }
             | Self::LayerNorm { frozen, .. }
             | Self::GroupNorm { frozen, .. }
-            | Self::RmsNorm { frozen, .. } => *frozen = to,
+            | Self::RmsNorm { frozen, .. }
+            | Self::Embedding { frozen, .. }
+            | Self::Positions { frozen } => *frozen = to,
             Self::Residual { layers } => layers.iter_mut().for_each(|l| l.set_frozen(to)),
             Self::AveragePool { .. }
             | Self::MaxPool { .. }
@@ -333,6 +420,7 @@ impl LayerSpec {
             | Self::Tanh
             | Self::Relu
             | Self::Gelu
+            | Self::GeluTanh
             | Self::Sigmoid
             | Self::Silu
             | Self::Softplus
@@ -341,9 +429,15 @@ impl LayerSpec {
             | Self::Dropout { .. }
             | Self::Flatten
             | Self::Add
-            | Self::Multiply => {}
+            | Self::Multiply
+            | Self::Attention { .. }
+            | Self::Unembed => {}
         }
     }
+}
+
+fn usual_base() -> f64 {
+    10_000.0
 }
 
 fn yes() -> bool {

@@ -13,7 +13,7 @@
 
 mod layer;
 
-pub use layer::{Activation, LayerSpec, NamedPadding, Padding};
+pub use layer::{Activation, LayerSpec, NamedPadding, Padding, Rotary, RotaryPairs};
 
 use crate::{
     Loss, Shape,
@@ -33,12 +33,32 @@ pub const INPUT: &str = "input";
 pub struct NetSpec {
     /// Version of the file: [`SPEC_VERSION`].
     pub version: u32,
-    /// Shape of one record: `[height, width, channels]` or `[length]`.
+    /// Shape of one record: `[height, width, channels]`, `[positions, features]`, `[length]` or `{"tokens": positions}`.
     pub input: Shape,
     /// The layers, first to last: each comes after those it reads.
     pub layers: Vec<NodeSpec>,
     /// The loss at the end.
     pub loss: Loss,
+    /// Where there is a loss at every position of a sequence, what is made of them.
+    #[serde(default, skip_serializing_if = "Reduction::is_default")]
+    pub reduction: Reduction,
+}
+
+/// What the loss of a sequence is of those at its positions. Positions without a label do not count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reduction {
+    /// Their mean.
+    #[default]
+    Mean,
+    /// Their sum.
+    Sum,
+}
+
+impl Reduction {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// One layer and its place in the network.
@@ -95,7 +115,7 @@ impl NetSpec {
 
     /// Layers that name what they read.
     pub fn graph(input: Shape, layers: Vec<NodeSpec>, loss: Loss) -> Self {
-        Self { version: SPEC_VERSION, input, layers, loss }
+        Self { version: SPEC_VERSION, input, layers, loss, reduction: Reduction::default() }
     }
 
     /// Reads the file's text.

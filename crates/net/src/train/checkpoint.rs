@@ -31,7 +31,7 @@ impl<'d, T: Real> Trainer<'d, T> {
 
     /// The same with entries of the caller's own in the file's metadata, under the same seal.
     pub fn checkpoint_with(&self, entries: &[(&str, String)]) -> Result<Vec<u8>> {
-        let mut file = self.network().to_tensors();
+        let mut file = self.network().to_tensors()?;
         entries.iter().for_each(|(name, value)| _ = file.metadata.insert((*name).to_owned(), value.clone()));
         let json = |v: std::result::Result<String, serde_json::Error>| v.map_err(|e| bad(e.to_string()));
         for (name, value) in [
@@ -52,7 +52,8 @@ impl<'d, T: Real> Trainer<'d, T> {
             file.metadata.insert(FIRST_LOSS.to_owned(), loss.to_string());
         }
         for (i, m) in self.moments.iter().enumerate() {
-            file.insert(&format!("moment.{i}"), &[m.len()], m);
+            let values = self.workers.with(|dev| dev.download(m))?;
+            file.insert(&format!("moment.{i}"), &[m.len()], &values);
         }
         if let Some(t) = &self.tracker {
             for (name, values) in accounts(t) {
@@ -101,7 +102,7 @@ impl<'d, T: Real> Trainer<'d, T> {
             let values = file.get::<T>(&format!("moment.{i}"))?.1;
             check_len("a moment of the checkpoint", values.len(), m.len())?;
             check_finite("a moment of the checkpoint", &values)?;
-            *m = values;
+            run.workers.with(|dev| dev.write(m, &values));
         }
         if let Some(t) = &mut run.tracker {
             let all = [
@@ -197,7 +198,12 @@ fn fingerprint<T: Real>(data: &Data<T>) -> u64 {
     let mut eat = |v: u64| h = (h ^ v).wrapping_mul(0x0000_0100_0000_01b3);
     data.input().dims().into_iter().for_each(|d| eat(d as u64));
     for i in 0..data.len() {
-        data.record(i).iter().chain(data.label(i)).for_each(|v| eat(v.to_f64().to_bits()));
+        data.record_tokens(i).iter().for_each(|&t| eat(u64::from(t)));
+        data.record(i).iter().for_each(|v| eat(v.to_f64().to_bits()));
+        match data.label_classes(i).filter(|classes| classes.len() > 1) {
+            Some(classes) => classes.iter().for_each(|&c| eat(u64::from(c))),
+            None => data.label(i).iter().for_each(|v| eat(v.to_f64().to_bits())),
+        }
     }
     h
 }

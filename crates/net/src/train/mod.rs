@@ -12,19 +12,19 @@ mod account;
 mod checkpoint;
 mod filter;
 mod key;
-mod optimizer;
 mod sample;
 mod track;
 
+pub use crate::optimizer::Optimizer;
 pub use account::{Neighbours, RunAccount, account, sigma_for};
 pub use filter::Filter;
 pub use key::Randomness;
-pub use optimizer::Optimizer;
 pub use sample::Sampling;
 pub use track::{PANEL, RecordBudget, Tracking};
 
 use crate::{
     Clip, Data, Network, Real,
+    device::{Buf, Device, Flags},
     engine::{Workers, clipped_gradient_with},
     error::{Error, Result, check},
     layer::Draws,
@@ -116,8 +116,8 @@ pub struct Trainer<'d, T> {
     data: &'d Data<T>,
     config: TrainConfig,
     step: u64,
-    moments: Vec<Vec<T>>,
-    trained: Vec<bool>,
+    moments: Vec<Buf<T>>,
+    trained: Flags,
     tracker: Option<Tracker>,
     source: Source,
     spending: Option<Spending>,
@@ -133,12 +133,10 @@ const RUNAWAY: f64 = 1e6;
 
 /// Mean loss where all outputs are 0: what a network achieves that says nothing.
 fn silent_loss<T: Real>(net: &Network<T>, data: &Data<T>) -> f64 {
-    let silence = vec![0.0; net.outputs()];
-    let loss = |i| {
-        let y: Vec<f64> = data.label(i).iter().map(|y| y.to_f64()).collect();
-        net.loss().value(&silence, &y)
-    };
-    (0..data.len()).map(loss).sum::<f64>() / data.len() as f64
+    let silence = vec![0.0; net.outputs() * data.places()];
+    // with a class at each position it is the same for all records, but for how many count: the first will do
+    let records = if data.places() > 1 && data.label_classes(0).is_some() { 1 } else { data.len() };
+    (0..records).map(|i| data.judge(net, i, &silence).0).sum::<f64>() / records as f64
 }
 
 impl<'d, T: Real> Trainer<'d, T> {
@@ -195,11 +193,15 @@ impl<'d, T: Real> Trainer<'d, T> {
             (Some(_), Randomness::System) => Source::from_system()?,
             (Some(_), Randomness::SeededNotPrivate) | (None, _) => Source::Seed(config.seed),
         };
-        let moments = vec![vec![T::ZERO; net.parameter_count()]; config.optimizer.moments()];
+        let workers = Workers::of(&net);
+        let (moments, trained) = workers.with(|dev| {
+            let zeros = |_| dev.zeros(net.parameter_count());
+            let moments: Vec<Buf<T>> = (0..config.optimizer.moments()).map(zeros).collect();
+            (moments, dev.upload_flags(&net.trained()))
+        });
         let tracker = Tracker::new(&config, data.len())?;
-        let trained = net.trained();
         let silent_loss = silent_loss(&net, data);
-        let (workers, first_loss) = (Workers::new(), None);
+        let first_loss = None;
         Ok(Self {
             net,
             data,
@@ -258,26 +260,8 @@ impl<'d, T: Real> Trainer<'d, T> {
             }
             _ => Vec::new(),
         };
-        let mut gradient = batch.sum;
-        if let Some(p) = self.config.privacy {
-            let mut rng = self.source.generator(Purpose::Noise, step);
-            let s = p.sigma * p.clip.unit();
-            // one normal per trained parameter
-            for (g, _) in gradient.iter_mut().zip(&self.trained).filter(|(_, t)| **t) {
-                *g += T::from_f64(s * rng.normal());
-            }
-        }
-        let divisor = self.config.divisor.unwrap_or_else(|| self.config.sampling.expected(n));
-        let (scale, decay) = (T::from_f64(1.0 / divisor), T::from_f64(self.config.weight_decay));
-        let mut theta = self.net.parameters().to_vec();
-        gradient.iter_mut().zip(&theta).for_each(|(g, &t)| *g = *g * scale + decay * t);
-        let mut moments = self.moments.clone();
-        let rate = self.config.learning_rate;
-        self.config.optimizer.update(step, rate, &gradient, &self.trained, &mut moments, &mut theta);
-        if moments.iter().flatten().any(|m| !m.to_f64().is_finite()) {
-            return Err(diverged("the gradient is not finite"));
-        }
-        self.net.set_parameters(&theta).map_err(|_| diverged("the parameters are not finite"))?;
+        let (theta, moments) = self.workers.with(|dev| self.updated(dev, &batch.sum))?;
+        self.net.theta = theta;
         self.moments = moments;
         if let Some(t) = &mut self.tracker {
             t.add(&leaks);
@@ -289,6 +273,32 @@ impl<'d, T: Real> Trainer<'d, T> {
         let over = batch.norms.iter().filter(|n| clip != Clip::None && **n > c).count();
         let share = |v: f64| if m == 0 { 0.0 } else { v / m as f64 };
         Ok(StepReport { step, drawn: m, loss, clipped: share(over as f64) })
+    }
+
+    /// Parameters and moments after this step, given the sum of the clipped gradients; all of it on the device.
+    fn updated(&self, dev: &mut Device<T>, sum: &[T]) -> Result<(Buf<T>, Vec<Buf<T>>)> {
+        let (config, step) = (&self.config, self.step);
+        let mut gradient = dev.upload(sum);
+        if let Some(p) = config.privacy {
+            let mut rng = self.source.generator(Purpose::Noise, step);
+            dev.add_noise(&mut rng, p.sigma * p.clip.unit(), &self.trained, &mut gradient);
+        }
+        let divisor = config.divisor.unwrap_or_else(|| config.sampling.expected(self.data.len()));
+        dev.add_decay(1.0 / divisor, config.weight_decay, &self.net.theta, &mut gradient);
+        let mut theta = dev.copy(self.net.theta.all());
+        let mut moments: Vec<Buf<T>> = self.moments.iter().map(|m| dev.copy(m.all())).collect();
+        let (rule, rate) = (config.optimizer, config.learning_rate);
+        dev.update(rule, step, rate, &gradient, &self.trained, &mut moments, &mut theta);
+        dev.put(gradient);
+        for m in &moments {
+            if !dev.all_finite(m)? {
+                return Err(Error::Diverged { step, what: "the gradient is not finite" });
+            }
+        }
+        match dev.all_finite(&theta)? {
+            true => Ok((theta, moments)),
+            false => Err(Error::Diverged { step, what: "the parameters are not finite" }),
+        }
     }
 
     /// What dropout leaves out in this step. It is no secret: a guarantee holds whatever is left out.
@@ -354,7 +364,7 @@ impl<'d, T: Real> Trainer<'d, T> {
 
     /// Accounts of all records; empty without tracking.
     pub fn budgets(&self) -> Vec<RecordBudget> {
-        let d = dimension(&self.net, self.config.label);
+        let d = dimension(&self.net, self.data.input().length(), self.config.label);
         // a record that dropped out took part in the steps before
         let steps = |i: usize| match self.spending.as_ref().map(|s| s.dropped[i]) {
             Some(dropped) if dropped.is_finite() => dropped as u64,
@@ -367,7 +377,7 @@ impl<'d, T: Real> Trainer<'d, T> {
 
     /// dFIL so far of every record that is followed: cheap enough for every step. Empty where none is.
     pub fn dfil(&self) -> Vec<f64> {
-        let d = dimension(&self.net, self.config.label);
+        let d = dimension(&self.net, self.data.input().length(), self.config.label);
         self.tracker.iter().flat_map(|t| t.followed_dfil(d)).collect()
     }
 }

@@ -9,7 +9,7 @@
 (500, 4)
 
 Questions are functions: :func:`audit`, :func:`balance`, :func:`attack`, :func:`release`, :func:`account`, :func:`bound`,
-:func:`calibrate`; ``help`` says what each keyword means. What they return is a :class:`Result`: ``document``,
+:func:`calibrate`; ``help`` says what each keyword means. :func:`attack_model` plays black-box attacks on anything that predicts. What they return is a :class:`Result`: ``document``,
 ``summary()``, ``report(path)``, ``save(folder)``, ``records``. :class:`Accountant` keeps the steps of a training loop; :class:`PrivateLinear` and :class:`PrivateLogistic` are scikit-learn estimators;
 :class:`Network`, :func:`train_network` (on a table) and ``leakscope.torch`` measure networks.
 """
@@ -19,6 +19,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ._accountant import Accountant
+from ._attack_model import ModelAttack, attack_model
 from ._models import attack, audit, balance, release
 from ._net_results import NetAudit, Training
 from ._network import Network
@@ -42,6 +43,7 @@ __all__ = [
     "DataError",
     "FitError",
     "LeakscopeError",
+    "ModelAttack",
     "NetAudit",
     "Network",
     "OptionError",
@@ -53,6 +55,7 @@ __all__ = [
     "__version__",
     "account",
     "attack",
+    "attack_model",
     "audit",
     "balance",
     "bound",

@@ -43,7 +43,9 @@ PARAMETERS = {
     "text_encoding": "Encoding of text files: ``\"utf-8\"``, ``\"latin-1\"`` or ``\"utf-16\"``.",
     "header": "Whether CSV files have a line of names; without one columns are called ``c1``, ``c2``, …",
     # the model
-    "model": "``\"linear\"``, ``\"logistic\"`` (two classes) or ``\"poisson\"`` (counts).",
+    "model": "``\"linear\"``, ``\"logistic\"`` (two classes) or ``\"poisson\"`` (counts); an audit also takes ``\"softmax\"`` (two "
+             "or more classes).",
+    "max_classes": "Classes that the target of a softmax model may have.",
     "l2": "Penalty λ ≥ 0 in Σ loss + (nλ/2)‖w‖²; the intercept is not penalised.",
     "fit_intercept": "Whether the model has an intercept.",
     "coefficients": "A model that was trained elsewhere: values by column as encoded here (with ``scale=\"none\"`` as in the "
@@ -52,8 +54,16 @@ PARAMETERS = {
     "sigma": "Standard deviation of the Gaussian noise on every coefficient of the columns as encoded, above 0.",
     "target_eta": "Instead of ``sigma``: solve for the noise at which the ``statistic`` of η over records is this, above 0.",
     "statistic": "The statistic of η: ``\"max\"``, ``\"mean\"`` or ``\"p99\"`` (the 99th percentile).",
-    "target_sd": "Instead of ``sigma``: one attribute and a standard deviation in its own units, such as ``{\"age\": 5}``: "
-                 "solve for the noise at which no unbiased estimate of it is closer, for any record.",
+    "target_sd": "Instead of ``sigma``: attributes, each with a standard deviation in its own units, such as ``{\"age\": 5}``: "
+                 "solve for the noise at which no unbiased estimate of them is closer, for any record.",
+    "noise_shape": "Shape of the noise: ``\"isotropic\"`` (the same on every coefficient), ``\"shaped\"`` (a closed form that costs less) "
+                   "or ``\"optimal\"`` (the cheapest, up to ``gap``). The last two need a target.",
+    "protect": "Attributes (or the target) that ``target_eta`` is for. By default it is for whole records.",
+    "shape_budget": "Largest share of η² that the shape itself may give away, above 0 and at most 1: beyond, the shape is taken from "
+                    "public bounds, or the noise is isotropic.",
+    "shape_from": "A public table of the same columns, from which the shape is taken: it then says nothing about the records. Files, "
+                  "a frame, or a pair of rows and targets.",
+    "gap": "How close to the cheapest an optimal shape must be, at least 0.0001.",
     "releases": "How many times the model is released, each time with fresh noise.",
     "label": "Whether the target is part of a record's secret: ``\"secret\"`` or ``\"public\"``.",
     "test": "Rows to measure utility on: files, a frame, or a pair of rows and targets.",
@@ -94,6 +104,7 @@ PARAMETERS = {
     "budget_eta": "Refuse if the largest η of all releases of these data together would be above this.",
     "data_changed": "The data grew or lost rows since the releases in the ledger: why. It goes on record, and what was released "
                     "before still counts.",
+    "ledger_key": "File of the key that seals the ledger, made where it is not there. By default ``ledger.key`` in ``private/``.",
     # accounting
     "delta": "δ, at which ε is stated: above 0, below 1.",
     "rate": "Probability of each record to take part in a step (Poisson sampling), above 0, at most 1.",
@@ -120,8 +131,6 @@ PARAMETERS = {
     "tpr": "Target: true-positive rate of a membership test, at ``fpr``.",
     "fpr": "The false-positive rate of ``tpr``.",
     "success": "Target: probability of guessing a secret of ``candidates`` or ``prior``, or the column ``secret`` of the table.",
-    "sd": "Target on a table: one attribute and the least standard deviation, in its own units, of any unbiased estimate of "
-          "it, such as ``{\"age\": 5}``.",
     "over": "Whether ``success`` is for ``\"every-record\"`` or in the ``\"mean\"`` over them.",
     # networks
     "clip": "Clip the gradient of every record at this norm C, above 0.",

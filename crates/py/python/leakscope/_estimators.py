@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import warnings
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _native
-from ._requests import amount, secret
+from ._requests import amount, listed, secret
 
 
 class _Private(BaseEstimator):  # type: ignore[misc]
@@ -25,6 +27,10 @@ class _Private(BaseEstimator):  # type: ignore[misc]
         sigma: float | None = None,
         target_eta: float | None = None,
         statistic: str = "max",
+        noise_shape: str = "isotropic",
+        protect: Any = (),
+        target_sd: Any = None,
+        shape_budget: float = 0.05,
         l2: float = 1e-3,
         fit_intercept: bool = True,
         scale: str = "standard",
@@ -35,6 +41,10 @@ class _Private(BaseEstimator):  # type: ignore[misc]
         self.sigma = sigma
         self.target_eta = target_eta
         self.statistic = statistic
+        self.noise_shape = noise_shape
+        self.protect = protect
+        self.target_sd = target_sd
+        self.shape_budget = shape_budget
         self.l2 = l2
         self.fit_intercept = fit_intercept
         self.scale = scale
@@ -48,8 +58,14 @@ class _Private(BaseEstimator):  # type: ignore[misc]
         table.matrix(names, x)
         table.array("y", np.ascontiguousarray(y, dtype=np.float64))
         # η of at most 1 by default: nobody can tell a value of a record to better than its spread.
-        unsaid = self.sigma is None and self.target_eta is None
-        noise = {"sigma": self.sigma, "target_eta": 1.0 if unsaid else self.target_eta, "statistic": self.statistic}
+        sd = {self._column(column, x.shape[1]): sd for column, sd in dict(self.target_sd or {}).items()}
+        unsaid = self.sigma is None and self.target_eta is None and not sd
+        protect = [self._column(column, x.shape[1]) for column in listed(self.protect)]
+        noise = {
+            "sigma": self.sigma, "target_eta": 1.0 if unsaid else self.target_eta, "statistic": self.statistic,
+            "noise_shape": self.noise_shape, "protect": protect, "target_sd": sd, "shape_budget": self.shape_budget,
+            "shape_from": None, "gap": 0.01,
+        }
         request = {
             "roles": {"target": "y"}, "family": self._model, "l2": self.l2, "intercept": self.fit_intercept,
             "scale": self.scale, "label_secret": secret(self.label), "two_class_coded": False,
@@ -63,6 +79,50 @@ class _Private(BaseEstimator):  # type: ignore[misc]
         self._intercept = float(values.get("(intercept)", 0.0))
         self.sigma_ = found["sigma"]
         self.eta_max_ = found["eta_max"]
+        self._precision = {name: row for name, *row in found["precision"]}
+        self.noise_error_ = np.array([self._precision[name][0] for name in names])
+        self.intercept_noise_error_ = float(self._precision.get("(intercept)", [0.0])[0])
+        shape = found["shape"]
+        #: the published covariance of the noise, where it was made for targets: its factor, what it protects, where it comes from
+        self.noise_ = None if shape is None else json.loads(shape)
+        if found["instead"] is not None:
+            warnings.warn(found["instead"], stacklevel=3)
+
+    def _column(self, column: Any, count: int) -> str:
+        """A column by its number, or by its name where the rows have names."""
+        if isinstance(column, (int, np.integer)) and 0 <= column < count:
+            return f"x{column}"
+        known = list(getattr(self, "feature_names_in_", []))
+        if column in known:
+            return f"x{known.index(column)}"
+        expected = f"one of {known}" if known else f"the number of a column, 0 to {count - 1}"
+        raise ValueError(f"protect, target_sd: {column!r} is no column: expected {expected}")
+
+    def summary(self) -> list[dict[str, Any]]:
+        """Coefficients with the standard deviation of their noise, 95% intervals and p-values that account for it.
+
+        Intervals are for the coefficient that was fitted, before its noise. Everything here may be published; how far the fitted
+        coefficient is from that of the population (sampling) is not part of it, since it would be read off the records.
+        """
+        check_is_fitted(self)
+        known = list(getattr(self, "feature_names_in_", [f"x{j}" for j in range(len(self._coef))]))
+        values = {**dict(zip([f"x{j}" for j in range(len(known))], zip(known, self._coef))),
+                  "(intercept)": ("(intercept)", self._intercept)}
+        rows = []
+        for key, (noise_error, low, high, p_value) in self._precision.items():
+            name, value = values[key]
+            rows.append({"name": str(name), "coefficient": float(value), "noise_error": noise_error, "low": low, "high": high,
+                         "p_value": p_value})
+        return rows
+
+    def _warn(self, right: float, without: float, of: str) -> None:
+        """Says so where noise left nothing of the model: how good it is on its own rows beside a model without columns."""
+        if right > without + 0.05 * (1.0 - without):
+            return
+        warnings.warn(
+            f"{type(self).__name__}: noise of sigma_={self.sigma_:.3g} (for eta_max_={self.eta_max_:.3g}) leaves nothing of the model: {of} "
+            f"{right:.2f} on its own rows, {without:.2f} without any column. Give it more records, a larger l2 (now {self.l2:g}: noise "
+            "falls as it grows), or allow more leakage with target_eta", stacklevel=3)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "sigma_")
@@ -74,6 +134,9 @@ class PrivateLinear(RegressorMixin, _Private):  # type: ignore[misc]
     The noise is ``sigma`` on every coefficient of columns in public units (powers of two near their spread), or what brings the
     ``statistic`` of η over records down to ``target_eta``; without either, the largest η is 1. ``sigma_`` is a power of 2^¼
     not below it, ``eta_max_`` the target, or such a power not below the largest η, which counts the scaling of columns.
+    ``noise_shape="shaped"`` makes noise that costs less for the same η; ``protect`` (numbers or names of columns) puts ``target_eta`` on
+    these, ``target_sd`` says how close an estimate of a column may come, in its own units. ``noise_error_`` is the standard
+    deviation of the noise on each coefficient, ``summary()`` has intervals and p-values with it, ``noise_`` its covariance.
     Everything that a fitted model holds may be published. ``balance`` reweights records first, in so many iterations at
     most, until they leak about the same. Without ``random_state`` the noise comes from the
     system's generator; with one it can be repeated, and protects nobody.
@@ -99,6 +162,9 @@ class PrivateLinear(RegressorMixin, _Private):  # type: ignore[misc]
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
         self._fit(X, y)
         self.coef_, self.intercept_ = self._coef, self._intercept
+        spread = float(np.var(y))
+        if spread > 0:
+            self._warn(1.0 - float(np.mean((y - X @ self.coef_ - self.intercept_) ** 2)) / spread, 0.0, "R² is")
         return self
 
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
@@ -146,6 +212,9 @@ class PrivateLogistic(ClassifierMixin, _Private):  # type: ignore[misc]
             raise ValueError(f"y has one class only ({self.classes_[0]!r}): expected two")
         self._fit(X, codes.astype(np.float64))
         self.coef_, self.intercept_ = self._coef[None, :], np.array([self._intercept])
+        guessed = (X @ self._coef + self._intercept > 0).astype(int)
+        share = float(codes.mean())
+        self._warn(float(np.mean(guessed == codes)), max(share, 1.0 - share), "it is right in")
         return self
 
     def decision_function(self, X: Any) -> np.ndarray[Any, Any]:

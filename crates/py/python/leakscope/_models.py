@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from ._docs import PARAMETERS, documented
 from ._native import OptionError
 from ._requests import Path, Progress, listed, native, other, pairs
 from ._results import Attack, Audit, Balance, Release
+from ._statsmodels import is_results
 from ._tables import is_estimator, level
 
 _LIMITS = {"eta": "max", "max": "max", "p99": "p99", "mean": "mean"}
@@ -18,8 +20,10 @@ _LIMITS = {"eta": "max", "max": "max", "p99": "p99", "mean": "mean"}
 @documented(data=
             "The table: an array of rows × columns, a DataFrame of pandas, polars or pyarrow (or anything with "
             "``__arrow_c_stream__``), or names of files: CSV (also gzipped), JSON lines, Parquet, Feather. Or a fitted ``Ridge``, "
-            "``LinearRegression``, ``LogisticRegression`` or ``PoissonRegressor`` of scikit-learn, or a ``Pipeline`` that ends "
-            "in one.",
+            "``LinearRegression``, ``LogisticRegression``, ``PoissonRegressor``, ``RidgeCV``, ``RidgeClassifier`` or "
+            "``LogisticRegressionCV`` of scikit-learn, or a ``Pipeline`` or search that ends in one: scalers, one-hot encoders, "
+            "imputers and column transformers are opened, so that attributes and units are those of the frame that went in. Or "
+            "results of statsmodels (OLS, WLS, Logit, GLM).",
             y="The targets of ``audit(estimator, X, y)``.", encoding=PARAMETERS["text_encoding"])
 def audit(
     data: Any,
@@ -50,6 +54,7 @@ def audit(
     encoding: str = "utf-8",
     header: bool = True,
     model: str = "linear",
+    max_classes: int = 100,
     l2: float = 0.0,
     fit_intercept: bool = True,
     coefficients: Mapping[str, float] | Path | None = None,
@@ -57,6 +62,11 @@ def audit(
     target_eta: float | None = None,
     statistic: str = "max",
     target_sd: Mapping[str, float] | None = None,
+    noise_shape: str = "isotropic",
+    protect: Sequence[str] | str = (),
+    shape_budget: float = 0.05,
+    shape_from: Any = None,
+    gap: float = 0.01,
     releases: int = 1,
     label: str = "secret",
     test: Any = None,
@@ -78,9 +88,11 @@ def audit(
     - ``audit(X, y, model="logistic", sigma=0.1)``: an array and a target
     - ``audit(df, target="dose", group="race")``: a DataFrame of pandas, polars or pyarrow
     - ``audit("patients.csv", target="dose")``: files, CSV or Parquet
-    - ``audit(estimator, X, y)``: a fitted model of scikit-learn, or a ``Pipeline`` that ends in one
+    - ``audit(estimator, X, y)``: a fitted model of scikit-learn, or a ``Pipeline`` or search that ends in one
+    - ``audit(results)``: what ``fit`` of statsmodels returned
 
-    Without ``sigma``, ``target_eta`` and ``target_sd`` numbers are per unit of noise, σ = 1.
+    Without ``sigma``, ``target_eta`` and ``target_sd`` numbers are per unit of noise, σ = 1. ``noise_shape="optimal"`` with a target
+    makes the cheapest noise that meets it for every record: ``result["noise"]`` says what it costs.
 
     Returns
     -------
@@ -96,6 +108,9 @@ def audit(
     >>> result = leakscope.audit(X, y, model="logistic", l2=1e-3, target_eta=0.5)
     >>> round(result["records"]["eta"]["max"], 6)
     0.5
+    >>> shaped = leakscope.audit(X, y, l2=1e-3, target_eta=2, noise_shape="shaped")
+    >>> shaped["noise"]["gain"] > 1 and shaped["records"]["eta"]["max"] <= 2
+    True
     >>> leakscope.audit(X, y, model="logistic", sigma=-1)
     Traceback (most recent call last):
     ...
@@ -107,26 +122,35 @@ def audit(
             raise OptionError("sample_weight: it is another name of weights: give one of the two")
         asked["weights"] = sample_weight
     trained: list[tuple[str, Any]] | None = None
-    if is_estimator(data):
-        from ._sklearn import translated
+    if is_estimator(data) or is_results(data):
+        from ._sklearn import of_statsmodels, translated
 
-        found = translated(data, x, y, asked, audit)
+        if is_results(data):
+            if x is not None or y is not None:
+                raise OptionError("results of statsmodels hold their rows and targets: give them alone")
+            found = of_statsmodels(data, asked, audit)
+        else:
+            found = translated(data, x, y, asked, audit)
         given, trained, asked = found.given, found.coefficients, {**asked, **found.keywords}
         tables = (found.test, found.score)
+        if shape_from is not None:
+            raise OptionError("shape_from: it is for tables, not for a fitted estimator: audit(X, y, …) fits the model itself")
+        public = None
     else:
         if y is not None:
             raise OptionError("y: audit takes (X, y), (frame) or (estimator, X, y), and the first argument has no fit")
         given = _requests.opened(data, x, asked)
         tables = (other(test, given, columns, "test", True), other(score, given, columns, "score", False))
+        public = other(shape_from, given, columns, "shape_from", True)
         if isinstance(coefficients, Mapping):
             trained = pairs("coefficients", coefficients)
         elif coefficients is not None:
             trained = _native.coefficients(coefficients)
     request = {
         **_requests.table(given, asked, tables[0]),
-        "two_class_coded": not is_estimator(data),
+        "two_class_coded": not (is_estimator(data) or is_results(data)),
         "coefficients": trained,
-        "noise": _requests.noise(asked),
+        "noise": _requests.noise(asked, public),
         "releases": releases,
         "score": _requests.reading(tables[1].files, asked) if tables[1] is not None and tables[1].files else None,
         "prior_sd": pairs("prior_sd", prior_sd),
@@ -138,7 +162,7 @@ def audit(
         "scaling": scaling,
     }
     with _progress.shown(progress) as callback:
-        outcome = _native.audit(request, given.table, native(tables[0]), native(tables[1]), callback)
+        outcome = _native.audit(request, given.table, native(tables[0]), native(tables[1]), native(public), callback)
     return Audit(outcome, given)._kept(out)
 
 
@@ -195,6 +219,13 @@ def balance(
     iterations: int = 10,
     tolerance: float = 1e-6,
     sigma: float = 1.0,
+    target_eta: float | None = None,
+    target_sd: Mapping[str, float] | None = None,
+    noise_shape: str = "isotropic",
+    protect: Sequence[str] | str = (),
+    shape_budget: float = 0.05,
+    shape_from: Any = None,
+    gap: float = 0.01,
     test: Any = None,
     holdout: float | None = None,
     label: str = "secret",
@@ -233,8 +264,12 @@ def balance(
         "attribute": attribute, "sum_to_one": sum_to_one, "sharing": weights_per, "variant": variant, "update": update,
         "clamp": clamp, "iterations": iterations, "tolerance": tolerance, "sigma": sigma,
     }
+    request = _requests.table(given, asked, rows)
+    noise = _requests.of_targets(asked, given)
+    if noise is not None:
+        request["noise"] = noise
     with _progress.shown(progress) as callback:
-        outcome = _native.balance(_requests.table(given, asked, rows), balancing, given.table, native(rows), callback)
+        outcome = _native.balance(request, balancing, given.table, native(rows), callback)
     return Balance(outcome, given)._kept(out)
 
 
@@ -280,6 +315,13 @@ def attack(
     sigmas: Sequence[float] | float = (),
     trials: int = 100,
     attacks: Sequence[str] | str = (),
+    target_eta: float | None = None,
+    target_sd: Mapping[str, float] | None = None,
+    noise_shape: str = "isotropic",
+    protect: Sequence[str] | str = (),
+    shape_budget: float = 0.05,
+    shape_from: Any = None,
+    gap: float = 0.01,
     balance: int = 0,
     test: Any = None,
     holdout: float | None = None,
@@ -313,8 +355,12 @@ def attack(
         "secret": secret, "candidates": [level(c) for c in listed(candidates)], "bins": bins, "attacks": listed(attacks),
         "sigmas": listed(sigmas), "trials": trials, "balance": balance,
     }
+    request = _requests.table(given, asked, rows)
+    noise = _requests.of_targets(asked, given)
+    if noise is not None:
+        request["noise"] = noise
     with _progress.shown(progress) as callback:
-        outcome = _native.attack(_requests.table(given, asked, rows), playing, given.table, native(rows), callback)
+        outcome = _native.attack(request, playing, given.table, native(rows), callback)
     return Attack(outcome, given)._kept(out)
 
 
@@ -352,17 +398,27 @@ def release(
     sigma: float | None = None,
     target_eta: float | None = None,
     statistic: str = "max",
+    target_sd: Mapping[str, float] | None = None,
+    noise_shape: str = "isotropic",
+    protect: Sequence[str] | str = (),
+    shape_budget: float = 0.05,
+    shape_from: Any = None,
+    gap: float = 0.01,
     budget_eta: float | None = None,
     balance: int = 0,
     attribute: str | None = None,
     data_changed: str | None = None,
+    ledger_key: Path | None = None,
+    tell: Mapping[str, Sequence[Any]] | None = None,
+    protect_at: float = 0.6,
     label: str = "secret",
     progress: Progress = None,
 ) -> Release:
     """Adds exact discrete Gaussian noise, writes the private model with its statement, and keeps a ledger in ``out``.
 
-    How much noise must be said: ``sigma`` or ``target_eta``. Past ``budget_eta`` nothing is written and
-    :class:`leakscope.BudgetError` is raised.
+    How much noise must be said: ``sigma``, ``target_eta`` or ``target_sd``. ``noise_shape="shaped"`` makes noise for its targets that
+    costs less: its covariance is published with the model, and with noise of its own where it is read off the records. Past
+    ``budget_eta`` nothing is written and :class:`leakscope.BudgetError` is raised.
 
     Returns
     -------
@@ -381,9 +437,11 @@ def release(
     ['model.json', 'release-1.json', 'release.json', 'report.html']
     """
     asked = dict(locals())
-    terms = {"noise": _requests.amount(asked), "budget_eta": budget_eta, "balance": balance, "attribute": attribute,
-             "data_changed": data_changed}
     given = _requests.opened(data, y, asked)
+    terms = {"noise": _requests.amount(asked, given), "budget_eta": budget_eta, "balance": balance, "attribute": attribute,
+             "data_changed": data_changed, "ledger_key": None if ledger_key is None else os.fspath(ledger_key)}
+    request = {**_requests.table(given, asked), "protect_at": protect_at,
+               "tell": [_pair(name, values) for name, values in (tell or {}).items()]}
     with _progress.shown(progress) as callback:
-        outcome = _native.release(_requests.table(given, asked), terms, out, given.table, callback)
+        outcome = _native.release(request, terms, out, given.table, callback)
     return Release(outcome, given)

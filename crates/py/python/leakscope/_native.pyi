@@ -72,6 +72,7 @@ class Network:
         score: tuple[Table | None, Sequence[str]] | None = None,
         records: Sequence[int] | None = None,
         progress: _Progress = None,
+        training: str | None = None,
     ) -> Outcome: ...
     def audit(
         self,
@@ -89,6 +90,23 @@ def overshoot(clip: _Values) -> float: ...
 def train_rows(
     values: _Values, data: Table | None = None, test: Table | None = None, progress: _Progress = None
 ) -> tuple[Network, Outcome, str]: ...
+
+class StepCosts:
+    def __init__(self, rate: float, longest: float) -> None: ...
+    def information(self, nu: Any) -> bytes: ...
+    def renyi(self, nu: Any) -> bytes: ...
+    def published(self, sigma: float, delta: float) -> float: ...
+
+def net_measured(
+    values: _Values,
+    shape: Sequence[int] | None = None,
+    x: Any = None,
+    maps: Any = None,
+    channels_first: bool = False,
+) -> Outcome: ...
+def net_tracked(
+    values: _Values, drawn: Sequence[float], loss: Sequence[float], clipped: Sequence[float]
+) -> Outcome: ...
 def audit(
     values: _Values,
     data: Table | None = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -142,5 +143,5 @@ def train_network(
     with _progress.shown(progress) as callback:
         native, outcome, how = _native.train_rows(request, given.table, None if rows is None else rows.table, callback)
     run = Training(outcome, None)
-    run.network = Network._trained(native, how)
+    run.network = Network._trained(native, how, json.dumps(run.document))
     return run._kept(out)

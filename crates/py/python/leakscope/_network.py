@@ -113,6 +113,8 @@ class Network:
             extents = tuple(whole("input", extent, 1) for extent in _listed("input", input))
             spec = _native.Network.preset(network, list(_dims(extents)), whole("outputs", outputs, 1))
         self._native = _native.Network(spec, seeded(seed), precision == "f64")
+        #: the document of the run that trained it, where one did
+        self._training: str | None = None
         # The loss that :meth:`audit` measures is this many times the description's; leakscope.torch sets it.
         self._factor = 1.0
         # How the rows of a table became records, where it was trained on one.
@@ -134,15 +136,17 @@ class Network:
             precision = "f64" if _is_double(raw) else "f32"
         net = cls(where / "network.json", seed=0, precision=precision)
         net._native.load(raw)
+        run = where / "training.json"
+        net._training = run.read_text(encoding="utf-8") if run.exists() else None
         encoding = where / "private" / "encoding.json"
         net._encoding = encoding.read_text(encoding="utf-8") if encoding.is_file() else None
         return net
 
     @classmethod
-    def _trained(cls, native: _native.Network, encoding: str) -> Network:
+    def _trained(cls, native: _native.Network, encoding: str, training: str) -> Network:
         """A network that was trained on the rows of a table."""
         net = cls.__new__(cls)
-        net._native, net._factor, net._encoding = native, 1.0, encoding
+        net._native, net._factor, net._encoding, net._training = native, 1.0, encoding, training
         return net
 
     def save(self, folder: Path) -> _Path:
@@ -173,6 +177,8 @@ class Network:
     @parameters.setter
     def parameters(self, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
         self._native.load(_safetensors(arrays))
+        # These weights are no run's.
+        self._training = None
 
     def __repr__(self) -> str:
         count = sum(a.size for a in self.parameters.values())
@@ -286,14 +292,18 @@ class Network:
         }
         with _progress.shown(progress) as callback:
             outcome = self._native.train(request, data, None if pretrain is None else _weights(pretrain), callback)
-        return Training(outcome, float(batch) / len(data[1]) if rate is None else float(rate))._kept(out)
+        run = Training(outcome, float(batch) / len(data[1]) if rate is None else float(rate))._kept(out)
+        # A second run starts from what the first gave away: its document alone would promise too much.
+        again = self._training is not None and pretrain is None
+        self._training = None if again and run.document["privacy"] is not None else json.dumps(run.document)
+        return run
 
     @documented(
         x="Records: an array of (records, length), (records, height, width) or (records, height, width, channels). For a "
           "network of :func:`leakscope.train_network`: the table, as a frame or as files.",
         y="Labels: a class number a record, or a vector a record. A table has its own.",
-        sigma="Noise multiplier: the noise on the sum of gradients has standard deviation σC (σ without a clip). By default 1, "
-              "so that numbers are per unit of noise.",
+        sigma="Noise multiplier: the noise on the sum of gradients has standard deviation σC (σ without a clip). By default that "
+              "of the run that trained the network, or 1, so that numbers are per unit of noise.",
         trace="The trace of the information: ``\"exact\"``, ``\"elements\"`` (exact, with what each value of a record adds to "
               "it), ``\"skip\"``, or a number of random probes from 2.",
         eta="Measure η and JacSens too (Lanczos: the most costly part).",
@@ -357,7 +367,7 @@ class Network:
         }
         with _progress.shown(progress) as callback:
             outcome = self._native.audit(request, data, chosen, points, None if compare is None else compare._native,
-                                         _regions(superpixels), self._factor, callback)
+                                         _regions(superpixels), self._factor, callback, self._training)
         return NetAudit(outcome, data[1].shape[1:])._kept(out)
 
     def _audit_rows(self, x: Any, y: Any, records: Any, score: Any, grid: Any, superpixels: Any, compare: Any, out: Path | None,
@@ -377,7 +387,8 @@ class Network:
         chosen = None if records is None else _chosen(records, int(encoding["rows_training"]))
         with _progress.shown(progress) as callback:
             outcome = self._native.audit_rows(request, self._encoding, rows(x, y, "data"),
-                                              None if score is None else rows(score, None, "score"), chosen, callback)
+                                              None if score is None else rows(score, None, "score"), chosen, callback,
+                                              self._training)
         return NetAudit(outcome, (int(self.spec["input"][0]),))._kept(out)
 
 

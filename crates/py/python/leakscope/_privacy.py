@@ -116,6 +116,13 @@ def bound(
     secret: str | None = None,
     bins: int = 4,
     sigmas: Sequence[float] = (),
+    target_eta: float | None = None,
+    target_sd: Mapping[str, float] | None = None,
+    noise_shape: str = "isotropic",
+    protect: Sequence[str] | str = (),
+    shape_budget: float = 0.05,
+    shape_from: Any = None,
+    gap: float = 0.01,
     attacks: bool | Sequence[str] = False,
     noise_vectors: int = 100,
     eta: float | None = None,
@@ -172,6 +179,9 @@ def bound(
     # A prior is counted from a column alone: no model, no target.
     lone = mechanism is not None and target is None and y is None
     given, rows, table, column = _over_data(bound, asked, lone)
+    made = _requests.of_targets(asked, given)
+    if made is not None and table is not None:
+        table["noise"] = made
     request = {
         "candidates": listed(candidates), "prior": listed(prior), "mechanism": mechanism, "encoding": encoding, "sigma": sigma,
         "noise": noise, "laplace": laplace, "rate": rate, "steps": steps, "step": _requests.steps(step), "adjacency": adjacency,
@@ -197,7 +207,9 @@ def _attacks(attacks: Any) -> list[Any] | None:
             rate="Sampling rate of DP-SGD, above 0, at most 1.",
             steps="Number of steps of DP-SGD.",
             encoding="Noise on the secret itself instead of DP-SGD: ``\"one-hot\"``, ``\"line\"``, or a file with one vector a value.",
-            eta="Target on a table: the ``statistic`` of η over records.",
+            target_eta="Target on a table: the ``statistic`` of η over records.",
+            target_sd="Target on a table: attributes, each with the least standard deviation, in its own units, of any unbiased "
+                      "estimate of it, such as ``{\"age\": 5}``.",
             secret="The column of the table that must not be guessed.",
             out="Folder to keep the document in.",
             seed="Seed of the split of ``holdout``.")
@@ -214,9 +226,14 @@ def calibrate(
     candidates: int | None = None,
     prior: Sequence[float] = (),
     encoding: str | None = None,
-    eta: float | None = None,
+    target_eta: float | None = None,
     statistic: str = "max",
-    sd: Mapping[str, float] | None = None,
+    target_sd: Mapping[str, float] | None = None,
+    noise_shape: str = "isotropic",
+    protect: Sequence[str] | str = (),
+    shape_budget: float = 0.05,
+    shape_from: Any = None,
+    gap: float = 0.01,
     sigma: float | None = None,
     rate: float | None = None,
     steps: int | None = None,
@@ -275,18 +292,21 @@ def calibrate(
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(200, 2))
     >>> y = X[:, 0] + rng.normal(size=200)
-    >>> noise = leakscope.calibrate(X, y, eta=0.5, l2=0.01)
+    >>> noise = leakscope.calibrate(X, y, target_eta=0.5, l2=0.01)
     >>> bool(leakscope.audit(X, y, sigma=noise.sigma, l2=0.01).records["eta"].max() <= 0.5)
     True
     """
     asked = dict(locals())
     given, rows, table, _ = _over_data(calibrate, asked)
+    public = None if given is None else other(shape_from, given, columns, "shape_from", True)
+    shaped = _requests.shaped(asked, public) if _requests.is_shaped(asked) else None
     request = {
         "epsilon": epsilon, "delta": delta, "advantage": advantage, "tpr": tpr, "fpr": fpr, "success": success,
-        "candidates": candidates, "prior": listed(prior), "encoding": encoding, "eta": eta, "statistic": statistic,
-        "sd": pair("sd", sd), "sigma": sigma, "rate": rate, "steps": steps, "adjacency": adjacency, "table": table,
+        "candidates": candidates, "prior": listed(prior), "encoding": encoding,
+        "target_eta": None if shaped else target_eta, "statistic": statistic,
+        "target_sd": None if shaped else pair("target_sd", target_sd), "noise": shaped, "sigma": sigma, "rate": rate, "steps": steps, "adjacency": adjacency, "table": table,
         "secret": secret, "bins": bins, "over": over, "seed": seed,
     }
     with _progress.shown(progress) as callback:
-        outcome = _native.calibrate(request, native(given), native(rows), callback)
+        outcome = _native.calibrate(request, native(given), native(rows), native(public), callback)
     return Calibration(outcome, given)._kept(out)

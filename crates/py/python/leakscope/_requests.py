@@ -143,6 +143,7 @@ def public(asked: Mapping[str, Any]) -> dict[str, Any]:
         "bounds": [(name, _range(value)) for name, value in pairs("bounds", asked["bounds"])],
         "levels": [(name, [level(v) for v in listed(values)]) for name, values in pairs("levels", levels)],
         "clip_to_bounds": asked["clip_to_bounds"],
+        "scales": list(asked.get("scales", ())),
     }
 
 
@@ -176,6 +177,7 @@ def table(given: Data, asked: Mapping[str, Any], test: Data | None = None) -> di
         "public": public(asked),
         "min_level_count": asked["min_level_count"],
         "family": asked["model"],
+        **({"max_classes": asked["max_classes"]} if "max_classes" in asked else {}),
         "l2": asked["l2"],
         "intercept": asked["fit_intercept"],
         "label_secret": secret(asked["label"]),
@@ -195,8 +197,10 @@ def _noise_names(asked: Mapping[str, Any], names: Sequence[str]) -> str | None:
     return given[0] if given else None
 
 
-def noise(asked: Mapping[str, Any]) -> Any:
+def noise(asked: Mapping[str, Any], shape_from: Data | None = None) -> Any:
     """The noise of an audit."""
+    if is_shaped(asked):
+        return {"shaped": shaped(asked, shape_from)}
     match _noise_names(asked, ("sigma", "target_eta", "target_sd")):
         case "sigma":
             return {"given": asked["sigma"]}
@@ -235,8 +239,28 @@ def shaped(asked: Mapping[str, Any], shape_from: Data | None) -> dict[str, Any]:
     }
 
 
-def amount(asked: Mapping[str, Any]) -> dict[str, Any]:
+def of_targets(asked: Mapping[str, Any], given: Data | None) -> Any:
+    """Noise that is made for targets, where any are said: for functions that look at many scales."""
+    targets = asked["target_eta"] is not None or bool(pairs("target_sd", asked["target_sd"]))
+    if not (targets or is_shaped(asked)):
+        return None
+    return {"shaped": shaped({**asked, "sigma": None, "statistic": "max"}, public(asked, given))}
+
+
+def public(asked: Mapping[str, Any], given: Data | None) -> Data | None:
+    """The public table of a shape, in files."""
+    if asked["shape_from"] is None or given is None:
+        return None
+    found = other(asked["shape_from"], given, asked["columns"], "shape_from", True)
+    if found is not None and not found.files:
+        raise OptionError("shape_from: expected names of files here")
+    return found
+
+
+def amount(asked: Mapping[str, Any], given: Data | None = None) -> dict[str, Any]:
     """The noise of a release, which must be said."""
+    if "noise_shape" in asked and (is_shaped(asked) or asked["target_sd"]):
+        return {"shaped": shaped(asked, public(asked, given))}
     match _noise_names(asked, ("sigma", "target_eta")):
         case "sigma":
             return {"sigma": asked["sigma"]}

@@ -190,9 +190,30 @@ class Audit(Result):
         """Leakage of every group; empty without ``group``."""
         return self._listed("groups")
 
+    @cached_property
+    def standard_errors(self) -> Any:
+        """Standard errors, intervals and tests of every coefficient with the noise; ``None`` where no noise was chosen.
+
+        The part from sampling is read off the records, and private; the part from noise is public.
+        """
+        return None if "inference" not in self.document else self._listed("inference")
+
+    @property
+    def noise_covariance(self) -> np.ndarray | None:
+        """Covariance of noise that was made for its targets, coefficients in the order of ``result["noise"]["coefficients"]``."""
+        noise = self.document.get("noise")
+        if noise is None:
+            return None
+        factor, p = noise["factor"], len(noise["coefficients"])
+        lower = np.zeros((p, p))
+        lower[np.tril_indices(p)] = factor["entries"]
+        lower *= 2.0 ** (np.array(factor["exponents"], dtype=float)[:, None] + factor["quarters"] / 4)
+        return lower @ lower.T
+
     @property
     def sigma(self) -> float:
-        """Standard deviation of the noise on every coefficient: given, solved for, or 1 as a unit."""
+        """Standard deviation of the noise on every coefficient: given, solved for, or 1 as a unit. Of noise with a shape, that
+        of isotropic noise which costs as much."""
         return float(self.document["sigma"])
 
     @property

@@ -6,11 +6,17 @@ nω̄ = Σω, so that
 - ``Ridge(alpha)``, ``Σ ω(y − z)² + α‖w‖²``: λ = α/Σω
 - ``LinearRegression``: λ = 0
 - ``LogisticRegression(C)``, ``C·Σ ω·loss + ½‖w‖²``: λ = 1/(C·Σω); without a penalty 0
+- the same with more than two classes, ``C·Σ ω·(−log π_y) + ½‖W‖²``: a softmax model with that λ
 - ``PoissonRegressor(alpha)``, ``Σ ω·(half deviance)/Σω + (α/2)‖w‖²``: λ = α
+- ``RidgeCV``, ``RidgeClassifier`` (classes as −1 and 1) and ``LogisticRegressionCV`` are these at what they chose; a search is its best
+  estimator
+
+A pipeline is opened where that can be done (:mod:`leakscope._opened`): the audit is then one of the frame that went in.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,9 +25,15 @@ import numpy as np
 
 from ._native import DataError, OptionError
 from ._requests import said
-from ._tables import Data, check_order, column_of, dense, is_frame, kind_of, read
+from ._opened import Opened, Unopened, opened
+from ._sklearn_refusals import advice
+from ._sklearn_stand_ins import stand_in
+from ._tables import Data, check_order, column_of, dense, is_frame, kind_of, level, read
+from ._tables import _column as add_column
+from ._tables import _with_roles as with_roles
 
-SUPPORTED = "Ridge, LinearRegression, LogisticRegression, PoissonRegressor, or a Pipeline that ends in one of them"
+SUPPORTED = ("Ridge, RidgeCV, RidgeClassifier, LinearRegression, LogisticRegression, LogisticRegressionCV, PoissonRegressor, or a "
+             "Pipeline or search that ends in one of them")
 
 
 @dataclass
@@ -45,7 +57,7 @@ class _Model:
 
 #: what the estimator says itself
 _ITS_OWN = ("model", "l2", "scale", "one_hot", "pca", "missing", "positive", "drop", "categorical", "holdout", "fit_intercept",
-            "coefficients", "schema", "bounds", "levels", "clip_to_bounds", "min_level_count")
+            "coefficients", "schema", "bounds", "levels", "clip_to_bounds", "min_level_count", "max_classes")
 
 
 def translated(estimator: Any, x: Any, y: Any, asked: Mapping[str, Any], audit: Callable[..., Any]) -> Translated:
@@ -56,8 +68,17 @@ def translated(estimator: Any, x: Any, y: Any, asked: Mapping[str, Any], audit: 
     if x is None or y is None:
         raise DataError("audit(estimator, X, y): give the rows and targets that it was fitted on")
     steps, last = _split(estimator)
+    named = isinstance(weights, str)
+    weighed = column_of(x, weights, "weights") if named and is_frame(x) else None if named else weights
+    steps, last = stand_in(steps, last, weighed, len(y))
     _check_fitted(last)
     matrix, names, kind, index = _transformed(steps, last, x, columns, "X")
+    inside: Opened | None = None
+    if steps is not None and columns is None:
+        try:
+            inside = opened(steps, x, matrix)
+        except Unopened as e:
+            warnings.warn(f"{e} is not opened: attributes are the columns that the model sees, in its units", stacklevel=4)
     n = matrix.shape[0]
     if is_frame(x):
         # Names are those of the caller's columns, which the steps may have changed or taken away.
@@ -69,17 +90,31 @@ def translated(estimator: Any, x: Any, y: Any, asked: Mapping[str, Any], audit: 
         check_order(given, index, role)
     target = _target(y, n)
     model = _model(last, target, weights, n)
-    coef = np.asarray(last.coef_, dtype=np.float64).ravel()
-    if len(coef) != matrix.shape[1]:
-        raise DataError(f"X: {matrix.shape[1]} columns, but the estimator was fitted on {len(coef)}: give the same ones")
+    if model.family == "linear" and hasattr(last, "classes_"):
+        target = np.where(target == last.classes_[1], 1.0, -1.0)
+    coef = np.atleast_2d(np.asarray(last.coef_, dtype=np.float64))
+    if coef.shape[1] != matrix.shape[1]:
+        raise DataError(f"X: {matrix.shape[1]} columns, but the estimator was fitted on {coef.shape[1]}: give the same ones")
     intercept = bool(last.fit_intercept)
     keywords = {"model": model.family, "l2": model.l2, "scale": "none", "fit_intercept": intercept}
     if model.family == "logistic":
         keywords["positive"] = last.classes_[1]
-    found = _table(matrix, names, target, kind, index, group, id, model.weights)
-    values = [(name, float(value)) for name, value in zip(names, coef)]
-    if intercept:
-        values.append(("(intercept)", float(np.ravel(last.intercept_)[0])))
+    if model.family == "softmax":
+        keywords["max_classes"] = len(last.classes_)
+    if inside is None:
+        found = _table(matrix, names, target, kind, index, group, id, model.weights)
+    else:
+        keywords |= inside.keywords()
+        names = inside.names()
+        found = _opened_table(inside, x, target, group, id, model.weights, "X")
+    # Coefficients of a softmax model are named by class and column.
+    prefixes = [f"{level(c)}: " for c in last.classes_] if model.family == "softmax" else [""]
+    constants = np.ravel(last.intercept_) if intercept else [None] * len(prefixes)
+    values = []
+    for prefix, row, constant in zip(prefixes, coef, constants):
+        values += [(prefix + name, float(value)) for name, value in zip(names, row)]
+        if constant is not None:
+            values.append((prefix + "(intercept)", float(constant)))
 
     def other(given: Any, name: str, needs_target: bool) -> Data | None:
         if given is None:
@@ -89,10 +124,49 @@ def translated(estimator: Any, x: Any, y: Any, asked: Mapping[str, Any], audit: 
             raise DataError(f"{name}: give a pair of rows and targets")
         m = _transformed(steps, last, rows, columns, name)[0]
         t = None if targets is None else _target(targets, m.shape[0])
+        if inside is not None:
+            return _opened_table(inside, rows, t, None, None, None, name, found.target)
         return _table(m, names, t, kind, None, None, None, None, name)
 
     test, score = other(asked["test"], "test", True), other(asked["score"], "score", False)
     return Translated(found, values, keywords, test, score)
+
+
+def of_statsmodels(results: Any, asked: Mapping[str, Any], audit: Callable[..., Any]) -> Translated:
+    """The same for what ``fit`` of statsmodels returns, which holds its own rows and targets."""
+    from . import _statsmodels as own
+
+    for name in said(audit, asked, (*_ITS_OWN, "weights", "target", "test", "score")):
+        raise OptionError(f"{name}: the results say it already: leave it out")
+    family = own.family_of(results)
+    weights = own.weights_of(results)
+    design, names, coef, intercept = own.split(results)
+    target = np.asarray(results.model.endog, dtype=np.float64)
+    if target.ndim != 1:
+        raise OptionError("a target of two columns (successes and failures): expected one value for each record")
+    keywords: dict[str, Any] = {"model": family, "l2": 0.0, "scale": "none", "fit_intercept": intercept is not None}
+    if family == "logistic":
+        keywords["positive"] = "1"
+        if not np.isin(target, (0.0, 1.0)).all():
+            raise OptionError("shares as targets: expected 0 or 1 for each record")
+    group, id = asked["group"], asked["id"]
+    pair = None
+    try:
+        pair = own.opened(results, design, names)
+    except Unopened as e:
+        warnings.warn(f"{e} is not opened: attributes are the columns of the design, in its units", stacklevel=4)
+    if pair is None:
+        found = _table(design, names, target, "pandas", None, group, id, weights)
+    else:
+        inside, frame = pair
+        keywords |= inside.keywords()
+        names = inside.names()
+        group, id = (column_of(frame, v, role) if isinstance(v, str) else v for v, role in ((group, "group"), (id, "id")))
+        found = _opened_table(inside, frame, target, group, id, weights, "frame")
+    values = [(name, float(value)) for name, value in zip(names, coef)]
+    if intercept is not None:
+        values.append(("(intercept)", intercept))
+    return Translated(found, values, keywords, None, None)
 
 
 def _table(
@@ -111,16 +185,44 @@ def _table(
     return found
 
 
+def _opened_table(
+    inside: Opened, x: Any, target: Any, group: Any, id: Any, weights: Any, name: str, taken: str | None = None
+) -> Data:
+    """The caller's frame, as far as the model uses it."""
+    found = inside.table(x, name)
+    table = found.table
+    assert table is not None
+    if taken is None:
+        taken = "y"
+        while taken in table.names():
+            taken += "_"
+    found.target = taken
+    if target is None:
+        return found
+    add_column(table, taken, target, len(target))
+    if id is None and found.index is not None and not _counted(found.index):
+        found = with_roles(found, table, group, np.array([str(i) for i in found.index]), weights)
+        found.id_is_index = True
+        return found
+    return with_roles(found, table, group, id, weights)
+
+
 def _counted(index: Any) -> bool:
     return type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1
 
 
 def _split(estimator: Any) -> tuple[Any, Any]:
     """The earlier steps of a pipeline (or ``None``) and the model; a pipeline may end in another one."""
+    from sklearn.model_selection._search import BaseSearchCV
     from sklearn.pipeline import Pipeline
 
     earlier: list[Any] = []
-    while isinstance(estimator, Pipeline):
+    while isinstance(estimator, (Pipeline, BaseSearchCV)):
+        if isinstance(estimator, BaseSearchCV):
+            if not hasattr(estimator, "best_estimator_"):
+                raise OptionError(f"{type(estimator).__name__} has no best_estimator_: fit it, with refit=True")
+            estimator = estimator.best_estimator_
+            continue
         if not estimator.steps:
             raise OptionError("the Pipeline is empty: give one that ends in a fitted model")
         earlier += [step for _, step in estimator.steps[:-1]]
@@ -130,20 +232,20 @@ def _split(estimator: Any) -> tuple[Any, Any]:
 
 
 def _check_fitted(model: Any) -> None:
-    from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, Ridge
+    from sklearn.linear_model import (
+        LinearRegression, LogisticRegression, LogisticRegressionCV, PoissonRegressor, Ridge, RidgeClassifier, RidgeClassifierCV, RidgeCV,
+    )
 
-    if type(model) not in (Ridge, LinearRegression, LogisticRegression, PoissonRegressor):
-        what = type(model).__name__
-        raise OptionError(
-            f"{what}: what a release of it gives away is not known here: expected a fitted {SUPPORTED}. For another "
-            "linear model give its coefficients: audit(X, y, coefficients={…}, scale='none', l2=…)"
-        )
+    if type(model) not in (Ridge, RidgeCV, RidgeClassifier, RidgeClassifierCV, LinearRegression, LogisticRegression,
+                           LogisticRegressionCV, PoissonRegressor):
+        raise OptionError(advice(model, SUPPORTED))
     if not hasattr(model, "coef_"):
         raise OptionError(f"{type(model).__name__} is not fitted: call fit(X, y) first")
     if getattr(model, "positive", False):
         raise OptionError(f"{type(model).__name__}(positive=True) is not at a free minimum: its leakage is not known here")
-    if np.ndim(model.coef_) > 1 and np.shape(model.coef_)[0] > 1:
-        classes = isinstance(model, LogisticRegression)
+    several = np.ndim(model.coef_) > 1 and np.shape(model.coef_)[0] > 1
+    if several and type(model) is not LogisticRegression:
+        classes = hasattr(model, "classes_")
         raise OptionError(
             f"{type(model).__name__} has {np.shape(model.coef_)[0]} {'classes' if classes else 'targets'}: expected "
             + ("two classes" if classes else "one target: fit one model for each")
@@ -152,17 +254,21 @@ def _check_fitted(model: Any) -> None:
 
 def _model(model: Any, target: np.ndarray[Any, Any], weights: Any, n: int) -> _Model:
     """Family, penalty and weights; every parametrisation is translated without approximation."""
-    from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+    from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier, RidgeClassifierCV, RidgeCV
 
     given = None
     if weights is not None:
         given = np.asarray(weights, dtype=np.float64)
         if given.shape != (n,):
             raise DataError(f"sample_weight: shape {given.shape}, but there are {n} rows: give one value for each")
-    if isinstance(model, Ridge):
-        if np.size(model.alpha) != 1:
+    if isinstance(model, (Ridge, RidgeCV, RidgeClassifier, RidgeClassifierCV)):
+        # What cross-validation chose has an underscore.
+        alpha = getattr(model, "alpha_", getattr(model, "alpha", None))
+        if np.size(alpha) != 1:
             raise OptionError("Ridge with an alpha for every target: expected one number")
-        return _Model("linear", float(np.ravel(model.alpha)[0]) / _total(given, n), given)
+        if hasattr(model, "classes_"):
+            given = _with_class_weights(model, target, given)
+        return _Model("linear", float(np.ravel(alpha)[0]) / _total(given, n), given)
     if isinstance(model, LinearRegression):
         return _Model("linear", 0.0, given)
     if isinstance(model, LogisticRegression):
@@ -175,6 +281,22 @@ def _total(weights: np.ndarray[Any, Any] | None, n: int) -> float:
     return float(n) if weights is None else float(weights.sum()) or 1.0
 
 
+def _with_class_weights(model: Any, target: np.ndarray[Any, Any], given: Any) -> Any:
+    """Weights of records times those of their classes."""
+    if model.class_weight is None:
+        return given
+    from inspect import signature
+
+    from sklearn.utils.class_weight import compute_class_weight
+
+    # Later versions balance classes by the sum of their weights.
+    takes_weights = "sample_weight" in signature(compute_class_weight).parameters
+    more = {"sample_weight": given} if takes_weights else {}
+    factors = compute_class_weight(model.class_weight, classes=model.classes_, y=target, **more)
+    by_class = factors[np.searchsorted(model.classes_, target)]
+    return by_class if given is None else given * by_class
+
+
 def _logistic(model: Any, target: np.ndarray[Any, Any], given: Any, n: int) -> _Model:
     if model.solver == "liblinear" and model.fit_intercept:
         raise OptionError(
@@ -182,26 +304,22 @@ def _logistic(model: Any, target: np.ndarray[Any, Any], given: Any, n: int) -> _
             "with solver='lbfgs', or with fit_intercept=False"
         )
     penalty = getattr(model, "penalty", "deprecated")
-    ratio = getattr(model, "l1_ratio", None)
+    ratio = np.ravel(getattr(model, "l1_ratio_", getattr(model, "l1_ratio", None)))[0]
     if penalty in ("l1", "elasticnet") and (penalty == "l1" or ratio):
         raise OptionError(f"LogisticRegression(penalty={penalty!r}): expected an l2 penalty or none: leakage needs "
                           "second derivatives, which an l1 penalty does not have")
     if penalty == "deprecated" and ratio:
         raise OptionError(f"LogisticRegression(l1_ratio={ratio}): expected l1_ratio=0: leakage needs second derivatives, "
                           "which an l1 penalty does not have")
-    if model.class_weight is not None:
-        from inspect import signature
-
-        from sklearn.utils.class_weight import compute_class_weight
-
-        # Later versions balance classes by the sum of their weights.
-        takes_weights = "sample_weight" in signature(compute_class_weight).parameters
-        more = {"sample_weight": given} if takes_weights else {}
-        factors = compute_class_weight(model.class_weight, classes=model.classes_, y=target, **more)
-        by_class = factors[np.searchsorted(model.classes_, target)]
-        given = by_class if given is None else given * by_class
-    strength = 0.0 if penalty is None or np.isinf(model.C) else 1.0 / (_total(given, n) * float(model.C))
-    return _Model("logistic", strength, given)
+    given = _with_class_weights(model, target, given)
+    c = float(np.ravel(getattr(model, "C_", getattr(model, "C", 1.0)))[0])
+    strength = 0.0 if penalty is None or np.isinf(c) else 1.0 / (_total(given, n) * c)
+    if np.shape(model.coef_)[0] == 1:
+        return _Model("logistic", strength, given)
+    if model.solver == "liblinear" or getattr(model, "multi_class", "auto") == "ovr":
+        raise OptionError("LogisticRegression fitted one class against the others is no softmax model: fit it with "
+                          "solver='lbfgs' and without multi_class='ovr'")
+    return _Model("softmax", strength, given)
 
 
 def _target(y: Any, n: int) -> np.ndarray[Any, Any]:

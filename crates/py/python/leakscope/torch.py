@@ -5,12 +5,14 @@ Imported only where it is asked for (``import leakscope.torch``); torch is an op
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
-from ._native import DataError, OptionError
+from ._checks import one_of
+from ._native import DataError, LeakscopeError, OptionError
 from ._net_results import NetAudit
 from ._network import Network
 
@@ -20,23 +22,193 @@ _LOSSES = {torch.nn.CrossEntropyLoss: "softmax-cross-entropy", torch.nn.BCEWithL
            torch.nn.MSELoss: "squared-error"}
 
 
-def audit(module: Any, loss: Any, x: Any, y: Any, **options: Any) -> NetAudit:
-    """Converts a ``torch.nn.Sequential`` and measures what one gradient step of it gives away about records.
+def audit(
+    module: Any,
+    loss: Any,
+    data: Any,
+    y: Any = None,
+    *,
+    engine: str = "auto",
+    trained: str | Sequence[str] | None = None,
+    secret: str | Sequence[str] | None = None,
+    index: str | int | None = None,
+    chunk: int | None = None,
+    vectorize: bool = True,
+    **options: Any,
+) -> NetAudit:
+    """Measures what one gradient step of a module gives away about records: dFIL, η, JacSens, PLIS.
 
-    ``loss`` is ``torch.nn.CrossEntropyLoss()``, ``BCEWithLogitsLoss()``, ``MSELoss()`` or the name of one of
-    Leakscope's losses. The gradient of a record is torch's: that of ``loss(module(x[i:i+1]), y[i:i+1])``, with the
-    factor that the loss has (``MSELoss()`` of k outputs is 2/k times Leakscope's ``squared-error``). Images are channels
-    first, as torch has them; options are those of :meth:`leakscope.Network.audit`.
+    A ``torch.nn.Sequential`` of layers that Leakscope knows is converted and runs on its kernels. Any other module runs
+    where it lives, by ``torch.func``: ``jvp`` of per-record gradients, many records at once.
 
-    A module that is used twice, parameters that are shared and hooks are refused: their gradient would be another.
+    The gradient of a record is that of ``loss(module(x[i:i+1]), y[i:i+1])`` by the trained parameters, with the factor
+    that the loss has (``MSELoss()`` of k outputs is 2/k times Leakscope's ``squared-error``).
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        In the mode that is audited: batch norms and dropout need ``module.eval()``.
+    loss : callable or str or None
+        ``loss(output, y)``: a module of torch, a function, or the name of one of Leakscope's losses. ``None`` where the
+        module computes its own from labels among its inputs, as Hugging Face models do.
+    data : tensor, array, tuple, dict, Dataset or DataLoader
+        Records. Several inputs as a tuple, or as a dict that the module takes as keywords. Images are channels first. A
+        Dataset or a loader has pairs with the target last, or dicts with the target under ``labels`` or ``y``; a loader
+        must not shuffle, unless ``index`` says where its batches have record numbers.
+    y : tensor or array, optional
+        Targets, where ``data`` has none.
+    engine : str, default 'auto'
+        ``"kernels"`` (Leakscope's, or an error that says why not), ``"torch"``, or what fits.
+    trained : str or list of str, optional
+        Parameters whose gradient is released: names with ``*`` and ``?`` (such as ``"*lora*"``), or ``"last"`` for the
+        last layer. By default those with ``requires_grad``.
+    secret : str or list of str, optional
+        Inputs of a record that are secret, by keyword or position. By default all that are real numbers; where there are
+        none, ``input_ids`` or the first: leakage is then over its embeddings, and the document says so.
+    index : str or int, optional
+        Part of a loader's batch that has record numbers, by key or position.
+    chunk : int, optional
+        Records at once. By default what fits into half of the free memory of a GPU, or 128 MiB on a CPU.
+    vectorize : bool, default True
+        Whether records run together (``vmap``). ``False`` runs one after another, which modules with data-dependent
+        control flow need.
+    **options
+        Those of :meth:`leakscope.Network.audit`: ``clip`` (a norm), ``clip_kind``, ``sigma`` (noise multiplier), ``trace``,
+        ``eta``, ``plis``, ``label``, ``records``, ``pictures``, ``seed``, ``out``, ``progress``; ``grid``, ``superpixels``,
+        ``compare`` and ``score`` with the kernels alone.
+
+    Returns
+    -------
+    NetAudit
+        The document, the page, and the table of records; η and dFIL are per unit of a record's values.
     """
-    net, name, outputs = _converted(module, loss, x)
-    net._factor = _factor(loss, outputs)
-    labels = _labels(y, loss, name, outputs)
-    found = net.audit(_records(x), labels, **options)
-    # maps in the layout that went in
-    found._channels_first = _plain(x).ndim == 4
-    return found
+    from ._torch_model import bare
+
+    one_of("engine", engine, ("auto", "kernels", "torch"))
+    module = bare(module)
+    general = any(v is not None for v in (trained, secret, index, chunk)) or not vectorize
+    if engine == "kernels" and general:
+        raise OptionError("trained, secret, index, chunk, vectorize: they belong to engine='torch': leave them out")
+    if engine != "torch" and not general:
+        converted = _for_kernels(module, loss, data, y, strict=engine == "kernels")
+        if converted is not None:
+            net, x, labels = converted
+            found = net.audit(x, labels, **options)
+            # maps in the layout that went in
+            found._channels_first = _plain(data).ndim == 4
+            return found
+    return _general(module, loss, data, y, trained, secret, index, chunk, vectorize, options)
+
+
+def attack(
+    module: Any,
+    loss: Any,
+    data: Any,
+    y: Any = None,
+    *,
+    nonmembers: tuple[Any, Any] | None = None,
+    invert: int | Sequence[int] | None = None,
+    clip: float | None = None,
+    clip_kind: str | None = None,
+    sigma: float | None = None,
+    steps: int = 300,
+    starts: int = 1,
+    trained: str | Sequence[str] | None = None,
+    secret: str | Sequence[str] | None = None,
+    index: str | int | None = None,
+    chunk: int | None = None,
+    confidence: float = 0.95,
+    seed: int | None = None,
+) -> Any:
+    """Plays membership inference by the loss, and inversion of released gradients, on any module.
+
+    Parameters
+    ----------
+    module, loss, data, y, trained, secret, index, chunk
+        As :func:`audit` has them; ``data`` are the records that were trained on.
+    nonmembers : tuple, optional
+        Records and targets of the same population that were not trained on: plays membership inference. A threshold on
+        the loss is chosen on one half of both and tried on the other.
+    invert : int or list of int, optional
+        How many of the first records, or which, to put together again from one released gradient each. The attacker knows the
+        module, the target, and mean and variance of every value over the records.
+    clip, clip_kind, sigma
+        The release: gradients are clipped at the norm ``clip``, noise has the standard deviation ``sigma`` times it
+        (``sigma`` without a clip). By default nothing is clipped, and ``sigma`` is 0.001.
+    steps, starts : int
+        Steps of the search, and how often it starts afresh.
+    confidence : float, default 0.95
+        Of every interval.
+    seed : int, optional
+        Of noise, starts and halves. By default drawn from the system.
+
+    Returns
+    -------
+    TorchAttack
+        ``document``, ``summary()``, and ``records`` with the mean squared error a value of every record that was inverted
+        (in squared units of its values), beside that of guessing the mean.
+    """
+    from . import _torch_attack
+    from ._checks import real
+    from ._torch_model import bare
+
+    if nonmembers is None and invert is None:
+        raise OptionError("nonmembers, invert: name what to play: nonmembers=(x, y) for membership, invert=10 for ten records")
+    if not 0 < real("confidence", confidence) < 1:
+        raise OptionError(f"confidence={confidence!r}: expected between 0 and 1")
+    return _torch_attack.attack(bare(module), _callable(loss), data, y, nonmembers=nonmembers, invert=invert, clip=clip,
+                                clip_kind=clip_kind, sigma=sigma, steps=steps, starts=starts, trained=trained, secret=secret, index=index,
+                                chunk=chunk, confidence=confidence, seed=seed)
+
+
+def _for_kernels(module: Any, loss: Any, data: Any, y: Any, strict: bool) -> tuple[Network, Any, Any] | None:
+    """The network with its records, where Leakscope's kernels can run it; ``None`` where torch has to."""
+    try:
+        if y is None:
+            raise OptionError("y: the kernels take an array and y: give both, or engine='torch'")
+        net, name, outputs = _converted(module, loss, data)
+        net._factor = _factor(loss, outputs)
+    except LeakscopeError:
+        if strict:
+            raise
+        return None
+    return net, _records(data), _labels(y, loss, name, outputs)
+
+
+def _general(module: Any, loss: Any, data: Any, y: Any, trained: Any, secret: Any, index: Any, chunk: Any, vectorize: bool,
+             options: dict[str, Any]) -> NetAudit:
+    from . import _torch_audit
+
+    known = {"clip": None, "clip_kind": None, "sigma": None, "trace": 10, "eta": False, "plis": False, "label": None,
+             "records": None, "pictures": True, "seed": None, "out": None, "progress": None}
+    for name in options:
+        if name in ("grid", "superpixels", "compare", "score"):
+            raise OptionError(f"{name}: it needs Leakscope's kernels, which cannot run this module: leave it out")
+        if name not in known:
+            raise OptionError(f"{name}: there is no such option; they are {', '.join(known)}")
+    chosen = {**known, **options}
+    out = chosen.pop("out")
+    found = _torch_audit.audit(module, _callable(loss), data, y, trained=trained, secret=secret, index=index, chunk=chunk,
+                               vectorize=vectorize, chosen=chosen.pop("records"), **chosen)
+    return found._kept(out)
+
+
+def _callable(loss: Any) -> Any:
+    """A loss that torch can differentiate; Leakscope's names have their meaning here too."""
+    if loss is None:
+        return None
+    if isinstance(loss, str):
+        _loss(loss)
+        nn = torch.nn.functional
+        return {"softmax-cross-entropy": nn.cross_entropy,
+                "binary-cross-entropy": lambda o, y: nn.binary_cross_entropy_with_logits(o, y.reshape(o.shape).to(o.dtype), reduction="sum"),
+                "squared-error": lambda o, y: 0.5 * nn.mse_loss(o, y.reshape(o.shape), reduction="sum")}[loss]
+    if isinstance(loss, type) and issubclass(loss, torch.nn.Module):
+        loss = loss()
+    if not callable(loss):
+        raise OptionError(f"loss: {loss!r}: expected a loss of torch.nn, a function of output and target, or None where the "
+                          "module computes its own")
+    return loss
 
 
 def convert(module: Any, loss: Any, x: Any, precision: str | None = None) -> Network:

@@ -1,6 +1,7 @@
 //! What `leakscope attack` observed, as plain data.
 
 use super::choice::Metric;
+use super::noise::Noise;
 use super::subject::Subject;
 use leakscope_core::attack::Attack as Attacker;
 use leakscope_core::claim::Observed;
@@ -44,6 +45,9 @@ pub struct Attack {
     pub balance: Option<Balanced>,
     /// What noise costs on held-out rows.
     pub utility: Option<Utility>,
+    /// The noise, where it has a shape: σ is that of isotropic noise of the same cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noise: Option<Noise>,
     /// Things the user should know, in whole sentences.
     pub warnings: Vec<String>,
     /// Seconds the attacks took, without reading and fitting.

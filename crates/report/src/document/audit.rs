@@ -1,9 +1,10 @@
 //! The audit as plain data: what `audit.json` holds and the page is drawn from. The schema is versioned.
 
 use super::choice::{ColumnKind, Metric, OneHot, Scaling, ScalingMode, SeriesBy, Statistic, ValueKind};
+use super::noise::{Inference, Noise};
 use super::tell::Tell;
 use leakscope_core::claim::{Bound, Measured};
-use leakscope_core::glm::Family;
+use leakscope_core::glm::ModelKind;
 use leakscope_core::num::Summary;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -29,10 +30,17 @@ pub struct Audit {
     pub n: u64,
     /// Encoded data columns (without the intercept).
     pub d: usize,
-    /// Standard deviation of the noise on every coefficient.
+    /// Standard deviation of the noise on every coefficient; of noise with a shape, that of isotropic noise which costs as
+    /// much.
     pub sigma: f64,
     /// Where σ comes from.
     pub sigma_source: SigmaSource,
+    /// The noise, where it was made for targets (`--noise-shape`, several targets).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noise: Option<Noise>,
+    /// Standard errors of the coefficients with the noise, where one was chosen. Their sampling part is private.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inference: Option<Inference>,
     /// How many times the model is released.
     pub releases: u32,
     /// Whether the label counts as part of the record's secret.
@@ -56,6 +64,9 @@ pub struct Audit {
     /// What it adds to η that columns were scaled by their own data; absent where that makes no difference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scaling: Option<ScalingEffect>,
+    /// Leakage by class of a softmax model, in the order of their codes; empty for other models.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<Class>,
     /// Leakage of groups of records, in order of their names; empty without `--group`.
     pub groups: Vec<Group>,
     /// Mean η of the worst group over that of the best.
@@ -106,8 +117,8 @@ pub struct Data {
     pub rows_held_out: u64,
     /// Name of the target column.
     pub target: String,
-    /// The two classes (coded low, high) of a two-class target.
-    pub classes: Option<[String; 2]>,
+    /// The classes of a target of classes, in the order of their codes: low and high where there are two.
+    pub classes: Option<Vec<String>>,
     /// Name of the id column; without one, records are named by their row number, from 1.
     pub id: Option<String>,
     /// Name of the group column.
@@ -163,18 +174,21 @@ pub enum SigmaSource {
         /// Smallest standard deviation of an unbiased estimate, in its own units.
         sd: f64,
     },
+    /// The goals of the audit's `noise`.
+    Targets,
 }
 
 /// The fitted (or given) model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Model {
     /// Its family.
-    pub family: Family,
+    pub family: ModelKind,
     /// λ in `Σ ωℓ + (nλ/2)‖w‖²`.
     pub l2: f64,
     /// Whether there is an (unregularised) intercept.
     pub intercept: bool,
-    /// Coefficients of the encoded columns, by name; the intercept is `(intercept)`.
+    /// Coefficients of the encoded columns, by name; the intercept is `(intercept)`. Those of a softmax model are named
+    /// `class: column`, and sum to zero over the classes.
     pub coefficients: BTreeMap<String, f64>,
     /// The same model for the columns as they stand in the file (no PCA).
     pub coefficients_original_units: Option<BTreeMap<String, f64>>,
@@ -325,8 +339,8 @@ pub struct Attribute {
     pub eta_max: f64,
     /// Id of the record with the largest.
     pub eta_max_record: String,
-    /// η of this attribute over all records together.
-    pub eta_over_all_records: f64,
+    /// η of this attribute over all records together; absent where that would take too long.
+    pub eta_over_all_records: Option<f64>,
     /// For a category under the constraint that its indicators sum to one: mean and largest η.
     pub sum_to_one: Option<SumToOne>,
     /// Smallest standard deviation that an unbiased estimate can have, for the most exposed record, in the
@@ -374,8 +388,29 @@ pub struct SumToOne {
     pub eta_mean: f64,
     /// Largest η.
     pub eta_max: f64,
-    /// η over all records together.
-    pub eta_over_all_records: f64,
+    /// η over all records together; absent where that would take too long.
+    pub eta_over_all_records: Option<f64>,
+}
+
+/// Leakage of the records of one class of a softmax model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Class {
+    /// Its name.
+    pub name: String,
+    /// Records of it.
+    pub n: u64,
+    /// Mean η of its records.
+    pub eta_mean: f64,
+    /// Median η of its records.
+    pub eta_median: f64,
+    /// Largest η of a record.
+    pub eta_max: f64,
+    /// Mean loss of its records.
+    pub loss_mean: f64,
+    /// Mean η of the labels alone, by the switch to another class; absent where the label is public.
+    pub label_eta_mean: Option<f64>,
+    /// Largest η of a label.
+    pub label_eta_max: Option<f64>,
 }
 
 /// Leakage of a group of records.

@@ -1,8 +1,10 @@
 //! What `leakscope balance` found, as plain data.
 
 use super::choice::{Metric, Stopped};
+use super::noise::Goal;
 use super::subject::Subject;
 use leakscope_core::balance::{Sharing, Update, Variant};
+use leakscope_core::fisher::noise::Shape;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -57,8 +59,52 @@ pub struct Balance {
     pub coefficients: BTreeMap<String, f64>,
     /// Things the user should know, in whole sentences.
     pub warnings: Vec<String>,
+    /// What balancing and the shape of the noise buy for the same targets, where noise was made for some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bought: Option<Bought>,
     /// Seconds in all.
     pub seconds: f64,
+}
+
+/// What balancing and the shape of the noise buy, alone and together. η is measured with weights and shape held.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Bought {
+    /// What the noise protects.
+    pub goals: Vec<Goal>,
+    /// How often weights and shape were found in turn.
+    pub rounds: usize,
+    /// Neither, balancing alone, the shape alone, both.
+    pub gains: Vec<Gain>,
+}
+
+/// The error that one way adds to predictions: exact for squared error, to second order for other families.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Gain {
+    /// Whether weights balance leakage.
+    pub balanced: bool,
+    /// Shape of the noise.
+    pub shape: Shape,
+    /// What the weights add, by moving the model.
+    pub weights: f64,
+    /// What the noise adds at the targets, `tr(ΣA)`.
+    pub noise: f64,
+}
+
+impl Gain {
+    /// Both together.
+    pub fn error(&self) -> f64 {
+        self.weights + self.noise
+    }
+
+    /// In words.
+    pub fn name(&self) -> &'static str {
+        match (self.balanced, self.shape) {
+            (false, Shape::Isotropic) => "isotropic noise",
+            (true, Shape::Isotropic) => "balancing alone",
+            (false, Shape::Shaped | Shape::Optimal) => "shape alone",
+            (true, Shape::Shaped | Shape::Optimal) => "balancing and shape",
+        }
+    }
 }
 
 /// One model on the way.

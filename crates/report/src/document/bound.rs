@@ -1,6 +1,7 @@
 //! What `leakscope bound` found, as plain data.
 
 use super::attack::{AttackResult, Secret, Utility};
+use super::noise::Noise;
 use super::subject::Subject;
 use crate::figure::Figure;
 use leakscope_core::bound::records::{AtSigma, RecordBound};
@@ -196,6 +197,9 @@ pub struct FromData {
     pub attacks: Vec<AttackResult>,
     /// What noise costs on held-out rows.
     pub utility: Option<Utility>,
+    /// The noise, where it has a shape: σ is that of isotropic noise of the same cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noise: Option<Noise>,
     /// The δ of every ε.
     pub delta: f64,
     /// Seconds, without reading and fitting.

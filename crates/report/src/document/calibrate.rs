@@ -1,6 +1,7 @@
 //! What `leakscope calibrate` solved for, as plain data.
 
 use super::choice::{Metric, Statistic};
+use super::noise::{Goal, Noise};
 use super::subject::Subject;
 use leakscope_core::dp::{Adjacency, Calibration as Solved, Target, Unknown};
 use serde::{Deserialize, Serialize};
@@ -27,6 +28,9 @@ pub struct Calibration {
     /// The model, what the noise costs and the seed of the split, for the noise on a table's model.
     #[serde(flatten)]
     pub model: Option<OnModel>,
+    /// Noise with a shape, and what each shape costs; `sigma` is then that of isotropic noise which costs as much.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noise: Option<Noise>,
 }
 
 /// What had to be met.
@@ -56,6 +60,11 @@ pub enum Leakage {
         attribute: String,
         /// In its own units.
         sd: f64,
+    },
+    /// Goals of noise with a shape, met for every record; what is achieved is the largest η over its target.
+    Goals {
+        /// The goals.
+        goals: Vec<Goal>,
     },
     /// Probability of guessing a secret.
     Guessing {
@@ -148,6 +157,7 @@ impl Calibration {
             training: Some(Steps { rate: found.rate, steps: found.steps, adjacency: found.adjacency }),
             achieved: found.achieved,
             model: None,
+            noise: None,
         }
     }
 
@@ -161,6 +171,7 @@ impl Calibration {
             training: None,
             achieved,
             model,
+            noise: None,
         }
     }
 }

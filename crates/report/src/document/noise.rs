@@ -53,7 +53,7 @@ pub struct Noise {
     pub deviations: BTreeMap<String, f64>,
     /// Directions that carry most of the noise, largest first.
     pub directions: Vec<Direction>,
-    /// What each shape costs for the same targets, cheapest last; shapes from the records.
+    /// What each shape costs for the same targets, if it is taken from the records.
     #[serde(default)]
     pub shapes: Vec<ShapeCost>,
 }
@@ -136,9 +136,9 @@ pub struct ShapeCost {
 /// A point of the curve of a shape.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ShapePoint {
-    /// Largest η of a record.
-    pub eta_max: f64,
-    /// Expected metric.
+    /// How many times the η asked for is allowed: 1 is as asked, 0.1 ten times stricter.
+    pub multiple: f64,
+    /// Expected metric where that is met exactly.
     #[serde(with = "crate::unbounded::number")]
     pub value: f64,
 }

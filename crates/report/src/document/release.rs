@@ -4,8 +4,10 @@
 //! depend on the data. Whatever was measured stands in [`Owned`] alone.
 
 use super::choice::Statistic;
+use super::noise::{Goal, Inference, Source};
 use super::tell::Tell;
-use leakscope_core::glm::Family;
+use leakscope_core::fisher::noise::{Factor, Shape};
+use leakscope_core::glm::ModelKind;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -31,9 +33,9 @@ pub struct Release {
     pub label_secret: bool,
     /// η of this release alone.
     pub eta: Eta,
-    /// How often somebody who knows all else tells two values of an attribute apart, where that was computed.
+    /// How often somebody who knows all else tells two values apart, as it may be said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tell: Option<Tell>,
+    pub tell: Option<Stated>,
     /// η of all releases of these data so far, this one included.
     pub composed: Composed,
     /// What was given, and so is public, in whole sentences.
@@ -46,6 +48,9 @@ pub struct Release {
     pub assumed: Vec<String>,
     /// The released coefficients of the columns in their original units, noise included.
     pub coefficients: BTreeMap<String, f64>,
+    /// How well each tells the fitted one. How far that is from the truth, sampling included, stays with the owner.
+    #[serde(default)]
+    pub precision: BTreeMap<String, Precision>,
     /// Things the reader should know, in whole sentences.
     pub warnings: Vec<String>,
 }
@@ -55,11 +60,11 @@ pub struct Release {
 pub struct Subject {
     /// Name of the target column.
     pub target: String,
-    /// The two classes of the target, the one of a low prediction first, where it has classes.
+    /// The classes of the target in the order of their codes, the one of a low prediction first, where it has classes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub classes: Option<[String; 2]>,
+    pub classes: Option<Vec<String>>,
     /// Its family.
-    pub family: Family,
+    pub family: ModelKind,
     /// Penalty λ.
     pub l2: f64,
     /// Whether there is an intercept.
@@ -79,6 +84,54 @@ pub struct Mechanism {
     pub generator: String,
     /// The public unit of every column: `x̃ = (x − centre)/unit`.
     pub units: BTreeMap<String, Unit>,
+    /// The covariance of noise that was made for its targets; σ is then the root of its mean variance, and the grid that of the
+    /// coordinates of its factor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shape: Option<PublishedShape>,
+}
+
+/// A covariance, as it is published: what it was made for, and its factor, which is public or has noise of its own.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PublishedShape {
+    /// Its shape.
+    pub shape: Shape,
+    /// Where that comes from.
+    pub source: Source,
+    /// What it protects; η in public units.
+    pub goals: Vec<Goal>,
+    /// Share of `η²` that is set aside for what the shape itself gives away: 0 where it is not read off the records.
+    pub budget: f64,
+    /// How it was read off the records, where it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub second_moments: Option<SecondMoments>,
+    /// The coefficients that the factor is about, of columns in public units, in its order.
+    pub coefficients: Vec<String>,
+    /// The factor of the covariance.
+    pub factor: Factor,
+}
+
+/// How a shape was made of second moments of the columns, all on public grids.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct SecondMoments {
+    /// Standard deviation of the noise on their logarithm, a power of 2^¼.
+    pub tau: f64,
+    /// What was added to their diagonal, a power of four.
+    pub ridge: f64,
+    /// Weight of the protected directions, a power of four.
+    pub ratio: f64,
+}
+
+/// How well a published coefficient tells the fitted one: from the noise alone, which is public.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Precision {
+    /// Standard deviation of its noise.
+    pub noise_error: f64,
+    /// Lower end of an interval that holds the coefficient without noise in 95% of releases.
+    pub low: f64,
+    /// Its upper end.
+    pub high: f64,
+    /// Two-sided p-value of the hypothesis that the coefficient without noise is zero.
+    pub p_value: f64,
 }
 
 /// The public unit of a column.
@@ -107,6 +160,54 @@ pub struct Target {
     pub eta: f64,
     /// The statistic over records that is at most that.
     pub statistic: Statistic,
+}
+
+/// How often somebody who knows all else, and that one of two values is right, names the right one for the most exposed record,
+/// all releases of these data seen: rounded up to a public grid. Records, values that were read off the data, and which
+/// attribute it is stay with the owner.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Stated {
+    /// Two values of any attribute; absent where the model has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attributes: Option<Ceiling>,
+    /// Two values of the label, where it is secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<Ceiling>,
+    /// Values that were given; elsewhere they are the 10% and 90% quantiles of a number, and any two levels of a category.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub given: Vec<GivenPair>,
+    /// Told apart at most this often, values count as protected.
+    pub protect_at: f64,
+}
+
+/// A probability of telling two values apart that is not exceeded.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Ceiling {
+    /// On a public grid; a coin toss has ½.
+    pub at_most: f64,
+    /// How it was found.
+    pub by: Means,
+}
+
+/// How a ceiling was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Means {
+    /// By fitting the model with either value in place: it covers every attacker.
+    Refits,
+    /// From η, which looks at small changes alone: an approximation.
+    Eta,
+}
+
+/// Two values that somebody gave, and so are public.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GivenPair {
+    /// The attribute, or the target.
+    pub attribute: String,
+    /// One value.
+    pub from: String,
+    /// The other.
+    pub to: String,
 }
 
 /// Several releases of the same data.
@@ -145,6 +246,18 @@ pub struct Measured {
     pub eta_max: f64,
     /// How it was found.
     pub counting: Counting,
+    /// Standard errors of the released coefficients in original units, sampling included; absent for balanced models.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inference: Option<Inference>,
+    /// Why the noise is not the one asked for: whole sentences.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instead: Option<String>,
+    /// What isotropic noise for the same targets would add to the error of predictions, over what this noise adds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gain: Option<f64>,
+    /// Which values of which records this release lets somebody tell apart, where that was computed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tell: Option<Tell>,
 }
 
 /// How η of a release was found. What the model was made of besides its records is counted in each case.
@@ -157,4 +270,6 @@ pub enum Counting {
     Bounded,
     /// Exactly, with weights that balance leakage counted.
     Weights,
+    /// Exactly: columns are scaled by their public units, so that nothing of the scaling is left to count.
+    Units,
 }

@@ -1,6 +1,6 @@
 //! What every document of a command says about its model.
 
-use leakscope_core::glm::Family;
+use leakscope_core::glm::ModelKind;
 use serde::{Deserialize, Serialize};
 
 /// The data and the model that a command worked on.
@@ -15,7 +15,7 @@ pub struct Subject {
     /// Encoded data columns (without the intercept).
     pub d: usize,
     /// Its family.
-    pub family: Family,
+    pub family: ModelKind,
     /// Penalty λ.
     pub l2: f64,
     /// Whether there is an intercept.

@@ -156,7 +156,8 @@ pub struct Point {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Accounts {
     /// Records that were measured at every step that they could take part in; where there are any, `dfil`, `largest`,
-    /// `published_dfil`, `histogram` and `most` speak of these alone, otherwise of all that were drawn twice or more.
+    /// `published_dfil`, `histogram` and `most` speak of these alone, otherwise of all that were drawn often
+    /// enough for an interval.
     pub followed: u64,
     /// How many records these numbers speak of.
     pub accounted: u64,

@@ -7,8 +7,10 @@ use super::{
 use crate::document::audit::{Attribute, Audit, Label, Limit, SigmaSource};
 use crate::document::bound::Found;
 use crate::document::choice::{Metric, ValueKind};
+use crate::document::noise::Source;
 use crate::document::tell::{Tell, Told};
 use crate::format;
+use crate::noise_words;
 use crate::words;
 
 /// A given model this close to the minimiser is at it.
@@ -86,12 +88,13 @@ pub(crate) fn facts(audit: &Audit) -> Facts {
     Facts {
         noise: match audit.sigma_source {
             SigmaSource::Default => Noise::Unit,
-            SigmaSource::Given | SigmaSource::TargetEta { .. } | SigmaSource::TargetSd { .. } => {
-                Noise::Chosen
-            }
+            SigmaSource::Given
+            | SigmaSource::TargetEta { .. }
+            | SigmaSource::TargetSd { .. }
+            | SigmaSource::Targets => Noise::Chosen,
         },
         over_limit: audit.limits.iter().any(|l| !l.ok),
-        unfinished: !untried(audit).is_empty() || is_approximate(audit),
+        unfinished: !untried(audit).is_empty() || is_approximate(audit) || is_seen_in_shape(audit),
         protect_at: audit.tell.as_ref().map_or(PROTECT_AT, |t| t.protect_at),
         estimated: exposures.first().map(|e| e.told).or_else(whole),
         label_estimated: audit.label.as_ref().and_then(|l| label_estimated(audit, l)),
@@ -111,6 +114,11 @@ fn untried(audit: &Audit) -> &[String] {
 /// Coefficients that were given and are further from the minimiser than a fit is: every number is for a model near it.
 fn is_approximate(audit: &Audit) -> bool {
     audit.model.distance.as_ref().is_some_and(|d| d.relative.is_nan() || d.relative > AT_MINIMISER)
+}
+
+/// Whether the covariance of the noise was read off the records: how often values are told apart then takes it as known.
+fn is_seen_in_shape(audit: &Audit) -> bool {
+    audit.noise.as_ref().is_some_and(|n| n.source == Source::Records)
 }
 
 /// The verdict on an audit.
@@ -289,6 +297,7 @@ fn advice(audit: &Audit, facts: &Facts, decision: &Decision) -> Vec<Span> {
                 "The given coefficients are not at the minimiser, so this is an approximation: fit the model closer, and \
                  look again.",
             )],
+            (_, false) if is_seen_in_shape(audit) => vec![plain(noise_words::open_question())],
             (_, false) => vec![plain("Look at the numbers marked below before release.")],
         };
     };
@@ -299,6 +308,16 @@ fn advice(audit: &Audit, facts: &Facts, decision: &Decision) -> Vec<Span> {
         Some(format!(" and costs {}", words::cost(u, there)))
     });
     let about = if exact.is_some() { "" } else { "about " };
+    if audit.noise.is_some() {
+        return vec![
+            strong(format!("Targets {} as strict", format::times(times))),
+            plain(format!(
+                " would bring that to {about}{}{}: run it again with them.",
+                format::share(goal),
+                cost.unwrap_or_default()
+            )),
+        ];
+    }
     vec![
         strong(format!("σ = {sigma}, now {}", format::setting(audit.sigma))),
         plain(format!(

@@ -1,11 +1,12 @@
 //! The verdict on a balancing: did it work, and what does the most exposed record still give away.
 
-use super::{Facts, Noise, TYPICAL, Verdict, decide, estimated, plain, strong};
+use super::{Facts, Noise, Span, TYPICAL, Verdict, decide, estimated, plain, strong};
 use crate::document::balance::{Balance, Step};
 use crate::document::choice::Stopped;
 use crate::format;
 use crate::words;
 use leakscope_core::balance::Variant;
+use leakscope_core::special::normal_quantile;
 
 /// η that varies by less than this share of its mean counts as equal.
 const EVEN: f64 = 0.05;
@@ -71,8 +72,25 @@ pub fn of_balance(b: &Balance) -> Verdict {
     ]);
     let (head, third) = ending(b, after);
     let mut sentences = vec![first, second];
-    sentences.extend(third.map(|text| vec![plain(text)]));
+    sentences.extend(third.map(|text| vec![plain(text)]).or_else(|| advice(b, &facts)));
     Verdict::new(decision, head, sentences)
+}
+
+/// What to do where balancing alone does not protect: the η at which two typical values are told apart as often as a protected
+/// record's are.
+fn advice(b: &Balance, facts: &Facts) -> Option<Vec<Span>> {
+    let told = facts.estimated.filter(|p| *p > facts.protect_at)?;
+    let eta = 2.0 * normal_quantile(facts.protect_at) / TYPICAL;
+    let eta = format::setting((eta * 100.0).floor() / 100.0);
+    Some(vec![
+        strong(format!("--target-eta {eta}")),
+        plain(format!(
+            " brings {} down to about {}: run leakscope release --balance {} --target-eta {eta}.",
+            format::share_at_most(told),
+            format::share(facts.protect_at),
+            b.best.max(1)
+        )),
+    ])
 }
 
 fn ending(b: &Balance, after: &Step) -> (&'static str, Option<&'static str>) {

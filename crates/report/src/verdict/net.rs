@@ -103,14 +103,19 @@ pub(crate) fn accounted(a: &Accounts, records: u64) -> String {
     match (a.followed, a.accounted) {
         (_, n) if n == records => "all records (95% over all of them)".to_owned(),
         (0, n) => format!(
-            "{} of {} records that were drawn twice or more (95% over all of these)",
+            "{} of {} records that were drawn often enough for an interval (95% over all of these)",
             format::count(n),
             format::count(records)
         ),
         (_, n) => format!(
-            "{} of {} records, chosen at random and followed at every step (95% over all of these)",
+            "{} of {} records{} (95% over all of these)",
             format::count(n),
-            format::count(records)
+            format::count(records),
+            match a.below {
+                Some(_) => ", chosen at random and followed at every step",
+                // whoever ran it may have chosen them
+                None => " that were followed",
+            }
         ),
     }
 }

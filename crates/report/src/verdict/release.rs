@@ -1,23 +1,40 @@
 //! The verdict on a release: the statement that goes with the model.
 
-use super::audit::of_tell;
-use super::{Colour, Facts, Noise, PROTECT_AT, TYPICAL, Verdict, decide, estimated, plain, strong};
-use crate::document::release::Release;
+use super::{
+    Colour, Decision, Facts, Noise, PROTECT_AT, Span, TYPICAL, Verdict, decide, estimated, more_noise, plain,
+    strong,
+};
+use crate::document::release::{Ceiling, Means, Release, Stated};
 use crate::format;
+use leakscope_core::units::public_sigma;
 
 /// What a release prints.
 pub(crate) fn facts(r: &Release) -> Facts {
-    let (told, label_told) = r.tell.as_ref().map(of_tell).unwrap_or_default();
     let eta = r.composed.eta_max.max(r.eta.max);
+    let local = Some(if eta > 0.0 { estimated(TYPICAL, 1.0 / eta) } else { 0.5 });
+    let of = |ceiling: Option<Ceiling>, by: Means| ceiling.filter(|c| c.by == by).map(|c| c.at_most);
+    let (attributes, label) = r.tell.as_ref().map(|t| (t.attributes, t.label)).unwrap_or_default();
+    let covered = r.tell.is_some()
+        && attributes.is_none_or(|c| c.by == Means::Refits)
+        && label.is_none_or(|c| c.by == Means::Refits)
+        && label.is_some() == r.label_secret;
     Facts {
         noise: if r.mechanism.sigma > 0.0 { Noise::Chosen } else { Noise::Absent },
         over_limit: r.composed.budget_eta.is_some_and(|b| r.composed.eta_max > b),
+        unfinished: !covered,
         protect_at: r.tell.as_ref().map_or(PROTECT_AT, |t| t.protect_at),
-        estimated: Some(if eta > 0.0 { estimated(TYPICAL, 1.0 / eta) } else { 0.5 }),
-        told,
-        label_told,
+        told: of(attributes, Means::Refits),
+        label_told: of(label, Means::Refits),
+        // η of a whole record says nothing about one attribute that refits do not say better.
+        estimated: if covered { None } else { larger(of(attributes, Means::Eta), local) },
+        label_estimated: of(label, Means::Eta),
         ..Facts::default()
     }
+}
+
+/// The larger of two numbers that may be absent.
+fn larger(a: Option<f64>, b: Option<f64>) -> Option<f64> {
+    a.into_iter().chain(b).max_by(f64::total_cmp)
 }
 
 /// The verdict on a release.
@@ -40,36 +57,108 @@ pub fn of_release(r: &Release) -> Verdict {
         ];
         return Verdict::new(decision, head, vec![first]);
     }
-    let told = facts.exact();
-    let mut first = vec![
-        plain("Gaussian noise of standard deviation "),
-        strong(format::setting(r.mechanism.sigma)),
-        plain(" was added to every coefficient. The information loss η of a record is at most "),
-        strong(format::at_most(r.eta.max)),
-    ];
-    first.push(plain(match told.or(facts.estimated) {
-        Some(p) => format!(
-            ": somebody who knows all else tells two typical values of the most exposed record apart in {}{} of cases (a \
-             coin toss: 50%).",
-            if told.is_some() { "" } else { "about " },
-            format::share_at_most(p)
-        ),
-        None => ".".into(),
-    }));
-    let second = match r.composed.budget_eta {
-        Some(b) => vec![
-            plain("Together with earlier releases of these data η is at most "),
-            strong(format::at_most(r.composed.eta_max)),
-            plain(format!(" of a budget of {}.", format::setting(b))),
-        ],
+    let mut sentences = vec![told_apart(r, &facts), information(r)];
+    sentences.extend(advice(r, &facts, &decision));
+    Verdict::new(decision, head, sentences)
+}
+
+/// The sentence on what somebody can do who knows all else.
+fn told_apart(r: &Release, facts: &Facts) -> Vec<Span> {
+    let mut spans = match r.mechanism.shape {
         None => vec![
-            plain(format!(
-                "With earlier releases of these data ({} in all) η is at most ",
-                format::count(r.composed.releases as u64)
-            )),
-            strong(format::at_most(r.composed.eta_max)),
-            plain("; no budget was set."),
+            plain("Gaussian noise of standard deviation "),
+            strong(format::setting(r.mechanism.sigma)),
+            plain(" was added to every coefficient"),
         ],
+        Some(_) => vec![plain(
+            "Gaussian noise with a covariance that was made for its targets was added to the coefficients",
+        )],
     };
-    Verdict::new(decision, head, vec![first, second])
+    let attribute = facts.told.map(|p| (p, "")).or_else(|| facts.estimated.map(|p| (p, "about ")));
+    let label = facts.label_told.map(|p| (p, "")).or_else(|| facts.label_estimated.map(|p| (p, "about ")));
+    let share = |(p, about): (f64, &str)| {
+        format!("{}{}", if about.is_empty() { "at most " } else { about }, format::share_at_most(p))
+    };
+    if attribute.is_none() && label.is_none() {
+        spans.push(plain("."));
+        return spans;
+    }
+    spans.push(plain(": somebody who knows all else tells two typical values "));
+    if let Some(p) = attribute {
+        spans.extend([plain("of an attribute of the most exposed record apart in "), strong(share(p))]);
+    }
+    if let Some(p) = label {
+        let start = if attribute.is_some() {
+            ", and of its label ("
+        } else {
+            "of the label of the most exposed record ("
+        };
+        spans.extend([plain(format!("{start}{}) in ", r.subject.target)), strong(share(p))]);
+    }
+    spans.push(plain(" of cases (a coin toss: 50%)."));
+    spans
+}
+
+/// The sentence on η, alone and with earlier releases.
+fn information(r: &Release) -> Vec<Span> {
+    let mut spans =
+        vec![plain("The information loss η of a record is at most "), strong(format::at_most(r.eta.max))];
+    let (before, all) = (r.composed.releases.saturating_sub(1), format::at_most(r.composed.eta_max));
+    let budget = match r.composed.budget_eta {
+        Some(b) => format!("of a budget of {}", format::setting(b)),
+        None => "no budget was set".into(),
+    };
+    spans.push(plain(match before {
+        0 => format!(
+            "; {}.",
+            if r.composed.budget_eta.is_some() { format!("{all} {budget} is spent") } else { budget }
+        ),
+        n => format!(
+            ", and with {} of these data before it at most {all}; {budget}.",
+            format::counted(n as u64, "release")
+        ),
+    }));
+    spans
+}
+
+/// What to do, as far as the published numbers tell.
+fn advice(r: &Release, facts: &Facts, decision: &Decision) -> Option<Vec<Span>> {
+    let worst = larger(facts.exact(), facts.approximate()).unwrap_or(0.5);
+    let goal = facts.protect_at;
+    // A little below a power of 2^¼, to which it is rounded up: not beyond.
+    let times = more_noise(worst, goal);
+    if let (Some(times), Some(_), true) = (times, &r.mechanism.shape, decision.colour != Colour::Green) {
+        return Some(vec![
+            strong(format!("Targets {} times as strict", format::number(times))),
+            plain(format!(" bring that to {} or less: keep this one to yourself.", format::share(goal))),
+        ]);
+    }
+    let more = times
+        .and_then(|times| public_sigma(r.mechanism.sigma * times * (1.0 - 1e-12)).ok())
+        .map(|sigma| format::setting(0.998 * sigma));
+    match (decision.colour, more) {
+        (Colour::Green, _) => None,
+        (_, Some(sigma)) => Some(vec![
+            strong(format!("σ = {sigma}, now {}", format::setting(r.mechanism.sigma))),
+            plain(format!(
+                ", brings that to {} or less: keep this one to yourself, and release with --sigma {sigma}.",
+                format::share(goal)
+            )),
+        ]),
+        (Colour::Red, None) => Some(vec![plain(
+            "Keep it to yourself: values can be read off. Release again with several times the noise.",
+        )]),
+        (Colour::Amber, None) => Some(vec![plain(unfinished(r.tell.as_ref()))]),
+    }
+}
+
+/// Why a calm page is not green.
+fn unfinished(tell: Option<&Stated>) -> &'static str {
+    match tell {
+        Some(_) => {
+            "That rests on η, which looks at small changes alone: values were not put in place one by one, for every attribute \
+             and every release so far."
+        }
+        None => "That rests on η, which looks at small changes alone.",
+    }
 }

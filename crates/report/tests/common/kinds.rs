@@ -13,6 +13,7 @@ use leakscope_report::figure::{Axis, Figure, Series};
 use leakscope_report::release::{self, Release};
 use leakscope_report::reproduction::{self, Reproduction};
 use leakscope_report::subject::Subject;
+use std::collections::BTreeMap;
 
 pub(crate) const HOSTILE: &str = "<script>alert('x')</script>&\"\u{1b}\u{7}";
 
@@ -22,7 +23,7 @@ pub(crate) fn subject() -> Subject {
         target: HOSTILE.into(),
         n: 1_000,
         d: 7,
-        family: leakscope_core::glm::Family::Linear,
+        family: leakscope_core::glm::ModelKind::Linear,
         l2: 0.01,
         intercept: true,
     }
@@ -74,6 +75,7 @@ pub(crate) fn balanced(stds: &[f64], variant: Variant, stopped: Stopped) -> Bala
         converging: best + 1 == stds.len(),
         coefficients: [(HOSTILE.to_owned(), 1.0)].into(),
         warnings: vec![HOSTILE.into()],
+        bought: None,
         seconds: 1.0,
     }
 }
@@ -119,6 +121,7 @@ pub(crate) fn attacked(accuracies: &[(Attacker, f64, f64)]) -> Attack {
         eta_mean_at_unit_noise: 1.0,
         balance: None,
         utility: None,
+        noise: None,
         warnings: vec![],
         seconds: 1.0,
     }
@@ -184,8 +187,8 @@ pub(crate) fn released(sigma: f64, eta_max: f64) -> Release {
         created: "2026-01-01T00:00:00Z".into(),
         subject: release::Subject {
             target: HOSTILE.into(),
-            classes: Some([HOSTILE.into(), "yes".into()]),
-            family: leakscope_core::glm::Family::Logistic,
+            classes: Some(vec![HOSTILE.into(), "yes".into()]),
+            family: leakscope_core::glm::ModelKind::Logistic,
             l2: 0.01,
             intercept: true,
         },
@@ -195,16 +198,27 @@ pub(crate) fn released(sigma: f64, eta_max: f64) -> Release {
             grid: 2_f64.powi(-21),
             generator: "the system".into(),
             units: [(HOSTILE.to_owned(), release::Unit { centre: 64.0, unit: 16.0 })].into(),
+            shape: None,
         },
         label_secret: true,
         eta: release::Eta { max: eta_max, target: None },
-        tell: None,
+        tell: Some(release::Stated {
+            attributes: Some(release::Ceiling { at_most: 0.6, by: release::Means::Eta }),
+            label: None,
+            given: vec![release::GivenPair {
+                attribute: HOSTILE.into(),
+                from: HOSTILE.into(),
+                to: HOSTILE.into(),
+            }],
+            protect_at: 0.6,
+        }),
         composed: release::Composed { releases: 3, eta_max: eta_max * 3_f64.sqrt(), budget_eta: Some(0.6) },
         given: vec![HOSTILE.into()],
         read_off: vec![HOSTILE.into()],
         known: vec![HOSTILE.into()],
         assumed: vec![HOSTILE.into()],
         coefficients: [(HOSTILE.to_owned(), -1.0)].into(),
+        precision: BTreeMap::default(),
         warnings: vec![],
     }
 }

@@ -3,13 +3,15 @@
 
 pub(crate) mod kinds;
 pub(crate) mod networks;
+pub(crate) mod noise;
 pub(crate) mod pages;
 
 use leakscope_core::claim::{Bound, Measured, Theorem};
-use leakscope_core::glm::Family;
+use leakscope_core::glm::ModelKind;
 use leakscope_core::num::Distribution;
 use leakscope_report::audit::*;
 use leakscope_report::choice::{ColumnKind, Metric, OneHot, Scaling, SeriesBy, Statistic, ValueKind};
+use leakscope_report::noise::Source;
 use leakscope_report::tell::{Tell, Told};
 
 /// A multiplicative congruential generator: enough for charts, the same everywhere.
@@ -36,7 +38,7 @@ fn number(name: &str, unit: &str, eta: [f64; 3], sd: f64) -> Attribute {
         eta_mean: eta[0],
         eta_max: eta[1],
         eta_max_record: "P-14380".into(),
-        eta_over_all_records: eta[2],
+        eta_over_all_records: Some(eta[2]),
         sum_to_one: None,
         min_sd: Bound::at_least(min_sd, Theorem::CramerRao),
         min_sd_typical: sd / eta[0],
@@ -55,11 +57,11 @@ fn category(name: &str, levels: &[&str], eta: [f64; 3]) -> Attribute {
         eta_mean: eta[0],
         eta_max: eta[1],
         eta_max_record: "P-16585".into(),
-        eta_over_all_records: eta[2],
+        eta_over_all_records: Some(eta[2]),
         sum_to_one: Some(SumToOne {
             eta_mean: 0.8 * eta[0],
             eta_max: 0.85 * eta[1],
-            eta_over_all_records: 0.9 * eta[2],
+            eta_over_all_records: Some(0.9 * eta[2]),
         }),
         min_sd: Bound::at_least(1.0 / eta[1], Theorem::CramerRao),
         min_sd_typical: 1.0 / eta[0],
@@ -233,11 +235,13 @@ pub(crate) fn clinic(n: usize, groups: usize) -> Audit {
         d: 8,
         sigma,
         sigma_source: SigmaSource::Given,
+        noise: None,
+        inference: None,
         releases: 1,
         label_secret: true,
         seed: Some(42),
         model: Model {
-            family: Family::Linear,
+            family: ModelKind::Linear,
             l2: 0.01,
             intercept: true,
             coefficients_original_units: Some(coefficients.iter().map(|(k, v)| (k.clone(), v / 14.2)).collect()),
@@ -272,6 +276,7 @@ pub(crate) fn clinic(n: usize, groups: usize) -> Audit {
         },
         dataset: Dataset { eta: 2.7 * eta.max },
         attributes,
+        classes: vec![],
         groups: found,
         group_ratio: (groups > 1).then_some(ratio),
         utility: Some(Utility {
@@ -351,13 +356,25 @@ pub(crate) fn situations() -> Vec<(&'static str, Audit)> {
         ("many groups", clinic(5_000, 23)),
         ("one record", clinic(1, 1)),
         (
+            "softmax",
+            with(&|a| {
+                a.groups.clear();
+                (a.group_ratio, a.data.group) = (None, None);
+                a.data.classes = Some(vec!["ash".into(), "birch".into(), "cedar".into()]);
+                a.classes = by_class(&["ash", "birch", "cedar"]);
+                a.records.histogram.by = SeriesBy::Class;
+                a.model.family = ModelKind::Softmax;
+                a.attributes.iter_mut().for_each(|x| x.eta_over_all_records = None);
+            }),
+        ),
+        (
             "two classes",
             with(&|a| {
                 a.groups.clear();
                 (a.group_ratio, a.data.group) = (None, None);
-                a.data.classes = Some(["no".into(), "yes".into()]);
+                a.data.classes = Some(vec!["no".into(), "yes".into()]);
                 a.records.histogram.by = SeriesBy::Class;
-                a.model.family = Family::Logistic;
+                a.model.family = ModelKind::Logistic;
                 a.utility = a.utility.take().map(|u| Utility {
                     metric: Metric::Accuracy,
                     higher_is_better: true,
@@ -378,6 +395,11 @@ pub(crate) fn situations() -> Vec<(&'static str, Audit)> {
         ("categories only", with(&|a| a.attributes.retain(|x| x.kind == ValueKind::Category))),
         ("numbers only", with(&|a| a.attributes.retain(|x| x.kind == ValueKind::Number))),
         ("no utility", with(&|a| a.utility = None)),
+        ("noise with a shape", with(&|a| noise::shaped(a, Source::Records))),
+        (
+            "noise with a public shape",
+            with(&|a| noise::shaped(a, Source::Table { files: vec!["public.csv".into()] })),
+        ),
         ("default noise", with(&|a| (a.sigma, a.sigma_source) = (1.0, SigmaSource::Default))),
         (
             "all equal",
@@ -408,7 +430,7 @@ pub(crate) fn situations() -> Vec<(&'static str, Audit)> {
                 a.records.min_mse.value = f64::INFINITY;
                 a.dataset.eta = 0.0;
                 for x in &mut a.attributes {
-                    (x.eta_mean, x.eta_max, x.eta_over_all_records) = (0.0, 0.0, 0.0);
+                    (x.eta_mean, x.eta_max, x.eta_over_all_records) = (0.0, 0.0, Some(0.0));
                     (x.min_sd.value, x.min_sd_typical) = (f64::INFINITY, f64::INFINITY);
                 }
                 for p in a.utility.iter_mut().flat_map(|u| &mut u.points) {
@@ -468,6 +490,25 @@ pub(crate) fn told(each: &[(&str, f64, bool)]) -> Tell {
     }
 }
 
+/// Leakage by class of a softmax model; the label of the last is public.
+fn by_class(names: &[&str]) -> Vec<Class> {
+    let class = |(k, name): (usize, &&str)| {
+        let label = (k + 1 < names.len()).then_some(0.2 + 0.1 * k as f64);
+        let more = 1.0 + k as f64;
+        Class {
+            name: (*name).into(),
+            n: 40 + 10 * k as u64,
+            eta_mean: 0.1 * more,
+            eta_median: 0.08 * more,
+            eta_max: 0.5 * more,
+            loss_mean: 0.7,
+            label_eta_mean: label,
+            label_eta_max: label.map(|v| 2.0 * v),
+        }
+    };
+    names.iter().enumerate().map(class).collect()
+}
+
 /// Names that try to break out of the page or drive the terminal.
 pub(crate) fn hostile() -> Audit {
     let bad = "<script>alert('x')</script>\"&\u{1b}[31m\n";
@@ -476,10 +517,11 @@ pub(crate) fn hostile() -> Audit {
     audit.data.target = bad.into();
     audit.data.id = Some(bad.into());
     audit.data.group = Some(bad.into());
-    audit.data.classes = Some([bad.into(), bad.into()]);
+    audit.data.classes = Some(vec![bad.into(), bad.into()]);
     audit.data.columns.iter_mut().for_each(|c| c.name = bad.into());
     audit.records.histogram.series.iter_mut().for_each(|s| s.name = bad.into());
     audit.groups.iter_mut().for_each(|g| g.name = bad.into());
+    audit.classes = by_class(&[bad, bad]);
     for r in audit.records.most.iter_mut().chain(&mut audit.records.least) {
         r.id = format!("{bad}{}", r.id);
         r.group = Some(bad.into());

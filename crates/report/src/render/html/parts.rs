@@ -41,6 +41,18 @@ pub(crate) fn header(kind: &str, title: &str, facts: &str) -> Html {
     )
 }
 
+/// What stands on every page that must not be published: exact numbers about the data, names of records.
+pub(crate) fn for_the_owner() -> Html {
+    fill(
+        "<p class=\"meta\"><strong>{}</strong> {}</p>\n",
+        &[
+            &"For the owner of the data only.",
+            &"This page and the files beside it hold exact numbers about the data, and records by name: keep them as you keep the \
+              data. What may leave the house is what leakscope release writes.",
+        ],
+    )
+}
+
 fn class(colour: Colour) -> &'static str {
     match colour {
         Colour::Green => "good",

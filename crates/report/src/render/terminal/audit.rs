@@ -4,6 +4,7 @@ use super::pen::{BOLD, DIM, GREEN, Pen, RED, Side, YELLOW, bar, clean, cut, pad,
 use crate::document::audit::{Audit, ScalingEffect};
 use crate::document::choice::ScalingMode;
 use crate::format::{self, sentence};
+use crate::noise_words;
 use crate::verdict::{Colour, of_audit};
 use crate::words;
 
@@ -77,6 +78,18 @@ fn numbers(audit: &Audit, pen: &Pen, out: &mut String) {
     if let Some(u) = &audit.utility {
         let without = format!("{} without noise", words::metric(u, u.without_noise));
         rows.push([cut(&clean(words::metric_name(u.metric)), 26), words::metric(u, u.at_sigma), without]);
+    }
+    if let Some(n) = &audit.noise {
+        let isotropic = format!("isotropic noise: {}", format::number(n.cost_isotropic));
+        rows.push([
+            format!("cost of {} noise", noise_words::shape(n.shape)),
+            format::number(n.cost),
+            isotropic,
+        ]);
+        if n.covariance_information > 0.0 {
+            let share = format!("{} of η²", format::share_at_most(n.covariance_information));
+            rows.push(["  given away by its shape".into(), share, "counted in the target".into()]);
+        }
     }
     if let Some(s) = &audit.score {
         let above = format::share(s.above_training_p99);

@@ -2,6 +2,7 @@
 
 use crate::document::calibrate::{Aim, Calibration, Leakage, Scored, Utility};
 use crate::format::{self, five_digits};
+use crate::noise_words;
 use crate::words;
 use leakscope_core::dp::Target;
 
@@ -29,6 +30,7 @@ pub fn calibration(found: &Calibration) -> String {
             five_digits(found.achieved, true),
             format::share(most_likely.unwrap_or(0.0))
         ),
+        (Aim::Leakage(Leakage::Goals { .. }), _) => shaped(found),
         (Aim::Leakage(target), _) => {
             let (quantity, from_below) = of_leakage(target);
             let achieved = five_digits(found.achieved, !from_below);
@@ -56,12 +58,51 @@ fn of_leakage(target: &Leakage) -> (String, bool) {
         Leakage::Sd { attribute, .. } => {
             (format!("every unbiased estimate of {attribute} is off by at least"), true)
         }
+        Leakage::Goals { .. } => ("the largest η over its target is".into(), false),
         Leakage::Guessing { secret, every_record, .. } => {
             let over = if *every_record == Some(true) { "of any record" } else { "on average over records" };
             let secret = secret.as_deref().unwrap_or("the secret");
             (format!("the probability of guessing {secret} {over} is at most"), false)
         }
     }
+}
+
+/// Noise with a shape, and a line for each shape.
+fn shaped(found: &Calibration) -> String {
+    let (Some(noise), Some(model)) = (&found.noise, &found.model) else { return String::new() };
+    let mut out = format!(
+        "{} noise: {}\nit costs as much as isotropic noise of sigma {}; {}",
+        noise_words::shape(noise.shape),
+        noise_words::goals(noise),
+        five_digits(found.sigma, true),
+        cost(&model.utility)
+    );
+    if let Some(instead) = &noise.instead {
+        out.push_str(&format!("{instead}\n"));
+    }
+    out.push_str(&format!(
+        "what each shape costs, added to {}:\n",
+        noise_words::cost_unit(model.subject.family)
+    ));
+    for s in &noise.shapes {
+        let value = s
+            .points
+            .first()
+            .map(|p| format!("; {} {}", model.utility.metric.name(), format::number(p.value)));
+        out.push_str(&format!(
+            "  {:<9} {}: isotropic noise costs {}, the cheapest at least 1/{} of it; its shape gives away {} of η²{}\n",
+            noise_words::shape(s.shape),
+            five_digits(s.cost, true),
+            format::times(s.gain),
+            noise_words::above_cheapest(s.gap).trim_start_matches('×'),
+            format::share_at_most(s.covariance_information),
+            value.unwrap_or_default()
+        ));
+    }
+    for d in &noise.directions {
+        out.push_str(&format!("{}\n", noise_words::direction(d)));
+    }
+    out
 }
 
 fn cost(u: &Utility) -> String {

@@ -11,7 +11,9 @@ use crate::format;
 use crate::render::html::chart::of_network;
 use crate::render::html::markup::{Html, fill};
 use crate::render::html::page::theorem;
-use crate::render::html::parts::{card, facts, header, judged, list, shell, tile, tiles, warnings};
+use crate::render::html::parts::{
+    card, facts, for_the_owner, header, judged, list, shell, tile, tiles, warnings,
+};
 use crate::render::html::table::{Cell, numbers, table, words as text_column};
 use crate::render::networks;
 use crate::verdict::of_net_audit;
@@ -30,6 +32,7 @@ pub fn page(audit: &NetAudit, pictures: &Pictures) -> String {
     }
     let training = audit.training.as_ref();
     let body = header("Leakscope audit of a network", &title, &meta(audit))
+        .and(for_the_owner())
         .and(judged(&of_net_audit(audit)))
         .and(head_tiles(audit))
         .and(warnings(&notes))

@@ -7,7 +7,7 @@ use crate::format;
 use crate::render::html::chart::{self, Axis, Line, Lines, of_network};
 use crate::render::html::markup::{Html, fill};
 use crate::render::html::parts::{
-    card, facts, header, judged, list, narrow, shell, split, tile, tiles, two, warnings,
+    card, facts, for_the_owner, header, judged, list, narrow, shell, split, tile, tiles, two, warnings,
 };
 use crate::render::html::table::{Cell, numbers, table, words as text_column};
 use crate::render::networks;
@@ -19,6 +19,7 @@ pub fn training_page(training: &Training) -> String {
     let t = training;
     let title = format!("{} on {}", t.network.name, t.data.files.join(", "));
     let body = header("Leakscope training run", &title, &meta(t))
+        .and(for_the_owner())
         .and(judged(&of_training(t)))
         .and(run_tiles(t))
         .and(warnings(&t.notes))
@@ -252,6 +253,7 @@ pub(super) fn settings(t: &Training) -> Html {
     if let Some(k) = &t.tracking {
         let which = match k.records {
             Tracked::Every => "every record at every step",
+            Tracked::Panel if t.accounts.as_ref().is_some_and(|a| a.below.is_none()) => "a panel of records",
             Tracked::Panel => "a random panel of records at every step, others where they are drawn",
             Tracked::Drawn => "records where they are drawn",
         };

@@ -123,8 +123,10 @@ fn data(audit: &Audit) -> Html {
         ("scaling of numbers", d.scale.name().to_owned()),
         ("one-hot columns", d.one_hot.name().to_owned()),
     ];
-    if let Some([low, high]) = &d.classes {
-        rows.push(("classes, low and high", format!("{low}, {high}")));
+    match d.classes.as_deref() {
+        Some([low, high]) => rows.push(("classes, low and high", format!("{low}, {high}"))),
+        Some(all) => rows.push(("classes", all.join(", "))),
+        None => {}
     }
     if let Some(k) = d.pca {
         rows.push(("principal components", k.to_string()));

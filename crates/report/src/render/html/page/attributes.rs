@@ -72,7 +72,7 @@ fn row(a: &Attribute, longest: f64, open: bool) -> Vec<Cell> {
         0 | 1 => a.kind.name().to_owned(),
         k => format!("{}, {k} columns", a.kind.name()),
     };
-    let over_all = Cell::number(a.eta_over_all_records);
+    let over_all = Cell::maybe(a.eta_over_all_records);
     let name = Cell::remarked_name(&a.name, &columns);
     cells(name, (a.eta_mean, a.eta_max), over_all, longest, (open, &words::meaning(a)))
 }

@@ -5,8 +5,10 @@ use crate::figure::Claim;
 use crate::format;
 use crate::render::html::chart::{Axis, Line, Lines, Point};
 use crate::render::html::markup::{Html, fill};
-use crate::render::html::parts::{card, header, judged, narrow, shell, tile, tiles, two, warnings};
-use crate::render::html::table::{Cell, numbers, table};
+use crate::render::html::parts::{
+    card, for_the_owner, header, judged, narrow, shell, tile, tiles, two, warnings,
+};
+use crate::render::html::table::{Cell, numbers, table, words as words_column};
 use crate::verdict::of_balance;
 use crate::words;
 use leakscope_core::balance::{Update, Variant};
@@ -14,10 +16,11 @@ use leakscope_core::balance::{Update, Variant};
 /// A balancing as one self-contained HTML page.
 pub fn balance_page(b: &Balance) -> String {
     let (title, facts) = words::subject(&b.subject);
-    let mut body = header("Leakscope balance", &title, &facts).and(judged(&of_balance(b)));
+    let mut body =
+        header("Leakscope balance", &title, &facts).and(for_the_owner()).and(judged(&of_balance(b)));
     if let (Some(before), Some(after)) = (b.iterations.first(), b.iterations.get(b.best)) {
         body = body.and(main_numbers(before, after)).and(warnings(&b.warnings));
-        body = body.and(convergence(b)).and(scores(b)).and(attacker(b)).and(steps(b));
+        body = body.and(convergence(b)).and(scores(b)).and(bought(b)).and(attacker(b)).and(steps(b));
     }
     shell(&format!("Leakscope balance: {title}"), &body)
 }
@@ -56,6 +59,55 @@ fn update_name(update: Update) -> &'static str {
         Update::Published => "published update",
         Update::Accelerated => "accelerated update",
     }
+}
+
+/// Strictness at which the four ways are compared: η over its target.
+const STRICTNESS: [f64; 7] = [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0];
+
+/// The error that is added against how strict the targets are: neither, balancing, the shape, both.
+fn bought(b: &Balance) -> Html {
+    let Some(bought) = &b.bought else { return Html::new() };
+    let lines = bought
+        .gains
+        .iter()
+        .enumerate()
+        .map(|(slot, gain)| Line {
+            name: gain.name().into(),
+            slot,
+            points: STRICTNESS
+                .iter()
+                .map(|x| Point { x: *x, y: gain.weights + gain.noise / (x * x), interval: None })
+                .collect(),
+        })
+        .collect();
+    let chart = Lines {
+        x: Axis { title: "largest η over its target", log: true },
+        y: Axis { title: "error added to predictions", log: true },
+        lines,
+        levels: vec![],
+        y_domain: None,
+        described: "The error that weights and noise add to predictions against how strict the targets are, for isotropic noise, \
+                    balancing alone, the shape alone, and both."
+            .into(),
+    };
+    let rows: Vec<Vec<Cell>> = bought
+        .gains
+        .iter()
+        .map(|g| {
+            let mut row = vec![Cell::name(g.name())];
+            row.extend([g.weights, g.noise, g.error()].map(|x| Cell::sorted(format::number(x), x)));
+            row
+        })
+        .collect();
+    let heads = [words_column("way"), numbers("by weights"), numbers("by noise"), numbers("in all")];
+    let note = format!(
+        "For the same targets on every record. Weights move the model, noise adds tr(ΣA); with both, weights and shape were found in \
+         turn ({}). η is measured with weights and shape held. What a release gives away is counted for balancing with isotropic \
+         noise, and for a shape without balancing; for both together no statement can be made, and none is released.",
+        format::counted(bought.rounds as u64, "round")
+    );
+    let body = chart.draw().and(table("", "What each way costs", &heads, &rows));
+    card("bought", "What balancing and the shape of the noise buy", &[Claim::Measured], note, body)
 }
 
 /// Fig. 5, 7a and 7c: mean and spread of η over the iterations.

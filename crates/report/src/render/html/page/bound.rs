@@ -5,7 +5,7 @@ use crate::document::bound::{CurvePoint, Found, FromData, Row};
 use crate::figure::Claim;
 use crate::format;
 use crate::render::html::markup::Html;
-use crate::render::html::parts::{card, header, judged, list, shell, tile, tiles, warnings};
+use crate::render::html::parts::{card, for_the_owner, header, judged, list, shell, tile, tiles, warnings};
 use crate::render::html::table::{Cell, numbers, table, words as text_column};
 use crate::verdict::of_bound;
 use crate::words;
@@ -22,6 +22,7 @@ pub fn bound_page(f: &Found) -> String {
     };
     facts.extend(f.seed.map(|s| format!("seed {s}")));
     let body = header("Leakscope bound", &title, &facts.join(" · "))
+        .and(if f.data.is_some() { for_the_owner() } else { Html::new() })
         .and(judged(&of_bound(f)))
         .and(f.data.as_ref().map(|d| main_numbers(f, d)).unwrap_or_default())
         .and(warnings(&f.warnings))

@@ -3,12 +3,14 @@
 use crate::document::audit::{Audit, SigmaSource};
 use crate::format;
 use crate::render::html::markup::{Html, fill};
-use crate::render::html::parts::{header, judged, tile, tiles, warnings};
+use crate::render::html::parts::{for_the_owner, header, judged, tile, tiles, warnings};
 use crate::verdict::{exposures, of_audit};
 use crate::words;
+use leakscope_core::fisher::noise::Shape;
 
 pub(super) fn head(audit: &Audit) -> Html {
     header("Leakscope audit", &words::title_of(audit), &words::facts(audit).join(" · "))
+        .and(for_the_owner())
         .and(judged(&of_audit(audit)))
         .and(numbers(audit))
         .and(limits(audit))
@@ -58,8 +60,12 @@ fn numbers(audit: &Audit) -> Html {
         SigmaSource::TargetEta { .. } | SigmaSource::TargetSd { .. } => {
             "σ, noise on every coefficient, solved for"
         }
+        SigmaSource::Targets => "σ of isotropic noise that costs as much as this noise",
     };
     all.push(tile(&format::setting(audit.sigma), source));
+    if let Some(noise) = audit.noise.as_ref().filter(|n| n.shape != Shape::Isotropic) {
+        all.push(tile(&format::times(noise.gain), "what isotropic noise costs for the same targets"));
+    }
     tiles(all)
 }
 

@@ -15,6 +15,7 @@ mod release;
 mod reproduction;
 mod score;
 mod secret;
+mod shape;
 mod tell;
 mod who;
 
@@ -42,13 +43,15 @@ pub fn page(audit: &Audit) -> String {
     let series = chart::shown(&audit.records.histogram);
     let body: Html = [
         head::head(audit),
-        tell::tell(audit.tell.as_ref()),
+        tell::tell(audit.tell.as_ref(), &audit.attributes),
         who::who(audit, &series),
         records::records(audit),
         records::why_loss_misses(audit, &series),
         attributes::attributes(audit),
         attributes::whole(audit),
         noise::noise(audit),
+        shape::shape(audit),
+        shape::inference(audit),
         audit.secret.as_ref().map(|s| secret::secret(audit, s)).unwrap_or_default(),
         audit.score.as_ref().map(|s| score::score(audit, s)).unwrap_or_default(),
         appendix::appendix(audit),

@@ -40,9 +40,10 @@ fn targets(audit: &Audit) -> Vec<(String, f64)> {
     let (s, eta) = (audit.sigma, &audit.records.eta);
     let mut all = vec![match audit.sigma_source {
         SigmaSource::Default => ("a unit of noise".to_owned(), s),
-        SigmaSource::Given | SigmaSource::TargetEta { .. } | SigmaSource::TargetSd { .. } => {
-            ("as audited".to_owned(), s)
-        }
+        SigmaSource::Given
+        | SigmaSource::TargetEta { .. }
+        | SigmaSource::TargetSd { .. }
+        | SigmaSource::Targets => ("as audited".to_owned(), s),
     }];
     let worst = audit.tell.as_ref().and_then(|t| t.worst()).map(|t| (t.attribute.clone(), t.worst, ""));
     let estimated = || exposures(audit).first().map(|e| (e.attribute.name.clone(), e.told, "about "));
@@ -89,9 +90,13 @@ fn choices(audit: &Audit) -> Html {
             row
         })
         .collect();
+    let shaped = match &audit.noise {
+        Some(_) => " σ here is that of isotropic noise which costs as much as this noise, scaled up or down.",
+        None => "",
+    };
     fill(
         "<h3>What noise to choose</h3>{}<p class=\"lead\">η is inversely proportional to σ, for every record and \
-         attribute, so a target fixes σ. K releases of the same data need √K times the noise.</p>",
-        &[&table("wrap", "What noise to choose", &heads, &rows)],
+         attribute, so a target fixes σ. K releases of the same data need √K times the noise.{}</p>",
+        &[&table("wrap", "What noise to choose", &heads, &rows), &shaped],
     )
 }

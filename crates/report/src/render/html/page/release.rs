@@ -1,7 +1,7 @@
 //! The page of a release: the statement that goes with the model.
 
-use super::tell::tell;
-use crate::document::release::Release;
+use crate::document::noise::Source;
+use crate::document::release::{Means, Release, Stated};
 use crate::figure::Claim;
 use crate::format;
 use crate::render::html::markup::Html;
@@ -18,27 +18,31 @@ pub fn release_page(r: &Release) -> String {
         s.family.name(),
         format::counted(columns, "column"),
         format::setting(s.l2),
-        s.classes.as_ref().map_or_else(String::new, |[low, high]| format!(" · {low} (low) or {high} (high)"))
+        match s.classes.as_deref() {
+            Some([low, high]) => format!(" · {low} (low) or {high} (high)"),
+            Some(all) => format!(" · one of {}", all.join(", ")),
+            None => String::new(),
+        }
     );
     let numbers = tiles(vec![
-        tile(&format::setting(r.mechanism.sigma), "σ, noise on every coefficient in public units"),
+        match r.mechanism.shape {
+            None => {
+                tile(&format::setting(r.mechanism.sigma), "σ, noise on every coefficient in public units")
+            }
+            Some(_) => tile(
+                &format::number(r.mechanism.sigma),
+                "root of the mean variance of the noise on coefficients in public units",
+            ),
+        },
         tile(&format::at_most(r.eta.max), "largest information loss η of a record, at most"),
         tile(&format::count(r.composed.releases as u64), "releases of these data so far, this one included"),
     ]);
-    let mechanism = format!(
-        "{} It is added to the coefficients of columns in public units, x̃ = (x − centre)/unit, where they lie on multiples \
-         of {}; what is published are the same coefficients in original units, so their steps depend on σ and the public \
-         units alone. Randomness from {}. The noise is exact: no floating-point artefact tells one coefficient from another \
-         (Mironov 2012).",
-        format::sentence(&r.mechanism.name),
-        power_of_two(r.mechanism.grid),
-        r.mechanism.generator
-    );
+    let mechanism = mechanism(r);
     let body = header("Leakscope release", &title, &format!("{facts} · {}", r.created))
         .and(judged(&of_release(r)))
         .and(numbers)
         .and(warnings(&r.warnings))
-        .and(tell(r.tell.as_ref()))
+        .and(r.tell.as_ref().map_or_else(Html::new, |t| told(r, t)))
         .and(card("mechanism", "The noise", &[Claim::Measured], mechanism, Html::new()))
         .and(card("given", "What was given, and is public", &[], "", list(&r.given)))
         .and(card("read-off", "What was read off the data", &[], "", list(&r.read_off)))
@@ -49,9 +53,93 @@ pub fn release_page(r: &Release) -> String {
     shell(&format!("Leakscope release: {title}"), &body)
 }
 
+/// How often two values are told apart, as it may be said.
+fn told(r: &Release, tell: &Stated) -> Html {
+    let parts = [
+        ("an attribute".to_owned(), tell.attributes),
+        (format!("the label, {}", r.subject.target), tell.label),
+    ];
+    let rows: Vec<Vec<Cell>> = parts
+        .iter()
+        .filter_map(|(name, ceiling)| Some((name, (*ceiling)?)))
+        .map(|(name, ceiling)| {
+            let by = match ceiling.by {
+                Means::Refits => "fitting the model with either value",
+                Means::Eta => "η alone, an approximation",
+            };
+            vec![
+                Cell::name(name),
+                Cell::sorted(format::share_at_most(ceiling.at_most), ceiling.at_most),
+                Cell::text(by),
+            ]
+        })
+        .collect();
+    let heads = [text_column("two values of"), numbers("told apart in at most"), text_column("by")];
+    let given = match tell.given.as_slice() {
+        [] => String::new(),
+        pairs => {
+            let each: Vec<String> =
+                pairs.iter().map(|p| format!("{} {} or {}", p.attribute, p.from, p.to)).collect();
+            format!(" Values that were given: {}.", each.join("; "))
+        }
+    };
+    let lead = format!(
+        "Somebody who knows every other value of the table, and that one of two values is right, names the right one so often at \
+         most, for the most exposed record and after all releases of these data so far; a coin toss has 50%. Two typical values: \
+         the 10% and 90% quantiles of a number, any two levels of a category.{given} Rounded up to a grid that does not depend on \
+         the data; up to {} counts as protected.",
+        format::share(tell.protect_at)
+    );
+    card(
+        "tell",
+        "Which values can be told apart",
+        &[Claim::Bound],
+        lead,
+        table("", "Two values told apart", &heads, &rows),
+    )
+}
+
 const FILES: &str = "This page, release.json and model.json beside it were made to be published. The folder “private” next to \
                      their folder (the ledger, its key, what was measured, remarks about the data) is for the owner of the \
                      data alone.";
+
+/// How the noise was made.
+fn mechanism(r: &Release) -> String {
+    let exact =
+        "The noise is exact: no floating-point artefact tells one coefficient from another (Mironov 2012).";
+    let (name, grid, generator) =
+        (format::sentence(&r.mechanism.name), power_of_two(r.mechanism.grid), &r.mechanism.generator);
+    match &r.mechanism.shape {
+        None => format!(
+            "{name} It is added to the coefficients of columns in public units, x̃ = (x − centre)/unit, where they lie on multiples \
+             of {grid}; what is published are the same coefficients in original units, so their steps depend on σ and the public \
+             units alone. Randomness from {generator}. {exact}"
+        ),
+        Some(shape) => {
+            let source = match &shape.source {
+                Source::Records => format!(
+                    "The shape comes from second moments of the columns that were released with noise of their own, for which {} of η² \
+                     is set aside.",
+                    format::share(shape.budget)
+                ),
+                Source::Table { .. } => {
+                    "The shape comes from a public table, and says nothing about these records.".into()
+                }
+                Source::Bounds => {
+                    "The shape comes from public bounds of the columns, and says nothing about the records."
+                        .into()
+                }
+                Source::Nowhere => "It is the same on every coefficient.".into(),
+            };
+            format!(
+                "{name} Its covariance Σ = FFᵀ was made for its targets; F is in model.json, for columns in public units, x̃ = (x − \
+                 centre)/unit. Coordinates F⁻¹w lie on multiples of {grid} with independent noise of standard deviation one; what \
+                 is published are the same coefficients in original units, so the points they lie on follow from F and the \
+                 public units. {source} Randomness from {generator}. {exact}"
+            )
+        }
+    }
+}
 
 fn coefficients(r: &Release) -> Html {
     let mut all: Vec<(&String, f64)> = r.coefficients.iter().map(|(name, value)| (name, *value)).collect();
@@ -65,8 +153,15 @@ fn coefficients(r: &Release) -> Html {
         .map(|(name, value)| {
             let mut row = vec![Cell::name(name), Cell::sorted(format!("{value}"), *value)];
             row.extend(match r.mechanism.units.get(*name) {
-                Some(u) => [u.unit, u.centre, r.mechanism.sigma / u.unit]
-                    .map(|x| Cell::sorted(format::setting(x), x)),
+                Some(u) => [u.unit, u.centre].map(|x| Cell::sorted(format::setting(x), x)),
+                None => [(); 2].map(|()| Cell::text("")),
+            });
+            row.extend(match r.precision.get(*name) {
+                Some(p) => [
+                    Cell::sorted(format::number(p.noise_error), p.noise_error),
+                    Cell::sorted(format!("{} – {}", format::number(p.low), format::number(p.high)), p.low),
+                    Cell::sorted(format::number(p.p_value), p.p_value),
+                ],
                 None => [(); 3].map(|()| Cell::text("")),
             });
             row
@@ -78,11 +173,16 @@ fn coefficients(r: &Release) -> Html {
         numbers("unit"),
         numbers("centre"),
         numbers("sd of its noise"),
+        numbers("95% interval"),
+        numbers("p"),
     ];
     let lines = others.iter().map(|(name, value)| format!("{name}  {value}"));
     let body =
         table("sortable filterable", "Released coefficients", &heads, &rows).and(rest("coefficients", lines));
-    let note = "Of the columns in their original units; an indicator such as race=white is 1 where it applies and 0 elsewhere.";
+    let note = "Of the columns in their original units; an indicator such as race=white is 1 where it applies and 0 elsewhere. \
+                Intervals hold the coefficient that was fitted, before its noise, in 95% of releases, and p is for the hypothesis that \
+                it is zero: they account for the noise, which is public. How far the fitted coefficient is from that of the \
+                population is in the owner’s copy alone.";
     card("coefficients", "Released coefficients", &[Claim::Measured], note, body)
 }
 

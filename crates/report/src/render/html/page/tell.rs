@@ -1,5 +1,6 @@
 //! How often two values of an attribute are told apart: what the colour rests on.
 
+use crate::document::audit::Attribute;
 use crate::document::tell::{Tell, Told};
 use crate::figure::Claim;
 use crate::format;
@@ -8,9 +9,13 @@ use crate::render::html::parts::card;
 use crate::render::html::table::{Cell, SHOWN, numbers, rest, table, words};
 
 /// The card; nothing where it was not computed.
-pub(super) fn tell(tell: Option<&Tell>) -> Html {
+pub(super) fn tell(tell: Option<&Tell>, attributes: &[Attribute]) -> Html {
     let Some(tell) = tell.filter(|t| !(t.attributes.is_empty() && t.left_out.is_empty())) else {
         return Html::new();
+    };
+    let unit = |told: &Told| {
+        let of = attributes.iter().find(|a| !told.label && a.name == told.attribute);
+        of.and_then(|a| a.unit.as_deref())
     };
     let mut order: Vec<_> = tell.attributes.iter().collect();
     order.sort_by(|a, b| b.worst.total_cmp(&a.worst));
@@ -20,7 +25,7 @@ pub(super) fn tell(tell: Option<&Tell>) -> Html {
         .map(|t| {
             vec![
                 Cell::remarked_name(&t.attribute, if t.label { "the label" } else { "" }),
-                Cell::text(&pair(t)),
+                Cell::text(&pair(t, unit(t))),
                 Cell::sorted(format::share_at_most(t.worst), t.worst),
                 Cell::sorted(format::share_at_most(t.median), t.median),
                 Cell::text(&t.worst_record),
@@ -40,8 +45,9 @@ pub(super) fn tell(tell: Option<&Tell>) -> Html {
         format::share(tell.protect_at),
         untried(tell)
     );
-    let lines =
-        others.iter().map(|t| format!("{}  {}  {}", t.attribute, pair(t), format::share_at_most(t.worst)));
+    let lines = others
+        .iter()
+        .map(|t| format!("{}  {}  {}", t.attribute, pair(t, unit(t)), format::share_at_most(t.worst)));
     let mut body = Html::new();
     if !rows.is_empty() {
         body = table("sortable filterable tall", "Two values told apart", &heads, &rows)
@@ -52,8 +58,8 @@ pub(super) fn tell(tell: Option<&Tell>) -> Html {
 }
 
 /// The two values; of several levels the two that are furthest apart, and how often the right one of all is named.
-fn pair(told: &Told) -> String {
-    let two = format!("{} or {}", told.from, told.to);
+fn pair(told: &Told, unit: Option<&str>) -> String {
+    let two = format!("{} or {}{}", told.from, told.to, unit.map(|u| format!(" {u}")).unwrap_or_default());
     match told.among_all {
         Some(all) => format!(
             "{two}; of all {} levels the right one in {}",

@@ -25,7 +25,10 @@ pub(super) fn who(audit: &Audit, series: &[Shown]) -> Html {
         format::number(eta.max)
     );
     let chart = chart::series_legend(series).and(chart::histogram(audit, series));
-    let groups = if audit.groups.is_empty() { by_series(audit, series) } else { groups(audit, series) };
+    let mut groups = if audit.groups.is_empty() { by_series(audit, series) } else { groups(audit, series) };
+    if !audit.classes.is_empty() {
+        groups = groups.and(classes(audit));
+    }
     card("who", "Who is exposed", &[Claim::Measured], lead, split(chart, groups))
 }
 
@@ -85,6 +88,36 @@ fn groups(audit: &Audit, series: &[Shown]) -> Html {
     table("sortable tall", "Groups", &heads, &rows)
         .and(rest("groups", lines))
         .and(fill("<p class=\"lead\">{}</p>", &[&note]))
+}
+
+/// What varies by class of a softmax model: its records, and how exposed their labels are.
+fn classes(audit: &Audit) -> Html {
+    let mut order: Vec<_> = audit.classes.iter().collect();
+    let most = if order.len() > 2 * SHOWN { SHOWN } else { order.len() };
+    if most < order.len() {
+        order.sort_by(|a, b| b.eta_mean.total_cmp(&a.eta_mean));
+    }
+    let (shown, others) = order.split_at(most);
+    let rows: Vec<Vec<Cell>> = shown
+        .iter()
+        .map(|c| {
+            let of_records = [c.eta_mean, c.eta_median, c.eta_max, c.loss_mean].map(Cell::number);
+            let of_labels = [c.label_eta_mean, c.label_eta_max].map(Cell::maybe);
+            [Cell::name(&c.name), Cell::count(c.n)].into_iter().chain(of_records).chain(of_labels).collect()
+        })
+        .collect();
+    let heads = [
+        text_column(&audit.data.target),
+        numbers("records"),
+        numbers("mean η"),
+        numbers("median"),
+        numbers("largest"),
+        numbers("mean loss"),
+        numbers("η of the label, mean"),
+        numbers("largest"),
+    ];
+    let lines = others.iter().map(|c| format!("{}  mean η {}", c.name, format::number(c.eta_mean)));
+    table("sortable tall", "Leakage by class", &heads, &rows).and(rest("classes", lines))
 }
 
 /// Without groups: the classes, or the quantiles of all records.

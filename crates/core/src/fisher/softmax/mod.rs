@@ -7,7 +7,8 @@
 //! Jᵢ = −ωᵢ H⁻¹( ρ̂ᵢ ⊗ I + ŜᵢΘ ⊗ xᵢ ),   and its label by  ωᵢ H⁻¹(I ⊗ xᵢ)
 //! ```
 //!
-//! the label one-hot, its changes restricted to sums of zero. `JᵢᵀJᵢ` is only d × d. With `G = H⁻²` in blocks `G_ab`,
+//! the label one-hot, its changes restricted to sums of zero and measured by the switch from one class to another, whose
+//! length is √2 there ([`SWITCH`]). `JᵢᵀJᵢ` is only d × d. With `G = H⁻²` in blocks `G_ab`,
 //! `E_l = G(e_l ⊗ x)`, `c_l = Σ_a ρ̂_a (E_l)_a`, `Q_al = xᵀ(E_l)_a` and `ŝ` the rows of `ŜΘ`,
 //!
 //! ```text
@@ -18,17 +19,28 @@
 //! Jacobian of size (K−1)p × d is formed. The largest eigenvalue comes from Lanczos, run until it stands.
 //!
 //! Two classes reproduce the logistic model: η there at noise `√2σ`, since its coefficients are `W₁ − W₀`.
+//!
+//! Columns that are scaled by their own data move the penalty too ([`super::scaling`]): `ρ̂_a I` becomes the diagonal matrix
+//! `ρ̂_a I + diag(2λ Θ_aj (x_j − m_j))/ω`. That is still one d × d matrix a record, so it is counted exactly, always.
+
+mod set;
+
+pub use set::{AttributeSets, SoftmaxSet};
 
 use super::lanczos::Lanczos;
 use super::noise::Noise;
 use super::{Directions, Release};
-use crate::glm::softmax::{SoftmaxFit, contrasts, pairs, reduced_curvature, reduced_residual, softmax};
+use crate::glm::softmax::{SoftmaxFit, contrasts, loss, pairs, reduced_curvature, reduced_residual, softmax};
 use crate::linalg::{
-    Cholesky, axpy, dot, gram_add_lower, largest_eigenvalue, matmul, matmul_by_transposed, matmul_parallel,
-    matmul_transposed, mirror_lower,
+    Cholesky, axpy, condition, dot, largest_eigenvalue, matmul, matmul_by_transposed, matmul_parallel,
+    matmul_transposed, mirror_lower, norm,
 };
 use crate::rows::Block;
+use crate::units::Units;
 use crate::{Error, Result};
+
+/// Distance of two one-hot labels: what a label's η is measured by, as that of a label coded 0 or 1 is.
+pub const SWITCH: f64 = std::f64::consts::SQRT_2;
 
 /// Records whose products are formed together.
 const TOGETHER: usize = 64;
@@ -46,6 +58,10 @@ pub struct SoftmaxGeometry {
     packed: Vec<f64>,
     attributes: Vec<Sparse>,
     u: Vec<f64>,
+    /// Condition number of H, and the columns of its smallest eigenvector that matter.
+    condition: (f64, Vec<usize>),
+    /// Mean of each data column that is scaled by its own data.
+    own: Vec<Option<f64>>,
 }
 
 /// The directions of one attribute, of which most entries are zero.
@@ -65,10 +81,15 @@ pub struct SoftmaxRecords {
     pub dfil: Vec<f64>,
     /// Loss of each record.
     pub loss: Vec<f64>,
-    /// η of the label alone.
+    /// Norm of the gradient of each record's loss by the K × p coefficients.
+    pub gradient_norm: Vec<f64>,
+    /// η of the label alone, by the switch between two classes.
     pub label_eta: Vec<f64>,
     /// η of every attribute, records × attributes.
     pub attribute_eta: Vec<f64>,
+    /// Sum over the records of the information about each data column and, where it is secret, about each contrast of the
+    /// label.
+    pub information: Vec<f64>,
     scratch: Scratch,
 }
 
@@ -76,6 +97,8 @@ pub struct SoftmaxRecords {
 struct Scratch {
     pi: Vec<f64>,
     rho: Vec<f64>,
+    /// The diagonal in the place of `ω ρ̂_a I`, (K−1) × d.
+    diagonal: Vec<f64>,
     rho_pairs: Vec<f64>,
     /// `ŜΘ` of each record, (K−1) × d.
     s: Vec<f64>,
@@ -84,27 +107,6 @@ struct Scratch {
     gram: Vec<f64>,
     product: Vec<f64>,
     lanczos: Lanczos,
-}
-
-/// Sums over a set of records from which its leakage follows; mergeable, O(q²) numbers.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SoftmaxSet {
-    /// The sum between `H⁻¹` and `H⁻¹`, q × q, both triangles.
-    inner: Vec<f64>,
-    records: u64,
-}
-
-impl SoftmaxSet {
-    /// Records added.
-    pub fn records(&self) -> u64 {
-        self.records
-    }
-
-    /// Adds another set.
-    pub fn merge(&mut self, other: &Self) {
-        self.records += other.records;
-        axpy(1.0, &other.inner, &mut self.inner);
-    }
 }
 
 impl SoftmaxGeometry {
@@ -149,6 +151,10 @@ impl SoftmaxGeometry {
         let (p, k, q) = (fit.width, fit.classes - 1, fit.coefficients());
         let d = fit.penalty.data_width(p);
         let inverse = Cholesky::new(&fit.hessian, q)?.inverse();
+        let (number, weakest) = condition(&fit.hessian, &inverse, q)?;
+        let largest = weakest.iter().fold(0.0_f64, |m, v| m.max(v.abs()));
+        let matters = |j: &usize| (0..k).any(|a| weakest[a * p + j].abs() >= 0.1 * largest);
+        let columns: Vec<usize> = (0..p).filter(matters).collect();
         let (n, g) = {
             let (mut n, mut g) = (inverse, vec![0.0; q * q]);
             if let Some(noise) = noise {
@@ -190,12 +196,42 @@ impl SoftmaxGeometry {
             packed,
             attributes: sparse,
             u: contrasts(fit.classes),
+            condition: (number, columns),
+            own: vec![None; d],
         })
     }
 
     /// The model that was prepared.
     pub fn fit(&self) -> &SoftmaxFit {
         &self.fit
+    }
+
+    /// What is released, how often.
+    pub fn release(&self) -> Release {
+        self.release
+    }
+
+    /// Condition number of H, and the columns that its weakest direction lies in.
+    pub fn condition(&self) -> (f64, &[usize]) {
+        (self.condition.0, &self.condition.1)
+    }
+
+    /// Number of attributes that were prepared.
+    pub fn attribute_count(&self) -> usize {
+        self.attributes.len()
+    }
+
+    /// Counts in [`SoftmaxGeometry::counted`] what records do to the scaling of their columns; the model must be in these units.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] for units of another number of columns.
+    pub fn with_units(mut self, units: &Units) -> Result<Self> {
+        if units.len() != self.data_width() {
+            let (found, expected) = (units.len(), self.data_width());
+            return Err(Error::Shape { what: "the units of columns", found, expected });
+        }
+        self.own = (0..units.len()).map(|j| units.is_own(j).then(|| units.offset(j))).collect();
+        Ok(self)
     }
 
     /// Data columns d.
@@ -207,17 +243,35 @@ impl SoftmaxGeometry {
         f64::from(self.release.releases).sqrt() / self.release.sigma
     }
 
-    /// Leakage of every record of a block.
+    /// Leakage of every record of a block, the scaling of columns taken as given.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] where an eigenvalue cannot be had: numbers that are not finite.
     pub fn records(&self, block: &Block, out: &mut SoftmaxRecords) -> Result<()> {
-        for buffer in [&mut out.eta, &mut out.dfil, &mut out.loss, &mut out.label_eta, &mut out.attribute_eta]
-        {
+        self.all(block, false, out)
+    }
+
+    /// Leakage of every record of a block, with what it does to the scaling of its columns
+    /// ([`SoftmaxGeometry::with_units`]): exact.
+    ///
+    /// # Errors
+    /// As for [`SoftmaxGeometry::records`].
+    pub fn counted(&self, block: &Block, out: &mut SoftmaxRecords) -> Result<()> {
+        self.all(block, self.own.iter().any(Option::is_some) && self.fit.penalty.l2 > 0.0, out)
+    }
+
+    fn all(&self, block: &Block, count: bool, out: &mut SoftmaxRecords) -> Result<()> {
+        if block.width != self.fit.width {
+            let (found, expected) = (block.width, self.fit.width);
+            return Err(Error::Shape { what: "a row", found, expected });
+        }
+        let SoftmaxRecords { eta, dfil, loss, gradient_norm, label_eta, attribute_eta, information, .. } =
+            out;
+        for buffer in [eta, dfil, loss, gradient_norm, label_eta, attribute_eta, information] {
             buffer.clear();
         }
         for first in (0..block.len()).step_by(TOGETHER) {
-            self.some(block, first..(first + TOGETHER).min(block.len()), out)?;
+            self.some(block, first..(first + TOGETHER).min(block.len()), count, out)?;
         }
         Ok(())
     }
@@ -228,7 +282,7 @@ impl SoftmaxGeometry {
         block: &Block,
         rows: std::ops::Range<usize>,
         scratch: &mut Scratch,
-        mut loss: impl FnMut(f64),
+        mut note: impl FnMut(f64, f64),
     ) {
         let (p, classes) = (self.fit.width, self.fit.classes);
         let (k, d, n) = (classes - 1, self.data_width(), rows.len());
@@ -244,8 +298,13 @@ impl SoftmaxGeometry {
         for (i, pi) in scratch.pi.chunks_exact_mut(classes).enumerate() {
             let class = (block.y[rows.start + i] as usize).min(k);
             let own = pi[class];
-            loss(softmax(pi) - own);
+            let normaliser = softmax(pi);
+            let first = scratch.rho.len();
             scratch.rho.extend(reduced_residual(pi, class, &self.u));
+            note(
+                loss(pi, class, normaliser - own),
+                norm(&scratch.rho[first..]) * norm(block.row(rows.start + i)),
+            );
             let curvature = reduced_curvature(pi, &self.u);
             for row in curvature.chunks_exact(k) {
                 let first = scratch.s.len();
@@ -257,133 +316,130 @@ impl SoftmaxGeometry {
         }
     }
 
-    fn some(&self, block: &Block, rows: std::ops::Range<usize>, out: &mut SoftmaxRecords) -> Result<()> {
+    /// `ω ρ̂_a I` of a record as a diagonal, with `2λ Θ_aj (x_j − m_j)` of its columns where `count`.
+    fn diagonal(&self, x: &[f64], rho: &[f64], count: bool, out: &mut [f64]) {
+        let (p, d) = (self.fit.width, self.data_width());
+        for ((row, rho), theta) in out.chunks_exact_mut(d).zip(rho).zip(self.fit.theta.chunks_exact(p)) {
+            row.fill(*rho);
+            for (j, mean) in self.own.iter().enumerate() {
+                if let (true, Some(mean)) = (count, mean) {
+                    row[j] += 2.0 * self.fit.penalty.l2 * theta[j] * (x[j] - mean);
+                }
+            }
+        }
+    }
+
+    /// `Σ_ab diag(δ_a) G_ab diag(δ_b)` of every record, lower triangles.
+    fn diagonal_terms(&self, rows: usize, count: bool, scratch: &mut Scratch) {
+        let (p, k, q, d) = (self.fit.width, self.fit.classes - 1, self.fit.coefficients(), self.data_width());
+        let (pair_count, triangle) = (k * (k + 1) / 2, d * (d + 1) / 2);
+        scratch.packed.resize(rows * triangle, 0.0);
+        if !count {
+            scratch.rho_pairs.clear();
+            for rho in scratch.rho.chunks_exact(k) {
+                scratch.rho_pairs.extend(pairs(k).map(|(a, b)| rho[a] * rho[b]));
+            }
+            matmul(&scratch.rho_pairs, &self.packed, (rows, pair_count, triangle), &mut scratch.packed);
+            return;
+        }
+        for (delta, packed) in
+            scratch.diagonal.chunks_exact(k * d).zip(scratch.packed.chunks_exact_mut(triangle.max(1)))
+        {
+            let mut next = packed.iter_mut();
+            for i in 0..d {
+                for (j, slot) in (0..=i).zip(&mut next) {
+                    *slot = (0..k)
+                        .map(|a| {
+                            let row = &self.right[(i * k + a) * q..(i * k + a + 1) * q];
+                            let inner: f64 = (0..k).map(|b| row[b * p + j] * delta[b * d + j]).sum();
+                            delta[a * d + i] * inner
+                        })
+                        .sum();
+                }
+            }
+        }
+    }
+
+    fn some(
+        &self,
+        block: &Block,
+        rows: std::ops::Range<usize>,
+        count: bool,
+        out: &mut SoftmaxRecords,
+    ) -> Result<()> {
         let (p, k, q) = (self.fit.width, self.fit.classes - 1, self.fit.coefficients());
         let (d, n) = (self.data_width(), rows.len());
         let x = &block.x[rows.start * p..rows.end * p];
-        let SoftmaxRecords { eta, dfil, loss, label_eta, attribute_eta, scratch } = out;
-        self.terms(block, rows.clone(), scratch, |v| loss.push(v));
-        // Σ ρ̂_aρ̂_b G_ab of every record, and E.
-        let (pair_count, triangle) = (k * (k + 1) / 2, d * (d + 1) / 2);
-        scratch.rho_pairs.clear();
-        for rho in scratch.rho.chunks_exact(k) {
-            scratch.rho_pairs.extend(pairs(k).map(|(a, b)| rho[a] * rho[b]));
+        let SoftmaxRecords { eta, dfil, loss, gradient_norm, label_eta, attribute_eta, information, scratch } =
+            out;
+        self.terms(block, rows.clone(), scratch, |l, g| {
+            loss.push(l);
+            gradient_norm.push(g);
+        });
+        // From here on ρ̂ and ŝ carry the weight.
+        scratch.diagonal.resize(n * k * d, 0.0);
+        for i in 0..n {
+            let omega = block.weight_of(rows.start + i);
+            scratch.rho[i * k..(i + 1) * k].iter_mut().for_each(|v| *v *= omega);
+            scratch.s[i * k * d..(i + 1) * k * d].iter_mut().for_each(|v| *v *= omega);
+            let (rho, diagonal) =
+                (&scratch.rho[i * k..(i + 1) * k], &mut scratch.diagonal[i * k * d..(i + 1) * k * d]);
+            if d > 0 {
+                self.diagonal(&x[i * p..(i + 1) * p], rho, count, diagonal);
+            }
         }
-        scratch.packed.resize(n * triangle, 0.0);
-        matmul(&scratch.rho_pairs, &self.packed, (n, pair_count, triangle), &mut scratch.packed);
+        self.diagonal_terms(n, count, scratch);
         scratch.e.resize(n * k * q, 0.0);
         matmul(x, &self.right, (n, p, k * q), &mut scratch.e);
 
-        let with_label = self.release.label_secret;
-        let m = d + if with_label { k } else { 0 };
-        let gain = self.gain();
+        let m = d + if self.release.label_secret { k } else { 0 };
+        let (gain, triangle) = (self.gain(), d * (d + 1) / 2);
+        information.resize(m, 0.0);
         let (mut c, mut quadratic) = (vec![0.0; k * d], vec![0.0; k * k]);
         for i in 0..n {
             let (x, e) = (&x[i * p..(i + 1) * p], &scratch.e[i * k * q..(i + 1) * k * q]);
-            let (rho, s) = (&scratch.rho[i * k..(i + 1) * k], &scratch.s[i * k * d..(i + 1) * k * d]);
+            let (delta, s) =
+                (&scratch.diagonal[i * k * d..(i + 1) * k * d], &scratch.s[i * k * d..(i + 1) * k * d]);
             for l in 0..k {
                 let c_l = &mut c[l * d..(l + 1) * d];
                 c_l.fill(0.0);
                 for a in 0..k {
                     let e_al = &e[l * q + a * p..][..p];
-                    axpy(rho[a], &e_al[..d], c_l);
+                    let terms = delta[a * d..(a + 1) * d].iter().zip(e_al);
+                    c_l.iter_mut().zip(terms).for_each(|(c, (delta, e))| *c += delta * e);
                     quadratic[a * k + l] = dot(x, e_al);
                 }
             }
+            let switch = block.weight_of(rows.start + i) * SWITCH;
             gram_of_record(
                 &scratch.packed[i * triangle..],
                 (&c, s, &quadratic),
-                (k, d, m),
+                (k, d, m, switch),
                 &mut scratch.gram,
                 &mut scratch.product,
             );
-            let omega = block.weight_of(rows.start + i) * gain;
             let gram = &scratch.gram;
-            let trace: f64 = (0..m).map(|j| gram[j * m + j]).sum();
-            eta.push(omega * scratch.lanczos.top(gram, m)?.sqrt());
-            dfil.push(omega * omega * trace.max(0.0) / m.max(1) as f64);
-            label_eta.push(omega * largest_eigenvalue(&quadratic, k)?.sqrt());
+            let mut trace = 0.0;
+            for j in 0..m {
+                trace += gram[j * m + j];
+                information[j] += gain * gain * gram[j * m + j].max(0.0);
+            }
+            eta.push(gain * scratch.lanczos.top(gram, m)?.sqrt());
+            dfil.push(gain * gain * trace.max(0.0) / m.max(1) as f64);
+            label_eta.push(gain * switch * largest_eigenvalue(&quadratic, k)?.sqrt());
             for Sparse { entries, count } in &self.attributes {
-                attribute_eta.push(omega * attribute_top(entries, *count, gram, m)?.sqrt());
+                attribute_eta.push(gain * attribute_top(entries, *count, gram, m)?.sqrt());
             }
         }
         Ok(())
     }
-
-    /// An empty set.
-    pub fn set(&self) -> SoftmaxSet {
-        let q = self.fit.coefficients();
-        SoftmaxSet { inner: vec![0.0; q * q], records: 0 }
-    }
-
-    /// Adds records of a block to a set; `picked` names some of them, `None` takes all.
-    ///
-    /// Block (a, b) of the sum is `Σω²[ρ̂_aρ̂_b P + ρ̂_a ŝ_b xᵀ + ρ̂_b x ŝ_aᵀ + (ŝ_a·ŝ_b + [a = b, label secret]) xxᵀ]`.
-    pub fn add_to_set(&self, block: &Block, picked: Option<&[usize]>, set: &mut SoftmaxSet) {
-        let (p, k, q) = (self.fit.width, self.fit.classes - 1, self.fit.coefficients());
-        let (d, n) = (self.data_width(), block.len());
-        let mut scratch = Scratch::default();
-        self.terms(block, 0..n, &mut scratch, |_| ());
-        let mut weight: Vec<f64> = vec![if picked.is_some() { 0.0 } else { 1.0 }; n];
-        picked.iter().flat_map(|p| p.iter()).for_each(|&i| weight[i] = 1.0);
-        (0..n).for_each(|i| weight[i] *= block.weight_of(i).powi(2));
-        set.records += picked.map_or(n, <[usize]>::len) as u64;
-        // Z[(b, j), (a, i)] = Σω² ŝ_bj ρ̂_a x_i
-        let mut spread = Vec::with_capacity(n * q);
-        for (i, weight) in weight.iter().enumerate() {
-            for a in 0..k {
-                let factor = weight * scratch.rho[i * k + a];
-                spread.extend(block.row(i).iter().map(|x| factor * x));
-            }
-        }
-        let mut z = vec![0.0; k * d * q];
-        matmul_transposed(&scratch.s, &spread, (k * d, n, q), &mut z);
-        let (mut gram, mut weighted, mut weights) = (vec![0.0; p * p], vec![], vec![0.0; n]);
-        for (a, b) in pairs(k) {
-            let mut rho2 = 0.0;
-            for i in 0..n {
-                let s = &scratch.s[i * k * d..(i + 1) * k * d];
-                let label = if self.release.label_secret && a == b { 1.0 } else { 0.0 };
-                weights[i] = weight[i] * (dot(&s[a * d..(a + 1) * d], &s[b * d..(b + 1) * d]) + label);
-                rho2 += weight[i] * scratch.rho[i * k + a] * scratch.rho[i * k + b];
-            }
-            gram.fill(0.0);
-            gram_add_lower(&block.x, Some(&weights), p, &mut weighted, &mut gram);
-            mirror_lower(&mut gram, p);
-            for i in 0..p {
-                for j in 0..p {
-                    let mut value = gram[i * p + j];
-                    if i < d {
-                        value += z[(b * d + i) * q + a * p + j] + if i == j { rho2 } else { 0.0 };
-                    }
-                    if j < d {
-                        value += z[(a * d + j) * q + b * p + i];
-                    }
-                    set.inner[(a * p + i) * q + b * p + j] += value;
-                    if a != b {
-                        set.inner[(b * p + j) * q + a * p + i] += value;
-                    }
-                }
-            }
-        }
-    }
-
-    /// η of a set of records as a whole.
-    pub fn set_eta(&self, set: &SoftmaxSet) -> Result<f64> {
-        let q = self.fit.coefficients();
-        let (mut half, mut out) = (vec![0.0; q * q], vec![0.0; q * q]);
-        matmul_parallel(&self.n, &set.inner, (q, q, q), &mut half);
-        matmul_by_transposed(&half, &self.n, (q, q, q), &mut out);
-        mirror_lower(&mut out, q);
-        Ok(self.gain() * largest_eigenvalue(&out, q)?.sqrt())
-    }
 }
 
-/// `JᵀJ/ω²` of one record, m × m, the label's part last where m > d.
+/// `JᵀJ` of one record, m × m, the label's part last where m > d, each of its contrasts `switch` long.
 fn gram_of_record(
     packed: &[f64],
     (c, s, quadratic): (&[f64], &[f64], &[f64]),
-    (k, d, m): (usize, usize, usize),
+    (k, d, m, switch): (usize, usize, usize, f64),
     gram: &mut Vec<f64>,
     product: &mut Vec<f64>,
 ) {
@@ -407,11 +463,11 @@ fn gram_of_record(
     for l in 0..m - d {
         for j in 0..d {
             // The label enters the gradient with the other sign.
-            let value = -(c[l * d + j] + qs[l * d + j]);
+            let value = -switch * (c[l * d + j] + qs[l * d + j]);
             gram[(d + l) * m + j] = value;
             gram[j * m + d + l] = value;
         }
-        (0..k).for_each(|a| gram[(d + l) * m + d + a] = quadratic[a * k + l]);
+        (0..k).for_each(|a| gram[(d + l) * m + d + a] = switch * switch * quadratic[a * k + l]);
     }
 }
 

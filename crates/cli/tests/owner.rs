@@ -1,0 +1,128 @@
+//! What stays with the owner and what leaves the house, over every command; and a release that is killed at any moment.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod common;
+
+use common::Folder;
+use leakscope_core::random::Seeded;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+const OWNER: &str = "For the owner of the data only.";
+
+fn patients(rows: usize) -> Folder {
+    let folder = Folder::new();
+    folder.write("p.csv", folder.run(&format!("demo --table --rows {rows} --seed 4")).expect(0).stdout);
+    folder
+}
+
+/// Commands that measure data say on their page that it is not to be published; a release says what may be.
+#[test]
+fn every_page_says_whose_it_is() {
+    let folder = patients(150);
+    let table = "p.csv --target dose --id patient --l2 0.1";
+    for (line, page, private) in [
+        (format!("audit {table} --sigma 1 --out audit"), "audit/report.html", true),
+        (format!("balance {table} --iterations 3 --out balance"), "balance/report.html", true),
+        (
+            format!("attack {table} --secret vkorc1 --trials 2 --sigmas 1 --out attack"),
+            "attack/report.html",
+            true,
+        ),
+        (format!("bound --data {table} --secret vkorc1 --sigma 1 --out bound"), "bound/report.html", true),
+        (format!("release {table} --sigma 1 --out release"), "release/release-1/report.html", false),
+        (
+            "account --sigma 2 --rate 0.1 --steps 10 --delta 1e-5 --adjacency add-remove --out account"
+                .into(),
+            "account/report.html",
+            false,
+        ),
+    ] {
+        folder.run(&format!("{line} -q")).expect(0);
+        assert_eq!(folder.read(page).contains(OWNER), private, "{line}");
+    }
+    // What depends on nothing but its arguments is the same on every machine.
+    let line = "calibrate --epsilon 1 --delta 1e-5 --rate 0.01 --steps 100 --adjacency add-remove --json";
+    let answers: Vec<String> = (0..2).map(|_| folder.run(line).expect(0).stdout).collect();
+    assert_eq!(answers[0], answers[1]);
+    assert!(!answers[0].contains("p.csv"));
+    // A draft of a schema was read off the data, and says so.
+    let draft = folder.run("schema p.csv").expect(0);
+    let both = format!("{}{}", draft.stdout, draft.stderr);
+    assert!(both.contains("\"draft\": true"), "{both}");
+}
+
+fn ledger(folder: &Folder) -> Option<Value> {
+    let text = std::fs::read_to_string(folder.path("out/private/ledger.json")).ok()?;
+    Some(serde_json::from_str(&text).expect("a ledger is there whole or not at all"))
+}
+
+fn names(folder: &Path) -> BTreeSet<String> {
+    let all = std::fs::read_dir(folder).into_iter().flatten();
+    all.map(|e| e.unwrap().file_name().to_string_lossy().into_owned()).collect()
+}
+
+/// Whatever moment a process dies at, a release is there and charged, or neither, and the next one works.
+#[test]
+#[cfg(unix)]
+fn a_release_that_is_killed_is_there_and_charged_or_neither() {
+    let folder = patients(300);
+    let words = "release p.csv --target dose --id patient --l2 0.1 --sigma 1 --budget-eta 1e6 --out out -q";
+    let clock = Instant::now();
+    folder.run(words).expect(0);
+    let whole = clock.elapsed().as_secs_f64();
+    let mut random = Seeded::new(9);
+    for kill in 0..24 {
+        let mut child = folder.command(words.split(' ')).spawn().unwrap();
+        // More of them towards the end, where files are written.
+        let share = 1.1 * (random.bits() as f64 / u64::MAX as f64).sqrt();
+        std::thread::sleep(Duration::from_secs_f64(whole * share));
+        // SIGKILL.
+        let _ = child.kill();
+        let _ = child.wait();
+        let released: BTreeSet<String> =
+            names(&folder.path("out")).into_iter().filter(|n| n.starts_with("release-")).collect();
+        for name in &released {
+            let files = names(&folder.path("out").join(name));
+            assert_eq!(
+                files.into_iter().collect::<Vec<_>>(),
+                ["model.json", "release.json", "report.html"],
+                "{kill}"
+            );
+            let statement = folder.json(&format!("out/{name}/release.json"));
+            let model = folder.json(&format!("out/{name}/model.json"));
+            assert_eq!(statement["coefficients"], model["coefficients"], "{kill}: they belong together");
+        }
+        // Every folder has its line, but for one that the ledger still intends.
+        let ledger = ledger(&folder).unwrap();
+        let lines = |field: &Value| {
+            field
+                .as_array()
+                .into_iter()
+                .flatten()
+                .map(|l| l["folder"].as_str().unwrap().to_owned())
+                .collect::<BTreeSet<_>>()
+        };
+        let intended = ledger["intention"]["folder"].as_str().map(str::to_owned);
+        let charged = lines(&ledger["releases"]);
+        assert!(charged.is_subset(&released), "{kill}: {charged:?} {released:?}");
+        let uncharged: Vec<&String> = released.difference(&charged).collect();
+        assert!(
+            uncharged.iter().all(|name| Some(*name) == intended.as_ref()),
+            "{kill}: {uncharged:?} {intended:?}"
+        );
+    }
+    // No lock and nothing half-written is left, and all is added up.
+    let last = folder.run(&format!("{words} --json")).expect(0).json();
+    let all = names(&folder.path("out"));
+    let released = all.iter().filter(|n| n.starts_with("release-")).count();
+    assert!(all.iter().all(|n| n.starts_with("release-") || n == "private"), "{all:?}");
+    assert_eq!(last["composed"]["releases"].as_u64().unwrap() as usize, released);
+    let private = names(&folder.path("out/private"));
+    assert!(private.iter().all(|n| !n.starts_with('.')), "{private:?}");
+    let ledger = ledger(&folder).unwrap();
+    assert_eq!(ledger["releases"].as_array().unwrap().len(), released);
+    assert!(ledger["intention"].is_null());
+}

@@ -1,0 +1,315 @@
+//! Releases with noise that has a shape: what they publish, what an informed attacker makes of it, and what users can compute.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod common;
+
+use common::Folder;
+use leakscope::noise::NoiseOptions;
+use leakscope::release::{Amount, Terms, private};
+use leakscope::request::Request;
+use leakscope_core::fisher::noise::Shape;
+use leakscope_core::random::Seeded;
+use leakscope_report::Release;
+use leakscope_report::noise::Source;
+use leakscope_table::{Hooks, ReadOptions, Roles};
+use serde_json::Value;
+use std::fmt::Write;
+use std::path::PathBuf;
+
+/// People with correlated numbers in their own units, a category, and an outcome.
+fn people(seed: u64, n: usize, moved: Option<(usize, f64)>) -> String {
+    let mut random = Seeded::new(seed);
+    let mut text = String::from("age,height,income,race,y\n");
+    for i in 0..n {
+        let z = random.normals(4);
+        let mut age = (10.0 * (50.0 + 13.7 * z[0])).round() / 10.0;
+        if let Some((_, value)) = moved.filter(|m| m.0 == i) {
+            age = value;
+        }
+        let height = (10.0 * (171.3 - 4.0 * z[0] + 8.0 * z[1])).round() / 10.0;
+        let income = (3.1e4 * (0.4 * z[2] + 0.3 * z[0]).exp()).round();
+        let race = ["asian", "black", "white"][(random.bits() % 3) as usize];
+        let y = 0.03 * age - 0.02 * height + income / 5e4 + f64::from(u8::from(race == "white")) + 0.5 * z[3];
+        writeln!(text, "{age},{height},{income},{race},{y:.4}").unwrap();
+    }
+    text
+}
+
+fn release(folder: &Folder, line: &str) -> (Value, Release) {
+    let owned = folder.run(&format!("release {line} --json")).expect(0).json();
+    let releases = owned["composed"]["releases"].as_u64().unwrap();
+    let out = line.split("--out ").nth(1).unwrap().split(' ').next().unwrap();
+    let statement = folder.read(&format!("{out}/release-{releases}/release.json"));
+    (owned, serde_json::from_str(&statement).unwrap())
+}
+
+/// Coefficients of columns in public units, in the order of the factor, from published numbers alone.
+fn in_public_units(r: &Release) -> Vec<f64> {
+    let shape = r.mechanism.shape.as_ref().unwrap();
+    let scaled = |name: &String| {
+        r.mechanism.units.get(name).map(|u| (r.coefficients[name] * u.unit, u.centre / u.unit))
+    };
+    let mut all: Vec<f64> = vec![];
+    let mut intercept = r.coefficients["(intercept)"];
+    for name in &shape.coefficients {
+        match scaled(name) {
+            Some((w, multiple)) => {
+                intercept += w * multiple;
+                all.push(w);
+            }
+            None => all.push(intercept),
+        }
+    }
+    all
+}
+
+#[test]
+fn the_lattice_and_the_standard_errors_follow_from_published_numbers() {
+    let folder = Folder::new();
+    folder.write("people.csv", people(3, 2500, None));
+    for (k, more) in [
+        "--noise-shape shaped --target-eta 1",
+        "--noise-shape shaped --target-eta 1 --protect age,race",
+        "--noise-shape optimal --target-sd age=20 --target-sd income=20000",
+        "--target-eta 1 --protect age",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let (owned, r) = release(&folder, &format!("people.csv --target y --l2 0.05 {more} --out out{k}"));
+        let shape = r.mechanism.shape.clone().unwrap();
+        let noise = shape.factor.noise().unwrap();
+        // F⁻¹w is a vector of whole multiples of 2⁻²⁰, with low digits like those of noise.
+        let steps: Vec<f64> = noise.whiten(&in_public_units(&r)).iter().map(|y| y * 2_f64.powi(20)).collect();
+        for (step, name) in steps.iter().zip(&shape.coefficients) {
+            assert!((step - step.round()).abs() < 0.02, "{more}, {name}: {step}");
+        }
+        assert!(steps.iter().any(|s| s.round().rem_euclid(2.0) == 1.0), "{steps:?}");
+        // Σ in original units, by hand: coefficient w/u, intercept ṽ₀ − Σ(c/u)ṽ.
+        let (p, covariance) = (noise.len(), noise.covariance());
+        let row = |name: &str| -> Vec<f64> {
+            let mut t = vec![0.0; p];
+            for (j, column) in shape.coefficients.iter().enumerate() {
+                match (r.mechanism.units.get(column), name == "(intercept)") {
+                    (Some(u), true) => t[j] = -u.centre / u.unit,
+                    (Some(u), false) if column == name => t[j] = 1.0 / u.unit,
+                    (None, true) => t[j] = 1.0,
+                    (_, _) => {}
+                }
+            }
+            t
+        };
+        for (name, precision) in &r.precision {
+            let t = row(name);
+            let variance: f64 = (0..p * p).map(|ij| t[ij / p] * covariance[ij] * t[ij % p]).sum();
+            assert!((precision.noise_error / variance.sqrt() - 1.0).abs() < 1e-9, "{more}, {name}");
+            let half = 0.5 * (precision.high - precision.low);
+            assert!((half / precision.noise_error - 1.959_963_984_540_054).abs() < 1e-6);
+            // Sampling makes it no smaller, and is told to the owner alone.
+            let all = owned["measured"]["inference"]["coefficients"].as_array().unwrap();
+            let own = all.iter().find(|c| c["name"] == name.as_str()).unwrap();
+            assert!(own["standard_error"].as_f64().unwrap() > precision.noise_error);
+            assert!(own["sampling_error"].as_f64().unwrap() > 0.0);
+        }
+        let published = folder.read(&format!("out{k}/release-1/release.json"));
+        assert!(!published.contains("sampling_error") && !published.contains("covariance_information"));
+        let model: Value =
+            serde_json::from_str(&folder.read(&format!("out{k}/release-1/model.json"))).unwrap();
+        assert_eq!(model["noise"]["factor"], serde_json::to_value(&shape.factor).unwrap());
+        // What is charged is what is stated.
+        let ledger: Value =
+            serde_json::from_str(&folder.read(&format!("out{k}/private/ledger.json"))).unwrap();
+        assert_eq!(ledger["releases"][0]["eta_max"].as_f64().unwrap(), r.eta.max);
+        let shaped = more.contains("noise-shape");
+        assert_eq!(shape.source, if shaped { Source::Records } else { Source::Nowhere }, "{more}");
+        assert_eq!(shape.second_moments.is_some(), shaped);
+        let gain = owned["measured"]["gain"].as_f64().unwrap();
+        assert!(if shaped { gain > 1.2 } else { (gain - 1.0).abs() < 1e-9 }, "{more}: {gain}");
+        if k == 0 {
+            assert_eq!((r.eta.max, shape.budget), (1.0, 0.05));
+        }
+        // η on grids, of what is protected and of whole records.
+        let quarters = 4.0 * r.eta.max.log2();
+        assert!(k == 0 || (quarters - quarters.round()).abs() < 1e-6);
+        let page = folder.read(&format!("out{k}/release-1/report.html"));
+        assert!(page.contains("covariance Σ = FFᵀ") && page.contains("95% interval"));
+    }
+}
+
+fn request(path: PathBuf) -> Request {
+    Request {
+        read: ReadOptions { paths: vec![path], ..Default::default() },
+        roles: Roles { target: "y".into(), ..Default::default() },
+        l2: 0.05,
+        ..Default::default()
+    }
+}
+
+fn terms(eta: f64) -> Terms {
+    let options = NoiseOptions { shape: Shape::Shaped, target_eta: Some(eta), ..Default::default() };
+    Terms { noise: Amount::Shaped(Box::new(options)), ..Default::default() }
+}
+
+/// Over many draws released coefficients spread about the fitted ones as their published standard errors say.
+#[test]
+fn published_standard_errors_are_those_of_the_noise() {
+    let folder = Folder::new();
+    folder.write("people.csv", people(5, 800, None));
+    let request = request(folder.path("people.csv"));
+    // Next to no noise: what was fitted.
+    let fitted = private(&request, &terms(1e6), Some(1), &Hooks::default()).unwrap();
+    let (draws, mut squares) = (60_u64, vec![0.0; fitted.coefficients.len()]);
+    for seed in 0..draws {
+        let found = private(&request, &terms(1.0), Some(seed), &Hooks::default()).unwrap();
+        assert!(found.shape.is_some() && found.eta.max == 1.0);
+        for (j, ((name, value), (_, truth))) in
+            found.coefficients.iter().zip(&fitted.coefficients).enumerate()
+        {
+            squares[j] += ((value - truth) / found.precision[name].noise_error).powi(2);
+        }
+    }
+    for (square, (name, _)) in squares.iter().zip(&fitted.coefficients) {
+        // A χ² with 60 degrees of freedom: 4 standard deviations of √(2/60).
+        let mean = square / draws as f64;
+        assert!((mean - 1.0).abs() < 4.0 * (2.0_f64 / 60.0).sqrt(), "{name}: {mean}");
+    }
+}
+
+/// Whoever knows all records but one looks at the published covariance: it tells two values of the last one apart no
+/// better than noise lets it, and nothing else of the statement differs.
+#[test]
+fn neighbouring_data_publish_covariances_that_noise_explains() {
+    let folder = Folder::new();
+    folder.write("a.csv", people(7, 1500, Some((11, 40.0))));
+    folder.write("b.csv", people(7, 1500, Some((11, 60.0))));
+    let entries = |file: &str, seed: u64| -> Vec<f64> {
+        let found = private(&request(folder.path(file)), &terms(1.0), Some(seed), &Hooks::default()).unwrap();
+        let shape = found.shape.unwrap();
+        assert_eq!(shape.budget, 0.05);
+        let factor = leakscope_core::fisher::noise::Factor { quarters: 0, ..shape.factor };
+        factor.noise().unwrap().covariance()
+    };
+    let apart = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
+    let (a, b) = (entries("a.csv", 1), entries("b.csv", 1));
+    let draws: Vec<Vec<f64>> = (2..8).map(|seed| entries("a.csv", seed)).collect();
+    let noise = draws.iter().map(|d| apart(&a, d)).sum::<f64>() / draws.len() as f64;
+    assert!(apart(&a, &b) > 0.0 && apart(&a, &b) < 0.2 * noise, "{} against {noise}", apart(&a, &b));
+    // Statements of the two differ in what has noise alone: units, grids, goals, sentences are the same.
+    let mut texts = vec![];
+    for file in ["a", "b"] {
+        let line =
+            format!("{file}.csv --target y --l2 0.05 --noise-shape shaped --target-eta 1 --out {file}");
+        let (_, mut r) = release(&folder, &line);
+        let shape = r.mechanism.shape.as_mut().unwrap();
+        shape.factor.entries.clear();
+        shape.factor.exponents.clear();
+        shape.factor.quarters = 0;
+        r.mechanism.sigma = 1.0;
+        r.coefficients.values_mut().for_each(|v| *v = 0.0);
+        r.precision.clear();
+        r.created.clear();
+        texts.push(serde_json::to_string(&r).unwrap());
+    }
+    assert_eq!(texts[0], texts[1]);
+}
+
+/// Bounds under shaped noise, with the attacks beside them: none does better.
+#[test]
+fn bounds_and_attacks_are_measured_by_the_noise_that_is_there() {
+    let folder = Folder::new();
+    folder.write("people.csv", people(9, 300, None));
+    let line = "bound --data people.csv --target y --l2 0.05 --secret race --noise-shape shaped --target-eta 3 --trials 0 \
+                --attacks white-box,white-box-prior --noise-vectors 40 --sigmas 0.02,0.05,0.1,0.3 --json";
+    let found = folder.run(line).expect(0).json();
+    assert_eq!(found["data"]["noise"]["shape"], "shaped");
+    let (mut checked, mut learned) = (0, false);
+    for point in found["data"]["curve"].as_array().unwrap() {
+        for attack in found["data"]["attacks"].as_array().unwrap() {
+            if attack["sigma"] != point["sigma"] {
+                continue;
+            }
+            let low = attack["ci_low"].as_f64().unwrap();
+            learned |= low > found["data"]["baseline"].as_f64().unwrap() + 0.05;
+            for bound in point["bounds"].as_array().unwrap() {
+                let success = bound["success"].as_f64().unwrap();
+                assert!(low <= success + 1e-9, "{attack} {bound}");
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked > 20 && learned, "{checked} {learned}");
+    let attack = "attack people.csv --target y --l2 0.05 --secret race --noise-shape shaped --target-eta 3 --trials 20 --seed 1 --json";
+    let found = folder.run(attack).expect(0).json();
+    assert_eq!(found["noise"]["shape"], "shaped");
+    let designed = found["noise"]["sigma_same_cost"].as_f64().unwrap();
+    let played = found["results"].as_array().unwrap();
+    assert!(played.iter().any(|r| (r["sigma"].as_f64().unwrap() / designed - 1.0).abs() < 1e-12));
+    assert!(found["warnings"].to_string().contains("costs as much as isotropic noise"));
+}
+
+/// Balancing, the shape and both, for the same targets: both together cost no more than either alone.
+#[test]
+fn balancing_and_shape_are_compared() {
+    let folder = Folder::new();
+    folder.write("people.csv", people(4, 400, None));
+    let line = "balance people.csv --target y --l2 0.05 --iterations 5 --noise-shape shaped --target-eta 1 --out out --json";
+    let found = folder.run(line).expect(0).json();
+    let gains = found["bought"]["gains"].as_array().unwrap();
+    let error = |k: usize| gains[k]["weights"].as_f64().unwrap() + gains[k]["noise"].as_f64().unwrap();
+    assert_eq!(gains.len(), 4);
+    assert!(error(1) < error(0), "balancing buys something: {gains:?}");
+    assert!(error(2) < 0.8 * error(0), "the shape buys more: {gains:?}");
+    assert!(error(3) < error(1), "{gains:?}");
+    let page = folder.read("out/report.html");
+    assert!(
+        page.contains("What balancing and the shape of the noise buy")
+            && page.contains("no statement can be made")
+    );
+    let alone = "balance people.csv --target y --l2 0.05 --target-eta 1";
+    assert!(folder.run(alone).expect(2).stderr.contains("--noise-shape: what it buys beside balancing"));
+}
+
+#[test]
+fn bad_input_is_named() {
+    let folder = Folder::new();
+    folder.write("people.csv", people(2, 120, None));
+    let cases = [
+        ("--noise-shape shaped --sigma 1", "--sigma: noise with a shape has no σ"),
+        (
+            "--noise-shape shaped --target-eta 1 --protect agee",
+            "--protect: `agee` is not an attribute of this model",
+        ),
+        ("--noise-shape shaped --target-eta 1 --protect y --label public", "--protect: `y` is the target"),
+        ("--noise-shape shaped --target-eta 1 --balance 3", "--balance: weights that balance leakage"),
+        (
+            "--noise-shape shaped --target-eta 1 --statistic mean",
+            "--statistic: a target of noise with a shape",
+        ),
+        (
+            "--noise-shape shaped --target-eta 1 --shape-budget 1",
+            "--shape-budget: 1: expected a share above 0 and below 1",
+        ),
+        ("--noise-shape shaped --target-eta 1 --shape-budget 0", "--shape-budget: 0: expected"),
+        ("--target-sd age=-3", "--target-sd: age=-3: expected a positive number"),
+        ("--noise-shape shaped --target-eta 1 --shape-from nothing.csv", "nothing.csv"),
+    ];
+    for (more, expected) in cases {
+        let run = folder.run(&format!("release people.csv --target y --l2 0.05 {more} --out out")).expect(2);
+        assert!(run.stderr.contains(expected), "{more}: {}", run.stderr);
+    }
+    // A target too strict for so few records: isotropic noise is safer, and the owner is told why.
+    let (owned, r) = release(
+        &folder,
+        "people.csv --target y --l2 0.05 --noise-shape shaped --target-eta 0.01 --out strict",
+    );
+    assert_eq!(r.mechanism.shape.unwrap().source, Source::Nowhere);
+    assert!(owned["remarks"].to_string().contains("Isotropic noise is safer"), "{}", owned["remarks"]);
+    // A public table of the same columns has no such limit.
+    folder.write("public.csv", people(77, 400, None));
+    let line = "people.csv --target y --l2 0.05 --noise-shape optimal --target-eta 0.01 --shape-from public.csv --out public";
+    let (owned, r) = release(&folder, line);
+    let shape = r.mechanism.shape.unwrap();
+    assert_eq!((shape.source, shape.budget), (Source::Table { files: vec![] }, 0.0));
+    assert!(owned["measured"]["gain"].as_f64().unwrap() > 1.2);
+}

@@ -1,0 +1,185 @@
+//! The pass that measures the records of a softmax model: what every model tells, and what varies by class.
+
+use super::tally::{LabelTotals, Leaks, Tally};
+use super::{Largest, Series};
+use crate::fisher::softmax::{AttributeSets, SoftmaxGeometry, SoftmaxRecords, SoftmaxSet};
+use crate::linalg::axpy;
+use crate::num::Distribution;
+use crate::rows::Block;
+use crate::{Error, Result};
+
+/// Work up to which attributes over all records are summed, and numbers that their sums may hold.
+const MOST_WORK: f64 = 4e9;
+const MOST_NUMBERS: usize = 16_000_000;
+
+/// The pass that measures records of a softmax model.
+#[derive(Debug, Clone, Copy)]
+pub struct SoftmaxMeasure<'a> {
+    /// The model and its release, in the units of the rows.
+    pub geometry: &'a SoftmaxGeometry,
+    /// What records are told apart by.
+    pub series: Series,
+    /// The geometry's attributes among which the most exposed of a record is sought.
+    pub compared: &'a [usize],
+    /// Whether there is a scaling of columns to count, and if so whether records and attributes are measured by it; otherwise
+    /// only the largest η is kept.
+    pub counting: Option<bool>,
+}
+
+/// One class of a softmax model.
+#[derive(Debug, Clone, Default)]
+pub struct OfClass {
+    /// η of its records.
+    pub eta: Distribution,
+    /// Loss of its records.
+    pub loss: Distribution,
+    /// η of their labels.
+    pub label: LabelTotals,
+}
+
+/// Sums over the records of a softmax model.
+#[derive(Debug, Clone)]
+pub struct SoftmaxSums {
+    /// All records as one set.
+    pub whole: SoftmaxSet,
+    /// Sums by group; empty without groups.
+    pub groups: Vec<SoftmaxSet>,
+    /// By class.
+    pub by_class: Vec<OfClass>,
+    /// Every attribute over all records; absent where that is too much work.
+    pub over_all: Option<AttributeSets>,
+    /// Sum over records of the information about each data column and, where it is secret, each contrast of the label.
+    pub information: Vec<f64>,
+}
+
+/// What a pass over the records of a softmax model found.
+#[derive(Debug, Clone)]
+pub struct SoftmaxMeasured {
+    tally: Tally,
+    sums: SoftmaxSums,
+    records: SoftmaxRecords,
+    plain: SoftmaxRecords,
+}
+
+impl std::ops::Deref for SoftmaxMeasured {
+    type Target = Tally;
+
+    fn deref(&self) -> &Tally {
+        &self.tally
+    }
+}
+
+impl SoftmaxMeasured {
+    /// Leakage of the records of the last block that was added.
+    pub fn last(&self) -> &SoftmaxRecords {
+        &self.records
+    }
+
+    /// What does not depend on the kind of model, and what does.
+    pub fn into_parts(self) -> (Tally, SoftmaxSums) {
+        (self.tally, self.sums)
+    }
+
+    /// Adds the records of later rows.
+    pub fn merge(&mut self, later: Self) {
+        self.tally.merge(later.tally);
+        let (sums, later) = (&mut self.sums, later.sums);
+        sums.whole.merge(&later.whole);
+        sums.groups.iter_mut().zip(&later.groups).for_each(|(a, b)| a.merge(b));
+        for (a, b) in sums.by_class.iter_mut().zip(later.by_class) {
+            a.eta.merge(b.eta);
+            a.loss.merge(b.loss);
+            a.label.merge(b.label);
+        }
+        if let (Some(a), Some(b)) = (&mut sums.over_all, &later.over_all) {
+            a.merge(b);
+        }
+        axpy(1.0, &later.information, &mut sums.information);
+    }
+}
+
+impl SoftmaxMeasure<'_> {
+    /// The state of no rows.
+    pub fn start(&self) -> SoftmaxMeasured {
+        let geometry = self.geometry;
+        let (fit, count) = (geometry.fit(), geometry.attribute_count());
+        let label = if geometry.release().label_secret { fit.classes - 1 } else { 0 };
+        let affordable = fit.n as f64 * geometry.attribute_set_work() <= MOST_WORK
+            && count * fit.coefficients().pow(2) <= MOST_NUMBERS;
+        let sums = SoftmaxSums {
+            whole: geometry.set(),
+            groups: vec![geometry.set(); self.series.groups()],
+            by_class: vec![OfClass::default(); fit.classes],
+            over_all: affordable.then(|| geometry.attribute_sets()),
+            information: vec![0.0; geometry.data_width() + label],
+        };
+        SoftmaxMeasured {
+            tally: Tally::new(self.series, count, fit.width),
+            sums,
+            records: SoftmaxRecords::default(),
+            plain: SoftmaxRecords::default(),
+        }
+    }
+
+    /// Adds the rows of a block.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] where a record's leakage is no finite number; [`Error::Shape`] for rows of another width.
+    pub fn step(&self, state: &mut SoftmaxMeasured, block: &Block) -> Result<()> {
+        let (geometry, most) = (self.geometry, |eta: &[f64]| eta.iter().copied().fold(0.0, f64::max));
+        match self.counting {
+            None => geometry.records(block, &mut state.records)?,
+            Some(replaces) => {
+                geometry.counted(block, &mut state.records)?;
+                geometry.records(block, &mut state.plain)?;
+                let (counted, given) = (most(&state.records.eta), most(&state.plain.eta));
+                state.tally.scaling.merge(Largest { given, counted });
+                if !replaces {
+                    std::mem::swap(&mut state.records, &mut state.plain);
+                }
+            }
+        }
+        if let Some(i) = state.records.eta.iter().position(|eta| !eta.is_finite()) {
+            let (what, expected) = ("the leakage of a record", "a finite number: is a column very large?");
+            return Err(Error::OutOfRange { what, value: state.records.eta[i], expected });
+        }
+        self.sets(state, block)?;
+        let records = &state.records;
+        for (i, &y) in block.y.iter().enumerate() {
+            let class = (y as usize).min(state.sums.by_class.len() - 1);
+            let of_class = &mut state.sums.by_class[class];
+            of_class.eta.extend(&[records.eta[i]]);
+            of_class.loss.extend(&[records.loss[i]]);
+            of_class.label.add(records.label_eta[i], block.first_row + i as u64);
+        }
+        axpy(1.0, &records.information, &mut state.sums.information);
+        let leaks = Leaks {
+            eta: &records.eta,
+            dfil: &records.dfil,
+            loss: &records.loss,
+            gradient_norm: &records.gradient_norm,
+            attribute_eta: &records.attribute_eta,
+            label_eta: &records.label_eta,
+            label_secret: geometry.release().label_secret,
+        };
+        state.tally.add(block, &leaks, self.series, self.compared);
+        Ok(())
+    }
+
+    fn sets(&self, state: &mut SoftmaxMeasured, block: &Block) -> Result<()> {
+        self.geometry.add_to_set(block, None, &mut state.sums.whole);
+        if let Some(sets) = &mut state.sums.over_all {
+            self.geometry.add_to_attribute_sets(block, sets);
+        }
+        let expected = state.sums.groups.len();
+        let mut rows_of = vec![vec![]; expected];
+        for (i, &group) in block.group.iter().enumerate().filter(|_| expected > 0) {
+            let shape = Error::Shape { what: "the list of groups", found: group as usize + 1, expected };
+            rows_of.get_mut(group as usize).ok_or(shape)?.push(i);
+        }
+        for (set, rows) in state.sums.groups.iter_mut().zip(&rows_of).filter(|(_, rows)| !rows.is_empty()) {
+            self.geometry.add_to_set(block, Some(rows), set);
+        }
+        Ok(())
+    }
+}

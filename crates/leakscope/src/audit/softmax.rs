@@ -1,0 +1,359 @@
+//! The audit of a softmax model: the same document, from a geometry with a vector of coefficients for each class.
+
+use super::assemble;
+use super::facts::{Facts, distance};
+use super::measure::{self, Measured, SeriesNames, series_of};
+use super::names::Names;
+use super::noise::{Chosen, exposure_in_own_units, sigma_for};
+use super::remarks::away_from_minimiser;
+use super::scaling;
+use super::tell::{self, Fitted};
+use super::utility::{Cost, grid, points, test_rows};
+use super::{AttributeSlot, Outcome, Request, ScalingChoice, attribute_directions};
+use crate::coefficients::match_named;
+use crate::failure::explain;
+use crate::model::{Loaded, class_names, penalty};
+use crate::output::{Folder, Pending};
+use crate::remarks::{few_digits, of_test};
+use crate::{Failure, Result};
+use leakscope_core::Error as CoreError;
+use leakscope_core::fisher::softmax::{SoftmaxGeometry, SoftmaxRecords};
+use leakscope_core::fisher::{Directions, Release};
+use leakscope_core::glm::softmax::{self, SoftmaxFit, TOLERANCE, contrasts, expected_accuracy};
+use leakscope_core::glm::{Metric, ModelKind};
+use leakscope_core::measure::{OfClass, Series, SoftmaxMeasure, SoftmaxMeasured, SoftmaxSums};
+use leakscope_core::num::Distribution;
+use leakscope_core::rows::Rows;
+use leakscope_report::audit::{self as report, Timings};
+use leakscope_table::{Dataset, Encoding, Hooks, Labels, PartMaker, RecordsPart, RecordsWriter, Table};
+use std::time::Instant;
+
+/// Multiplications that the curve of utility may take; above, it has fewer points.
+const MOST_WORK: f64 = 2e9;
+const FEW_POINTS: usize = 13;
+
+/// The model under audit: fitted here, or given and compared with the fit.
+struct Model {
+    fit: SoftmaxFit,
+    best: Option<SoftmaxFit>,
+}
+
+/// Everything that a pass over the records needs, at a noise.
+struct Prepared {
+    geometry: SoftmaxGeometry,
+    /// Whether there is a scaling of columns to count, and whether leakage counts it.
+    counting: Option<bool>,
+}
+
+/// Runs the audit of a softmax model.
+pub(super) fn run(
+    request: &Request,
+    (table, loaded): (&Table, &Loaded),
+    (folder, hooks): (Option<&Folder>, &Hooks),
+    seed: Option<u64>,
+    mut timings: Timings,
+) -> Result<Outcome> {
+    refuse(request)?;
+    let (encoding, rows) = (&loaded.encoding, &loaded.rows);
+    let clock = Instant::now();
+    let model = fit(request, encoding, rows)?;
+    timings.fit = clock.elapsed().as_secs_f64();
+
+    let clock = Instant::now();
+    let (slots, directions) = attribute_directions(encoding);
+    let prepare = |sigma: f64| prepare(request, encoding, &model.fit, &directions, sigma);
+    let (sigma, source) = sigma_for(
+        request,
+        || eta_distribution(&prepare(1.0)?, rows),
+        |attribute| {
+            let (unit, _) = measured(rows, &prepare(1.0)?, &slots, None)?;
+            exposure_in_own_units(attribute, encoding, &slots, &unit)
+        },
+    )?;
+    let prepared = prepare(sigma)?;
+    let mut pending = Pending::default();
+    let mut writer = match folder {
+        Some(folder) => {
+            Some(folder.table("records", measure::schema(encoding, &slots, request.label_secret)?)?)
+        }
+        None => None,
+    };
+    let (measured, sums) = measured(rows, &prepared, &slots, writer.as_mut())?;
+    pending.tables(writer);
+    let utility = utility(request, table, encoding, (&model.fit, sigma), &measured, hooks)?;
+    timings.leakage = clock.elapsed().as_secs_f64();
+
+    let clock = Instant::now();
+    let fitted = Fitted::Softmax(model.best.as_ref().unwrap_or(&model.fit));
+    let chosen = Chosen { sigma, source, shaped: None };
+    let tell = tell::tell(request, rows, fitted, &slots, &measured, &chosen)?;
+    timings.tell = clock.elapsed().as_secs_f64();
+    let scaling =
+        prepared.counting.map(|replaces| scaling::effect(encoding, replaces, true, measured.scaling));
+    let found = assemble::Found {
+        request,
+        encoding,
+        facts: facts(encoding, &model, &prepared.geometry, sums)?,
+        slots: &slots,
+        scaling,
+        tell,
+        measured,
+        sigma: chosen.sigma,
+        sigma_source: chosen.source,
+        noise: None,
+        inference: None,
+        seed,
+        utility,
+        score: None,
+        secret: None,
+        timings,
+    };
+    Ok(Outcome { audit: crate::output::complete(found.audit())?, pending })
+}
+
+/// What is not known of softmax models yet.
+fn refuse(request: &Request) -> Result<()> {
+    let asked = [
+        ("secret", request.secret.is_some()),
+        ("score", request.score.is_some()),
+        ("noise_shape", request.noise.options().is_some()),
+    ];
+    match asked.iter().find(|(_, asked)| *asked) {
+        Some((name, _)) => Err(Failure::option(*name, "not available for ⟨model=softmax⟩ yet: leave it out")),
+        None => Ok(()),
+    }
+}
+
+/// Names of the K × p coefficients: `class: column`.
+fn coefficient_names(encoding: &Encoding) -> Vec<String> {
+    let (classes, columns) = (class_names(encoding).unwrap_or_default(), encoding.columns());
+    classes.iter().flat_map(|class| columns.iter().map(move |column| format!("{class}: {column}"))).collect()
+}
+
+fn fit(request: &Request, encoding: &Encoding, rows: &Dataset) -> Result<Model> {
+    let explained = |e| explain(e, encoding, request.l2);
+    let best = softmax::fit(rows, penalty(request), request.max_classes).map_err(explained)?;
+    let Some(given) = &request.coefficients else { return Ok(Model { fit: best, best: None }) };
+    let w = match_named(given, &coefficient_names(encoding))?;
+    let fit = softmax::evaluate(rows, penalty(request), &w, request.max_classes).map_err(explained)?;
+    Ok(Model { fit, best: Some(best) })
+}
+
+fn prepare(
+    request: &Request,
+    encoding: &Encoding,
+    fit: &SoftmaxFit,
+    directions: &[Directions],
+    sigma: f64,
+) -> Result<Prepared> {
+    let release = Release { sigma, releases: request.releases, label_secret: request.label_secret };
+    let explained = |e| explain(e, encoding, request.l2);
+    let geometry = SoftmaxGeometry::new(fit, directions, release).map_err(explained)?;
+    match scaling::units_that_count(request, encoding)? {
+        None => Ok(Prepared { geometry, counting: None }),
+        Some(units) => Ok(Prepared {
+            geometry: geometry.with_units(&units).map_err(explained)?,
+            counting: Some(request.scaling == ScalingChoice::Counted),
+        }),
+    }
+}
+
+/// η alone, for solving for σ.
+fn eta_distribution(prepared: &Prepared, rows: &Dataset) -> Result<Distribution> {
+    let mut total = Distribution::default();
+    rows.fold(
+        || (Distribution::default(), SoftmaxRecords::default()),
+        |(eta, records), block| {
+            match prepared.counting {
+                Some(true) => prepared.geometry.counted(block, records)?,
+                Some(false) | None => prepared.geometry.records(block, records)?,
+            }
+            eta.extend(&records.eta);
+            Ok(())
+        },
+        |(eta, _)| {
+            total.merge(eta);
+            Ok(())
+        },
+    )?;
+    Ok(total)
+}
+
+struct State {
+    found: SoftmaxMeasured,
+    names: Names,
+    part: Option<RecordsPart>,
+}
+
+/// Measures every record; their table goes to `writer`.
+fn measured(
+    rows: &Dataset,
+    prepared: &Prepared,
+    slots: &[AttributeSlot],
+    mut writer: Option<&mut RecordsWriter>,
+) -> Result<(Measured, SoftmaxSums)> {
+    let (encoding, geometry) = (rows.encoding(), &prepared.geometry);
+    let parts: Option<PartMaker> = writer.as_ref().map(|w| w.parts());
+    let compared: Vec<usize> = slots.iter().map(|slot| slot.free).collect();
+    let series = series_of(encoding);
+    let pass = SoftmaxMeasure { geometry, series, compared: &compared, counting: prepared.counting };
+    let series_names = SeriesNames::of(encoding);
+    let mut total = State { found: pass.start(), names: Names::default(), part: None };
+    let start =
+        || State { found: pass.start(), names: Names::default(), part: parts.as_ref().map(PartMaker::part) };
+    rows.fold_labelled(
+        start,
+        |state, block, labels| {
+            pass.step(&mut state.found, block)?;
+            state.names.note(state.found.rows_to_name(), block, labels);
+            let named: Vec<&str> = (0..block.len())
+                .map(|i| series_names.names.get(series.index(block, i) as usize).map_or("", String::as_str))
+                .collect();
+            let secret = geometry.release().label_secret;
+            let Some(part) = &mut state.part else { return Ok(()) };
+            let records = state.found.last();
+            write(part, records, labels, slots, (series, &named), secret).map_err(CoreError::from)
+        },
+        |state| {
+            total.found.merge(state.found);
+            total.names.merge(state.names, total.found.rows_to_name());
+            if let (Some(writer), Some(part)) = (writer.as_deref_mut(), state.part) {
+                writer.append(part).map_err(CoreError::from)?;
+            }
+            Ok(())
+        },
+    )?;
+    let (tally, sums) = total.found.into_parts();
+    Ok((Measured { series: series_names, names: total.names, tally }, sums))
+}
+
+fn write(
+    part: &mut RecordsPart,
+    records: &SoftmaxRecords,
+    labels: &Labels,
+    slots: &[AttributeSlot],
+    (series, named): (Series, &[&str]),
+    label_secret: bool,
+) -> leakscope_table::Result<()> {
+    let count = records.attribute_eta.len().checked_div(named.len()).unwrap_or(0);
+    for (i, name) in named.iter().enumerate() {
+        let of_record = &records.attribute_eta[i * count..(i + 1) * count];
+        let mut numbers = vec![records.eta[i], records.dfil[i], records.loss[i], records.gradient_norm[i]];
+        numbers.extend(slots.iter().map(|s| of_record[s.free]));
+        numbers.extend(slots.iter().filter_map(|s| s.constrained).map(|k| of_record[k]));
+        numbers.extend(label_secret.then(|| records.label_eta[i]));
+        let texts: &[&str] = if series == Series::All { &[] } else { &[name] };
+        part.push_at(labels.positions[i], &labels.ids[i], texts, &numbers)?;
+    }
+    Ok(())
+}
+
+/// The expected accuracy on held-out rows at each noise: an integral, and no simulation.
+fn utility(
+    request: &Request,
+    table: &Table,
+    encoding: &Encoding,
+    (fit, sigma): (&SoftmaxFit, f64),
+    measured: &Measured,
+    hooks: &Hooks,
+) -> Result<Option<Cost>> {
+    let Some(test) = test_rows(request, table, encoding, hooks)? else { return Ok(None) };
+    let rows = test.rows;
+    let mut sigmas = grid(sigma, measured.eta.max() * sigma);
+    let work = rows.len() as f64 * fit.classes as f64 * sigmas.len() as f64 * 1000.0;
+    if work > MOST_WORK {
+        let step = (sigmas.len() - 1) / (FEW_POINTS - 1);
+        sigmas = sigmas.into_iter().step_by(step).collect();
+    }
+    let on_grid = sigmas.len();
+    sigmas.extend([0.0, sigma]);
+    let found = expected_accuracy(&rows, &fit.w, fit.classes, &sigmas)?;
+    let utility = report::Utility {
+        metric: Metric::Accuracy.into(),
+        higher_is_better: true,
+        rows: found.rows,
+        without_noise: found.values[on_grid],
+        at_sigma: found.values[on_grid + 1],
+        constant_model: found.constant_model,
+        points: points(&sigmas[..on_grid], &found.values, sigma, measured),
+    };
+    Ok(Some(Cost { utility, warnings: of_test(&rows, test.own_file) }))
+}
+
+fn facts(encoding: &Encoding, model: &Model, geometry: &SoftmaxGeometry, sums: SoftmaxSums) -> Result<Facts> {
+    let (fit, release) = (&model.fit, geometry.release());
+    let (condition, weakest) = geometry.condition();
+    let weakest = || weakest.to_vec();
+    let mut warnings: Vec<String> =
+        few_digits(encoding, condition, fit.unsettled, weakest).into_iter().collect();
+    let names = coefficient_names(encoding);
+    let away = model.best.as_ref().map(|best| (softmax::distance(fit, best), best));
+    warnings.extend(away.and_then(|((relative, _), _)| away_from_minimiser(relative)));
+    let groups = sums.groups.iter().map(|set| Ok((set.records(), geometry.set_eta(set)?)));
+    let n = fit.n.max(1) as f64;
+    let counts: Vec<u64> = sums.by_class.iter().map(|c| c.eta.count()).collect();
+    Ok(Facts {
+        n: fit.n,
+        release,
+        model: report::Model {
+            family: ModelKind::Softmax,
+            l2: fit.penalty.l2,
+            intercept: fit.penalty.intercept,
+            coefficients: names.iter().cloned().zip(fit.w.iter().copied()).collect(),
+            coefficients_original_units: original_units(encoding, fit),
+            iterations: fit.iterations,
+            gradient: fit.relative_gradient,
+            tolerance: TOLERANCE,
+            condition,
+            loss: fit.mean_loss,
+            distance: away
+                .map(|((relative, excess), best)| distance(&names, (&fit.w, &best.w), relative, excess)),
+        },
+        whole: geometry.set_eta(&sums.whole)?,
+        groups: groups.collect::<Result<_>>()?,
+        over_all: sums.over_all.map(|sets| geometry.attributes_over_set(sets)).transpose()?,
+        information: sums.information.iter().map(|v| v / n).collect(),
+        label_variances: Some(label_variances(&counts)),
+        classes: by_class(encoding, &sums.by_class, release.label_secret),
+        warnings,
+    })
+}
+
+/// `class: column` of the columns as they stand in the file.
+fn original_units(encoding: &Encoding, fit: &SoftmaxFit) -> Option<std::collections::BTreeMap<String, f64>> {
+    let classes = class_names(encoding)?;
+    let mut all = std::collections::BTreeMap::new();
+    for (class, w) in classes.iter().zip(fit.w.chunks_exact(fit.width)) {
+        let of_class = encoding.original_units(w)?;
+        all.extend(of_class.into_iter().map(|(column, value)| (format!("{class}: {column}"), value)));
+    }
+    Some(all)
+}
+
+/// Variances of the label along each contrast of the classes, in switches.
+fn label_variances(counts: &[u64]) -> Vec<f64> {
+    let (k, n) = (counts.len() - 1, counts.iter().sum::<u64>().max(1) as f64);
+    let u = contrasts(counts.len());
+    let moment = |l: usize, power: i32| -> f64 {
+        counts.iter().enumerate().map(|(c, count)| *count as f64 / n * u[c * k + l].powi(power)).sum()
+    };
+    (0..k).map(|l| 0.5 * (moment(l, 2) - moment(l, 1).powi(2)).max(0.0)).collect()
+}
+
+fn by_class(encoding: &Encoding, found: &[OfClass], label_secret: bool) -> Vec<report::Class> {
+    let names = class_names(encoding).unwrap_or_default();
+    let class = |(name, of): (String, &OfClass)| {
+        let n = of.eta.count();
+        report::Class {
+            name,
+            n,
+            eta_mean: of.eta.mean(),
+            eta_median: of.eta.quantile(0.5),
+            eta_max: of.eta.max(),
+            loss_mean: of.loss.mean(),
+            label_eta_mean: label_secret.then(|| of.label.sum / n.max(1) as f64),
+            label_eta_max: label_secret.then_some(of.label.max),
+        }
+    };
+    names.into_iter().zip(found).map(class).collect()
+}

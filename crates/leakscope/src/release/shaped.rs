@@ -1,0 +1,231 @@
+//! Noise with a shape for a release: made for its targets in public units, with a covariance that may be published.
+//!
+//! A shape that is read off the records is published with noise of its own, within the budget for it
+//! ([`design_to_publish`]); one from a public table or from public bounds is public as it is. The model is fitted in public
+//! units themselves, so that its scaling leaves nothing to count. Whatever is published is a function of whole numbers with
+//! discrete Gaussian noise, of the options, and of numbers on public grids.
+
+use super::fitted::Fitted;
+use crate::failure::explain;
+use crate::noise::{NoiseOptions, ShapeSource, failed, public};
+use crate::request::Request;
+use crate::{Failure, Result};
+use leakscope_core::Error as CoreError;
+use leakscope_core::fisher::noise::{
+    self as core, Design, Factor, Protected, Shape, Target, design_to_publish, design_with_shape,
+};
+use leakscope_core::fisher::{Geometry, Records, Release};
+use leakscope_core::glm;
+use leakscope_core::num::Distribution;
+use leakscope_core::random::Bits;
+use leakscope_core::rows::Rows;
+use leakscope_core::units::{Units, public_sigma};
+use leakscope_report::choice;
+use leakscope_report::noise::{Goal, Secret, Source};
+use leakscope_report::release::{Eta, PublishedShape, SecondMoments, Target as Solved};
+use leakscope_table::Hooks;
+
+/// Noise that was made for its targets.
+pub(super) struct Shaped {
+    pub(super) design: Design,
+    /// As it is published.
+    pub(super) published: PublishedShape,
+    /// η of whole records, as it may be said.
+    pub(super) eta: Eta,
+    /// The same as measured, without what the shape gives away.
+    pub(super) measured: Distribution,
+    /// Why it is not the noise asked for.
+    pub(super) instead: Option<String>,
+}
+
+impl Shaped {
+    /// The noise of the options for a model that was fitted in public units.
+    pub(super) fn new(
+        options: &NoiseOptions,
+        request: &Request,
+        fitted: &Fitted,
+        hooks: &Hooks,
+        bits: &mut impl Bits,
+    ) -> Result<Self> {
+        options.check()?;
+        let (encoding, units) = (&fitted.loaded.encoding, &fitted.units);
+        let mut asked = options.asked(encoding, request.label_secret, Some(units))?;
+        for (target, goal) in asked.targets.iter_mut().zip(&asked.goal_of) {
+            in_public_units(target, &mut asked.goals[*goal], units);
+        }
+        let ask = |shape| core::Request {
+            gap: options.gap,
+            shape_budget: options.shape_budget,
+            ..core::Request::new(asked.targets.clone(), shape)
+        };
+        let found = Search { options, request, fitted, ask: &ask, hooks }.run(bits)?;
+        let measured = whole_records(request, fitted, &found.design)?;
+        let whole = asked.goals.iter().find(|g| g.secret == Secret::Record);
+        let eta = match whole {
+            Some(goal) => Eta {
+                max: goal.eta,
+                target: Some(Solved { eta: goal.eta, statistic: choice::Statistic::Max }),
+            },
+            None => match measured.max().hypot(found.of_records.sqrt()) {
+                // Nothing leaks: no grid has a zero.
+                0.0 => Eta { max: 0.0, target: None },
+                eta => Eta { max: public_sigma(eta)?, target: None },
+            },
+        };
+        let published = PublishedShape {
+            shape: found.design.shape,
+            source: match found.source {
+                ShapeSource::Nowhere => Source::Nowhere,
+                ShapeSource::Rows => Source::Records,
+                // Its name may be private; what it holds is not.
+                ShapeSource::Table(_) => Source::Table { files: vec![] },
+                ShapeSource::Bounds => Source::Bounds,
+            },
+            goals: asked.goals,
+            budget: if found.moments.is_some() { options.shape_budget } else { 0.0 },
+            second_moments: found.moments,
+            coefficients: encoding.columns(),
+            factor: found.design.factor.clone(),
+        };
+        Ok(Self { design: found.design, published, eta, measured, instead: found.instead })
+    }
+
+    /// Root of the mean variance in public units.
+    pub(super) fn sigma(&self) -> f64 {
+        let (p, covariance) = (self.design.noise.len(), self.design.noise.covariance());
+        ((0..p).map(|i| covariance[i * p + i]).sum::<f64>() / p.max(1) as f64).sqrt()
+    }
+}
+
+/// η of an attribute is said per public unit: per encoded unit it would hang on a scale that was read off the data. What was
+/// given as a standard deviation in own units needs no scale, and is computed from the public unit alone, to the last digit.
+fn in_public_units(target: &mut Target, goal: &mut Goal, units: &Units) {
+    let Protected::Attribute(directions) = &mut target.protected else { return };
+    let count = directions.count;
+    for (j, unit) in units.public().iter().enumerate() {
+        let row = &mut directions.basis[j * count..(j + 1) * count];
+        if row.iter().all(|b| *b == 0.0) || units.stretch(j) == 1.0 {
+            continue;
+        }
+        row.iter_mut().filter(|b| **b != 0.0).for_each(|b| *b = 1.0);
+        if let Some(sd) = goal.sd {
+            target.eta = unit.unit / sd;
+            goal.eta = target.eta;
+        }
+    }
+}
+
+/// η of whole records under the noise.
+fn whole_records(request: &Request, fitted: &Fitted, design: &Design) -> Result<Distribution> {
+    let release = Release { sigma: 1.0, releases: 1, label_secret: request.label_secret };
+    let geometry = Geometry::under(&fitted.fit, &[], release, &design.noise)
+        .map_err(|e| explain(e, &fitted.loaded.encoding, request.l2))?;
+    let mut eta = Distribution::default();
+    fitted.units.rows(&fitted.loaded.rows).fold(
+        || (Distribution::default(), Records::default()),
+        |(eta, records), block| {
+            geometry.eta(block, records);
+            eta.extend(&records.eta);
+            Ok(())
+        },
+        |(part, _)| {
+            eta.merge(part);
+            Ok(())
+        },
+    )?;
+    Ok(eta)
+}
+
+/// What is found.
+struct Found {
+    design: Design,
+    source: ShapeSource,
+    moments: Option<SecondMoments>,
+    of_records: f64,
+    instead: Option<String>,
+}
+
+/// Where a shape may come from, in order: a public table, the records, public bounds; else there is none.
+struct Search<'a, F> {
+    options: &'a NoiseOptions,
+    request: &'a Request,
+    fitted: &'a Fitted,
+    ask: &'a F,
+    hooks: &'a Hooks,
+}
+
+impl<F: Fn(Shape) -> core::Request> Search<'_, F> {
+    fn run(&self, bits: &mut impl Bits) -> Result<Found> {
+        let (options, fitted) = (self.options, self.fitted);
+        let rows = fitted.units.rows(&fitted.loaded.rows);
+        let encoding = &fitted.loaded.encoding;
+        let fail = |e| failed(e, encoding, self.request.l2);
+        let public =
+            |design, source, instead| Found { design, source, moments: None, of_records: 0.0, instead };
+        if !options.is_shaped() {
+            let design = core::design(&rows, &fitted.fit, &(self.ask)(Shape::Isotropic)).map_err(fail)?;
+            return Ok(public(design, ShapeSource::Nowhere, None));
+        }
+        if let Some(read) = &options.shape_from {
+            let table = public::table(read, encoding, self.hooks)?;
+            let factor = self.shape_of(&table).map_err(|e| Failure::option("shape_from", e))?;
+            let design =
+                design_with_shape(&rows, &fitted.fit, &(self.ask)(options.shape), &factor).map_err(fail)?;
+            return Ok(public(design, ShapeSource::Table(read.names()), None));
+        }
+        match design_to_publish(&rows, &fitted.fit, &(self.ask)(options.shape), bits) {
+            Ok(found) => {
+                let (tau, ridge, ratio) = (found.tau, found.ridge, found.ratio);
+                let instead = (options.shape == Shape::Optimal).then(|| OPTIMAL.to_owned());
+                return Ok(Found {
+                    design: Design { shape: Shape::Shaped, ..found.design },
+                    source: ShapeSource::Rows,
+                    moments: Some(SecondMoments { tau, ridge, ratio }),
+                    of_records: found.of_records,
+                    instead,
+                });
+            }
+            Err(CoreError::Unreachable { .. }) => {}
+            Err(CoreError::OutOfRange { what: "the budget for the shape", value, expected }) => {
+                return Err(Failure::option("shape_budget", format!("{value}: expected {expected}")));
+            }
+            Err(e) => return Err(fail(e)),
+        }
+        let isotropic = core::design(&rows, &fitted.fit, &(self.ask)(Shape::Isotropic)).map_err(fail)?;
+        if let Some(made_up) = public::made_up(encoding, &self.request.public)
+            && let Ok(factor) = self.shape_of(&made_up)
+        {
+            let design =
+                design_with_shape(&rows, &fitted.fit, &(self.ask)(options.shape), &factor).map_err(fail)?;
+            if design.cost < isotropic.cost {
+                let instead =
+                    format!("{TOO_NOISY} The shape was taken from the public bounds of the columns alone.");
+                return Ok(public(design, ShapeSource::Bounds, Some(instead)));
+            }
+        }
+        let instead =
+            format!("{TOO_NOISY} Isotropic noise is safer, since it has no shape, and was taken instead.");
+        Ok(public(isotropic, ShapeSource::Nowhere, Some(instead)))
+    }
+
+    /// The shape that public rows (encoded) would have, for the same targets, in public units.
+    fn shape_of(&self, encoded: &impl Rows) -> Result<Factor> {
+        let (encoding, l2) = (&self.fitted.loaded.encoding, self.request.l2);
+        let rows = self.fitted.units.rows(encoded);
+        let fit = glm::fit(&rows, self.request.glm()?, crate::model::penalty(self.request))
+            .map_err(|e| explain(e, encoding, l2))?;
+        // What a public table gives away about itself does not count, and a shape does not change where all targets grow alike.
+        let mut request = core::Request { shape_budget: 1.0, ..(self.ask)(self.options.shape) };
+        request.targets.iter_mut().for_each(|t| t.eta *= FAR);
+        Ok(core::design(&rows, &fit, &request).map_err(|e| failed(e, encoding, l2))?.factor)
+    }
+}
+
+/// Targets of a public table, over those of the records: nothing of its shape is then taken off them.
+const FAR: f64 = 1e6;
+
+const OPTIMAL: &str = "An optimal shape puts weight on single records, which somebody who knows the others would see in a \
+                       published covariance: the closed form from second moments was taken instead.";
+const TOO_NOISY: &str = "A shape that is read off the records is published with noise of its own, and within the budget for it \
+                         it would be so noisy that isotropic noise costs no more: there are too few records for a target this \
+                         strict.";

@@ -1,0 +1,203 @@
+//! How often two values are told apart by a release, and by all releases of the same data: exact for the owner, rounded up to
+//! a public grid for the statement.
+//!
+//! The model is fitted with either value in place, in public units and with the noise of the release; a value under which a
+//! rounded unit would have been another counts as told for certain. δ² of independent releases adds up, so the ledger keeps
+//! the δ of each. A balanced model is not fitted anew (its weights would move too): η stands in, and no page is green.
+
+use super::fitted::Fitted;
+use super::ledger::{Entry, Line};
+use crate::Result;
+use crate::request::{Pair, Request};
+use crate::telling::{self, Answer, Subject, TYPICAL, candidates, target_spread};
+use leakscope_core::special::normal_cdf;
+use leakscope_core::tell::{Noise, any_level, two_values};
+use leakscope_report::release::{Ceiling, GivenPair, Means, Stated};
+use leakscope_report::tell::Tell;
+use leakscope_report::verdict::Success;
+use leakscope_table::{Encoding, Kind, TargetCoding};
+use std::collections::BTreeMap;
+
+/// Probabilities that are published: rounded up to one of these, or to the limit that the owner set.
+const GRID: [f64; 13] = [0.51, 0.53, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.99, 1.0];
+
+/// What two values of each attribute are to this release.
+pub(super) struct Distances {
+    /// The owner's table.
+    pub(super) tell: Option<Tell>,
+    lines: BTreeMap<String, Line>,
+    /// Whether every attribute, and a secret label, was tried.
+    complete: bool,
+}
+
+impl Distances {
+    /// What the ledger keeps, where it is about every attribute.
+    pub(super) fn told(&self) -> Option<BTreeMap<String, Line>> {
+        self.complete.then(|| self.lines.clone())
+    }
+}
+
+/// Tries two values of every attribute, and of a secret label.
+pub(super) fn distances(request: &Request, fitted: &Fitted, sigma: f64) -> Result<Distances> {
+    let Some(in_units) = &fitted.in_units else {
+        return Ok(Distances { tell: None, lines: BTreeMap::new(), complete: false });
+    };
+    let Fitted { loaded, units, .. } = fitted;
+    let (rows, noise) = (units.rows(&loaded.rows), Noise::Isotropic(sigma));
+    let model = telling::Model { rows: &rows, fit: (in_units, units), noise: &noise };
+    // One release is told about here, whatever an audit would be asked.
+    let once = Request { releases: 1, ..request.clone() };
+    let subjects = subjects(&once, &loaded.encoding);
+    let (answers, tell) = telling::tried(&once, &loaded.rows, subjects, &model)?;
+    let lines = answers.iter().map(|a| (a.asked.name.clone(), line(a))).collect();
+    let complete = tell.left_out.is_empty();
+    Ok(Distances { tell: Some(tell), lines, complete })
+}
+
+fn line(answer: &Answer) -> Line {
+    let distance = answer.distance();
+    Line { values: answer.asked.values.clone(), distance: distance.is_finite().then_some(distance) }
+}
+
+/// Every attribute with columns, given values first, and a secret label.
+fn subjects<'a>(request: &Request, encoding: &'a Encoding) -> Vec<Subject<'a>> {
+    let chosen = |name: &str| request.tell.iter().any(|p| p.attribute == name);
+    let mut all: Vec<Subject<'a>> = encoding
+        .attributes
+        .iter()
+        .filter(|a| !a.columns.is_empty())
+        .map(|a| {
+            let chosen = chosen(&a.name);
+            let candidates = candidates(a, chosen);
+            Subject { attribute: Some(a), name: &a.name, exposure: 0.0, candidates, chosen }
+        })
+        .collect();
+    if request.label_secret {
+        let name = encoding.target.name.as_str();
+        // First: a label is what most models give away.
+        all.insert(0, Subject { attribute: None, name, exposure: 0.0, candidates: 2, chosen: chosen(name) });
+    }
+    all.sort_by_key(|s| !s.chosen);
+    all
+}
+
+/// What may be said of this release and all before it.
+pub(super) fn stated(
+    request: &Request,
+    fitted: &Fitted,
+    distances: &Distances,
+    earlier: &[Entry],
+    eta_of_all: f64,
+) -> Stated {
+    let encoding = &fitted.loaded.encoding;
+    let together = distances.complete.then(|| composed(&distances.lines, earlier)).flatten();
+    let target = encoding.target.name.as_str();
+    let worst_of = |label: bool| -> Option<f64> {
+        let lines = together.as_ref()?.iter().filter(|(name, _)| (name.as_str() == target) == label);
+        Some(lines.map(|(_, (levels, delta))| told(*levels, *delta)).fold(0.5, f64::max))
+    };
+    let protect_at = request.protect_at;
+    let ceiling = |exact: Option<f64>, about: f64| match exact {
+        Some(p) => Ceiling { at_most: rounded(p, protect_at), by: Means::Refits },
+        None => Ceiling { at_most: rounded(about, protect_at), by: Means::Eta },
+    };
+    let widest = widest(fitted);
+    let label = distance_of_label(encoding);
+    Stated {
+        attributes: widest.map(|d| ceiling(worst_of(false), normal_cdf(0.5 * d * eta_of_all))),
+        label: request.label_secret.then(|| ceiling(worst_of(true), normal_cdf(0.5 * label * eta_of_all))),
+        given: request.tell.iter().map(given).collect(),
+        protect_at,
+    }
+}
+
+fn given(pair: &Pair) -> GivenPair {
+    let [from, to] = pair.values.clone();
+    GivenPair { attribute: pair.attribute.clone(), from, to }
+}
+
+/// Values of each attribute and δ over all releases; nothing where an earlier one does not say, or asked about other values.
+fn composed(lines: &BTreeMap<String, Line>, earlier: &[Entry]) -> Option<BTreeMap<String, (usize, f64)>> {
+    lines
+        .iter()
+        .map(|(name, line)| {
+            let mut square = line.distance.unwrap_or(f64::INFINITY).powi(2);
+            for entry in earlier {
+                let before = entry.told.as_ref()?.get(name).filter(|before| before.values == line.values)?;
+                square += before.distance.unwrap_or(f64::INFINITY).powi(2);
+            }
+            Some((name.clone(), (line.values.len(), square.sqrt() * (1.0 + 1e-12))))
+        })
+        .collect()
+}
+
+/// The larger of two values told apart and of all levels named, on the scale of two values.
+fn told(levels: usize, delta: f64) -> f64 {
+    let two = two_values(delta, 1).value;
+    if levels <= 2 {
+        return two;
+    }
+    let all = Success { success: any_level(levels, delta, 1).value, baseline: 1.0 / levels as f64 };
+    two.max(all.told())
+}
+
+/// A probability as it may be published.
+fn rounded(p: f64, protect_at: f64) -> f64 {
+    let above = GRID.iter().copied().chain([protect_at]).filter(|g| *g >= p);
+    above.fold(1.0, f64::min)
+}
+
+/// How far two typical values of an attribute are apart at most, in public units; none without attributes.
+fn widest(fitted: &Fitted) -> Option<f64> {
+    let encoding = &fitted.loaded.encoding;
+    let all = encoding.attributes.iter().filter(|a| !a.columns.is_empty()).map(|a| match a.kind {
+        Kind::Number => TYPICAL * a.population_sd / fitted.units.public()[a.columns.start].unit,
+        // From one level to another two indicators change.
+        Kind::Category => std::f64::consts::SQRT_2,
+    });
+    all.max_by(f64::total_cmp)
+}
+
+/// The same of the label, in the units that the model codes it in.
+fn distance_of_label(encoding: &Encoding) -> f64 {
+    match &encoding.target.coding {
+        TargetCoding::TwoClass { low, high } => high.code - low.code,
+        TargetCoding::Classes(_) => 1.0,
+        // A spread that is not known must not calm anybody.
+        TargetCoding::Number | TargetCoding::Count => TYPICAL * target_spread(encoding).unwrap_or(f64::MAX),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn probabilities_are_published_on_a_grid_and_never_too_small() {
+        for p in [0.5, 0.51, 0.512, 0.58, 0.6, 0.600_001, 0.749, 0.97, 0.999, 1.0] {
+            let up = rounded(p, 0.6);
+            assert!(up >= p && GRID.contains(&up), "{p} {up}");
+            assert!(rounded(p, 0.58) <= up);
+        }
+        assert_eq!((rounded(0.57, 0.58), rounded(f64::NAN, 0.6)), (0.58, 1.0));
+    }
+
+    #[test]
+    fn distances_of_releases_add_up_where_the_same_was_asked() {
+        let line = |values: &[&str], distance: Option<f64>| Line {
+            values: values.iter().map(|v| (*v).to_owned()).collect(),
+            distance,
+        };
+        let of = |l: Line| BTreeMap::from([("age".to_owned(), l)]);
+        let entry = |told: Option<BTreeMap<String, Line>>| Entry { told, ..Entry::default() };
+        let now = of(line(&["20", "60"], Some(0.3)));
+        let all = composed(&now, &[entry(Some(of(line(&["20", "60"], Some(0.4)))))]).unwrap();
+        assert!((all["age"].1 - 0.5).abs() < 1e-9);
+        assert!(composed(&now, &[entry(None)]).is_none());
+        assert!(composed(&now, &[entry(Some(of(line(&["20", "61"], Some(0.4)))))]).is_none());
+        let certain = composed(&now, &[entry(Some(of(line(&["20", "60"], None))))]).unwrap();
+        assert_eq!(certain["age"].1, f64::INFINITY);
+        assert_eq!((told(2, f64::INFINITY), told(5, f64::INFINITY)), (1.0, 1.0));
+        assert!((told(3, 0.0) - 0.5).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,330 @@
+//! Which two values of an attribute, or of a secret label, somebody tells apart: the questions, and their answers by exact
+//! refits. An audit asks in the units of its encoding, a release in those that it publishes.
+//!
+//! A number is asked about at its 10% and 90% quantiles, rounded to a few digits, or at the values of `--tell`; a category at any
+//! two of its levels. What would take too long is left out, by name, and then no page is green.
+
+mod questions;
+
+pub(crate) use questions::{Asked, check, no_columns};
+
+use crate::Result;
+use crate::failure::explain;
+use crate::model::class_names;
+use crate::request::Request;
+use leakscope_core::Error as CoreError;
+use leakscope_core::rows::{Block, Rows};
+use leakscope_core::tell::{Look, Noise, Question, SoftmaxTelling, Telling, Told, two_values};
+use leakscope_core::units::{FitInUnits, SoftmaxInUnits, Units};
+use leakscope_report::tell::{self as report, AmongAll, Tell};
+use leakscope_table::{Attribute, Dataset, Encoding, Kind, Labels};
+use questions::questions;
+use std::collections::HashMap;
+
+/// Attributes that are tried at most, those that η says are most exposed first.
+const MOST_ATTRIBUTES: usize = 100;
+/// Work of all questions together: rows × columns × candidates and their pairs. Where records must be refitted, a tenth.
+const MOST_WORK: f64 = 1e10;
+const MOST_WORK_WITH_REFITS: f64 = 1e9;
+/// Work that no question can do without: the inverse of the Hessian, and a pass with it.
+const MOST_SHARED_WORK: f64 = 4e10;
+/// Rows above which the distances of all records are not kept in memory.
+const MOST_ROWS: u64 = 4_000_000;
+/// Work of the refits of one question, and how many records are refitted at most: at first, and where that leaves it open how
+/// often the worst record is told apart.
+const REFITS: [(f64, f64); 2] = [(2e8, 64.0), (2e9, 4096.0)];
+/// A bound that is this close to what a refit shows leaves nothing open.
+const OPEN: f64 = 0.01;
+/// Records times questions that are looked at in one pass: a few dozen bytes each.
+const MOST_LOOKED_AT: u64 = 5_000_000;
+/// Distance of the 10% and the 90% quantile of a normal population, in its standard deviations.
+pub(crate) const TYPICAL: f64 = 2.563_103_131_089_201;
+
+/// A question with its answer; none where a candidate's model cannot be fitted, and so shows for all that is known.
+pub(crate) struct Answer {
+    pub(crate) asked: Asked,
+    pub(crate) told: Option<Told>,
+}
+
+impl Answer {
+    /// The largest distance of the two values over records, in standard deviations of the noise.
+    pub(crate) fn distance(&self) -> f64 {
+        let told = self.told.as_ref();
+        told.map_or(f64::INFINITY, |t| t.delta.iter().copied().fold(0.0, f64::max))
+    }
+}
+
+/// What is to be tried, most exposed first.
+pub(crate) struct Subject<'a> {
+    /// Absent for the label.
+    pub(crate) attribute: Option<&'a Attribute>,
+    pub(crate) name: &'a str,
+    /// About how far apart two typical values are, in standard deviations of the noise.
+    pub(crate) exposure: f64,
+    pub(crate) candidates: usize,
+    /// Whether its values were given.
+    pub(crate) chosen: bool,
+}
+
+/// A model in the units in which it is noisy, with its rows in them.
+pub(crate) struct Model<'a, R> {
+    pub(crate) rows: &'a R,
+    pub(crate) fit: (&'a FitInUnits, &'a Units),
+    pub(crate) noise: &'a Noise,
+}
+
+impl Subject<'_> {
+    /// Whether two of its values can be put in place at all.
+    fn is_label(&self) -> bool {
+        self.attribute.is_none()
+    }
+}
+
+/// How many values of an attribute are put in place.
+pub(crate) fn candidates(a: &Attribute, chosen: bool) -> usize {
+    match a.kind {
+        Kind::Number => 2,
+        Kind::Category if chosen => 2,
+        Kind::Category => a.levels.len(),
+    }
+}
+
+/// Tries two values of every subject that there is time for; the answers, and a table of what was not tried.
+pub(crate) fn tried<R: Rows>(
+    request: &Request,
+    rows: &Dataset,
+    subjects: Vec<Subject<'_>>,
+    model: &Model<'_, R>,
+) -> Result<(Vec<Answer>, Tell)> {
+    let fit = &model.fit.0.fit;
+    let most = if fit.family.constant_curvature() { MOST_WORK } else { MOST_WORK_WITH_REFITS };
+    let p = fit.w.len() as f64;
+    let work = Work { look: p, pair: p, coefficients: p, most };
+    tried_by(request, rows, subjects, work, |asked| answered(request, rows.encoding(), asked, model))
+}
+
+/// The same of a softmax model, in the units of its rows.
+pub(crate) fn tried_softmax(
+    request: &Request,
+    rows: &Dataset,
+    subjects: Vec<Subject<'_>>,
+    (model, units): (&SoftmaxInUnits, &Units),
+    sigma: f64,
+) -> Result<Tell> {
+    let encoding = rows.encoding();
+    let explained = |e| explain(e, encoding, request.l2);
+    let (k, q) = (model.fit.classes as f64 - 1.0, model.fit.coefficients() as f64);
+    let work = Work { look: 4.0 * k * q, pair: q, coefficients: q, most: MOST_WORK_WITH_REFITS };
+    let answered = |asked: Vec<Asked>| {
+        let release = (sigma, request.releases);
+        let telling = SoftmaxTelling::new(rows, (model, units), release).map_err(explained)?;
+        let mut answers = vec![];
+        for asked in asked {
+            let question = in_units(&asked.question, units);
+            let a_pass = 12.0 * rows.len() as f64 * (model.fit.classes * model.fit.width) as f64;
+            let told = sharpened_by(a_pass * asked.values.len() as f64, request.releases, |refits| {
+                telling.ask(&question, refits)
+            });
+            answers.push(Answer { asked, told: unless_it_shows(told).map_err(explained)? });
+        }
+        Ok(answers)
+    };
+    Ok(tried_by(request, rows, subjects, work, answered)?.1)
+}
+
+/// Asks with few refits, and with more where those left the answer open.
+fn sharpened_by(
+    each: f64,
+    releases: u32,
+    ask: impl Fn(usize) -> leakscope_core::Result<Told>,
+) -> leakscope_core::Result<Told> {
+    let [few, many] = REFITS.map(|(work, most)| (work / each).clamp(4.0, most) as usize);
+    let told = ask(few)?;
+    let open = told.worst.value - two_values(told.at_least, releases).value > OPEN;
+    if open && many > few { ask(many) } else { Ok(told) }
+}
+
+/// A candidate whose model cannot be fitted shows, for all that is known.
+fn unless_it_shows(told: leakscope_core::Result<Told>) -> leakscope_core::Result<Option<Told>> {
+    match told {
+        Ok(told) => Ok(Some(told)),
+        Err(
+            CoreError::Separable
+            | CoreError::NoConvergence { .. }
+            | CoreError::Singular { .. }
+            | CoreError::OutOfRange { .. },
+        ) => Ok(None),
+        Err(e) => Err(e),
+    }
+}
+
+/// What questions cost: multiplications a row for the first look at a candidate and for a pair of them, free coefficients, and
+/// how much all may take.
+struct Work {
+    look: f64,
+    pair: f64,
+    coefficients: f64,
+    most: f64,
+}
+
+/// Asks about every subject that there is time for.
+fn tried_by(
+    request: &Request,
+    rows: &Dataset,
+    mut subjects: Vec<Subject<'_>>,
+    work: Work,
+    answered: impl FnOnce(Vec<Asked>) -> Result<Vec<Answer>>,
+) -> Result<(Vec<Answer>, Tell)> {
+    let encoding = rows.encoding();
+    let mut tell =
+        Tell { attributes: vec![], left_out: vec![], left_out_because: None, protect_at: request.protect_at };
+    if encoding.pca.is_some() {
+        // A value of a column is no value of a component.
+        tell.left_out = subjects.iter().filter(|s| !s.is_label()).map(|s| s.name.into()).collect();
+        tell.left_out_because = Some("Values behind principal components cannot be put in place.".into());
+        subjects.retain(Subject::is_label);
+    }
+    let late = affordable(&subjects, rows.len(), &work);
+    if late < subjects.len() {
+        tell.left_out.extend(subjects[late..].iter().map(|s| s.name.to_owned()));
+        tell.left_out_because = Some(
+            "That would take too long for all of them: those that η says are most exposed come first.".into(),
+        );
+        subjects.truncate(late);
+    }
+    let asked = questions(request, rows, &subjects)?;
+    if asked.is_empty() {
+        return Ok((vec![], tell));
+    }
+    let answers = answered(asked)?;
+    let worst: Vec<u64> = answers.iter().filter_map(|a| a.told.as_ref().map(|t| t.worst_row)).collect();
+    let ids = ids(rows, &worst)?;
+    tell.attributes = answers.iter().map(|a| described(a, &ids)).collect();
+    tell.attributes.sort_by(|a, b| b.worst.total_cmp(&a.worst));
+    Ok((answers, tell))
+}
+
+/// Asks all questions; those that share a pass over the rows together.
+fn answered<R: Rows>(
+    request: &Request,
+    encoding: &Encoding,
+    asked: Vec<Asked>,
+    model: &Model<'_, R>,
+) -> Result<Vec<Answer>> {
+    let explained = |e| explain(e, encoding, request.l2);
+    let telling = Telling::new(model.rows, model.fit, (model.noise, request.releases)).map_err(explained)?;
+    let together = (MOST_LOOKED_AT / model.rows.len().max(1)).max(1) as usize;
+    let mut answers = Vec::with_capacity(asked.len());
+    let mut left = asked.into_iter();
+    loop {
+        let part: Vec<Asked> = left.by_ref().take(together).collect();
+        if part.is_empty() {
+            return Ok(answers);
+        }
+        let questions: Vec<Question> = part.iter().map(|a| in_units(&a.question, model.fit.1)).collect();
+        let looks = telling.look(&questions).map_err(explained)?;
+        for (asked, look) in part.into_iter().zip(looks) {
+            let told = sharpened(&telling, look, model.rows, request.releases);
+            answers.push(Answer { asked, told: unless_it_shows(told).map_err(explained)? });
+        }
+    }
+}
+
+/// Refits few records, and more where those left the answer open.
+fn sharpened<R: Rows>(
+    telling: &Telling<'_, R>,
+    mut look: Look,
+    rows: &R,
+    releases: u32,
+) -> leakscope_core::Result<Told> {
+    let each = 12.0 * rows.len() as f64 * rows.width() as f64 * look.candidates() as f64;
+    let [few, many] = REFITS.map(|(work, most)| (work / each).clamp(4.0, most) as usize);
+    telling.refine(&mut look, few)?;
+    let told = telling.answer(&look)?;
+    let open = told.worst.value - two_values(told.at_least, releases).value > OPEN;
+    if !(open && many > few) {
+        return Ok(told);
+    }
+    telling.refine(&mut look, many)?;
+    telling.answer(&look)
+}
+
+/// A question about encoded values in other units.
+fn in_units(question: &Question, units: &Units) -> Question {
+    let moved = |j: usize, x: f64| units.stretch(j) * x + units.offset(j);
+    match question {
+        Question::Number { column, values } => {
+            Question::Number { column: *column, values: values.map(|x| moved(*column, x)) }
+        }
+        Question::Levels { columns, encodings } => Question::Levels {
+            columns: columns.clone(),
+            encodings: encodings
+                .iter()
+                .enumerate()
+                .map(|(k, x)| moved(columns.start + k % columns.len().max(1), *x))
+                .collect(),
+        },
+        Question::Label { .. } | Question::Classes { .. } => question.clone(),
+    }
+}
+
+/// Standard deviation of a target that is a number, over the training rows.
+pub(crate) fn target_spread(encoding: &Encoding) -> Option<f64> {
+    let profile = encoding.profile.iter().find(|c| c.name == encoding.target.name)?;
+    if class_names(encoding).is_some() { None } else { profile.sd }
+}
+
+fn described(answer: &Answer, ids: &HashMap<u64, String>) -> report::Told {
+    let Answer { asked, told } = answer;
+    let told = told.as_ref();
+    let [from, to] = told.map_or([0, 1], |t| t.worst_pair);
+    let levels = asked.values.len();
+    report::Told {
+        attribute: asked.name.clone(),
+        from: asked.values[from].clone(),
+        to: asked.values[to].clone(),
+        worst: told.map_or(1.0, |t| t.worst.value),
+        median: told.map_or(1.0, |t| t.median.value),
+        worst_record: told.and_then(|t| ids.get(&t.worst_row).cloned()).unwrap_or_default(),
+        among_all: (levels > 2)
+            .then(|| AmongAll { levels, worst: told.map_or(1.0, |t| t.worst_among_all.value) }),
+        label: asked.label,
+    }
+}
+
+/// How many of the subjects can be tried.
+fn affordable(subjects: &[Subject<'_>], n: u64, work: &Work) -> usize {
+    let (rows, p) = (n as f64, work.coefficients);
+    if n > MOST_ROWS || 10.0 * p.powi(3) + rows * p * p > MOST_SHARED_WORK {
+        return 0;
+    }
+    let mut done = 0.0;
+    subjects
+        .iter()
+        .take(MOST_ATTRIBUTES)
+        .take_while(|s| {
+            let c = s.candidates as f64;
+            done += rows * (work.look * c + work.pair * 0.5 * c * (c - 1.0));
+            done <= work.most
+        })
+        .count()
+}
+
+/// Ids of some rows.
+fn ids(rows: &Dataset, chosen: &[u64]) -> Result<HashMap<u64, String>> {
+    let mut all = HashMap::new();
+    rows.fold_labelled(
+        Vec::new,
+        |found: &mut Vec<(u64, String)>, block: &Block, labels: &Labels| {
+            let here = block.first_row..block.first_row + block.len() as u64;
+            let mine = chosen.iter().filter(|row| here.contains(row));
+            found.extend(mine.map(|&row| (row, labels.ids[(row - here.start) as usize].clone())));
+            Ok(())
+        },
+        |found| {
+            all.extend(found);
+            Ok(())
+        },
+    )?;
+    Ok(all)
+}

@@ -1,0 +1,303 @@
+//! The questions: which two values of an attribute, or of the label, are put in place.
+
+use super::Subject;
+use crate::model::class_names;
+use crate::remarks::listed;
+use crate::request::{Pair, Request};
+use crate::{Failure, Result};
+use leakscope_core::measure::ColumnDistributions;
+use leakscope_core::num::Distribution;
+use leakscope_core::pass::Runner;
+use leakscope_core::tell::Question;
+use leakscope_table::{Attribute, Bounds, Class, Dataset, Encoding, Kind, TargetCoding};
+use std::borrow::Cow;
+
+/// A question with its words.
+pub(crate) struct Asked {
+    pub(crate) name: String,
+    pub(super) question: Question,
+    /// The values, as they are written.
+    pub(crate) values: Vec<String>,
+    pub(super) label: bool,
+}
+
+/// The questions about the subjects; one whose values are all the same has none.
+pub(super) fn questions(request: &Request, rows: &Dataset, subjects: &[Subject<'_>]) -> Result<Vec<Asked>> {
+    let encoding = rows.encoding();
+    let open = |s: &&Subject<'_>| !s.chosen && is_number(encoding, s);
+    let columns: Vec<Option<usize>> =
+        subjects.iter().filter(open).map(|s| s.attribute.map(|a| a.columns.start)).collect();
+    let mut spreads = distributions(rows, &columns)?.into_iter();
+    let mut all = vec![];
+    for s in subjects {
+        let spread = if open(&s) { spreads.next() } else { None };
+        let pair = request.tell.iter().find(|p| p.attribute == s.name);
+        let asked = match (s.attribute, pair) {
+            (Some(a), _) if a.kind == Kind::Category => Some(about_levels(encoding, a, pair)?),
+            (Some(a), Some(pair)) => Some(about_number(a, numbers(pair)?)),
+            (None, Some(pair)) => Some(about_label(encoding, pair)?),
+            (Some(a), None) => spread
+                .and_then(|d| typical(&d, (a.centre, a.scale), a.bounds))
+                .map(|values| about_number(a, values)),
+            (None, None) => match &encoding.target.coding {
+                TargetCoding::TwoClass { low, high } => {
+                    let classes = [&low.name, &high.name].map(|n| n.clone());
+                    Some(label(encoding, [low.code, high.code], classes))
+                }
+                TargetCoding::Classes(classes) => {
+                    Some(about_classes(encoding, classes, (0..classes.len()).collect()))
+                }
+                TargetCoding::Number | TargetCoding::Count => spread
+                    .and_then(|d| typical(&d, (0.0, 1.0), encoding.target.bounds))
+                    .map(|values| label(encoding, values.each_ref().map(|v| v.0), values.map(|v| v.1))),
+            },
+        };
+        all.extend(asked);
+    }
+    Ok(all)
+}
+
+fn is_number(encoding: &Encoding, subject: &Subject<'_>) -> bool {
+    match subject.attribute {
+        Some(a) => a.kind == Kind::Number,
+        None => matches!(encoding.target.coding, TargetCoding::Number | TargetCoding::Count),
+    }
+}
+
+fn about_number(a: &Attribute, values: [(f64, String); 2]) -> Asked {
+    let coded = values.each_ref().map(|(v, _)| (v - a.centre) / a.scale);
+    Asked {
+        name: a.name.clone(),
+        question: Question::Number { column: a.columns.start, values: coded },
+        values: values.map(|(_, text)| text).into(),
+        label: false,
+    }
+}
+
+/// Any two levels, or the two that were given.
+fn about_levels(encoding: &Encoding, a: &Attribute, pair: Option<&Pair>) -> Result<Asked> {
+    let levels: Vec<usize> = match pair {
+        None => (0..a.levels.len()).collect(),
+        Some(pair) => {
+            let place = |value: &String| a.levels.iter().position(|l| l == value);
+            pair.values
+                .iter()
+                .map(|v| place(v).ok_or_else(|| unknown_level(pair, v, &a.levels)))
+                .collect::<Result<_>>()?
+        }
+    };
+    let kept = encoding.one_hot.kept(a.levels.len());
+    let code =
+        |level: usize| kept.clone().map(move |column| if column == level { 1.0 / a.scale } else { 0.0 });
+    Ok(Asked {
+        name: a.name.clone(),
+        question: Question::Levels {
+            columns: a.columns.clone(),
+            encodings: levels.iter().flat_map(|&l| code(l)).collect(),
+        },
+        values: levels.iter().map(|&l| a.levels[l].clone()).collect(),
+        label: false,
+    })
+}
+
+fn about_label(encoding: &Encoding, pair: &Pair) -> Result<Asked> {
+    match &encoding.target.coding {
+        TargetCoding::TwoClass { low, high } => {
+            let classes = [low.name.clone(), high.name.clone()];
+            let code = |value: &String| {
+                [low, high]
+                    .iter()
+                    .find(|c| c.name == *value)
+                    .map(|c| c.code)
+                    .ok_or_else(|| unknown_level(pair, value, &classes))
+            };
+            Ok(label(encoding, [code(&pair.values[0])?, code(&pair.values[1])?], pair.values.clone()))
+        }
+        TargetCoding::Classes(classes) => {
+            let names: Vec<String> = classes.iter().map(|c| c.name.clone()).collect();
+            let place = |value: &String| {
+                names.iter().position(|n| n == value).ok_or_else(|| unknown_level(pair, value, &names))
+            };
+            Ok(about_classes(encoding, classes, vec![place(&pair.values[0])?, place(&pair.values[1])?]))
+        }
+        TargetCoding::Number | TargetCoding::Count => {
+            let values = numbers(pair)?;
+            Ok(label(encoding, values.each_ref().map(|v| v.0), values.map(|v| v.1)))
+        }
+    }
+}
+
+/// Any two of some classes.
+fn about_classes(encoding: &Encoding, classes: &[Class], codes: Vec<usize>) -> Asked {
+    let values = codes.iter().map(|&c| classes[c].name.clone()).collect();
+    Asked { name: encoding.target.name.clone(), question: Question::Classes { codes }, values, label: true }
+}
+
+fn label(encoding: &Encoding, values: [f64; 2], texts: [String; 2]) -> Asked {
+    let (name, question) = (encoding.target.name.clone(), Question::Label { values });
+    Asked { name, question, values: texts.into(), label: true }
+}
+
+/// The 10% and 90% quantiles in own units, or where those are equal ones further out; none of a constant.
+fn typical(
+    d: &Distribution,
+    (centre, scale): (f64, f64),
+    bounds: Option<Bounds>,
+) -> Option<[(f64, String); 2]> {
+    // Values that occur, not what lies between two of them: of a column of zeros and ones nobody asks about 0.3.
+    let last = d.count().saturating_sub(1).max(1) as f64;
+    let outward = |q: f64| if q < 0.5 { (q * last).floor() } else { (q * last).ceil() };
+    let own = |q: f64| centre + scale * d.quantile(outward(q) / last);
+    let apart = |[a, b]: &[f64; 2]| (b - a).abs() > 1e-9 * a.abs().max(b.abs());
+    let ends =
+        [[0.1, 0.9], [0.01, 0.99], [0.0, 1.0]].map(|shares| shares.map(own)).into_iter().find(apart)?;
+    let step = (ends[1] - ends[0]).abs().log10().floor() as i32 - 2;
+    Some(ends.map(|x| {
+        let text = rounded(x, step);
+        match (text.parse::<f64>(), bounds) {
+            (Ok(v), Some(b)) if v < b.low() || v > b.high() => {
+                let v = v.clamp(b.low(), b.high());
+                (v, v.to_string())
+            }
+            (Ok(v), _) => (v, text),
+            // What cannot be read back is taken as it is.
+            (Err(_), _) => (x, x.to_string()),
+        }
+    }))
+}
+
+/// A number to the place `10^step`, without zeros at its end.
+fn rounded(x: f64, step: i32) -> String {
+    if step >= 0 || !(-12..=12).contains(&step) {
+        let unit = 10_f64.powi(step);
+        return format!("{}", (x / unit).round() * unit);
+    }
+    let text = format!("{x:.*}", step.unsigned_abs() as usize);
+    let short = text.trim_end_matches('0').trim_end_matches('.');
+    if short == "-0" { "0".into() } else { short.into() }
+}
+
+/// Distributions of encoded columns, `None` being the target.
+fn distributions(rows: &Dataset, columns: &[Option<usize>]) -> Result<Vec<Distribution>> {
+    if columns.is_empty() {
+        return Ok(vec![]);
+    }
+    Ok(rows.run(&ColumnDistributions { columns: Cow::Borrowed(columns) })?.columns)
+}
+
+/// The two numbers of a pair.
+fn numbers(pair: &Pair) -> Result<[(f64, String); 2]> {
+    let number = |text: &String| match text.parse::<f64>() {
+        Ok(v) if v.is_finite() => Ok((v, text.clone())),
+        Ok(_) | Err(_) => Err(wrong(pair, "is a number: expected two finite numbers, such as age=40,60")),
+    };
+    let [a, b] = &pair.values;
+    Ok([number(a)?, number(b)?])
+}
+
+fn wrong(pair: &Pair, what: &str) -> Failure {
+    let Pair { attribute, values: [a, b] } = pair;
+    Failure::option("tell", format!("{attribute}={a},{b}: `{attribute}` {what}"))
+}
+
+fn unknown_level(pair: &Pair, value: &str, levels: &[String]) -> Failure {
+    let known = listed(levels);
+    wrong(pair, &format!("has no level `{value}`; its levels are {known}"))
+}
+
+/// Why nothing is asked of an attribute without columns.
+pub(crate) fn no_columns(attribute: &str) -> String {
+    format!("`{attribute}` has one level only, so it has no encoded column to estimate")
+}
+
+/// Checks what was given against the table.
+pub(crate) fn check(request: &Request, encoding: &Encoding) -> Result<()> {
+    for (k, pair) in request.tell.iter().enumerate() {
+        let name = &pair.attribute;
+        if request.tell[..k].iter().any(|p| p.attribute == *name) {
+            return Err(wrong(pair, "is given twice: give two values of it once"));
+        }
+        let attribute = encoding.attributes.iter().find(|a| a.name == *name);
+        if attribute.is_some_and(|a| a.columns.is_empty()) {
+            return Err(Failure::option("tell", no_columns(name)));
+        }
+        let bounds = match attribute {
+            Some(a) if a.kind == Kind::Category => {
+                about_levels(encoding, a, Some(pair))?;
+                None
+            }
+            Some(a) => a.bounds,
+            None if *name == encoding.target.name && !request.label_secret => {
+                return Err(wrong(pair, "is the target, which ⟨label=public⟩ takes as known"));
+            }
+            None if *name == encoding.target.name => {
+                about_label(encoding, pair)?;
+                encoding.target.bounds
+            }
+            None => {
+                let names: Vec<String> = encoding.attributes.iter().map(|a| a.name.clone()).collect();
+                let known = listed(&names);
+                return Err(wrong(pair, &format!("is not an attribute of this model; they are {known}")));
+            }
+        };
+        let is_number = match attribute {
+            Some(a) => a.kind == Kind::Number,
+            None => class_names(encoding).is_none(),
+        };
+        let same = if is_number {
+            let [a, b] = numbers(pair)?;
+            let outside = |l: &Bounds| [a.0, b.0].iter().any(|v| *v < l.low() || *v > l.high());
+            if let Some(bounds) = bounds.filter(outside) {
+                let (low, high) = (bounds.low(), bounds.high());
+                return Err(wrong(pair, &format!("lies between {low} and {high} by its bounds")));
+            }
+            let is_count = attribute.is_none() && matches!(encoding.target.coding, TargetCoding::Count);
+            if is_count && a.0.min(b.0) < 0.0 {
+                return Err(wrong(pair, "is a count: expected numbers that are not negative"));
+            }
+            a.0 == b.0
+        } else {
+            pair.values[0] == pair.values[1]
+        };
+        if same {
+            return Err(wrong(pair, "needs two different values"));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_rounded_to_a_hundredth_of_their_distance_and_say_what_is_asked() {
+        let d = |values: &[f64]| {
+            let mut d = Distribution::default();
+            d.extend(values);
+            d
+        };
+        let shown = |d: &Distribution, unit, bounds| {
+            typical(d, unit, bounds).map(|pair| {
+                pair.map(|(value, text)| {
+                    assert_eq!(text.parse::<f64>().unwrap(), value);
+                    text
+                })
+            })
+        };
+        let ages = d(&(0..1001).map(|k| 20.0 + 60.0 * f64::from(k) / 1000.0).collect::<Vec<_>>());
+        assert_eq!(shown(&ages, (0.0, 1.0), None), Some(["26".into(), "74".into()]));
+        // Encoded values become own ones.
+        let [a, b] = shown(&ages, (1e6, 1e4), None).unwrap();
+        assert_eq!((a.as_str(), b.as_str()), ("1260000", "1740000"));
+        let [a, b] = shown(&ages, (0.0, 1e-6), None).unwrap();
+        assert_eq!((a.as_str(), b.as_str()), ("0.000026", "0.000074"));
+        let bounds = Bounds::new("age", 30.0, 70.0).unwrap();
+        assert_eq!(shown(&ages, (0.0, 1.0), Some(bounds)), Some(["30".into(), "70".into()]));
+        // Mostly zeros: what is further out, and a constant has no two values.
+        let mut rare = vec![0.0; 990];
+        rare.extend([5.0; 10]);
+        assert_eq!(shown(&d(&rare), (0.0, 1.0), None), Some(["0".into(), "5".into()]));
+        assert_eq!(shown(&d(&[7.0; 50]), (0.0, 1.0), None), None);
+    }
+}

@@ -1,0 +1,104 @@
+"""Estimators that minimise what a known one does, as that one: stochastic gradients, and elastic nets on their active set.
+
+- ``SGDClassifier(loss="log_loss")``, ``Σ ω·loss/n + (α/2)‖w‖²``: ``LogisticRegression`` with C = 1/(αn)
+- ``SGDRegressor(loss="squared_error")``, the same with ``½(y − z)²``: ``Ridge`` with alpha = αn
+- ``ElasticNet(alpha, l1_ratio)``, ``Σ ω(y − z)²/(2Σω) + α·l1_ratio·‖w‖₁ + (α(1 − l1_ratio)/2)‖w‖²``, and ``Lasso``: where no
+  coefficient is about to leave or enter, the ℓ₁ term is linear, so that the model moves with a record as a ``Ridge`` on the
+  columns of its active set does, with alpha = α(1 − l1_ratio)Σω
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+
+from ._native import OptionError
+
+
+class ActiveColumns(TransformerMixin, BaseEstimator):
+    """A step that keeps the columns whose coefficients are not zero."""
+
+    def __init__(self, kept: np.ndarray[Any, Any]) -> None:
+        self.kept = kept
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def fit(self, x: Any, y: Any = None) -> ActiveColumns:
+        """Nothing to fit: the columns are the model's."""
+        return self
+
+    def transform(self, x: Any) -> Any:
+        """The kept columns, of the kind that came in."""
+        if hasattr(x, "iloc"):
+            return x.iloc[:, self.kept]
+        if hasattr(x, "toarray"):
+            x = x.toarray()
+        return np.asarray(x)[:, self.kept]
+
+    def get_feature_names_out(self, names: Any = None) -> Any:
+        """Their names."""
+        if names is None:
+            raise ValueError("the names of the columns are not known")
+        return np.asarray(names)[self.kept]
+
+
+def stand_in(steps: Any, model: Any, weights: Any, n: int) -> tuple[Any, Any]:
+    """The earlier steps and the model of the same leakage; both as they are where the model is a known one."""
+    kind = type(model).__name__
+    if not type(model).__module__.startswith("sklearn.linear_model") or not hasattr(model, "coef_"):
+        return steps, model
+    if kind in ("SGDClassifier", "SGDRegressor"):
+        return steps, _stochastic(model, n)
+    if kind in ("ElasticNet", "Lasso", "ElasticNetCV", "LassoCV"):
+        return _active(steps, model, float(n) if weights is None else float(np.asarray(weights, dtype=np.float64).sum()))
+    return steps, model
+
+
+def _stochastic(model: Any, n: int) -> Any:
+    from sklearn.linear_model import LogisticRegression, Ridge
+
+    name, classes = type(model).__name__, hasattr(model, "classes_")
+    wanted = "log_loss" if classes else "squared_error"
+    if model.loss != wanted:
+        raise OptionError(f"{name}(loss={model.loss!r}): expected loss={wanted!r}: leakage needs a loss with second derivatives that is "
+                          "one of linear, logistic or Poisson regression's")
+    if model.penalty not in ("l2", None):
+        raise OptionError(f"{name}(penalty={model.penalty!r}): expected penalty='l2' or None: leakage needs second derivatives, which an "
+                          "l1 penalty does not have")
+    strength = float(model.alpha) if model.penalty == "l2" else 0.0
+    if classes:
+        found: Any = LogisticRegression(C=1 / (strength * n) if strength else np.inf, fit_intercept=model.fit_intercept,
+                                        class_weight=model.class_weight)
+        found.classes_ = model.classes_
+    else:
+        found = Ridge(alpha=strength * n, fit_intercept=model.fit_intercept)
+    return _with_coefficients(found, model.coef_, model)
+
+
+def _active(steps: Any, model: Any, total: float) -> tuple[Any, Any]:
+    from sklearn.linear_model import Ridge
+    from sklearn.pipeline import Pipeline
+
+    name = type(model).__name__
+    coef = np.asarray(model.coef_)
+    if coef.ndim != 1:
+        raise OptionError(f"{name} has {len(coef)} targets: expected one target: fit one model for each")
+    kept = np.flatnonzero(coef)
+    if not len(kept):
+        raise OptionError(f"{name}: every coefficient is zero: it is a constant, and its active set is empty")
+    strength = float(model.alpha_ if hasattr(model, "alpha_") else model.alpha)
+    ratio = float(getattr(model, "l1_ratio_", getattr(model, "l1_ratio", 1.0)))
+    warnings.warn(f"{name}: leakage is that on its active set, {len(kept)} of {len(coef)} columns: which columns these are, and that a "
+                  "record may change them, is not counted. The distance from a minimiser is that of the ℓ₁ term.", stacklevel=5)
+    found = _with_coefficients(Ridge(alpha=strength * (1 - ratio) * total, fit_intercept=model.fit_intercept), coef[kept], model)
+    earlier = [] if steps is None else list(steps.steps)
+    return Pipeline([*earlier, ("active columns", ActiveColumns(kept))]), found
+
+
+def _with_coefficients(found: Any, coef: Any, model: Any) -> Any:
+    found.coef_, found.intercept_, found.n_features_in_ = np.asarray(coef, dtype=np.float64), model.intercept_, np.shape(coef)[-1]
+    return found

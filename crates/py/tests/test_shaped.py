@@ -1,0 +1,110 @@
+"""Noise with a shape: estimators, releases, attacks, bounds and balancing."""
+
+import json
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import document, timeless
+
+import leakscope
+
+
+def table(n=1500, seed=0):
+    rng = np.random.default_rng(seed)
+    shared = rng.normal(size=n)
+    X = np.column_stack([shared + 0.3 * rng.normal(size=n), shared + 0.3 * rng.normal(size=n), rng.integers(0, 2, size=n)])
+    return X, X @ [1.0, -0.5, 0.8] + 0.5 * rng.normal(size=n)
+
+
+def test_shaped_noise_costs_less_at_the_same_eta():
+    X, y = table()
+    best = X @ np.linalg.lstsq(np.c_[X, np.ones(len(X))], y, rcond=None)[0][:3]
+
+    def error(**options):
+        found = []
+        for seed in range(12):
+            model = leakscope.PrivateLinear(target_eta=1.0, l2=1e-4, random_state=seed, **options).fit(X, y)
+            assert model.eta_max_ == 1.0
+            found.append(np.mean((model.predict(X) - model.predict(X).mean() - (best - best.mean())) ** 2))
+        return np.median(found)
+
+    isotropic, shaped = error(), error(noise_shape="shaped")
+    assert shaped < 0.8 * isotropic, (shaped, isotropic)
+
+
+def test_summary_and_covariance_of_an_estimator():
+    X, y = table()
+    frame = pd.DataFrame(X, columns=["age", "weight", "sex"])
+    model = leakscope.PrivateLinear(noise_shape="shaped", target_eta=1.0, random_state=1).fit(frame, y)
+    rows = {row["name"]: row for row in model.summary()}
+    assert set(rows) == {"age", "weight", "sex", "(intercept)"}
+    for j, name in enumerate(frame.columns):
+        row = rows[name]
+        assert row["coefficient"] == model.coef_[j] and row["noise_error"] == model.noise_error_[j] > 0
+        assert row["low"] < row["coefficient"] < row["high"] and 0 <= row["p_value"] <= 1
+    assert rows["(intercept)"]["noise_error"] == model.intercept_noise_error_
+    noise = model.noise_
+    assert noise["shape"] == "shaped" and noise["source"]["kind"] == "records" and noise["budget"] == 0.05
+    assert len(noise["factor"]["entries"]) == 4 * 5 // 2
+    plain = leakscope.PrivateLinear(sigma=0.5, random_state=1).fit(frame, y)
+    assert plain.noise_ is None and np.all(plain.noise_error_ > 0)
+
+
+def test_attributes_are_protected_by_number_and_by_name():
+    X, y = table()
+    frame = pd.DataFrame(X, columns=["age", "weight", "sex"])
+    by_name = leakscope.PrivateLinear(noise_shape="shaped", protect=["age"], target_eta=0.5, random_state=3).fit(frame, y)
+    by_number = leakscope.PrivateLinear(noise_shape="shaped", protect=[0], target_eta=0.5, random_state=3).fit(X, y)
+    np.testing.assert_array_equal(by_name.coef_, by_number.coef_)
+    assert by_name.noise_["goals"][0]["name"] == "x0"
+    deviation = leakscope.PrivateLinear(noise_shape="shaped", target_sd={"age": 2.0}, random_state=3).fit(frame, y)
+    assert deviation.noise_["goals"][0]["sd"] == 2.0
+    logistic = leakscope.PrivateLogistic(noise_shape="shaped", target_eta=2.0, random_state=3).fit(X, y > 0)
+    assert logistic.noise_ is not None and logistic.eta_max_ == 2.0
+
+
+@pytest.mark.parametrize("options, expected", [
+    (dict(protect=["height"], target_eta=1.0), "'height' is no column"),
+    (dict(protect=[7], target_eta=1.0), "7 is no column"),
+    (dict(noise_shape="round", target_eta=1.0), "shape"),
+    (dict(noise_shape="shaped", sigma=1.0), "noise with a shape has no σ"),
+    (dict(noise_shape="shaped", target_eta=1.0, shape_budget=1.0), "shape_budget"),
+    (dict(noise_shape="shaped", target_eta=1.0, balance=2), "balance"),
+])
+def test_bad_input_is_named(options, expected):
+    X, y = table(200)
+    with pytest.raises(ValueError, match=expected):
+        leakscope.PrivateLinear(**options).fit(X, y)
+
+
+def test_where_isotropic_noise_is_safer_it_is_said():
+    X, y = table(60)
+    with pytest.warns(UserWarning, match="Isotropic noise is safer"):
+        model = leakscope.PrivateLinear(noise_shape="shaped", target_eta=0.01, random_state=0).fit(X, y)
+    assert model.noise_["shape"] == "isotropic"
+
+
+def test_a_release_publishes_its_covariance(tmp_path):
+    X, y = table()
+    result = leakscope.release(X, y, noise_shape="shaped", target_eta=1.0, out=tmp_path)
+    shape = result.document["mechanism"]["shape"]
+    assert shape["source"]["kind"] == "records" and shape["budget"] == 0.05
+    model = json.loads((tmp_path / "release-1" / "model.json").read_text())
+    assert model["noise"]["factor"] == shape["factor"]
+    assert set(model["noise_error"]) == set(result.document["coefficients"])
+    assert result.document["measured"]["inference"]["coefficients"][0]["sampling_error"] > 0
+
+
+def test_attacks_and_bounds_with_a_shape_are_the_command_lines(patients):
+    options = dict(target="dose", id="patient", l2=0.01, secret="race", trials=5, seed=3, noise_shape="shaped", target_eta=1.0,
+                   sigmas=0.5)
+    flags = [f"--{k.replace('_', '-')}={v}" for k, v in options.items()]
+    assert timeless(leakscope.attack(patients, **options).document) == timeless(document("attack", patients, *flags))
+    options = dict(target="dose", id="patient", l2=0.01, secret="race", trials=0, noise_shape="shaped", target_eta=1.0)
+    flags = [f"--{k.replace('_', '-')}={v}" for k, v in options.items()]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ours = leakscope.bound(patients, **options).document
+    assert timeless(ours) == timeless(document("bound", f"--data={patients}", *flags))

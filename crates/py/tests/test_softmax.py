@@ -1,0 +1,83 @@
+"""Softmax regression: arrays and frames, scikit-learn's multinomial models, two classes as a logistic model."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+import leakscope
+
+NEWTON = dict(solver="newton-cholesky", tol=1e-12, max_iter=1000)
+
+
+def data(classes=3, n=240, d=3):
+    rng = np.random.default_rng(7)
+    x = rng.normal(size=(n, d)) + 0.2
+    z = x @ rng.normal(size=(d, classes)) + rng.gumbel(size=(n, classes))
+    return x, z.argmax(axis=1)
+
+
+@pytest.mark.parametrize("options", [
+    {"C": 0.5}, {"C": 3.0, "fit_intercept": False}, {"C": 2.0, "class_weight": "balanced"},
+])
+@pytest.mark.parametrize("name", ["number", "text"])
+def test_multinomial_models_are_at_the_minimiser(options, name):
+    x, y = data()
+    y = np.array(["ash", "birch", "cedar"])[y] if name == "text" else y
+    model = LogisticRegression(**options, **NEWTON).fit(x, y)
+    assert model.coef_.shape == (3, 3)
+    result = leakscope.audit(model, x, y, sigma=0.5)
+    assert result["model"]["family"] == "softmax"
+    assert result["model"]["distance"]["relative"] < 1e-6
+    assert [c["n"] for c in result["classes"]] == list(np.unique(y, return_counts=True)[1])
+    assert len(result.records) == len(y)
+    # η of a record by refits of scikit-learn itself.
+    if options == {"C": 0.5} and name == "number":
+        h, row, columns = 1e-4, 5, []
+        for j in range(x.shape[1]):
+            sides = []
+            for step in (h, -h):
+                moved = x.copy()
+                moved[row, j] += step
+                refit = LogisticRegression(**options, **NEWTON).fit(moved, y)
+                w = np.column_stack([refit.coef_, refit.intercept_])
+                sides.append(w - w.mean(axis=0))
+            columns.append((sides[0] - sides[1]).ravel() / (2 * h))
+        public = leakscope.audit(model, x, y, sigma=0.5, label="public")
+        truth = np.linalg.norm(np.column_stack(columns), 2) / 0.5
+        assert np.asarray(public.records["eta"])[row] == pytest.approx(truth, rel=1e-4)
+
+
+def test_two_classes_are_the_logistic_model():
+    x, y = data(classes=2)
+    soft = leakscope.audit(x, y, model="softmax", l2=0.1, sigma=0.3)
+    logistic = leakscope.audit(x, y, model="logistic", l2=0.05, sigma=0.3 * np.sqrt(2))
+    for kind in ("eta", "dfil", "loss"):
+        assert soft["records"][kind]["mean"] == pytest.approx(logistic["records"][kind]["mean"], rel=1e-6)
+    assert soft["label"]["eta_max"] == pytest.approx(logistic["label"]["eta_max"], rel=1e-6)
+
+
+def test_frames_and_classes_by_name():
+    x, y = data()
+    frame = pd.DataFrame(x, columns=["a", "b", "c"]).assign(tree=np.array(["ash", "birch", "cedar"])[y])
+    result = leakscope.audit(frame, target="tree", model="softmax", l2=0.01, target_eta=0.4)
+    assert result["records"]["eta"]["max"] == pytest.approx(0.4)
+    assert result["data"]["classes"] == ["ash", "birch", "cedar"]
+    assert set(result["model"]["coefficients"]) == {
+        f"{tree}: {column}" for tree in ("ash", "birch", "cedar") for column in ("a", "b", "c", "(intercept)")
+    }
+    with pytest.raises(leakscope.LeakscopeError, match="max_classes"):
+        leakscope.audit(frame, target="tree", model="softmax", max_classes=2)
+    with pytest.raises(leakscope.OptionError, match="softmax"):
+        leakscope.balance(frame, target="tree", model="softmax", l2=0.01)
+
+
+def test_one_class_against_the_others_is_refused():
+    x, y = data()
+    model = LogisticRegression(solver="liblinear", fit_intercept=False)
+    try:
+        model.fit(x, y)
+    except ValueError:
+        pytest.skip("this scikit-learn fits no three classes with liblinear")
+    with pytest.raises(leakscope.OptionError, match="lbfgs"):
+        leakscope.audit(model, x, y)
