@@ -69,8 +69,8 @@ impl Display {
     pub(crate) fn remark(&self, text: &str) {
         match &self.bar {
             _ if self.quiet => {}
-            Some(bar) => bar.suspend(|| eprintln!("{text}")),
-            None => eprintln!("{text}"),
+            Some(bar) => bar.suspend(|| crate::note!("{text}")),
+            None => crate::note!("{text}"),
         }
     }
 

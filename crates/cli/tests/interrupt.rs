@@ -89,3 +89,15 @@ fn a_second_ctrl_c_leaves_no_temporary_file_either() {
     assert_eq!(end(child).0, Some(130));
     assert!(before == folder.files("out"));
 }
+
+#[test]
+fn nobody_reading_what_is_said_stops_nothing() {
+    let folder = Folder::new();
+    folder.write("short.csv", folder.run("demo --table --rows 200 --seed 1").expect(0).stdout);
+    let mut child =
+        folder.command("audit short.csv --target dose --id patient --out out".split(' ')).spawn().unwrap();
+    // As `leakscope … 2>&1 | head` does.
+    drop((child.stdout.take(), child.stderr.take()));
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert!(folder.path("out/audit.json").is_file());
+}

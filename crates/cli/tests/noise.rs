@@ -239,8 +239,10 @@ fn targets_on_attributes_hold_in_their_own_units() {
     // Scale is the smallest on its grid of 2^¼: one of the targets is nearly met.
     let reached = number(&audit_["noise"], "/largest_eta");
     assert!(reached <= 1.0 && reached > 0.8, "{reached}");
-    let protected =
-        audit(&folder, &format!("{ALL} --noise-shape optimal --protect age,race --target-eta 0.5"));
+    let protected = audit(
+        &folder,
+        &format!("{ALL} --noise-shape optimal --protect age,race --target-eta 0.5 --shape-budget 1"),
+    );
     for name in ["age", "race"] {
         let eta = number(attribute(&protected, name), "/eta_max");
         assert!(eta <= 0.5, "{name}: {eta}");

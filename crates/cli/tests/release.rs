@@ -313,7 +313,15 @@ fn who_knows_2999_of_3000_patients_does_not_compute_the_last() {
 fn without_noise(text: &str, r: &Release) -> String {
     let mut out = String::new();
     let inside = |c: char| c.is_ascii_digit() || "+-.eE".contains(c);
-    let mut rest = text;
+    // Powers of ten as pages write them: `8.32×10⁻⁶`.
+    let lowered =
+        |c: char| "⁰¹²³⁴⁵⁶⁷⁸⁹".chars().position(|s| s == c).and_then(|d| char::from_digit(d as u32, 10));
+    let text: String = text
+        .replace("×10", "e")
+        .chars()
+        .map(|c| if c == '⁻' { '-' } else { lowered(c).unwrap_or(c) })
+        .collect();
+    let mut rest = text.as_str();
     while !rest.is_empty() {
         let end = rest.find(|c| !inside(c)).unwrap_or(rest.len());
         let (word, tail) = rest.split_at(end);

@@ -220,7 +220,7 @@ fn bounds_and_attacks_are_measured_by_the_noise_that_is_there() {
     let folder = Folder::new();
     folder.write("people.csv", people(9, 300, None));
     let line = "bound --data people.csv --target y --l2 0.05 --secret race --noise-shape shaped --target-eta 3 --trials 0 \
-                --attacks white-box,white-box-prior --noise-vectors 40 --sigmas 0.02,0.05,0.1,0.3 --json";
+                --attacks white-box,white-box-prior --noise-vectors 40 --sigmas 0.001,0.002,0.005,0.02 --json";
     let found = folder.run(line).expect(0).json();
     assert_eq!(found["data"]["noise"]["shape"], "shaped");
     let (mut checked, mut learned) = (0, false);

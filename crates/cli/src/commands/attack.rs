@@ -96,7 +96,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     args.output.run.warn(&std::mem::take(&mut found.warnings));
     args.output.run.show(&json, &attack::summary(&found), &written);
     if !args.output.run.quiet && args.seed.is_none() {
-        eprintln!("seed {} (drawn; give it with --seed to repeat this)", found.seed);
+        crate::note!("seed {} (drawn; give it with --seed to repeat this)", found.seed);
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -163,15 +163,15 @@ fn show(args: &Args, audit: &Audit, written: &[PathBuf]) -> Result<()> {
     // Whoever reads may stop early (`| head`): that is no failure.
     let _ = stdout.lock().write_all(text.as_bytes());
     if !args.output.quiet && !args.output.json {
-        eprintln!();
+        crate::note!();
         if let (None, Some(seed)) = (args.seed, audit.seed) {
-            eprintln!("seed {seed} (drawn; give it with --seed to repeat this split)");
+            crate::note!("seed {seed} (drawn; give it with --seed to repeat this split)");
         }
         for path in written {
-            eprintln!("wrote {}", path.display());
+            crate::note!("wrote {}", path.display());
         }
         if written.is_empty() {
-            eprintln!(
+            crate::note!(
                 "nothing was written: --out DIR keeps the report, the audit as JSON and a table of records"
             );
         }

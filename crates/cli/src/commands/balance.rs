@@ -119,7 +119,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     args.output.run.warn(&std::mem::take(&mut balance.warnings));
     args.output.run.show(&json, &balance::summary(&balance), &written);
     if let (false, None, Some(seed)) = (args.output.run.quiet, args.seed, balance.seed) {
-        eprintln!("seed {seed} (drawn; give it with --seed to repeat this split)");
+        crate::note!("seed {seed} (drawn; give it with --seed to repeat this split)");
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -62,7 +62,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             };
             let say = |text: &str| {
                 if !get.quiet {
-                    eprintln!("{text}");
+                    crate::note!("{text}");
                 }
             };
             fetch::get(set, &get.out, get.from.as_deref(), say)?;

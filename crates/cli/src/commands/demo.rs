@@ -79,11 +79,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     words.extend(AUDIT.iter().map(OsString::from));
     words.extend(["--out".into(), args.out.clone().into()]);
     let shown: Vec<String> = words.iter().map(|w| quoted(&w.to_string_lossy())).collect();
-    eprintln!("$ leakscope audit {}\n", shown.join(" "));
+    crate::note!("$ leakscope audit {}\n", shown.join(" "));
     let shell = Shell::try_parse_from(std::iter::once(OsString::from("leakscope")).chain(words))
         .map_err(|e| Failure::Message(e.to_string()))?;
     let code = audit::run(&shell.audit)?;
-    eprintln!("\nOpen {} in a browser.", args.out.join("report.html").display());
+    crate::note!("\nOpen {} in a browser.", args.out.join("report.html").display());
     Ok(code)
 }
 

@@ -86,7 +86,7 @@ pub(crate) fn main() -> ExitCode {
     match outcome {
         Ok(code) => code,
         Err(failure) => {
-            eprintln!("error: {}", failure.spelled(Spelling::CommandLine));
+            crate::note!("error: {}", failure.spelled(Spelling::CommandLine));
             ExitCode::from(failure.exit_code())
         }
     }

@@ -47,7 +47,7 @@ impl ShowArgs {
         let _ = std::io::stdout().lock().write_all(printed.as_bytes());
         if !self.quiet && !self.json {
             for path in written {
-                eprintln!("wrote {}", path.display());
+                crate::note!("wrote {}", path.display());
             }
         }
         Ok(())

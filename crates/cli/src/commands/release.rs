@@ -124,7 +124,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let (mut owned, ready) = match outcome {
         Outcome::Ready(owned, ready) => (owned, ready),
         Outcome::Refused(why) => {
-            eprintln!("refused: {why}");
+            crate::note!("refused: {why}");
             return Ok(ExitCode::from(1));
         }
     };

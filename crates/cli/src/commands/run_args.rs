@@ -63,7 +63,7 @@ impl RunArgs {
     /// What the user should know, on stderr.
     pub(crate) fn warn(&self, warnings: &[String]) {
         if !self.quiet {
-            warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+            warnings.iter().for_each(|warning| crate::note!("warning: {warning}"));
         }
     }
 
@@ -74,7 +74,7 @@ impl RunArgs {
         let _ = std::io::stdout().lock().write_all(text.as_bytes());
         if !self.quiet && !self.json {
             for path in written {
-                eprintln!("wrote {}", path.display());
+                crate::note!("wrote {}", path.display());
             }
         }
     }

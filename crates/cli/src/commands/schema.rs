@@ -58,7 +58,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             write.map_err(|e| Failure::option("out", format!("cannot write {}: {e}", path.display())))?;
         }
     }
-    eprintln!(
+    crate::note!(
         "a draft, read off the data: replace bounds and levels by what is known without them, then remove the line \
          \"draft\": true"
     );

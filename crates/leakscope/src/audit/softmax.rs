@@ -119,7 +119,7 @@ fn refuse(request: &Request) -> Result<()> {
         ("noise_shape", request.noise.options().is_some()),
     ];
     match asked.iter().find(|(_, asked)| *asked) {
-        Some((name, _)) => Err(Failure::option(*name, "not available for ⟨model=softmax⟩ yet: leave it out")),
+        Some((name, _)) => Err(Failure::option(name, "not available for ⟨model=softmax⟩ yet: leave it out")),
         None => Ok(()),
     }
 }

@@ -78,7 +78,7 @@ fn deviation(encoding: &Encoding, units: Option<&Units>, attribute: usize, eta: 
     let a = &encoding.attributes[attribute];
     let of = |sum_to_one: bool, eta: f64| {
         let directions = directions(encoding, units, attribute, sum_to_one);
-        (directions.count > 0).then(|| Target { protected: Protected::Attribute(directions), eta })
+        (directions.count > 0).then_some(Target { protected: Protected::Attribute(directions), eta })
     };
     let all_levels = a.kind == Kind::Category && encoding.one_hot == OneHot::Full;
     let along = (1.0 - 1.0 / a.columns.len().max(1) as f64).sqrt();

@@ -116,7 +116,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let shell: AuditShell = parse("audit", &audited)?;
     let code = audit::run(&shell.args)?;
     let named = INFORMATIVE.map(|j| j.to_string()).join(", ");
-    eprintln!(
+    crate::note!(
         "\nThe target depends on values {named} alone. Open {} in a browser.",
         results.join("report.html").display()
     );
@@ -126,7 +126,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 /// Shows a command as a user would type it, and parses it.
 fn parse<P: Parser>(command: &str, words: &[OsString]) -> Result<P> {
     let shown: Vec<String> = words.iter().map(|w| quoted(&w.to_string_lossy())).collect();
-    eprintln!("$ leakscope net {command} {}\n", shown.join(" "));
+    crate::note!("$ leakscope net {command} {}\n", shown.join(" "));
     P::try_parse_from(std::iter::once(OsString::from("leakscope")).chain(words.iter().cloned()))
         .map_err(|e| Failure::Message(e.to_string()))
 }

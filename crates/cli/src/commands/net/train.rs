@@ -263,7 +263,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         Stopped::Finished | Stopped::Diverged => Ok(ExitCode::SUCCESS),
         Stopped::Interrupted => {
             let (at, of) = (training.steps, training.planned_steps);
-            eprintln!("stopped after step {at} of {of}; go on with --resume");
+            crate::note!("stopped after step {at} of {of}; go on with --resume");
             Ok(ExitCode::from(130))
         }
     }
