@@ -207,8 +207,11 @@ fn parquet_and_budgets_by_column() {
     trained(&data, &model, &about);
     let t = json(&model.join("training.json"));
     let filter = &t["filter"];
-    assert_eq!(filter["budgets"][1].as_f64().unwrap(), 50.0);
-    assert!((filter["budgets"][0].as_f64().unwrap() - 0.8).abs() < 1e-12);
+    // budgets come back from a column of weights over their mean: some units in the last place are lost, and none is gained
+    for (at, given) in [(0, 0.8), (1, 50.0)] {
+        let most = filter["budgets"][at].as_f64().unwrap();
+        assert!(most <= given && given - most < 1e-14 * given, "{most} of {given}");
+    }
     assert!(t["privacy"]["statement"].as_str().unwrap().contains("budget that was given for it"));
     // those with little to spend drop out, the others stay; the table says when
     let records = csv(&model.join("records.csv"));
