@@ -11,7 +11,8 @@ use crate::words;
 use leakscope_core::num::Summary;
 
 fn line(out: &mut String, name: &str, text: &str) {
-    out.push_str(&format!("{name:>16}  {}\n", clean(text)));
+    // attributes are named by the caller's table
+    out.push_str(&format!("{:>16}  {}\n", clean(name), clean(text)));
 }
 
 fn spread(s: &Summary) -> String {

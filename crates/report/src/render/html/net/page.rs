@@ -165,7 +165,7 @@ fn most_exposed(a: &NetAudit) -> String {
             Some(several) => format!("{several}. "),
             None => format!(
                 "The most exposed record of one step is {}: a dFIL of {}{times}. ",
-                networks::name(most),
+                most.id.clone().unwrap_or_else(|| format!("number {}", most.record)),
                 networks::largest_dfil(a, d)
             ),
         };
