@@ -3,9 +3,10 @@
 
 #![allow(clippy::unwrap_used)] // a test that cannot go on should stop
 
+use leakscope_core::{fisher::Directions, special::normal_cdf};
 use leakscope_net::{
     Clip, Data, LayerSpec, Loss, NetSpec, Network, Shape,
-    leak::{Label, Measure, Plis, RecordLeak, Spectral, Trace, measure},
+    leak::{Label, Measure, Plis, RecordLeak, Spectral, Trace, information_along, measure},
     random::{Generator, Purpose},
 };
 
@@ -172,4 +173,92 @@ fn informative_features_of_a_private_regression_stand_out() {
         let most = no.iter().map(|&j| values[j]).fold(0.0, f64::max);
         assert!(least > 1.5 * most, "least informative {least}, most uninformative {most}: {values:?}");
     }
+}
+
+/// The information along directions against the dense Jacobian of the clipped gradient: single values, a block, directions
+/// that are no unit vectors, the label among them.
+#[test]
+fn parts_of_a_record_have_the_dense_information() {
+    for loss in [Loss::SquaredError, Loss::BinaryCrossEntropy] {
+        let m = model(loss);
+        for (label, clip) in [
+            (Label::Public, Clip::None),
+            (Label::Secret, Clip::None),
+            (Label::Secret, Clip::Hard { bound: 0.4 }),
+            (Label::Public, Clip::Gelu { bound: 2.0 }),
+        ] {
+            let rows = if label == Label::Secret { D + 1 } else { D };
+            let skewed: Vec<f64> = (0..rows * 2).map(|i| ((i * 7 + 3) % 5) as f64 - 1.5).collect();
+            let sets = [
+                Directions::columns(2..3, rows),
+                Directions::columns(1..4, rows),
+                Directions::columns(rows - 1..rows, rows),
+                Directions { basis: skewed, count: 2 },
+            ];
+            let what = Measure { label, ..Measure::new(clip, 1.5, 1) };
+            let found = information_along(&m.net, &m.data, &[0, 3, 7], &sets, &what).unwrap();
+            assert_eq!(found.len(), 3);
+            for (at, i) in [0, 3, 7].into_iter().enumerate() {
+                let j = clipped_jacobian(&m, loss, i, clip);
+                let s2 = what.noise() * what.noise();
+                for (set, matrix) in sets.iter().zip(&found[at]) {
+                    let c = set.count;
+                    // J B, then its Gram matrix
+                    let mut jb = vec![0.0; D * c];
+                    for (a, b, k) in
+                        (0..D).flat_map(|a| (0..c).flat_map(move |b| (0..rows).map(move |k| (a, b, k))))
+                    {
+                        jb[a * c + b] += j[a * (D + 1) + k] * set.basis[k * c + b];
+                    }
+                    for (a, b) in (0..c).flat_map(|a| (0..c).map(move |b| (a, b))) {
+                        let dense: f64 = (0..D).map(|k| jb[k * c + a] * jb[k * c + b]).sum::<f64>() / s2;
+                        let error = (matrix[a * c + b] - dense).abs();
+                        // the slope of a clip is by differences: nine digits
+                        let digits = if clip == Clip::None { 1e-11 } else { 1e-8 };
+                        assert!(
+                            error < digits * (1.0 + dense.abs()),
+                            "{loss:?} {clip:?} {i}: {matrix:?} {dense}"
+                        );
+                    }
+                }
+            }
+            // alone or with others
+            let alone = information_along(&m.net, &m.data, &[3], &sets, &what).unwrap();
+            assert_eq!(alone[0], found[1]);
+        }
+        let wrong = [Directions { basis: vec![1.0; D - 1], count: 1 }];
+        assert!(information_along(&m.net, &m.data, &[0], &wrong, &Measure::new(Clip::None, 1.0, 1)).is_err());
+    }
+}
+
+/// The Jacobian of the clipped gradient, `D × (D+1)`: `s J + (slope − s) ĝ ĝᵀ J`, the slope of the length by differences.
+fn clipped_jacobian(m: &Model, loss: Loss, i: usize, clip: Clip) -> Vec<f64> {
+    let x = &m.x[i * D..(i + 1) * D];
+    let j = jacobian(loss, &m.w, x, m.y[i]);
+    if clip == Clip::None {
+        return j;
+    }
+    let z: f64 = m.w.iter().zip(x).map(|(w, x)| w * x).sum();
+    let g: Vec<f64> = x.iter().map(|x| derivatives(loss, z, m.y[i]).0 * x).collect();
+    // the clip's own derivative, along the gradient, by differences of the length it lets through
+    let length = g.iter().map(|v| v * v).sum::<f64>().sqrt();
+    let let_through = |n: f64| match clip {
+        Clip::None => n,
+        Clip::Hard { bound } => n.min(bound),
+        // n/(GELU(n/C − 1) + 1)
+        Clip::Gelu { bound } => {
+            let h = n / bound - 1.0;
+            n / (h * normal_cdf(h) + 1.0)
+        }
+    };
+    let (s, e) = (let_through(length) / length, 1e-5 * length);
+    let slope = (let_through(length + e) - let_through(length - e)) / (2.0 * e);
+    let mut out = vec![0.0; D * (D + 1)];
+    for k in 0..=D {
+        let along: f64 = (0..D).map(|a| g[a] * j[a * (D + 1) + k]).sum::<f64>() / (length * length);
+        for a in 0..D {
+            out[a * (D + 1) + k] = s * j[a * (D + 1) + k] + (slope - s) * along * g[a];
+        }
+    }
+    out
 }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // a test that cannot go on should stop
 
+use leakscope_core::special::student_t_quantile;
 use leakscope_net::{
     Clip, Data, Error, LayerSpec as L, Loss, NetSpec, Network, Shape,
     engine::evaluate,
@@ -105,21 +106,19 @@ fn accounts_of_every_step_are_the_sum_of_exact_informations() {
         run.step().unwrap();
     }
     for (i, b) in run.budgets().iter().enumerate() {
-        let z = (b.trace.value - exact[i]) / b.trace.standard_error.unwrap();
+        let (trace, dfil, plain, renyi) =
+            (b.trace.unwrap(), b.dfil.unwrap(), b.published.unwrap(), b.renyi.unwrap());
+        assert!(b.followed && b.measured == 4 && b.degrees == 4.0 * 399.0);
+        let z = (trace.value - exact[i]) / trace.standard_error.unwrap();
         assert!(z.abs() < 4.5, "record {i}: {b:?} against {}", exact[i]);
-        assert!(b.trace.standard_error.unwrap() < 0.1 * exact[i]);
-        let z = (b.published.value - published[i]) / b.published.standard_error.unwrap();
+        assert!(trace.standard_error.unwrap() < 0.1 * exact[i]);
+        let z = (plain.value - published[i]) / plain.standard_error.unwrap();
         assert!(z.abs() < 4.5, "record {i}: {b:?} against {}", published[i]);
-        assert!(b.trace.value < b.published.value, "the published factor is the looser");
-        assert_eq!(run.dfil()[i], b.dfil.value);
-        assert!((b.dfil.value - b.trace.value / 2.0).abs() < 1e-12 * b.trace.value);
+        assert!(trace.value < plain.value, "the published factor is the looser");
+        assert_eq!(run.dfil()[i], dfil.value);
+        assert!((dfil.value - trace.value / 2.0).abs() < 1e-12 * trace.value);
         // order 4; the table errs on the safe side
-        assert!(
-            b.renyi[2] >= rdp[i] * (1.0 - 1e-6) && b.renyi[2] <= rdp[i] * 1.01,
-            "{} {}",
-            b.renyi[2],
-            rdp[i]
-        );
+        assert!(renyi[2] >= rdp[i] * (1.0 - 1e-6) && renyi[2] <= rdp[i] * 1.01, "{} {}", renyi[2], rdp[i]);
     }
 }
 
@@ -139,8 +138,9 @@ fn accounts_of_the_drawn_alone_are_unbiased() {
         .iter()
         .zip(&every)
         .map(|(d, e)| {
-            let (a, b) = (d.trace.standard_error.unwrap(), e.trace.standard_error.unwrap());
-            (d.trace.value - e.trace.value) / a.hypot(b)
+            let (d, e) = (d.trace.unwrap(), e.trace.unwrap());
+            let (a, b) = (d.standard_error.unwrap(), e.standard_error.unwrap());
+            (d.value - e.value) / a.hypot(b)
         })
         .collect();
     assert!(z.iter().all(|z| z.abs() < 4.5), "{z:?}");
@@ -149,13 +149,55 @@ fn accounts_of_the_drawn_alone_are_unbiased() {
     assert!(mean.abs() < 4.5 / 60f64.sqrt(), "{mean}");
 }
 
+/// A panel is measured at every step, whoever is drawn: its accounts are those of a run that follows everybody. All others
+/// are measured where they are drawn.
+#[test]
+fn a_panel_is_followed_and_the_drawn_are_measured_besides() {
+    let data = clouds(60);
+    // noise and batches from the seed, so that both runs are the same
+    let config = |tracking| TrainConfig { tracking, randomness: Randomness::SeededNotPrivate, ..private() };
+    let run = |tracking| {
+        let mut run = Trainer::new(net(1), &data, config(tracking)).unwrap();
+        (0..40).for_each(|_| assert!(run.step().is_ok()));
+        (run.budgets(), run.dfil().len())
+    };
+    let (panel, shown) = run(Tracking::Panel { records: 12, probes: 2 });
+    let (every, all) = run(Tracking::Every { probes: 2 });
+    assert_eq!((shown, all), (12, 60));
+    assert_eq!(panel.iter().filter(|b| b.followed).count(), 12);
+    let (mut measured, mut covered) = (0, 0);
+    for (p, e) in panel.iter().zip(&every) {
+        if p.followed {
+            assert!(e.followed && (p.measured, p.degrees) == (e.measured, e.degrees));
+            // products of another number of records round differently
+            let close = |a: f64, b: f64| (a - b).abs() <= 1e-5 * b.abs();
+            assert!(close(p.trace.unwrap().value, e.trace.unwrap().value), "{p:?} {e:?}");
+            assert!(close(p.published.unwrap().value, e.published.unwrap().value), "{p:?} {e:?}");
+            assert!(p.renyi.unwrap().iter().zip(e.renyi.unwrap()).all(|(a, b)| close(*a, b)), "{p:?} {e:?}");
+            continue;
+        }
+        assert!(p.renyi.is_none() && p.measured < 40);
+        let Some(trace) = p.trace else { continue };
+        measured += 1;
+        let half = student_t_quantile(0.975, p.degrees) * trace.standard_error.unwrap();
+        covered += usize::from((trace.value - e.trace.unwrap().value).abs() <= half);
+    }
+    // drawn at least twice in forty steps at a rate of a fifth: all but three in a thousand
+    assert!(measured >= 46, "{measured}");
+    assert!(covered as f64 >= 0.85 * f64::from(measured), "{covered} of {measured}");
+}
+
 #[test]
 fn a_run_resumed_from_its_checkpoint_gives_the_same_numbers() {
     let data = clouds(90);
     for optimizer in [Optimizer::adam(), Optimizer::Sgd { momentum: 0.9 }] {
         for sampling in [Sampling::Poisson { rate: 0.2 }, Sampling::Shuffle { batch: 20 }] {
-            let config =
-                TrainConfig { optimizer, sampling, tracking: Tracking::Drawn { probes: 2 }, ..private() };
+            let config = TrainConfig {
+                optimizer,
+                sampling,
+                tracking: Tracking::Panel { records: 9, probes: 2 },
+                ..private()
+            };
             let mut whole = Trainer::new(net(1), &data, config.clone()).unwrap();
             let whole_reports: Vec<_> = (0..8).map(|_| whole.step().unwrap()).collect();
             let mut first = Trainer::new(net(1), &data, config.clone()).unwrap();

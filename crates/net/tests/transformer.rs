@@ -193,7 +193,7 @@ fn private_training_on_tokens_learns_keeps_accounts_and_resumes() {
         weight_decay: 0.0,
         sampling: Sampling::Poisson { rate: 0.5 },
         privacy: Some(Privacy { clip: Clip::Hard { bound: 1.0 }, sigma: 0.3 }),
-        tracking: Tracking::Drawn { probes: 2 },
+        tracking: Tracking::Every { probes: 2 },
         label: Label::Public,
         delta: 1e-3,
         seed: 1,

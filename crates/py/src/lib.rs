@@ -45,7 +45,7 @@ mod _native {
     #[pymodule_export]
     use crate::frames::ResultTable;
     #[pymodule_export]
-    use crate::net::{Network, overshoot};
+    use crate::net::{Network, overshoot, train_rows};
     #[pymodule_export]
     use crate::outcome::Outcome;
     #[pymodule_export]

@@ -5,10 +5,11 @@ use crate::failure::{LeakscopeError, exception};
 use crate::keywords::request;
 use crate::outcome::{Document, Outcome};
 use crate::running::{OnInterrupt, run};
+use crate::table::Table;
 use leakscope::Failure;
 use leakscope::net::Precision;
 use leakscope::net::audit::NetAuditRequest;
-use leakscope::net::memory::{self, NetArrays, NetMeasured, NetMemory};
+use leakscope::net::memory::{self, NetArrays, NetData, NetMeasured, NetMemory};
 use leakscope::net::train::TrainRequest;
 use leakscope::net::training;
 use leakscope_net::engine::evaluate;
@@ -16,9 +17,11 @@ use leakscope_net::io::Tensors;
 use leakscope_net::preset::preset;
 use leakscope_net::{Clip, Data, NetSpec, Network as Net, Real, Shape};
 use leakscope_report::net::Training;
+use leakscope_table::ReadOptions;
 use pyo3::buffer::{Element, PyBuffer};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A network in one of two precisions.
@@ -72,6 +75,13 @@ struct About<'a, 'py> {
     training: Option<Training>,
 }
 
+/// The run that trained a network, from its document.
+fn remembered(training: Option<&str>) -> PyResult<Option<Training>> {
+    let unread =
+        |e| failed(Failure::Message(format!("what is remembered of the training run cannot be read: {e}")));
+    training.map(serde_json::from_str).transpose().map_err(unread)
+}
+
 fn audited<T: Real + Element>(
     py: Python<'_>,
     request: NetAuditRequest,
@@ -83,9 +93,9 @@ fn audited<T: Real + Element>(
     let copy = |net: &Net<T>| memory::frozen(net, &[], None).map_err(failed);
     let memory = NetMemory {
         net: copy(net)?,
-        data: arrays(py, about.data)?,
+        data: NetData::Arrays(arrays(py, about.data)?),
         records: about.records,
-        score: about.score.map(|s| arrays(py, s)).transpose()?,
+        score: about.score.map(|s| arrays(py, s).map(NetData::Arrays)).transpose()?,
         compare: compare.map(copy).transpose()?,
         superpixels: about.superpixels,
         factor: about.factor,
@@ -219,6 +229,41 @@ impl Network {
         Ok(outcome)
     }
 
+    /// What one gradient step gives away about the rows of a table.
+    #[pyo3(signature = (values, encoding, data, score=None, records=None, progress=None, training=None))]
+    #[expect(clippy::too_many_arguments, reason = "named in Python, where this is called")]
+    fn audit_rows<'py>(
+        &self,
+        py: Python<'py>,
+        values: &Bound<'py, PyDict>,
+        encoding: String,
+        data: (Option<Bound<'py, Table>>, Vec<PathBuf>),
+        score: Option<(Option<Bound<'py, Table>>, Vec<PathBuf>)>,
+        records: Option<Vec<usize>>,
+        progress: Option<&Bound<'py, PyAny>>,
+        training: Option<&str>,
+    ) -> PyResult<Outcome> {
+        let request: NetAuditRequest = request(values)?;
+        let training = remembered(training)?;
+        let read = rows(data.0.as_ref(), data.1)?;
+        let score = score.map(|(table, files)| rows(table.as_ref(), files)).transpose()?;
+        fn of<T>(encoding: &str, read: ReadOptions) -> NetData<T> {
+            NetData::Rows { encoding: encoding.to_owned(), read }
+        }
+        let measured = match self.now() {
+            Either::Single(net) => {
+                let both = (of(&encoding, read), score.map(|s| of(&encoding, s)));
+                rows_audited(py, request, &net, both, records, progress, training)?
+            }
+            Either::Double(net) => {
+                let both = (of(&encoding, read), score.map(|s| of(&encoding, s)));
+                rows_audited(py, request, &net, both, records, progress, training)?
+            }
+        };
+        let tables = measured.tables.clone();
+        Ok(Outcome::new(Document::Net(Box::new(measured)), tables))
+    }
+
     /// What one gradient step gives away.
     #[pyo3(signature = (values, given, records=None, score=None, compare=None, superpixels=None, factor=1.0, progress=None, training=None))]
     #[expect(clippy::too_many_arguments, reason = "named in Python, where this is called")]
@@ -236,10 +281,7 @@ impl Network {
         training: Option<&str>,
     ) -> PyResult<Outcome> {
         let request: NetAuditRequest = request(values)?;
-        let unread = |e| {
-            failed(Failure::Message(format!("what is remembered of the training run cannot be read: {e}")))
-        };
-        let training = training.map(serde_json::from_str::<Training>).transpose().map_err(unread)?;
+        let training = remembered(training)?;
         let about = About { data: &given, score: score.as_ref(), records, superpixels, factor, training };
         let measured = match (self.now(), compare.map(|other| other.get().now())) {
             (Either::Single(net), None) => audited(py, request, &net, None, about, progress)?,
@@ -258,6 +300,60 @@ impl Network {
         let tables = measured.tables.clone();
         Ok(Outcome::new(Document::Net(Box::new(measured)), tables))
     }
+}
+
+/// A table of Python's, or files.
+fn rows(table: Option<&Bound<'_, Table>>, files: Vec<PathBuf>) -> PyResult<ReadOptions> {
+    let memory = table.map(|t| t.borrow().memory()).transpose()?.into_iter().collect();
+    Ok(ReadOptions { paths: files, memory, ..ReadOptions::default() })
+}
+
+/// Trains the network that a request names over the rows of a table: the network, the run, and the encoding of the table.
+#[pyfunction]
+#[pyo3(signature = (values, data=None, test=None, progress=None))]
+pub(crate) fn train_rows(
+    py: Python<'_>,
+    values: &Bound<'_, PyDict>,
+    data: Option<&Bound<'_, Table>>,
+    test: Option<&Bound<'_, Table>>,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<(Network, Outcome, String)> {
+    let mut request: TrainRequest = request(values)?;
+    if let Some(table) = &mut request.table {
+        table.read.memory = rows(data, vec![])?.memory;
+        if let Some(test) = test {
+            table.test = Some(rows(Some(test), vec![])?);
+        }
+    }
+    let (net, training, reports) = match request.precision {
+        Precision::F32 => {
+            let work = move |hooks: &_| training::train_rows::<f32>(&request, hooks)?.split();
+            let (net, training, reports) = run(py, progress, OnInterrupt::Wait, work)?;
+            (Either::Single(Arc::new(net)), training, reports)
+        }
+        Precision::F64 => {
+            let work = move |hooks: &_| training::train_rows::<f64>(&request, hooks)?.split();
+            let (net, training, reports) = run(py, progress, OnInterrupt::Wait, work)?;
+            (Either::Double(Arc::new(net)), training, reports)
+        }
+    };
+    let encoding = training.encoding.clone().unwrap_or_default();
+    Ok((Network { net: Mutex::new(net) }, Outcome::of_training(training, steps(&reports)), encoding))
+}
+
+fn rows_audited<T: Real + Element>(
+    py: Python<'_>,
+    request: NetAuditRequest,
+    net: &Net<T>,
+    (data, score): (NetData<T>, Option<NetData<T>>),
+    records: Option<Vec<usize>>,
+    progress: Option<&Bound<'_, PyAny>>,
+    training: Option<Training>,
+) -> PyResult<NetMeasured> {
+    let net = memory::frozen(net, &[], None).map_err(failed)?;
+    let (compare, superpixels, factor) = (None, None, 1.0);
+    let memory = NetMemory { net, data, records, score, compare, superpixels, factor, training };
+    run(py, progress, OnInterrupt::Wait, move |hooks| memory::audit(&request, memory, hooks))
 }
 
 /// The longest gradient that a clip lets through, over its C: what noise is to be compared with.

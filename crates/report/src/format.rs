@@ -60,6 +60,11 @@ pub fn counted(n: u64, thing: &str) -> String {
     format!("{} {thing}{}", count(n), if n == 1 { "" } else { "s" })
 }
 
+/// A share that is at least this, rounded down to a tenth of a per cent.
+pub fn share_at_least(x: f64) -> String {
+    share(((x * 1e3 * (1.0 + 1e-10)).floor() / 1e3).max(0.0))
+}
+
 /// A share of one as a percentage.
 pub fn share(x: f64) -> String {
     let p = 100.0 * x;

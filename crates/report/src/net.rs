@@ -10,14 +10,15 @@
 //! Pictures are the records themselves, so they are no part of the data: [`Pictures`] is given to the page alone.
 
 pub use crate::document::choice::{
-    AccuracyOn, ClipKind, Measure, Neighbours, PlisOf, Precision, Sampling, Tracked,
+    AccuracyOn, ClipKind, Measure, Neighbours, PlisOf, Precision, Sampling, Tracked, ValueKind,
 };
 pub use crate::document::net::{
-    AUDIT_SCHEMA, Compared, DataFacts, Element, Extremes, Histogram, NetAudit, NetworkFacts, Record, Release,
-    Score, ScoredBy, TraceKind,
+    AUDIT_SCHEMA, Compared, DataFacts, Element, Extremes, Histogram, NetAttribute, NetAudit, NetworkFacts,
+    Record, Release, Score, ScoredBy, TraceKind,
 };
 pub use crate::document::training::{
-    Accounts, Point, PrivacyFacts, Promise, Stopped, TRAINING_SCHEMA, Tracking, Training,
+    Account, Accounts, Below, Dropout, Filtered, Point, PrivacyFacts, Promise, Stopped, TRAINING_SCHEMA,
+    Tracking, Training,
 };
 pub use crate::figure::picture::{Picture, Pictures, Shown};
 pub use crate::render::html::net::{page, training_page};

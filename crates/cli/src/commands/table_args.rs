@@ -151,18 +151,6 @@ impl DataArgs {
         let (c, m, t) = (&self.columns, &self.model, &self.test);
         let said = [
             ("target", self.target.is_some()),
-            ("id", c.id.is_some()),
-            ("drop", !c.drop.is_empty()),
-            ("categorical", !c.categorical.is_empty()),
-            ("weights", c.weights.is_some()),
-            ("group", c.group.is_some()),
-            ("delimiter", c.delimiter.is_some()),
-            ("na", !c.na.is_empty()),
-            ("one_hot", c.one_hot != OneHot::DropLast),
-            ("scale", c.scale != Scale::Standard),
-            ("pca", c.pca.is_some()),
-            ("missing", c.missing != Missing::Fail),
-            ("positive", c.positive.is_some()),
             ("model", m.model != ModelKind::Linear),
             ("l2", m.l2 != 0.0),
             ("no_intercept", m.no_intercept),
@@ -170,7 +158,7 @@ impl DataArgs {
             ("holdout", t.holdout.is_some()),
             ("text_encoding", self.text_encoding != TextEncoding::Utf8),
         ];
-        said.iter().find(|s| s.1).map(|s| s.0).or_else(|| c.public.stray())
+        said.iter().find(|s| s.1).map(|s| s.0).or_else(|| c.stray())
     }
 }
 
@@ -203,6 +191,25 @@ impl TableArgs {
 }
 
 impl ColumnArgs {
+    /// A flag that says something.
+    pub(crate) fn stray(&self) -> Option<&'static str> {
+        let said = [
+            ("id", self.id.is_some()),
+            ("drop", !self.drop.is_empty()),
+            ("categorical", !self.categorical.is_empty()),
+            ("weights", self.weights.is_some()),
+            ("group", self.group.is_some()),
+            ("delimiter", self.delimiter.is_some()),
+            ("na", !self.na.is_empty()),
+            ("one_hot", self.one_hot != OneHot::DropLast),
+            ("scale", self.scale != Scale::Standard),
+            ("pca", self.pca.is_some()),
+            ("missing", self.missing != Missing::Fail),
+            ("positive", self.positive.is_some()),
+        ];
+        said.iter().find(|s| s.1).map(|s| s.0).or_else(|| self.public.stray())
+    }
+
     fn delimiter_byte(&self) -> Result<Option<u8>> {
         delimiter_byte(self.delimiter.as_deref())
     }

@@ -9,4 +9,5 @@ mod labels;
 mod resume;
 mod secret;
 mod support;
+mod table;
 mod train;

@@ -1,15 +1,17 @@
 //! A run that has ended: its files and its page.
 
-use super::data::{label, label_column, short_label};
+use super::data::{Names, label_column};
+use super::extremes::{around, largest};
 use super::model::{NETWORK, TRAINING, WEIGHTS, facts};
 use super::run::{Ended, Plan};
+use super::table::ENCODING;
 use super::{Precision, clip_facts};
 use crate::Result;
 use crate::output::{Folder, Pending};
 use leakscope_core::claim::Measured;
 use leakscope_core::dp::Interval;
 use leakscope_core::num::{Distribution, Summary};
-use leakscope_core::special::{normal_quantile, student_t_quantile};
+use leakscope_core::special::student_t_quantile;
 use leakscope_net::{
     Data, Real,
     leak::Label,
@@ -17,7 +19,8 @@ use leakscope_net::{
     train::{Neighbours, Optimizer, Randomness, RecordBudget, Sampling, Tracking, Trainer},
 };
 use leakscope_report::net::{
-    self as page, Accounts, DataFacts, Histogram, PrivacyFacts, Promise, TRAINING_SCHEMA, Training,
+    self as page, Account, Accounts, Below, DataFacts, Dropout, Filtered, Histogram, PrivacyFacts, Promise,
+    TRAINING_SCHEMA, Training,
 };
 use leakscope_table::{RecordsSchema, RecordsWriter};
 use std::path::PathBuf;
@@ -26,6 +29,8 @@ use std::path::PathBuf;
 pub(super) struct Facts {
     pub(super) name: String,
     pub(super) files: Vec<String>,
+    /// What records are called.
+    pub(super) names: Names,
     pub(super) normalize: [f64; 2],
     pub(super) test_records: Option<u64>,
     /// Whether C was not given.
@@ -51,12 +56,13 @@ pub(super) fn finish<T: Real>(
     let mut training = crate::output::complete(training(ended, data, facts, plan, &budgets)?)?;
     let net = ended.run.network();
     let mut pending = Pending::default();
-    if !budgets.is_empty() {
-        pending.tables([records(folder, data, &budgets, ended)?]);
-    }
+    pending.tables(records(folder, data, &budgets, ended, &facts.names)?);
     training.tables = pending.table_names();
     folder.text(&mut pending, NETWORK, &net.spec().to_json())?;
     folder.file(&mut pending, WEIGHTS, &net.to_tensors()?.to_bytes()?)?;
+    if let Some(coding) = &facts.names.coding {
+        folder.text(&mut pending, ENCODING, &coding.json()?)?;
+    }
     folder.text(&mut pending, TRAINING, &page::to_json(&training))?;
     folder.text(&mut pending, "report.html", &page::training_page(&training))?;
     let written = folder.publish(pending)?;
@@ -75,13 +81,14 @@ pub(super) fn training<T: Real>(
     let privacy = match config.privacy {
         Some(p) => {
             let (kind, bound) = clip_facts(p.clip);
-            let promise = promise(run)?;
+            let promise = promise(run, &f.names)?;
             Some(PrivacyFacts { clip_kind: kind, clip: bound.unwrap_or(1.0), sigma: p.sigma, promise })
         }
         None => None,
     };
     let tracking = match config.tracking {
         Tracking::Off => None,
+        Tracking::Panel { probes, .. } => Some((page::Tracked::Panel, probes)),
         Tracking::Drawn { probes } => Some((page::Tracked::Drawn, probes)),
         Tracking::Every { probes } => Some((page::Tracked::Every, probes)),
     };
@@ -98,6 +105,7 @@ pub(super) fn training<T: Real>(
             records: data.len() as u64,
             test_records: f.test_records,
             normalize: f.normalize,
+            target: f.names.target(),
         },
         optimizer: match config.optimizer {
             Optimizer::Sgd { momentum } => format!("SGD with momentum {momentum}"),
@@ -114,7 +122,12 @@ pub(super) fn training<T: Real>(
         notes: notes(ended, f),
         privacy,
         label_secret: config.label == Label::Secret,
-        tracking: tracking.map(|(records, probes)| page::Tracking { records, probes: probes as u64 }),
+        tracking: tracking.map(|(records, probes)| page::Tracking {
+            records,
+            panel: (records == page::Tracked::Panel)
+                .then(|| budgets.iter().filter(|b| b.followed).count() as u64),
+            probes: probes as u64,
+        }),
         planned_steps: plan.steps,
         steps: run.steps(),
         stopped: ended.stopped,
@@ -123,15 +136,37 @@ pub(super) fn training<T: Real>(
             None => page::AccuracyOn::Training,
         },
         history: ended.history.clone(),
-        accounts: if budgets.is_empty() { None } else { Some(accounts(ended, data, budgets)?) },
+        accounts: accounts(ended, data, budgets, &f.names)?,
+        filter: filtered(ended, data, plan, &f.names),
         seconds: ended.seconds,
     })
 }
 
 /// What the run promises; nothing in the open, or with noise from a seed.
-fn promise<T: Real>(run: &Trainer<'_, T>) -> Result<Option<Promise>> {
+fn promise<T: Real>(run: &Trainer<'_, T>, names: &Names) -> Result<Option<Promise>> {
     let Some(account) = run.account()? else { return Ok(None) };
     let dropped = run.dropped();
+    let config = run.config();
+    let filter = match &config.filter {
+        Some(f) if f.budgets.is_empty() => {
+            "; a record takes part until its own Rényi budget is spent and never again (Feldman and Zrnic 2021, theorem \
+             4.3), so that the whole run costs no record more than ε, whatever the steps adapt to"
+        }
+        Some(_) => {
+            "; a record takes part until its own Rényi budget is spent and never again (Feldman and Zrnic 2021, theorem \
+             4.3), so that the whole run costs no record more than the budget that was given for it, which is public; ε is \
+             the largest of these"
+        }
+        None => "",
+    };
+    let read = names.coding.as_ref().map(|c| c.not_covered()).unwrap_or_default();
+    let read = match read.is_empty() {
+        true => String::new(),
+        false => format!(
+            "; it holds for the encoded table: {} were read off the records and are not covered",
+            read.join(", ")
+        ),
+    };
     Ok(Some(Promise {
         delta: account.delta,
         epsilon: account.epsilon(),
@@ -143,9 +178,48 @@ fn promise<T: Real>(run: &Trainer<'_, T>) -> Result<Option<Promise>> {
             Neighbours::ZeroOut => page::Neighbours::ZeroOut,
         },
         advantage: run.advantage()?,
-        statement: run.config().statement().to_owned(),
+        statement: format!("{}{filter}{read}", config.statement()),
         dropped: (!dropped.is_empty()).then(|| dropped.iter().flatten().count() as u64),
     }))
+}
+
+/// Points of the curve of those that take part.
+const CURVE: u64 = 200;
+/// Records that dropped out, by name.
+const DROPPED: usize = 50;
+
+/// Who dropped out when; absent without a filter.
+fn filtered<T: Real>(ended: &Ended<'_, T>, data: &Data<T>, plan: &Plan, names: &Names) -> Option<Filtered> {
+    let filter = ended.run.config().filter.as_ref()?;
+    let dropped = ended.run.dropped();
+    let (n, steps) = (dropped.len() as u64, ended.run.steps());
+    let every = steps.div_ceil(CURVE).max(1);
+    let taking_part = |step: u64| n - dropped.iter().flatten().filter(|d| **d < step).count() as u64;
+    let mut order: Vec<(u64, usize)> =
+        dropped.iter().enumerate().filter_map(|(i, d)| d.map(|step| (step, i))).collect();
+    order.sort_unstable();
+    let loss = ended.run.network().loss();
+    let lowest = filter.budgets.iter().copied().fold(filter.largest(), f64::min);
+    debug_assert!(steps <= plan.steps);
+    Some(Filtered {
+        budgets: [lowest, filter.largest()],
+        dropped: order.len() as u64,
+        taking_part: (0..=steps)
+            .step_by(every as usize)
+            .chain([steps])
+            .map(|s| (s, taking_part(s)))
+            .collect(),
+        first: order
+            .into_iter()
+            .take(DROPPED)
+            .map(|(steps, i)| Dropout {
+                record: i as u64,
+                id: names.id(i),
+                label: names.short_label(data, i, loss),
+                steps,
+            })
+            .collect(),
+    })
 }
 
 fn notes<T: Real>(ended: &Ended<'_, T>, f: &Facts) -> Vec<String> {
@@ -177,9 +251,21 @@ fn notes<T: Real>(ended: &Ended<'_, T>, f: &Facts) -> Vec<String> {
     if let (Tracking::Drawn { .. }, Sampling::Poisson { rate: q }) = (config.tracking, config.sampling) {
         let draws = q * ended.run.steps() as f64;
         out.push(format!(
-            "Accounts are kept of drawn records, weighted by 1/q: unbiased, but a record was drawn {draws:.1} times on \
-             average, and of one that never was nothing is known. `track = every` has no such error."
+            "Accounts are kept of records where they are drawn: unbiased, but a record was drawn {draws:.1} times on average, \
+             and of one that was drawn less than twice nothing is known. `track = panel` or `every` has no such error."
         ));
+    }
+    if let Some(coding) = &f.names.coding
+        && config.privacy.is_some()
+    {
+        let read = coding.not_covered();
+        if !read.is_empty() {
+            out.push(format!(
+                "ε does not cover how the table was encoded: {} were read off the records. Give `bounds` with \
+                 `scale = bounds`, `levels`, or a `schema`, and nothing is. private/encoding.json holds all of it.",
+                read.join(", ")
+            ));
+        }
     }
     if ended.start.pretrained.is_some() {
         out.push("The run started from given weights, which are taken to be public.".to_owned());
@@ -224,14 +310,9 @@ pub(super) fn summary(values: &[f64]) -> Summary {
 /// Each record's own ε at the run's δ, where its norms were taken at every step; what the run promises to all holds for it
 /// too.
 fn own_epsilon<T: Real>(ended: &Ended<'_, T>, b: &RecordBudget, of_run: Option<f64>) -> Result<Option<f64>> {
-    let config = ended.run.config();
-    let every_step = match (config.tracking, config.sampling) {
-        (Tracking::Every { .. }, _) | (Tracking::Drawn { .. }, Sampling::Shuffle { .. }) => true,
-        (Tracking::Off | Tracking::Drawn { .. }, _) => false,
-    };
-    let Some(of_run) = of_run.filter(|_| every_step) else { return Ok(None) };
-    let nothing = b.renyi.iter().all(|r| *r == 0.0);
-    let own = if nothing { 0.0 } else { renyi::epsilon(&b.renyi, config.delta)?.0 };
+    let (Some(of_run), Some(budgets)) = (of_run, &b.renyi) else { return Ok(None) };
+    let nothing = budgets.iter().all(|r| *r == 0.0);
+    let own = if nothing { 0.0 } else { renyi::epsilon(budgets, ended.run.config().delta)?.0 };
     Ok(Some(own.min(of_run)))
 }
 
@@ -240,109 +321,144 @@ fn epsilon_of_run<T: Real>(ended: &Ended<'_, T>) -> Result<Option<f64>> {
     Ok(ended.run.account()?.map(|a| a.epsilon()))
 }
 
-/// Whether nothing was measured of a record, because no step drew it.
-fn not_drawn(b: &RecordBudget) -> bool {
-    b.trace.value == 0.0 && b.published.value == 0.0 && b.trace.standard_error.is_none_or(|e| e == 0.0)
-}
-
-/// Degrees of freedom of the standard error of a record's account: the probes of all steps, or, where a record is looked at
-/// only in the steps that draw it, these steps as far as they are expected.
-fn degrees<T: Real>(ended: &Ended<'_, T>) -> f64 {
-    let (config, steps) = (ended.run.config(), ended.run.steps() as f64);
-    let degrees = match (config.tracking, config.sampling) {
-        (Tracking::Drawn { .. }, Sampling::Poisson { rate }) => rate * steps - 1.0,
-        (Tracking::Drawn { probes }, Sampling::Shuffle { .. }) | (Tracking::Every { probes }, _) => {
-            steps * (probes as f64 - 1.0)
-        }
-        (Tracking::Off, _) => 1.0,
+/// The records that a page speaks of: those that were followed, or, where none was, those whose estimates have an interval.
+fn accounted(budgets: &[RecordBudget]) -> Vec<(usize, Measured, f64)> {
+    let any = budgets.iter().any(|b| b.followed);
+    let known = |(i, b): (usize, &RecordBudget)| {
+        let spoken_of = if any { b.followed && b.measured > 0 } else { b.measured > 1 };
+        b.dfil.filter(|_| spoken_of).map(|dfil| (i, dfil, b.degrees))
     };
-    degrees.max(1.0)
+    budgets.iter().enumerate().filter_map(known).collect()
 }
 
-/// Where the largest of the true values lies, with 95% confidence over all records at once (Bonferroni, normal errors).
-fn largest(dfil: impl Iterator<Item = Measured> + Clone) -> Option<Interval> {
-    let n = dfil.clone().count();
-    let z = -normal_quantile(0.025 / n.max(1) as f64);
-    let ends = dfil.map(|m| (m.value, z * m.standard_error.unwrap_or(0.0)));
-    let fold = |values: &mut dyn Iterator<Item = f64>| values.fold(0.0, f64::max);
-    let lower = fold(&mut ends.clone().map(|(v, e)| v - e));
-    let upper = fold(&mut ends.clone().map(|(v, e)| v + e));
-    (n > 0).then_some(Interval { lower, upper })
-}
-
-fn accounts<T: Real>(ended: &Ended<'_, T>, data: &Data<T>, budgets: &[RecordBudget]) -> Result<Accounts> {
+fn accounts<T: Real>(
+    ended: &Ended<'_, T>,
+    data: &Data<T>,
+    budgets: &[RecordBudget],
+    names: &Names,
+) -> Result<Option<Accounts>> {
+    if budgets.is_empty() {
+        return Ok(None);
+    }
     let (d, of_run) = (dimension(ended), epsilon_of_run(ended)?);
-    let dfil: Vec<f64> = budgets.iter().map(|b| b.dfil.value).collect();
-    let published: Vec<f64> = budgets.iter().map(|b| b.published.value / d).collect();
+    let spoken_of = accounted(budgets);
+    let dfil: Vec<f64> = spoken_of.iter().map(|(_, m, _)| m.value).collect();
+    let published: Vec<f64> =
+        spoken_of.iter().filter_map(|&(i, ..)| budgets[i].published).map(|m| m.value / d).collect();
     let epsilon: Vec<Option<f64>> =
         budgets.iter().map(|b| own_epsilon(ended, b, of_run)).collect::<Result<_>>()?;
     let known: Vec<f64> = epsilon.iter().flatten().copied().collect();
+    let followed = budgets.iter().filter(|b| b.followed).count();
+    let intervals: Vec<Interval> =
+        spoken_of.iter().map(|(_, m, degrees)| around(m, *degrees, spoken_of.len())).collect();
+    let top = largest(&intervals);
+    let chosen_at_random =
+        matches!(ended.run.config().tracking, Tracking::Panel { .. }) && followed < budgets.len();
     let loss = ended.run.network().loss();
-    let mut order: Vec<usize> = (0..budgets.len()).collect();
+    let mut order: Vec<usize> = (0..spoken_of.len()).collect();
     order.sort_by(|&a, &b| dfil[b].total_cmp(&dfil[a]).then(a.cmp(&b)));
-    let most = order
-        .into_iter()
-        .take(MOST)
-        .map(|i| (i as u64, short_label(data, i, loss), budgets[i].dfil, epsilon[i]))
-        .collect();
-    Ok(Accounts {
+    let account = |at: usize| {
+        let (i, dfil, _) = spoken_of[at];
+        Account {
+            record: i as u64,
+            id: names.id(i),
+            label: names.short_label(data, i, loss),
+            dfil,
+            interval: intervals[at],
+            epsilon: epsilon[i],
+        }
+    };
+    Ok(Some(Accounts {
+        followed: followed as u64,
+        accounted: spoken_of.len() as u64,
         dfil: summary(&dfil),
-        largest: largest(budgets.iter().map(|b| b.dfil)),
-        not_drawn: budgets.iter().filter(|b| not_drawn(b)).count() as u64,
+        largest: top,
+        // half of the 5% for the choice of the panel, half for the upper ends of its intervals
+        below: top
+            .filter(|_| chosen_at_random)
+            .map(|i| Below { share: 0.025_f64.powf(1.0 / followed as f64), value: i.upper }),
+        not_drawn: budgets.iter().filter(|b| b.measured == 0).count() as u64,
         published_dfil: summary(&published),
         epsilon: (!known.is_empty()).then(|| summary(&known)),
         histogram: Histogram::of(&dfil),
-        most,
-    })
+        most: order.into_iter().take(MOST).map(account).collect(),
+    }))
 }
 
-/// The table of the accounts of records.
+/// The table of records: their accounts, and when they dropped out. Absent where neither was kept.
 pub(super) fn records<T: Real>(
     folder: &Folder,
     data: &Data<T>,
     budgets: &[RecordBudget],
     ended: &Ended<'_, T>,
-) -> Result<RecordsWriter> {
-    let mut numbers: Vec<String> = [
-        "trace",
-        "trace_standard_error",
-        "dfil",
-        "dfil_standard_error",
-        "dfil_low",
-        "dfil_high",
-        "published_trace",
-        "published_dfil",
-        "epsilon",
-    ]
-    .map(str::to_owned)
-    .to_vec();
-    numbers.extend(renyi::ORDERS.iter().map(|order| format!("renyi_{order}")));
+    names: &Names,
+) -> Result<Option<RecordsWriter>> {
+    let dropped = ended.run.dropped();
+    if budgets.is_empty() && dropped.is_empty() {
+        return Ok(None);
+    }
+    let mut numbers: Vec<String> = Vec::new();
+    if !budgets.is_empty() {
+        let accounts = [
+            "followed",
+            "steps_measured",
+            "trace",
+            "trace_standard_error",
+            "dfil",
+            "dfil_standard_error",
+            "dfil_low",
+            "dfil_high",
+            "published_trace",
+            "published_dfil",
+            "epsilon",
+        ];
+        numbers.extend(accounts.map(str::to_owned));
+        numbers.extend(renyi::ORDERS.iter().map(|order| format!("renyi_{order}")));
+    }
+    if !dropped.is_empty() {
+        numbers.push("dropped_after_steps".into());
+    }
     let loss = ended.run.network().loss();
-    let schema = RecordsSchema { id: "record".into(), texts: label_column(data, loss), numbers };
+    let schema = RecordsSchema { id: names.id_column(), texts: label_column(data, loss), numbers };
     let mut writer = folder.table("records", schema)?;
     let mut part = writer.parts().part();
     let (d, of_run) = (dimension(ended), epsilon_of_run(ended)?);
-    let t = student_t_quantile(0.975, degrees(ended));
-    for (i, b) in budgets.iter().enumerate() {
-        let error = |m: &leakscope_core::claim::Measured| m.standard_error.unwrap_or(f64::NAN);
-        // of a record that no step drew nothing is known: what the run promises to all holds for it
-        let known = |v: f64| if not_drawn(b) { f64::NAN } else { v };
-        let own = own_epsilon(ended, b, of_run)?;
-        let half = t * error(&b.dfil);
-        let mut row = vec![
-            known(b.trace.value),
-            known(error(&b.trace)),
-            known(b.dfil.value),
-            known(error(&b.dfil)),
-            known((b.dfil.value - half).max(0.0)),
-            known(b.dfil.value + half),
-            known(b.published.value),
-            known(b.published.value / d),
-            own.or(of_run).unwrap_or(f64::NAN),
-        ];
-        row.extend(b.renyi.map(|r| if own.is_some() { r } else { f64::NAN }));
-        part.push(&i.to_string(), label(data, i, loss).as_deref().as_slice(), &row)?;
+    for i in 0..data.len() {
+        let mut row = Vec::new();
+        if let Some(b) = budgets.get(i) {
+            row.extend(account_row(b, d, own_epsilon(ended, b, of_run)?, of_run));
+        }
+        if let Some(step) = dropped.get(i) {
+            row.push(step.map_or(f64::NAN, |s| s as f64));
+        }
+        part.push(&names.of(i), names.label(data, i, loss).as_deref().as_slice(), &row)?;
     }
     writer.append(part)?;
-    Ok(writer)
+    Ok(Some(writer))
+}
+
+/// The account of a record as a row. Of a record that was not followed and drawn less than twice nothing is known: what the
+/// run promises to all holds for it.
+fn account_row(b: &RecordBudget, dimension: f64, own: Option<f64>, of_run: Option<f64>) -> Vec<f64> {
+    // a shuffled order that has not come to it yet
+    let known = |m: Option<Measured>| m.filter(|_| b.measured > 0);
+    let value = |m: Option<Measured>| known(m).map_or(f64::NAN, |m| m.value);
+    let error = |m: Option<Measured>| known(m).and_then(|m| m.standard_error).unwrap_or(f64::NAN);
+    let half = student_t_quantile(0.975, b.degrees) * error(b.dfil);
+    let mut row = vec![
+        f64::from(u8::from(b.followed)),
+        b.measured as f64,
+        value(b.trace),
+        error(b.trace),
+        value(b.dfil),
+        error(b.dfil),
+        (value(b.dfil) - half).max(if half.is_nan() { f64::NAN } else { 0.0 }),
+        value(b.dfil) + half,
+        value(b.published),
+        value(b.published) / dimension,
+        own.or(of_run).unwrap_or(f64::NAN),
+    ];
+    let renyi = b.renyi.filter(|_| own.is_some());
+    row.extend((0..renyi::ORDERS.len()).map(|j| renyi.map_or(f64::NAN, |r| r[j])));
+    row
 }

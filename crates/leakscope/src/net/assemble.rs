@@ -1,8 +1,9 @@
 //! Measures to what people read: the audit's data, its pictures, its tables.
 
 use super::account::summary;
+use super::attributes;
 use super::clip_facts;
-use super::data::{label, label_column, short_label};
+use super::data::{Names, label_column};
 use super::exceeds::exceeds;
 use super::extremes::{extremes, intervals};
 use super::measuring::{Found, Leak, Scored, measure_times};
@@ -76,8 +77,13 @@ pub(super) fn ends(leaks: &[Leak], of: Number, most: bool) -> impl Iterator<Item
     all.into_iter().take(SHOWN).map(|(_, i)| i)
 }
 
-/// What a record is called.
+/// What is known of a record beside its measures.
+#[derive(Default)]
 pub(super) struct Known {
+    /// Its id; absent where it has a number alone.
+    pub(super) id: Option<String>,
+    /// The attribute that leaks most of it, and its η; absent without a table.
+    pub(super) most_exposed_attribute: Option<(String, f64)>,
     pub(super) label: Option<String>,
     pub(super) right: Option<bool>,
 }
@@ -87,6 +93,8 @@ pub(super) fn record(l: &Leak, known: Known, interval: Option<Interval>, noise: 
     let r = &l.released;
     Record {
         record: r.record as u64,
+        id: known.id,
+        most_exposed_attribute: known.most_exposed_attribute,
         label: known.label,
         right: known.right,
         loss: r.loss,
@@ -101,7 +109,13 @@ pub(super) fn record(l: &Leak, known: Known, interval: Option<Interval>, noise: 
 }
 
 /// The records at one end of a ranking.
-fn ranked<T: Real>(found: &Found<T>, leaks: &[Leak], data: &Data<T>, of: Number, most: bool) -> Vec<Record> {
+fn ranked<T: Real>(
+    found: &Found<T>,
+    leaks: &[Leak],
+    (data, names): (&Data<T>, &Names),
+    of: Number,
+    most: bool,
+) -> Vec<Record> {
     let noise = found.asked.what.released.noise();
     let (trained_on, loss) = (std::ptr::eq(data, &found.asked.data), found.asked.model.net.loss());
     let intervals = dfil_intervals(leaks, found.asked.what.released.trace);
@@ -109,7 +123,12 @@ fn ranked<T: Real>(found: &Found<T>, leaks: &[Leak], data: &Data<T>, of: Number,
         .map(|i| {
             let r = &leaks[i].released;
             let other = found.other.get(i).filter(|_| trained_on);
-            let known = Known { label: short_label(data, r.record, loss), right: right(r, loss) };
+            let known = Known {
+                id: names.id(r.record),
+                most_exposed_attribute: attributes::most_exposed(names, &leaks[i]),
+                label: names.short_label(data, r.record, loss),
+                right: right(r, loss),
+            };
             let record = record(&leaks[i], known, intervals.get(i).copied(), noise);
             Record { compared_plis: other.and_then(plis), ..record }
         })
@@ -173,7 +192,7 @@ pub(super) fn audit<T: Real>(f: &Found<T>) -> NetAudit {
     let exact = matches!(m.trace, Trace::Exact | Trace::Elements);
     let most = dfils.iter().copied().fold(0.0, f64::max);
     let jacobians: Vec<f64> = f.leaks.iter().filter_map(|l| jacobian_sensitivity(l, m.noise())).collect();
-    let ends = |of: Number, most: bool| ranked(f, &f.leaks, &f.asked.data, of, most);
+    let ends = |of: Number, most: bool| ranked(f, &f.leaks, (&f.asked.data, &f.asked.names), of, most);
     let variances = variances(&f.asked.data, &f.leaks);
     NetAudit {
         schema: AUDIT_SCHEMA.to_owned(),
@@ -184,6 +203,7 @@ pub(super) fn audit<T: Real>(f: &Found<T>) -> NetAudit {
             records: f.asked.data.len() as u64,
             test_records: None,
             normalize: f.asked.scale,
+            target: f.asked.names.target(),
         },
         release: Release { clip_kind, clip, sigma: m.sigma, noise: m.noise(), chosen: f.asked.what.chosen },
         label_secret: m.label == Label::Secret,
@@ -213,6 +233,7 @@ pub(super) fn audit<T: Real>(f: &Found<T>) -> NetAudit {
         dfil_histogram: Histogram::of(&dfils),
         eta_histogram: Histogram::of(&values(&f.leaks, eta)),
         elements: f.elements.means(f.asked.model.net.input().len()),
+        attributes: attributes::summarised(f),
         most_dfil: ends(dfil, true),
         least_dfil: ends(dfil, false),
         most_eta: ends(eta, true),
@@ -264,7 +285,7 @@ fn score<T: Real>(f: &Found<T>, s: &Scored<T>) -> Score {
         by: by.collect(),
         counts: histogram.as_ref().map(|h| h.count(&values(&f.scored, gradient_norm))).unwrap_or_default(),
         histogram,
-        most: ranked(f, &f.scored, &s.data, gradient_norm, true),
+        most: ranked(f, &f.scored, (&s.data, &s.names), gradient_norm, true),
     }
 }
 
@@ -382,9 +403,9 @@ fn maps<T: Real>(
 
 /// The tables: every measured record, every scored point.
 pub(super) fn tables<T: Real>(f: &Found<T>, folder: &Folder) -> Result<Vec<RecordsWriter>> {
-    let mut out = vec![table(f, folder, "records", &f.asked.data, &f.leaks, &f.other)?];
+    let mut out = vec![table(f, folder, "records", (&f.asked.data, &f.asked.names), &f.leaks, &f.other)?];
     if let Some(s) = &f.asked.points {
-        out.push(table(f, folder, "scores", &s.data, &f.scored, &[])?);
+        out.push(table(f, folder, "scores", (&s.data, &s.names), &f.scored, &[])?);
     }
     Ok(out)
 }
@@ -393,7 +414,7 @@ fn table<T: Real>(
     f: &Found<T>,
     folder: &Folder,
     stem: &str,
-    data: &Data<T>,
+    (data, names): (&Data<T>, &Names),
     leaks: &[Leak],
     others: &[Leak],
 ) -> Result<RecordsWriter> {
@@ -403,11 +424,31 @@ fn table<T: Real>(
         .enumerate()
         .map(|(i, leak)| {
             let r = &leak.released;
-            let known = Known { label: label(data, r.record, loss), right: right(r, loss) };
+            let known = Known {
+                id: names.id(r.record),
+                label: names.label(data, r.record, loss),
+                right: right(r, loss),
+                ..Known::default()
+            };
             Row { leak, known, compared_plis: others.get(i).and_then(plis) }
         })
         .collect();
-    written(folder, stem, label_column(data, loss), &rows, noise)
+    let measured = leaks.first().is_some_and(|l| !l.attributes.is_empty());
+    let columns = Columns {
+        id: names.id_column(),
+        texts: label_column(data, loss),
+        attributes: if measured { attributes::columns(f) } else { vec![] },
+    };
+    written(folder, stem, columns, &rows, noise)
+}
+
+/// Names of columns that differ from table to table.
+pub(super) struct Columns {
+    pub(super) id: String,
+    /// The label, where records have one.
+    pub(super) texts: Vec<String>,
+    /// η of attributes; empty without a table.
+    pub(super) attributes: Vec<String>,
 }
 
 /// A record as the tables list it.
@@ -444,7 +485,7 @@ impl Row<'_> {
 pub(super) fn written(
     folder: &Folder,
     stem: &str,
-    texts: Vec<String>,
+    columns: Columns,
     rows: &[Row<'_>],
     noise: f64,
 ) -> Result<RecordsWriter> {
@@ -454,13 +495,15 @@ pub(super) fn written(
     let mut numbers: Vec<String> = kept.iter().map(|&j| all[0][j].0.to_owned()).collect();
     let regions = rows.first().map_or(0, |row| row.leak.regions.len());
     numbers.extend((0..regions).map(|g| format!("plis_region_{g}")));
-    let schema = RecordsSchema { id: "record".into(), texts, numbers };
+    numbers.extend(columns.attributes.iter().cloned());
+    let schema = RecordsSchema { id: columns.id, texts: columns.texts, numbers };
     let mut writer = folder.table(stem, schema)?;
     let mut part = writer.parts().part();
-    for (row, found) in rows.iter().zip(&all) {
-        let mut numbers: Vec<f64> = kept.iter().map(|&j| found[j].1.unwrap_or(f64::NAN)).collect();
+    for (row, measures) in rows.iter().zip(&all) {
+        let mut numbers: Vec<f64> = kept.iter().map(|&j| measures[j].1.unwrap_or(f64::NAN)).collect();
         numbers.extend(&row.leak.regions);
-        let id = row.leak.released.record.to_string();
+        numbers.extend(row.leak.attributes.iter().map(|a| a.free));
+        let id = row.known.id.clone().unwrap_or_else(|| row.leak.released.record.to_string());
         part.push(&id, row.known.label.as_deref().as_slice(), &numbers)?;
     }
     writer.append(part)?;

@@ -4,6 +4,7 @@ use super::assemble;
 use super::data::{Part, Reading, Source, one_array};
 use super::measuring::{Asked, Scored, What, comparable, found};
 use super::model::{Model, trained_precision};
+use super::table::{Coding, ENCODING, Which, is_table};
 use super::{Precision, ReleaseRequest};
 use crate::output::{Folder, Pending};
 use crate::{Failure, Result};
@@ -14,9 +15,10 @@ use leakscope_net::{
     random::{Generator, Purpose},
 };
 use leakscope_report::net::{self as page, NetAudit, PrivacyFacts};
-use leakscope_table::{Hooks, RecordsFormat, Stage};
+use leakscope_table::{Hooks, RecordsFormat, Stage, Subset};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// What an audit of a network is asked to do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -130,7 +132,7 @@ fn run_in<T: Real>(
     let model = Model::<T>::open(&args.model, "model")?;
     let other = args.compare.as_deref().map(|dir| Model::open(dir, "compare")).transpose()?;
     let seed = args.seed.unwrap_or_else(crate::seed::drawn);
-    let what = what(args, &model, seed)?;
+    let mut what = what(args, &model, seed)?;
     let regions = args.superpixels.as_deref().map(read_regions).transpose()?;
     let groups = map_groups(args, &model.net, regions.as_ref().map(|(name, array)| (&**name, array)))?;
     let folder = out.map(|dir| Folder::open(dir, args.format)).transpose()?;
@@ -144,8 +146,19 @@ fn run_in<T: Real>(
     if args.limit == Some(0) {
         return Err(Failure::option("limit", "0: expected at least 1"));
     }
-    let reading = Reading { flag: "data", part: Part::Train, normalize: scale, limit: args.limit };
-    let mut source = Source::<T>::read(&args.data, reading)?;
+    let coding = Coding::of_model(&args.model)?.map(Arc::new);
+    let mut source: Source<T> = match &coding {
+        Some(coding) => {
+            no_array_options(args)?;
+            what.exact_if_few(model.net.input().len());
+            rows(coding, &args.data, ("data", Subset::Training), hooks)?
+        }
+        None => {
+            table_without_encoding(args)?;
+            let reading = Reading { flag: "data", part: Part::Train, normalize: scale, limit: args.limit };
+            Source::read(&args.data, reading)?
+        }
+    };
     let data = source.take_data(&model.net)?;
     if let Some(other) = &other {
         comparable(&data, &model.net, &other.net)?;
@@ -154,18 +167,38 @@ fn run_in<T: Real>(
     let points = match args.score.is_empty() {
         true => None,
         false => {
-            let reading = Reading { flag: "score", part: Part::Test, normalize: scale, limit: None };
-            Some(points(Source::read(&args.score, reading)?, &model.net)?)
+            let source = match &coding {
+                Some(coding) => rows(coding, &args.score, ("score", Subset::All), hooks)?,
+                None => {
+                    let reading = Reading { flag: "score", part: Part::Test, normalize: scale, limit: None };
+                    Source::read(&args.score, reading)?
+                }
+            };
+            Some(points(source, &model.net)?)
         }
     };
     let point_ids = points.as_ref().map_or(Ok(Vec::new()), |p| choose(args.records, p.data.len(), seed))?;
     if args.seed.is_none() {
         on_seed(seed);
     }
-    let (files, range) = (source.files, source.range);
+    let (files, range, names) = (source.files, source.range, source.names);
     let tabled = args.grid.is_some() || args.superpixels.is_some();
-    let asked =
-        Asked { model, other, data, files, range, ids, points, point_ids, what, groups, tabled, scale, seed };
+    let asked = Asked {
+        model,
+        other,
+        data,
+        files,
+        names,
+        range,
+        ids,
+        points,
+        point_ids,
+        what,
+        groups,
+        tabled,
+        scale,
+        seed,
+    };
     let total = asked.passes();
     let found = found(asked, &|done| tick(hooks, done, total))?;
     let mut audit = crate::output::complete(assemble::audit(&found))?;
@@ -182,6 +215,46 @@ fn run_in<T: Real>(
         written = folder.publish(pending)?;
     }
     Ok(NetAuditOutcome { audit, written })
+}
+
+/// The rows of a table, encoded as those that the model was trained on.
+fn rows<T: Real>(
+    coding: &Arc<Coding>,
+    files: &[PathBuf],
+    (flag, subset): (&str, Subset),
+    hooks: &Hooks,
+) -> Result<Source<T>> {
+    let table = coding.table(files, flag)?;
+    let which = Which { flag, target_optional: subset == Subset::All, subset };
+    let names = files.iter().map(|f| leakscope_table::shown(f)).collect();
+    Ok(Source::of_rows(coding.rows(&table, which, hooks)?, coding, names))
+}
+
+/// Refuses what is for arrays where the model was trained on rows.
+fn no_array_options(args: &NetAuditRequest) -> Result<()> {
+    for (flag, said) in [("normalize", args.normalize.is_some()), ("limit", args.limit.is_some())] {
+        if said {
+            let message = "the model was trained on the rows of a table, which are encoded as in training: leave it out";
+            return Err(Failure::option(flag, message));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a table where nothing says how its columns became values.
+fn table_without_encoding(args: &NetAuditRequest) -> Result<()> {
+    match args.data.iter().chain(&args.score).find(|p| is_table(p)) {
+        None => Ok(()),
+        Some(path) => Err(Failure::option(
+            "data",
+            format!(
+                "{}: {} has no {ENCODING}, which says how the columns of a table become values: train on the table with \
+                 ⟨target⟩, or give the arrays that the model was trained on",
+                path.display(),
+                args.model.display()
+            ),
+        )),
+    }
 }
 
 /// Tells how far a pass over records is; an error where it is to stop.
@@ -324,5 +397,5 @@ pub(super) fn points<T: Real>(mut source: Source<T>, net: &Network<T>) -> Result
         }
         (false, Loss::SoftmaxCrossEntropy | Loss::BinaryCrossEntropy) => source.with_own_answers(net)?,
     };
-    Ok(Scored { files: source.files, range: source.range, labelled, data })
+    Ok(Scored { files: source.files, names: source.names, range: source.range, labelled, data })
 }

@@ -1,10 +1,12 @@
 //! Records and labels from files: a pair of idx files, a safetensors or npz file with both, or a folder of such.
 
 use super::model::named;
+use super::table::{Coding, Rows};
 use crate::{Failure, Result};
 use leakscope_net::io::{self, Array};
 use leakscope_net::{Data, Loss, Network, Real, Shape, engine::predict};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Records as they were read, scaled.
 #[derive(Debug, Clone)]
@@ -15,8 +17,64 @@ pub(super) struct Source<T> {
     pub(super) shape: Shape,
     /// Values that are shown black and white.
     pub(super) range: [f64; 2],
+    /// What records are called.
+    pub(super) names: Names,
     x: Vec<T>,
     labels: Option<Labels<T>>,
+}
+
+/// What records are called, and their labels in words.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Names {
+    /// Ids of the rows of a table; empty where records are arrays, which have numbers.
+    ids: Vec<String>,
+    /// How the rows were encoded.
+    pub(super) coding: Option<Arc<Coding>>,
+}
+
+impl Names {
+    /// The caller's id of a record, where there is one.
+    pub(super) fn id(&self, record: usize) -> Option<String> {
+        self.ids.get(record).cloned()
+    }
+
+    /// What a record is called: its id, or its number.
+    pub(super) fn of(&self, record: usize) -> String {
+        self.id(record).unwrap_or_else(|| record.to_string())
+    }
+
+    /// The column of ids of a table of records.
+    pub(super) fn id_column(&self) -> String {
+        let own = self.coding.as_ref().and_then(|c| c.encoding.id.clone());
+        own.unwrap_or_else(|| "record".into())
+    }
+
+    /// A label in the words of the table, or as [`label`] says it.
+    pub(super) fn label<T: Real>(&self, data: &Data<T>, record: usize, loss: Loss) -> Option<String> {
+        self.own_label(data, record).or_else(|| label(data, record, loss))
+    }
+
+    /// A label in the words of the table, or as [`short_label`] says it.
+    pub(super) fn short_label<T: Real>(&self, data: &Data<T>, record: usize, loss: Loss) -> Option<String> {
+        self.own_label(data, record).or_else(|| short_label(data, record, loss))
+    }
+
+    fn own_label<T: Real>(&self, data: &Data<T>, record: usize) -> Option<String> {
+        let coding = self.coding.as_ref()?;
+        match &*data.label(record) {
+            [one] => Some(coding.label_in_words(one.to_f64())),
+            [] => None,
+            many => {
+                let best = (0..many.len()).fold(0, |b, i| if many[i] > many[b] { i } else { b });
+                Some(coding.label_in_words(best as f64))
+            }
+        }
+    }
+
+    /// The column that is predicted, where there is a table.
+    pub(super) fn target(&self) -> Option<String> {
+        self.coding.as_ref().map(|c| c.encoding.target.name.clone())
+    }
 }
 
 /// Label values, `(n, per record)`.
@@ -152,6 +210,20 @@ impl<T: Real> Source<T> {
         Ok(out)
     }
 
+    /// The rows of a table.
+    pub(super) fn of_rows(rows: Rows, coding: &Arc<Coding>, files: Vec<String>) -> Self {
+        let n = rows.ids.len();
+        let values = |v: Vec<f64>| v.into_iter().map(T::from_f64).collect::<Vec<T>>();
+        Self {
+            files,
+            shape: Shape::Vector([rows.x.len() / n.max(1)]),
+            range: [0.0, 1.0],
+            names: Names { ids: rows.ids, coding: Some(Arc::clone(coding)) },
+            x: values(rows.x),
+            labels: rows.y.map(|y| Labels { each: 1, values: values(y) }),
+        }
+    }
+
     /// Records and labels that are in memory already, under a name for messages.
     pub(super) fn of_arrays(x: Array<T>, y: Option<Array<T>>, name: &str) -> Result<Self> {
         let n = x.records();
@@ -182,7 +254,7 @@ impl<T: Real> Source<T> {
                 .map(|v| v.to_f64())
                 .fold([f64::INFINITY, f64::NEG_INFINITY], |[a, b], v| [a.min(v), b.max(v)]),
         };
-        Ok(Self { files: Vec::new(), shape, range, x: values, labels: None })
+        Ok(Self { files: Vec::new(), shape, range, names: Names::default(), x: values, labels: None })
     }
 
     /// Number of records.
@@ -206,9 +278,13 @@ impl<T: Real> Source<T> {
         Ok(self.classes(&labels.values)?.into_iter().max().map_or(2, |c| c as usize + 1).max(2))
     }
 
-    /// The loss of a preset for labels of several values: the softmax where they are a class (one-hot) or a distribution
-    /// over classes, one binary cross-entropy for each where several may hold at once. Absent where a label is one value.
-    pub(super) fn loss_of_several(&self) -> Result<Option<Loss>> {
+    /// The loss of a preset: squares for a number of a table; for labels of several values the softmax where they are a class
+    /// (one-hot) or a distribution over classes, one binary cross-entropy for each where several may hold at once. Absent
+    /// where a label is one value of an array.
+    pub(super) fn own_loss(&self) -> Result<Option<Loss>> {
+        if self.names.coding.as_ref().is_some_and(|c| c.is_regression()) {
+            return Ok(Some(Loss::SquaredError));
+        }
         let Some(labels) = self.labels.as_ref().filter(|l| l.each > 1) else { return Ok(None) };
         let mut distributions = true;
         for (i, row) in labels.values.chunks_exact(labels.each).enumerate() {
@@ -381,7 +457,7 @@ pub(super) fn one_array(path: &Path) -> Result<Array<f64>> {
 }
 
 /// A label for people: the class, or the value to four digits.
-pub(super) fn short_label<T: Real>(data: &Data<T>, record: usize, loss: Loss) -> Option<String> {
+fn short_label<T: Real>(data: &Data<T>, record: usize, loss: Loss) -> Option<String> {
     match &*data.label(record) {
         [one] if one.to_f64().fract() != 0.0 => Some(leakscope_report::format::number(one.to_f64())),
         _ => label(data, record, loss),
@@ -389,7 +465,7 @@ pub(super) fn short_label<T: Real>(data: &Data<T>, record: usize, loss: Loss) ->
 }
 
 /// A label in words: the class, or the value; absent where it is several values to predict.
-pub(super) fn label<T: Real>(data: &Data<T>, record: usize, loss: Loss) -> Option<String> {
+fn label<T: Real>(data: &Data<T>, record: usize, loss: Loss) -> Option<String> {
     match &*data.label(record) {
         [one] => Some(one.to_f64().to_string()),
         many => several(many, loss),

@@ -4,7 +4,8 @@
 
 use super::account::summary;
 use super::assemble::{
-    self, Known, Number, dfil, dfil_intervals, ends, eta, gradient_norm, plis, record, summarised, values,
+    self, Columns, Known, Number, dfil, dfil_intervals, ends, eta, gradient_norm, plis, record, summarised,
+    values,
 };
 use super::extremes::extremes;
 use super::measuring::Leak;
@@ -99,7 +100,7 @@ pub fn audit(e: &Elsewhere, drawn: Drawn) -> Result<NetMeasured> {
     let leaks: Vec<Leak> = e.rows.iter().map(|row| leak(row, e)).collect();
     let audit = document(e, &leaks);
     let pictures = pictures(e, &drawn, &audit);
-    let known = |row: &Row| Known { label: row.label.clone(), right: row.right };
+    let known = |row: &Row| Known { label: row.label.clone(), right: row.right, ..Known::default() };
     let rows: Vec<assemble::Row<'_>> = leaks
         .iter()
         .zip(&e.rows)
@@ -107,8 +108,9 @@ pub fn audit(e: &Elsewhere, drawn: Drawn) -> Result<NetMeasured> {
         .collect();
     let labelled = e.rows.iter().all(|r| r.label.is_some());
     let texts = if labelled { vec!["label".to_owned()] } else { vec![] };
+    let columns = Columns { id: "record".to_owned(), texts, attributes: vec![] };
     let mut pending = Pending::default();
-    let table = assemble::written(&Folder::in_memory(), "records", texts, &rows, e.release.noise)?;
+    let table = assemble::written(&Folder::in_memory(), "records", columns, &rows, e.release.noise)?;
     pending.tables([table]);
     Ok(NetMeasured { audit, pictures, tables: results(pending), maps: drawn.maps })
 }
@@ -160,7 +162,7 @@ fn leak(row: &Row, e: &Elsewhere) -> Leak {
     let released = found(row.eta.map(|(value, residual)| Eta { value, residual }));
     let noise = e.release.noise;
     let plain = row.jacobian_sensitivity.map(|j| found(Some(Eta { value: j / noise, residual: 0.0 })));
-    Leak { released, plain, regions: vec![] }
+    Leak { released, plain, regions: vec![], attributes: vec![] }
 }
 
 fn of_probes(trace: TraceKind) -> Trace {
@@ -179,7 +181,8 @@ fn document(e: &Elsewhere, leaks: &[Leak]) -> NetAudit {
     let jacobians: Vec<f64> = e.rows.iter().filter_map(|r| r.jacobian_sensitivity).collect();
     let intervals = dfil_intervals(leaks, of_probes(e.trace));
     let listed = |of: Number, most: bool| -> Vec<Record> {
-        let known = |i: usize| Known { label: e.rows[i].label.clone(), right: e.rows[i].right };
+        let known =
+            |i: usize| Known { label: e.rows[i].label.clone(), right: e.rows[i].right, ..Known::default() };
         ends(leaks, of, most)
             .map(|i| record(&leaks[i], known(i), intervals.get(i).copied(), e.release.noise))
             .collect()
@@ -200,6 +203,7 @@ fn document(e: &Elsewhere, leaks: &[Leak]) -> NetAudit {
             records: e.records,
             test_records: None,
             normalize: [0.0, 1.0],
+            target: None,
         },
         release: e.release.clone(),
         label_secret: e.label_secret,
@@ -223,6 +227,7 @@ fn document(e: &Elsewhere, leaks: &[Leak]) -> NetAudit {
         dfil_histogram: Histogram::of(&dfils),
         eta_histogram: Histogram::of(&values(leaks, eta)),
         elements: e.information.iter().enumerate().map(element).collect(),
+        attributes: vec![],
         most_dfil: listed(dfil, true),
         least_dfil: listed(dfil, false),
         most_eta: listed(eta, true),

@@ -15,20 +15,26 @@ pub(super) fn intervals(estimates: &[Measured], probes: u64) -> Vec<Interval> {
     if probes < 2 || estimates.iter().any(|m| m.standard_error.is_none()) {
         return Vec::new();
     }
-    let t = student_t_quantile(1.0 - MISS / (2.0 * estimates.len().max(1) as f64), (probes - 1) as f64);
-    let around = |m: &Measured| {
-        let half = t * m.standard_error.unwrap_or(0.0);
-        Interval { lower: (m.value - half).max(0.0), upper: m.value + half }
-    };
-    estimates.iter().map(around).collect()
+    estimates.iter().map(|m| around(m, (probes - 1) as f64, estimates.len())).collect()
+}
+
+/// The interval of one of `together` estimates whose error has these degrees of freedom, that holds for all at once.
+pub(super) fn around(m: &Measured, degrees: f64, together: usize) -> Interval {
+    let t = student_t_quantile(1.0 - MISS / (2.0 * together.max(1) as f64), degrees);
+    let half = t * m.standard_error.unwrap_or(0.0);
+    Interval { lower: (m.value - half).max(0.0), upper: m.value + half }
+}
+
+/// Where the largest of the true values lies; absent without any.
+pub(super) fn largest(intervals: &[Interval]) -> Option<Interval> {
+    let most = |of: fn(&Interval) -> f64| intervals.iter().map(of).fold(0.0, f64::max);
+    (!intervals.is_empty()).then(|| Interval { lower: most(|i| i.lower), upper: most(|i| i.upper) })
 }
 
 /// Where the extremes of the true values lie; absent without any.
 pub(super) fn extremes(intervals: &[Interval]) -> Option<Extremes> {
     let least = |of: fn(&Interval) -> f64| intervals.iter().map(of).fold(f64::INFINITY, f64::min);
-    let most = |of: fn(&Interval) -> f64| intervals.iter().map(of).fold(0.0, f64::max);
-    let largest = Interval { lower: most(|i| i.lower), upper: most(|i| i.upper) };
-    (!intervals.is_empty()).then(|| Extremes {
+    largest(intervals).map(|largest| Extremes {
         smallest: Interval { lower: least(|i| i.lower), upper: least(|i| i.upper) },
         candidates: intervals.iter().filter(|i| i.upper >= largest.lower).count() as u64,
         largest,

@@ -1,6 +1,8 @@
 //! The measures of an audit: over records, over the other model, over points; from files or from memory.
 
+use super::attributes::{AttributeEta, Attributes};
 use super::audit::clip_of;
+use super::data::Names;
 use super::elements::Elements;
 use super::model::Model;
 use crate::{Failure, Result};
@@ -34,11 +36,14 @@ pub(super) struct Leak {
     pub(super) plain: Option<RecordLeak>,
     /// Norms of PLIS over the groups of values, where they go into the table.
     pub(super) regions: Vec<f64>,
+    /// η of every attribute of a table; empty where there is none.
+    pub(super) attributes: Vec<AttributeEta>,
 }
 
 /// Points that were not trained on.
 pub(super) struct Scored<T> {
     pub(super) files: Vec<String>,
+    pub(super) names: Names,
     pub(super) range: [f64; 2],
     pub(super) labelled: bool,
     pub(super) data: Data<T>,
@@ -52,6 +57,8 @@ pub(super) struct Asked<T> {
     pub(super) data: Data<T>,
     /// Where the records come from.
     pub(super) files: Vec<String>,
+    /// What they are called.
+    pub(super) names: Names,
     /// Values that are shown black and white.
     pub(super) range: [f64; 2],
     /// The records that are measured, ascending.
@@ -78,7 +85,17 @@ pub(super) struct Found<T> {
     pub(super) elements: Elements,
 }
 
+/// Values of a record, up to which the exact trace of the rows of a table costs little more than probes.
+const FEW: usize = 64;
+
 impl What {
+    /// Takes the exact trace where records have few values: an estimate would be no cheaper, and says less.
+    pub(super) fn exact_if_few(&mut self, values: usize) {
+        if values <= FEW && matches!(self.released.trace, Trace::Estimate { .. }) {
+            self.released.trace = Trace::Exact;
+        }
+    }
+
     /// Asks for PLIS of every value to be kept, where PLIS is asked for.
     pub(super) fn keep_maps(&mut self) {
         if self.released.plis != Plis::Skip {
@@ -106,6 +123,12 @@ impl<T: Real> Asked<T> {
     /// The groups whose PLIS goes into the tables.
     fn tabled(&self) -> Option<&[u32]> {
         self.groups.as_deref().filter(|_| self.tabled)
+    }
+
+    /// The attributes whose η is measured: those of the table, where there is one.
+    fn attributes(&self) -> Option<Attributes> {
+        let coding = self.names.coding.as_deref()?;
+        Some(Attributes::new(coding, &self.model.net, self.what.released.label))
     }
 
     /// Records to measure, all in all.
@@ -161,8 +184,9 @@ pub(super) fn comparable<T: Real>(data: &Data<T>, net: &Network<T>, other: &Netw
 /// Measures all that was asked for; `tick` hears how many records are done, and may stop it.
 pub(super) fn found<T: Real>(asked: Asked<T>, tick: &dyn Fn(u64) -> Result<()>) -> Result<Found<T>> {
     let mut elements = Elements::keeping(asked.what.maps);
-    let mut passes = Passes { tick, groups: asked.tabled(), done: 0 };
+    let mut passes = Passes { tick, groups: asked.tabled(), attributes: asked.attributes(), done: 0 };
     let leaks = passes.leaks(&asked.model.net, &asked.data, &asked.ids, &asked.what, &mut elements)?;
+    passes.attributes = None;
     let other = match &asked.other {
         Some(other) => {
             comparable(&asked.data, &asked.model.net, &other.net)?;
@@ -186,6 +210,8 @@ struct Passes<'a> {
     tick: &'a dyn Fn(u64) -> Result<()>,
     /// Groups of values whose PLIS is kept.
     groups: Option<&'a [u32]>,
+    /// Attributes of a table that are measured too.
+    attributes: Option<Attributes>,
     done: u64,
 }
 
@@ -203,6 +229,10 @@ impl Passes<'_> {
             (self.tick)(self.done)?;
             let start = out.len();
             out.extend(chunk_leaks(net, data, chunk, what)?);
+            if let Some(attributes) = &self.attributes {
+                let each = attributes.measure(net, data, chunk, what)?;
+                out[start..].iter_mut().zip(each).for_each(|(leak, eta)| leak.attributes = eta);
+            }
             for leak in &mut out[start..] {
                 if let Some(groups) = self.groups {
                     leak.regions = group_norms(&leak.released.plis_parts, groups);
@@ -218,7 +248,7 @@ impl Passes<'_> {
 
 fn chunk_leaks<T: Real>(net: &Network<T>, data: &Data<T>, ids: &[usize], what: &What) -> Result<Vec<Leak>> {
     let measured = |m: &Measure| measure_times(net, data, ids, m, what.factor);
-    let leak = |released, plain| Leak { released, plain, regions: Vec::new() };
+    let leak = |released, plain| Leak { released, plain, regions: Vec::new(), attributes: Vec::new() };
     let released = measured(&what.released)?.into_iter();
     match &what.plain {
         None => Ok(released.map(|l| leak(l, None)).collect()),

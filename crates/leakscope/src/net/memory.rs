@@ -5,12 +5,13 @@ use super::audit::{NetAuditRequest, map_groups, points, texts, tick, what};
 use super::data::Source;
 use super::measuring::{Asked, found};
 use super::model::{self, Model};
+use super::table::{Coding, Which};
 use crate::output::{Folder, Pending, Results, results, write_tables};
 use crate::{Failure, Result};
 use leakscope_net::io::Array;
 use leakscope_net::{Data, Network, Real};
 use leakscope_report::net::{NetAudit, Pictures, Training};
-use leakscope_table::{Hooks, RecordsFormat};
+use leakscope_table::{Hooks, ReadOptions, RecordsFormat, Subset};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -25,17 +26,31 @@ pub struct NetArrays<T> {
     pub y: Option<(usize, Vec<T>)>,
 }
 
+/// Records in the place of files.
+#[derive(Debug)]
+pub enum NetData<T> {
+    /// Arrays.
+    Arrays(NetArrays<T>),
+    /// Rows of a table, by the encoding that a training run left.
+    Rows {
+        /// The encoding.
+        encoding: String,
+        /// The table.
+        read: ReadOptions,
+    },
+}
+
 /// What stands in the place of the files of an audit.
 #[derive(Debug)]
 pub struct NetMemory<T> {
     /// The network with its weights.
     pub net: Network<T>,
     /// The training records.
-    pub data: NetArrays<T>,
+    pub data: NetData<T>,
     /// Which of them are measured; all where nothing is said.
     pub records: Option<Vec<usize>>,
     /// Points that were not trained on.
-    pub score: Option<NetArrays<T>>,
+    pub score: Option<NetData<T>>,
     /// Another network, whose PLIS is shown beside.
     pub compare: Option<Network<T>>,
     /// Region numbers, height × width, with their shape.
@@ -74,6 +89,20 @@ impl<T: Real> NetArrays<T> {
     }
 }
 
+impl<T: Real> NetData<T> {
+    fn source(self, flag: &str, subset: Subset, hooks: &Hooks) -> Result<Source<T>> {
+        match self {
+            Self::Arrays(arrays) => arrays.source(if flag == "data" { "x, y" } else { flag }),
+            Self::Rows { encoding, read } => {
+                let coding = Arc::new(Coding::of_text(&encoding)?);
+                let which = Which { flag, target_optional: subset == Subset::All, subset };
+                let rows = coding.rows(&coding.open(&read)?, which, hooks)?;
+                Ok(Source::of_rows(rows, &coding, read.names()))
+            }
+        }
+    }
+}
+
 /// The same network again, with layers (by position) and a share of its parameters (the smallest) frozen.
 pub fn frozen<T: Real>(net: &Network<T>, layers: &[usize], smallest: Option<f64>) -> Result<Network<T>> {
     let mut spec = net.spec().clone();
@@ -107,16 +136,21 @@ pub fn audit<T: Real>(args: &NetAuditRequest, memory: NetMemory<T>, hooks: &Hook
     }
     let tabled = args.grid.is_some() || superpixels.is_some();
     let groups = map_groups(args, &model_here.net, superpixels.as_ref().map(|array| ("the array", array)))?;
-    let mut source = memory.data.source("x, y")?;
+    let mut source = memory.data.source("data", Subset::Training, hooks)?;
     let data = source.take_data(&model_here.net)?;
+    if source.names.coding.is_some() {
+        what.exact_if_few(model_here.net.input().len());
+    }
     let ids = memory.records.unwrap_or_else(|| (0..data.len()).collect());
-    let score = memory.score.map(|s| points(s.source("score")?, &model_here.net)).transpose()?;
+    let score =
+        memory.score.map(|s| points(s.source("score", Subset::All, hooks)?, &model_here.net)).transpose()?;
     let asked = Asked {
         other: memory.compare.map(|net| model(net, "the other network", None)),
         point_ids: (0..score.as_ref().map_or(0, |p| p.data.len())).collect(),
         model: model_here,
         data,
         files: source.files,
+        names: source.names,
         range: source.range,
         ids,
         points: score,

@@ -3,6 +3,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`train`] | a [`train::TrainRequest`] in, a run in a folder out |
+//! | `inputs` | the records that a run reads |
 //! | `run` | the loop: steps, checkpoints, divergence, interruption |
 //! | `resume` | going on from a checkpoint, as the run was started |
 //! | `account` | a run that has ended → `training.json`, `records.*`, its page |
@@ -15,23 +16,27 @@
 //! | `extremes` | where the largest of many estimates lies |
 //! | `prior` | what an attacker with a prior can do (van Trees) |
 //! | `assemble` | measures → `audit.json`, pictures |
+//! | [`table`], `attributes` | rows of a table as records, and what a network gives away of their attributes |
 //! | `data` | images and labels from files, checked once; the formats are `leakscope_net::io` |
 //! | `model` | networks by name or file, models in folders |
 
 mod account;
 mod assemble;
+mod attributes;
 pub mod audit;
 mod data;
 mod elements;
 pub mod elsewhere;
 mod exceeds;
 mod extremes;
+mod inputs;
 mod measuring;
 pub mod memory;
 mod model;
 mod prior;
 mod resume;
 mod run;
+pub mod table;
 pub mod tracked;
 pub mod train;
 pub mod training;

@@ -20,7 +20,7 @@ use std::time::Instant;
 /// The checkpoint of a run's folder, in the part that must not leave the house: it holds the key of the noise.
 pub(super) const CHECKPOINT: &str = "private/checkpoint.safetensors";
 /// The folder, inside that of a run, of what only the owner may see.
-const PRIVATE: &str = "private";
+pub(super) const PRIVATE: &str = "private";
 /// Accuracy on training records is measured on at most so many.
 const ENOUGH: usize = 10_000;
 
@@ -123,7 +123,7 @@ pub(super) fn train<'d, T: Real>(
 }
 
 /// Makes the folder of what only the owner may see.
-fn make_private(folder: &Path) -> Result<()> {
+pub(super) fn make_private(folder: &Path) -> Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -155,9 +155,10 @@ pub(super) fn point<T: Real>(
         loss: (count > 0).then(|| sum / count as f64),
         accuracy: evaluation.and_then(|e| e.accuracy),
         label_accuracy: evaluation.and_then(|e| e.label_accuracy).filter(|_| several),
+        watched_loss: evaluation.map(|e| e.loss).filter(|l| l.is_finite()),
         epsilon: run.account()?.map(|a| a.epsilon()),
         dfil_median: spread.map(|s| s.p50),
-        dfil_max: spread.map(|s| s.max),
+        dfil_p90: spread.map(|s| s.p90),
     })
 }
 

@@ -1,15 +1,16 @@
 //! A private training run of another framework whose records were kept account of, as our own runs are told.
 
 use super::account::summary;
+use super::extremes::{around, largest};
 use super::training::NetTraining;
 use crate::output::{Folder, Pending, results};
 use crate::{Failure, Result};
 use leakscope_core::claim::Measured;
 use leakscope_core::dp::{Accountant, Adjacency, Interval, Mechanism, rdp};
-use leakscope_core::special::{normal_quantile, student_t_quantile};
+use leakscope_core::special::student_t_quantile;
 use leakscope_net::renyi;
 use leakscope_report::net::{
-    Accounts, AccuracyOn, ClipKind, DataFacts, Histogram, Neighbours, NetworkFacts, Point, Precision,
+    self, Accounts, AccuracyOn, ClipKind, DataFacts, Histogram, Neighbours, NetworkFacts, Point, Precision,
     PrivacyFacts, Promise, Sampling, Stopped, TRAINING_SCHEMA, Tracked, Tracking, Training,
 };
 use leakscope_table::{RecordsSchema, RecordsWriter};
@@ -108,6 +109,7 @@ pub fn training(run: &Run) -> Result<NetTraining> {
             records: run.records,
             test_records: None,
             normalize: [0.0, 1.0],
+            target: None,
         },
         optimizer: run.optimizer.clone(),
         learning_rate: run.learning_rate,
@@ -123,7 +125,12 @@ pub fn training(run: &Run) -> Result<NetTraining> {
         }),
         label_secret: run.label_secret,
         tracking: Some(Tracking {
-            records: if run.panel { Tracked::Every } else { Tracked::Drawn },
+            records: match run.panel {
+                true if run.accounts.len() as u64 == run.records => Tracked::Every,
+                true => Tracked::Panel,
+                false => Tracked::Drawn,
+            },
+            panel: run.panel.then_some(run.accounts.len() as u64).filter(|n| *n < run.records),
             probes: run.probes,
         }),
         planned_steps: steps,
@@ -132,12 +139,13 @@ pub fn training(run: &Run) -> Result<NetTraining> {
         accuracy_on: AccuracyOn::Training,
         history: run.history.clone(),
         accounts: Some(accounts(run, of_run)?),
+        filter: None,
         notes: run.notes.clone(),
         seconds: run.seconds,
     };
     let mut pending = Pending::default();
     pending.tables([table(run, of_run)?]);
-    Ok(NetTraining { training, tables: results(pending), model: None })
+    Ok(NetTraining { training, tables: results(pending), model: None, encoding: None })
 }
 
 /// What the run promises to every record, by the accountants of core.
@@ -188,13 +196,25 @@ fn accounts(run: &Run, of_run: f64) -> Result<Accounts> {
         run.accounts.iter().filter_map(|a| own_epsilon(run, a, of_run).transpose()).collect::<Result<_>>()?;
     let mut order: Vec<usize> = (0..known.len()).collect();
     order.sort_by(|&a, &b| dfil[b].total_cmp(&dfil[a]).then(a.cmp(&b)));
+    let intervals: Vec<Interval> = known.iter().map(|(_, m)| around(m, degrees(run), known.len())).collect();
     let shown = |i: usize| -> Result<_> {
         let (account, m) = known[i];
-        Ok((account.record, account.label.clone(), m, own_epsilon(run, account, of_run)?))
+        Ok(net::Account {
+            record: account.record,
+            id: None,
+            label: account.label.clone(),
+            dfil: m,
+            interval: intervals[i],
+            epsilon: own_epsilon(run, account, of_run)?,
+        })
     };
     Ok(Accounts {
+        followed: if run.panel { run.accounts.len() as u64 } else { 0 },
+        accounted: known.len() as u64,
+        // the caller may have chosen the panel, which says nothing of the others
+        below: None,
         dfil: summary(&dfil),
-        largest: largest(known.iter().map(|(_, m)| *m)),
+        largest: largest(&intervals),
         not_drawn: (run.accounts.len() - known.len()) as u64,
         published_dfil: summary(&published),
         epsilon: (!own.is_empty()).then(|| summary(&own)),
@@ -203,14 +223,13 @@ fn accounts(run: &Run, of_run: f64) -> Result<Accounts> {
     })
 }
 
-/// Where the largest of the true values lies, with 95% confidence over all records at once (Bonferroni, normal errors).
-fn largest(dfil: impl Iterator<Item = Measured> + Clone) -> Option<Interval> {
-    let n = dfil.clone().count();
-    let z = -normal_quantile(0.025 / n.max(1) as f64);
-    let ends = dfil.map(|m| (m.value, z * m.standard_error.unwrap_or(0.0)));
-    let lower = ends.clone().map(|(v, e)| v - e).fold(0.0, f64::max);
-    let upper = ends.map(|(v, e)| v + e).fold(0.0, f64::max);
-    (n > 0).then_some(Interval { lower, upper })
+/// Degrees of freedom of the error of a trace: probes of all steps, or the steps that draw a record, as far as they are
+/// expected.
+fn degrees(run: &Run) -> f64 {
+    let steps = run.measured_steps as f64;
+    let rate = run.releases.last().map_or(1.0, |r| r.1);
+    let all = if run.panel { steps * (run.probes as f64 - 1.0) } else { rate * steps - 1.0 };
+    all.max(1.0)
 }
 
 fn table(run: &Run, of_run: f64) -> Result<RecordsWriter> {
@@ -231,11 +250,7 @@ fn table(run: &Run, of_run: f64) -> Result<RecordsWriter> {
     let mut writer = Folder::in_memory().table("records", schema)?;
     let mut part = writer.parts().part();
     let d = run.dimension as f64;
-    let steps = run.measured_steps as f64;
-    let rate = run.releases.last().map_or(1.0, |r| r.1);
-    // as for our own runs: probes of all steps, or the steps that draw a record, as far as they are expected
-    let degrees = if run.panel { steps * (run.probes as f64 - 1.0) } else { rate * steps - 1.0 };
-    let t = student_t_quantile(0.975, degrees.max(1.0));
+    let t = student_t_quantile(0.975, degrees(run));
     for a in &run.accounts {
         let trace = a.trace.unwrap_or(Measured { value: f64::NAN, standard_error: None });
         let error = trace.standard_error.unwrap_or(f64::NAN);

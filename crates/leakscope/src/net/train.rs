@@ -1,27 +1,31 @@
 //! Training of a network, in private where there is noise: a request in, a run in a folder out.
 
-use super::data::{Part, Reading, Source, test_beside};
+use super::data::{Part, Reading, Source};
+use super::inputs::{Inputs, inputs};
 use super::resume::{Resumed, Start};
 use super::run::{CHECKPOINT, Plan, train};
+use super::table::{ENCODING, TableRequest, Which};
 use super::{Precision, ReleaseRequest, account, model};
 use crate::output::Folder;
 use crate::{Failure, Result};
 use leakscope_net::{
     Clip, Data, Loss, NetSpec, Network, Real,
     leak::Label,
-    train::{Filter, Optimizer, Privacy, Randomness, Sampling, Tracking, TrainConfig, sigma_for},
+    train::{Filter, Optimizer, PANEL, Privacy, Randomness, Sampling, Tracking, TrainConfig, sigma_for},
 };
 use leakscope_report::net::{Point, Stopped, Training};
-use leakscope_table::{Hooks, RecordsFormat};
+use leakscope_table::{Hooks, RecordsFormat, Subset};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 /// What a run is asked to do.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TrainRequest {
-    /// The training records: a folder, two idx files, a safetensors or an npz file.
+    /// The training records: a folder, two idx files, a safetensors or an npz file, or the files of a table.
     pub data: Vec<PathBuf>,
+    /// What the columns are for, where the records are rows of a table.
+    pub table: Option<TableRequest>,
     /// Records to measure accuracy on; empty: the test records beside the data, else training records.
     pub test: Vec<PathBuf>,
     /// A preset or a network file in JSON.
@@ -79,8 +83,10 @@ pub struct TrainRequest {
     pub not_private_noise_from_seed: bool,
     /// The most that the run may cost a record, as ε: it drops out of further steps before it would cost more.
     pub filter_epsilon: Option<f64>,
-    /// The same by record: a file with one number a line, in the order of the records.
+    /// The same by record: a file with one number a line, in the order of the records, or a column of the table.
     pub filter_budgets: Option<PathBuf>,
+    /// The same as numbers, where there is no file.
+    pub budgets: Vec<f64>,
     /// Use only the first records.
     pub limit: Option<usize>,
     /// Mean and standard deviation that values are scaled by.
@@ -95,6 +101,7 @@ impl Default for TrainRequest {
     fn default() -> Self {
         Self {
             data: vec![],
+            table: None,
             test: vec![],
             network: String::new(),
             outputs: None,
@@ -124,6 +131,7 @@ impl Default for TrainRequest {
             not_private_noise_from_seed: false,
             filter_epsilon: None,
             filter_budgets: None,
+            budgets: vec![],
             limit: None,
             normalize: None,
             format: RecordsFormat::default(),
@@ -172,7 +180,9 @@ impl From<LossKind> for Loss {
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum Track {
-    /// Those drawn, weighted by 1/q
+    /// A panel of 370 (all of no more) at every step, and besides all that a step draws
+    Panel,
+    /// Those drawn
     Drawn,
     /// All of them, at the cost of a pass over the data a step
     Every,
@@ -217,14 +227,13 @@ fn run_in<T: Real>(args: &TrainRequest, out: &Path, listener: &Listener<'_>) -> 
     let read = args.data.iter().chain(&args.test).chain(&args.public).chain(&args.pretrain);
     let read = read.map(PathBuf::as_path);
     let read: Vec<&Path> = read.chain([Path::new(&args.network)]).collect();
-    let texts = [model::NETWORK, model::WEIGHTS, model::TRAINING, CHECKPOINT, "report.html"];
+    let texts = [model::NETWORK, model::WEIGHTS, model::TRAINING, CHECKPOINT, ENCODING, "report.html"];
     folder.spare(&read, &texts, &["records"])?;
     let resumed = if args.resume { Some(Resumed::read(folder.path())?) } else { None };
     let stored = resumed.as_ref().map(Resumed::seed);
     let seed = args.seed.or(stored).unwrap_or_else(crate::seed::drawn);
 
-    let reading = Reading { flag: "data", part: Part::Train, normalize: scale, limit: args.limit };
-    let mut source = Source::<T>::read(&args.data, reading)?;
+    let Inputs { mut source, test, budgets } = inputs::<T>(args, seed, listener.hooks)?;
     let mut spec = spec(args, &source)?;
     model::freeze(&mut spec, &args.freeze)?;
     let mut net = Network::<T>::new(spec, seed)?;
@@ -235,19 +244,12 @@ fn run_in<T: Real>(args: &TrainRequest, out: &Path, listener: &Listener<'_>) -> 
     }
     let data = source.take_data(&net)?;
     if resumed.is_none() {
-        statistics(args, &mut net, &data, wanted.is_some(), scale)?;
+        statistics(args, &mut net, &data, wanted.is_some(), &source, listener.hooks)?;
     }
-    let test_files = if args.test.is_empty() { test_beside(&args.data) } else { Some(args.test.clone()) };
-    let test = match &test_files {
-        Some(files) => {
-            let reading = Reading { flag: "test", part: Part::Test, normalize: scale, limit: None };
-            Some(Source::read(files, reading)?.take_data(&net)?)
-        }
-        None => None,
-    };
+    let test = test.map(|mut test| test.take_data(&net)).transpose()?;
 
     let plan = plan(args, data.len(), folder.path().to_path_buf());
-    let config = config(args, wanted, plan.steps, data.len(), seed)?;
+    let config = config(args, budgets, wanted, plan.steps, data.len(), seed)?;
     let start = Start { pretrained, freeze_smallest: args.freeze_smallest, steps: plan.steps };
     if let Some(resumed) = &resumed {
         resumed.check(&config, net.spec(), &start, args.epsilon.is_some())?;
@@ -260,6 +262,7 @@ fn run_in<T: Real>(args: &TrainRequest, out: &Path, listener: &Listener<'_>) -> 
     let facts = account::Facts {
         name: model::name_of(&args.network),
         files: source.files.clone(),
+        names: source.names.clone(),
         normalize: scale,
         test_records: test.as_ref().map(|t| t.len() as u64),
         clip_assumed: args.release.clip.is_none(),
@@ -276,13 +279,13 @@ fn run_in<T: Real>(args: &TrainRequest, out: &Path, listener: &Listener<'_>) -> 
 }
 
 /// The network that was asked for; a preset gets outputs and loss that suit the labels.
-fn spec<T: Real>(args: &TrainRequest, source: &Source<T>) -> Result<NetSpec> {
+pub(super) fn spec<T: Real>(args: &TrainRequest, source: &Source<T>) -> Result<NetSpec> {
     if !model::is_preset(&args.network) {
         return model::spec(&args.network, source.shape, 1, None);
     }
     let loss = match args.loss {
         Some(kind) => Some(kind.into()),
-        None => source.loss_of_several()?,
+        None => source.own_loss()?,
     };
     let outputs = match args.outputs {
         Some(0) => return Err(Failure::option("outputs", "0: expected at least 1")),
@@ -298,7 +301,8 @@ fn statistics<T: Real>(
     net: &mut Network<T>,
     data: &Data<T>,
     private: bool,
-    normalize: [f64; 2],
+    source: &Source<T>,
+    hooks: &Hooks,
 ) -> Result<()> {
     let (has, lacks) = (net.statistics().next().is_some(), net.without_statistics());
     if !args.public.is_empty() {
@@ -306,8 +310,18 @@ fn statistics<T: Real>(
             let message = "the network has no batch-norm, whose statistics they would give: leave them out";
             return Err(Failure::option("public", message));
         }
-        let reading = Reading { flag: "public", part: Part::Train, normalize, limit: None };
-        let public = Source::<T>::read(&args.public, reading)?;
+        let public = match &source.names.coding {
+            Some(coding) => {
+                let which = Which { flag: "public", target_optional: true, subset: Subset::All };
+                let rows = coding.rows(&coding.table(&args.public, "public")?, which, hooks)?;
+                Source::of_rows(rows, coding, vec![])
+            }
+            None => {
+                let normalize = args.normalize.unwrap_or([0.0, 1.0]);
+                let reading = Reading { flag: "public", part: Part::Train, normalize, limit: None };
+                Source::<T>::read(&args.public, reading)?
+            }
+        };
         return Ok(net.calibrate_statistics(&public.as_class(net, 0)?)?);
     }
     match lacks {
@@ -406,10 +420,18 @@ pub(super) fn check_numbers(args: &TrainRequest) -> Result<()> {
     Ok(())
 }
 
-/// What a record may spend, for all or for each.
-fn filter(args: &TrainRequest, records: usize) -> Result<Option<Filter>> {
+/// What a record may spend, for all or for each; `of_column` where a column of the table says it.
+fn filter(args: &TrainRequest, of_column: Vec<f64>, records: usize) -> Result<Option<Filter>> {
     let budgets = match &args.filter_budgets {
-        None => vec![],
+        Some(_) if !of_column.is_empty() => of_column,
+        None => {
+            if !args.budgets.is_empty() && args.budgets.len() != records {
+                let count = args.budgets.len();
+                let message = format!("{count} budgets for {records} records: expected one for each");
+                return Err(Failure::option("filter_budgets", message));
+            }
+            args.budgets.clone()
+        }
         Some(path) => {
             let wrong =
                 |message: String| Failure::option("filter_budgets", format!("{}: {message}", path.display()));
@@ -470,6 +492,7 @@ pub(super) fn wanted(args: &TrainRequest) -> Result<Option<(Clip, Noise)>> {
 
 pub(super) fn config(
     args: &TrainRequest,
+    budgets: Vec<f64>,
     wanted: Option<(Clip, Noise)>,
     steps: u64,
     records: usize,
@@ -507,6 +530,7 @@ pub(super) fn config(
         privacy,
         tracking: match args.track {
             None => Tracking::Off,
+            Some(Track::Panel) => Tracking::Panel { records: PANEL, probes },
             Some(Track::Drawn) => Tracking::Drawn { probes },
             Some(Track::Every) => Tracking::Every { probes },
         },
@@ -518,7 +542,7 @@ pub(super) fn config(
             false => Randomness::System,
         },
         divisor: args.rate.map(|_| args.batch),
-        filter: filter(args, records)?,
+        filter: filter(args, budgets, records)?,
     })
 }
 

@@ -1,19 +1,23 @@
-//! Training over arrays: a [`TrainRequest`] whose files are arrays and a network in memory.
+//! Training in memory: a [`TrainRequest`] whose files are arrays with a network, or a table.
 
 use super::account::{self, Facts};
+use super::data::Names;
+use super::inputs::{Inputs, inputs};
 use super::memory::{NetArrays, frozen};
-use super::model::{NETWORK, TRAINING, WEIGHTS};
+use super::model::{self, NETWORK, TRAINING, WEIGHTS};
 use super::resume::Start;
-use super::run::{Ended, first, point};
-use super::train::{TrainRequest, check_numbers, config, plan, wanted};
+use super::run::{Ended, PRIVATE, first, make_private, point};
+use super::table::ENCODING;
+use super::train::{TrainRequest, check_numbers, config, plan, spec, wanted};
 use crate::output::{Folder, Pending, Results, results, write_tables};
 use crate::{Failure, Result};
 use leakscope_net::io::Tensors;
 use leakscope_net::train::{StepReport, Trainer};
-use leakscope_net::{Network, Real};
+use leakscope_net::{Data, Network, Real};
 use leakscope_report::net::{self as page, Stopped, Training};
 use leakscope_table::{Hooks, RecordsFormat, Stage};
 use sha2::{Digest, Sha256};
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -29,6 +33,8 @@ pub struct NetTrained<T> {
     pub steps: Vec<StepReport>,
     /// `records`, where accounts of them were kept.
     pub tables: Vec<Arc<Results>>,
+    /// How rows became records, where they are rows of a table.
+    pub encoding: Option<String>,
 }
 
 /// What of a run over arrays can be written into a folder.
@@ -40,6 +46,22 @@ pub struct NetTraining {
     pub tables: Vec<Arc<Results>>,
     /// The network's file and its weights as safetensors; absent where another framework keeps them.
     pub model: Option<(String, Vec<u8>)>,
+    /// How rows became records, where they are rows of a table.
+    pub encoding: Option<String>,
+}
+
+/// A network and what it is trained on.
+struct Prepared<T> {
+    net: Network<T>,
+    name: String,
+    data: Data<T>,
+    test: Option<Data<T>>,
+    files: Vec<String>,
+    names: Names,
+    budgets: Vec<f64>,
+    /// SHA-256 of given weights.
+    pretrained: Option<String>,
+    seed: u64,
 }
 
 /// Trains a network over arrays, from `weights` (safetensors, taken to be public) where they are given. Files that the
@@ -52,8 +74,6 @@ pub fn train<T: Real>(
     hooks: &Hooks,
 ) -> Result<NetTrained<T>> {
     check_numbers(request)?;
-    let wanted = wanted(request)?;
-    let clock = Instant::now();
     let seed = request.seed.unwrap_or_else(crate::seed::drawn);
     let mut start = frozen(net, &[], None)?;
     if let Some(bytes) = weights {
@@ -61,11 +81,43 @@ pub fn train<T: Real>(
         start.load_tensors(&Tensors::from_bytes(bytes).map_err(fail)?).map_err(fail)?;
     }
     let net = frozen(&start, &request.freeze, request.freeze_smallest)?;
-    let data = data.into_data(&net)?;
+    let prepared = Prepared {
+        name: "network".into(),
+        data: data.into_data(&net)?,
+        net,
+        test: None,
+        files: vec!["x, y".into()],
+        names: Names::default(),
+        budgets: vec![],
+        pretrained: weights.map(|bytes| Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect()),
+        seed,
+    };
+    over(request, prepared, hooks)
+}
+
+/// Trains the network that the request names over the rows of its table. Nothing is written.
+pub fn train_rows<T: Real>(request: &TrainRequest, hooks: &Hooks) -> Result<NetTrained<T>> {
+    check_numbers(request)?;
+    let seed = request.seed.unwrap_or_else(crate::seed::drawn);
+    let Inputs { mut source, test, budgets } = inputs::<T>(request, seed, hooks)?;
+    let mut spec = spec(request, &source)?;
+    model::freeze(&mut spec, &request.freeze)?;
+    let net = Network::new(spec, seed)?;
+    let data = source.take_data(&net)?;
+    let test = test.map(|mut test| test.take_data(&net)).transpose()?;
+    let (files, names) = (source.files, source.names);
+    let name = model::name_of(&request.network);
+    over(request, Prepared { net, name, data, test, files, names, budgets, pretrained: None, seed }, hooks)
+}
+
+fn over<T: Real>(request: &TrainRequest, prepared: Prepared<T>, hooks: &Hooks) -> Result<NetTrained<T>> {
+    let Prepared { net, name, data, test, files, names, budgets, pretrained, seed } = prepared;
+    let wanted = wanted(request)?;
+    let clock = Instant::now();
     let plan = plan(request, data.len(), PathBuf::new());
-    let config = config(request, wanted, plan.steps, data.len(), seed)?;
+    let config = config(request, budgets, wanted, plan.steps, data.len(), seed)?;
     let per_epoch = data.len() as f64 / config.sampling.expected(data.len());
-    let watched = first(&data)?;
+    let watched = test.as_ref().map_or_else(|| first(&data), |test| Ok(Cow::Borrowed(test)))?;
     let mut run = Trainer::new(net, &data, config)?;
     let (mut steps, mut history, mut losses) = (vec![], vec![], (0.0, 0));
     while run.steps() < plan.steps {
@@ -82,18 +134,15 @@ pub fn train<T: Real>(
         }
         hooks.report(Stage::Steps, run.steps(), plan.steps);
     }
-    let start = Start {
-        pretrained: weights.map(|bytes| Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect()),
-        freeze_smallest: request.freeze_smallest,
-        steps: plan.steps,
-    };
+    let start = Start { pretrained, freeze_smallest: request.freeze_smallest, steps: plan.steps };
     let seconds = clock.elapsed().as_secs_f64();
     let ended = Ended { run, start, history, stopped: Stopped::Finished, failure: None, seconds };
     let facts = Facts {
-        name: "network".into(),
-        files: vec!["x, y".into()],
+        name,
+        files,
+        names,
         normalize: [0.0, 1.0],
-        test_records: None,
+        test_records: test.as_ref().map(|t| t.len() as u64),
         clip_assumed: request.release.clip.is_none(),
         public: vec![],
         precision: request.precision,
@@ -101,10 +150,9 @@ pub fn train<T: Real>(
     let budgets = ended.run.budgets();
     let training = account::training(&ended, &data, &facts, &plan, &budgets)?;
     let mut pending = Pending::default();
-    if !budgets.is_empty() {
-        pending.tables([account::records(&Folder::in_memory(), &data, &budgets, &ended)?]);
-    }
-    Ok(NetTrained { training, steps, tables: results(pending), network: ended.run.into_network() })
+    pending.tables(account::records(&Folder::in_memory(), &data, &budgets, &ended, &facts.names)?);
+    let encoding = facts.names.coding.as_ref().map(|c| c.json()).transpose()?;
+    Ok(NetTrained { training, steps, tables: results(pending), encoding, network: ended.run.into_network() })
 }
 
 impl<T: Real> NetTrained<T> {
@@ -112,8 +160,8 @@ impl<T: Real> NetTrained<T> {
     pub fn split(self) -> Result<(Network<T>, NetTraining, Vec<StepReport>)> {
         let weights = self.network.to_tensors()?.to_bytes()?;
         let network = self.network.spec().to_json();
-        let model = Some((network, weights));
-        let training = NetTraining { training: self.training, tables: self.tables, model };
+        let (model, encoding) = (Some((network, weights)), self.encoding);
+        let training = NetTraining { training: self.training, tables: self.tables, model, encoding };
         Ok((self.network, training, self.steps))
     }
 }
@@ -127,6 +175,10 @@ pub fn write(run: &NetTraining, out: &Path, format: RecordsFormat) -> Result<Vec
     if let Some((network, weights)) = &run.model {
         folder.text(&mut pending, NETWORK, network)?;
         folder.file(&mut pending, WEIGHTS, weights)?;
+    }
+    if let Some(encoding) = &run.encoding {
+        make_private(&folder.path().join(PRIVATE))?;
+        folder.text(&mut pending, ENCODING, encoding)?;
     }
     folder.text(&mut pending, TRAINING, &page::to_json(&training))?;
     folder.text(&mut pending, "report.html", &page::training_page(&training))?;

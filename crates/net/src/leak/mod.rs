@@ -11,10 +11,12 @@
 //! | PLIS | `∇ₓ ‖clip(g)‖²/s²`, or of the raw gradient, `∇ₓ ‖g‖²/s²` ([`Signal`]) |
 //! | JacSens | `‖J‖₂`, nothing clipped, no noise: [`Measure::jacobian_sensitivity`] |
 
+mod along;
 mod interval;
 mod piece;
 mod trace;
 
+pub use along::information_along;
 pub use interval::half_width;
 
 pub(crate) use piece::dimension;

@@ -67,7 +67,12 @@ impl<'a, T: Real> Piece<'a, T> {
     }
 
     /// `JᵀJ u/s²` for one tangent per record.
-    fn information(&self, dev: &mut Device<T>, x: Buf<T>, y: Option<Buf<T>>) -> Result<(Vec<f64>, Vec<f64>)> {
+    pub(super) fn information(
+        &self,
+        dev: &mut Device<T>,
+        x: Buf<T>,
+        y: Option<Buf<T>>,
+    ) -> Result<(Vec<f64>, Vec<f64>)> {
         let pass = self.net.tangent(dev, &self.primal, Some(x), y, true);
         let each = |f: &dyn Fn(&Clipped) -> f64| self.clips.iter().map(f).collect::<Vec<f64>>();
         let alpha = dev.upload_scalars(&each(&|c| self.precision * c.s * c.s));

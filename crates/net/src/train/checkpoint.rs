@@ -106,10 +106,13 @@ impl<'d, T: Real> Trainer<'d, T> {
         }
         if let Some(t) = &mut run.tracker {
             let all = [
+                ("account.measured", &mut t.measured),
                 ("account.trace", &mut t.trace),
-                ("account.variance", &mut t.variance),
-                ("account.published", &mut t.published),
-                ("account.published-variance", &mut t.published_variance),
+                ("account.square", &mut t.square),
+                ("account.probes", &mut t.probes),
+                ("account.plain", &mut t.plain),
+                ("account.plain-square", &mut t.plain_square),
+                ("account.plain-probes", &mut t.plain_probes),
                 ("account.renyi", &mut t.renyi),
             ];
             for (name, values) in all {
@@ -176,12 +179,15 @@ fn differs(a: &TrainConfig, b: &TrainConfig) -> Option<&'static str> {
     all.into_iter().find(|(same, _)| !same).map(|(_, what)| what)
 }
 
-fn accounts(t: &super::track::Tracker) -> [(&'static str, &[f64]); 5] {
+fn accounts(t: &super::track::Tracker) -> [(&'static str, &[f64]); 8] {
     [
+        ("account.measured", &t.measured),
         ("account.trace", &t.trace),
-        ("account.variance", &t.variance),
-        ("account.published", &t.published),
-        ("account.published-variance", &t.published_variance),
+        ("account.square", &t.square),
+        ("account.probes", &t.probes),
+        ("account.plain", &t.plain),
+        ("account.plain-square", &t.plain_square),
+        ("account.plain-probes", &t.plain_probes),
         ("account.renyi", &t.renyi),
     ]
 }

@@ -20,7 +20,7 @@ pub use account::{Neighbours, RunAccount, account, sigma_for};
 pub use filter::Filter;
 pub use key::Randomness;
 pub use sample::Sampling;
-pub use track::{RecordBudget, Tracking};
+pub use track::{PANEL, RecordBudget, Tracking};
 
 use crate::{
     Clip, Data, Network, Real,
@@ -252,7 +252,9 @@ impl<'d, T: Real> Trainer<'d, T> {
                         self.config.seed ^ step.wrapping_mul(0x9e37_79b9_7f4a_7c15),
                     )
                 };
-                let wanted = tracker.wants(&drawn);
+                // a record that dropped out takes no part, and gives nothing away
+                let takes_part = |i: usize| spending.as_ref().is_none_or(|s| s.dropped[i].is_infinite());
+                let wanted = tracker.wants(&drawn, takes_part);
                 // with the values that dropout left out in this step: whoever knows them learns no less
                 measure_with(&self.workers, &self.net, self.data, &wanted, &what, draws).map_err(stopped)?
             }
@@ -363,13 +365,19 @@ impl<'d, T: Real> Trainer<'d, T> {
     /// Accounts of all records; empty without tracking.
     pub fn budgets(&self) -> Vec<RecordBudget> {
         let d = dimension(&self.net, self.data.input().length(), self.config.label);
-        let all = self.tracker.iter().flat_map(|t| (0..self.data.len()).map(move |i| t.budget(i, d)));
+        // a record that dropped out took part in the steps before
+        let steps = |i: usize| match self.spending.as_ref().map(|s| s.dropped[i]) {
+            Some(dropped) if dropped.is_finite() => dropped as u64,
+            Some(_) | None => self.step,
+        };
+        let all =
+            self.tracker.iter().flat_map(|t| (0..self.data.len()).map(move |i| t.budget(i, d, steps(i))));
         all.collect()
     }
 
-    /// dFIL of every record so far: cheap enough for every step. Empty without tracking.
+    /// dFIL so far of every record that is followed: cheap enough for every step. Empty where none is.
     pub fn dfil(&self) -> Vec<f64> {
-        let d = dimension(&self.net, self.data.input().length(), self.config.label) as f64;
-        self.tracker.iter().flat_map(|t| t.trace.iter().map(|v| v / d)).collect()
+        let d = dimension(&self.net, self.data.input().length(), self.config.label);
+        self.tracker.iter().flat_map(|t| t.followed_dfil(d)).collect()
     }
 }

@@ -11,7 +11,7 @@
 Questions are functions: :func:`audit`, :func:`balance`, :func:`attack`, :func:`release`, :func:`account`, :func:`bound`,
 :func:`calibrate`; ``help`` says what each keyword means. :func:`attack_model` plays black-box attacks on anything that predicts. What they return is a :class:`Result`: ``document``,
 ``summary()``, ``report(path)``, ``save(folder)``, ``records``. :class:`Accountant` keeps the steps of a training loop; :class:`PrivateLinear` and :class:`PrivateLogistic` are scikit-learn estimators;
-:class:`Network` and ``leakscope.torch`` measure networks.
+:class:`Network`, :func:`train_network` (on a table) and ``leakscope.torch`` measure networks.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from ._attack_model import ModelAttack, attack_model
 from ._models import attack, audit, balance, release
 from ._net_results import NetAudit, Training
 from ._network import Network
+from ._net_tables import train_network
 from ._native import BudgetError, DataError, FitError, LeakscopeError, OptionError, __version__
 from ._privacy import account, bound, calibrate
 from ._results import Account, Attack, Audit, Balance, Bound, Calibration, Release, Result
@@ -60,6 +61,7 @@ __all__ = [
     "bound",
     "calibrate",
     "release",
+    "train_network",
 ]
 
 

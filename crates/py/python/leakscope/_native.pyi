@@ -64,6 +64,16 @@ class Network:
     def train(
         self, values: _Values, given: _Given, weights: bytes | None = None, progress: _Progress = None
     ) -> Outcome: ...
+    def audit_rows(
+        self,
+        values: _Values,
+        encoding: str,
+        data: tuple[Table | None, Sequence[str]],
+        score: tuple[Table | None, Sequence[str]] | None = None,
+        records: Sequence[int] | None = None,
+        progress: _Progress = None,
+        training: str | None = None,
+    ) -> Outcome: ...
     def audit(
         self,
         values: _Values,
@@ -77,6 +87,9 @@ class Network:
     ) -> Outcome: ...
 
 def overshoot(clip: _Values) -> float: ...
+def train_rows(
+    values: _Values, data: Table | None = None, test: Table | None = None, progress: _Progress = None
+) -> tuple[Network, Outcome, str]: ...
 
 class StepCosts:
     def __init__(self, rate: float, longest: float) -> None: ...

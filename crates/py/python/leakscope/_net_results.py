@@ -26,7 +26,10 @@ class _OfRecords(Result):
 class Training(_OfRecords):
     """What a training run did: with ``track``, ``records`` has what every one has given away in the whole run."""
 
-    def __init__(self, outcome: _native.Outcome | _Kept, rate: float) -> None:
+    #: the trained network of :func:`leakscope.train_network`
+    network: Any = None
+
+    def __init__(self, outcome: _native.Outcome | _Kept, rate: float | None = None) -> None:
         super().__init__(outcome)
         self._rate = rate
 
@@ -43,19 +46,42 @@ class Training(_OfRecords):
         """A frame with a row for every step: records drawn, loss, share clipped."""
         return self._listed("steps")
 
-    def epsilon(self, delta: float = 1e-5, adjacency: str = "add-remove") -> float:
-        """ε of the whole run, certified."""
+    @property
+    def renyi(self) -> Any:
+        """The own Rényi budgets of records at every order, a column each; of records that were not followed at every step
+        nothing is known. ``None`` without ``track``."""
+        records = self.records
+        if records is None or self.document["accounts"] is None:
+            return None
+        names = [name for name in _names(records) if name.startswith("renyi_")]
+        return records[names] if hasattr(records, "__getitem__") else None
+
+    def epsilon(self, delta: float | None = None, adjacency: str = "add-remove") -> float:
+        """ε of the whole run, certified: as the run states it at its own δ, or at another ``delta``."""
         privacy = self.document["privacy"]
         # Noise that follows from a seed promises nothing.
         if privacy is None or privacy.get("epsilon") is None:
             return float("inf")
+        if delta is None:
+            return float(privacy["epsilon"])
         if self.document["sampling"] != "poisson":
             raise OptionError("sampling: ε of shuffled batches is not accounted for here: train with sampling='poisson'")
         # A smooth clip lets through a little more than C, so the noise is worth a little less.
         worth = privacy["sigma"] / _native.overshoot({"kind": privacy["clip_kind"], "bound": privacy["clip"]})
         accountant = Accountant(adjacency)
-        accountant.history = [(worth, self._rate, int(self.document["steps"]))]
+        rate = self._rate
+        if rate is None:
+            rate = float(self.document["batch"]) / float(self.document["data"]["records"])
+        accountant.history = [(worth, rate, int(self.document["steps"]))]
         return accountant.get_epsilon(delta)
+
+
+def _names(records: Any) -> list[str]:
+    """Names of the columns of a frame, or of an array with fields."""
+    columns = getattr(records, "columns", None)
+    if columns is None:
+        columns = getattr(getattr(records, "dtype", None), "names", None) or getattr(records, "column_names", None) or list(records)
+    return [str(name) for name in columns]
 
 
 class NetAudit(_OfRecords):
@@ -69,22 +95,26 @@ class NetAudit(_OfRecords):
     (20, (20, 4), 4)
     """
 
+    #: whether maps have their channels first, as records of torch
+    _channels_first = False
+
     def __init__(self, outcome: _native.Outcome | _Kept, shape: tuple[int, ...]) -> None:
         super().__init__(outcome)
         self._shape = shape
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_shape": self._shape}
+        return {**super().__getstate__(), "_shape": self._shape, "_channels_first": self._channels_first}
 
     @property
     def plis_maps(self) -> np.ndarray[Any, Any] | None:
-        """PLIS of every input value before clipping, one map a record; ``None`` unless asked for."""
+        """PLIS of every input value, one map a record in the layout of the records; ``None`` unless asked for."""
         maps = self._outcome.maps()
         if maps is None:
             return None
         # With a secret label its values come after those of the record.
         size, values = int(np.prod(self._shape)), np.frombuffer(maps, dtype=np.float64)
-        return values.reshape(int(self.document["measured"]), -1)[:, :size].reshape(-1, *self._shape)
+        maps_of = values.reshape(int(self.document["measured"]), -1)[:, :size].reshape(-1, *self._shape)
+        return np.moveaxis(maps_of, -1, 1) if self._channels_first and maps_of.ndim == 4 else maps_of
 
     @property
     def seed(self) -> int:

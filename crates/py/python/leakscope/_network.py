@@ -16,6 +16,7 @@ from ._docs import documented
 from ._native import DataError, LeakscopeError, OptionError
 from ._net_results import NetAudit, Training
 from ._requests import Path, Progress
+from ._tables import read
 
 _NAMES = {"F32": "<f4", "F64": "<f8"}
 
@@ -31,6 +32,16 @@ def _tensors(raw: bytes) -> dict[str, np.ndarray[Any, Any]]:
             values = np.frombuffer(raw[8 + length + start : 8 + length + end], dtype=_NAMES[item["dtype"]])
             found[name] = values.reshape(item["shape"])
     return found
+
+
+def _is_double(raw: bytes) -> bool:
+    """Whether a safetensors file holds numbers of double precision; a file that is damaged is named when it is loaded."""
+    try:
+        header = json.loads(raw[8 : 8 + int.from_bytes(raw[:8], "little")])
+        return any(item["dtype"] == "F64" for name, item in header.items()
+                   if name != "__metadata__" and not name.endswith((".mean", ".variance")))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return False
 
 
 def _safetensors(arrays: Mapping[str, np.ndarray[Any, Any]]) -> bytes:
@@ -106,18 +117,36 @@ class Network:
         self._training: str | None = None
         # The loss that :meth:`audit` measures is this many times the description's; leakscope.torch sets it.
         self._factor = 1.0
+        # How the rows of a table became records, where it was trained on one.
+        self._encoding: str | None = None
 
     @classmethod
-    def load(cls, folder: Path, precision: str = "f32") -> Network:
-        """A network that :meth:`save`, a run's :meth:`Training.save` or the command line left in a folder."""
+    def load(cls, folder: Path, precision: str | None = None) -> Network:
+        """A network that :meth:`save`, a run's :meth:`Training.save` or the command line left in a folder.
+
+        It computes with the numbers of its file, unless ``precision`` says others. One that was trained on a table
+        (:func:`leakscope.train_network`) takes rows again where ``private/encoding.json`` is there.
+        """
         where = _Path(folder)
-        net = cls(where / "network.json", seed=0, precision=precision)
         try:
-            net._native.load((where / "model.safetensors").read_bytes())
+            raw = (where / "model.safetensors").read_bytes()
         except OSError as e:
             raise LeakscopeError(f"{where / 'model.safetensors'}: cannot read it: {e}") from e
+        if precision is None:
+            precision = "f64" if _is_double(raw) else "f32"
+        net = cls(where / "network.json", seed=0, precision=precision)
+        net._native.load(raw)
         run = where / "training.json"
         net._training = run.read_text(encoding="utf-8") if run.exists() else None
+        encoding = where / "private" / "encoding.json"
+        net._encoding = encoding.read_text(encoding="utf-8") if encoding.is_file() else None
+        return net
+
+    @classmethod
+    def _trained(cls, native: _native.Network, encoding: str, training: str) -> Network:
+        """A network that was trained on the rows of a table."""
+        net = cls.__new__(cls)
+        net._native, net._factor, net._encoding, net._training = native, 1.0, encoding, training
         return net
 
     def save(self, folder: Path) -> _Path:
@@ -129,6 +158,9 @@ class Network:
         descriptor = os.open(where / "model.safetensors", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "wb") as file:
             file.write(raw)
+        if self._encoding is not None:
+            (where / "private").mkdir(mode=0o700, exist_ok=True)
+            _native.write_text(os.fspath(where / "private" / "encoding.json"), self._encoding)
         return where
 
     @property
@@ -192,7 +224,8 @@ class Network:
         freeze="Layers whose parameters stay as they are from now on, by position.",
         freeze_smallest="Share of the parameters, the smallest in size, that stay as they are from now on: at least 0, below 1.",
         pretrain="Public weights to start from: a safetensors file, or a mapping as :attr:`parameters` gives it.",
-        track="Keep what records give away at every step: of those ``\"drawn\"`` (unbiased) or of ``\"every\"`` one.",
+        track="Keep what records give away: of a random ``\"panel\"`` at every step and besides of those drawn (``True`` is the "
+              "same), of those ``\"drawn\"`` alone, or of ``\"every\"`` one at every step.",
         probes="Random probes of each trace that ``track`` keeps.",
         label="Whether the label is part of the secret that ``track`` keeps account of: ``\"public\"`` or ``\"secret\"``.",
         rate="Probability of each record to be drawn in a step, above 0, at most 1; the sum of gradients is then divided by "
@@ -202,7 +235,7 @@ class Network:
         not_private_noise_from_seed="Let batches and noise follow from the seed too, so that the run can be repeated. Whoever "
                                     "knows the seed can take the noise off: no ε is stated.",
         filter_epsilon="Drop a record from further steps before the run would cost it more than this ε (at ``delta``).",
-        filter_budgets="The same by record: a file with one number a line, in the order of the records.",
+        filter_budgets="The same by record: a number for each, in order, or a file with one a line.",
         out="Folder to keep the run in: network, weights, document, page and table of records.",
     )
     def train(
@@ -227,13 +260,13 @@ class Network:
         freeze: Sequence[int] = (),
         freeze_smallest: float | None = None,
         pretrain: Mapping[str, np.ndarray[Any, Any]] | Path | None = None,
-        track: str | None = None,
+        track: str | bool | None = None,
         probes: int = 4,
         label: str = "public",
         seed: int | None = None,
         not_private_noise_from_seed: bool = False,
         filter_epsilon: float | None = None,
-        filter_budgets: Path | None = None,
+        filter_budgets: Path | Sequence[float] | None = None,
         out: Path | None = None,
         progress: Progress = None,
     ) -> Training:
@@ -253,9 +286,9 @@ class Network:
             "steps": steps, "epochs": epochs, "batch": batch, "lr": lr, "momentum": momentum, "adam": adam,
             "release": {"clip": clip, "clip_kind": clip_kind, "sigma": sigma}, "epsilon": epsilon, "delta": delta,
             "sampling": sampling, "weight_decay": weight_decay, "freeze": freeze, "freeze_smallest": freeze_smallest,
-            "track": track, "probes": probes, "label": label, "seed": seed, "rate": rate,
+            "track": _tracked(track), "probes": probes, "label": label, "seed": seed, "rate": rate,
             "not_private_noise_from_seed": not_private_noise_from_seed, "filter_epsilon": filter_epsilon,
-            "filter_budgets": filter_budgets,
+            **_budgets(filter_budgets),
         }
         with _progress.shown(progress) as callback:
             outcome = self._native.train(request, data, None if pretrain is None else _weights(pretrain), callback)
@@ -266,8 +299,9 @@ class Network:
         return run
 
     @documented(
-        x="Records: an array of (records, length), (records, height, width) or (records, height, width, channels).",
-        y="Labels: a class number a record, or a vector a record.",
+        x="Records: an array of (records, length), (records, height, width) or (records, height, width, channels). For a "
+          "network of :func:`leakscope.train_network`: the table, as a frame or as files.",
+        y="Labels: a class number a record, or a vector a record. A table has its own.",
         sigma="Noise multiplier: the noise on the sum of gradients has standard deviation σC (σ without a clip). By default that "
               "of the run that trained the network, or 1, so that numbers are per unit of noise.",
         trace="The trace of the information: ``\"exact\"``, ``\"elements\"`` (exact, with what each value of a record adds to "
@@ -287,7 +321,7 @@ class Network:
     def audit(
         self,
         x: Any,
-        y: Any,
+        y: Any = None,
         *,
         clip: float | None = None,
         clip_kind: str | None = None,
@@ -313,6 +347,11 @@ class Network:
         NetAudit
             The document, the page, and the table of records.
         """
+        if self._encoding is not None:
+            return self._audit_rows(x, y, records, score, grid, superpixels, compare, out, progress, {
+                "trace": _trace(trace), "eta": eta, "plis": _signal(plis), "label": label, "pictures": pictures, "seed": seed,
+                "release": {"clip": clip, "clip_kind": clip_kind, "sigma": sigma},
+            })
         data = self._data(x, y)
         chosen = _chosen(records, len(data[1]))
         if compare is not None and not isinstance(compare, Network):
@@ -330,6 +369,44 @@ class Network:
             outcome = self._native.audit(request, data, chosen, points, None if compare is None else compare._native,
                                          _regions(superpixels), self._factor, callback, self._training)
         return NetAudit(outcome, data[1].shape[1:])._kept(out)
+
+    def _audit_rows(self, x: Any, y: Any, records: Any, score: Any, grid: Any, superpixels: Any, compare: Any, out: Path | None,
+                    progress: Progress, request: dict[str, Any]) -> NetAudit:
+        """The audit over the rows of a table, encoded as in training."""
+        for name, value in (("grid", grid), ("superpixels", superpixels), ("compare", compare)):
+            if value is not None:
+                raise OptionError(f"{name}: it is for images: leave it out")
+        assert self._encoding is not None
+        encoding = json.loads(self._encoding)["encoding"]
+        target, names = encoding["target"]["name"], encoding["id"]
+
+        def rows(data: Any, labels: Any, name: str) -> tuple[_native.Table | None, list[str]]:
+            found = read(data, labels, target=target, id=names, need_target=False, name=name)
+            return found.table, list(found.files)
+
+        chosen = None if records is None else _chosen(records, int(encoding["rows_training"]))
+        with _progress.shown(progress) as callback:
+            outcome = self._native.audit_rows(request, self._encoding, rows(x, y, "data"),
+                                              None if score is None else rows(score, None, "score"), chosen, callback,
+                                              self._training)
+        return NetAudit(outcome, (int(self.spec["input"][0]),))._kept(out)
+
+
+def _tracked(track: Any) -> Any:
+    """Of which records accounts are kept."""
+    if isinstance(track, bool):
+        return "panel" if track else None
+    return track
+
+
+def _budgets(budgets: Any) -> dict[str, Any]:
+    """What each record may spend: a file, or numbers."""
+    if budgets is None or isinstance(budgets, (str, os.PathLike)):
+        return {"filter_budgets": budgets}
+    found = np.asarray(budgets)
+    if found.ndim != 1 or found.dtype.kind not in "iuf":
+        raise OptionError(f"filter_budgets: shape {found.shape} of {found.dtype}: expected a positive number a record")
+    return {"budgets": [float(b) for b in found]}
 
 
 def _signal(plis: bool | str | None) -> str | None:

@@ -284,7 +284,7 @@ class Tracker:
     def _point(self, rate: float, loss: float) -> None:
         known = self._trace[self._looks > 0] / self._dimension
         self._points.append({"step": len(self), "epoch": len(self) * rate, "loss": loss, "accuracy": None, "epsilon": None,
-                             "dfil_median": float(np.median(known)), "dfil_max": float(known.max())})
+                             "dfil_median": float(np.median(known)), "dfil_p90": float(np.quantile(known, 0.9))})
 
     def _fetched(self, numbers: list[int]) -> Records:
         dataset, collate = self._loader.dataset, self._loader.collate_fn

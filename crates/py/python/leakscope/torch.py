@@ -93,7 +93,10 @@ def audit(
         converted = _for_kernels(module, loss, data, y, strict=engine == "kernels")
         if converted is not None:
             net, x, labels = converted
-            return net.audit(x, labels, **options)
+            found = net.audit(x, labels, **options)
+            # maps in the layout that went in
+            found._channels_first = _plain(data).ndim == 4
+            return found
     return _general(module, loss, data, y, trained, secret, index, chunk, vectorize, options)
 
 

@@ -282,7 +282,9 @@ impl AccuracyOn {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tracked {
-    /// Those of the records that a step draws, weighted.
+    /// Those of a panel of records at every step, and of the records that a step draws.
+    Panel,
+    /// Those of the records that a step draws.
     Drawn,
     /// Those of every record at every step.
     Every,

@@ -1,6 +1,6 @@
 //! What `leakscope net audit` found, as plain data: `audit.json` of a network.
 
-use super::choice::{ClipKind, Measure, PlisOf};
+use super::choice::{ClipKind, Measure, PlisOf, ValueKind};
 use super::training::Training;
 use leakscope_core::claim::{Bound, Measured};
 use leakscope_core::dp::Interval;
@@ -68,6 +68,9 @@ pub struct NetAudit {
     /// What each value of a record gives away, on average; empty where it was not asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub elements: Vec<Element>,
+    /// What each attribute of a table gives away, most first; empty where the records are no rows of a table.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attributes: Vec<NetAttribute>,
     /// Records with most dFIL, most first.
     pub most_dfil: Vec<Record>,
     /// Records with least dFIL, least first.
@@ -88,6 +91,46 @@ pub struct NetAudit {
     pub training: Option<Box<Training>>,
     /// What the reader should know.
     pub warnings: Vec<String>,
+}
+
+/// What one noisy step tells about an attribute of a table: a column of the caller's, however it was encoded, to somebody
+/// who knows all else of the record.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NetAttribute {
+    /// The caller's column name.
+    pub name: String,
+    /// What its values are.
+    pub kind: ValueKind,
+    /// Whether it is the label, which is part of the secret then.
+    pub is_label: bool,
+    /// Unit of a number, where somebody gave one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<String>,
+    /// Encoded columns it became.
+    pub columns: Vec<String>,
+    /// Mean η over the measured records, in units of the encoded columns.
+    pub eta_mean: f64,
+    /// Largest η over the measured records.
+    pub eta_max: f64,
+    /// The record that has it: the caller's id, or its number.
+    pub eta_max_record: String,
+    /// For a category under the constraint that its indicators sum to one: mean and largest η.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sum_to_one: Option<[f64; 2]>,
+    /// Smallest standard deviation that an unbiased estimate from one step can have, for the most exposed of the measured
+    /// records, in the attribute's own units (a category: of an indicator, 0 to 1).
+    #[serde(with = "crate::unbounded::plain_cramer_rao")]
+    pub min_sd: Bound,
+    /// The same for a record whose η is the mean.
+    #[serde(with = "crate::unbounded::number")]
+    pub min_sd_typical: f64,
+    /// Standard deviation over the training records, in own units; absent for categories.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub population_sd: Option<f64>,
+    /// About the smallest root mean squared error of any estimate under a normal prior, own units: van Trees with the
+    /// average information of the measured records, an estimate and no bound. Absent for categories.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_rmse_with_prior: Option<Measured>,
 }
 
 /// The network.
@@ -118,6 +161,9 @@ pub struct DataFacts {
     pub test_records: Option<u64>,
     /// Values are `(x − mean)/sd` of those in the file (images in bytes: of those in [0, 1]).
     pub normalize: [f64; 2],
+    /// The column that is predicted, where the records are rows of a table, which are encoded as its audit does it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
 }
 
 /// The release under audit: `Σ clip(gᵢ) + N(0, noise²I)`.
@@ -155,6 +201,12 @@ pub enum TraceKind {
 pub struct Record {
     /// Its number in the data, counted from 0.
     pub record: u64,
+    /// The caller's id, where the records are rows of a table: the id column, or the row number from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// The attribute that leaks most of this record and its η, where the records are rows of a table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most_exposed_attribute: Option<(String, f64)>,
     /// Its label: the class, or the value of a regression; absent where a label is several values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,

@@ -54,6 +54,9 @@ pub struct Training {
     pub history: Vec<Point>,
     /// What every record has given away, where it was kept.
     pub accounts: Option<Accounts>,
+    /// Who dropped out when, where a filter drops records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filter: Option<Filtered>,
     /// What the reader should know.
     pub notes: Vec<String>,
     /// Wall time of this process.
@@ -104,6 +107,9 @@ pub struct Promise {
 pub struct Tracking {
     /// Whose accounts.
     pub records: Tracked,
+    /// Records in the panel, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub panel: Option<u64>,
     /// Probes of each trace.
     pub probes: u64,
 }
@@ -134,35 +140,105 @@ pub struct Point {
     /// Share of labels that are right, where a record has several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label_accuracy: Option<f64>,
+    /// Mean loss of the records that accuracy is measured on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watched_loss: Option<f64>,
     /// ε so far.
     pub epsilon: Option<f64>,
-    /// Median accumulated dFIL of a record.
+    /// Median accumulated dFIL of the records that are followed at every step.
     pub dfil_median: Option<f64>,
-    /// Largest accumulated dFIL of a record.
-    pub dfil_max: Option<f64>,
+    /// Nine in ten of them have no more. The largest of many estimates is no estimate of the largest, so there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dfil_p90: Option<f64>,
 }
 
-/// What every record has given away over a run.
+/// What records have given away over a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Accounts {
+    /// Records that were measured at every step that they could take part in; where there are any, `dfil`, `largest`,
+    /// `published_dfil`, `histogram` and `most` speak of these alone, otherwise of all that were drawn often
+    /// enough for an interval.
+    pub followed: u64,
+    /// How many records these numbers speak of.
+    pub accounted: u64,
     /// dFIL, exact for an attacker who knows which other records every step drew, otherwise from above (up to the standard
     /// errors of probes and, where only drawn records are looked at, of drawing them).
     pub dfil: Summary,
-    /// Where the largest dFIL lies, with 95% confidence over all records at once: the largest of noisy estimates is too
-    /// large.
+    /// Where the largest of these dFIL lies, with 95% confidence over all of them at once: the largest of noisy estimates
+    /// is too large.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub largest: Option<Interval>,
-    /// Records that were never drawn, of which nothing was measured.
+    /// What most of all records lie below; absent where all were followed, or the followed are no random choice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub below: Option<Below>,
+    /// Records that were never measured, of which nothing is known.
     #[serde(default)]
     pub not_drawn: u64,
     /// dFIL with the published factor instead (Edmunds eq. 2.3).
     pub published_dfil: Summary,
-    /// Each record's own ε at the run's δ, from its gradient norms at every step: no guarantee to others. Absent where
-    /// norms were not taken of every record at every step, or nothing is promised.
+    /// The own ε at the run's δ of each followed record, from its gradient norms at every step: no guarantee to others.
+    /// Absent where none was followed, or nothing is promised.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epsilon: Option<Summary>,
     /// Histogram of dFIL.
     pub histogram: Option<Histogram>,
-    /// Records with most, most first: number, label (see [`super::net::Record::label`]), dFIL, own ε where it is known.
-    pub most: Vec<(u64, Option<String>, Measured, Option<f64>)>,
+    /// Records with the largest estimates, largest first.
+    pub most: Vec<Account>,
+}
+
+/// The account of one record.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Account {
+    /// Its number in the data, counted from 0.
+    pub record: u64,
+    /// The caller's id, where the records are rows of a table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// Its label, see [`super::net::Record::label`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// dFIL over the run.
+    pub dfil: Measured,
+    /// Where it lies: 95% over all of these records at once.
+    pub interval: Interval,
+    /// Its own ε, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epsilon: Option<f64>,
+}
+
+/// With a confidence of 95%, at least this share of all records lies below a value: by the largest of a random panel.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Below {
+    /// The share.
+    pub share: f64,
+    /// The value.
+    pub value: f64,
+}
+
+/// Who dropped out of a filtered run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Filtered {
+    /// The smallest and the largest ε that a record may reach; the same where all have one.
+    pub budgets: [f64; 2],
+    /// Records that dropped out.
+    pub dropped: u64,
+    /// Records that take part after so many steps, oldest first.
+    pub taking_part: Vec<(u64, u64)>,
+    /// The records that dropped out first.
+    pub first: Vec<Dropout>,
+}
+
+/// A record that dropped out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Dropout {
+    /// Its number in the data, counted from 0.
+    pub record: u64,
+    /// The caller's id, where the records are rows of a table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// Its label, see [`super::net::Record::label`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// Steps it could take part in.
+    pub steps: u64,
 }

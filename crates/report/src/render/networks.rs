@@ -1,7 +1,7 @@
 //! What the numbers of a network mean, in words that page and terminal share.
 
-use crate::document::choice::PlisOf;
-use crate::document::net::NetAudit;
+use crate::document::choice::{PlisOf, ValueKind};
+use crate::document::net::{NetAttribute, NetAudit, Record};
 use crate::format;
 use leakscope_core::claim::Measured;
 use leakscope_core::dp::Interval;
@@ -37,6 +37,45 @@ pub(crate) fn candidates(a: &NetAudit) -> Option<String> {
         format::count(e.candidates),
         format::count(a.measured)
     ))
+}
+
+/// What a record is called: the caller's id, or its number.
+pub(crate) fn name(r: &Record) -> String {
+    r.id.clone().unwrap_or_else(|| r.record.to_string())
+}
+
+/// What an attribute's η means in its own units, for one step.
+pub(crate) fn attribute_meaning(a: &NetAttribute) -> String {
+    if !a.min_sd.value.is_finite() {
+        return "Small changes of it do not move the step: no estimate that is right on average has a bounded error."
+            .to_owned();
+    }
+    let unit = a.unit.as_ref().map(|u| format!(" {u}")).unwrap_or_default();
+    let error = format!("±{}{unit}", format::bound(&a.min_sd));
+    if a.kind == ValueKind::Category {
+        return format!(
+            "From one step, an estimate, right on average, of which {} a record has is off by at least {error} for the most \
+             exposed record, on a scale where 0 is no and 1 is yes (a coin toss: ±0.5).",
+            if a.is_label { "class" } else { "level" }
+        );
+    }
+    let differ =
+        a.population_sd.map(|s| format!(" (records differ by ±{})", format::number(s))).unwrap_or_default();
+    let typical = match a.min_sd_typical.is_finite() {
+        true => format!("; ±{} for a typical one", format::at_least(a.min_sd_typical)),
+        false => String::new(),
+    };
+    let prior = match (&a.min_rmse_with_prior, a.population_sd) {
+        (Some(m), Some(sd)) => format!(
+            " Someone who already knows the population (±{}) gets to about ±{}, on average over records (van Trees).",
+            format::number(sd),
+            format::number(m.value)
+        ),
+        _ => String::new(),
+    };
+    format!(
+        "From one step, an estimate, right on average, is off by at least {error} for the most exposed record{differ}{typical}.{prior}"
+    )
 }
 
 /// What an attacker with a prior may do, whatever his bias.

@@ -50,13 +50,15 @@ pub fn of_training(t: &Training) -> Verdict {
             strong(format::number(a.dfil.p50)),
             plain(match &a.largest {
                 Some(i) => format!(
-                    ", the most exposed one between {} and {} (95% over all records).",
+                    ", the most exposed one between {} and {}; of {}.",
                     format::at_least(i.lower),
-                    format::at_most(i.upper)
+                    format::at_most(i.upper),
+                    accounted(a, t.data.records)
                 ),
                 None => ".".into(),
             }),
         ]);
+        sentences.extend(below(a).map(|b| vec![plain(b)]));
     }
     let made = format!("{} of {} steps", format::count(t.steps), format::count(t.planned_steps));
     match t.stopped {
@@ -94,6 +96,39 @@ fn promised(p: &Promise, colour: Colour) -> Vec<Span> {
         Colour::Red => ". That protects nobody: train again with `epsilon` = 1 or less.",
     }));
     said
+}
+
+/// Of which records accounts speak.
+pub(crate) fn accounted(a: &Accounts, records: u64) -> String {
+    match (a.followed, a.accounted) {
+        (_, n) if n == records => "all records (95% over all of them)".to_owned(),
+        (0, n) => format!(
+            "{} of {} records that were drawn often enough for an interval (95% over all of these)",
+            format::count(n),
+            format::count(records)
+        ),
+        (_, n) => format!(
+            "{} of {} records{} (95% over all of these)",
+            format::count(n),
+            format::count(records),
+            match a.below {
+                Some(_) => ", chosen at random and followed at every step",
+                // whoever ran it may have chosen them
+                None => " that were followed",
+            }
+        ),
+    }
+}
+
+/// What most of all records lie below.
+pub(crate) fn below(a: &Accounts) -> Option<String> {
+    a.below.map(|b| {
+        format!(
+            "With a confidence of 95%, at least {} of all records have a dFIL of at most {}.",
+            format::share_at_least(b.share),
+            format::at_most(b.value)
+        )
+    })
 }
 
 /// What the page of an audit prints.

@@ -18,7 +18,13 @@ pub(crate) fn network() -> NetworkFacts {
 }
 
 pub(crate) fn data() -> DataFacts {
-    DataFacts { files: vec![HOSTILE.into()], records: 100, test_records: None, normalize: [0.0, 1.0] }
+    DataFacts {
+        files: vec![HOSTILE.into()],
+        records: 100,
+        test_records: None,
+        normalize: [0.0, 1.0],
+        target: None,
+    }
 }
 
 pub(crate) fn spread(top: f64) -> Summary {
@@ -32,9 +38,10 @@ pub(crate) fn training(epsilon: f64) -> Training {
         loss: Some(1.0 / step as f64),
         accuracy: Some(0.5),
         label_accuracy: Some(0.75),
+        watched_loss: Some(1.1 / step as f64),
         epsilon: Some(epsilon * step as f64 / 4.0),
         dfil_median: Some(1e-3 * step as f64),
-        dfil_max: Some(1e-2 * step as f64),
+        dfil_p90: Some(1e-2 * step as f64),
     };
     Training {
         schema: TRAINING_SCHEMA.into(),
@@ -65,25 +72,36 @@ pub(crate) fn training(epsilon: f64) -> Training {
             }),
         }),
         label_secret: true,
-        tracking: Some(Tracking { records: Tracked::Drawn, probes: 4 }),
+        tracking: Some(Tracking { records: Tracked::Panel, panel: Some(40), probes: 4 }),
         planned_steps: 4,
         steps: 4,
         stopped: Stopped::Finished,
         accuracy_on: AccuracyOn::Test,
         history: (1..=4).map(point).collect(),
         accounts: Some(Accounts {
+            followed: 40,
+            accounted: 40,
+            below: Some(Below { share: 0.91, value: 0.07 }),
             dfil: spread(0.04),
             published_dfil: spread(0.4),
             largest: Some(Interval { lower: 0.01, upper: 0.07 }),
             not_drawn: 3,
             epsilon: Some(spread(1.0)),
             histogram: Histogram::of(&[0.001, 0.01, 0.04]),
-            most: vec![(
-                7,
-                Some(HOSTILE.into()),
-                Measured { value: 0.04, standard_error: Some(0.01) },
-                Some(0.9),
-            )],
+            most: vec![Account {
+                record: 7,
+                id: Some(HOSTILE.into()),
+                label: Some(HOSTILE.into()),
+                dfil: Measured { value: 0.04, standard_error: Some(0.01) },
+                interval: Interval { lower: 0.01, upper: 0.07 },
+                epsilon: Some(0.9),
+            }],
+        }),
+        filter: Some(Filtered {
+            budgets: [0.5, 2.0],
+            dropped: 1,
+            taking_part: vec![(0, 100), (2, 99), (4, 99)],
+            first: vec![Dropout { record: 3, id: Some(HOSTILE.into()), label: None, steps: 1 }],
         }),
         notes: vec![HOSTILE.into()],
         seconds: 1.0,
@@ -93,6 +111,8 @@ pub(crate) fn training(epsilon: f64) -> Training {
 pub(crate) fn record(number: u64) -> Record {
     Record {
         record: number,
+        id: None,
+        most_exposed_attribute: Some((HOSTILE.into(), 0.5)),
         label: Some(HOSTILE.into()),
         right: Some(number.is_multiple_of(2)),
         loss: 0.3,
@@ -103,6 +123,24 @@ pub(crate) fn record(number: u64) -> Record {
         jacobian_sensitivity: Some(3.0),
         plis: Some(0.7),
         compared_plis: Some(0.9),
+    }
+}
+
+pub(crate) fn attribute() -> NetAttribute {
+    NetAttribute {
+        name: HOSTILE.into(),
+        kind: ValueKind::Number,
+        is_label: false,
+        unit: Some(HOSTILE.into()),
+        columns: vec![HOSTILE.into()],
+        eta_mean: 0.1,
+        eta_max: 0.5,
+        eta_max_record: HOSTILE.into(),
+        sum_to_one: None,
+        min_sd: Bound::at_least(20.0, Theorem::CramerRao),
+        min_sd_typical: 100.0,
+        population_sd: Some(10.0),
+        min_rmse_with_prior: Some(Measured::exact(9.5)),
     }
 }
 
@@ -133,10 +171,11 @@ pub(crate) fn audit() -> NetAudit {
         dfil_histogram: histogram.clone(),
         eta_histogram: histogram.clone(),
         elements: Vec::new(),
+        attributes: vec![attribute()],
         most_dfil: vec![record(2)],
         least_dfil: vec![record(1)],
         most_eta: vec![record(2)],
-        least_eta: vec![record(1)],
+        least_eta: vec![Record { id: Some(HOSTILE.into()), ..record(1) }],
         most_plis: vec![record(2)],
         least_plis: vec![record(1)],
         compared: Some(Compared {

@@ -18,7 +18,8 @@ pub(crate) struct Args {
     /// A folder that `net train` left: network.json, model.safetensors and, where there is one, training.json
     #[arg(long, value_name = "DIR")]
     model: PathBuf,
-    /// The training records: a folder, two idx files (images, labels), or a safetensors file with x and y
+    /// The training records: a folder, two idx files (images, labels), or a safetensors file with x and y; where the model
+    /// was trained on a table, its files
     #[arg(long, required = true, num_args = 1.., value_name = "PATH")]
     data: Vec<PathBuf>,
     /// Use only the first records of --data

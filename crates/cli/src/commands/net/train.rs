@@ -1,15 +1,17 @@
 //! `leakscope net train`: a network, in private where there is noise.
 
 use super::super::run_args::RunArgs;
+use super::super::table_args::{ColumnArgs, TableArgs, name_and_text};
 use super::{ReleaseArgs, normalize};
 use crate::progress::Display;
 use leakscope::net::Precision;
+use leakscope::net::table::TableRequest;
 use leakscope::net::train::{Listener, LossKind, SamplingKind, Track, TrainRequest, run as train};
 use leakscope::{Failure, Result};
 use leakscope_net::leak::Label;
 use leakscope_report::format;
 use leakscope_report::net::{Point, Stopped, to_json, training_summary};
-use leakscope_table::RecordsFormat;
+use leakscope_table::{RecordsFormat, TextEncoding};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -17,9 +19,24 @@ use std::process::ExitCode;
 #[derive(clap::Args, Debug, Clone)]
 pub(crate) struct Args {
     /// A folder (MNIST's idx files, train.safetensors or train.npz), two idx files (images, labels), a safetensors file
-    /// with x and y, or an npz file with train_images and train_labels (or x_train and y_train, or x and y)
+    /// with x and y, an npz file with train_images and train_labels (or x_train and y_train, or x and y); with --target a
+    /// table: CSV, JSON lines, Parquet or Feather files
     #[arg(long, required = true, num_args = 1.., value_name = "PATH")]
     data: Vec<PathBuf>,
+    /// Column of a table to predict: a number by squared error, two classes by cross-entropy
+    #[arg(long, value_name = "COLUMN")]
+    target: Option<String>,
+    #[command(flatten)]
+    columns: ColumnArgs,
+    /// Encoding of text files of a table
+    #[arg(long, value_enum, default_value_t = TextEncoding::Utf8)]
+    text_encoding: TextEncoding,
+    /// Unit of an attribute of a table for the page, such as age=years; may be repeated
+    #[arg(long, value_name = "COLUMN=UNIT")]
+    unit: Vec<String>,
+    /// Measure accuracy on this share of the rows of a table, which are not trained on
+    #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
+    holdout: Option<f64>,
     /// Measure accuracy on these [default: the test records of the --data folder or npz file, else training records]
     #[arg(long, num_args = 1.., value_name = "PATH")]
     test: Vec<PathBuf>,
@@ -90,8 +107,9 @@ pub(crate) struct Args {
     /// give these away
     #[arg(long, num_args = 1.., value_name = "PATH")]
     public: Vec<PathBuf>,
-    /// Keep what records give away at every step: of those drawn (unbiased) or of every one
-    #[arg(long, value_enum, value_name = "WHICH", num_args = 0..=1, default_missing_value = "drawn")]
+    /// Keep what records give away: of a random panel at every step and besides of those drawn, of those drawn alone, or of
+    /// every one at every step
+    #[arg(long, value_enum, value_name = "WHICH", num_args = 0..=1, default_missing_value = "panel")]
     track: Option<Track>,
     /// Random probes of each trace that --track keeps
     #[arg(long, value_name = "N", default_value_t = 4, requires = "track")]
@@ -118,8 +136,8 @@ pub(crate) struct Args {
     /// data a step
     #[arg(long, value_name = "E", allow_negative_numbers = true)]
     filter_epsilon: Option<f64>,
-    /// The same by record: a file with one number a line, in the order of the records
-    #[arg(long, value_name = "FILE", conflicts_with = "filter_epsilon")]
+    /// The same by record: a file with one number a line, in the order of the records, or a column of the table
+    #[arg(long, value_name = "FILE|COLUMN", conflicts_with = "filter_epsilon")]
     filter_budgets: Option<PathBuf>,
     /// Use only the first records
     #[arg(long, value_name = "N")]
@@ -144,6 +162,7 @@ impl Args {
     fn request(&self) -> Result<TrainRequest> {
         Ok(TrainRequest {
             data: self.data.clone(),
+            table: self.table()?,
             test: self.test.clone(),
             network: self.network.clone(),
             outputs: self.outputs,
@@ -173,11 +192,46 @@ impl Args {
             not_private_noise_from_seed: self.not_private_noise_from_seed,
             filter_epsilon: self.filter_epsilon,
             filter_budgets: self.filter_budgets.clone(),
+            budgets: vec![],
             limit: self.limit,
             normalize: normalize(self.normalize.as_deref())?,
             format: self.format,
             precision: self.precision,
         })
+    }
+
+    /// What the columns are for, where --target names one.
+    fn table(&self) -> Result<Option<TableRequest>> {
+        let c = &self.columns;
+        let Some(target) = &self.target else {
+            let stray = c.stray().or(self.holdout.map(|_| "holdout"));
+            return match stray.or((!self.unit.is_empty()).then_some("unit")) {
+                Some(flag) => {
+                    Err(Failure::option(flag, "it belongs to a table: say what to predict with ⟨target⟩"))
+                }
+                None => Ok(None),
+            };
+        };
+        let table = TableArgs {
+            files: vec![],
+            target: target.clone(),
+            encoding: self.text_encoding,
+            columns: c.clone(),
+        };
+        Ok(Some(TableRequest {
+            read: table.read_options(&[])?,
+            roles: table.roles(),
+            one_hot: c.one_hot,
+            scale: c.scale,
+            pca: c.pca,
+            missing: c.missing,
+            positive: c.positive.clone(),
+            public: c.public.public()?,
+            min_level_count: c.public.min_level_count,
+            holdout: self.holdout,
+            test: None,
+            units: self.unit.iter().map(|text| name_and_text("unit", text)).collect::<Result<_>>()?,
+        }))
     }
 }
 

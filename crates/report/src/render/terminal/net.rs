@@ -6,12 +6,13 @@ use crate::document::training::Training;
 use crate::format;
 use crate::render::html::net::{accountants, described, interval};
 use crate::render::networks;
-use crate::verdict::{Verdict, of_net_audit, of_training};
+use crate::verdict::{Verdict, accounted, below, of_net_audit, of_training};
 use crate::words;
 use leakscope_core::num::Summary;
 
 fn line(out: &mut String, name: &str, text: &str) {
-    out.push_str(&format!("{name:>16}  {}\n", clean(text)));
+    // attributes are named by the caller's table
+    out.push_str(&format!("{:>16}  {}\n", clean(name), clean(text)));
 }
 
 fn spread(s: &Summary) -> String {
@@ -68,6 +69,10 @@ pub fn summary(audit: &NetAudit) -> String {
     if let Some(r) = a.most_dfil.first() {
         line(&mut out, "most exposed", &networks::candidates(a).unwrap_or_else(|| described(r)));
     }
+    for t in a.attributes.iter().take(5) {
+        let of = format!("η at most {} ({})", format::number(t.eta_max), t.eta_max_record);
+        line(&mut out, &t.name, &format!("{of}. {}", networks::attribute_meaning(t)));
+    }
     if !a.elements.is_empty() {
         let mut order: Vec<_> = a.elements.iter().collect();
         order.sort_by(|x, y| y.information.total_cmp(&x.information).then(x.element.cmp(&y.element)));
@@ -118,6 +123,10 @@ pub fn training_summary(training: &Training) -> String {
         if let Some(loss) = p.loss {
             line(&mut out, "loss", &format::number(loss));
         }
+        if let (None, Some(loss)) = (p.accuracy, p.watched_loss) {
+            let on = t.accuracy_on.name();
+            line(&mut out, "loss on all", &format!("{} on {on} records", format::number(loss)));
+        }
         if let Some(a) = p.accuracy {
             let labels = match p.label_accuracy {
                 Some(share) => format!(" in all their labels, {} of the labels", format::share(share)),
@@ -152,10 +161,18 @@ pub fn training_summary(training: &Training) -> String {
     }
     if let Some(a) = &t.accounts {
         let largest = match &a.largest {
-            Some(i) => format!("{} (95% over all records)", networks::interval(i)),
+            Some(i) => networks::interval(i),
             None => format::number(a.dfil.max),
         };
-        line(&mut out, "dFIL of the run", &up_to(&a.dfil, &largest));
+        let of = accounted(a, t.data.records);
+        line(&mut out, "dFIL of the run", &format!("{} of {of}", up_to(&a.dfil, &largest)));
+        if let Some(below) = below(a) {
+            line(&mut out, "most records", &below);
+        }
+        if a.not_drawn > 0 {
+            let unseen = format::counted(a.not_drawn, "record");
+            line(&mut out, "not drawn", &format!("{unseen}: nothing was measured, what holds for all holds"));
+        }
         line(&mut out, "published factor", &spread(&a.published_dfil));
     }
     t.notes.iter().for_each(|n| line(&mut out, "note", n));

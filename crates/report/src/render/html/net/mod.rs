@@ -1,5 +1,6 @@
 //! The pages of networks.
 
+mod attributes;
 mod elements;
 mod page;
 mod score;

@@ -1,5 +1,6 @@
 //! The page of an audit of a network.
 
+use super::attributes::attributes;
 use super::elements::elements;
 use super::score::score;
 use super::training::{normalised, over_training, settings};
@@ -36,6 +37,7 @@ pub fn page(audit: &NetAudit, pictures: &Pictures) -> String {
         .and(head_tiles(audit))
         .and(warnings(&notes))
         .and(who(audit))
+        .and(attributes(audit))
         .and(elements(audit))
         .and(extremes(audit, pictures))
         .and(maps(audit, pictures))
@@ -50,7 +52,7 @@ pub fn page(audit: &NetAudit, pictures: &Pictures) -> String {
 /// A record in words.
 pub(crate) fn described(r: &Record) -> String {
     let label = r.label.as_ref().map(|l| format!(", label {l}")).unwrap_or_default();
-    format!("record {}{label}", r.record)
+    format!("record {}{label}", networks::name(r))
 }
 
 /// A picture with a description.
@@ -162,8 +164,8 @@ fn most_exposed(a: &NetAudit) -> String {
         text = match networks::candidates(a) {
             Some(several) => format!("{several}. "),
             None => format!(
-                "The most exposed record of one step is number {}: a dFIL of {}{times}. ",
-                most.record,
+                "The most exposed record of one step is {}: a dFIL of {}{times}. ",
+                most.id.clone().unwrap_or_else(|| format!("number {}", most.record)),
                 networks::largest_dfil(a, d)
             ),
         };
@@ -203,9 +205,12 @@ fn figure(r: &Record, shown: Option<&Shown>) -> Html {
         numbers.push(fill("η {}<br>", &[&format::number(e)]));
     }
     numbers.push(fill("norm {}", &[&format::number(r.gradient_norm)]));
+    if let Some((attribute, eta)) = &r.most_exposed_attribute {
+        numbers.push(fill("<br>most exposed: {} (η {})", &[attribute, &format::number(*eta)]));
+    }
     fill(
         "<figure>{}<figcaption><b>{}</b>{}{}<br>{}</figcaption></figure>\n",
-        &[&drawn, &r.record, &label, &wrong, &numbers],
+        &[&drawn, &networks::name(r), &label, &wrong, &numbers],
     )
 }
 
@@ -312,7 +317,13 @@ fn rests_on(a: &NetAudit) -> Html {
             true => "The label counts as part of a record’s secret.".to_owned(),
             false => "The label is taken to be known: it is not part of a record’s secret.".to_owned(),
         },
-        format!("Values are in the units the network sees: {}.", normalised(a.data.normalize)),
+        match &a.data.target {
+            Some(_) => {
+                "Values are those of the encoded columns; attributes are also said in their own units."
+                    .to_owned()
+            }
+            None => format!("Values are in the units the network sees: {}.", normalised(a.data.normalize)),
+        },
     ];
     if a.training.as_ref().is_some_and(|t| t.accounts.is_some()) {
         assumed.push(

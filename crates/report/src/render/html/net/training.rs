@@ -1,19 +1,18 @@
 //! The page of a training run, and the parts of it that an audit's page shows too.
 
 use crate::document::choice::{AccuracyOn, Sampling, Tracked};
-use crate::document::training::{Accounts, Point, Promise, Training};
+use crate::document::training::{Account, Accounts, Filtered, Point, Promise, Training};
 use crate::figure::Claim;
 use crate::format;
 use crate::render::html::chart::{self, Axis, Line, Lines, of_network};
-use crate::render::html::markup::Html;
+use crate::render::html::markup::{Html, fill};
 use crate::render::html::parts::{
     card, facts, for_the_owner, header, judged, list, narrow, shell, split, tile, tiles, two, warnings,
 };
 use crate::render::html::table::{Cell, numbers, table, words as text_column};
-use crate::verdict::of_training;
+use crate::render::networks;
+use crate::verdict::{accounted, below, of_training};
 use crate::words;
-use leakscope_core::claim::Measured;
-use leakscope_core::special::normal_quantile;
 
 /// The run as one self-contained HTML page.
 pub fn training_page(training: &Training) -> String {
@@ -27,6 +26,7 @@ pub fn training_page(training: &Training) -> String {
         .and(progress(t))
         .and(over_training(t))
         .and(t.accounts.as_ref().map(|a| accounts(t, a)).unwrap_or_default())
+        .and(t.filter.as_ref().map(dropouts).unwrap_or_default())
         .and(settings(t));
     shell(&format!("Leakscope training run: {title}"), &body)
 }
@@ -58,10 +58,14 @@ fn run_tiles(t: &Training) -> Html {
             ));
             all.extend(labels.map(|share| tile(&format::share(share), "of their labels right")));
         }
-        Some((None, Some(loss))) => {
-            all.push(tile(&format::number(loss), "mean loss of the last records drawn"))
+        Some((None, loss)) => {
+            let on = format!("mean loss of {} records", t.accuracy_on.name());
+            let watched =
+                last.and_then(|p| p.watched_loss).map(|watched| tile(&format::number(watched), &on));
+            let drawn = || loss.map(|v| tile(&format::number(v), "mean loss of the last records drawn"));
+            all.extend(watched.or_else(drawn));
         }
-        _ => {}
+        None => {}
     }
     if let Some(p) = &t.privacy {
         match &p.promise {
@@ -80,7 +84,7 @@ fn run_tiles(t: &Training) -> Html {
             Some(i) => format!("{} to {}", format::at_least(i.lower), format::at_most(i.upper)),
             None => format::number(a.dfil.max),
         };
-        all.push(tile(&largest, "largest dFIL of a record over the run, 95% over all records"));
+        all.push(tile(&largest, &format!("largest dFIL over the run of {}", accounted(a, t.data.records))));
     }
     tiles(all)
 }
@@ -109,7 +113,16 @@ fn progress(t: &Training) -> Html {
         AccuracyOn::Test => "% of test records right",
         AccuracyOn::Training => "% of training records right",
     };
-    let accuracy = one(share, &|p| p.accuracy.map(|a| 100.0 * a));
+    let accuracy = match t.history.iter().any(|p| p.accuracy.is_some()) {
+        true => one(share, &|p| p.accuracy.map(|a| 100.0 * a)),
+        false => one(
+            match t.accuracy_on {
+                AccuracyOn::Test => "mean loss of test records",
+                AccuracyOn::Training => "mean loss of training records",
+            },
+            &|p| p.watched_loss,
+        ),
+    };
     if loss.is_empty() && accuracy.is_empty() {
         return Html::new();
     }
@@ -124,18 +137,20 @@ pub(super) fn over_training(t: &Training) -> Html {
     let chart = Lines {
         x: Axis { title: "ε", log: false },
         y: Axis { title: "dFIL so far", log: true },
-        lines: vec![against("largest", 5, &|p| p.dfil_max), against("median", 0, &|p| p.dfil_median)],
+        lines: vec![
+            against("nine in ten records are below", 5, &|p| p.dfil_p90),
+            against("median", 0, &|p| p.dfil_median),
+        ],
         levels: vec![],
         y_domain: None,
-        described: "dFIL so far (largest, median) against ε.".into(),
+        described: "dFIL so far (median, and what nine in ten records are below) against ε.".into(),
     };
     let chart = chart.draw();
     if chart.is_empty() {
         return chart;
     }
     let lead = "Every step adds to both. ε bounds what any record could have given away, whatever its values; dFIL is \
-                what the information of these records adds up to, at the parameters of each step. The largest of many \
-                estimates is too large: where it lies is said above.";
+                what the information of the records that are followed adds up to, at the parameters of each step.";
     card("over", "dFIL against ε over training", &[Claim::Measured, Claim::Bound], lead, narrow(chart))
 }
 
@@ -143,35 +158,80 @@ fn accounts(t: &Training, a: &Accounts) -> Html {
     let lead = format!(
         "Accumulated over {} steps, whether or not a record was drawn, by the information of the noisy sum under the run’s \
          sampling: exact for an attacker who knows which other records every step drew, an upper bound for all others. The \
-         published factor (Edmunds eq. 2.3) would say {} for the median record instead of {}.",
+         numbers are those of {}.{} The published factor (Edmunds eq. 2.3) would say {} for the median record instead of {}.",
         format::count(t.steps),
+        accounted(a, t.data.records),
+        below(a).map(|b| format!(" {b}")).unwrap_or_default(),
         format::number(a.published_dfil.p50),
         format::number(a.dfil.p50)
     );
-    let labelled = a.most.iter().any(|(_, label, ..)| label.is_some());
-    // over all records at once: who stands out among many noisy estimates may do so by chance
-    let z = -normal_quantile(0.025 / t.data.records.max(1) as f64);
-    let row = |(record, label, dfil, epsilon): &(u64, Option<String>, Measured, Option<f64>)| {
-        let mut row = vec![Cell::name(&record.to_string())];
-        row.extend(labelled.then(|| Cell::text(label.as_deref().unwrap_or_default())));
-        let error = z * dfil.standard_error.unwrap_or(0.0);
-        row.push(Cell::number(dfil.value));
-        row.push(Cell::text(&format!(
-            "{} to {}",
-            format::at_least((dfil.value - error).max(0.0)),
-            format::at_most(dfil.value + error)
-        )));
-        row.push(epsilon.map_or_else(|| Cell::text("not stated"), Cell::number));
+    let labelled = a.most.iter().any(|m| m.label.is_some());
+    let row = |m: &Account| {
+        let mut row = vec![Cell::name(&m.id.clone().unwrap_or_else(|| m.record.to_string()))];
+        row.extend(labelled.then(|| Cell::text(m.label.as_deref().unwrap_or_default())));
+        row.push(Cell::number(m.dfil.value));
+        row.push(Cell::text(&networks::interval(&m.interval)));
+        row.push(m.epsilon.map_or_else(|| Cell::text("not stated"), Cell::number));
         row
     };
     let rows: Vec<Vec<Cell>> = a.most.iter().map(row).collect();
     let mut heads = vec![text_column("record")];
     heads.extend(labelled.then(|| text_column("label")));
-    heads.extend([numbers("dFIL"), text_column("95% over all records"), numbers("own ε")]);
+    heads.extend([numbers("dFIL"), text_column("95% over all of them"), numbers("own ε")]);
     let axis = "dFIL of a record over the run";
     let chart = a.histogram.as_ref().map(|h| of_network(h, axis, None)).unwrap_or_default();
-    let body = split(chart, table("sortable tall", "Records that gave away most", &heads, &rows));
-    card("accounts", "What every record gave away", &[Claim::Measured], lead, body)
+    let body = split(chart, table("sortable tall", "Records with the largest estimates", &heads, &rows));
+    let unseen = match a.not_drawn {
+        0 => Html::new(),
+        n => fill(
+            "<p class=\"lead\">{} not drawn and not followed: nothing was measured there, and what holds for all holds.</p>",
+            &[&format::counted(n, "record")],
+        ),
+    };
+    card("accounts", "What records gave away", &[Claim::Measured], lead, body.and(unseen))
+}
+
+/// Who dropped out of a filtered run, and when.
+fn dropouts(f: &Filtered) -> Html {
+    let [least, most] = f.budgets;
+    let budget = match least < most {
+        true => format!("its own budget (ε from {} to {})", format::setting(least), format::setting(most)),
+        false => format!("ε = {}", format::setting(most)),
+    };
+    let lead = format!(
+        "A record takes part until its own Rényi budget is spent, by its gradient norms at every step, and never again \
+         (Feldman and Zrnic 2021): the run costs none more than {budget}. {} dropped out. Who dropped out when follows from \
+         the records without noise: this page is as private as they are.",
+        format::counted(f.dropped, "record")
+    );
+    let points = f.taking_part.iter().map(|&(step, n)| (step as f64, n as f64));
+    let chart = Lines {
+        x: Axis { title: "step", log: false },
+        y: Axis { title: "records that take part", log: false },
+        lines: vec![line("records that take part", 0, points)],
+        levels: vec![],
+        y_domain: None,
+        described: "Records that take part against step.".into(),
+    };
+    let labelled = f.first.iter().any(|d| d.label.is_some());
+    let rows: Vec<Vec<Cell>> = f
+        .first
+        .iter()
+        .map(|d| {
+            let mut row = vec![Cell::name(&d.id.clone().unwrap_or_else(|| d.record.to_string()))];
+            row.extend(labelled.then(|| Cell::text(d.label.as_deref().unwrap_or_default())));
+            row.push(Cell::text(&format::count(d.steps)));
+            row
+        })
+        .collect();
+    let mut heads = vec![text_column("record")];
+    heads.extend(labelled.then(|| text_column("label")));
+    heads.push(numbers("took part in steps"));
+    let listed = match rows.is_empty() {
+        true => Html::new(),
+        false => table("sortable tall", "Records that dropped out first", &heads, &rows),
+    };
+    card("dropouts", "Who dropped out when", &[Claim::Measured], lead, split(chart.draw(), listed))
 }
 
 /// The settings of the run.
@@ -193,9 +253,12 @@ pub(super) fn settings(t: &Training) -> Html {
     if let Some(k) = &t.tracking {
         let which = match k.records {
             Tracked::Every => "every record at every step",
-            Tracked::Drawn => "drawn records, weighted by 1/q",
+            Tracked::Panel if t.accounts.as_ref().is_some_and(|a| a.below.is_none()) => "a panel of records",
+            Tracked::Panel => "a random panel of records at every step, others where they are drawn",
+            Tracked::Drawn => "records where they are drawn",
         };
-        rows.push(("accounts", format!("{which}, {} probes", k.probes)));
+        let panel = k.panel.map(|n| format!(" ({} in the panel)", format::count(n))).unwrap_or_default();
+        rows.push(("accounts", format!("{which}{panel}, {} probes", k.probes)));
     }
     let promise = t.privacy.as_ref().and_then(|p| p.promise.as_ref());
     let statement = promise.map(|p| list([&accountants(p), &p.statement])).unwrap_or_default();

@@ -1,0 +1,60 @@
+//! What a training run reads: its records, those it is tested on, and what each may spend.
+
+use super::data::{Part, Reading, Source, test_beside};
+use super::table::{self, Which};
+use super::train::TrainRequest;
+use crate::{Failure, Result};
+use leakscope_net::Real;
+use leakscope_table::{Hooks, ReadOptions, Subset};
+use std::sync::Arc;
+
+/// Records to train on, and to test on where there are any.
+pub(super) struct Inputs<T> {
+    pub(super) source: Source<T>,
+    pub(super) test: Option<Source<T>>,
+    /// What each record may spend, where a column says it.
+    pub(super) budgets: Vec<f64>,
+}
+
+/// Reads the records of a request.
+pub(super) fn inputs<T: Real>(args: &TrainRequest, seed: u64, hooks: &Hooks) -> Result<Inputs<T>> {
+    table::check(args.table.as_ref(), &args.data)?;
+    let Some(request) = &args.table else {
+        let normalize = args.normalize.unwrap_or([0.0, 1.0]);
+        let reading = Reading { flag: "data", part: Part::Train, normalize, limit: args.limit };
+        let source = Source::read(&args.data, reading)?;
+        let files = if args.test.is_empty() { test_beside(&args.data) } else { Some(args.test.clone()) };
+        let reading = Reading { flag: "test", part: Part::Test, normalize, limit: None };
+        let test = files.map(|files| Source::read(&files, reading)).transpose()?;
+        return Ok(Inputs { source, test, budgets: vec![] });
+    };
+    for (flag, said) in [("normalize", args.normalize.is_some()), ("limit", args.limit.is_some())] {
+        if said {
+            let message =
+                "it is for arrays: columns of a table are scaled by ⟨scale⟩, and all its rows are used";
+            return Err(Failure::option(flag, message));
+        }
+    }
+    if request.holdout.is_some() && (!args.test.is_empty() || request.test.is_some()) {
+        return Err(Failure::option("holdout", "⟨test⟩ names rows to test on already: use one of the two"));
+    }
+    let column = args.filter_budgets.as_deref().filter(|p| !p.is_file()).map(|p| p.to_string_lossy());
+    let (table, coding) = request.open(&args.data, column.as_deref(), seed, hooks)?;
+    let coding = Arc::new(coding);
+    let files = ReadOptions { paths: args.data.clone(), ..request.read.clone() }.names();
+    let which = |flag, subset| Which { flag, target_optional: false, subset };
+    let mut rows = coding.rows(&table, which("data", Subset::Training), hooks)?;
+    let budgets = std::mem::take(&mut rows.budgets);
+    let test = if !args.test.is_empty() {
+        let other = coding.table(&args.test, "test")?;
+        Some(coding.rows(&other, which("test", Subset::All), hooks)?)
+    } else if let Some(read) = &request.test {
+        Some(coding.rows(&coding.open(read)?, which("test", Subset::All), hooks)?)
+    } else if request.holdout.is_some() {
+        Some(coding.rows(&table, which("holdout", Subset::HeldOut), hooks)?)
+    } else {
+        None
+    };
+    let test = test.map(|rows| Source::of_rows(rows, &coding, vec![]));
+    Ok(Inputs { source: Source::of_rows(rows, &coding, files), test, budgets })
+}
