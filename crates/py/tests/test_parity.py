@@ -154,7 +154,8 @@ def test_every_field_of_a_request_is_a_keyword_with_its_default(name):
     requests, no_keyword = FUNCTIONS[name]
     fields = [(r, f, json.loads(d)) for r in requests for f, d in _native.defaults(r).items()]
     for request, field, default in fields:
-        if field in no_keyword:
+        # scales of an opened pipeline are known to the adapter alone
+        if field in no_keyword or field == "scales":
             continue
         if (request, field) == ("table", "encoding") and name in ("bound", "calibrate"):
             field = "text_encoding"

@@ -111,7 +111,10 @@ def test_progress_by_tqdm(capsys):
 @pytest.mark.parametrize("name", sorted(m.name for m in pkgutil.iter_modules(leakscope.__path__) if m.name not in
                                         ("_native", "torch")))
 def test_examples_in_the_documentation_run(name):
-    module = importlib.import_module(f"leakscope.{name}")
+    try:
+        module = importlib.import_module(f"leakscope.{name}")
+    except ImportError as e:
+        pytest.skip(f"leakscope.{name}: {e}: test-torch.sh has what it needs")
     assert doctest.testmod(module, optionflags=doctest.ELLIPSIS).failed == 0
 
 
@@ -164,8 +167,8 @@ def test_a_float64_array_is_not_copied(tmp_path):
         return max(peak) - peak[0]
 
     released = growth(lambda: leakscope.release(x, y, sigma=1.0, out=tmp_path))
-    # blocks, and a few numbers a record: its hash (copies are counted) and its counted η; measured 34 to 42 MB
-    assert released < 0.5 * x.nbytes, "a call without a result for every record makes no copy of it"
+    # blocks, a few numbers a record (its hash, its counted η), and about a hundred bytes a record for each of two questions
+    assert released < x.nbytes, "a call without a result for every record makes no copy of it"
     # The result of an audit is as large as x (η of every attribute of every record). What comes on top is the spare room of
     # its growing parts and a few numbers a record for each pair of values that is told apart.
     records = 400_000 * (54 * 8 + 64)

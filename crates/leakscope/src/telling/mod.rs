@@ -35,8 +35,8 @@ const MOST_ROWS: u64 = 4_000_000;
 const REFITS: [(f64, f64); 2] = [(2e8, 64.0), (2e9, 4096.0)];
 /// A bound that is this close to what a refit shows leaves nothing open.
 const OPEN: f64 = 0.01;
-/// Records times questions that are looked at in one pass: a few dozen bytes each.
-const MOST_LOOKED_AT: u64 = 5_000_000;
+/// Records times questions that are looked at in one pass: about a hundred bytes each.
+const MOST_LOOKED_AT: u64 = 1_000_000;
 /// Distance of the 10% and the 90% quantile of a normal population, in its standard deviations.
 pub(crate) const TYPICAL: f64 = 2.563_103_131_089_201;
 
