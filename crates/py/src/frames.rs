@@ -102,7 +102,9 @@ impl ResultTable {
         let of = || Arc::clone(results);
         let schema = &results.schema;
         let id = match named {
-            Named::Record => Column::Number(of()),
+            Named::Record if matches!(schema.id.as_str(), "record" | "row") => Column::Number(of()),
+            // Rows of a table go by the ids of their own.
+            Named::Record => Column::Id(of()),
             Named::Row if schema.id == "row" => Column::Row(of()),
             Named::Row => Column::Id(of()),
         };

@@ -248,7 +248,7 @@ def test_parameters_there_and_back():
     (lambda n, x, y: n.train(x, y, batch=21), "batch=21"),
     (lambda n, x, y: n.train(x, y, steps=1, epochs=1), "epochs: steps says how long already: give one of the two"),
     (lambda n, x, y: n.train(x, y, batch=5, clip=1.0), "noise too"),
-    (lambda n, x, y: n.train(x, y, batch=5, track="some"), "track='some': expected 'drawn' or 'every'"),
+    (lambda n, x, y: n.train(x, y, batch=5, track="some"), "track='some': expected 'panel', 'drawn' or 'every'"),
     (lambda n, x, y: n.train(x, y, batch=5, track="every"), "only finite under noise"),
     (lambda n, x, y: n.train(x, y, batch=5, epochs=-3), "epochs=-3: expected a positive number"),
     (lambda n, x, y: n.train(x, y, batch=5, epochs="3"), "epochs='3'"),
