@@ -134,7 +134,7 @@ FUNCTIONS = {
     "calibrate": (["calibrate", "table"], {"paths", "two_class_coded", *AUDIT_ALONE, "table"} - {"secret"}),
     "net audit": (["net audit"], {"model", "data", "limit", "normalize", "format", "precision"}),
     # the loss is that of a preset, public records come as files: a network over arrays has its own loss
-    "net train": (["net train"], {"budgets", "data", "test", "loss", "public", "network", "outputs", "checkpoint_every", "resume", "limit", "normalize",
+    "net train": (["net train"], {"budgets", "table", "data", "test", "loss", "public", "network", "outputs", "checkpoint_every", "resume", "limit", "normalize",
                                   "format", "precision"}),
 }
 #: fields whose keywords are several, or have another default: none is said, where the library has a value
@@ -193,6 +193,7 @@ def test_every_option_of_the_command_line_is_a_keyword(command):
     if command == "net train":
         # arrays have no columns; tables are trained on by train_network
         ours |= set(inspect.signature(leakscope.train_network).parameters)
+        only_there |= {"group", "weights", "text_encoding"}  # of files alone
     assert {renamed.get(name, name) for name in theirs} - ours <= only_there, "new options of the command line need a keyword"
 
 
