@@ -16,15 +16,13 @@
 //! names of columns and of levels that enough records have.
 //!
 //! # Noise with a shape: no digit escapes
-//! The published covariance is FFᵀ with a factor F of whole numbers and powers of two. Where it is read off the records, F is
-//! computed from `k₁ = round(L/g₁) + ξ₁`, L the logarithm of the second moments, ξ₁ exactly discrete Gaussian
-//! ([`leakscope_core::fisher::noise::design_to_publish`]); elsewhere it does not depend on them, but for its scale, which
-//! is a power of 2^¼. The coefficients in public units are `F g k₂`, `k₂ = round(F⁻¹w/g) + ξ₂`, g = 2⁻²⁰ and ξ₂ independent of ξ₁
+//! The published covariance is FFᵀ with a factor F of whole numbers and powers of two. Its shape is public: it does not depend on the
+//! records. Its scale is a power of 2^¼ that was chosen on them, as σ is where a target was given: a few bits, which η does not
+//! count. The coefficients in public units are `F g k`, `k = round(F⁻¹w/g) + ξ`, g = 2⁻²⁰ and ξ exactly discrete Gaussian
 //! ([`leakscope_core::fisher::noise::Noise::release`]); in original units they are sums of these with public multiples. So every
-//! published number is a function of k₁, k₂ and of public numbers: whatever somebody computes from its digits, he could compute
-//! from k₁ and k₂, every value of which is possible whatever the records are. In particular the lattice on which the
-//! coefficients lie follows from the published factor and units, and standard deviations of the noise are computed from
-//! these as well.
+//! digit of a coefficient is a function of k, of that scale and of public numbers, and every value of k is possible whatever
+//! the records are. In particular the lattice on which the coefficients lie follows from the published factor and units, and
+//! standard deviations of the noise are computed from these as well.
 
 mod fingerprint;
 mod fitted;

@@ -417,8 +417,8 @@ def release(
     """Adds exact discrete Gaussian noise, writes the private model with its statement, and keeps a ledger in ``out``.
 
     How much noise must be said: ``sigma``, ``target_eta`` or ``target_sd``. ``noise_shape="shaped"`` makes noise for its targets that
-    costs less: its covariance is published with the model, and with noise of its own where it is read off the records. Past
-    ``budget_eta`` nothing is written and :class:`leakscope.BudgetError` is raised.
+    costs less, with a shape from ``shape_from`` (a public table) or from public bounds; one that is read off the records is not
+    released, and the noise is then isotropic. Its covariance is published with the model. Past ``budget_eta`` nothing is written and :class:`leakscope.BudgetError` is raised.
 
     Returns
     -------

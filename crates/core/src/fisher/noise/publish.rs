@@ -1,4 +1,9 @@
-//! A shape that may be published: from second moments of the columns, with noise of their own.
+//! A shape with noise of its own, from second moments of the columns.
+//!
+//! **Not fit for a release.** What is said below holds for the shape and for the coefficients, given the scale. The scale is not
+//! counted: it is the smallest on its grid that meets the targets under the shape that was drawn, so over several draws it is a
+//! dithered threshold on the binding record, and sixty releases left a year of that record's age. `release` takes public
+//! shapes alone, until the scale is public, noisy or counted.
 //!
 //! The covariance of shaped noise must be public, since whoever uses the coefficients wants their standard errors, and since
 //! the coefficients lie on a lattice that it determines ([`Noise::release`]). But the shape of [`design`](super::design) is a
@@ -14,7 +19,7 @@
 //! E symmetric, isotropic in the norm `‖·‖_F`, exactly discrete Gaussian on a grid. All else is computed from A': with `H' = aA' + λP` and
 //! `K' = ρ ΣBBᵀ + A'` (B the directions of the targets, which are public; a = 1, for logistic models ¼), `M' = H'⁻¹K'H'⁻¹`, and Σ' is
 //! the closed form for A' and M'. ε and ρ are powers of four, τ and the scale of Σ' powers of `2^¼`: chosen from the data, locally
-//! constant.
+//! constant for one L', which is not enough (above).
 //!
 //! **What it gives away.** L' is an isotropic Gaussian release of L: its information about a direction of a record is
 //! `‖∂L‖²/τ²`. With s the eigenvalues of `Aε = XᵀX/n + εI` and `Z = Aε^{−½} ∂A Aε^{−½}`,
@@ -28,9 +33,9 @@
 //! its grid at which no record exceeds its share β of `η²`. Given L' the covariance is a constant, and what the coefficients tell
 //! is `JᵀΣ'⁻¹J` alone: they get the share `1 − β`.
 //!
-//! **No digit escapes.** L' are whole multiples of a public step, each with positive probability whatever L is; Σ' and its
+//! **No digit escapes**, but for the scale. L' are whole multiples of a public step, each with positive probability whatever L is; Σ' and its
 //! factor F are functions of L' and of public numbers; coefficients are `F g k'`, k' whole numbers with independent discrete
-//! Gaussian noise. All that leaves the house is a function of the two vectors of whole numbers.
+//! Gaussian noise. All else is a function of the two vectors of whole numbers.
 
 use super::worst::worst;
 use super::{Design, Factor, Group, Protected, Request, Shape, Target, design, design_with_shape};
