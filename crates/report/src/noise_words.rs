@@ -89,7 +89,7 @@ pub(crate) fn certificate(noise: &Noise) -> String {
     let bound = format::number(noise.lower_bound_on_cost);
     match noise.gap.is_finite() {
         true => format!(
-            "No noise whatever meets the targets for less than {bound}: this one costs at most {} as much as the cheapest.",
+            "No noise whatever meets the targets for less than {bound}, the scaling of columns taken as given: this one costs at most {} as much as the cheapest.",
             above_cheapest(noise.gap)
         ),
         false => "How much the cheapest noise costs is not known here.".into(),

@@ -101,7 +101,7 @@ pub struct PublishedShape {
     pub goals: Vec<Goal>,
     /// Share of `η²` that is set aside for what the shape itself gives away: 0, since no shape is read off the records.
     pub budget: f64,
-    /// How it was read off the records: in statements of earlier versions alone.
+    /// How it was read off the records: absent, until the scale of such a shape can be counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub second_moments: Option<SecondMoments>,
     /// The coefficients that the factor is about, of columns in public units, in its order.
