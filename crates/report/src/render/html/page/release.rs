@@ -65,7 +65,7 @@ fn told(r: &Release, tell: &Stated) -> Html {
         .map(|(name, ceiling)| {
             let by = match ceiling.by {
                 Means::Refits => "fitting the model with either value",
-                Means::Eta => "η alone, an approximation",
+                Means::Eta => "η alone: an approximation, no bound",
             };
             vec![
                 Cell::name(name),
@@ -74,7 +74,14 @@ fn told(r: &Release, tell: &Stated) -> Html {
             ]
         })
         .collect();
-    let heads = [text_column("two values of"), numbers("told apart in at most"), text_column("by")];
+    // η looks at small changes alone: what comes from it covers no attacker who compares two values.
+    let proven = parts.iter().filter_map(|(_, ceiling)| *ceiling).all(|ceiling| ceiling.by == Means::Refits);
+    let (claim, how_often, so_often) = if proven {
+        (Claim::Bound, "told apart in at most", "so often at most")
+    } else {
+        (Claim::Measured, "told apart in about", "about so often")
+    };
+    let heads = [text_column("two values of"), numbers(how_often), text_column("by")];
     let given = match tell.given.as_slice() {
         [] => String::new(),
         pairs => {
@@ -84,8 +91,8 @@ fn told(r: &Release, tell: &Stated) -> Html {
         }
     };
     let lead = format!(
-        "Somebody who knows every other value of the table, and that one of two values is right, names the right one so often at \
-         most, for the most exposed record and after all releases of these data so far; a coin toss has 50%. Two typical values: \
+        "Somebody who knows every other value of the table, and that one of two values is right, names the right one {so_often}, \
+         for the most exposed record and after all releases of these data so far; a coin toss has 50%. Two typical values: \
          the 10% and 90% quantiles of a number, any two levels of a category.{given} Rounded up to a grid that does not depend on \
          the data; up to {} counts as protected.",
         format::share(tell.protect_at)
@@ -93,7 +100,7 @@ fn told(r: &Release, tell: &Stated) -> Html {
     card(
         "tell",
         "Which values can be told apart",
-        &[Claim::Bound],
+        &[claim],
         lead,
         table("", "Two values told apart", &heads, &rows),
     )
