@@ -136,6 +136,8 @@ fn the_lattice_and_the_standard_errors_follow_from_published_numbers() {
         assert!(k == 0 || (quarters - quarters.round()).abs() < 1e-6);
         let page = folder.read(&format!("out{k}/release-1/report.html"));
         assert!(page.contains("covariance Σ = FFᵀ") && page.contains("95% interval"));
+        // By η alone: an estimate, and marked as one.
+        assert!(page.contains("told apart in about") && !page.contains("told apart in at most"));
     }
 }
 
