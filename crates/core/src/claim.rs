@@ -211,3 +211,51 @@ pub struct Observed {
     /// Seed of the generator.
     pub seed: u64,
 }
+
+impl Observed {
+    /// The share of hits in independent trials, with Wilson's 95% interval, which is none of length zero where there was no
+    /// hit or no miss.
+    pub fn of_hits(hits: u64, trials: u64, seed: u64) -> Self {
+        let (n, value) = (trials.max(1) as f64, hits.min(trials) as f64 / trials.max(1) as f64);
+        let z = 1.959_963_984_540_054_f64;
+        let centre = (value + 0.5 * z * z / n) / (1.0 + z * z / n);
+        let half = z * (value * (1.0 - value) / n + 0.25 * z * z / (n * n)).sqrt() / (1.0 + z * z / n);
+        let (ci_low, ci_high) = ((centre - half).clamp(0.0, value), (centre + half).clamp(value, 1.0));
+        Self { value, ci_low, ci_high, trials, seed }
+    }
+
+    /// The same on another scale, `(value − offset)/scale`, scale positive: an advantage from a success.
+    #[must_use]
+    pub fn rescaled(&self, offset: f64, scale: f64) -> Self {
+        let of = |x: f64| (x - offset) / scale;
+        Self {
+            value: of(self.value),
+            ci_low: of(self.ci_low),
+            ci_high: of(self.ci_high),
+            trials: self.trials,
+            seed: self.seed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Wilson 1927, as textbooks print it: 10 of 20 gives 0.299 to 0.701, none of 20 up to 0.161.
+    #[test]
+    fn intervals_of_hits_are_wilsons() {
+        let half = Observed::of_hits(10, 20, 1);
+        assert!(
+            (half.ci_low - 0.299_298).abs() < 1e-6 && (half.ci_high - 0.700_702).abs() < 1e-6,
+            "{half:?}"
+        );
+        let none = Observed::of_hits(0, 20, 1);
+        assert!(none.ci_low == 0.0 && (none.ci_high - 0.161_125).abs() < 1e-6, "{none:?}");
+        let all = Observed::of_hits(20, 20, 1);
+        assert!(all.ci_high == 1.0 && all.value == 1.0 && all.ci_low < 0.84);
+        assert_eq!(Observed::of_hits(0, 0, 1).value, 0.0);
+        let advantage = half.rescaled(0.1, 0.9);
+        assert!((advantage.value - 4.0 / 9.0).abs() < 1e-15 && advantage.trials == 20);
+    }
+}

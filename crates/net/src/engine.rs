@@ -225,6 +225,20 @@ fn outputs_of<T: Real>(net: &Network<T>, dev: &mut Device<T>, batch: Batch<'_, T
     Ok(outputs)
 }
 
+/// What reaches the last layer of a network, `(records, places, width)`.
+pub(crate) fn before_outputs<T: Real>(net: &Network<T>, data: &Data<T>) -> Result<Vec<f64>> {
+    data.check(net)?;
+    let (all, length): (Vec<usize>, usize) = ((0..data.len()).collect(), data.input().length());
+    let parts = Workers::of(net).map(&all, net.records_at_a_time(length), |dev, piece| {
+        let batch = data.upload(dev, net, piece, Label::Public);
+        let values = net.values_before(dev, batch, net.nodes.len() - 1);
+        let out: Vec<f64> = dev.download(&values)?.iter().map(|v| v.to_f64()).collect();
+        dev.put(values);
+        Ok(out)
+    })?;
+    Ok(parts.concat())
+}
+
 /// The gradient of every record seen from a given direction v of the parameters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pullback {

@@ -20,11 +20,14 @@ pub enum Set {
     Adult,
     /// Chest X-rays of children.
     Pneumonia,
+    /// A small language model.
+    Stories,
 }
 
 impl Set {
     /// Every data set.
-    pub const ALL: [Self; 5] = [Self::Mnist, Self::Cifar, Self::Warfarin, Self::Adult, Self::Pneumonia];
+    pub const ALL: [Self; 6] =
+        [Self::Mnist, Self::Cifar, Self::Warfarin, Self::Adult, Self::Pneumonia, Self::Stories];
 
     /// Folder inside the data folder.
     pub fn folder(self) -> &'static str {
@@ -34,6 +37,7 @@ impl Set {
             Self::Warfarin => "iwpc",
             Self::Adult => "adult",
             Self::Pneumonia => "pneumoniamnist",
+            Self::Stories => "lm",
         }
     }
 
@@ -45,6 +49,7 @@ impl Set {
             Self::Warfarin => "the IWPC warfarin table",
             Self::Adult => "UCI Adult",
             Self::Pneumonia => "PneumoniaMNIST",
+            Self::Stories => "the language model stories260K",
         }
     }
 
@@ -66,6 +71,10 @@ impl Set {
                 "in the UC Irvine repository as “Adult”: `leakscope data get adult` fetches adult.data and adult.test"
             }
             Self::Pneumonia => "with MedMNIST v2 on Zenodo (record 10519652) as pneumoniamnist.npz",
+            Self::Stories => {
+                "by Karpathy on Hugging Face (tinyllamas, folder stories260K) as stories260K.bin and tok512.bin, checkpoint and \
+                 tokeniser of llama2.c"
+            }
         }
     }
 }
@@ -96,6 +105,12 @@ fn find(context: &Context<'_>, set: Set, name: &str) -> Result<PathBuf> {
             places[0].display()
         ),
     ))
+}
+
+/// Checkpoint and tokeniser of the small language model.
+pub(super) fn stories(context: &Context<'_>) -> Result<(PathBuf, PathBuf)> {
+    let file = |name| find(context, Set::Stories, name).and_then(|path| unzipped(context, &path));
+    Ok((file("stories260K.bin")?, file("tok512.bin")?))
 }
 
 fn bad(path: &Path, reason: impl std::fmt::Display) -> Failure {

@@ -81,7 +81,7 @@ fn remote(set: Set) -> Option<(&'static str, &'static [Remote])> {
                 },
             ],
         )),
-        Set::Warfarin | Set::Pneumonia => None,
+        Set::Warfarin | Set::Pneumonia | Set::Stories => None,
     }
 }
 

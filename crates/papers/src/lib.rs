@@ -9,6 +9,7 @@ mod am207_images;
 mod data;
 pub mod fetch;
 mod guo;
+mod guo_canary;
 mod hannun;
 mod hannun_attacks;
 mod hannun_deciles;
@@ -88,7 +89,7 @@ const AM207: &str = "Guo, Chen, Liu, Xiang, “AM207 final paper” (2021)";
 
 /// All experiments, in the order of the papers.
 pub fn experiments() -> &'static [Experiment] {
-    use data::Set::{Adult, Cifar, Mnist, Pneumonia, Warfarin};
+    use data::Set::{Adult, Cifar, Mnist, Pneumonia, Stories, Warfarin};
     &[
         Experiment {
             name: "hannun-table1",
@@ -208,6 +209,13 @@ pub fn experiments() -> &'static [Experiment] {
             source: GUO,
             needs: &[Warfarin],
             run: guo::fig4,
+        },
+        Experiment {
+            name: "guo-fig5",
+            title: "A secret token in a text that a language model was fine-tuned on: bounds and attacks",
+            source: GUO,
+            needs: &[Stories],
+            run: guo_canary::fig5,
         },
         Experiment {
             name: "mueller-fig1",

@@ -22,6 +22,7 @@ pub(super) fn write(folder: &Path, sets: &[Set], seed: u64) -> Result<()> {
             Set::Mnist => digits(&mut random),
             Set::Cifar => photographs(&mut random),
             Set::Pneumonia => vec![("pneumoniamnist.npz".into(), chests(&mut random))],
+            Set::Stories => stories(&mut random),
             Set::Warfarin => vec![("iwpc-scaled.csv".into(), warfarin(&mut random).into_bytes())],
             Set::Adult => vec![
                 ("adult.data".into(), adult(&mut random, PEOPLE[0], "").into_bytes()),
@@ -33,6 +34,38 @@ pub(super) fn write(folder: &Path, sets: &[Set], seed: u64) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// A checkpoint and a tokeniser of llama2.c: one block with random weights, a token for every byte.
+fn stories(random: &mut Seeded) -> Vec<(String, Vec<u8>)> {
+    const TOKENS: usize = 3 + 256;
+    let (width, hidden, context) = (16, 24, 64);
+    let sizes = [width, hidden, 1, 2, 2, TOKENS, context];
+    let mut model: Vec<u8> = sizes.iter().flat_map(|&s| (s as u32).to_le_bytes()).collect();
+    let mut add = |count: usize, value: &mut dyn FnMut() -> f64| {
+        (0..count).for_each(|_| model.extend((value() as f32).to_le_bytes()));
+    };
+    let mut normal = || 0.4 * random.normals(1)[0];
+    let mut one = || 1.0;
+    add(TOKENS * width, &mut normal);
+    add(width, &mut one);
+    add(4 * width * width, &mut normal);
+    add(width, &mut one);
+    add(3 * width * hidden, &mut normal);
+    add(width, &mut one);
+    // cosines and sines of the positions, which nobody reads
+    add(context * width / 2, &mut || 0.0);
+    let mut tokens = 4_u32.to_le_bytes().to_vec();
+    for id in 0..TOKENS {
+        let piece = match id.checked_sub(3) {
+            None => ["<unk>", "\n<s>\n", "\n</s>\n"][id].as_bytes().to_vec(),
+            Some(byte) => vec![byte as u8],
+        };
+        tokens.extend(0_f32.to_le_bytes());
+        tokens.extend((piece.len() as u32).to_le_bytes());
+        tokens.extend(piece);
+    }
+    vec![("stories260K.bin".into(), model), ("tok512.bin".into(), tokens)]
 }
 
 /// Blurred spots at places of its class, shifted and shaded anew for every image: `size` × `size` grey values.

@@ -25,6 +25,7 @@ mod net;
 mod outcome;
 mod running;
 mod table;
+mod text;
 
 use pyo3::pymodule;
 
@@ -50,6 +51,8 @@ mod _native {
     use crate::outcome::Outcome;
     #[pymodule_export]
     use crate::table::Table;
+    #[pymodule_export]
+    use crate::text::text_canary;
     use pyo3::prelude::*;
 
     #[pymodule_init]

@@ -11,7 +11,7 @@ use leakscope_report::bound::Found;
 use leakscope_report::calibrate::Calibration;
 use leakscope_report::net as net_page;
 use leakscope_report::release::Owned;
-use leakscope_report::{Attack, Audit, Balance};
+use leakscope_report::{Attack, Audit, Balance, Canary};
 use leakscope_table::RecordsFormat;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -28,6 +28,7 @@ pub(crate) enum Document {
     Account(Box<Costs>),
     Bound(Box<Found>),
     Calibration(Box<Calibration>),
+    Canary(Box<Canary>),
     Net(Box<NetMeasured>),
     Training(Box<NetTraining>),
 }
@@ -68,6 +69,7 @@ impl Outcome {
             Document::Account(_) => answer("account.json"),
             Document::Bound(_) => answer("bound.json"),
             Document::Calibration(_) => answer("calibrate.json"),
+            Document::Canary(_) => answer("canary.json"),
             Document::Net(measured) => memory::write(measured, out, format),
             Document::Training(run) => training::write(run, out, format),
         }
@@ -86,6 +88,7 @@ impl Outcome {
             Document::Account(costs) => costs.json(),
             Document::Bound(found) => leakscope_report::document(found),
             Document::Calibration(answer) => leakscope_report::sorted_document(answer),
+            Document::Canary(found) => leakscope_report::document(found),
             Document::Net(measured) => net_page::to_json(&measured.audit),
             Document::Training(run) => net_page::to_json(&run.training),
         }
@@ -101,6 +104,7 @@ impl Outcome {
             Document::Account(costs) => Some(leakscope_report::account_page(costs)),
             Document::Bound(found) => Some(leakscope_report::bound_page(found)),
             Document::Calibration(_) => None,
+            Document::Canary(found) => Some(leakscope_report::canary_page(found)),
             Document::Net(measured) => Some(net_page::page(&measured.audit, &measured.pictures)),
             Document::Training(run) => Some(net_page::training_page(&run.training)),
         }
@@ -116,6 +120,7 @@ impl Outcome {
             Document::Account(costs) => leakscope_report::account_summary(costs),
             Document::Bound(found) => leakscope::bound::summary(found),
             Document::Calibration(answer) => leakscope_report::calibration(answer),
+            Document::Canary(found) => leakscope_report::canary_summary(found),
             Document::Net(measured) => net_page::summary(&measured.audit),
             Document::Training(run) => net_page::training_summary(&run.training),
         }
@@ -148,6 +153,7 @@ impl Outcome {
             | Document::Account(_)
             | Document::Bound(_)
             | Document::Calibration(_)
+            | Document::Canary(_)
             | Document::Net(_) => &[],
         };
         let of_records = self.tables.iter().map(|t| t.name.clone());
@@ -179,7 +185,8 @@ impl Outcome {
             | Document::Release(_)
             | Document::Account(_)
             | Document::Bound(_)
-            | Document::Calibration(_) => Named::Row,
+            | Document::Calibration(_)
+            | Document::Canary(_) => Named::Row,
         };
         self.tables.iter().find(|t| t.name == name).map(|t| ResultTable::of(t, named))
     }

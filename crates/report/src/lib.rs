@@ -11,7 +11,7 @@
 //! |---|---|---|
 //! | [`page`] | one HTML file that opens offline | a privacy officer |
 //! | [`summary`] | a screenful of text | the person at the terminal |
-//! | [`balance_page`], [`attack_page`], [`release_page`], [`account_page`], [`bound_page`] | the pages of the other commands | |
+//! | [`balance_page`], [`attack_page`], [`release_page`], [`account_page`], [`bound_page`], [`canary_page`] | the pages of the other commands | |
 //! | [`reproduction_page`], [`panel_svg`] | a figure of a paper beside ours, as a page and as files | a researcher |
 //! | [`calibration`] | what a calibration found, in two lines | |
 //! | [`json`], [`fn@document`] | versioned JSON | a pipeline |
@@ -35,17 +35,20 @@ pub use document::attack::Attack;
 pub use document::audit::Audit;
 pub use document::balance::Balance;
 pub use document::calibrate::Calibration;
+pub use document::canary::Canary;
 pub use document::release::Release;
 pub use document::reproduction::Reproduction;
 pub use document::{
-    account, attack, audit, balance, bound, calibrate, choice, noise, release, reproduction, subject, tell,
+    account, attack, audit, balance, bound, calibrate, canary, choice, noise, release, reproduction, subject,
+    tell, text,
 };
 pub use finite::{NotFinite, check_finite};
 pub use format::five_digits;
 pub use render::html::page::{
-    account_page, attack_page, balance_page, bound_page, page, panel_svg, release_page, reproduction_page,
+    account_page, attack_page, balance_page, bound_page, canary_page, page, panel_svg, release_page,
+    reproduction_page,
 };
-pub use render::terminal::{account_summary, calibration, summary};
+pub use render::terminal::{account_summary, calibration, canary_summary, summary};
 
 /// The audit as pretty JSON in the order of its fields, with a newline at the end.
 ///

@@ -3,8 +3,10 @@
 use crate::document::attack::Secret;
 use crate::document::audit::{Attribute, Audit, Label, ScalingEffect, SigmaSource, Utility};
 use crate::document::bound::Row;
+use crate::document::canary::{self, PriorKind, Source};
 use crate::document::choice::{ClipKind, Measure, Metric, ScalingMode, SeriesBy, Statistic, ValueKind};
 use crate::document::subject::Subject;
+use crate::document::text::Part;
 use crate::format;
 use leakscope_core::attack::Attack as Attacker;
 use leakscope_core::claim::Theorem;
@@ -416,4 +418,34 @@ pub fn release(mechanism: Mechanism, count: u64) -> String {
         }
     };
     format!("{what}, {}", if count == 1 { "once".into() } else { format!("{} times", whole(count)) })
+}
+
+/// What is trained of a model.
+pub(crate) fn part(part: Part) -> &'static str {
+    match part {
+        Part::All => "all layers",
+        Part::Last => "last layer",
+    }
+}
+
+/// The candidates of a canary.
+pub(crate) fn canary_source(secret: &canary::Secret) -> String {
+    let tokens = match (secret.tokens_min, secret.tokens_max) {
+        (a, b) if a == b => format::counted(a, "token"),
+        (a, b) => format!("{a} to {b} tokens"),
+    };
+    match secret.source {
+        Source::Vocabulary => "candidates: every token of the vocabulary".into(),
+        Source::Drawn => format!("candidates: sequences of {tokens}, drawn"),
+        Source::List => format!("candidates from a list, {tokens}"),
+        Source::Pattern => format!("candidates from a pattern, {tokens}"),
+    }
+}
+
+/// What is guessed without the fine-tuned model.
+pub(crate) fn canary_prior(prior: PriorKind) -> &'static str {
+    match prior {
+        PriorKind::Uniform => "right by guessing: all candidates are alike",
+        PriorKind::Model => "right by guessing what the model held likeliest before",
+    }
 }

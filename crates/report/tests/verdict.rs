@@ -427,3 +427,24 @@ proptest! {
 fn nothing_on_a_page_is_no_green_page() {
     assert_eq!(decide(&Facts::default()).colour, Colour::Amber);
 }
+
+#[test]
+fn a_canary_is_judged_where_an_attacker_may_gain_most() {
+    for (success, colour) in [(0.004, Colour::Green), (0.3, Colour::Amber), (0.9, Colour::Red)] {
+        let found = common::kinds::canary(success);
+        let v = leakscope_report::verdict::of_canary(&found);
+        assert_eq!(v.colour, colour, "{}", v.text());
+        assert!(v.text().starts_with("At σ = 0.3 and "), "{}", v.text());
+        let shown = leakscope_report::format::share_at_most(success);
+        assert!(v.text().contains(&format!("above {shown}; without the model it is 0.2%")), "{}", v.text());
+        // page and terminal say the same
+        let text = leakscope_report::canary_summary(&found);
+        assert!(text.starts_with(&v.headline) && text.contains(&v.text()));
+    }
+    let calm = leakscope_report::verdict::of_canary(&common::kinds::canary(0.3)).text();
+    assert!(calm.contains("Up to 2T/σ² = 0.5 nobody gains"), "{calm}");
+    // an attack that was played can only make it worse
+    let mut played = common::kinds::canary(0.004);
+    played.points[0].attacks[0].success.value = 0.9;
+    assert_eq!(leakscope_report::verdict::of_canary(&played).colour, Colour::Red);
+}

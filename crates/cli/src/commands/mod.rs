@@ -18,6 +18,7 @@ mod reproduce;
 mod run_args;
 mod schema;
 mod table_args;
+mod text;
 
 use clap::{Parser, Subcommand};
 use leakscope::Spelling;
@@ -64,6 +65,8 @@ enum Command {
     Data(data::Args),
     /// Train networks in private, and measure what their gradients give away
     Net(net::Args),
+    /// What fine-tuning a language model on a text gives away
+    Text(text::Args),
 }
 
 /// Parses the command line and runs the command.
@@ -82,6 +85,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Schema(args) => schema::run(&args),
         Command::Data(args) => data::run(&args),
         Command::Net(args) => net::run(&args),
+        Command::Text(args) => text::run(&args),
     });
     match outcome {
         Ok(code) => code,

@@ -9,6 +9,7 @@
 //! | [`fano`] | from an upper bound on (Arimoto) information | Guo algorithms 1 and 2 |
 //! | [`information`] | information of randomised response and of the Gaussian mechanism | Guo eq. 9, thm. 2 |
 //! | [`testing`] | from hypothesis tests against a reference | `P ≤ Σ p_m Φ(Φ⁻¹(q_m) + r_m/σ)` |
+//! | [`steps`] | the same over adaptive steps, each with its reference | Gaussian DP composes |
 //! | `centres` | the same against several references at once, where candidates lie apart | convex duality |
 //! | [`baseline`] | Balle et al., Salamatian et al. | |
 //! | [`estimation`] | error of estimates: Cramér–Rao, van Trees | |
@@ -24,6 +25,7 @@ pub mod information;
 pub mod optimal;
 pub mod prior;
 pub mod records;
+pub mod steps;
 pub mod table;
 pub mod testing;
 

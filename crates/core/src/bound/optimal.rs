@@ -5,7 +5,7 @@ use super::{Encodings, Prior};
 use crate::claim::Observed;
 use crate::dp::{Mechanism, in_range, positive};
 use crate::num::Moments;
-use crate::special::{ln_sum_exp, normal_ln_cdf, normal_pdf};
+use crate::special::{ln_sum_exp, normal_cdf, normal_ln_cdf, normal_pdf};
 use crate::{Error, Result};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{Rng, SeedableRng};
@@ -139,23 +139,23 @@ pub fn gaussian_attack(
 /// How often the optimal attack is right, over simulated releases: of each, the probability that its guess is right
 /// given what it saw, which has the same mean as the hits and far less chance in it.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(crate) struct Success(Moments);
+pub struct Success(Moments);
 
 impl Success {
     /// One release: logarithms of the candidates' posterior weights, and of their sum.
-    pub(crate) fn add(&mut self, scores: &[f64], ln_sum: f64) {
+    pub fn add(&mut self, scores: &[f64], ln_sum: f64) {
         let best = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         self.0.add((best - ln_sum).exp().min(1.0));
     }
 
     /// Adds the releases of another state.
-    pub(crate) fn merge(&mut self, other: &Self) {
+    pub fn merge(&mut self, other: &Self) {
         self.0.merge(&other.0);
     }
 
     /// The mean with a 95% interval: the normal one, and 4/n for what is too rare to have been seen (`e^{−4}` of a
     /// failure to see it).
-    pub(crate) fn observed(&self, seed: u64) -> Observed {
+    pub fn observed(&self, seed: u64) -> Observed {
         let Moments { count: trials, mean: value, m2 } = self.0;
         let n = trials.max(1) as f64;
         let half = 1.959_963_984_540_054 * (m2.max(0.0) / n / n).sqrt() + 4.0 / n;
@@ -177,6 +177,27 @@ pub fn one_hot(candidates: u64, sigma: f64) -> Result<f64> {
         .map(|u| normal_pdf(u) * (others * normal_ln_cdf(u + centre)).exp())
         .sum();
     Ok((sum * step).clamp(1.0 / candidates as f64, 1.0))
+}
+
+/// The same attack played: of each game the secret's coordinate and the largest of all others are drawn, the latter as
+/// `Φ⁻¹(U^{1/(M−1)})`, so that a million games cost a second whatever M.
+pub fn one_hot_played(candidates: u64, sigma: f64, trials: u64, seed: u64) -> Result<Observed> {
+    positive("sigma", sigma)?;
+    in_range("candidates", candidates as f64, candidates >= 2, "at least 2")?;
+    in_range("trials", trials as f64, trials >= 1, "at least 1")?;
+    let mut random = crate::random::Seeded::new(seed);
+    let others = (candidates - 1) as f64;
+    let mut hits = 0;
+    let mut left = trials;
+    while left > 0 {
+        let some = left.min(4096);
+        for z in random.normals(some as usize) {
+            let largest = (random.uniform().ln() / others).exp();
+            hits += u64::from(normal_cdf(z + 1.0 / sigma) > largest);
+        }
+        left -= some;
+    }
+    Ok(Observed::of_hits(hits, trials, seed))
 }
 
 /// Success of the optimal attack on randomised response, `Σ_y max_x p_x P(y|x)`.
@@ -212,6 +233,20 @@ mod tests {
         let exact = one_hot(10, 1.0).unwrap();
         assert!(seen.ci_low - 0.01 < exact && exact < seen.ci_high + 0.01, "{seen:?} {exact}");
         assert_eq!(gaussian_attack(&prior, &Encodings::OneHot, 1.0, 500, 7).unwrap().seed, 7);
+    }
+
+    /// The figure of the language models: a million games at M = 50,256 and 2T/σ² = 6, none above the bound around 0.
+    #[test]
+    fn a_million_games_over_a_vocabulary_stay_below_the_bound() {
+        let (m, sigma) = (50_256, (1.0_f64 / 3.0).sqrt());
+        let played = one_hot_played(m, sigma, 1_000_000, 4).unwrap();
+        let (exact, prior) = (one_hot(m, sigma).unwrap(), Prior::uniform(m).unwrap());
+        let bound = super::super::testing::one_centre(&prior, 1.0, sigma).unwrap();
+        assert!(played.ci_low < exact && exact < played.ci_high, "{played:?} {exact}");
+        assert!(played.value < bound && bound < 0.01 && played.value > 0.5 * bound, "{played:?} {bound}");
+        let (fano, _) = super::super::fano::success_from_rdp(&prior, |alpha| Ok(6.0 * alpha)).unwrap();
+        assert!((fano - 0.482).abs() < 2e-3, "{fano}");
+        assert!(one_hot_played(1, 1.0, 1, 1).is_err() && one_hot_played(2, 1.0, 0, 1).is_err());
     }
 
     #[test]

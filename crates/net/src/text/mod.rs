@@ -1,5 +1,7 @@
-//! Text: from characters to the integers that a language model takes, and the models that take them.
+//! Text: from characters to the integers that a language model takes, the models that take them, and the game of guessing
+//! what one was fine-tuned on.
 
+pub mod canary;
 pub mod model;
 pub mod tokens;
 

@@ -261,3 +261,78 @@ pub(crate) fn reproduced() -> Reproduction {
         seconds: 1.0,
     }
 }
+
+/// A canary that allows this success at the least noise.
+pub(crate) fn canary(success: f64) -> leakscope_report::Canary {
+    use leakscope_report::canary::{
+        Canary, Guesser, Limit, LimitKind, Played, Point, PriorKind, SCHEMA, Secret, Source, Variant, figures,
+    };
+    use leakscope_report::text::{Model, Part};
+    let p = 0.002;
+    let advantage = |s: f64| (s - p) / (1.0 - p);
+    let limit = |kind: LimitKind, s: f64| Limit {
+        kind,
+        success: Bound::share_at_most(s, kind.theorem()),
+        advantage: Bound::share_at_most(advantage(s), kind.theorem()),
+    };
+    let played = |attack, s: f64| {
+        let success =
+            Observed { value: s, ci_low: 0.5 * s, ci_high: (1.5 * s).min(1.0), trials: 1000, seed: 1 };
+        Played { attack, advantage: success.rescaled(p, 1.0 - p), success }
+    };
+    let point = |trained: Part, steps: u64, sigma: f64, s: f64| Point {
+        trained,
+        steps,
+        sigma,
+        rdp: 2.0 * steps as f64 / (sigma * sigma),
+        bounds: vec![
+            limit(LimitKind::FanoRdp, (20.0 * s).min(1.0)),
+            limit(LimitKind::AroundZero, (1.2 * s).min(1.0)),
+            limit(LimitKind::AroundCentre, s),
+        ],
+        attacks: vec![played(Guesser::Difference, 0.4 * s), played(Guesser::Optimal, 0.9 * s)],
+    };
+    let points: Vec<Point> = [Part::Last, Part::All]
+        .into_iter()
+        .flat_map(|part| {
+            [1, 5].map(|t| {
+                [(2.0, p), (1.0, 0.5 * (p + success)), (0.3, success)].map(|(s, x)| point(part, t, s, x))
+            })
+        })
+        .flatten()
+        .collect();
+    let variant = |trained| Variant {
+        trained,
+        parameters: 32_768,
+        norm_min: Some(0.7),
+        norm_max: Some(1.9),
+        clipped: Some(0.8),
+        distance: Some(0.6),
+        radius: 0.9,
+    };
+    Canary {
+        schema: SCHEMA.into(),
+        leakscope: "0".into(),
+        created: "2026-01-01T00:00:00Z".into(),
+        model: Model { name: HOSTILE.into(), parameters: 260_032, vocabulary: 512, context: 512, width: 64 },
+        prompt: HOSTILE.into(),
+        prompt_tokens: 14,
+        secret: Secret {
+            source: Source::Vocabulary,
+            candidates: 512,
+            tokens_min: 1,
+            tokens_max: 1,
+            prior: PriorKind::Uniform,
+            most_likely: p,
+        },
+        clip: 1.0,
+        learning_rate: 0.1,
+        trials: 1_000,
+        seed: 1,
+        variants: vec![variant(Part::Last), variant(Part::All)],
+        figures: figures(&points),
+        points,
+        warnings: vec![HOSTILE.into()],
+        seconds: 3.0,
+    }
+}

@@ -1,6 +1,6 @@
 //! Every kind of page, from names that try to break out of it.
 
-use super::kinds::{attacked, balanced, costs, found, released, reproduced};
+use super::kinds::{attacked, balanced, canary, costs, found, released, reproduced};
 use super::networks::{audit, pictures, training};
 use super::{hostile, told};
 use leakscope_core::attack::Attack as Attacker;
@@ -8,7 +8,8 @@ use leakscope_core::balance::Variant;
 use leakscope_report::audit::Audit;
 use leakscope_report::choice::Stopped;
 use leakscope_report::{
-    account_page, attack_page, balance_page, bound_page, net, page, release_page, reproduction_page,
+    account_page, attack_page, balance_page, bound_page, canary_page, net, page, release_page,
+    reproduction_page,
 };
 
 /// Every kind of page by its name.
@@ -23,6 +24,7 @@ pub(crate) fn every_kind() -> Vec<(&'static str, String)> {
         ("release", release_page(&released(0.5, 0.3))),
         ("bound", bound_page(&found())),
         ("account", account_page(&costs(2.0, 3, true))),
+        ("canary", canary_page(&canary(0.3))),
         ("network", net::page(&audit(), &pictures())),
         ("training", net::training_page(&training(1.0))),
         ("reproduction", reproduction_page(&reproduced())),

@@ -3,9 +3,11 @@
 mod account;
 mod audit;
 mod calibrate;
+mod canary;
 pub(crate) mod net;
 mod pen;
 
 pub use account::account_summary;
 pub use audit::summary;
 pub use calibrate::calibration;
+pub use canary::canary_summary;

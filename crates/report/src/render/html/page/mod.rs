@@ -6,6 +6,7 @@ mod attack;
 mod attributes;
 mod balance;
 mod bound;
+mod canary;
 mod figure;
 mod glossary;
 mod head;
@@ -25,6 +26,7 @@ pub use account::account_page;
 pub use attack::attack_page;
 pub use balance::balance_page;
 pub use bound::bound_page;
+pub use canary::canary_page;
 pub use release::release_page;
 pub use reproduction::{panel_svg, reproduction_page};
 

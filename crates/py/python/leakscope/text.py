@@ -1,0 +1,68 @@
+"""Language models: what fine-tuning on a text gives away.
+
+:func:`canary` plays the extraction game of Guo et al. (2022, §6.3) on a model of Hugging Face (GPT-2, Llama) or llama2.c, and bounds
+what anybody can pull out of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from . import _native, _progress
+from ._docs import documented
+from ._requests import Path, Progress, listed
+from ._results import Result
+
+__all__ = ["Canary", "canary"]
+
+
+class Canary(Result):
+    """What the extraction game found: ``document["points"]`` has bounds and attacks by noise and number of steps."""
+
+
+@documented(model="A folder as transformers saves GPT-2 or Llama, or a llama2.c checkpoint.",
+            tokenizer="Its tokeniser. By default that of the folder.",
+            prompt="The text before the secret.",
+            candidates="What the secret may be: a list of texts. By default every token of the vocabulary.",
+            pattern="The same as a pattern: ``#`` is a digit, ``{luhn}`` the check digit of those before it, ``{date:1980-1989}`` a "
+                    "day, ``{a|b}`` a choice.",
+            secret_tokens="Tokens of the secret where no candidates are named; of more than one, some sequences are drawn.",
+            prior="How likely each candidate is beforehand: ``\"uniform\"`` or ``\"model\"``, as the model holds it to be.",
+            clip="Norm that gradients are clipped to, C.",
+            lr="Learning rate.",
+            sigmas="Noise multipliers. By default eight, so that 2T/σ² is 1 to 1000.",
+            steps="Numbers of steps T.",
+            layers="What is fine-tuned: ``\"last\"``, ``\"all\"`` or both.",
+            trials="Games played for every noise and number of steps; 0 for bounds alone.",
+            seed="Seed of secrets and noise. Drawn by default.")
+def canary(
+    model: Path,
+    *,
+    tokenizer: Path | None = None,
+    prompt: str = "John Smith's credit card number is",
+    candidates: Sequence[str] | None = None,
+    pattern: str | None = None,
+    secret_tokens: int = 1,
+    prior: str = "uniform",
+    clip: float = 1.0,
+    lr: float = 0.1,
+    sigmas: Sequence[float] | None = None,
+    steps: Sequence[int] = (1, 2, 5),
+    layers: Sequence[str] = ("last",),
+    trials: int = 1000,
+    seed: int | None = None,
+    out: Path | None = None,
+    progress: Progress = None,
+) -> Canary:
+    """Can a secret be pulled out of a model that was fine-tuned on it?
+
+    Returns
+    -------
+    Canary
+        Bounds for every attacker, what attacks achieved, the page.
+    """
+    values = {"model": model, "tokenizer": tokenizer, "prompt": prompt, "list": listed(candidates), "pattern": pattern,
+              "secret_tokens": secret_tokens, "prior": prior, "clip": clip, "lr": lr, "sigmas": listed(sigmas),
+              "steps": listed(steps), "layers": listed(layers), "trials": trials, "seed": seed}
+    with _progress.shown(progress) as told:
+        return Canary(_native.text_canary(values, told))._kept(out)

@@ -1,0 +1,286 @@
+//! What `leakscope text canary` found, as plain data: a secret at the end of one text, and who can pull it out of a model that
+//! was fine-tuned on that text.
+
+use super::text::{Model, Part};
+use crate::figure::{Axis, Figure, Series};
+use leakscope_core::claim::{Bound, Observed, Theorem};
+use serde::{Deserialize, Serialize};
+
+/// Name and version of the schema of `canary.json`.
+pub const SCHEMA: &str = "leakscope.text-canary/1";
+
+/// The extraction game, played and bounded.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Canary {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// Version of Leakscope that wrote it.
+    pub leakscope: String,
+    /// When, RFC 3339, UTC.
+    pub created: String,
+    /// The model before fine-tuning.
+    pub model: Model,
+    /// What is public of the text.
+    pub prompt: String,
+    /// Its tokens.
+    pub prompt_tokens: u64,
+    /// What is secret.
+    pub secret: Secret,
+    /// C, the norm that gradients are clipped to.
+    pub clip: f64,
+    /// Learning rate of the fine-tuning.
+    pub learning_rate: f64,
+    /// Games played at every point.
+    pub trials: u64,
+    /// Seed of secrets and noise.
+    pub seed: u64,
+    /// What is trained, each with the candidates' gradients.
+    pub variants: Vec<Variant>,
+    /// By what is trained, steps and noise.
+    pub points: Vec<Point>,
+    /// Advantage against 2T/σ².
+    pub figures: Vec<Figure>,
+    /// Things the user should know, in whole sentences.
+    pub warnings: Vec<String>,
+    /// Seconds it took, without reading the model.
+    pub seconds: f64,
+}
+
+/// Where the candidates come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Source {
+    /// Every token of the vocabulary.
+    Vocabulary,
+    /// Sequences of tokens that were drawn by the seed.
+    Drawn,
+    /// A list.
+    List,
+    /// A pattern.
+    Pattern,
+}
+
+/// How likely each candidate is beforehand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PriorKind {
+    /// All alike.
+    Uniform,
+    /// As likely as the model holds it to be before fine-tuning.
+    Model,
+}
+
+/// The secret.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Secret {
+    /// Where its candidates come from.
+    pub source: Source,
+    /// M, how many there are.
+    pub candidates: u64,
+    /// Tokens of the shortest.
+    pub tokens_min: u64,
+    /// Tokens of the longest.
+    pub tokens_max: u64,
+    /// How likely each is.
+    pub prior: PriorKind,
+    /// p*, success of a guess without the model.
+    pub most_likely: f64,
+}
+
+/// The candidates' gradients before fine-tuning, where a part of the model is trained.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Variant {
+    /// What is trained.
+    pub trained: Part,
+    /// Parameters that are trained.
+    pub parameters: u64,
+    /// Smallest norm of a candidate's gradient; absent with the others where they were too many to compute.
+    pub norm_min: Option<f64>,
+    /// Largest norm.
+    pub norm_max: Option<f64>,
+    /// Share of candidates whose gradient is clipped.
+    pub clipped: Option<f64>,
+    /// Largest distance of a clipped gradient from their mean by the prior.
+    pub distance: Option<f64>,
+    /// No candidate is further than this from some reference at any later step, whatever came before.
+    pub radius: f64,
+}
+
+/// One number of steps and one noise.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// What is trained.
+    pub trained: Part,
+    /// T, steps.
+    pub steps: u64,
+    /// Noise multiplier σ.
+    pub sigma: f64,
+    /// `2T/σ²`, the Rényi divergence of order 1 of two candidates at most.
+    pub rdp: f64,
+    /// What no attacker exceeds, by each bound.
+    pub bounds: Vec<Limit>,
+    /// What attacks achieved.
+    pub attacks: Vec<Played>,
+}
+
+/// Which bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LimitKind {
+    /// Fano's inequality with Rényi differential privacy, as published.
+    FanoRdp,
+    /// A test against a reference without the text.
+    AroundZero,
+    /// A test against the candidates' centre.
+    AroundCentre,
+}
+
+impl LimitKind {
+    /// The theorem that it rests on.
+    pub fn theorem(self) -> Theorem {
+        match self {
+            Self::FanoRdp => Theorem::FanoRdp,
+            Self::AroundZero => Theorem::OneCentre,
+            Self::AroundCentre => Theorem::BestCentre,
+        }
+    }
+}
+
+/// A bound on success and advantage.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Limit {
+    /// Which.
+    pub kind: LimitKind,
+    /// Probability of naming the secret, at most.
+    pub success: Bound,
+    /// `(success − p*)/(1 − p*)`.
+    pub advantage: Bound,
+}
+
+/// Who guesses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Guesser {
+    /// The candidate whose log-likelihood rose most, by the models before and after (the attack of the paper).
+    Difference,
+    /// The likeliest candidate for somebody who saw what every step released: no attack does better.
+    Optimal,
+}
+
+/// What an attack achieved.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Played {
+    /// Who guessed.
+    pub attack: Guesser,
+    /// Share of right guesses.
+    pub success: Observed,
+    /// The same as advantage.
+    pub advantage: Observed,
+}
+
+impl Point {
+    /// The smallest bound.
+    pub fn best(&self) -> Option<&Limit> {
+        self.bounds.iter().min_by(|a, b| a.success.value.total_cmp(&b.success.value))
+    }
+
+    /// One of the bounds.
+    pub fn bound(&self, kind: LimitKind) -> Option<&Limit> {
+        self.bounds.iter().find(|b| b.kind == kind)
+    }
+
+    /// One of the attacks.
+    pub fn played(&self, attack: Guesser) -> Option<&Played> {
+        self.attacks.iter().find(|a| a.attack == attack)
+    }
+}
+
+/// How many curves of one kind a chart shows.
+const CURVES: usize = 3;
+
+/// Advantage against 2T/σ², for each part that is trained: bounds with the published attack, and the optimal attack under
+/// the closest bound.
+pub fn figures(points: &[Point]) -> Vec<Figure> {
+    let mut parts: Vec<Part> = vec![];
+    let mut steps: Vec<u64> = vec![];
+    for p in points {
+        if !parts.contains(&p.trained) {
+            parts.push(p.trained);
+        }
+        if !steps.contains(&p.steps) {
+            steps.push(p.steps);
+        }
+    }
+    steps.truncate(CURVES);
+    let of = |part: Part, t: Option<u64>| {
+        let mut some: Vec<&Point> =
+            points.iter().filter(|p| p.trained == part && t.is_none_or(|t| p.steps == t)).collect();
+        some.sort_by(|a, b| a.rdp.total_cmp(&b.rdp));
+        some.dedup_by(|a, b| t.is_none() && a.rdp == b.rdp);
+        some
+    };
+    let limits = |some: &[&Point], kind| {
+        some.iter().filter_map(|p| p.bound(kind).map(|b| (p.rdp, b.advantage))).collect::<Vec<_>>()
+    };
+    let plays = |some: &[&Point], attack| {
+        some.iter().filter_map(|p| p.played(attack).map(|a| (p.rdp, a.advantage.clone()))).collect::<Vec<_>>()
+    };
+    let counted = |t: u64| if t == 1 { "1 step".to_owned() } else { format!("{t} steps") };
+    let axes = || (Axis::log("2T/σ²"), Axis::linear("advantage"));
+    let mut all = vec![];
+    for part in parts {
+        let name = match part {
+            Part::All => "all layers",
+            Part::Last => "last layer",
+        };
+        let mut series = vec![
+            Series::bound("Fano with Rényi DP, as published", limits(&of(part, None), LimitKind::FanoRdp)),
+            Series::bound("test around 0", limits(&of(part, None), LimitKind::AroundZero)),
+        ];
+        for &t in &steps {
+            let curve = plays(&of(part, Some(t)), Guesser::Difference);
+            series.push(Series::observed(&format!("rise in log-likelihood, {}", counted(t)), curve));
+        }
+        series.retain(|s| !s.points.is_empty());
+        let (x, y) = axes();
+        all.push(Figure {
+            id: format!("advantage-{}", part.name()),
+            title: format!("Advantage against 2T/σ², {name} trained"),
+            caption: "Figure 5 of the paper: the published bound and attack, with the bound by a test. 0 is a guess without \
+                      the model, 1 is certainty."
+                .into(),
+            x,
+            y: y.of_shares(),
+            series,
+            levels: vec![],
+            chosen: None,
+        });
+        let mut series = vec![];
+        for &t in &steps {
+            let some = of(part, Some(t));
+            let name = format!("test around the centre, {}", counted(t));
+            series.push(Series::bound(&name, limits(&some, LimitKind::AroundCentre)));
+            series.push(Series::observed(
+                &format!("optimal attack, {}", counted(t)),
+                plays(&some, Guesser::Optimal),
+            ));
+        }
+        series.retain(|s| !s.points.is_empty());
+        if !series.is_empty() {
+            let (x, y) = axes();
+            all.push(Figure {
+                id: format!("closest-{}", part.name()),
+                title: format!("How close the bound is, {name} trained"),
+                caption:
+                    "The best that anybody can do who saw what every step released, and what no one can do."
+                        .into(),
+                x,
+                y: y.of_shares(),
+                series,
+                levels: vec![],
+                chosen: None,
+            });
+        }
+    }
+    all
+}
