@@ -9,7 +9,7 @@
 //! | [`account`], [`calibrate`] | what does it cost, how much noise does it take? | [`account::AccountRequest`], [`calibrate::CalibrateRequest`] |
 //! | [`noise`] | which shape of the noise costs least? | [`noise::NoiseOptions`] → [`leakscope_report::noise::Noise`] |
 //! | [`net`] | networks: training in private, and what their gradients give away | [`net::train::TrainRequest`], [`net::audit::NetAuditRequest`] |
-//! | [`text`] | language models: can a secret be pulled out of a fine-tuned one? | [`text::canary::CanaryRequest`] → [`leakscope_report::Canary`] |
+//! | [`text`] | language models: what fine-tuning tells about texts, and whether a secret can be pulled out | [`text::audit::TextAuditRequest`], [`text::canary::CanaryRequest`] → [`leakscope_report::Canary`] |
 //!
 //! A request is plain data with defaults (serde); [`Failure`] says why there is no answer and names the option at fault, which
 //! an interface spells as its own ([`Spelling`]). Nothing is printed, and files are written only by [`output`], whole or not at

@@ -52,7 +52,7 @@ mod _native {
     #[pymodule_export]
     use crate::table::Table;
     #[pymodule_export]
-    use crate::text::text_canary;
+    use crate::text::{text_audit, text_canary};
     use pyo3::prelude::*;
 
     #[pymodule_init]

@@ -11,7 +11,8 @@ use leakscope_report::bound::Found;
 use leakscope_report::calibrate::Calibration;
 use leakscope_report::net as net_page;
 use leakscope_report::release::Owned;
-use leakscope_report::{Attack, Audit, Balance, Canary};
+use leakscope_report::text_audit::Texts;
+use leakscope_report::{Attack, Audit, Balance, Canary, TextAudit};
 use leakscope_table::RecordsFormat;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -29,6 +30,7 @@ pub(crate) enum Document {
     Bound(Box<Found>),
     Calibration(Box<Calibration>),
     Canary(Box<Canary>),
+    Texts(Box<(TextAudit, Texts)>),
     Net(Box<NetMeasured>),
     Training(Box<NetTraining>),
 }
@@ -70,6 +72,9 @@ impl Outcome {
             Document::Bound(_) => answer("bound.json"),
             Document::Calibration(_) => answer("calibrate.json"),
             Document::Canary(_) => answer("canary.json"),
+            Document::Texts(found) => {
+                leakscope::text::audit::write(&found.0, &found.1, &self.tables, out, format)
+            }
             Document::Net(measured) => memory::write(measured, out, format),
             Document::Training(run) => training::write(run, out, format),
         }
@@ -89,6 +94,7 @@ impl Outcome {
             Document::Bound(found) => leakscope_report::document(found),
             Document::Calibration(answer) => leakscope_report::sorted_document(answer),
             Document::Canary(found) => leakscope_report::document(found),
+            Document::Texts(found) => leakscope_report::document(&found.0),
             Document::Net(measured) => net_page::to_json(&measured.audit),
             Document::Training(run) => net_page::to_json(&run.training),
         }
@@ -105,6 +111,7 @@ impl Outcome {
             Document::Bound(found) => Some(leakscope_report::bound_page(found)),
             Document::Calibration(_) => None,
             Document::Canary(found) => Some(leakscope_report::canary_page(found)),
+            Document::Texts(found) => Some(leakscope_report::text_audit_page(&found.0, &found.1)),
             Document::Net(measured) => Some(net_page::page(&measured.audit, &measured.pictures)),
             Document::Training(run) => Some(net_page::training_page(&run.training)),
         }
@@ -121,6 +128,7 @@ impl Outcome {
             Document::Bound(found) => leakscope::bound::summary(found),
             Document::Calibration(answer) => leakscope_report::calibration(answer),
             Document::Canary(found) => leakscope_report::canary_summary(found),
+            Document::Texts(found) => leakscope_report::text_audit_summary(&found.0),
             Document::Net(measured) => net_page::summary(&measured.audit),
             Document::Training(run) => net_page::training_summary(&run.training),
         }
@@ -154,6 +162,7 @@ impl Outcome {
             | Document::Bound(_)
             | Document::Calibration(_)
             | Document::Canary(_)
+            | Document::Texts(_)
             | Document::Net(_) => &[],
         };
         let of_records = self.tables.iter().map(|t| t.name.clone());
@@ -178,7 +187,7 @@ impl Outcome {
             _ => {}
         }
         let named = match &self.document {
-            Document::Net(_) | Document::Training(_) => Named::Record,
+            Document::Net(_) | Document::Training(_) | Document::Texts(_) => Named::Record,
             Document::Audit(_)
             | Document::Balance(_)
             | Document::Attack(_)

@@ -35,3 +35,30 @@ def test_candidates_are_a_list_of_strings():
 def test_bad_input_names_the_keyword(wrong, says):
     with pytest.raises(leakscope.OptionError, match=says):
         text.canary(MODEL, **{"trials": 1, **wrong})
+
+
+TEXTS = ["The patient was given 5 mg of warfarin.", "The code of Anna is 4812."]
+
+
+def test_an_audit_is_the_command_lines(tmp_path):
+    ours = text.audit(TEXTS, MODEL, sigma=2, clip=1, trace=4, eta=False, seed=3, secret="4812", secret_pattern="####",
+                      out=tmp_path / "python")
+    file = tmp_path / "texts.txt"
+    file.write_text("\n".join(TEXTS))
+    theirs = document("text", "audit", file, "--model", MODEL, "--sigma", "2", "--clip", "1", "--trace", "4", "--no-eta", "--seed",
+                      "3", "--secret", "4812", "--secret-pattern", "####")
+    theirs["files"] = []
+    assert timeless(ours.document) == timeless(theirs)
+    assert len(ours.records) == 2 and {"loss", "gradient_norm", "dfil"} <= set(ours.records)
+    assert {p.name for p in (tmp_path / "python").iterdir()} == {"audit.json", "records.parquet", "report.html"}
+
+
+@pytest.mark.parametrize("wrong, says", [
+    (dict(texts=[""]), "empty"),
+    (dict(texts=["word and " * 80]), "long='split'|long=\"split\""),
+    (dict(sigma=0), "sigma=0"),
+    (dict(secret="9", secret_pattern="####"), "none of the texts"),
+], ids=lambda value: "-".join(value) if isinstance(value, dict) else "")
+def test_bad_texts_are_named(wrong, says):
+    with pytest.raises(leakscope.LeakscopeError, match=says):
+        text.audit(**{"texts": TEXTS, "model": MODEL, "eta": False, **wrong})

@@ -11,7 +11,7 @@
 //! |---|---|---|
 //! | [`page`] | one HTML file that opens offline | a privacy officer |
 //! | [`summary`] | a screenful of text | the person at the terminal |
-//! | [`balance_page`], [`attack_page`], [`release_page`], [`account_page`], [`bound_page`], [`canary_page`] | the pages of the other commands | |
+//! | [`balance_page`], [`attack_page`], [`release_page`], [`account_page`], [`bound_page`], [`canary_page`], [`text_audit_page`] | the pages of the other commands | |
 //! | [`reproduction_page`], [`panel_svg`] | a figure of a paper beside ours, as a page and as files | a researcher |
 //! | [`calibration`] | what a calibration found, in two lines | |
 //! | [`json`], [`fn@document`] | versioned JSON | a pipeline |
@@ -38,17 +38,18 @@ pub use document::calibrate::Calibration;
 pub use document::canary::Canary;
 pub use document::release::Release;
 pub use document::reproduction::Reproduction;
+pub use document::text_audit::TextAudit;
 pub use document::{
     account, attack, audit, balance, bound, calibrate, canary, choice, noise, release, reproduction, subject,
-    tell, text,
+    tell, text, text_audit,
 };
 pub use finite::{NotFinite, check_finite};
 pub use format::five_digits;
 pub use render::html::page::{
     account_page, attack_page, balance_page, bound_page, canary_page, page, panel_svg, release_page,
-    reproduction_page,
+    reproduction_page, text_audit_page,
 };
-pub use render::terminal::{account_summary, calibration, canary_summary, summary};
+pub use render::terminal::{account_summary, calibration, canary_summary, summary, text_audit_summary};
 
 /// The audit as pretty JSON in the order of its fields, with a newline at the end.
 ///

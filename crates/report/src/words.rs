@@ -425,6 +425,7 @@ pub(crate) fn part(part: Part) -> &'static str {
     match part {
         Part::All => "all layers",
         Part::Last => "last layer",
+        Part::Adapters => "adapters",
     }
 }
 

@@ -448,3 +448,21 @@ fn a_canary_is_judged_where_an_attacker_may_gain_most() {
     played.points[0].attacks[0].success.value = 0.9;
     assert_eq!(leakscope_report::verdict::of_canary(&played).colour, Colour::Red);
 }
+
+#[test]
+fn texts_are_never_green_and_say_what_words_are_off_by() {
+    use leakscope_report::verdict::of_text_audit;
+    for (dfil, colour) in [(1e-6, Colour::Amber), (1e4, Colour::Red)] {
+        let (audit, _) = common::kinds::texts(dfil);
+        let v = of_text_audit(&audit);
+        assert_eq!(v.colour, colour, "{}", v.text());
+        assert!(v.text().contains("number 12 by likelihood"), "{}", v.text());
+        let summary = leakscope_report::text_audit_summary(&audit);
+        assert!(summary.contains(&v.text()) && summary.contains("2.1"));
+    }
+    let (mut audit, _) = common::kinds::texts(1e-6);
+    audit.release.chosen = false;
+    assert_eq!(of_text_audit(&audit).headline, "A unit of noise");
+    audit.exposures[0].rank = 1;
+    assert!(of_text_audit(&audit).text().contains("can pull it out"));
+}

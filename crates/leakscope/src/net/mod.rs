@@ -87,7 +87,7 @@ pub struct ReleaseRequest {
 
 impl ReleaseRequest {
     /// The clip that was asked for; absent where nothing was said.
-    fn clip(&self) -> Result<Option<Clip>> {
+    pub(crate) fn clip(&self) -> Result<Option<Clip>> {
         let clip = match (self.clip_kind, self.clip) {
             (None, None) => return Ok(None),
             (Some(ClipKind::None), None) => Clip::None,
@@ -107,7 +107,7 @@ impl ReleaseRequest {
         Ok(Some(clip))
     }
 
-    fn sigma(&self) -> Result<Option<f64>> {
+    pub(crate) fn sigma(&self) -> Result<Option<f64>> {
         match self.sigma {
             Some(s) if !(s > 0.0 && s.is_finite()) => {
                 Err(Failure::option("sigma", format!("{s}: expected a positive number")))
@@ -118,7 +118,7 @@ impl ReleaseRequest {
 }
 
 /// The name of a clip and its bound.
-fn clip_facts(clip: Clip) -> (leakscope_report::net::ClipKind, Option<f64>) {
+pub(crate) fn clip_facts(clip: Clip) -> (leakscope_report::net::ClipKind, Option<f64>) {
     match clip {
         Clip::None => (leakscope_report::net::ClipKind::None, None),
         Clip::Hard { bound } => (leakscope_report::net::ClipKind::Hard, Some(bound)),

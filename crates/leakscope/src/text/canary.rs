@@ -6,7 +6,7 @@ use crate::{Failure, Result};
 use leakscope_core::bound::{Prior, fano, testing};
 use leakscope_core::claim::{Bound, Observed};
 use leakscope_net::text::canary::{self as game, AllLayers, FineTuning, LastLayer, Rounds, around_centre};
-use leakscope_net::text::{LanguageModel, Trained};
+use leakscope_net::text::{LanguageModel, Trained, Tuned};
 use leakscope_report::canary::{
     Canary, Guesser, Limit, LimitKind, Played, Point, PriorKind as ReportedPrior, SCHEMA, Secret, Variant,
     figures,
@@ -58,6 +58,8 @@ pub struct CanaryRequest {
     pub steps: Vec<u64>,
     /// What is trained.
     pub layers: Vec<Trained>,
+    /// Rank of adapters.
+    pub rank: usize,
     /// Games played at every point; 0: bounds alone.
     pub trials: u64,
     /// Seed of secrets and noise; drawn where there is none.
@@ -80,6 +82,7 @@ impl Default for CanaryRequest {
             sigmas: vec![],
             steps: vec![1, 2, 5],
             layers: vec![Trained::Last],
+            rank: 8,
             trials: 1_000,
             seed: None,
         }
@@ -111,7 +114,10 @@ impl CanaryRequest {
             return Err(Failure::option("steps", "expected numbers of steps from 1"));
         }
         if self.layers.is_empty() {
-            return Err(Failure::option("layers", "expected last, all or both"));
+            return Err(Failure::option("layers", "expected last, all, adapters or several"));
+        }
+        if self.rank == 0 {
+            return Err(Failure::option("rank", "0: expected at least 1"));
         }
         let points = self.steps.len() * self.layers.len() * self.sigmas.len().max(RDP.len());
         if points > MOST_POINTS {
@@ -200,8 +206,9 @@ pub fn run(request: &CanaryRequest, hooks: &Hooks) -> Result<Canary> {
     for (done, &trained) in layers.iter().enumerate() {
         let game = match trained {
             Trained::Last => Game::Last(&last),
-            Trained::All => {
-                let whole: LanguageModel<f32> = language_model(&request.model, Trained::All)?;
+            Trained::All | Trained::Adapters => {
+                let tuned = Tuned { part: trained, rank: request.rank, seed };
+                let whole: LanguageModel<f32> = language_model(&request.model, tuned)?;
                 Game::All(Box::new(AllLayers::new(&whole, &text, tuning)?))
             }
         };
@@ -214,7 +221,7 @@ pub fn run(request: &CanaryRequest, hooks: &Hooks) -> Result<Canary> {
                     .into(),
             );
         }
-        variants.push(setting.variant(trained, &game, &model)?);
+        variants.push(setting.variant(trained, &game, model.vocabulary() * model.width())?);
         setting.points(trained, &game, (done, layers.len()), &mut points)?;
     }
     let lengths = || text.candidates().iter().map(|c| c.len() as u64);
@@ -249,14 +256,14 @@ pub fn run(request: &CanaryRequest, hooks: &Hooks) -> Result<Canary> {
 }
 
 impl Setting<'_> {
-    fn variant(&self, trained: Trained, game: &Game<'_>, model: &LanguageModel<f32>) -> Result<Variant> {
+    fn variant(&self, trained: Trained, game: &Game<'_>, output: usize) -> Result<Variant> {
         let (norms, distances, radius) = match game {
             Game::Last(g) => (Some(g.norms()), Some(g.distances(&self.p)?), g.radius()),
             Game::All(g) => (g.norms().map(<[f64]>::to_vec), g.distances(&self.p)?, g.radius()),
         };
-        let parameters = match trained {
-            Trained::All => model.network().parameter_count(),
-            Trained::Last => model.vocabulary() * model.width(),
+        let parameters = match game {
+            Game::Last(_) => output,
+            Game::All(g) => g.parameters(),
         };
         let over =
             |f: fn(f64, f64) -> f64, start: f64| norms.as_ref().map(|n| n.iter().copied().fold(start, f));

@@ -2,10 +2,18 @@
 //!
 //! | module | what |
 //! |---|---|
+//! | [`audit`] | an [`audit::TextAuditRequest`] in, what one noisy step tells about every text out |
+//! | `texts` | texts from files and memory, as tokens |
+//! | `exposure` | how far marked secrets stand out |
 //! | [`canary`] | a [`canary::CanaryRequest`] in, bounds and attacks on a secret at the end of one text out |
 //! | `candidates` | what the secret may be: the vocabulary, a list, a pattern |
 //! | `model` | models and tokenisers from folders and files |
 
+pub mod audit;
 pub mod canary;
 mod candidates;
+mod exposure;
 mod model;
+mod texts;
+
+pub use texts::Long;

@@ -2,7 +2,7 @@
 
 use crate::{Failure, Result};
 use leakscope_net::Real;
-use leakscope_net::text::{LanguageModel, Tokenizer, Trained};
+use leakscope_net::text::{LanguageModel, Tokenizer, Trained, Tuned};
 use leakscope_report::text::{Model, Part};
 use std::path::{Path, PathBuf};
 
@@ -25,14 +25,14 @@ pub(crate) fn tokenizer(model: &Path, named: Option<&Path>) -> Result<Tokenizer>
 }
 
 /// Reads a model; a path that is none is the option's fault.
-pub(crate) fn language_model<T: Real>(path: &Path, trained: Trained) -> Result<LanguageModel<T>> {
+pub(crate) fn language_model<T: Real>(path: &Path, tuned: impl Into<Tuned>) -> Result<LanguageModel<T>> {
     if path.as_os_str().is_empty() {
         return Err(Failure::option("model", "name a folder of transformers or a llama2.c checkpoint"));
     }
     if !path.exists() {
         return Err(Failure::option("model", format!("{} does not exist", path.display())));
     }
-    LanguageModel::read(path, trained).map_err(|e| Failure::option("model", e))
+    LanguageModel::read(path, tuned).map_err(|e| Failure::option("model", e))
 }
 
 /// The model as documents name it.
@@ -54,5 +54,6 @@ pub(crate) fn part(trained: Trained) -> Part {
     match trained {
         Trained::All => Part::All,
         Trained::Last => Part::Last,
+        Trained::Adapters => Part::Adapters,
     }
 }

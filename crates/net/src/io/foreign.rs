@@ -50,11 +50,18 @@ fn folder(path: &Path) -> Option<String> {
     if has("config.json")
         && (has("model.safetensors") || has("pytorch_model.bin") || has("model.safetensors.index.json"))
     {
-        return Some(
-            "a model of Hugging Face, whose layers are not ours: measure it where it lives, in PyTorch, by \
-             leakscope.torch.audit"
-                .to_owned(),
-        );
+        let config = std::fs::read_to_string(path.join("config.json")).unwrap_or_default();
+        let config: serde_json::Value = serde_json::from_str(&config).unwrap_or_default();
+        return Some(match config["model_type"].as_str() {
+            Some("gpt2" | "llama") => {
+                "a language model of Hugging Face: measure it by `text audit` and `text canary`".to_owned()
+            }
+            Some(_) | None => {
+                "a model of Hugging Face, whose layers are not ours: measure it where it lives, in PyTorch, by \
+                 leakscope.torch.audit"
+                    .to_owned()
+            }
+        });
     }
     None
 }
@@ -75,6 +82,8 @@ mod tests {
         }
         std::fs::write(data.join("dataset_info.json"), "{}").unwrap();
         assert!(advice(&model).unwrap().contains("leakscope.torch.audit"));
+        std::fs::write(model.join("config.json"), r#"{"model_type": "gpt2"}"#).unwrap();
+        assert!(advice(&model).unwrap().contains("text audit"));
         assert!(advice(&data).unwrap().contains("numpy.savez"));
         assert_eq!(advice(&dir), None);
         for (name, bytes, says) in [

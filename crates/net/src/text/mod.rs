@@ -5,5 +5,5 @@ pub mod canary;
 pub mod model;
 pub mod tokens;
 
-pub use model::{LanguageModel, Trained};
+pub use model::{LanguageModel, Trained, Tuned};
 pub use tokens::Tokenizer;

@@ -232,6 +232,7 @@ pub fn figures(points: &[Point]) -> Vec<Figure> {
         let name = match part {
             Part::All => "all layers",
             Part::Last => "last layer",
+            Part::Adapters => "adapters",
         };
         let mut series = vec![
             Series::bound("Fano with Rényi DP, as published", limits(&of(part, None), LimitKind::FanoRdp)),

@@ -18,4 +18,5 @@ pub mod reproduction;
 pub mod subject;
 pub mod tell;
 pub mod text;
+pub mod text_audit;
 pub mod training;

@@ -25,6 +25,8 @@ pub enum Part {
     All,
     /// Those of the output layer.
     Last,
+    /// Those of low-rank adapters beside the dense layers.
+    Adapters,
 }
 
 impl Part {
@@ -33,6 +35,7 @@ impl Part {
         match self {
             Self::All => "all",
             Self::Last => "last",
+            Self::Adapters => "adapters",
         }
     }
 }

@@ -22,6 +22,7 @@ mod canary;
 mod net;
 mod release;
 mod reproduction;
+mod text_audit;
 
 pub use account::of_account;
 pub use attack::of_attack;
@@ -33,6 +34,7 @@ pub(crate) use net::{accounted, below};
 pub use net::{of_net_audit, of_training};
 pub use release::of_release;
 pub use reproduction::of_reproduction;
+pub use text_audit::of_text_audit;
 
 pub(crate) use audit::{exposures, facts as facts_of_audit, is_open};
 

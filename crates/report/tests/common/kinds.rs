@@ -336,3 +336,60 @@ pub(crate) fn canary(success: f64) -> leakscope_report::Canary {
         seconds: 3.0,
     }
 }
+
+/// An audit of texts whose most exposed one has this dFIL.
+pub(crate) fn texts(dfil: f64) -> (leakscope_report::TextAudit, leakscope_report::text_audit::Texts) {
+    use leakscope_core::num::{Distribution, Summary};
+    use leakscope_report::net::{ClipKind, PlisOf, Release, TraceKind};
+    use leakscope_report::text::{Model, Part};
+    use leakscope_report::text_audit::{Exposure, Record, SCHEMA, TextAudit};
+    let summary = |values: &[f64]| -> Summary {
+        let mut all = Distribution::default();
+        values.iter().for_each(|v| all.add(*v));
+        all.summary()
+    };
+    let record = |name: &str, dfil: f64| Record {
+        record: name.into(),
+        tokens: 4,
+        loss: 2.5,
+        gradient_norm: 3.0,
+        released_norm: 1.0,
+        dfil: Some(dfil),
+        dfil_standard_error: Some(0.1 * dfil),
+        eta: Some(2.0 * dfil.sqrt()),
+        plis: 5.0,
+        plis_tokens: vec![3.0, 4.0, 0.0],
+    };
+    let audit = TextAudit {
+        schema: SCHEMA.into(),
+        leakscope: "0".into(),
+        created: "2026-01-01T00:00:00Z".into(),
+        tables: vec!["records.parquet".into()],
+        model: Model { name: HOSTILE.into(), parameters: 260_032, vocabulary: 512, context: 512, width: 64 },
+        trained: Part::Adapters,
+        rank: Some(8),
+        trained_parameters: 4_096,
+        files: vec![HOSTILE.into()],
+        release: Release { clip_kind: ClipKind::Hard, clip: Some(1.0), sigma: 2.0, noise: 2.0, chosen: true },
+        trace: TraceKind::Estimate { probes: 10 },
+        plis_of: PlisOf::Raw,
+        seed: 1,
+        spread: 0.02,
+        loss: summary(&[2.5, 2.5]),
+        gradient_norm: summary(&[3.0, 3.0]),
+        dfil: Some(summary(&[dfil, 0.5 * dfil])),
+        eta: Some(summary(&[2.0 * dfil.sqrt(), 1.4 * dfil.sqrt()])),
+        records: vec![record("1", 0.5 * dfil), record("2.1", dfil)],
+        exposures: vec![Exposure {
+            secret: 1,
+            record: "1".into(),
+            candidates: 10_000,
+            rank: 12,
+            exposure: 9.7,
+        }],
+        warnings: vec![HOSTILE.into()],
+        seconds: 1.0,
+    };
+    let pieces = || vec![HOSTILE.to_owned(), " word".into(), "\n".into(), " end".into()];
+    (audit, [(0, pieces()), (1, pieces())].into())
+}

@@ -1,6 +1,6 @@
 //! Every kind of page, from names that try to break out of it.
 
-use super::kinds::{attacked, balanced, canary, costs, found, released, reproduced};
+use super::kinds::{attacked, balanced, canary, costs, found, released, reproduced, texts};
 use super::networks::{audit, pictures, training};
 use super::{hostile, told};
 use leakscope_core::attack::Attack as Attacker;
@@ -9,7 +9,7 @@ use leakscope_report::audit::Audit;
 use leakscope_report::choice::Stopped;
 use leakscope_report::{
     account_page, attack_page, balance_page, bound_page, canary_page, net, page, release_page,
-    reproduction_page,
+    reproduction_page, text_audit_page,
 };
 
 /// Every kind of page by its name.
@@ -25,6 +25,7 @@ pub(crate) fn every_kind() -> Vec<(&'static str, String)> {
         ("bound", bound_page(&found())),
         ("account", account_page(&costs(2.0, 3, true))),
         ("canary", canary_page(&canary(0.3))),
+        ("texts", text_audit_page(&texts(4.0).0, &texts(4.0).1)),
         ("network", net::page(&audit(), &pictures())),
         ("training", net::training_page(&training(1.0))),
         ("reproduction", reproduction_page(&reproduced())),

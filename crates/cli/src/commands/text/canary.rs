@@ -47,9 +47,12 @@ pub(crate) struct Args {
     /// Numbers of steps, T
     #[arg(long, value_name = "T,…", value_delimiter = ',', default_value = "1,2,5")]
     steps: Vec<u64>,
-    /// What is fine-tuned: the last layer, all of them, or one after the other
+    /// What is fine-tuned: the last layer, all of them, adapters, or one after the other
     #[arg(long, value_enum, value_name = "PART,…", value_delimiter = ',', default_value = "last")]
     layers: Vec<Trained>,
+    /// Rank of adapters
+    #[arg(long, value_name = "R", default_value_t = 8)]
+    rank: usize,
     /// Games played for every noise and number of steps; 0 for bounds alone
     #[arg(long, value_name = "N", default_value_t = 1_000)]
     trials: u64,
@@ -76,6 +79,7 @@ impl Args {
             sigmas: self.sigmas.clone(),
             steps: self.steps.clone(),
             layers: self.layers.clone(),
+            rank: self.rank,
             trials: self.trials,
             seed: self.seed,
         }

@@ -1,5 +1,6 @@
 //! `leakscope text`: what fine-tuning a language model on a text gives away.
 
+mod audit;
 mod canary;
 
 use leakscope::Result;
@@ -14,6 +15,8 @@ pub(crate) struct Args {
 
 #[derive(clap::Subcommand, Debug, Clone)]
 enum Command {
+    /// Measure what one noisy step of fine-tuning tells about every text, and which words
+    Audit(Box<audit::Args>),
     /// Play the extraction game: can a secret be pulled out of a model that was fine-tuned on it?
     Canary(Box<canary::Args>),
 }
@@ -21,6 +24,7 @@ enum Command {
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     match &args.command {
+        Command::Audit(args) => audit::run(args),
         Command::Canary(args) => canary::run(args),
     }
 }

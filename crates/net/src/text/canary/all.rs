@@ -1,4 +1,4 @@
-//! The game where all parameters are trained: candidates from their gradients at the first step, attacks from runs.
+//! The game where all parameters are trained, or any part of them: candidates from their gradients at the first step, attacks from runs.
 
 use super::{Canary, FineTuning, Played, Rounds, drawn, largest, sums};
 use crate::{
@@ -22,11 +22,13 @@ const MOST_VALUES: usize = 1 << 28;
 /// Parameters whose products are summed at a time.
 const BLOCK: usize = 4096;
 
-/// The game where all parameters are trained.
+/// The game where all parameters are trained, or those of adapters.
 #[derive(Debug)]
 pub struct AllLayers<T> {
-    pub(super) network: Network<T>,
+    network: Network<T>,
     parameters: Vec<T>,
+    /// Which of them are trained.
+    trained: Vec<usize>,
     /// Candidates whose texts have one length, with these.
     groups: Vec<(Vec<usize>, Data<T>)>,
     /// Of each candidate: its group, and where in it.
@@ -66,9 +68,11 @@ impl<T: Real> AllLayers<T> {
         let prompt = one_token.then(|| Data::tokens(n, canary.prompt.clone(), vocabulary, &vec![0; n]));
         let network = model.network();
         let parameters = network.parameters()?;
+        let trained = network.trained().iter().enumerate().filter(|(_, t)| **t).map(|(i, _)| i).collect();
         let mut game = Self {
             network: Network::with_parameters(network.spec().clone(), &parameters)?,
             parameters,
+            trained,
             groups,
             places,
             prompt: prompt.transpose()?,
@@ -82,6 +86,11 @@ impl<T: Real> AllLayers<T> {
         Ok(game)
     }
 
+    /// Number of parameters that are trained.
+    pub fn parameters(&self) -> usize {
+        self.trained.len()
+    }
+
     /// `‖g‖` of every candidate before fine-tuning; absent where they are too many to hold.
     pub fn norms(&self) -> Option<&[f64]> {
         self.norms.as_deref()
@@ -89,14 +98,14 @@ impl<T: Real> AllLayers<T> {
 
     /// The candidates' gradients, and from them all products.
     fn measure(&mut self) -> Result<()> {
-        let (m, p) = (self.places.len(), self.parameters.len());
+        let (m, p) = (self.places.len(), self.trained.len());
         if m.saturating_mul(p) > MOST_VALUES {
             return Ok(());
         }
         let clip = Clip::Hard { bound: self.tuning.clip };
         let of = |&(group, row): &(usize, usize)| {
             let found = clipped_gradient(&self.network, &self.groups[group].1, &[row], clip)?;
-            Ok((found.sum, found.norms[0]))
+            Ok((self.trained.iter().map(|&i| found.sum[i]).collect(), found.norms[0]))
         };
         let all: Vec<(Vec<T>, f64)> = self.places.par_iter().map(of).collect::<Result<_>>()?;
         let mut gram = vec![0.0; m * m];
@@ -183,9 +192,9 @@ impl<T: Real> AllLayers<T> {
             net.set_parameters(&theta)?;
             for _ in 0..rounds.steps {
                 let g = clipped_gradient(net, &self.groups[group].1, &[row], clip)?.sum;
-                for (t, g) in theta.iter_mut().zip(g) {
-                    let released = g.to_f64() + s * random.normal();
-                    *t = T::from_f64(t.to_f64() - self.tuning.learning_rate * released);
+                for &i in &self.trained {
+                    let released = g[i].to_f64() + s * random.normal();
+                    theta[i] = T::from_f64(theta[i].to_f64() - self.tuning.learning_rate * released);
                 }
                 net.set_parameters(&theta)?;
             }
@@ -205,7 +214,7 @@ impl<T: Real> AllLayers<T> {
     }
 
     /// Logarithm of each candidate's probability, up to what all have in common.
-    pub(super) fn likelihoods(&self, net: &Network<T>) -> Result<Vec<f64>> {
+    fn likelihoods(&self, net: &Network<T>) -> Result<Vec<f64>> {
         if let Some(prompt) = &self.prompt {
             let found = predict_data(net, prompt)?;
             let z = found.outputs(0);

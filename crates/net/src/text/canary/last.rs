@@ -43,12 +43,22 @@ pub struct LastLayer {
     chains: Vec<Vec<usize>>,
     paths: Vec<Path>,
     /// The output layer before fine-tuning.
-    pub(super) weights: Vec<f64>,
-    pub(super) tuning: FineTuning,
+    weights: Vec<f64>,
+    tuning: FineTuning,
+}
+
+/// What one game tells.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Told {
+    /// Logarithm of the probability that the fine-tuned model gives to each candidate.
+    pub after: Vec<f64>,
+    /// Logarithm of the likelihood of each candidate, up to what all have in common, for somebody who saw what every step
+    /// released.
+    pub evidence: Vec<f64>,
 }
 
 /// The softmax of every context.
-pub(super) struct Softmax {
+struct Softmax {
     /// `(contexts, V)`.
     pi: Vec<f64>,
     /// `(contexts, V)`, logarithms.
@@ -56,7 +66,7 @@ pub(super) struct Softmax {
 }
 
 /// What the gradients of all candidates share at some weights.
-pub(super) struct Gradients {
+struct Gradients {
     softmax: Softmax,
     /// Sum over public places, `(r, V)`.
     public: Vec<f64>,
@@ -146,6 +156,11 @@ impl LastLayer {
         Ok(Prior::given(ln.iter().map(|l| (l - all).exp()).collect())?)
     }
 
+    /// Logarithm of the probability that the model, before fine-tuning, gives to each candidate.
+    pub fn log_likelihoods(&self) -> Vec<f64> {
+        self.likelihoods(&self.softmax(&self.weights))
+    }
+
     /// `‖g‖` of every candidate before fine-tuning.
     pub fn norms(&self) -> Vec<f64> {
         let g = self.gradients(&self.weights);
@@ -198,17 +213,13 @@ impl LastLayer {
         check_len("the prior", prior.len(), self.paths.len())?;
         let below = sums(prior);
         let ln_prior: Vec<f64> = prior.iter().map(|p| p.ln()).collect();
-        let before = self.likelihoods(&self.softmax(&self.weights));
+        let before = self.log_likelihoods();
         let game = |trial: u64| {
             let mut random = Generator::new(rounds.seed, Purpose::Other, trial);
             let secret = drawn(&below, random.uniform());
-            let mut weights = self.weights.clone();
-            let mut scores = ln_prior.clone();
-            for _ in 0..rounds.steps {
-                self.step(&mut weights, secret, rounds.sigma, &mut random, &mut scores);
-            }
-            let after = self.likelihoods(&self.softmax(&weights));
-            let guess = largest(after.iter().zip(&before).map(|(a, b)| a - b));
+            let told = self.tell(secret, (rounds.sigma, rounds.steps), &mut random);
+            let guess = largest(told.after.iter().zip(&before).map(|(a, b)| a - b));
+            let scores: Vec<f64> = told.evidence.iter().zip(&ln_prior).map(|(e, p)| e + p).collect();
             let mut optimal = Success::default();
             optimal.add(&scores, ln_sum_exp(scores.iter().copied()));
             Played { trials: 1, difference: u64::from(guess == secret), optimal: Some(optimal) }
@@ -225,8 +236,18 @@ impl LastLayer {
         Ok(parts.into_iter().fold(Played::default(), Played::merged))
     }
 
+    /// One game: the model fine-tuned on the text with a secret, and what that tells of each candidate.
+    pub fn tell(&self, secret: usize, (sigma, steps): (f64, u64), random: &mut Generator) -> Told {
+        let mut weights = self.weights.clone();
+        let mut evidence = vec![0.0; self.paths.len()];
+        for _ in 0..steps {
+            self.step(&mut weights, secret, sigma, random, &mut evidence);
+        }
+        Told { after: self.likelihoods(&self.softmax(&weights)), evidence }
+    }
+
     /// One step of fine-tuning; adds to `scores` what it tells of each candidate, `(⟨y, ḡ_m⟩ − ‖ḡ_m‖²/2)/(σC)²`.
-    pub(super) fn step(
+    fn step(
         &self,
         weights: &mut [f64],
         secret: usize,
@@ -248,7 +269,7 @@ impl LastLayer {
         axpy(-self.tuning.learning_rate, &released, weights);
     }
 
-    pub(super) fn clip(&self, norm: f64) -> f64 {
+    fn clip(&self, norm: f64) -> f64 {
         if norm > self.tuning.clip { self.tuning.clip / norm } else { 1.0 }
     }
 
@@ -281,7 +302,7 @@ impl LastLayer {
         z
     }
 
-    pub(super) fn softmax(&self, weights: &[f64]) -> Softmax {
+    fn softmax(&self, weights: &[f64]) -> Softmax {
         let (mut pi, mut ln) = (Vec::new(), Vec::new());
         for k in self.contexts.chunks_exact(self.rank) {
             let z = self.applied(weights, k);
@@ -293,7 +314,7 @@ impl LastLayer {
     }
 
     /// Logarithm of each candidate's probability.
-    pub(super) fn likelihoods(&self, softmax: &Softmax) -> Vec<f64> {
+    fn likelihoods(&self, softmax: &Softmax) -> Vec<f64> {
         let v = self.vocabulary;
         let of = |m: usize| self.places(m).map(|(u, y)| softmax.ln[u * v + y as usize]).sum();
         (0..self.paths.len()).map(of).collect()
@@ -310,7 +331,7 @@ impl LastLayer {
         Seen { along, mean }
     }
 
-    pub(super) fn gradients(&self, weights: &[f64]) -> Gradients {
+    fn gradients(&self, weights: &[f64]) -> Gradients {
         let v = self.vocabulary;
         let softmax = self.softmax(weights);
         let mut public = vec![0.0; self.rank * v];
@@ -337,7 +358,7 @@ impl LastLayer {
     }
 
     /// `G_m`, in full.
-    pub(super) fn gradient(&self, g: &Gradients, m: usize) -> Vec<f64> {
+    fn gradient(&self, g: &Gradients, m: usize) -> Vec<f64> {
         let mut array = g.public.clone();
         for (u, y) in self.places(m) {
             self.add(&mut array, u, 1.0, &g.softmax, y);

@@ -15,7 +15,7 @@ mod last;
 pub mod pattern;
 
 pub use all::AllLayers;
-pub use last::LastLayer;
+pub use last::{LastLayer, Told};
 
 use crate::{Error, Result, error::check};
 use leakscope_core::bound::{
@@ -66,7 +66,7 @@ impl Canary {
     }
 
     /// The whole text of a candidate.
-    fn text(&self, candidate: usize) -> Vec<u32> {
+    pub fn text(&self, candidate: usize) -> Vec<u32> {
         [&self.prompt[..], &self.candidates[candidate]].concat()
     }
 }
@@ -191,6 +191,3 @@ fn sums(p: &[f64]) -> Vec<f64> {
     let mut sum = 0.0;
     p.iter().map(|x| (sum += x, sum).1).collect()
 }
-
-#[cfg(test)]
-mod tests;

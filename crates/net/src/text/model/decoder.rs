@@ -59,6 +59,10 @@ pub(super) enum Take {
     Values(Range<usize>),
     /// Some columns, as rows: GPT-2 stores weights as (inputs, outputs), those of a fused layer side by side.
     Columns(Range<usize>),
+    /// Nothing of it: normal with variance 1/inputs, the start of an adapter.
+    Normal,
+    /// Nothing of it: zeros, so that an adapter changes nothing at first.
+    Zeros,
 }
 
 /// The layers so far.
@@ -128,6 +132,59 @@ impl Plan<'_> {
     }
 }
 
+impl<'a> Plan<'a> {
+    /// The same frozen, with an adapter beside every dense layer but the output: two thin dense layers whose result is added.
+    fn adapted(self, rank: usize) -> Self {
+        let Plan { prefix, nodes, origins } = self;
+        let mut plan = Plan { prefix, nodes: Vec::new(), origins: Vec::new() };
+        let (last, mut places) = (nodes.len() - 1, Vec::new());
+        for (i, mut node) in nodes.into_iter().enumerate() {
+            node.layer.set_frozen(true);
+            let &LayerSpec::Dense { outputs, .. } = &node.layer else {
+                places.push(plan.nodes.len());
+                plan.nodes.push(node);
+                continue;
+            };
+            places.push(plan.nodes.len());
+            if i == last {
+                plan.nodes.push(node);
+                continue;
+            }
+            let inputs = origins.iter().find(|o| o.array == format!("layers.{i}.weight"));
+            let inputs = inputs.map_or(1, |o| match o.take {
+                Take::Columns(_) => o.shape[0],
+                Take::All | Take::Values(_) | Take::Normal | Take::Zeros => o.shape[1],
+            });
+            let read = plan.read_by(&node);
+            let read: Vec<&str> = read.iter().map(String::as_str).collect();
+            let (name, base) = (node.name.take(), format!("base{i}"));
+            plan.nodes.push(NodeSpec { name: Some(base.clone()), ..node.reading(&read) });
+            let thin = |outputs| LayerSpec::Dense { outputs, bias: false, frozen: false };
+            let down = plan.add(None, &read, thin(rank));
+            plan.origin(down, "weight", format!("adapter {i}"), &[rank, inputs], Take::Normal);
+            let up = plan.add(Some(format!("up{i}")), &[], thin(outputs));
+            plan.origin(up, "weight", format!("adapter {i}"), &[outputs, rank], Take::Zeros);
+            plan.add(name, &[&base, &format!("up{i}")], LayerSpec::Add);
+        }
+        for origin in origins {
+            let mut parts = origin.array.splitn(3, '.').skip(1);
+            let old: usize = parts.next().and_then(|n| n.parse().ok()).unwrap_or(0);
+            let array = parts.next().unwrap_or_default();
+            plan.origins.push(Origin { array: format!("layers.{}.{array}", places[old]), ..origin });
+        }
+        plan
+    }
+
+    /// What a node reads by name: where it names nothing, the node before it, which gets a name if it has none.
+    fn read_by(&mut self, node: &NodeSpec) -> Vec<String> {
+        if !node.inputs.is_empty() {
+            return node.inputs.clone();
+        }
+        let unnamed = format!("before{}", self.nodes.len());
+        self.nodes.last_mut().map(|before| before.name.get_or_insert(unnamed).clone()).into_iter().collect()
+    }
+}
+
 impl Decoder {
     /// The prefix that files of a whole language model put before the names of the decoder's arrays.
     pub(super) fn prefix(&self) -> &'static str {
@@ -146,7 +203,7 @@ impl Decoder {
     }
 
     /// The network, and where each of its arrays comes from.
-    pub(super) fn plan(&self, prefix: &str, trained: Trained) -> (NetSpec, Vec<Origin>) {
+    pub(super) fn plan(&self, prefix: &str, trained: Trained, rank: usize) -> (NetSpec, Vec<Origin>) {
         let mut plan = Plan { prefix, nodes: Vec::new(), origins: Vec::new() };
         let (v, d) = (self.vocabulary, self.width);
         let table = format!("{prefix}{}", self.table());
@@ -164,16 +221,20 @@ impl Decoder {
             }
         }
         // where the output layer alone is trained, it has a table of its own
-        if self.tied && trained == Trained::All {
+        if self.tied && trained != Trained::Last {
             plan.add(None, &[], LayerSpec::Unembed);
         } else {
             let at = plan.add(None, &[], LayerSpec::Dense { outputs: v, bias: false, frozen: false });
             let name = if self.tied { table } else { "lm_head.weight".to_owned() };
             plan.origin(at, "weight", name, &[v, d], Take::All);
         }
-        if trained == Trained::Last {
-            let inner = plan.nodes.len() - 1;
-            plan.nodes[..inner].iter_mut().for_each(|node| node.layer.set_frozen(true));
+        match trained {
+            Trained::All => {}
+            Trained::Last => {
+                let inner = plan.nodes.len() - 1;
+                plan.nodes[..inner].iter_mut().for_each(|node| node.layer.set_frozen(true));
+            }
+            Trained::Adapters => plan = plan.adapted(rank),
         }
         let input = Shape::Tokens { tokens: self.context };
         (NetSpec::graph(input, plan.nodes, Loss::SoftmaxCrossEntropy), plan.origins)

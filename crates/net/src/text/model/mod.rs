@@ -46,6 +46,25 @@ pub enum Trained {
     All,
     /// Those of the output layer; where it has the embedding's table, a copy of it is trained and the embedding stays
     Last,
+    /// Low-rank adapters beside every dense layer of the blocks (LoRA), and nothing else
+    Adapters,
+}
+
+/// What of a model is trained, and how adapters start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tuned {
+    /// The part.
+    pub part: Trained,
+    /// Rank of adapters.
+    pub rank: usize,
+    /// Seed of their first values.
+    pub seed: u64,
+}
+
+impl From<Trained> for Tuned {
+    fn from(part: Trained) -> Self {
+        Self { part, rank: 8, seed: 0 }
+    }
 }
 
 /// A decoder that predicts the next token.
@@ -64,7 +83,9 @@ impl<T: Real> LanguageModel<T> {
     /// # Errors
     /// [`Error::File`] for a file that is missing or not what it should be: it names the file and, where it is about one,
     /// the tensor.
-    pub fn read(path: &Path, trained: Trained) -> Result<Self> {
+    pub fn read(path: &Path, tuned: impl Into<Tuned>) -> Result<Self> {
+        let tuned = tuned.into();
+        check(tuned.rank >= 1, "the rank of adapters", tuned.rank as f64, "at least 1")?;
         let (decoder, weights) = if path.is_dir() {
             let config = path.join("config.json");
             if !config.is_file() {
@@ -79,7 +100,7 @@ impl<T: Real> LanguageModel<T> {
             let (decoder, tensors) = llama2c::read(path)?;
             (decoder, Weights::one(path, tensors))
         };
-        let network = weights.network(&decoder, trained)?;
+        let network = weights.network(&decoder, tuned)?;
         let (vocabulary, context, width) = (decoder.vocabulary, decoder.context, decoder.width);
         Ok(Self { network, vocabulary, context, width })
     }

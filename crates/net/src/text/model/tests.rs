@@ -326,3 +326,43 @@ fn the_model_of_stories_tells_one() {
         (loss("Lily and Tom went to the park to play."), loss("qx vzzk jjw pq, wqk zx vvv kqj."));
     assert!(story < 2.5 && noise > story + 2.0, "{story} {noise}");
 }
+
+/// Adapters change nothing at first; their gradients are those that finite differences of the loss give.
+#[test]
+fn adapters_start_as_nothing_and_have_their_gradients() {
+    for file in ["gpt2", "llama2"] {
+        let all = LanguageModel::<f64>::read(&testdata(file), Trained::All).unwrap();
+        let tuned = Tuned { part: Trained::Adapters, rank: 3, seed: 5 };
+        let adapted = LanguageModel::<f64>::read(&testdata(file), tuned).unwrap();
+        let text = &golden()[file][0].ids;
+        let data = all.texts(&[text]).unwrap();
+        let loss = |net: &Network<f64>| crate::engine::evaluate(net, &data).unwrap().loss;
+        close(loss(adapted.network()), loss(all.network()), 1e-12, file);
+        let net = adapted.network();
+        let theta = net.parameters().unwrap();
+        let trained = net.trained();
+        let count = trained.iter().filter(|t| **t).count();
+        // the base is all there is of the plain model, but for the table that an output layer shares
+        assert_eq!(theta.len() - count, all.network().parameter_count(), "{file}");
+        let g = clipped_gradient(net, &data, &[0], Clip::None).unwrap();
+        assert!(g.sum.iter().zip(&trained).all(|(g, t)| *t || *g == 0.0));
+        // away from the start, where both factors have gradients
+        let mut random = crate::random::Generator::new(2, crate::random::Purpose::Other, 0);
+        let moved: Vec<f64> = theta
+            .iter()
+            .zip(&trained)
+            .map(|(v, t)| if *t { v + 0.3 * random.normal() } else { *v })
+            .collect();
+        let at = |theta: &[f64]| Network::with_parameters(net.spec().clone(), theta).unwrap();
+        let g = clipped_gradient(&at(&moved), &data, &[0], Clip::None).unwrap();
+        let u: Vec<f64> = trained.iter().map(|t| if *t { random.normal() } else { 0.0 }).collect();
+        let along: f64 = g.sum.iter().zip(&u).map(|(g, u)| g * u).sum();
+        let step = |h: f64| loss(&at(&moved.iter().zip(&u).map(|(m, u)| m + h * u).collect::<Vec<_>>()));
+        let h = 1e-5;
+        close(along, (step(h) - step(-h)) / (2.0 * h), 1e-6, file);
+        let norm: f64 = g.sum.iter().map(|g| g * g).sum::<f64>().sqrt();
+        close(g.norms[0], norm, 1e-10, file);
+    }
+    let none = Tuned { part: Trained::Adapters, rank: 0, seed: 0 };
+    assert!(LanguageModel::<f32>::read(&testdata("gpt2"), none).unwrap_err().to_string().contains("rank"));
+}

@@ -1,10 +1,11 @@
 //! The arrays of a model: in one file or in shards, and from there into a network.
 
-use super::Trained;
+use super::Tuned;
 use super::decoder::{Decoder, Origin, Take};
 use crate::{
     Network, Real, Result,
     io::{Tensors, fault, read_tensors},
+    random::{Generator, Purpose},
 };
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -69,8 +70,19 @@ impl Weights {
         self.files.iter().any(|(_, tensors)| tensors.has(name))
     }
 
-    fn values<T: Real>(&self, origin: &Origin) -> Result<Vec<T>> {
+    fn values<T: Real>(&self, origin: &Origin, seed: u64) -> Result<Vec<T>> {
         let name = &origin.name;
+        let count: usize = origin.shape.iter().product();
+        match origin.take {
+            Take::Zeros => return Ok(vec![T::ZERO; count]),
+            Take::Normal => {
+                let layer = origin.array.split('.').nth(1).and_then(|n| n.parse().ok()).unwrap_or(0);
+                let mut random = Generator::new(seed, Purpose::Weights, layer);
+                let scale = 1.0 / (origin.shape[1] as f64).sqrt();
+                return Ok((0..count).map(|_| T::from_f64(scale * random.normal())).collect());
+            }
+            Take::All | Take::Values(_) | Take::Columns(_) => {}
+        }
         let Some((path, tensors)) = self.files.iter().find(|(_, tensors)| tensors.has(name)) else {
             return Err(fault(&self.list, format!("there is no tensor {name}, which the model needs")));
         };
@@ -86,16 +98,16 @@ impl Weights {
     }
 
     /// The network of a decoder with these weights.
-    pub(super) fn network<T: Real>(&self, decoder: &Decoder, trained: Trained) -> Result<Network<T>> {
+    pub(super) fn network<T: Real>(&self, decoder: &Decoder, tuned: Tuned) -> Result<Network<T>> {
         let prefix = match self.has(&format!("{}{}", decoder.prefix(), decoder.table())) {
             true => decoder.prefix(),
             false => "",
         };
-        let (spec, origins) = decoder.plan(prefix, trained);
+        let (spec, origins) = decoder.plan(prefix, tuned.part, tuned.rank);
         // every shape is compared before the network is made: sizes that no file bears out ask for no memory
         let mut arrays = BTreeMap::new();
         for origin in &origins {
-            let values = self.values::<T>(origin)?;
+            let values = self.values::<T>(origin, tuned.seed)?;
             arrays.insert(origin.array.as_str(), taken(origin, values));
         }
         let mut theta = Vec::new();
@@ -112,7 +124,7 @@ impl Weights {
 
 fn taken<T: Real>(origin: &Origin, values: Vec<T>) -> Vec<T> {
     match &origin.take {
-        Take::All => values,
+        Take::All | Take::Normal | Take::Zeros => values,
         Take::Values(own) => values[own.clone()].to_vec(),
         Take::Columns(own) => {
             let wide = origin.shape[1];

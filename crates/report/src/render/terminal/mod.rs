@@ -6,8 +6,10 @@ mod calibrate;
 mod canary;
 pub(crate) mod net;
 mod pen;
+mod text;
 
 pub use account::account_summary;
 pub use audit::summary;
 pub use calibrate::calibration;
 pub use canary::canary_summary;
+pub use text::text_audit_summary;

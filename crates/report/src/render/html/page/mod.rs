@@ -18,6 +18,7 @@ mod score;
 mod secret;
 mod shape;
 mod tell;
+mod text_audit;
 mod who;
 
 pub(crate) use appendix::theorem;
@@ -29,6 +30,7 @@ pub use bound::bound_page;
 pub use canary::canary_page;
 pub use release::release_page;
 pub use reproduction::{panel_svg, reproduction_page};
+pub use text_audit::text_audit_page;
 
 use super::chart;
 use super::markup::Html;

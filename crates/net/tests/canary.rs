@@ -1,11 +1,16 @@
-use super::*;
-use crate::{
-    Clip, Data, Network,
-    engine::{clipped_gradient, predict_data},
-    text::{LanguageModel, Trained},
-};
-use leakscope_core::bound::{Encodings, optimal::gaussian_attack};
+//! The extraction game: candidates against the engine's gradients, attacks against other simulations, bounds against attacks.
+#![allow(clippy::unwrap_used)]
+
+use leakscope_core::bound::{Encodings, Prior, optimal::gaussian_attack};
+use leakscope_core::linalg::norm;
 use leakscope_core::special::ln_sum_exp;
+use leakscope_net::random::{Generator, Purpose};
+use leakscope_net::text::canary::{AllLayers, Canary, FineTuning, LastLayer, Rounds, around_centre};
+use leakscope_net::text::{LanguageModel, Trained, Tuned};
+use leakscope_net::{
+    Clip, Data, Error, Network,
+    engine::{clipped_gradient, predict_data},
+};
 use std::path::{Path, PathBuf};
 
 const TUNING: FineTuning = FineTuning { clip: 0.4, learning_rate: 0.5 };
@@ -34,7 +39,7 @@ fn dense(model: &LanguageModel<f64>, canary: &Canary) -> Vec<(f64, Vec<f64>)> {
             clipped_gradient(model.network(), &data, &[0], Clip::Hard { bound: TUNING.clip }).unwrap();
         (found.norms[0], found.sum)
     };
-    (0..canary.candidates.len()).map(of).collect()
+    (0..canary.candidates().len()).map(of).collect()
 }
 
 fn from_mean(all: &[(f64, Vec<f64>)], w: &[f64]) -> Vec<f64> {
@@ -55,17 +60,15 @@ fn candidates_are_those_of_the_engine() {
     let last = model(Trained::Last);
     let vocabulary = last.vocabulary() as u32;
     for canary in [one_token(vocabulary), several()] {
-        let m = canary.candidates.len();
+        let m = canary.candidates().len();
         let uneven: Vec<f64> = (0..m).map(|i| 1.0 + (i % 3) as f64).collect();
         let game = LastLayer::new(&last, &canary, TUNING).unwrap();
         let exact = dense(&last, &canary);
         let norms: Vec<f64> = exact.iter().map(|g| g.0).collect();
         close(&game.norms(), &norms, 1e-12);
         // some are clipped and some are not, or the test would see one case only
-        let cut = LastLayer::new(&last, &canary, FineTuning { clip: median(&norms), ..TUNING }).unwrap();
-        assert!(
-            cut.norms().iter().any(|n| *n > cut.tuning.clip) && norms.iter().any(|n| *n < cut.tuning.clip)
-        );
+        let clip = median(&norms);
+        assert!(norms.iter().any(|n| *n > clip) && norms.iter().any(|n| *n < clip));
         for w in [vec![1.0; m], uneven.clone()] {
             let (found, exact) = (game.distances(&w).unwrap(), from_mean(&exact, &w));
             close(&found, &exact, 1e-6);
@@ -92,14 +95,14 @@ fn likelihoods(net: &Network<f64>, canary: &Canary, vocabulary: usize) -> Vec<f6
         let data = Data::tokens(text.len(), text.clone(), vocabulary, &vec![0; text.len()]).unwrap();
         let found = predict_data(net, &data).unwrap();
         let z = found.outputs(0);
-        (canary.prompt.len()..text.len())
+        (canary.prompt().len()..text.len())
             .map(|t| {
                 let row = &z[(t - 1) * vocabulary..t * vocabulary];
                 row[text[t] as usize] - ln_sum_exp(row.iter().copied())
             })
             .sum()
     };
-    (0..canary.candidates.len()).map(of).collect()
+    (0..canary.candidates().len()).map(of).collect()
 }
 
 /// Two steps all but without noise, in the span of the contexts and in the network.
@@ -109,7 +112,7 @@ fn steps_in_the_span_are_steps_of_the_network() {
     let v = last.vocabulary();
     for canary in [one_token(v as u32), several()] {
         let game = LastLayer::new(&last, &canary, TUNING).unwrap();
-        let before = game.likelihoods(&game.softmax(&game.weights));
+        let before = game.log_likelihoods();
         close(&before, &likelihoods(last.network(), &canary, v), 1e-12);
         let total = ln_sum_exp(before.iter().copied());
         let prior: Vec<f64> = before.iter().map(|l| (l - total).exp()).collect();
@@ -118,17 +121,15 @@ fn steps_in_the_span_are_steps_of_the_network() {
         let data = last.texts(&[&canary.text(secret)]).unwrap();
         let mut theta = last.network().parameters().unwrap();
         let mut net = Network::with_parameters(last.network().spec().clone(), &theta).unwrap();
-        let (mut weights, mut scores) = (game.weights.clone(), vec![0.0; canary.candidates.len()]);
-        let mut random = crate::random::Generator::new(1, crate::random::Purpose::Other, 0);
         for _ in 0..2 {
-            game.step(&mut weights, secret, 1e-12, &mut random, &mut scores);
             let g = clipped_gradient(&net, &data, &[0], Clip::Hard { bound: TUNING.clip }).unwrap().sum;
             theta.iter_mut().zip(g).for_each(|(t, g)| *t -= TUNING.learning_rate * g);
             net.set_parameters(&theta).unwrap();
         }
-        let after = game.likelihoods(&game.softmax(&weights));
-        close(&after, &likelihoods(&net, &canary, v), 1e-9);
-        assert!(after[secret] > before[secret] && largest(scores) == secret);
+        let told = game.tell(secret, (1e-12, 2), &mut Generator::new(1, Purpose::Other, 0));
+        close(&told.after, &likelihoods(&net, &canary, v), 1e-9);
+        assert!(told.after[secret] > before[secret]);
+        assert!(told.evidence.iter().enumerate().all(|(m, e)| m == secret || *e < told.evidence[secret]));
     }
 }
 
@@ -137,7 +138,7 @@ fn steps_in_the_span_are_steps_of_the_network() {
 fn the_optimal_attack_is_that_on_dense_candidates() {
     let last = model(Trained::Last);
     for (canary, sigma) in [(one_token(12), 0.7), (several(), 0.5)] {
-        let m = canary.candidates.len();
+        let m = canary.candidates().len();
         let p: Vec<f64> = (1..=m).map(|i| i as f64 / (m * (m + 1) / 2) as f64).collect();
         let prior = Prior::given(p.clone()).unwrap();
         let game = LastLayer::new(&last, &canary, TUNING).unwrap();
@@ -167,7 +168,7 @@ fn no_attack_beats_a_bound() {
     let last = model(Trained::Last);
     let mut close_calls = 0;
     for canary in [one_token(20), several()] {
-        let m = canary.candidates.len();
+        let m = canary.candidates().len();
         let game = LastLayer::new(&last, &canary, TUNING).unwrap();
         let of_model = match game.prior().unwrap() {
             Prior::Given(p) => p,
@@ -200,39 +201,39 @@ fn no_attack_beats_a_bound() {
     assert!(close_calls > 4, "bounds that nobody comes near: {close_calls}");
 }
 
-/// Whatever the weights, candidates of one token stay within the radius of their clipped mean.
+/// Whatever the weights, candidates of one token stay within the radius of their clipped mean, or of 0.
 #[test]
-fn the_radius_holds_along_a_run() {
+fn the_radius_holds_wherever_a_run_may_get() {
     let last = model(Trained::Last);
-    let canary = one_token(last.vocabulary() as u32);
+    let m = last.vocabulary();
+    let canary = one_token(m as u32);
+    let mut random = Generator::new(4, Purpose::Other, 0);
     for clip in [0.05, 0.4, 5.0] {
-        let game = LastLayer::new(&last, &canary, FineTuning { clip, learning_rate: 2.0 }).unwrap();
-        let mut random = crate::random::Generator::new(4, crate::random::Purpose::Other, 0);
-        let (mut weights, mut scores) = (game.weights.clone(), vec![0.0; game.candidates()]);
-        let m = game.candidates();
+        let radius = LastLayer::new(&last, &canary, FineTuning { clip, ..TUNING }).unwrap().radius();
         let mut largest = 0.0_f64;
-        for _ in 0..4 {
-            let g = game.gradients(&weights);
-            let each: Vec<Vec<f64>> = (0..m).map(|i| game.gradient(&g, i)).collect();
-            let cut = |g: &[f64]| {
-                let n = leakscope_core::linalg::norm(g);
-                g.iter().map(|x| x * game.clip(n)).collect::<Vec<f64>>()
+        for far in [0.0, 0.5, 3.0] {
+            let (theta, trained) = (last.network().parameters().unwrap(), last.network().trained());
+            let theta: Vec<f64> = theta
+                .iter()
+                .zip(trained)
+                .map(|(t, moves)| t + if moves { far * random.normal() } else { 0.0 })
+                .collect();
+            let net = Network::with_parameters(last.network().spec().clone(), &theta).unwrap();
+            let gradient = |i: usize| {
+                let data = last.texts(&[&canary.text(i)]).unwrap();
+                clipped_gradient(&net, &data, &[0], Clip::None).unwrap().sum
             };
-            let mut mean = vec![0.0; each[0].len()];
+            let each: Vec<Vec<f64>> = (0..m).map(gradient).collect();
+            let cut = |g: &[f64]| g.iter().map(|x| x * (clip / norm(g)).min(1.0)).collect::<Vec<f64>>();
+            let mut mean = vec![0.0; theta.len()];
             each.iter().for_each(|g| leakscope_core::linalg::axpy(1.0 / m as f64, g, &mut mean));
             let centre = cut(&mean);
-            for g in &each {
-                let away: Vec<f64> = cut(g).iter().zip(&centre).map(|(a, b)| a - b).collect();
-                largest = largest
-                    .max(leakscope_core::linalg::norm(&away).min(leakscope_core::linalg::norm(&cut(g))));
+            for g in each.iter().map(|g| cut(g)) {
+                let away: Vec<f64> = g.iter().zip(&centre).map(|(a, b)| a - b).collect();
+                largest = largest.max(norm(&away).min(norm(&g)));
             }
-            game.step(&mut weights, 2, 0.5, &mut random, &mut scores);
         }
-        assert!(
-            largest <= game.radius() * (1.0 + 1e-9) && largest > 0.3 * game.radius(),
-            "{largest} {}",
-            game.radius()
-        );
+        assert!(largest <= radius * (1.0 + 1e-9) && largest > 0.3 * radius, "{largest} {radius}");
     }
 }
 
@@ -240,14 +241,9 @@ fn the_radius_holds_along_a_run() {
 fn all_layers_play_the_same_game() {
     let all = model(Trained::All);
     for canary in [one_token(9), several()] {
-        let m = canary.candidates.len();
+        let m = canary.candidates().len();
         let game = AllLayers::new(&all, &canary, FineTuning { clip: 1.0, learning_rate: 0.5 }).unwrap();
         let p = vec![1.0 / m as f64; m];
-        let found = game.likelihoods(&game.network).unwrap();
-        let exact = likelihoods(all.network(), &canary, all.vocabulary());
-        // up to what all have in common
-        let apart = found[0] - exact[0];
-        close(&found.iter().map(|f| f - apart).collect::<Vec<_>>(), &exact, 1e-9);
         let quiet = game.play(&p, Rounds { sigma: 1e-6, steps: 2, trials: 12, seed: 1 }).unwrap();
         assert_eq!((quiet.difference, quiet.trials), (12, 12));
         let loud = game.play(&p, Rounds { sigma: 100.0, steps: 1, trials: 40, seed: 1 }).unwrap();
@@ -284,4 +280,18 @@ fn bad_canaries_are_errors() {
         game.play(&[0.25; 4], rounds).is_err()
             && game.play(&[0.25; 4], Rounds { sigma: 0.0, steps: 1, ..rounds }).is_err()
     );
+}
+
+/// With adapters the noise is on them alone: the game is over their parameters.
+#[test]
+fn adapters_play_over_their_own_parameters() {
+    let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/text/llama2.bin");
+    let tuned = Tuned { part: Trained::Adapters, rank: 2, seed: 1 };
+    let model = LanguageModel::<f64>::read(&path, tuned).unwrap();
+    let canary = one_token(8);
+    let game = AllLayers::new(&model, &canary, TUNING).unwrap();
+    assert_eq!(game.parameters(), model.network().trained().iter().filter(|t| **t).count());
+    close(&game.distances(&[1.0; 8]).unwrap().unwrap(), &from_mean(&dense(&model, &canary), &[1.0; 8]), 1e-6);
+    let quiet = game.play(&[0.125; 8], Rounds { sigma: 1e-6, steps: 1, trials: 8, seed: 1 }).unwrap();
+    assert!(quiet.difference >= 6, "{quiet:?}");
 }
