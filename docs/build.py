@@ -30,6 +30,8 @@ CHAPTERS = [
     ("researcher", "For the researcher: the results and their proofs"),
     ("threats", "Threat models, and what is not claimed"),
     ("commands", "Every command"),
+    ("speed", "How fast, how exact"),
+    ("papers", "The papers, again"),
     ("others", "Beside other tools"),
 ]
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.M | re.S)
