@@ -8,7 +8,7 @@ use leakscope_core::bound::{Prior, fano, testing};
 use leakscope_core::claim::{Bound, Theorem};
 use leakscope_net::text::Trained;
 use leakscope_report::Canary;
-use leakscope_report::canary::{Guesser, LimitKind, Point};
+use leakscope_report::canary::{Guesser, LimitKind, Played, Point};
 use leakscope_report::figure::{Axis, Figure as Curves, Series};
 use leakscope_report::format;
 use leakscope_report::reproduction::{Claim, Figure, Ours, Panel, Row};
@@ -18,6 +18,8 @@ use leakscope_report::text::Part;
 const VOCABULARY: u64 = 50_256;
 /// 2T/σ² that the paper speaks about.
 const SPOKEN: f64 = 6.0;
+/// Standard errors that the largest of many points may exceed a bound by, by chance.
+const BY_CHANCE: f64 = 5.0;
 /// Games at that noise.
 const GAMES: u64 = 1_000_000;
 
@@ -42,13 +44,13 @@ fn any_model(rdp: f64) -> Result<AnyModel> {
     })
 }
 
-/// Figure 5.
-pub(super) fn fig5(context: &Context<'_>) -> Result<Found> {
+/// What holds for GPT-2's vocabulary, with a million games.
+fn spoken_of(context: &Context<'_>) -> Result<Found> {
     let spoken = any_model(SPOKEN)?;
     let played = one_hot_played(VOCABULARY, (2.0 / SPOKEN).sqrt(), GAMES, context.seed)?;
     let prior = Prior::uniform(VOCABULARY)?;
     let at = |rdp: f64| format!("M = 50,256, 2T/σ² = {}", format::setting(rdp));
-    let mut out = Found {
+    Ok(Found {
         rows: vec![
             Row::printed(
                 format!("{}: advantage by Fano with Rényi DP, at most", at(SPOKEN)),
@@ -82,7 +84,12 @@ pub(super) fn fig5(context: &Context<'_>) -> Result<Found> {
             ),
         ],
         ..Found::default()
-    };
+    })
+}
+
+/// Figure 5.
+pub(super) fn fig5(context: &Context<'_>) -> Result<Found> {
+    let mut out = spoken_of(context)?;
     let folder = data::stories(context)?;
     let mut models: Vec<Canary> = vec![];
     for (trained, more) in [(Trained::Last, 10), (Trained::All, 1)] {
@@ -142,11 +149,12 @@ pub(super) fn fig5(context: &Context<'_>) -> Result<Found> {
 /// What the paper says of attacks and bounds, on the models that were played.
 fn judge(models: &[Canary], out: &mut Found) {
     let points = || models.iter().flat_map(|m| &m.points);
+    // how far an attack lies above a bound, in standard errors of a success at the bound: of many points some are by chance
     let above = |kind: LimitKind| {
         let of = |p: &Point| {
-            let bound = p.bound(kind)?.advantage.value;
-            let most = p.attacks.iter().map(|a| a.advantage.ci_low).fold(f64::NEG_INFINITY, f64::max);
-            Some(most - bound)
+            let bound = p.bound(kind)?.success.value;
+            let error = |a: &Played| (bound * (1.0 - bound) / a.success.trials.max(1) as f64).sqrt() + 1e-9;
+            p.attacks.iter().map(|a| (a.success.value - bound) / error(a)).max_by(f64::total_cmp)
         };
         points().filter_map(of).fold(f64::NEG_INFINITY, f64::max)
     };
@@ -160,9 +168,9 @@ fn judge(models: &[Canary], out: &mut Found) {
     ));
     let centre = above(LimitKind::AroundCentre);
     out.claims.push(Claim::new(
-        "No attack exceeds the bound around the candidates' centre, beyond its 95% interval.",
-        centre <= 0.0,
-        format!("The lower ends of all intervals stay {} below it.", format::number((-centre).max(0.0))),
+        "No attack exceeds the bound around the candidates' centre, by more than chance.",
+        centre <= BY_CHANCE,
+        format!("The largest excess over all points is {} standard errors.", format::number(centre.max(0.0))),
     ));
     for (part, name) in [(Part::Last, "last layer"), (Part::All, "all layers")] {
         let of = |p: &&Point| p.trained == part && p.steps == 1;

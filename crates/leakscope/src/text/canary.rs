@@ -8,8 +8,8 @@ use leakscope_core::claim::{Bound, Observed};
 use leakscope_net::text::canary::{self as game, AllLayers, FineTuning, LastLayer, Rounds, around_centre};
 use leakscope_net::text::{LanguageModel, Trained, Tuned};
 use leakscope_report::canary::{
-    Canary, Guesser, Limit, LimitKind, Played, Point, PriorKind as ReportedPrior, SCHEMA, Secret, Variant,
-    figures,
+    Canary, Guesser, Limit, LimitKind, Played, Point, PriorKind as ReportedPrior, SCHEMA, Secret, Source,
+    Variant, figures,
 };
 use leakscope_table::{Hooks, Stage};
 use serde::{Deserialize, Serialize};
@@ -162,43 +162,11 @@ pub fn run(request: &CanaryRequest, hooks: &Hooks) -> Result<Canary> {
     request.check()?;
     let seed = request.seed.unwrap_or_else(crate::seed::drawn);
     let model: LanguageModel<f32> = language_model(&request.model, Trained::Last)?;
-    let tokenizer = tokenizer(&request.model, request.tokenizer.as_deref())?;
-    if tokenizer.len() > model.vocabulary() {
-        let message = format!(
-            "it has {} tokens, and the model {}: name the model's own",
-            tokenizer.len(),
-            model.vocabulary()
-        );
-        return Err(Failure::option("tokenizer", message));
-    }
-    let prompt = tokenizer.encode(&request.prompt).map_err(|e| Failure::option("prompt", e))?;
-    let Candidates { tokens, source, mut warnings } =
-        candidates(request, &tokenizer, tokenizer.len().min(model.vocabulary()), seed)?;
-    let most = tokens.iter().map(Vec::len).max().unwrap_or(0);
-    if prompt.len() + most > model.context() {
-        let message = format!(
-            "{} tokens with the longest secret of {most}, and the model takes {}: shorten it",
-            prompt.len() + most,
-            model.context()
-        );
-        return Err(Failure::option("prompt", message));
-    }
+    let (text, source, mut warnings) = text(request, &model, seed)?;
     let clock = Instant::now();
-    let text = game::Canary::new(prompt, tokens)?;
     let tuning = FineTuning { clip: request.clip, learning_rate: request.lr };
     let last = LastLayer::new(&model, &text, tuning)?;
-    let m = last.candidates();
-    let (prior, p) = match request.prior {
-        PriorKind::Uniform => (Prior::uniform(m as u64)?, vec![1.0 / m as f64; m]),
-        PriorKind::Model => {
-            let prior = last.prior()?;
-            let p = match &prior {
-                Prior::Given(p) => p.clone(),
-                Prior::Uniform(m) => vec![1.0 / *m as f64; *m as usize],
-            };
-            (prior, p)
-        }
-    };
+    let (prior, p) = prior(request.prior, &last)?;
     let setting = Setting { request, prior, p, seed, hooks };
     let (mut variants, mut points) = (vec![], vec![]);
     let mut layers = request.layers.clone();
@@ -215,11 +183,7 @@ pub fn run(request: &CanaryRequest, hooks: &Hooks) -> Result<Canary> {
         if let Game::All(g) = &game
             && g.norms().is_none()
         {
-            warnings.push(
-                "The candidates' gradients over all layers are too many to hold: the bound around their centre and the \
-                 optimal attack are left out there."
-                    .into(),
-            );
+            warnings.push(TOO_MANY.into());
         }
         variants.push(setting.variant(trained, &game, model.vocabulary() * model.width())?);
         setting.points(trained, &game, (done, layers.len()), &mut points)?;
@@ -234,7 +198,7 @@ pub fn run(request: &CanaryRequest, hooks: &Hooks) -> Result<Canary> {
         prompt_tokens: text.prompt().len() as u64,
         secret: Secret {
             source,
-            candidates: m as u64,
+            candidates: last.candidates() as u64,
             tokens_min: lengths().min().unwrap_or(0),
             tokens_max: lengths().max().unwrap_or(0),
             prior: match request.prior {
@@ -253,6 +217,50 @@ pub fn run(request: &CanaryRequest, hooks: &Hooks) -> Result<Canary> {
         warnings,
         seconds: clock.elapsed().as_secs_f64(),
     })
+}
+
+const TOO_MANY: &str = "The candidates' gradients over all layers are too many to hold: the bound around their centre and the \
+                        optimal attack are left out there.";
+
+/// Prompt and candidates in tokens, where these come from, and what the user should know of them.
+fn text(
+    request: &CanaryRequest,
+    model: &LanguageModel<f32>,
+    seed: u64,
+) -> Result<(game::Canary, Source, Vec<String>)> {
+    let tokenizer = tokenizer(&request.model, request.tokenizer.as_deref())?;
+    if tokenizer.len() > model.vocabulary() {
+        let (its, own) = (tokenizer.len(), model.vocabulary());
+        let message = format!("it has {its} tokens, and the model {own}: name the model's own");
+        return Err(Failure::option("tokenizer", message));
+    }
+    let prompt = tokenizer.encode(&request.prompt).map_err(|e| Failure::option("prompt", e))?;
+    let Candidates { tokens, source, warnings } =
+        candidates(request, &tokenizer, tokenizer.len().min(model.vocabulary()), seed)?;
+    let most = tokens.iter().map(Vec::len).max().unwrap_or(0);
+    if prompt.len() + most > model.context() {
+        let message = format!(
+            "{} tokens with the longest secret of {most}, and the model takes {}: shorten it",
+            prompt.len() + most,
+            model.context()
+        );
+        return Err(Failure::option("prompt", message));
+    }
+    Ok((game::Canary::new(prompt, tokens)?, source, warnings))
+}
+
+/// The prior, as core knows it and by candidate.
+fn prior(kind: PriorKind, last: &LastLayer) -> Result<(Prior, Vec<f64>)> {
+    let m = last.candidates();
+    let prior = match kind {
+        PriorKind::Uniform => Prior::uniform(m as u64)?,
+        PriorKind::Model => last.prior()?,
+    };
+    let p = match &prior {
+        Prior::Given(p) => p.clone(),
+        Prior::Uniform(m) => vec![1.0 / *m as f64; *m as usize],
+    };
+    Ok((prior, p))
 }
 
 impl Setting<'_> {

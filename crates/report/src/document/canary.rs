@@ -201,8 +201,7 @@ const CURVES: usize = 3;
 /// Advantage against 2T/σ², for each part that is trained: bounds with the published attack, and the optimal attack under
 /// the closest bound.
 pub fn figures(points: &[Point]) -> Vec<Figure> {
-    let mut parts: Vec<Part> = vec![];
-    let mut steps: Vec<u64> = vec![];
+    let (mut parts, mut steps): (Vec<Part>, Vec<u64>) = (vec![], vec![]);
     for p in points {
         if !parts.contains(&p.trained) {
             parts.push(p.trained);
@@ -212,76 +211,80 @@ pub fn figures(points: &[Point]) -> Vec<Figure> {
         }
     }
     steps.truncate(CURVES);
-    let of = |part: Part, t: Option<u64>| {
-        let mut some: Vec<&Point> =
-            points.iter().filter(|p| p.trained == part && t.is_none_or(|t| p.steps == t)).collect();
-        some.sort_by(|a, b| a.rdp.total_cmp(&b.rdp));
-        some.dedup_by(|a, b| t.is_none() && a.rdp == b.rdp);
-        some
-    };
-    let limits = |some: &[&Point], kind| {
-        some.iter().filter_map(|p| p.bound(kind).map(|b| (p.rdp, b.advantage))).collect::<Vec<_>>()
-    };
-    let plays = |some: &[&Point], attack| {
-        some.iter().filter_map(|p| p.played(attack).map(|a| (p.rdp, a.advantage.clone()))).collect::<Vec<_>>()
-    };
-    let counted = |t: u64| if t == 1 { "1 step".to_owned() } else { format!("{t} steps") };
-    let axes = || (Axis::log("2T/σ²"), Axis::linear("advantage"));
-    let mut all = vec![];
-    for part in parts {
-        let name = match part {
-            Part::All => "all layers",
-            Part::Last => "last layer",
-            Part::Adapters => "adapters",
-        };
-        let mut series = vec![
-            Series::bound("Fano with Rényi DP, as published", limits(&of(part, None), LimitKind::FanoRdp)),
-            Series::bound("test around 0", limits(&of(part, None), LimitKind::AroundZero)),
-        ];
-        for &t in &steps {
-            let curve = plays(&of(part, Some(t)), Guesser::Difference);
-            series.push(Series::observed(&format!("rise in log-likelihood, {}", counted(t)), curve));
-        }
-        series.retain(|s| !s.points.is_empty());
-        let (x, y) = axes();
-        all.push(Figure {
-            id: format!("advantage-{}", part.name()),
-            title: format!("Advantage against 2T/σ², {name} trained"),
-            caption: "Figure 5 of the paper: the published bound and attack, with the bound by a test. 0 is a guess without \
-                      the model, 1 is certainty."
-                .into(),
-            x,
-            y: y.of_shares(),
-            series,
-            levels: vec![],
-            chosen: None,
-        });
-        let mut series = vec![];
-        for &t in &steps {
-            let some = of(part, Some(t));
-            let name = format!("test around the centre, {}", counted(t));
-            series.push(Series::bound(&name, limits(&some, LimitKind::AroundCentre)));
-            series.push(Series::observed(
-                &format!("optimal attack, {}", counted(t)),
-                plays(&some, Guesser::Optimal),
-            ));
-        }
-        series.retain(|s| !s.points.is_empty());
-        if !series.is_empty() {
-            let (x, y) = axes();
-            all.push(Figure {
-                id: format!("closest-{}", part.name()),
-                title: format!("How close the bound is, {name} trained"),
-                caption:
-                    "The best that anybody can do who saw what every step released, and what no one can do."
-                        .into(),
-                x,
-                y: y.of_shares(),
-                series,
-                levels: vec![],
-                chosen: None,
-            });
-        }
+    let both = |part: Part| [published(points, part, &steps), closest(points, part, &steps)];
+    parts.into_iter().flat_map(both).filter(|f| !f.series.is_empty()).collect()
+}
+
+/// The points of a part, with some number of steps or with any, by 2T/σ².
+fn of(points: &[Point], part: Part, steps: Option<u64>) -> Vec<&Point> {
+    let mut some: Vec<&Point> =
+        points.iter().filter(|p| p.trained == part && steps.is_none_or(|t| p.steps == t)).collect();
+    some.sort_by(|a, b| a.rdp.total_cmp(&b.rdp));
+    some.dedup_by(|a, b| steps.is_none() && a.rdp == b.rdp);
+    some
+}
+
+fn limits(name: &str, some: &[&Point], kind: LimitKind) -> Series {
+    Series::bound(name, some.iter().filter_map(|p| p.bound(kind).map(|b| (p.rdp, b.advantage))))
+}
+
+fn plays(name: &str, some: &[&Point], attack: Guesser) -> Series {
+    Series::observed(name, some.iter().filter_map(|p| p.played(attack).map(|a| (p.rdp, a.advantage.clone()))))
+}
+
+fn counted(steps: u64) -> String {
+    if steps == 1 { "1 step".to_owned() } else { format!("{steps} steps") }
+}
+
+fn drawn(id: String, title: String, caption: &str, mut series: Vec<Series>) -> Figure {
+    series.retain(|s| !s.points.is_empty());
+    Figure {
+        id,
+        title,
+        caption: caption.into(),
+        x: Axis::log("2T/σ²"),
+        y: Axis::linear("advantage").of_shares(),
+        series,
+        levels: vec![],
+        chosen: None,
     }
-    all
+}
+
+fn trained(part: Part) -> &'static str {
+    match part {
+        Part::All => "all layers",
+        Part::Last => "last layer",
+        Part::Adapters => "adapters",
+    }
+}
+
+/// Figure 5 of the paper.
+fn published(points: &[Point], part: Part, steps: &[u64]) -> Figure {
+    let any = of(points, part, None);
+    let mut series = vec![
+        limits("Fano with Rényi DP, as published", &any, LimitKind::FanoRdp),
+        limits("test around 0", &any, LimitKind::AroundZero),
+    ];
+    for &t in steps {
+        let name = format!("rise in log-likelihood, {}", counted(t));
+        series.push(plays(&name, &of(points, part, Some(t)), Guesser::Difference));
+    }
+    let title = format!("Advantage against 2T/σ², {} trained", trained(part));
+    let caption = "Figure 5 of the paper: the published bound and attack, with the bound by a test. 0 is a guess without the \
+                   model, 1 is certainty.";
+    drawn(format!("advantage-{}", part.name()), title, caption, series)
+}
+
+/// The best that anybody can do, and what no one can do.
+fn closest(points: &[Point], part: Part, steps: &[u64]) -> Figure {
+    let mut series = vec![];
+    for &t in steps {
+        let some = of(points, part, Some(t));
+        let named = |what: &str| format!("{what}, {}", counted(t));
+        series.push(limits(&named("test around the centre"), &some, LimitKind::AroundCentre));
+        series.push(plays(&named("optimal attack"), &some, Guesser::Optimal));
+    }
+    let title = format!("How close the bound is, {} trained", trained(part));
+    let caption = "The best that anybody can do who saw what every step released, and what no one can do.";
+    drawn(format!("closest-{}", part.name()), title, caption, series)
 }
