@@ -16,7 +16,7 @@ use leakscope_core::balance::{
 };
 use leakscope_core::fisher::Release;
 use leakscope_core::fisher::noise::Noise;
-use leakscope_core::glm::{Fit, ModelKind};
+use leakscope_core::glm::{Fit, Minimiser, ModelKind};
 use leakscope_core::pass::Runner;
 use leakscope_core::rows::Reweighted;
 use leakscope_report::Attack;
@@ -99,7 +99,7 @@ pub fn run(request: &Request, playing: &Playing, hooks: &Hooks) -> Result<Attack
     let mean = |eta: &[f64]| eta.iter().sum::<f64>() / eta.len().max(1) as f64;
     let eta_mean = mean(&eta);
     let mut sigmas = sigmas(playing, eta_mean)?;
-    let mut warnings = loaded.remarks(request, &fit)?;
+    let mut warnings = loaded.remarks(request, &Minimiser::Glm(fit.clone()))?;
     if let Some(shaped) = &shaped {
         warnings.extend(shaped.remarks());
         with_designed(&mut sigmas, playing, shaped.sigma);

@@ -12,7 +12,7 @@ use leakscope_core::balance::{
     Balanced, Iteration, Level, Options, Sharing, Stopped, Update, Variant, balance,
 };
 use leakscope_core::fisher::{Directions, Release};
-use leakscope_core::glm::{Fit, Metric};
+use leakscope_core::glm::{Fit, Metric, Minimiser};
 use leakscope_report::Balance;
 use leakscope_report::balance::{Comparison, SCHEMA, Step};
 use leakscope_report::choice::Stopped as Ending;
@@ -303,7 +303,7 @@ fn write_weights(loaded: &Loaded, found: &Balanced, folder: &Folder, pending: &m
 }
 
 fn warnings(request: &Request, loaded: &Loaded, found: &Balanced) -> Result<Vec<String>> {
-    let mut all = loaded.remarks(request, &found.fit)?;
+    let mut all = loaded.remarks(request, &Minimiser::Glm(found.fit.clone()))?;
     let last = found.history.len().saturating_sub(1);
     match &found.stopped {
         Stopped::Vanished { row, weight } => all.push(format!(

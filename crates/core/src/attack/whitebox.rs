@@ -322,10 +322,10 @@ fn gradients<R: Rows>(
 }
 
 /// Rows with one of them replaced.
-struct Replaced<'a, R> {
-    rows: &'a R,
-    row: u64,
-    x: &'a [f64],
+pub(super) struct Replaced<'a, R> {
+    pub(super) rows: &'a R,
+    pub(super) row: u64,
+    pub(super) x: &'a [f64],
 }
 
 impl<R: Rows> Rows for Replaced<'_, R> {

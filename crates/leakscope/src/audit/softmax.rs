@@ -12,7 +12,7 @@ use super::utility::{Cost, grid, points, test_rows};
 use super::{AttributeSlot, Outcome, Request, ScalingChoice, attribute_directions};
 use crate::coefficients::match_named;
 use crate::failure::explain;
-use crate::model::{Loaded, class_names, penalty};
+use crate::model::{Loaded, class_names, coefficient_names, penalty};
 use crate::output::{Folder, Pending};
 use crate::remarks::{few_digits, of_test};
 use crate::{Failure, Result};
@@ -122,12 +122,6 @@ fn refuse(request: &Request) -> Result<()> {
         Some((name, _)) => Err(Failure::option(name, "not available for ⟨model=softmax⟩ yet: leave it out")),
         None => Ok(()),
     }
-}
-
-/// Names of the K × p coefficients: `class: column`.
-fn coefficient_names(encoding: &Encoding) -> Vec<String> {
-    let (classes, columns) = (class_names(encoding).unwrap_or_default(), encoding.columns());
-    classes.iter().flat_map(|class| columns.iter().map(move |column| format!("{class}: {column}"))).collect()
 }
 
 fn fit(request: &Request, encoding: &Encoding, rows: &Dataset) -> Result<Model> {
