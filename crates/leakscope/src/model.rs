@@ -7,6 +7,7 @@ use crate::request::{Noise, Request};
 use crate::{Failure, Result};
 use leakscope_core::fisher::softmax::SoftmaxGeometry;
 use leakscope_core::fisher::{Geometry, Release};
+use leakscope_core::glm::softmax::expected_accuracy;
 use leakscope_core::glm::{self, Fit, Metric, Minimiser, ModelKind, Penalty, Utility};
 use leakscope_core::pass::Runner;
 use leakscope_core::rows::Rows;
@@ -100,8 +101,9 @@ impl Loaded {
     }
 
     /// Noise with a shape for a model of these rows, where one is asked for.
-    pub fn shape(&self, request: &Request, fit: &Fit, hooks: &Hooks) -> Result<Option<UnitShape>> {
+    pub fn shape(&self, request: &Request, fit: &Minimiser, hooks: &Hooks) -> Result<Option<UnitShape>> {
         let Some(options) = request.noise.options() else { return Ok(None) };
+        let Minimiser::Glm(fit) = fit else { return Err(noise::not_for_softmax()) };
         let model = noise::Model {
             encoding: &self.encoding,
             fit,
@@ -191,6 +193,24 @@ pub fn scores_under(
     let (sigmas, w, factor) = (Cow::Borrowed(sigmas), Cow::Borrowed(w), Cow::Borrowed(factor));
     let total = rows.run(&Utility { metric, sigmas, w, factor })?;
     Ok((total.values(), total.constant_model()))
+}
+
+/// The same of a model of either kind; a softmax model has isotropic noise, on every coefficient of every class.
+pub fn scores_of(
+    rows: &Dataset,
+    fit: &Minimiser,
+    metric: Metric,
+    sigmas: &[f64],
+    factor: &[f64],
+) -> Result<(Vec<f64>, f64)> {
+    match fit {
+        Minimiser::Glm(fit) => scores_under(rows, &fit.w, metric, sigmas, factor),
+        Minimiser::Softmax(_) if !factor.is_empty() => Err(noise::not_for_softmax()),
+        Minimiser::Softmax(fit) => {
+            let found = expected_accuracy(rows, &fit.w, fit.classes, sigmas)?;
+            Ok((found.values, found.constant_model))
+        }
+    }
 }
 
 /// Own units of the target in one unit of its code: of two classes the whole switch is one.

@@ -307,7 +307,13 @@ impl<'a> Game<'a> {
         let Space { deltas, moved, best, guess, .. } = space;
         let prior = with_prior.then_some(self.log_prior.as_slice());
         let delta = (&deltas.delta[k * m * p..(k + 1) * m * p], p);
-        nearest_model(delta, &moved[k * m * t..(k + 1) * m * t], (self.options.sigmas[s], prior), best, guess);
+        nearest_model(
+            delta,
+            &moved[k * m * t..(k + 1) * m * t],
+            (self.options.sigmas[s], prior),
+            best,
+            guess,
+        );
     }
 
     /// `argmax_m p_m π(φ(w', x_m), y)`: normal errors for a regression, the confusion matrix for classes.

@@ -496,7 +496,12 @@ pub(crate) fn solve(a: &mut [f64], b: &mut [f64], m: usize) -> bool {
 }
 
 /// `Σ ωρ̂ ⊗ x` over the rows at each of several Θ.
-pub(crate) fn reduced_gradients<R: Rows>(rows: &R, classes: usize, u: &[f64], at: &[Vec<f64>]) -> Result<Vec<Vec<f64>>> {
+pub(crate) fn reduced_gradients<R: Rows>(
+    rows: &R,
+    classes: usize,
+    u: &[f64],
+    at: &[Vec<f64>],
+) -> Result<Vec<Vec<f64>>> {
     let (p, k) = (rows.width(), classes - 1);
     let weights: Vec<Vec<f64>> = at
         .iter()

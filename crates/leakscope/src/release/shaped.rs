@@ -174,16 +174,14 @@ impl<F: Fn(Shape) -> core::Request> Search<'_, F> {
         if let Some(read) = &options.shape_from {
             let table = public::table(read, encoding, self.hooks)?;
             let factor = self.shape_of(&table).map_err(|e| Failure::option("shape_from", e))?;
-            let design =
-                design_with_shape(&rows, fit, &(self.ask)(options.shape), &factor).map_err(fail)?;
+            let design = design_with_shape(&rows, fit, &(self.ask)(options.shape), &factor).map_err(fail)?;
             return Ok(public(design, ShapeSource::Table(read.names()), None));
         }
         let isotropic = core::design(&rows, fit, &(self.ask)(Shape::Isotropic)).map_err(fail)?;
         if let Some(made_up) = public::made_up(encoding, &self.request.public)
             && let Ok(factor) = self.shape_of(&made_up)
         {
-            let design =
-                design_with_shape(&rows, fit, &(self.ask)(options.shape), &factor).map_err(fail)?;
+            let design = design_with_shape(&rows, fit, &(self.ask)(options.shape), &factor).map_err(fail)?;
             if design.cost < isotropic.cost {
                 let instead = format!(
                     "{FROM_RECORDS} The shape was taken from the public bounds of the columns alone."

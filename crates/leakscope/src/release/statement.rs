@@ -31,7 +31,8 @@ pub(super) struct Said {
 pub(super) fn owned(request: &Request, terms: &Terms, prepared: &Prepared, said: Said) -> Result<Owned> {
     let Said { composed, coefficients, created, stated, tell } = said;
     let Fitted { loaded, fit, counting, .. } = &prepared.fitted;
-    let (sigma, noise, (eta_mean, eta_max)) = (prepared.sigma(), prepared.covariances()?, prepared.measured());
+    let (sigma, noise, (eta_mean, eta_max)) =
+        (prepared.sigma(), prepared.covariances()?, prepared.measured());
     let mut remarks = loaded.remarks(request, fit)?;
     if let Some(number) = prepared.fitted.reweightings {
         remarks.push(format!(

@@ -258,9 +258,8 @@ impl<'a> Game<'a> {
         let projected = &space.projected[at * k * t..(at + 1) * k * t];
         self.residuals_of((x, block.y[i], block.weight_of(i)), sigma, projected, &mut rho);
         let gradient = &self.gradients[s];
-        let g = |a: usize, j: usize, trial: usize| {
-            rho[a * t + trial] * x[j] - gradient[(j * k + a) * t + trial]
-        };
+        let g =
+            |a: usize, j: usize, trial: usize| rho[a * t + trial] * x[j] - gradient[(j * k + a) * t + trial];
         for trial in 0..t {
             let scale: f64 = (0..k).map(|a| g(a, p - 1, trial).powi(2)).sum();
             let value = |j: usize| {
