@@ -142,15 +142,16 @@ fn two_classes_are_the_logistic_model() {
     let sigmas = [0.01, 0.05, 0.3];
     let parts: Vec<u8> = (0..150).map(|i| (i % 4) as u8).collect();
     let a = attack_classes(&rows, &model, &secret, &options(&played, &sigmas), &parts).unwrap();
-    let b =
-        attack(&rows, &logistic, &secret, &options(&played, &sigmas.map(|s| two * s)), &parts).unwrap();
+    let b = attack(&rows, &logistic, &secret, &options(&played, &sigmas.map(|s| two * s)), &parts).unwrap();
     assert_eq!((a.baseline, a.records, a.prior_max), (b.baseline, b.records, b.prior_max));
     for (x, y) in a.results.iter().zip(&b.results) {
         assert_eq!(x.attack, y.attack);
         // A tie may fall to either side of rounding.
         assert!((x.accuracy.value - y.accuracy.value).abs() < 1e-3, "{:?} {:?}", x, y);
     }
-    assert!(a.by_part.iter().zip(&b.by_part).all(|(x, y)| (x.accuracy.value - y.accuracy.value).abs() < 5e-3));
+    assert!(
+        a.by_part.iter().zip(&b.by_part).all(|(x, y)| (x.accuracy.value - y.accuracy.value).abs() < 5e-3)
+    );
     // Balancing finds the same weights.
     let release = Release { sigma: 1.0, releases: 1, label_secret: true };
     let balancing = Balancing {
@@ -169,7 +170,7 @@ fn two_classes_are_the_logistic_model() {
     let b = balance(&rows, (Family::Logistic, penalty(0.04)), &balancing, |_, _, _| Ok(())).unwrap();
     assert_eq!(a.best, b.best);
     assert!(a.weights.iter().zip(&b.weights).all(|(x, y)| (x / y - 1.0).abs() < 1e-6));
-    assert!(a.eta.iter().zip(&b.eta).all(|(x, y)| (x / (two * y) - 1.0).abs() < 1e-6));
+    assert!(a.eta.iter().zip(&b.eta).all(|(x, y)| (two * x / y - 1.0).abs() < 1e-6));
     // Sampling errors: W₁ is half the logistic vector.
     let sampled = softmax_sampling_covariances(&rows, &model).unwrap();
     let truth = sampling_covariance(&rows, &logistic, Sampling::Sandwich).unwrap();
@@ -237,7 +238,11 @@ fn attackers_are_what_they_say() {
         }
         let share = hits as f64 / (n * options.trials) as f64;
         let ours = found.results.iter().find(|r| r.attack == attack && r.sigma == sigma).unwrap();
-        assert!((ours.accuracy.value - share).abs() < 2e-3, "{attack:?} {sigma}: {} {share}", ours.accuracy.value);
+        assert!(
+            (ours.accuracy.value - share).abs() < 2e-3,
+            "{attack:?} {sigma}: {} {share}",
+            ours.accuracy.value
+        );
     }
 }
 
@@ -261,7 +266,12 @@ fn no_attack_beats_its_bound() {
         let least = at.bounds.iter().map(|b| b.mean.success.value).fold(1.0, f64::min);
         informative += usize::from(least < 0.99);
         for r in found.results.iter().filter(|r| r.sigma == sigma) {
-            assert!(r.accuracy.ci_low <= least, "{:?} at {sigma}: {} beats {least}", r.attack, r.accuracy.value);
+            assert!(
+                r.accuracy.ci_low <= least,
+                "{:?} at {sigma}: {} beats {least}",
+                r.attack,
+                r.accuracy.value
+            );
         }
     }
     assert!(informative >= 2, "the bounds say something");
@@ -285,7 +295,8 @@ fn balanced_leakage_is_even_and_points_score_as_records() {
     };
     let kind = (ModelKind::Softmax, penalty(0.05), 10);
     let found =
-        balance_model(&rows, kind, &balancing(Sharing::Sample, Update::Accelerated), |_, _, _| Ok(())).unwrap();
+        balance_model(&rows, kind, &balancing(Sharing::Sample, Update::Accelerated), |_, _, _| Ok(()))
+            .unwrap();
     let Minimiser::Softmax(model) = &found.fit else { panic!("a model of classes") };
     // Measured anew, with the weights in place.
     let weighted = Reweighted::new(&rows, &found.weights).unwrap();

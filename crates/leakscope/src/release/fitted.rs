@@ -86,6 +86,14 @@ impl Fitted {
     /// The same of a softmax model: what its scaling gives away is counted exactly, always.
     fn softmax(request: &Request, loaded: Loaded, units: Units) -> Result<Self> {
         let explained = |e| explain(e, &loaded.encoding, request.l2);
+        let mut names = model::coefficient_names(&loaded.encoding);
+        names.sort();
+        if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(Failure::Data(format!(
+                "two coefficients would be published as `{}`, a class and a column: rename one of them, without `: `",
+                pair[0]
+            )));
+        }
         let fit: SoftmaxFit =
             softmax::fit(&loaded.rows, penalty(request), request.max_classes).map_err(explained)?;
         let in_units = units.softmax(&fit).map_err(explained)?;
