@@ -177,8 +177,8 @@ const MEMORY: usize = 5;
 /// # Errors
 /// Those of the first fit and [`Error::OutOfRange`] for options or weights that make no sense; later trouble ends the
 /// iteration with its reason in [`Balanced::stopped`].
-pub fn balance<R: Rows>(
-    rows: &R,
+pub fn balance(
+    rows: &dyn Rows,
     (family, penalty): (Family, Penalty),
     options: &Options,
     watch: impl FnMut(&Iteration, &Fit, &[f64]) -> Result<()>,
@@ -193,8 +193,8 @@ pub fn balance<R: Rows>(
 ///
 /// # Errors
 /// As [`balance`].
-pub fn balance_model<R: Rows>(
-    rows: &R,
+pub fn balance_model(
+    rows: &dyn Rows,
     (kind, penalty, most_classes): (ModelKind, Penalty, usize),
     options: &Options,
     watch: impl FnMut(&Iteration, &Minimiser, &[f64]) -> Result<()>,
@@ -315,7 +315,7 @@ struct Start {
 }
 
 impl Start {
-    fn read(rows: &impl Rows) -> Result<Self> {
+    fn read(rows: &dyn Rows) -> Result<Self> {
         let WeightsAndTargets { weights, targets } = rows.run(&OwnWeights)?;
         if weights.is_empty() {
             return Err(Error::Empty);
@@ -371,8 +371,8 @@ impl Options {
 }
 
 /// The model under the weights, and `e`: η without the factor ω.
-fn measure<R: Rows>(
-    rows: &R,
+fn measure(
+    rows: &dyn Rows,
     (family, penalty): (Family, Penalty),
     options: &Options,
     weights: &[f64],

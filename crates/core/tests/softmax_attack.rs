@@ -303,6 +303,7 @@ fn balanced_leakage_is_even_and_points_score_as_records() {
     let geometry = SoftmaxGeometry::new(model, &[], release).unwrap();
     let mut eta = vec![];
     weighted
+        .as_rows()
         .fold(
             || (vec![], SoftmaxRecords::default()),
             |(eta, records), block| {

@@ -171,8 +171,8 @@ pub fn run(request: &Request, playing: &Playing, hooks: &Hooks) -> Result<Attack
 }
 
 /// Plays the attacks against a model of either kind.
-pub(crate) fn played<R: Rows>(
-    rows: &R,
+pub(crate) fn played(
+    rows: &dyn Rows,
     fit: &Minimiser,
     secret: &Secret,
     options: &Options,

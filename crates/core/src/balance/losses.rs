@@ -77,13 +77,13 @@ impl Pass for Losses<'_> {
 }
 
 /// η of every row at σ and level of `release`, without the factor ω of its own weight.
-pub fn losses(rows: &impl Runner, fit: &Fit, level: &Level, release: Release) -> Result<Vec<f64>> {
+pub fn losses(rows: &(impl Runner + ?Sized), fit: &Fit, level: &Level, release: Release) -> Result<Vec<f64>> {
     losses_under(rows, fit, level, release, None)
 }
 
 /// [`losses`] under noise with covariance `σ²Σ`, Σ that of `shape`.
 pub fn losses_under(
-    rows: &impl Runner,
+    rows: &(impl Runner + ?Sized),
     fit: &Fit,
     level: &Level,
     release: Release,
@@ -102,7 +102,7 @@ pub fn losses_under(
 /// # Errors
 /// As [`losses`].
 pub fn losses_of(
-    rows: &impl Rows,
+    rows: &dyn Rows,
     fit: &Minimiser,
     level: &Level,
     release: Release,
@@ -115,7 +115,7 @@ pub fn losses_of(
 }
 
 fn losses_of_classes(
-    rows: &impl Rows,
+    rows: &dyn Rows,
     fit: &SoftmaxFit,
     level: &Level,
     release: Release,

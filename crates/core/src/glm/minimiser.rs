@@ -19,7 +19,7 @@ impl Minimiser {
     ///
     /// # Errors
     /// As [`fit`] and [`softmax::fit`].
-    pub fn fit(rows: &impl Rows, kind: ModelKind, penalty: Penalty, most_classes: usize) -> Result<Self> {
+    pub fn fit(rows: &dyn Rows, kind: ModelKind, penalty: Penalty, most_classes: usize) -> Result<Self> {
         match kind.family() {
             Some(family) => fit(rows, family, penalty).map(Self::Glm),
             None => softmax::fit(rows, penalty, most_classes).map(Self::Softmax),

@@ -133,7 +133,7 @@ impl Game {
     /// Bounds of all records; those whose value is no candidate are left out and counted.
     pub(crate) fn records(
         &self,
-        rows: &impl Rows,
+        rows: &dyn Rows,
         fit: &Minimiser,
         sigmas: &[f64],
         simulation: Option<Simulation>,

@@ -28,7 +28,7 @@ impl UnitShape {
     ///
     /// # Errors
     /// As for [`design`].
-    pub fn new(options: &NoiseOptions, model: &Model<'_>, rows: &impl Rows, hooks: &Hooks) -> Result<Self> {
+    pub fn new(options: &NoiseOptions, model: &Model<'_>, rows: &dyn Rows, hooks: &Hooks) -> Result<Self> {
         Self::of(design(options, model, rows, hooks)?)
     }
 

@@ -102,7 +102,7 @@ impl Fitted {
             .and_then(|geometry| geometry.with_units(&units))
             .map_err(explained)?;
         let mut unit = Distribution::default();
-        units.rows(&loaded.rows).fold(
+        units.rows(&loaded.rows).as_rows().fold(
             || (Distribution::default(), SoftmaxRecords::default()),
             |(eta, records), block| {
                 geometry.counted(block, records)?;
@@ -131,7 +131,7 @@ impl Fitted {
             false => (Depth::Bounded, Counting::Bounded),
         };
         let mut unit = Distribution::default();
-        units.rows(&loaded.rows).fold(
+        units.rows(&loaded.rows).as_rows().fold(
             || (Distribution::default(), CountedRecords::default()),
             |(eta, records), block| {
                 counted.records(block, depth, records)?;

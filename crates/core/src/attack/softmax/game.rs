@@ -42,8 +42,8 @@ struct Space {
 }
 
 impl<'a> Game<'a> {
-    pub(super) fn new<R: Rows>(
-        rows: &R,
+    pub(super) fn new(
+        rows: &dyn Rows,
         (fit, secret): (&'a SoftmaxFit, &'a Secret),
         options: &'a Options,
         normals: Vec<f64>,
@@ -82,7 +82,7 @@ impl<'a> Game<'a> {
     }
 
     /// ∇ over all records at every released model.
-    fn all_gradients<R: Rows>(&self, rows: &R) -> Result<Vec<Vec<f64>>> {
+    fn all_gradients(&self, rows: &dyn Rows) -> Result<Vec<Vec<f64>>> {
         let (p, k, t, s) = (self.fit.width, self.k(), self.options.trials, self.options.sigmas.len());
         let none = || vec![vec![0.0; p * k * t]; s];
         let mut total = none();
@@ -146,7 +146,7 @@ impl<'a> Game<'a> {
     }
 
     /// All attacks on all records.
-    pub(super) fn play<R: Rows>(&self, rows: &R) -> Result<Tally> {
+    pub(super) fn play(&self, rows: &dyn Rows) -> Result<Tally> {
         let parts = if self.parts.is_empty() { 0 } else { PARTS };
         let mut total = Tally::new(self.options, parts);
         let white_box = [Attack::WhiteBox, Attack::WhiteBoxPrior];

@@ -21,8 +21,8 @@ use game::Game;
 ///
 /// # Errors
 /// As [`super::attack`]; the informed adversary needs an intercept.
-pub fn attack_classes<R: Rows>(
-    rows: &R,
+pub fn attack_classes(
+    rows: &dyn Rows,
     fit: &SoftmaxFit,
     secret: &Secret,
     options: &Options,

@@ -54,8 +54,8 @@ struct Candidate {
 ///
 /// # Errors
 /// As for [`super::attack_classes`].
-pub fn for_each_record_of_classes<R: Rows, S: Send>(
-    rows: &R,
+pub fn for_each_record_of_classes<S: Send>(
+    rows: &dyn Rows,
     fit: &SoftmaxFit,
     secret: &Secret,
     start: impl Fn() -> S + Sync,
@@ -100,7 +100,7 @@ impl<'a> Models<'a> {
     }
 
     /// `Δ` of every candidate of the rows of a block, (rows · M) × q.
-    pub(super) fn of_block<R: Rows>(&self, rows: &R, block: &Block) -> Result<Vec<f64>> {
+    pub(super) fn of_block(&self, rows: &dyn Rows, block: &Block) -> Result<Vec<f64>> {
         let (m_count, q, columns) = (self.secret.len(), self.fit.coefficients(), self.secret.columns());
         let mut delta = vec![0.0; block.len() * m_count * q];
         let differs =
@@ -153,7 +153,7 @@ impl<'a> Models<'a> {
     }
 
     /// Newton steps for candidates `together`, which share every pass.
-    fn newton<R: Rows>(&self, rows: &R, block: &Block, together: &[usize], delta: &mut [f64]) -> Result<()> {
+    fn newton(&self, rows: &dyn Rows, block: &Block, together: &[usize], delta: &mut [f64]) -> Result<()> {
         let q = self.fit.coefficients();
         let mut going: Vec<Candidate> = vec![];
         for &at in together {
@@ -224,7 +224,7 @@ impl<'a> Models<'a> {
     }
 
     /// The candidate by the solver itself, which converges or says that it does not.
-    fn fit_anew<R: Rows>(&self, rows: &R, block: &Block, at: usize, delta: &mut [f64]) -> Result<()> {
+    fn fit_anew(&self, rows: &dyn Rows, block: &Block, at: usize, delta: &mut [f64]) -> Result<()> {
         let (q, i, m) = (self.fit.coefficients(), at / self.secret.len(), at % self.secret.len());
         let x = self.with_candidate(block.row(i), m);
         let replaced = Replaced { rows, row: block.first_row + i as u64, x: &x };

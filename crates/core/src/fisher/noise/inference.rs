@@ -63,7 +63,7 @@ pub struct Inference {
 /// # Errors
 /// [`Error::Shape`] or [`Error::OutOfRange`] for sizes or a level that do not fit; [`Error::Singular`] where H has no inverse.
 pub fn standard_errors(
-    rows: &impl Rows,
+    rows: &dyn Rows,
     fit: &Fit,
     noise: &Noise,
     released: &[f64],
@@ -110,7 +110,7 @@ pub fn standard_errors(
 ///
 /// # Errors
 /// [`Error::Shape`] for rows of another width; [`Error::Singular`] where H has no inverse.
-pub fn softmax_sampling_covariances(rows: &impl Rows, fit: &SoftmaxFit) -> Result<Vec<Vec<f64>>> {
+pub fn softmax_sampling_covariances(rows: &dyn Rows, fit: &SoftmaxFit) -> Result<Vec<Vec<f64>>> {
     let (p, q) = (fit.width, fit.coefficients());
     if rows.width() != p {
         return Err(Error::Shape { what: "the rows", found: rows.width(), expected: p });
@@ -165,7 +165,7 @@ pub fn class_covariances(covariance: &[f64], classes: usize, p: usize) -> Vec<Ve
 ///
 /// # Errors
 /// [`Error::OutOfRange`] where model-based errors have no degrees of freedom; [`Error::Singular`] where H has no inverse.
-pub fn sampling_covariance(rows: &impl Rows, fit: &Fit, sampling: Sampling) -> Result<Vec<f64>> {
+pub fn sampling_covariance(rows: &dyn Rows, fit: &Fit, sampling: Sampling) -> Result<Vec<f64>> {
     let p = fit.w.len();
     let (mut middle, mut squares, mut weight) = (vec![0.0; p * p], 0.0, 0.0);
     rows.fold(
