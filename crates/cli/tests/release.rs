@@ -195,7 +195,9 @@ fn given_away(numbers: &[f64], statistics: &[(String, f64)]) -> Vec<String> {
 /// Files under a folder, but for what is private.
 fn published(folder: &Path) -> Vec<PathBuf> {
     let mut files = vec![];
-    for entry in std::fs::read_dir(folder).unwrap() {
+    // What is refused leaves no folder behind.
+    let entries = if folder.exists() { Some(std::fs::read_dir(folder).unwrap()) } else { None };
+    for entry in entries.into_iter().flatten() {
         let path = entry.unwrap().path();
         match path.is_dir() {
             true if path.file_name().unwrap() != "private" => files.extend(published(&path)),
