@@ -67,8 +67,8 @@ pub(crate) struct Subject<'a> {
 }
 
 /// A model in the units in which it is noisy, with its rows in them.
-pub(crate) struct Model<'a, R> {
-    pub(crate) rows: &'a R,
+pub(crate) struct Model<'a> {
+    pub(crate) rows: &'a dyn Rows,
     pub(crate) fit: (&'a FitInUnits, &'a Units),
     pub(crate) noise: &'a Noise,
 }
@@ -90,11 +90,11 @@ pub(crate) fn candidates(a: &Attribute, chosen: bool) -> usize {
 }
 
 /// Tries two values of every subject that there is time for; the answers, and a table of what was not tried.
-pub(crate) fn tried<R: Rows>(
+pub(crate) fn tried(
     request: &Request,
     rows: &Dataset,
     subjects: Vec<Subject<'_>>,
-    model: &Model<'_, R>,
+    model: &Model<'_>,
 ) -> Result<(Vec<Answer>, Tell)> {
     let fit = &model.fit.0.fit;
     let most = if fit.family.constant_curvature() { MOST_WORK } else { MOST_WORK_WITH_REFITS };
@@ -214,11 +214,11 @@ fn tried_by(
 }
 
 /// Asks all questions; those that share a pass over the rows together.
-fn answered<R: Rows>(
+fn answered(
     request: &Request,
     encoding: &Encoding,
     asked: Vec<Asked>,
-    model: &Model<'_, R>,
+    model: &Model<'_>,
 ) -> Result<Vec<Answer>> {
     let explained = |e| explain(e, encoding, request.l2);
     let telling = Telling::new(model.rows, model.fit, (model.noise, request.releases)).map_err(explained)?;
@@ -240,10 +240,10 @@ fn answered<R: Rows>(
 }
 
 /// Refits few records, and more where those left the answer open.
-fn sharpened<R: Rows>(
-    telling: &Telling<'_, R>,
+fn sharpened(
+    telling: &Telling<'_>,
     mut look: Look,
-    rows: &R,
+    rows: &dyn Rows,
     releases: u32,
 ) -> leakscope_core::Result<Told> {
     let each = 12.0 * rows.len() as f64 * rows.width() as f64 * look.candidates() as f64;

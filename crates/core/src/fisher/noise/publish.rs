@@ -93,7 +93,7 @@ pub struct PublishedShape {
 /// As for [`design`]; [`Error::Unreachable`] where the shape would be so noisy within its budget that isotropic noise costs no
 /// more; [`Error::NotApplicable`] for isotropic noise, which has no shape to publish.
 pub fn design_to_publish(
-    rows: &impl Rows,
+    rows: &dyn Rows,
     fit: &Fit,
     request: &Request,
     bits: &mut impl Bits,
@@ -176,7 +176,7 @@ struct Candidate {
 }
 
 impl Moments {
-    fn of(rows: &impl Rows, fit: &Fit, request: &Request) -> Result<Self> {
+    fn of(rows: &dyn Rows, fit: &Fit, request: &Request) -> Result<Self> {
         let p = fit.w.len();
         let groups: Vec<Group> =
             request.targets.iter().map(|t| Group::new(t, fit, request.releases)).collect::<Result<_>>()?;
@@ -220,7 +220,7 @@ impl Moments {
     /// that the choice says nothing about that. None where every shape would be all noise.
     fn cheapest(
         &self,
-        rows: &impl Rows,
+        rows: &dyn Rows,
         fit: &Fit,
         request: &Request,
         cost: &[f64],
@@ -264,7 +264,7 @@ impl Moments {
     }
 
     /// At least the largest `‖∂L‖²` over records and unit directions of the groups.
-    fn moved(&self, rows: &impl Rows, logarithm: &Logarithm, groups: &[Group]) -> Result<f64> {
+    fn moved(&self, rows: &dyn Rows, logarithm: &Logarithm, groups: &[Group]) -> Result<f64> {
         let p = self.p;
         let mut parts = vec![];
         for group in groups.iter().filter(|g| g.count > 0) {
