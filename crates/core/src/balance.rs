@@ -13,7 +13,7 @@
 
 mod counted;
 
-pub use counted::{CountedBalance, counted, most_even};
+pub use counted::{CountedBalance, counted, most_even, weights_after};
 
 use crate::fisher::noise::Noise;
 use crate::fisher::{Directions, Geometry, Records, Release};
