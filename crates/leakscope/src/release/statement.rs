@@ -184,24 +184,12 @@ fn goals(options: &NoiseOptions) -> String {
 
 /// Where the covariance of the noise comes from.
 fn shape_of(shaped: &Shaped) -> String {
-    match (&shaped.published.source, shaped.published.second_moments) {
-        (Source::Records, Some(moments)) => format!(
-            "The covariance of the noise: from the second moments of the columns in public units with {} on their diagonal, released \
-             with Gaussian noise of {} on their logarithm. What that gives away is at most {} of η² of what is protected, and was \
-             taken off the targets.",
-            format::setting(moments.ridge),
-            format::setting(moments.tau),
-            format::share(shaped.published.budget)
-        ),
-        (Source::Table { .. }, _) => {
-            "Nothing of the shape of the noise: it comes from a public table.".into()
-        }
-        (Source::Bounds, _) => {
+    match &shaped.published.source {
+        Source::Table { .. } => "Nothing of the shape of the noise: it comes from a public table.".into(),
+        Source::Bounds => {
             "Nothing of the shape of the noise: it comes from the public bounds of the columns.".into()
         }
-        (Source::Nowhere | Source::Records, _) => {
-            "Nothing of the shape of the noise: it is isotropic.".into()
-        }
+        Source::Nowhere | Source::Records => "Nothing of the shape of the noise: it is isotropic.".into(),
     }
 }
 
@@ -338,7 +326,7 @@ fn assumed(request: &Request, prepared: &Prepared) -> Vec<String> {
         }
         Added::Shaped(_) => {
             "The model is at its minimiser, and η is its local sensitivity there in the units of the noise, √λ₁(JᵀΣ⁻¹J), in public \
-             units; the budget for the shape is part of it."
+             units."
         }
     };
     vec![

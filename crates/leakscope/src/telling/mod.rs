@@ -152,8 +152,8 @@ pub(crate) fn tried_balanced<'s, R: Rows>(
     let encoding = rows.encoding();
     let explained = |e| explain(e, encoding, request.l2);
     let (n, p) = (rows.len() as f64, balanced.rows.width() as f64);
-    // A model takes about ten passes of p² multiplications a row, its losses included.
-    let a_model = 10.0 * (balanced.balancing.1 as f64 + 1.0) * n * p * p;
+    // A model takes about ten passes of p² multiplications a row, its losses included, on matrices too small to be fast.
+    let a_model = 30.0 * (balanced.balancing.1 as f64 + 1.0) * n * p * p;
     let work = Work { look: a_model, pair: p, coefficients: p, most: Budget::of(request).work(false) };
     let answered = |asked: Vec<Asked>| {
         let BalancedModel { rows: in_public_units, units, model, balancing, noise } = *balanced;
