@@ -32,8 +32,13 @@ python="$target/python"
 rm -rf "$python"
 python3 -m venv "$python/venv"
 "$python/venv/bin/pip" install --quiet --disable-pip-version-check \
-    maturin numpy pandas polars pyarrow scikit-learn statsmodels pytest tqdm
+    maturin markdown numpy pandas polars pyarrow scikit-learn statsmodels pytest tqdm
 PATH="$python/venv/bin:$PATH" maturin build --quiet --profile dev -m crates/py/Cargo.toml --out "$python/wheels"
 "$python/venv/bin/pip" install --quiet --disable-pip-version-check "$python"/wheels/leakscope-*.whl
 LEAKSCOPE_BIN="$target/debug/leakscope" "$python/venv/bin/python" -m pytest crates/py/tests \
     -p no:cacheprovider -c crates/py/pyproject.toml --rootdir crates/py -rs
+
+step "the book"
+# Every command in it prints what it says, every Python block runs, every link leads somewhere.
+LEAKSCOPE="$target/debug/leakscope" "$python/venv/bin/python" docs/build.py check
+"$python/venv/bin/python" docs/build.py html "$target/book"

@@ -29,6 +29,19 @@ pub struct Folder {
     path: PathBuf,
     format: RecordsFormat,
     in_memory: bool,
+    /// Folders that did not exist before, outermost first: those that stay empty go again.
+    made: Vec<PathBuf>,
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        for folder in self.made.iter().rev() {
+            // Refused where it holds anything.
+            if fs::remove_dir(folder).is_err() {
+                break;
+            }
+        }
+    }
 }
 
 /// Files that are complete but not yet published.
@@ -54,14 +67,21 @@ impl Folder {
                 format!("{} is a file: name a folder (it is made if needed)", path.display()),
             ));
         }
+        let mut made: Vec<PathBuf> = path
+            .ancestors()
+            .take_while(|p| !p.as_os_str().is_empty() && !p.exists())
+            .map(Path::to_path_buf)
+            .collect();
+        made.reverse();
+        let folder = Self { path: path.into(), format, in_memory: false, made };
         fs::create_dir_all(path).map_err(fail)?;
         tempfile::tempfile_in(path).map_err(fail)?;
-        Ok(Self { path: path.into(), format, in_memory: false })
+        Ok(folder)
     }
 
     /// No folder at all: tables stay in memory, for [`Pending::into_parts`].
     pub fn in_memory() -> Self {
-        Self { path: PathBuf::new(), format: RecordsFormat::Parquet, in_memory: true }
+        Self { path: PathBuf::new(), format: RecordsFormat::Parquet, in_memory: true, made: vec![] }
     }
 
     /// Whether it holds files, or keeps what is put into it in memory.

@@ -91,7 +91,8 @@ fn category(name: &str, c: &Column) -> SchemaColumn {
 /// A range around the values whose ends are 0 or 1, 2 or 5 times a power of ten.
 fn outwards(min: f64, max: f64) -> (f64, f64) {
     let away = |x: f64| if x > 0.0 { round_up(x) } else { 0.0 };
-    match (-away(-min), away(max)) {
+    // `0 − x`, not `−x`: a zero without a sign.
+    match (0.0 - away(-min), away(max)) {
         (0.0, 0.0) => (0.0, 1.0),
         range => range,
     }

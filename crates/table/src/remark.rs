@@ -142,8 +142,8 @@ impl fmt::Display for Remark {
             ),
             Self::RareLevels { column, merged, rows, min_count } => write!(
                 f,
-                "Column `{column}`: {merged} levels that fewer than {min_count} records have ({rows} records together) \
-                 were merged into `other`."
+                "Column `{column}`: {merged} levels ({rows} records together) were merged into `other`: those that fewer \
+                 than {min_count} records have, and the next rarest as long as `other` itself had fewer."
             ),
             Self::Clipped { column, count, low, high } => write!(
                 f,

@@ -7,10 +7,14 @@ mod balance;
 mod bound;
 mod calibrate;
 mod columns;
+mod completions;
+mod config;
 mod data;
 mod demo;
+mod groups;
 mod net;
 mod noise_args;
+mod opener;
 mod privacy_args;
 mod public_args;
 mod release;
@@ -19,17 +23,37 @@ mod run_args;
 mod schema;
 mod table_args;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use leakscope::Spelling;
 use leakscope::unexpected::guarded;
+use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[derive(Parser)]
 #[command(name = "leakscope", version, about, long_about = LONG_ABOUT, max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
+    /// Take options from this file: a section for each command, such as [audit], with the options as keys
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Open the page when it is done
+    #[arg(long, global = true)]
+    open: bool,
 }
+
+/// What somebody sees who asks for nothing.
+const FIRST: &str = "Leakscope: how much does a trained model give away about the records it was trained on?
+
+Three things to do first:
+  leakscope demo --open                             see a page, on patients that never lived
+  leakscope audit TABLE.csv --target COLUMN \\
+      --sigma 1 --out audit/                        audit a model of your own table
+  leakscope net demo --open                         the same for a network trained in private
+
+`leakscope --help` lists all commands, `leakscope audit --help` the options of one.
+";
 
 const LONG_ABOUT: &str = "How much does a trained model give away about the records it was trained on?
 
@@ -64,12 +88,45 @@ enum Command {
     Data(data::Args),
     /// Train networks in private, and measure what their gradients give away
     Net(net::Args),
+    /// Print a script that completes commands and options in a shell
+    Completions(completions::CompletionsArgs),
+    /// Print the manual page, or write one for every command into a folder
+    Man(completions::ManArgs),
+}
+
+/// The command line as a whole.
+fn command() -> clap::Command {
+    Cli::command()
 }
 
 /// Parses the command line and runs the command.
 pub(crate) fn main() -> ExitCode {
-    let command = Cli::parse().command;
-    let outcome = guarded(|| match command {
+    let outcome = guarded(|| {
+        let words = config::expanded(std::env::args_os().collect(), &command())?;
+        let matches = groups::grouped(command()).get_matches_from(words);
+        let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());
+        let Some(command) = cli.command else {
+            let _ = std::io::stdout().lock().write_all(FIRST.as_bytes());
+            return Ok(ExitCode::SUCCESS);
+        };
+        let page = cli.open.then(|| opener::Page::of(&matches)).transpose()?;
+        let code = run(command)?;
+        if let Some(page) = page {
+            page.open()?;
+        }
+        Ok(code)
+    });
+    match outcome {
+        Ok(code) => code,
+        Err(failure) => {
+            crate::note!("error: {}", failure.spelled(Spelling::CommandLine));
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}
+
+fn run(command: Command) -> leakscope::Result<ExitCode> {
+    match command {
         Command::Audit(args) => audit::run(&args),
         Command::Balance(args) => balance::run(&args),
         Command::Attack(args) => attack::run(&args),
@@ -82,12 +139,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Schema(args) => schema::run(&args),
         Command::Data(args) => data::run(&args),
         Command::Net(args) => net::run(&args),
-    });
-    match outcome {
-        Ok(code) => code,
-        Err(failure) => {
-            crate::note!("error: {}", failure.spelled(Spelling::CommandLine));
-            ExitCode::from(failure.exit_code())
-        }
+        Command::Completions(args) => completions::completions(&args),
+        Command::Man(args) => completions::man(&args),
     }
 }

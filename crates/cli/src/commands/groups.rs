@@ -1,0 +1,261 @@
+//! Options under headings, one screen each, and examples below: said once for all commands.
+
+use clap::Command;
+
+/// Headings with the options below them. An option has the same heading in every command.
+const GROUPS: [(&str, &[&str]); 9] = [
+    (
+        "The mechanism and the target",
+        &[
+            "mechanism",
+            "noise",
+            "laplace",
+            "step",
+            "adjacency",
+            "alpha",
+            "curve",
+            "at",
+            "advantage",
+            "tpr",
+            "fpr",
+            "success",
+            "over",
+        ],
+    ),
+    (
+        "The table",
+        &[
+            "data",
+            "target",
+            "id",
+            "drop",
+            "categorical",
+            "weights",
+            "group",
+            "delimiter",
+            "na",
+            "decimal",
+            "no_header",
+            "encoding",
+            "text_encoding",
+            "limit",
+            "normalize",
+        ],
+    ),
+    ("Columns as numbers", &["one_hot", "scale", "pca", "missing", "positive"]),
+    ("What is public", &["schema", "bounds", "levels", "clip_to_bounds", "min_level_count", "public"]),
+    (
+        "The model",
+        &[
+            "model",
+            "l2",
+            "no_intercept",
+            "max_classes",
+            "coefficients",
+            "network",
+            "outputs",
+            "loss",
+            "pretrain",
+            "freeze",
+            "freeze_smallest",
+            "compare",
+            "attribute",
+            "sum_to_one",
+            "weights_per",
+            "variant",
+            "update",
+            "min_weight",
+            "max_weight",
+            "iterations",
+            "tolerance",
+            "balance",
+        ],
+    ),
+    (
+        "Training",
+        &[
+            "epochs",
+            "steps",
+            "batch",
+            "rate",
+            "lr",
+            "momentum",
+            "adam",
+            "sampling",
+            "weight_decay",
+            "checkpoint_every",
+            "resume",
+            "precision",
+        ],
+    ),
+    (
+        "The noise",
+        &[
+            "sigma",
+            "sigmas",
+            "target_eta",
+            "statistic",
+            "target_sd",
+            "releases",
+            "noise_shape",
+            "protect",
+            "shape_budget",
+            "shape_from",
+            "gap",
+            "clip",
+            "clip_kind",
+            "epsilon",
+            "delta",
+            "filter_epsilon",
+            "filter_budgets",
+            "not_private_noise_from_seed",
+            "budget_eta",
+            "ledger_key",
+            "data_changed",
+            "noise_vectors",
+        ],
+    ),
+    (
+        "What is measured",
+        &[
+            "label",
+            "secret",
+            "candidates",
+            "bins",
+            "trials",
+            "attacks",
+            "prior",
+            "prior_sd",
+            "tell",
+            "protect_at",
+            "scaling",
+            "unit",
+            "score",
+            "test",
+            "holdout",
+            "track",
+            "probes",
+            "records",
+            "trace",
+            "eta",
+            "plis",
+            "grid",
+            "superpixels",
+            "fail_above",
+        ],
+    ),
+    (
+        "Results",
+        &[
+            "out",
+            "format",
+            "json",
+            "quiet",
+            "threads",
+            "seed",
+            "no_pictures",
+            "open",
+            "config",
+            "help",
+            "version",
+        ],
+    ),
+];
+
+/// Commands with a screen of options are grouped; an option that only one of them has keeps its own heading.
+const MANY: usize = 20;
+
+/// Examples of each command, to be read below its options.
+const EXAMPLES: [(&str, &str); 12] = [
+    (
+        "audit",
+        "  leakscope audit patients.csv --target dose --id patient --l2 0.01 --sigma 0.4 --out audit/
+  leakscope audit patients.csv --target dose --holdout 0.2 --target-eta 0.5 --out audit/",
+    ),
+    ("balance", "  leakscope balance patients.csv --target dose --l2 0.01 --sigma 0.4 --out balance/"),
+    ("attack", "  leakscope attack patients.csv --target dose --secret vkorc1 --l2 0.01 --sigmas 0.01,0.1,1"),
+    (
+        "release",
+        "  leakscope schema patients.csv > schema.json     (edit it: what is in it becomes public)
+  leakscope release patients.csv --target dose --schema schema.json --l2 0.01 --sigma 0.4 --out released/",
+    ),
+    ("account", "  leakscope account --sigma 1 --rate 0.01 --steps 1000 --delta 1e-5"),
+    (
+        "bound",
+        "  leakscope bound --candidates 10 --mechanism gaussian --sigma 1
+  leakscope bound --data patients.csv --target dose --secret vkorc1 --l2 0.01 --sigma 0.1 --out bound/",
+    ),
+    (
+        "calibrate",
+        "  leakscope calibrate --advantage 0.1 --rate 0.002 --steps 10000 --adjacency add-remove
+  leakscope calibrate --data patients.csv --target dose --target-eta 0.5 --holdout 0.2",
+    ),
+    ("demo", "  leakscope demo --open"),
+    ("schema", "  leakscope schema patients.csv > schema.json"),
+    ("reproduce", "  leakscope reproduce --list"),
+    (
+        "train",
+        "  leakscope net train --data mnist/ --network cnn-mnist --epsilon 1 --delta 1e-5 --clip 1 --steps 500 \\
+      --batch 1024 --lr 0.5 --track --out run/",
+    ),
+    ("completions", "  leakscope completions bash > ~/.local/share/bash-completion/completions/leakscope"),
+];
+
+/// The command with headings and examples, and all commands below it.
+pub(super) fn grouped(command: Command) -> Command {
+    let many = command.get_arguments().count() > MANY;
+    let examples = EXAMPLES.iter().find(|(name, _)| *name == command.get_name());
+    let command = match examples {
+        Some((_, text)) => command.after_help(format!("Examples:\n{text}")),
+        None => command,
+    };
+    let command = if many { command.mut_args(with_heading) } else { command };
+    command.mut_subcommands(grouped)
+}
+
+fn with_heading(arg: clap::Arg) -> clap::Arg {
+    let group = GROUPS.iter().position(|(_, names)| names.contains(&arg.get_id().as_str()));
+    match group {
+        Some(at) if !arg.is_positional() => arg.help_heading(GROUPS[at].0),
+        _ => arg,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_option_has_two_headings() {
+        let mut all: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        let count = all.len();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), count);
+    }
+
+    /// Every option of a command with headings is below one that says something, and the examples are those of
+    /// commands that there are.
+    #[test]
+    fn every_option_is_under_a_heading() {
+        let mut names = vec![];
+        walk(&grouped(super::super::command()), &mut names);
+        for (name, _) in EXAMPLES {
+            assert!(names.iter().any(|n| n == name), "{name}");
+        }
+    }
+
+    fn walk(command: &Command, names: &mut Vec<String>) {
+        names.push(command.get_name().into());
+        let mut bare = vec![];
+        if command.get_arguments().count() > MANY {
+            for arg in command.get_arguments().filter(|a| !a.is_positional() && !a.is_hide_set()) {
+                if arg.get_help_heading().is_none() {
+                    bare.push(arg.get_id().to_string());
+                }
+            }
+        }
+        assert!(bare.is_empty(), "{}: {bare:?}", command.get_name());
+        command.get_subcommands().for_each(|c| walk(c, names));
+    }
+}

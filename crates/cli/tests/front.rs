@@ -1,0 +1,121 @@
+//! What a person meets before any work is done: the first words, grouped help, completions, manual pages, a
+//! configuration file, `--open`.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod common;
+
+use common::Folder;
+
+const TABLE: &str = "x,y\n1,2\n2,3.9\n3,6.2\n4,7.8\n5,10.1\n";
+
+/// Nothing asked for: three things to do first, and no failure.
+#[test]
+fn alone_it_says_what_to_do_first() {
+    let run = Folder::new().run("").expect(0);
+    assert!(run.stdout.contains("Three things to do first") && run.stdout.contains("leakscope demo --open"));
+    assert!(run.stdout.lines().count() < 15 && run.stderr.is_empty());
+}
+
+/// No heading of a long command holds more than a screen.
+#[test]
+fn long_helps_have_headings() {
+    for command in ["audit", "attack", "balance", "release", "bound", "calibrate", "net train", "net audit"] {
+        let text = Folder::new().run(&format!("{command} -h")).expect(0).stdout;
+        let mut sizes: Vec<(String, usize)> = vec![];
+        for line in text.lines() {
+            match line.strip_suffix(':') {
+                Some(heading) if !line.starts_with(' ') => sizes.push((heading.to_owned(), 0)),
+                _ => sizes.iter_mut().rev().take(1).for_each(|(_, n)| *n += 1),
+            }
+        }
+        assert!(sizes.len() >= 5, "{command}: {sizes:?}");
+        for (heading, lines) in &sizes {
+            assert!(*lines <= 50, "{command}, {heading}: {lines} lines");
+        }
+        assert!(sizes.iter().any(|(heading, _)| heading == "Results"), "{command}: {sizes:?}");
+    }
+}
+
+#[test]
+fn shells_and_readers_are_served() {
+    let folder = Folder::new();
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let script = folder.run(&format!("completions {shell}")).expect(0).stdout;
+        assert!(script.contains("target-eta"), "{shell}");
+    }
+    folder.run("completions tcsh").expect(2);
+    assert!(folder.run("man").expect(0).stdout.contains(".TH leakscope"));
+    folder.run("man --out man").expect(0);
+    for name in ["leakscope", "leakscope-audit", "leakscope-net-train"] {
+        let page = folder.read(&format!("man/{name}.1"));
+        assert!(page.contains(".TH ") && (name == "leakscope" || page.contains("sigma")), "{name}");
+    }
+}
+
+#[test]
+fn options_come_from_a_file_and_the_command_line_wins() {
+    let folder = Folder::new();
+    folder.write("t.csv", TABLE);
+    folder.write("leakscope.toml", "[audit]\ntarget = \"y\"\nsigma = 0.5\nl2 = 0.1\njson = true\n");
+    let sigma = |words: &str| folder.run(words).expect(0).json()["sigma"].as_f64().unwrap();
+    assert_eq!(sigma("audit t.csv --config leakscope.toml"), 0.5);
+    assert_eq!(sigma("audit t.csv --config leakscope.toml --sigma 2"), 2.0);
+    for (text, complaint) in [
+        ("[audit]\nsigmma = 1\n", "did you mean `sigma`?"),
+        ("[audti]\nsigma = 1\n", "did you mean `audit`?"),
+        ("[audit]\nsigma = \"much\"\n", "much"),
+        ("sigma = 1\n", "no option `sigma`"),
+    ] {
+        folder.write("bad.toml", text);
+        let run = folder.run("audit t.csv --target y --config bad.toml --out out").expect(2);
+        assert!(run.stderr.contains(complaint), "{}", run.stderr);
+        assert!(!folder.path("out").exists());
+    }
+    folder.run("audit t.csv --target y --config none.toml").expect(2);
+}
+
+/// The page that was written is handed to the browser; where there is none, nothing is lost.
+#[cfg(unix)]
+#[test]
+fn the_page_is_opened() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::new();
+    folder.write("t.csv", TABLE);
+    folder.write("browser.sh", "#!/bin/sh\necho \"$1\" > opened.tmp && mv opened.tmp opened\n");
+    let browser = folder.path("browser.sh");
+    std::fs::set_permissions(&browser, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let run = |line: &str, browser: &std::path::Path| {
+        let output = folder.command(line.split_whitespace()).env("BROWSER", browser).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let audit = "audit t.csv --target y --sigma 1 --open";
+    assert_eq!(run(&format!("{audit} --out out"), &browser).0, Some(0));
+    for _ in 0..400 {
+        if folder.path("opened").exists() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    assert_eq!(folder.read("opened").trim(), "out/report.html");
+    let (code, words) = run(&format!("{audit} --out out"), std::path::Path::new("no-such-browser"));
+    assert!(code == Some(0) && words.contains("open it in a browser"), "{words}");
+    for (line, complaint) in [(audit, "--out"), ("completions bash --open", "leaves no page")] {
+        let (code, words) = run(line, &browser);
+        assert!(code == Some(2) && words.contains(complaint), "{words}");
+    }
+}
+
+/// A folder that was made for results that never came is not left behind; one that was there stays.
+#[test]
+fn no_empty_folder_stays() {
+    let folder = Folder::new();
+    folder.write("t.csv", TABLE);
+    for out in ["new", "a/b/c"] {
+        folder.run(&format!("audit none.csv --target y --out {out}")).expect(2);
+        folder.run(&format!("audit t.csv --target z --out {out}")).expect(2);
+    }
+    assert!(!folder.path("new").exists() && !folder.path("a").exists());
+    std::fs::create_dir(folder.path("mine")).unwrap();
+    folder.run("audit none.csv --target y --out mine").expect(2);
+    assert!(folder.path("mine").exists());
+}
