@@ -355,7 +355,7 @@ fn read_off(audit: &Audit, facts: &Facts) -> String {
     };
     let help = match shows {
         Shows::Unit => format!(
-            "{name} is scaled by its own spread, which another value would have changed beyond use: give its `bounds`, or leave it out"
+            "the column {name} is scaled by its own spread, which another value would have changed beyond use: give its `bounds`, or leave it out"
         ),
         Shows::Levels => format!(
             "a level of {name} is listed because just enough records have it: give its `levels`, or merge it into another"

@@ -25,8 +25,13 @@ pub(crate) fn facts(r: &Release) -> Facts {
         protect_at: r.tell.as_ref().map_or(PROTECT_AT, |t| t.protect_at),
         told: of(attributes, Means::Refits),
         label_told: of(label, Means::Refits),
-        // η of a whole record says nothing about one attribute that refits do not say better.
-        estimated: if covered { None } else { larger(of(attributes, Means::Eta), local) },
+        // η of a whole record says nothing about one attribute that refits, or its own η, do not say better.
+        estimated: match attributes {
+            Some(Ceiling { by: Means::Refits, .. }) => None,
+            Some(Ceiling { at_most, by: Means::Eta }) => Some(at_most),
+            None if covered => None,
+            None => local,
+        },
         label_estimated: of(label, Means::Eta),
         ..Facts::default()
     }
