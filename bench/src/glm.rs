@@ -104,7 +104,7 @@ fn everything(rows: &Parallel, directions: &[Directions]) -> Result<[f64; 4], le
     let prepared = lap();
     let p = rows.width();
     let mut whole = SetSums::new(p, true);
-    rows.fold(
+    rows.as_rows().fold(
         || (SetSums::new(p, true), Records::default()),
         |(set, records), block| {
             geometry.records(block, records);
@@ -152,7 +152,7 @@ fn product_alone(rows: &Parallel, square: &[f64], d: usize) -> f64 {
 
 fn gram_alone(rows: &Parallel, d: usize) -> Vec<f64> {
     let mut total = vec![0.0; d * d];
-    let summed = rows.fold(
+    let summed = rows.as_rows().fold(
         || (vec![0.0; d * d], Vec::new()),
         |(gram, scratch), block| {
             gram_add_lower(&block.x, None, d, scratch, gram);

@@ -1,7 +1,7 @@
 //! Rows in memory, passed over by all cores, as the table crate does with a cached file.
 
 use leakscope_core::Result;
-use leakscope_core::rows::{Block, Rows};
+use leakscope_core::rows::{Block, Finish, Part, Rows, Start};
 use rayon::prelude::*;
 
 /// Blocks of rows; every wave of them is folded in parallel and merged in order.
@@ -44,23 +44,18 @@ impl Rows for Parallel {
         self.blocks.iter().map(|b| b.len() as u64).sum()
     }
 
-    fn fold<S: Send>(
-        &self,
-        start: impl Fn() -> S + Sync,
-        step: impl Fn(&mut S, &Block) -> Result<()> + Sync,
-        mut merge: impl FnMut(S) -> Result<()>,
-    ) -> Result<()> {
+    fn parts<'s>(&self, start: &Start<'_, 's>, merge: &mut Finish<'_, 's>) -> Result<()> {
         let runs: Vec<&[Block]> = self.blocks.chunks(self.blocks.len().div_ceil(16).max(1)).collect();
         for wave in runs.chunks(8) {
-            let states: Vec<Result<S>> = wave
+            let parts: Vec<Result<Box<dyn Part + 's>>> = wave
                 .par_iter()
                 .map(|run| {
-                    let mut state = start();
-                    run.iter().try_for_each(|block| step(&mut state, block))?;
-                    Ok(state)
+                    let mut part = start();
+                    run.iter().try_for_each(|block| part.step(block))?;
+                    Ok(part)
                 })
                 .collect();
-            states.into_iter().try_for_each(|state| merge(state?))?;
+            parts.into_iter().try_for_each(|part| merge(part?))?;
         }
         Ok(())
     }

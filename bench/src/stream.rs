@@ -47,7 +47,7 @@ pub(crate) fn run(rows: usize) -> Done {
     let clock = Instant::now();
     let p = data.width();
     let mut gram = vec![0.0; p * p];
-    data.fold(
+    data.as_rows().fold(
         || (vec![0.0; p * p], Vec::new()),
         |(sum, scratch), block| {
             gram_add_lower(&block.x, None, p, scratch, sum);
@@ -84,7 +84,7 @@ fn mean_eta(
     measure: impl Fn(&Block, &mut Records) + Sync,
 ) -> Result<f64, leakscope_core::Error> {
     let mut total = 0.0;
-    data.fold(
+    data.as_rows().fold(
         || (0.0, Records::default()),
         |(sum, records), block| {
             measure(block, records);

@@ -166,8 +166,8 @@ const MEMORY: usize = 5;
 /// # Errors
 /// Those of the first fit and [`Error::OutOfRange`] for options or weights that make no sense; later trouble ends the
 /// iteration with its reason in [`Balanced::stopped`].
-pub fn balance<R: Rows>(
-    rows: &R,
+pub fn balance(
+    rows: &dyn Rows,
     (family, penalty): (Family, Penalty),
     options: &Options,
     mut watch: impl FnMut(&Iteration, &Fit, &[f64]) -> Result<()>,
@@ -273,7 +273,7 @@ struct Start {
 }
 
 impl Start {
-    fn read(rows: &impl Rows) -> Result<Self> {
+    fn read(rows: &dyn Rows) -> Result<Self> {
         let WeightsAndTargets { weights, targets } = rows.run(&OwnWeights)?;
         if weights.is_empty() {
             return Err(Error::Empty);
@@ -329,8 +329,8 @@ impl Options {
 }
 
 /// The model under the weights, and `e`: η without the factor ω.
-fn measure<R: Rows>(
-    rows: &R,
+fn measure(
+    rows: &dyn Rows,
     (family, penalty): (Family, Penalty),
     options: &Options,
     weights: &[f64],
@@ -410,13 +410,13 @@ impl Pass for Losses<'_> {
 }
 
 /// η of every row at σ and level of `release`, without the factor ω of its own weight.
-pub fn losses(rows: &impl Runner, fit: &Fit, level: &Level, release: Release) -> Result<Vec<f64>> {
+pub fn losses(rows: &(impl Runner + ?Sized), fit: &Fit, level: &Level, release: Release) -> Result<Vec<f64>> {
     losses_under(rows, fit, level, release, None)
 }
 
 /// [`losses`] under noise with covariance `σ²Σ`, Σ that of `shape`.
 pub fn losses_under(
-    rows: &impl Runner,
+    rows: &(impl Runner + ?Sized),
     fit: &Fit,
     level: &Level,
     release: Release,

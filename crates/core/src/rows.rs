@@ -1,6 +1,11 @@
 //! Blocks of encoded rows, and the one way to pass over them: a fold whose states merge in order.
+//!
+//! [`Rows`] is a trait without type parameters, so that what passes over rows is compiled once, in the crate that says
+//! what is summed, and not again for every kind of table.
 
 use crate::Result;
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
 
 /// A block of encoded rows: what every pass of the mathematics consumes.
 ///
@@ -37,6 +42,15 @@ impl Block {
         &self.x[i * self.width..(i + 1) * self.width]
     }
 
+    /// Becomes a copy of `block`, in the memory that it has.
+    fn copy_from(&mut self, block: &Self) {
+        (self.first_row, self.width) = (block.first_row, block.width);
+        self.x.clone_from(&block.x);
+        self.y.clone_from(&block.y);
+        self.weight.clone_from(&block.weight);
+        self.group.clone_from(&block.group);
+    }
+
     /// Weight of row `i`.
     pub fn weight_of(&self, i: usize) -> f64 {
         self.weight.get(i).copied().unwrap_or(1.0)
@@ -60,33 +74,113 @@ pub trait Rows: Sync {
         self.len() == 0
     }
 
+    /// Takes every run of consecutive blocks through a part of its own, and hands the parts over in row order.
+    ///
+    /// Whoever passes over rows calls `fold` of `dyn Rows`; whoever has rows implements this.
+    fn parts<'s>(&self, start: &Start<'_, 's>, merge: &mut Finish<'_, 's>) -> Result<()>;
+
+    /// These rows, of whatever kind they are.
+    fn as_rows(&self) -> &dyn Rows
+    where
+        Self: Sized,
+    {
+        self
+    }
+}
+
+/// The state of a run of consecutive blocks, with what is done to it.
+pub trait Part: Send {
+    /// Adds the rows of a block, which come after those that the part has seen.
+    fn step(&mut self, block: &Block) -> Result<()>;
+
+    /// Gives the state to whoever started the part.
+    fn hand_over(self: Box<Self>);
+}
+
+/// Makes the part of a run of blocks, on the thread that takes it through them.
+pub type Start<'a, 's> = dyn Fn() -> Box<dyn Part + 's> + Sync + 'a;
+
+/// Receives the parts in row order, on the calling thread.
+pub type Finish<'a, 's> = dyn FnMut(Box<dyn Part + 's>) -> Result<()> + 'a;
+
+impl fmt::Debug for dyn Rows + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} rows of {} columns", self.len(), self.width())
+    }
+}
+
+impl dyn Rows + '_ {
     /// Runs `step` over every block; `start` makes the state of a run of consecutive blocks, `merge` receives
     /// the states in row order.
-    fn fold<S: Send>(
+    pub fn fold<S: Send>(
         &self,
         start: impl Fn() -> S + Sync,
         step: impl Fn(&mut S, &Block) -> Result<()> + Sync,
-        merge: impl FnMut(S) -> Result<()>,
-    ) -> Result<()>;
+        mut merge: impl FnMut(S) -> Result<()>,
+    ) -> Result<()> {
+        let slot = Mutex::new(None);
+        let start =
+            || -> Box<dyn Part + '_> { Box::new(Folded { state: start(), step: &step, slot: &slot }) };
+        self.parts(&start, &mut |part| {
+            part.hand_over();
+            let state = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+            state.map_or(Ok(()), &mut merge)
+        })
+    }
+}
+
+/// The part of a fold: its state travels through the slot, where it has its type again.
+struct Folded<'a, S, F> {
+    state: S,
+    step: &'a F,
+    slot: &'a Mutex<Option<S>>,
+}
+
+impl<S: Send, F: Fn(&mut S, &Block) -> Result<()> + Sync> Part for Folded<'_, S, F> {
+    fn step(&mut self, block: &Block) -> Result<()> {
+        (self.step)(&mut self.state, block)
+    }
+
+    fn hand_over(self: Box<Self>) {
+        *self.slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(self.state);
+    }
+}
+
+/// Takes the parts of `rows` through copies of their blocks that `alter` has changed.
+pub(crate) fn altered<'s>(
+    rows: &dyn Rows,
+    alter: impl Fn(&mut Block) + Sync,
+    start: &Start<'_, 's>,
+    merge: &mut Finish<'_, 's>,
+) -> Result<()> {
+    rows.fold(
+        || (start(), Block::default()),
+        |(part, copy), block| {
+            copy.copy_from(block);
+            alter(copy);
+            part.step(copy)
+        },
+        |(part, _)| merge(part),
+    )
 }
 
 /// Rows with other weights than their own, or (without any) all of weight one.
 #[derive(Debug, Clone, Copy)]
-pub struct Reweighted<'a, R> {
-    rows: &'a R,
+pub struct Reweighted<'a> {
+    rows: &'a dyn Rows,
     /// Row that the first weight is of.
     first_row: u64,
     weights: Option<&'a [f64]>,
 }
 
-impl<'a, R: Rows> Reweighted<'a, R> {
+impl<'a> Reweighted<'a> {
     /// The rows with weights ω, one for each in order; there must be as many.
-    pub fn new(rows: &'a R, weights: &'a [f64]) -> Result<Self> {
+    pub fn new(rows: &'a dyn Rows, weights: &'a [f64]) -> Result<Self> {
         Self::from_row(rows, 0, weights)
     }
 
     /// The same for a part of a table whose first row is `first_row`: the weights are those of its own rows.
-    pub fn from_row(rows: &'a R, first_row: u64, weights: &'a [f64]) -> Result<Self> {
+    pub fn from_row(rows: &'a dyn Rows, first_row: u64, weights: &'a [f64]) -> Result<Self> {
         if weights.len() as u64 != rows.len() {
             let (found, expected) = (weights.len(), rows.len() as usize);
             return Err(crate::Error::Shape { what: "the weights", found, expected });
@@ -95,12 +189,12 @@ impl<'a, R: Rows> Reweighted<'a, R> {
     }
 
     /// The rows without weights.
-    pub fn ones(rows: &'a R) -> Self {
+    pub fn ones(rows: &'a dyn Rows) -> Self {
         Self { rows, first_row: 0, weights: None }
     }
 }
 
-impl<R: Rows> Rows for Reweighted<'_, R> {
+impl Rows for Reweighted<'_> {
     fn width(&self) -> usize {
         self.rows.width()
     }
@@ -109,29 +203,15 @@ impl<R: Rows> Rows for Reweighted<'_, R> {
         self.rows.len()
     }
 
-    fn fold<S: Send>(
-        &self,
-        start: impl Fn() -> S + Sync,
-        step: impl Fn(&mut S, &Block) -> Result<()> + Sync,
-        mut merge: impl FnMut(S) -> Result<()>,
-    ) -> Result<()> {
-        self.rows.fold(
-            || (start(), Block::default()),
-            |(state, copy), block| {
-                let first = (block.first_row - self.first_row) as usize;
-                copy.first_row = block.first_row;
-                copy.width = block.width;
-                copy.x.clone_from(&block.x);
-                copy.y.clone_from(&block.y);
-                copy.group.clone_from(&block.group);
-                copy.weight.clear();
-                if let Some(weights) = self.weights {
-                    copy.weight.extend_from_slice(&weights[first..first + block.len()]);
-                }
-                step(state, copy)
-            },
-            |(state, _)| merge(state),
-        )
+    fn parts<'s>(&self, start: &Start<'_, 's>, merge: &mut Finish<'_, 's>) -> Result<()> {
+        let reweight = |block: &mut Block| {
+            let first = (block.first_row - self.first_row) as usize;
+            block.weight.clear();
+            if let Some(weights) = self.weights {
+                block.weight.extend_from_slice(&weights[first..first + block.len()]);
+            }
+        };
+        altered(self.rows, reweight, start, merge)
     }
 }
 
@@ -186,16 +266,11 @@ impl Rows for InMemory {
         self.blocks.iter().map(|b| b.len() as u64).sum()
     }
 
-    fn fold<S: Send>(
-        &self,
-        start: impl Fn() -> S + Sync,
-        step: impl Fn(&mut S, &Block) -> Result<()> + Sync,
-        mut merge: impl FnMut(S) -> Result<()>,
-    ) -> Result<()> {
+    fn parts<'s>(&self, start: &Start<'_, 's>, merge: &mut Finish<'_, 's>) -> Result<()> {
         for block in &self.blocks {
-            let mut state = start();
-            step(&mut state, block)?;
-            merge(state)?;
+            let mut part = start();
+            part.step(block)?;
+            merge(part)?;
         }
         Ok(())
     }

@@ -22,7 +22,7 @@ pub use softmax::SoftmaxInUnits;
 
 use crate::glm::{Fit, Penalty};
 use crate::linalg::{matmul, matmul_by_transposed, mirror_lower};
-use crate::rows::{Block, Rows};
+use crate::rows::{Block, Finish, Rows, Start, altered};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 
@@ -427,7 +427,7 @@ impl Units {
     }
 
     /// Encoded rows in public units.
-    pub fn rows<'a, R: Rows>(&'a self, rows: &'a R) -> InUnits<'a, R> {
+    pub fn rows<'a>(&'a self, rows: &'a dyn Rows) -> InUnits<'a> {
         InUnits { rows, units: self }
     }
 
@@ -450,12 +450,12 @@ impl Units {
 
 /// Encoded rows in public units.
 #[derive(Debug, Clone, Copy)]
-pub struct InUnits<'a, R> {
-    rows: &'a R,
+pub struct InUnits<'a> {
+    rows: &'a dyn Rows,
     units: &'a Units,
 }
 
-impl<R: Rows> Rows for InUnits<'_, R> {
+impl Rows for InUnits<'_> {
     fn width(&self) -> usize {
         self.rows.width()
     }
@@ -464,24 +464,14 @@ impl<R: Rows> Rows for InUnits<'_, R> {
         self.rows.len()
     }
 
-    fn fold<S: Send>(
-        &self,
-        start: impl Fn() -> S + Sync,
-        step: impl Fn(&mut S, &Block) -> Result<()> + Sync,
-        mut merge: impl FnMut(S) -> Result<()>,
-    ) -> Result<()> {
-        self.rows.fold(
-            || (start(), Block::default()),
-            |(state, copy), block| {
-                copy.clone_from(block);
-                for row in copy.x.chunks_exact_mut(block.width.max(1)) {
-                    for ((x, t), o) in row.iter_mut().zip(&self.units.stretch).zip(&self.units.offset) {
-                        *x = t * *x + o;
-                    }
+    fn parts<'s>(&self, start: &Start<'_, 's>, merge: &mut Finish<'_, 's>) -> Result<()> {
+        let convert = |block: &mut Block| {
+            for row in block.x.chunks_exact_mut(block.width.max(1)) {
+                for ((x, t), o) in row.iter_mut().zip(&self.units.stretch).zip(&self.units.offset) {
+                    *x = t * *x + o;
                 }
-                step(state, copy)
-            },
-            |(state, _)| merge(state),
-        )
+            }
+        };
+        altered(self.rows, convert, start, merge)
     }
 }

@@ -9,7 +9,7 @@ use leakscope_core::glm::{self, Family, Fit, Metric, Newton, Penalty, PoissonSta
 use leakscope_core::linalg::Cholesky;
 use leakscope_core::measure::{self, ColumnDistributions, ColumnValues, Measure, Score, Series};
 use leakscope_core::pass::{self, Covariance, LargestNorm, Merge, Pass, Runner};
-use leakscope_core::rows::{Block, Reweighted, Rows};
+use leakscope_core::rows::{Block, Finish, Reweighted, Rows, Start};
 use leakscope_core::{Error, Result};
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -35,16 +35,11 @@ impl Rows for Parts {
         self.0.iter().flatten().map(|b| b.len() as u64).sum()
     }
 
-    fn fold<S: Send>(
-        &self,
-        start: impl Fn() -> S + Sync,
-        step: impl Fn(&mut S, &Block) -> Result<()> + Sync,
-        mut merge: impl FnMut(S) -> Result<()>,
-    ) -> Result<()> {
-        for part in &self.0 {
-            let mut state = start();
-            part.iter().try_for_each(|block| step(&mut state, block))?;
-            merge(state)?;
+    fn parts<'s>(&self, start: &Start<'_, 's>, merge: &mut Finish<'_, 's>) -> Result<()> {
+        for blocks in &self.0 {
+            let mut part = start();
+            blocks.iter().try_for_each(|block| part.step(block))?;
+            merge(part)?;
         }
         Ok(())
     }
@@ -259,12 +254,12 @@ fn whole_computations_give_the_same_bits_on_a_cluster() {
             let cluster = Cluster::new(&parts);
             let penalty = Penalty { l2: 0.01, intercept: true };
             let (here, there) =
-                (glm::fit(&parts, family, penalty).unwrap(), glm::fit(&cluster, family, penalty).unwrap());
+                (glm::fit(&parts, family, penalty).unwrap(), glm::fit_by(&cluster, family, penalty).unwrap());
             assert_eq!(here, there);
             let w = vec![0.1; WIDTH];
             assert_eq!(
                 glm::evaluate(&parts, family, penalty, &w).unwrap(),
-                glm::evaluate(&cluster, family, penalty, &w).unwrap()
+                glm::evaluate_by(&cluster, family, penalty, &w).unwrap()
             );
             let level = Level::Attribute(Directions::columns(0..2, WIDTH));
             for level in [Level::Record, level] {
@@ -385,7 +380,7 @@ fn sums_that_overflow_travel_and_are_still_refused() {
     both_ways(&pass, &parts);
     let penalty = Penalty { l2: 0.0, intercept: true };
     let here = glm::evaluate(&parts, Family::Poisson, penalty, &w).unwrap_err();
-    let there = glm::evaluate(&Cluster::new(&parts), Family::Poisson, penalty, &w).unwrap_err();
+    let there = glm::evaluate_by(&Cluster::new(&parts), Family::Poisson, penalty, &w).unwrap_err();
     assert!(
         matches!(here, Error::OutOfRange { .. }) && matches!(there, Error::OutOfRange { .. }),
         "{here} {there}"

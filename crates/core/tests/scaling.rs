@@ -52,7 +52,7 @@ fn cases() -> Vec<Raw> {
     out
 }
 
-fn block_of(rows: &impl Rows) -> Block {
+fn block_of(rows: &dyn Rows) -> Block {
     let mut all = Block::default();
     rows.fold(
         Vec::new,

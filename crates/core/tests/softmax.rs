@@ -328,7 +328,7 @@ fn scaling_by_own_data_is_counted() {
             in_units = block;
             Ok(())
         };
-        units.rows(&rows).fold(Block::default, copied, kept).unwrap();
+        units.rows(&rows).as_rows().fold(Block::default, copied, kept).unwrap();
         let (mut found, mut plain) = (SoftmaxRecords::default(), SoftmaxRecords::default());
         geometry.counted(&in_units, &mut found).unwrap();
         geometry.records(&in_units, &mut plain).unwrap();

@@ -161,13 +161,13 @@ pub fn penalty(request: &Request) -> Penalty {
 }
 
 /// Expected metric over the noise at each scale (0: without noise), and that of a model without columns.
-pub fn scores(rows: &impl Runner, w: &[f64], metric: Metric, sigmas: &[f64]) -> Result<(Vec<f64>, f64)> {
+pub fn scores(rows: &dyn Rows, w: &[f64], metric: Metric, sigmas: &[f64]) -> Result<(Vec<f64>, f64)> {
     scores_under(rows, w, metric, sigmas, &[])
 }
 
 /// The same under noise with covariance `σ²FFᵀ` (`factor`, p × p; empty for isotropic noise).
 pub fn scores_under(
-    rows: &impl Runner,
+    rows: &dyn Rows,
     w: &[f64],
     metric: Metric,
     sigmas: &[f64],

@@ -68,10 +68,10 @@ pub fn clipped_gradient<T: Real>(
     data.check(net)?;
     data.check_records(records)?;
     clip.check()?;
-    clipped_gradient_with(&Workers::of(net), net, data, records, clip, None)
+    T::clipped_gradient(&Workers::of(net), net, data, records, clip, None)
 }
 
-pub(crate) fn clipped_gradient_with<T: Real>(
+pub(crate) fn clipped_gradient_generic<T: Real>(
     workers: &Workers<T>,
     net: &Network<T>,
     data: &Data<T>,
@@ -190,6 +190,10 @@ impl Prediction {
 
 /// What a network says about records `(n, input)`, row-major.
 pub fn predict<T: Real>(net: &Network<T>, records: &[T]) -> Result<Prediction> {
+    T::predict(net, records)
+}
+
+pub(crate) fn predict_generic<T: Real>(net: &Network<T>, records: &[T]) -> Result<Prediction> {
     let (d, length) = (net.values(net.input().length()), net.input().length());
     if net.vocabulary().is_some() {
         let reason = "the network reads tokens: take predict_data".to_owned();
@@ -209,6 +213,10 @@ pub fn predict<T: Real>(net: &Network<T>, records: &[T]) -> Result<Prediction> {
 
 /// What a network says about the records of a data set, whose labels do not matter.
 pub fn predict_data<T: Real>(net: &Network<T>, data: &Data<T>) -> Result<Prediction> {
+    T::predict_data(net, data)
+}
+
+pub(crate) fn predict_data_generic<T: Real>(net: &Network<T>, data: &Data<T>) -> Result<Prediction> {
     data.check(net)?;
     let (all, length): (Vec<usize>, usize) = ((0..data.len()).collect(), data.input().length());
     let parts = Workers::of(net).map(&all, net.records_at_a_time(length), |dev, piece| {

@@ -38,6 +38,7 @@
 
 mod builder;
 pub mod clip;
+mod compiled;
 #[cfg(test)]
 mod conformance;
 pub mod data;

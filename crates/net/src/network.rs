@@ -138,6 +138,10 @@ impl<T: Real> Network<T> {
     }
 
     fn build(spec: NetSpec) -> Result<Self> {
+        T::build(spec)
+    }
+
+    pub(crate) fn build_generic(spec: NetSpec) -> Result<Self> {
         if spec.version != SPEC_VERSION {
             return Err(Error::Version { what: "the network", found: spec.version, expected: SPEC_VERSION });
         }
@@ -250,6 +254,10 @@ impl<T: Real> Network<T> {
     /// The statistics are constants of the network from then on, and no accountant counts them: the records must be
     /// public.
     pub fn calibrate_statistics(&mut self, public: &Data<T>) -> Result<()> {
+        T::calibrate_statistics(self, public)
+    }
+
+    pub(crate) fn calibrate_statistics_generic(&mut self, public: &Data<T>) -> Result<()> {
         public.check(self)?;
         let mut dev = self.device();
         for i in 0..self.statistics.len() {

@@ -9,12 +9,14 @@
 //! | `tanh` | 1 ulp | 1.5 ulp |
 //! | `erf` | 0.6 ulp (computed in f64) | 2 ulp |
 
+use crate::compiled::Compiled;
 use std::fmt::{Debug, Display};
 use std::ops::{Add, AddAssign, Div, Mul, MulAssign, Neg, Sub, SubAssign};
 
 /// A floating-point number: `f32` or `f64`.
 pub trait Real:
-    Copy
+    Compiled
+    + Copy
     + Send
     + Sync
     + Debug

@@ -10,10 +10,10 @@ use crate::matrix::Matrix;
 use crate::plan::{Plan, Subset};
 use crate::table::{Table, in_order};
 use crate::{Error, Result};
-use leakscope_core::rows::{Block, Rows};
+use leakscope_core::rows::{Block, Finish, Part, Rows, Start};
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Encoded rows up to this size stay in memory after they were first encoded.
 pub const CACHE_BYTES: u64 = 256 << 20;
@@ -319,11 +319,27 @@ impl Dataset {
         &self,
         start: impl Fn() -> S + Sync,
         step: impl Fn(&mut S, &Block, &Labels) -> leakscope_core::Result<()> + Sync,
-        merge: impl FnMut(S) -> leakscope_core::Result<()>,
+        mut merge: impl FnMut(S) -> leakscope_core::Result<()>,
     ) -> leakscope_core::Result<()> {
-        let step = |state: &mut S, block: &Block, names: Option<&Names>| {
-            let labels = names.map(Names::labels).unwrap_or_default();
-            step(state, block, &labels)
+        let slot = Mutex::new(None);
+        let start = || -> Box<dyn LabelledPart + '_> {
+            Box::new(Folded { state: start(), step: &step, slot: &slot })
+        };
+        self.labelled_parts(&start, &mut |part| {
+            part.hand_over();
+            let state = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+            state.map_or(Ok(()), &mut merge)
+        })
+    }
+
+    /// Without type parameters, so that reading is compiled here and not again for every state.
+    fn labelled_parts<'s>(
+        &self,
+        start: &(dyn Fn() -> Box<dyn LabelledPart + 's> + Sync + '_),
+        merge: &mut dyn FnMut(Box<dyn LabelledPart + 's>) -> leakscope_core::Result<()>,
+    ) -> leakscope_core::Result<()> {
+        let step = |part: &mut Box<dyn LabelledPart + 's>, block: &Block, names: Option<&Names>| {
+            part.step(block, &names.map(Names::labels).unwrap_or_default())
         };
         self.pass(true, start, step, merge).map_err(Into::into)
     }
@@ -494,12 +510,36 @@ impl Rows for Dataset {
         self.rows
     }
 
-    fn fold<S: Send>(
-        &self,
-        start: impl Fn() -> S + Sync,
-        step: impl Fn(&mut S, &Block) -> leakscope_core::Result<()> + Sync,
-        merge: impl FnMut(S) -> leakscope_core::Result<()>,
-    ) -> leakscope_core::Result<()> {
-        self.pass(false, start, |state, block, _| step(state, block), merge).map_err(Into::into)
+    fn parts<'s>(&self, start: &Start<'_, 's>, merge: &mut Finish<'_, 's>) -> leakscope_core::Result<()> {
+        let step = |part: &mut Box<dyn Part + 's>, block: &Block, _: Option<&Names>| part.step(block);
+        self.pass(false, start, step, merge).map_err(Into::into)
+    }
+}
+
+/// As [`Part`], with the ids of the rows.
+trait LabelledPart: Send {
+    fn step(&mut self, block: &Block, labels: &Labels) -> leakscope_core::Result<()>;
+
+    fn hand_over(self: Box<Self>);
+}
+
+/// The part of a labelled fold: its state travels through the slot, where it has its type again.
+struct Folded<'a, S, F> {
+    state: S,
+    step: &'a F,
+    slot: &'a Mutex<Option<S>>,
+}
+
+impl<S, F> LabelledPart for Folded<'_, S, F>
+where
+    S: Send,
+    F: Fn(&mut S, &Block, &Labels) -> leakscope_core::Result<()> + Sync,
+{
+    fn step(&mut self, block: &Block, labels: &Labels) -> leakscope_core::Result<()> {
+        (self.step)(&mut self.state, block, labels)
+    }
+
+    fn hand_over(self: Box<Self>) {
+        *self.slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(self.state);
     }
 }

@@ -38,20 +38,21 @@ fn table(folder: &Folder, n: usize, group_rows: usize) -> Table {
 fn gram(data: &Dataset) -> Vec<f64> {
     let d = data.width();
     let mut total = vec![0.0; d * d + d];
-    data.fold(
-        || vec![0.0; d * d + d],
-        |s, b| {
-            let (g, xy) = s.split_at_mut(d * d);
-            linalg::gram_add(&b.x, None, d, g);
-            (0..b.len()).for_each(|i| linalg::axpy(b.y[i], b.row(i), xy));
-            Ok(())
-        },
-        |s| {
-            linalg::axpy(1.0, &s, &mut total);
-            Ok(())
-        },
-    )
-    .unwrap();
+    data.as_rows()
+        .fold(
+            || vec![0.0; d * d + d],
+            |s, b| {
+                let (g, xy) = s.split_at_mut(d * d);
+                linalg::gram_add(&b.x, None, d, g);
+                (0..b.len()).for_each(|i| linalg::axpy(b.y[i], b.row(i), xy));
+                Ok(())
+            },
+            |s| {
+                linalg::axpy(1.0, &s, &mut total);
+                Ok(())
+            },
+        )
+        .unwrap();
     total
 }
 
@@ -138,7 +139,7 @@ fn a_request_to_stop_is_heard() {
     let encoding = fit(&table, &roles("y"), &EncodeOptions::default()).unwrap();
     let data = Dataset::new(&table, &encoding, Subset::Training, &hooks).unwrap();
     hooks.interrupt.store(true, Ordering::Relaxed);
-    let stopped = data.fold(|| (), |(), _| Ok(()), |()| Ok(()));
+    let stopped = data.as_rows().fold(|| (), |(), _| Ok(()), |()| Ok(()));
     assert_eq!(stopped, Err(leakscope_core::Error::Interrupted));
     let options = EncodeOptions::default();
     assert!(matches!(Encoding::fit(&table, &roles("y"), &options, &hooks), Err(Error::Interrupted)));
@@ -150,10 +151,10 @@ fn errors_of_steps_and_of_files_come_through() {
     let table = table(&folder, 5_000, 1_000);
     let encoding = fit(&table, &roles("y"), &EncodeOptions::default()).unwrap();
     let data = streamed(&table, &encoding, Subset::Training);
-    let failed = data.fold(|| (), |(), _| Err(leakscope_core::Error::Separable), |()| Ok(()));
+    let failed = data.as_rows().fold(|| (), |(), _| Err(leakscope_core::Error::Separable), |()| Ok(()));
     assert_eq!(failed, Err(leakscope_core::Error::Separable));
     std::fs::remove_file(folder.path().join("t.parquet")).unwrap();
-    let gone = data.fold(|| (), |(), _| Ok(()), |()| Ok(()));
+    let gone = data.as_rows().fold(|| (), |(), _| Ok(()), |()| Ok(()));
     assert!(matches!(gone, Err(leakscope_core::Error::Source(message)) if message.contains("t.parquet")));
 }
 
@@ -176,7 +177,7 @@ fn progress_reaches_the_end_of_every_pass() {
     let options = EncodeOptions { scale: Scale::UnitBall, pca: Some(2), ..Default::default() };
     let encoding = Encoding::fit(&table, &roles("y"), &options, &hooks).unwrap();
     let data = Dataset::new(&table, &encoding, Subset::Training, &hooks).unwrap();
-    data.fold(|| (), |(), _| Ok(()), |()| Ok(())).unwrap();
+    data.as_rows().fold(|| (), |(), _| Ok(()), |()| Ok(())).unwrap();
     let furthest = furthest.lock().unwrap();
     for stage in [Stage::Profile, Stage::Norm, Stage::Components, Stage::Encode, Stage::Pass] {
         assert_eq!(furthest.get(&stage), Some(&(9_000, 9_000)), "{stage:?}");

@@ -80,8 +80,8 @@ struct Space {
 }
 
 impl<'a> Game<'a> {
-    pub(super) fn new<R: Rows>(
-        rows: &R,
+    pub(super) fn new(
+        rows: &dyn Rows,
         fit: &'a Fit,
         secret: &'a Secret,
         options: &'a Options,
@@ -130,7 +130,7 @@ impl<'a> Game<'a> {
     }
 
     /// One pass for what is known of every released model: its errors and the gradient over all records.
-    fn publish<R: Rows>(&mut self, rows: &R) -> Result<()> {
+    fn publish(&mut self, rows: &dyn Rows) -> Result<()> {
         let (p, t, s) = (self.fit.w.len(), self.options.trials, self.options.sigmas.len());
         let black_box = self.plays(Attack::BlackBox);
         let informed = self.plays(Attack::Informed);
@@ -208,7 +208,7 @@ impl<'a> Game<'a> {
     }
 
     /// All attacks on all records.
-    pub(super) fn play<R: Rows>(&self, rows: &R) -> Result<Tally> {
+    pub(super) fn play(&self, rows: &dyn Rows) -> Result<Tally> {
         let parts = if self.parts.is_empty() { 0 } else { PARTS };
         let start = || Tally::new(self.options, parts);
         let mut total = start();

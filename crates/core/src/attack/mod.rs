@@ -132,8 +132,8 @@ pub struct Outcomes {
 /// # Errors
 /// [`Error::OutOfRange`] for noise scales that are not positive, no trials, or an informed adversary without an intercept
 /// to scale the record by (other than linear regression); [`Error::NoConvergence`] where a candidate has no model.
-pub fn attack<R: Rows>(
-    rows: &R,
+pub fn attack(
+    rows: &dyn Rows,
     fit: &Fit,
     secret: &Secret,
     options: &Options,

@@ -30,8 +30,8 @@ pub struct Refits<'a> {
 ///
 /// # Errors
 /// As for [`attack`](super::attack).
-pub fn for_each_record<R: Rows, S: Send>(
-    rows: &R,
+pub fn for_each_record<S: Send>(
+    rows: &dyn Rows,
     fit: &Fit,
     secret: &Secret,
     start: impl Fn() -> S + Sync,
@@ -74,7 +74,7 @@ pub fn for_each_record<R: Rows, S: Send>(
 ///
 /// # Errors
 /// As for [`attack`](super::attack).
-pub fn candidate_models<R: Rows>(rows: &R, fit: &Fit, secret: &Secret) -> Result<Vec<Vec<f64>>> {
+pub fn candidate_models(rows: &dyn Rows, fit: &Fit, secret: &Secret) -> Result<Vec<Vec<f64>>> {
     let mut out = vec![];
     for_each_record(
         rows,
@@ -163,7 +163,11 @@ impl Pass for Removals<'_> {
 ///
 /// # Errors
 /// As for [`attack`](super::attack).
-pub fn removal_distances(rows: &impl Runner, fit: &Fit, shape: Option<&Noise>) -> Result<Vec<f64>> {
+pub fn removal_distances(
+    rows: &(impl Runner + ?Sized),
+    fit: &Fit,
+    shape: Option<&Noise>,
+) -> Result<Vec<f64>> {
     let inverse = Cholesky::new(&fit.hessian, fit.w.len())?.inverse();
     let whitener = Cow::Borrowed(shape.map(Noise::whitener).unwrap_or_default());
     let pass = Removals { inverse: Cow::Owned(inverse), w: Cow::Borrowed(&fit.w), whitener };

@@ -17,7 +17,7 @@
 use super::Secret;
 use crate::glm::{Family, Fit, TOLERANCE, fit as fit_model};
 use crate::linalg::{Cholesky, axpy, dot, matmul, matmul_transposed, norm};
-use crate::rows::{Block, Rows};
+use crate::rows::{Block, Finish, Rows, Start, altered};
 use crate::{Error, Result};
 
 /// Candidates that share a pass over the data.
@@ -150,7 +150,7 @@ impl<'a> Models<'a> {
     }
 
     /// `Δ` of every candidate of the rows of a block in memory, exact to the solver's tolerance.
-    pub(super) fn by_newton<R: Rows>(&self, rows: &R, block: &Block, out: &mut Deltas) -> Result<()> {
+    pub(super) fn by_newton(&self, rows: &dyn Rows, block: &Block, out: &mut Deltas) -> Result<()> {
         self.first_steps(block, 0..block.len(), out)?;
         if self.fit.family == Family::Linear {
             return Ok(());
@@ -166,7 +166,7 @@ impl<'a> Models<'a> {
     }
 
     /// Newton steps for candidates `together` (record · M + m), which share every pass.
-    fn newton<R: Rows>(&self, rows: &R, block: &Block, together: &[usize], delta: &mut [f64]) -> Result<()> {
+    fn newton(&self, rows: &dyn Rows, block: &Block, together: &[usize], delta: &mut [f64]) -> Result<()> {
         let (p, m_count) = (self.p(), self.secret.len());
         let mut going: Vec<Candidate> = vec![];
         for &at in together {
@@ -234,7 +234,7 @@ impl<'a> Models<'a> {
     }
 
     /// The candidate by the solver itself, which converges or says that it does not.
-    fn fit_anew<R: Rows>(&self, rows: &R, block: &Block, at: usize, delta: &mut [f64]) -> Result<()> {
+    fn fit_anew(&self, rows: &dyn Rows, block: &Block, at: usize, delta: &mut [f64]) -> Result<()> {
         let (p, i, m) = (self.p(), at / self.secret.len(), at % self.secret.len());
         let x = self.with_candidate(block.row(i), m);
         let replaced = Replaced { rows, row: block.first_row + i as u64, x: &x };
@@ -279,8 +279,8 @@ enum Progress {
 
 /// `Xᵀ diag(ω) r(Xw, y)` of every candidate, and its size if nothing cancelled, each with the candidate's own
 /// predictions.
-fn gradients<R: Rows>(
-    rows: &R,
+fn gradients(
+    rows: &dyn Rows,
     family: Family,
     candidates: &[Candidate],
     p: usize,
@@ -322,13 +322,13 @@ fn gradients<R: Rows>(
 }
 
 /// Rows with one of them replaced.
-struct Replaced<'a, R> {
-    rows: &'a R,
+struct Replaced<'a> {
+    rows: &'a dyn Rows,
     row: u64,
     x: &'a [f64],
 }
 
-impl<R: Rows> Rows for Replaced<'_, R> {
+impl Rows for Replaced<'_> {
     fn width(&self) -> usize {
         self.rows.width()
     }
@@ -337,25 +337,14 @@ impl<R: Rows> Rows for Replaced<'_, R> {
         self.rows.len()
     }
 
-    fn fold<S: Send>(
-        &self,
-        start: impl Fn() -> S + Sync,
-        step: impl Fn(&mut S, &Block) -> Result<()> + Sync,
-        merge: impl FnMut(S) -> Result<()>,
-    ) -> Result<()> {
-        self.rows.fold(
-            start,
-            |state, block| {
-                if !(block.first_row..block.first_row + block.len() as u64).contains(&self.row) {
-                    return step(state, block);
-                }
-                let mut copy = block.clone();
+    fn parts<'s>(&self, start: &Start<'_, 's>, merge: &mut Finish<'_, 's>) -> Result<()> {
+        let replace = |block: &mut Block| {
+            if (block.first_row..block.first_row + block.len() as u64).contains(&self.row) {
                 let at = (self.row - block.first_row) as usize * block.width;
-                copy.x[at..at + block.width].copy_from_slice(self.x);
-                step(state, &copy)
-            },
-            merge,
-        )
+                block.x[at..at + block.width].copy_from_slice(self.x);
+            }
+        };
+        altered(self.rows, replace, start, merge)
     }
 }
 
@@ -375,7 +364,7 @@ fn solve2(a: [f64; 4], b: [f64; 2]) -> Option<[f64; 2]> {
 }
 
 /// All blocks, in order, in memory.
-pub(super) fn collected<R: Rows>(rows: &R) -> Result<Vec<Block>> {
+pub(super) fn collected(rows: &dyn Rows) -> Result<Vec<Block>> {
     let mut blocks = vec![];
     rows.fold(
         Vec::new,

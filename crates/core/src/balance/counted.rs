@@ -56,8 +56,8 @@ impl CountedBalance {
 ///
 /// # Errors
 /// Those of the fits.
-pub fn counted<R: Rows>(
-    rows: &R,
+pub fn counted(
+    rows: &dyn Rows,
     model: (Family, Penalty),
     options: &Options,
     attributes: &[Directions],
@@ -75,8 +75,8 @@ pub fn counted<R: Rows>(
 /// The published fixed point makes η equal with the weights held fixed, not what a release gives away. Weights that divide by
 /// the *counted* η would be another function of the data, whose derivative is not the one that was counted. How often
 /// to reweight, though, is a whole number: locally constant, so that choosing it adds nothing to what is counted.
-pub fn most_even<R: Rows>(
-    rows: &R,
+pub fn most_even(
+    rows: &dyn Rows,
     model: (Family, Penalty),
     options: &Options,
     attributes: &[Directions],
@@ -99,8 +99,8 @@ pub fn most_even<R: Rows>(
 ///
 /// # Errors
 /// Those of the fits.
-pub fn weights_after<R: Rows>(
-    rows: &R,
+pub fn weights_after(
+    rows: &dyn Rows,
     model: (Family, Penalty),
     options: &Options,
     iterations: usize,
@@ -150,8 +150,8 @@ struct Forwards<'a> {
 }
 
 impl<'a> Forwards<'a> {
-    fn run<R: Rows>(
-        rows: &R,
+    fn run(
+        rows: &dyn Rows,
         (family, penalty): (Family, Penalty),
         options: &'a Options,
         iterations: usize,
@@ -248,7 +248,7 @@ struct Table {
 }
 
 impl Table {
-    fn read(rows: &impl Rows) -> Result<Self> {
+    fn read(rows: &dyn Rows) -> Result<Self> {
         let (mut x, mut y) = (vec![], vec![]);
         rows.fold(
             || (vec![], vec![]),

@@ -4,6 +4,7 @@ use super::Family;
 use super::sums::{Newton, PoissonStart, Sums};
 use crate::linalg::{Cholesky, axpy, dot, mirror_lower, norm};
 use crate::pass::{Pass, Runner};
+use crate::rows::Rows;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -75,7 +76,7 @@ pub struct Fit {
     pub unit_weights: bool,
 }
 
-fn sums<P: Pass<State = Sums>>(rows: &impl Runner, pass: &P) -> Result<Sums> {
+fn sums<P: Pass<State = Sums>>(rows: &(impl Runner + ?Sized), pass: &P) -> Result<Sums> {
     let total = rows.run(pass)?;
     if total.rows == 0 { Err(Error::Empty) } else { Ok(total) }
 }
@@ -90,7 +91,7 @@ struct Signs {
 
 /// Objective, gradient and Hessian at `w`; the Hessian of an earlier pass is taken over where it is constant.
 fn state_at(
-    rows: &impl Runner,
+    rows: &(impl Runner + ?Sized),
     family: Family,
     penalty: Penalty,
     w: &[f64],
@@ -138,7 +139,17 @@ fn state_at(
 }
 
 /// The model at given coefficients, which need not be the minimiser.
-pub fn evaluate(rows: &impl Runner, family: Family, penalty: Penalty, w: &[f64]) -> Result<Fit> {
+pub fn evaluate(rows: &dyn Rows, family: Family, penalty: Penalty, w: &[f64]) -> Result<Fit> {
+    evaluate_by(rows, family, penalty, w)
+}
+
+/// [`evaluate`], with whoever runs the pass.
+pub fn evaluate_by(
+    rows: &(impl Runner + ?Sized),
+    family: Family,
+    penalty: Penalty,
+    w: &[f64],
+) -> Result<Fit> {
     check(rows, penalty)?;
     if w.len() != rows.columns() {
         return Err(Error::Shape { what: "the coefficients", found: w.len(), expected: rows.columns() });
@@ -158,7 +169,7 @@ pub fn evaluate(rows: &impl Runner, family: Family, penalty: Penalty, w: &[f64])
     Ok(fit)
 }
 
-fn check(rows: &impl Runner, penalty: Penalty) -> Result<()> {
+fn check(rows: &(impl Runner + ?Sized), penalty: Penalty) -> Result<()> {
     if !(penalty.l2 >= 0.0 && penalty.l2.is_finite()) {
         return Err(Error::OutOfRange {
             what: "l2",
@@ -177,7 +188,12 @@ fn check(rows: &impl Runner, penalty: Penalty) -> Result<()> {
 /// # Errors
 /// [`Error::Singular`] names a column that is a combination of others, [`Error::Separable`] says that two classes
 /// can be told apart exactly and there is no penalty, [`Error::NoConvergence`] that the tolerance was not met.
-pub fn fit(rows: &impl Runner, family: Family, penalty: Penalty) -> Result<Fit> {
+pub fn fit(rows: &dyn Rows, family: Family, penalty: Penalty) -> Result<Fit> {
+    fit_by(rows, family, penalty)
+}
+
+/// [`fit`], with whoever runs its passes.
+pub fn fit_by(rows: &(impl Runner + ?Sized), family: Family, penalty: Penalty) -> Result<Fit> {
     check(rows, penalty)?;
     let p = rows.columns();
     let mut w = vec![0.0; p];
@@ -269,7 +285,7 @@ fn refuse_separable(family: Family, penalty: Penalty, margin: f64) -> Result<()>
 
 /// The full Newton step, halved until the objective decreases enough; `None` if it never does.
 fn line_search(
-    rows: &impl Runner,
+    rows: &(impl Runner + ?Sized),
     current: &Fit,
     step: &[f64],
     decrease: f64,
@@ -291,7 +307,7 @@ fn line_search(
     Ok(None)
 }
 
-fn poisson_start(rows: &impl Runner, penalty: Penalty) -> Result<Vec<f64>> {
+fn poisson_start(rows: &(impl Runner + ?Sized), penalty: Penalty) -> Result<Vec<f64>> {
     let p = rows.columns();
     let mut sums = sums(rows, &PoissonStart { width: p })?;
     mirror_lower(&mut sums.hessian, p);

@@ -5,7 +5,7 @@ pub mod softmax;
 mod sums;
 mod utility;
 
-pub use fit::{Fit, Penalty, TOLERANCE, distance, evaluate, fit};
+pub use fit::{Fit, Penalty, TOLERANCE, distance, evaluate, evaluate_by, fit, fit_by};
 pub use sums::{Newton, PoissonStart, Sums};
 pub use utility::{Metric, Utility, UtilityCurve};
 

@@ -107,7 +107,7 @@ pub(crate) fn loss(pi: &[f64], class: usize, plain: f64) -> f64 {
 /// # Errors
 /// [`Error::OutOfRange`] for a target that is no whole number from 0, for one class alone or more than `most`;
 /// [`Error::RareClass`] for a class below the largest with fewer than two records, which nothing but itself determines.
-pub fn count_classes(rows: &impl Rows, most: usize) -> Result<Vec<u64>> {
+pub fn count_classes(rows: &dyn Rows, most: usize) -> Result<Vec<u64>> {
     let mut counts: Vec<u64> = vec![];
     let too_many = |value: f64| {
         let expected = "at most as many classes as allowed: merge rare ones, raise the limit, or is the target a number?";
@@ -308,12 +308,7 @@ struct Signs {
 }
 
 /// The state at Θ.
-fn state_at(
-    rows: &impl Rows,
-    classes: usize,
-    penalty: Penalty,
-    theta: &[f64],
-) -> Result<(SoftmaxFit, Signs)> {
+fn state_at(rows: &dyn Rows, classes: usize, penalty: Penalty, theta: &[f64]) -> Result<(SoftmaxFit, Signs)> {
     let (p, k) = (rows.width(), classes - 1);
     let (q, d, u) = (k * p, penalty.data_width(p), contrasts(classes));
     let mut w = vec![0.0; classes * p];
@@ -368,7 +363,7 @@ fn state_at(
 /// As for [`count_classes`]; [`Error::Singular`] names a dependent coefficient of Θ modulo the columns,
 /// [`Error::Separable`] says that classes are told apart exactly and there is no penalty, [`Error::NoConvergence`]
 /// that the tolerance was not met.
-pub fn fit(rows: &impl Rows, penalty: Penalty, most_classes: usize) -> Result<SoftmaxFit> {
+pub fn fit(rows: &dyn Rows, penalty: Penalty, most_classes: usize) -> Result<SoftmaxFit> {
     check(penalty)?;
     let classes = count_classes(rows, most_classes)?.len();
     let start = vec![0.0; (classes - 1) * rows.width()];
@@ -377,7 +372,7 @@ pub fn fit(rows: &impl Rows, penalty: Penalty, most_classes: usize) -> Result<So
 
 /// Fits a model of so many classes from a start Θ; a class may have lost its only record.
 pub(crate) fn fit_from(
-    rows: &impl Rows,
+    rows: &dyn Rows,
     classes: usize,
     penalty: Penalty,
     start: &[f64],
@@ -440,7 +435,7 @@ fn check(penalty: Penalty) -> Result<()> {
 /// # Errors
 /// As for [`count_classes`]; [`Error::Shape`] for another number of coefficients, [`Error::OutOfRange`] for ones that are no
 /// numbers or give none.
-pub fn evaluate(rows: &impl Rows, penalty: Penalty, w: &[f64], most_classes: usize) -> Result<SoftmaxFit> {
+pub fn evaluate(rows: &dyn Rows, penalty: Penalty, w: &[f64], most_classes: usize) -> Result<SoftmaxFit> {
     check(penalty)?;
     let classes = count_classes(rows, most_classes)?.len();
     let (p, k) = (rows.width(), classes - 1);
@@ -484,7 +479,7 @@ pub fn distance(given: &SoftmaxFit, best: &SoftmaxFit) -> (f64, f64) {
 }
 
 fn line_search(
-    rows: &impl Rows,
+    rows: &dyn Rows,
     current: &SoftmaxFit,
     step: &[f64],
     decrease: f64,

@@ -139,7 +139,7 @@ impl Merge for Measured {
 }
 
 /// Measures every record.
-pub fn measure(rows: &impl Runner, pass: &Measure<'_>) -> Result<Measured> {
+pub fn measure(rows: &(impl Runner + ?Sized), pass: &Measure<'_>) -> Result<Measured> {
     let mut measured = rows.run(pass)?;
     pass.finish(&mut measured);
     Ok(measured)

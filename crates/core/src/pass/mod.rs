@@ -85,6 +85,20 @@ pub trait Runner {
     fn run<P: Pass>(&self, pass: &P) -> Result<P::State>;
 }
 
+impl Runner for dyn Rows + '_ {
+    fn columns(&self) -> usize {
+        self.width()
+    }
+
+    fn count(&self) -> u64 {
+        self.len()
+    }
+
+    fn run<P: Pass>(&self, pass: &P) -> Result<P::State> {
+        run(pass, self)
+    }
+}
+
 impl<R: Rows> Runner for R {
     fn columns(&self) -> usize {
         self.width()
@@ -100,7 +114,7 @@ impl<R: Rows> Runner for R {
 }
 
 /// Runs a pass over rows on the threads of this machine.
-pub fn run<P: Pass>(pass: &P, rows: &impl Rows) -> Result<P::State> {
+pub fn run<P: Pass>(pass: &P, rows: &dyn Rows) -> Result<P::State> {
     let mut total: Option<P::State> = None;
     rows.fold(
         || pass.start(),

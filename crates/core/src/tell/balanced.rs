@@ -42,8 +42,8 @@ impl<'a> BalancedTelling<'a> {
     /// # Errors
     /// Those of balancing and fit, and [`Error::NotApplicable`] for weights that are not of the published kind, or where a record
     /// leaks nothing.
-    pub fn new<R: Rows>(
-        rows: &R,
+    pub fn new(
+        rows: &dyn Rows,
         model: (Family, Penalty),
         (options, iterations): (&'a Options, usize),
         units: &'a Units,

@@ -68,8 +68,8 @@ struct Record<'a> {
 }
 
 /// Limits of every record, for each list of candidates: one pass over the rows.
-pub(super) fn glance<R: Rows>(
-    rows: &R,
+pub(super) fn glance(
+    rows: &dyn Rows,
     models: &Models<'_>,
     questions: &[Vec<Candidate>],
 ) -> Result<Vec<Vec<Limits>>> {

@@ -225,7 +225,7 @@ struct Models<'a> {
 }
 
 impl<'a> Models<'a> {
-    fn new<R: Rows>(rows: &R, model: &'a FitInUnits, units: &'a Units, noise: &Noise) -> Result<Self> {
+    fn new(rows: &dyn Rows, model: &'a FitInUnits, units: &'a Units, noise: &Noise) -> Result<Self> {
         let fit = &model.fit;
         let p = fit.w.len();
         if rows.width() != p || units.len() != fit.penalty.data_width(p) {

@@ -11,7 +11,7 @@ use crate::glm::{Family, Penalty, fit as fit_model};
 use crate::linalg::{
     Cholesky, axpy, dot, largest_eigenvalue, matmul, matmul_by_transposed, matmul_transposed, times,
 };
-use crate::rows::{Block, Rows};
+use crate::rows::{Block, Finish, Rows, Start, altered};
 use crate::{Error, Result};
 
 /// Candidates that share a pass over the data.
@@ -39,7 +39,7 @@ pub(super) struct Refit {
 
 impl Models<'_> {
     /// The model of each job; `None` for a candidate that shows for certain. `rows` are in public units.
-    pub(super) fn refit<R: Rows>(&self, rows: &R, jobs: &[Job<'_>]) -> Result<Vec<Option<Refit>>> {
+    pub(super) fn refit(&self, rows: &dyn Rows, jobs: &[Job<'_>]) -> Result<Vec<Option<Refit>>> {
         let mut out = Vec::with_capacity(jobs.len());
         for jobs in jobs.chunks(TOGETHER) {
             let steps: Vec<Option<Step>> = jobs
@@ -57,7 +57,7 @@ impl Models<'_> {
         Ok(out)
     }
 
-    fn chords<R: Rows>(&self, rows: &R, jobs: Vec<(&Job<'_>, Step)>) -> Result<Vec<Refit>> {
+    fn chords(&self, rows: &dyn Rows, jobs: Vec<(&Job<'_>, Step)>) -> Result<Vec<Refit>> {
         let (p, k) = (self.p(), jobs.len());
         if self.model.fit.family.constant_curvature() {
             return Ok(jobs.into_iter().map(|(_, s)| Refit { delta: s.delta, error: 0.0 }).collect());
@@ -133,7 +133,7 @@ impl Models<'_> {
         (plain + step.update(v)).max(0.0).sqrt()
     }
 
-    fn fitted_anew<R: Rows>(&self, rows: &R, job: &Job<'_>) -> Result<Refit> {
+    fn fitted_anew(&self, rows: &dyn Rows, job: &Job<'_>) -> Result<Refit> {
         let (p, d) = (self.p(), self.units.len());
         let (x, y) = replaced(job.x, job.y, job.candidate);
         // Columns divided by t' turn the penalty into that of a plain fit.
@@ -166,7 +166,7 @@ impl Models<'_> {
 }
 
 /// `Xᵀ diag(ω) r(X W, y)`, p × k.
-fn gradients<R: Rows>(rows: &R, family: Family, w: &[f64], k: usize) -> Result<Vec<f64>> {
+fn gradients(rows: &dyn Rows, family: Family, w: &[f64], k: usize) -> Result<Vec<f64>> {
     let p = rows.width();
     let mut total = vec![0.0; p * k];
     rows.fold(
@@ -192,15 +192,15 @@ fn gradients<R: Rows>(rows: &R, family: Family, w: &[f64], k: usize) -> Result<V
 }
 
 /// Rows with one of them replaced and every data column divided by its scale.
-pub(super) struct Changed<'a, R> {
-    pub(super) rows: &'a R,
+pub(super) struct Changed<'a> {
+    pub(super) rows: &'a dyn Rows,
     pub(super) row: u64,
     pub(super) x: &'a [f64],
     pub(super) y: f64,
     pub(super) scale: &'a [f64],
 }
 
-impl<R: Rows> Rows for Changed<'_, R> {
+impl Rows for Changed<'_> {
     fn width(&self) -> usize {
         self.rows.width()
     }
@@ -209,27 +209,18 @@ impl<R: Rows> Rows for Changed<'_, R> {
         self.rows.len()
     }
 
-    fn fold<S: Send>(
-        &self,
-        start: impl Fn() -> S + Sync,
-        step: impl Fn(&mut S, &Block) -> Result<()> + Sync,
-        merge: impl FnMut(S) -> Result<()>,
-    ) -> Result<()> {
-        self.rows.fold(
-            start,
-            |state, block| {
-                let mut copy = block.clone();
-                if (block.first_row..block.first_row + block.len() as u64).contains(&self.row) {
-                    let i = (self.row - block.first_row) as usize;
-                    copy.x[i * block.width..(i + 1) * block.width].copy_from_slice(self.x);
-                    copy.y[i] = self.y;
-                }
-                for row in copy.x.chunks_exact_mut(block.width.max(1)) {
-                    row.iter_mut().zip(self.scale).for_each(|(x, s)| *x /= s);
-                }
-                step(state, &copy)
-            },
-            merge,
-        )
+    fn parts<'s>(&self, start: &Start<'_, 's>, merge: &mut Finish<'_, 's>) -> Result<()> {
+        let change = |block: &mut Block| {
+            let width = block.width;
+            if (block.first_row..block.first_row + block.len() as u64).contains(&self.row) {
+                let i = (self.row - block.first_row) as usize;
+                block.x[i * width..(i + 1) * width].copy_from_slice(self.x);
+                block.y[i] = self.y;
+            }
+            for row in block.x.chunks_exact_mut(width.max(1)) {
+                row.iter_mut().zip(self.scale).for_each(|(x, s)| *x /= s);
+            }
+        };
+        altered(self.rows, change, start, merge)
     }
 }

@@ -37,13 +37,13 @@ const ROWS: usize = 64;
 
 /// What questions about the records of one table share: a softmax model with its inverse, and how far rows reach.
 #[derive(Debug)]
-pub struct SoftmaxTelling<'a, R> {
-    rows: &'a R,
+pub struct SoftmaxTelling<'a> {
+    rows: &'a dyn Rows,
     models: Models<'a>,
     releases: u32,
 }
 
-impl<'a, R: Rows> SoftmaxTelling<'a, R> {
+impl<'a> SoftmaxTelling<'a> {
     /// Prepares a table (in the units of the model) for any number of questions: one pass over it. The noise is N(0, σ²I)
     /// on all K × p coefficients.
     ///
@@ -51,7 +51,7 @@ impl<'a, R: Rows> SoftmaxTelling<'a, R> {
     /// [`Error::Shape`] and [`Error::OutOfRange`] for rows, units or noise that do not fit the model, [`Error::Singular`]
     /// where H has no inverse.
     pub fn new(
-        rows: &'a R,
+        rows: &'a dyn Rows,
         (model, units): (&'a SoftmaxInUnits, &'a Units),
         (sigma, releases): (f64, u32),
     ) -> Result<Self> {
@@ -124,7 +124,7 @@ struct Step {
 }
 
 impl<'a> Models<'a> {
-    fn new<R: Rows>(rows: &R, model: &'a SoftmaxInUnits, units: &'a Units, sigma: f64) -> Result<Self> {
+    fn new(rows: &dyn Rows, model: &'a SoftmaxInUnits, units: &'a Units, sigma: f64) -> Result<Self> {
         let fit = &model.fit;
         let (p, k, q) = (fit.width, fit.classes - 1, fit.coefficients());
         if rows.width() != p || units.len() != fit.penalty.data_width(p) {
@@ -332,7 +332,7 @@ impl<'a> Models<'a> {
         g
     }
 
-    fn chords<R: Rows>(&self, rows: &R, jobs: &[(&Job<'_>, Step)]) -> Result<Vec<Refit>> {
+    fn chords(&self, rows: &dyn Rows, jobs: &[(&Job<'_>, Step)]) -> Result<Vec<Refit>> {
         let theta = &self.model.fit.theta;
         let mut delta: Vec<Vec<f64>> = jobs.iter().map(|(_, s)| s.delta.clone()).collect();
         let mut best: Vec<Refit> =
@@ -371,7 +371,7 @@ impl<'a> Models<'a> {
         Ok(best)
     }
 
-    fn fitted_anew<R: Rows>(&self, rows: &R, job: &Job<'_>) -> Result<Refit> {
+    fn fitted_anew(&self, rows: &dyn Rows, job: &Job<'_>) -> Result<Refit> {
         let fit = &self.model.fit;
         let (p, d, q) = (fit.width, self.units.len(), fit.coefficients());
         let (x, y) = replaced(job.x, job.y, job.candidate);
@@ -417,7 +417,7 @@ impl Models<'_> {
     }
 
     /// The same for some jobs, by refits.
-    fn refit<R: Rows>(&self, rows: &R, jobs: &[Job<'_>]) -> Result<Vec<Option<Refit>>> {
+    fn refit(&self, rows: &dyn Rows, jobs: &[Job<'_>]) -> Result<Vec<Option<Refit>>> {
         let (p, k, q) = (self.model.fit.width, self.k(), self.model.fit.coefficients());
         let mut out = Vec::with_capacity(jobs.len());
         for jobs in jobs.chunks(TOGETHER) {
@@ -496,7 +496,7 @@ fn solve(a: &mut [f64], b: &mut [f64], m: usize) -> bool {
 }
 
 /// `Σ ωρ̂ ⊗ x` over the rows at each of several Θ.
-fn gradients<R: Rows>(rows: &R, classes: usize, u: &[f64], at: &[Vec<f64>]) -> Result<Vec<Vec<f64>>> {
+fn gradients(rows: &dyn Rows, classes: usize, u: &[f64], at: &[Vec<f64>]) -> Result<Vec<Vec<f64>>> {
     let (p, k) = (rows.width(), classes - 1);
     let weights: Vec<Vec<f64>> = at
         .iter()

@@ -49,8 +49,8 @@ const CLOSE: f64 = 1e-3;
 ///
 /// # Errors
 /// [`Error::Shape`] and [`Error::OutOfRange`] for a question or noise that does not fit the model, and those of a fit.
-pub fn told_apart<R: Rows>(
-    rows: &R,
+pub fn told_apart(
+    rows: &dyn Rows,
     (model, units): (&FitInUnits, &Units),
     (noise, releases): (&Noise, u32),
     question: &Question,
@@ -61,19 +61,19 @@ pub fn told_apart<R: Rows>(
 
 /// What questions about the records of one table share: the model with its inverse, and how far rows reach.
 #[derive(Debug)]
-pub struct Telling<'a, R> {
-    rows: &'a R,
+pub struct Telling<'a> {
+    rows: &'a dyn Rows,
     models: Models<'a>,
     releases: u32,
 }
 
-impl<'a, R: Rows> Telling<'a, R> {
+impl<'a> Telling<'a> {
     /// Prepares a table for any number of questions: one pass over it.
     ///
     /// # Errors
     /// Those of [`told_apart`] that do not depend on the question.
     pub fn new(
-        rows: &'a R,
+        rows: &'a dyn Rows,
         (model, units): (&'a FitInUnits, &'a Units),
         (noise, releases): (&Noise, u32),
     ) -> Result<Self> {
@@ -208,7 +208,7 @@ impl Models<'_> {
 const SHARPENED: usize = 64;
 
 /// Linear models: distances of the records that may be the worst from whole vectors, without what a sum of products lost.
-fn sharpen<R: Rows>(rows: &R, models: &Models<'_>, look: &mut Look) -> Result<()> {
+fn sharpen(rows: &dyn Rows, models: &Models<'_>, look: &mut Look) -> Result<()> {
     let certain = look.limits.iter().fold(0.0_f64, |m, l| m.max(l.least));
     let open = |l: &Limits| !l.refitted && l.most > certain;
     let mut order: Vec<usize> = (0..look.limits.len()).filter(|&i| open(&look.limits[i])).collect();
@@ -227,7 +227,7 @@ fn sharpen<R: Rows>(rows: &R, models: &Models<'_>, look: &mut Look) -> Result<()
 }
 
 /// Refits records, those with the largest limits first, until no other can be worse.
-fn refine<R: Rows>(rows: &R, models: &Models<'_>, look: &mut Look, refits: usize) -> Result<()> {
+fn refine(rows: &dyn Rows, models: &Models<'_>, look: &mut Look, refits: usize) -> Result<()> {
     let Look { candidates, limits, refitted } = look;
     let mut order: Vec<usize> = (0..limits.len()).collect();
     order.sort_by(|&a, &b| limits[b].most.total_cmp(&limits[a].most));
@@ -264,7 +264,7 @@ fn refine<R: Rows>(rows: &R, models: &Models<'_>, look: &mut Look, refits: usize
 pub(super) type Record = (u64, Vec<f64>, f64, f64);
 
 /// The chosen rows: number, columns, target, weight.
-pub(super) fn records<R: Rows>(rows: &R, chosen: &[usize]) -> Result<Vec<Record>> {
+pub(super) fn records(rows: &dyn Rows, chosen: &[usize]) -> Result<Vec<Record>> {
     let mut all = vec![];
     rows.fold(
         Vec::new,

@@ -157,7 +157,7 @@ pub(super) fn measure(
 }
 
 /// η alone, for solving for σ.
-pub(crate) fn eta_distribution(rows: &impl Rows, geometry: &Geometry) -> Result<Distribution> {
+pub(crate) fn eta_distribution(rows: &dyn Rows, geometry: &Geometry) -> Result<Distribution> {
     Ok(leakscope_core::pass::run(&Eta::new(geometry), rows)?.eta)
 }
 

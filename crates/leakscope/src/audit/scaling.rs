@@ -151,7 +151,7 @@ impl Prepared {
             return measure::eta_distribution(rows, &self.geometry);
         };
         let mut total = Distribution::default();
-        rows.fold(
+        rows.as_rows().fold(
             || (Distribution::default(), CountedRecords::default(), Records::default()),
             |(eta, scratch, records), block| {
                 core::records(&self.geometry, Some(counting), block, (records, scratch))?;

@@ -161,7 +161,7 @@ fn prepare(
 /// η alone, for solving for σ.
 fn eta_distribution(prepared: &Prepared, rows: &Dataset) -> Result<Distribution> {
     let mut total = Distribution::default();
-    rows.fold(
+    rows.as_rows().fold(
         || (Distribution::default(), SoftmaxRecords::default()),
         |(eta, records), block| {
             match prepared.counting {

@@ -130,7 +130,7 @@ impl Game {
     /// Bounds of all records; those whose value is no candidate are left out and counted.
     pub(crate) fn records(
         &self,
-        rows: &impl Rows,
+        rows: &dyn Rows,
         fit: &Fit,
         sigmas: &[f64],
         simulation: Option<Simulation>,

@@ -13,7 +13,7 @@ use leakscope_core::units::{FitInUnits, Units};
 pub fn count_scaling(
     designed: &mut Designed,
     (model, units): (&FitInUnits, &Units),
-    rows: &impl Rows,
+    rows: &dyn Rows,
     releases: u32,
     depth: Depth,
 ) -> Result<()> {

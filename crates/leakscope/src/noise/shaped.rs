@@ -66,12 +66,7 @@ pub struct Designed {
 /// # Errors
 /// Targets that do not fit the table, a model in which nothing is to be protected, columns of which predictions do not depend
 /// on a combination; whatever reading a public table fails with.
-pub fn design(
-    options: &NoiseOptions,
-    model: &Model<'_>,
-    rows: &impl Rows,
-    hooks: &Hooks,
-) -> Result<Designed> {
+pub fn design(options: &NoiseOptions, model: &Model<'_>, rows: &dyn Rows, hooks: &Hooks) -> Result<Designed> {
     options.check()?;
     let asked = options.asked(model.encoding, model.label_secret, model.units)?;
     let request = |shape| Request {
@@ -131,7 +126,7 @@ const COMPARED_UP_TO: f64 = 5e8;
 pub fn alternatives(
     options: &NoiseOptions,
     model: &Model<'_>,
-    rows: &impl Rows,
+    rows: &dyn Rows,
     taken: &Designed,
 ) -> Result<Vec<Design>> {
     let affordable = rows.len() as f64 * (model.fit.w.len() as f64).powi(2) <= COMPARED_UP_TO;
@@ -194,7 +189,7 @@ fn too_much(options: &NoiseOptions, share: Option<f64>) -> String {
 }
 
 /// The shape that public rows would have, for the same targets.
-fn shape_of(options: &NoiseOptions, model: &Model<'_>, rows: &impl Rows) -> Result<Factor> {
+fn shape_of(options: &NoiseOptions, model: &Model<'_>, rows: &dyn Rows) -> Result<Factor> {
     let encoding = model.encoding;
     let penalty = Penalty { l2: model.l2, intercept: encoding.intercept };
     let explained = |e| explain(e, encoding, model.l2);

@@ -28,7 +28,7 @@ impl UnitShape {
     ///
     /// # Errors
     /// As for [`design`].
-    pub fn new(options: &NoiseOptions, model: &Model<'_>, rows: &impl Rows, hooks: &Hooks) -> Result<Self> {
+    pub fn new(options: &NoiseOptions, model: &Model<'_>, rows: &dyn Rows, hooks: &Hooks) -> Result<Self> {
         let designed = design(options, model, rows, hooks)?;
         let p = designed.design.noise.len();
         let sigma = isotropic_sigma(&designed.design.cost_matrix, p, designed.design.cost);

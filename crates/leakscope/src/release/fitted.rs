@@ -92,7 +92,7 @@ impl Fitted {
             false => (Depth::Bounded, Counting::Bounded),
         };
         let mut unit = Distribution::default();
-        units.rows(&loaded.rows).fold(
+        units.rows(&loaded.rows).as_rows().fold(
             || (Distribution::default(), CountedRecords::default()),
             |(eta, records), block| {
                 counted.records(block, depth, records)?;

@@ -117,7 +117,7 @@ fn whole_records(request: &Request, fitted: &Fitted, design: &Design) -> Result<
     let geometry = Geometry::under(&fitted.fit, &[], release, &design.noise)
         .map_err(|e| explain(e, &fitted.loaded.encoding, request.l2))?;
     let mut eta = Distribution::default();
-    fitted.units.rows(&fitted.loaded.rows).fold(
+    fitted.units.rows(&fitted.loaded.rows).as_rows().fold(
         || (Distribution::default(), Records::default()),
         |(eta, records), block| {
             geometry.eta(block, records);
@@ -185,7 +185,7 @@ impl<F: Fn(Shape) -> core::Request> Search<'_, F> {
     }
 
     /// The shape that public rows (encoded) would have, for the same targets, in public units.
-    fn shape_of(&self, encoded: &impl Rows) -> Result<Factor> {
+    fn shape_of(&self, encoded: &dyn Rows) -> Result<Factor> {
         let (encoding, l2) = (&self.fitted.loaded.encoding, self.request.l2);
         let rows = self.fitted.units.rows(encoded);
         let fit = glm::fit(&rows, self.request.glm()?, crate::model::penalty(self.request))

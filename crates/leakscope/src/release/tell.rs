@@ -160,8 +160,8 @@ fn ranked(request: &Request, fitted: &Fitted, subjects: &mut [Subject<'_>]) -> R
         Ok(())
     };
     match encoded {
-        true => loaded.rows.fold(start, step, merge)?,
-        false => units.rows(&loaded.rows).fold(start, step, merge)?,
+        true => loaded.rows.as_rows().fold(start, step, merge)?,
+        false => units.rows(&loaded.rows).as_rows().fold(start, step, merge)?,
     }
     let mut each = largest.into_iter();
     for s in subjects.iter_mut() {

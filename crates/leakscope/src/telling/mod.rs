@@ -65,8 +65,8 @@ pub(crate) struct Subject<'a> {
 }
 
 /// A model in the units in which it is noisy, with its rows in them.
-pub(crate) struct Model<'a, R> {
-    pub(crate) rows: &'a R,
+pub(crate) struct Model<'a> {
+    pub(crate) rows: &'a dyn Rows,
     pub(crate) fit: (&'a FitInUnits, &'a Units),
     pub(crate) noise: &'a Noise,
 }
@@ -89,11 +89,11 @@ pub(crate) fn candidates(a: &Attribute, chosen: bool) -> usize {
 
 /// Tries two values of every subject that there is time for; the answers, and a table of what was not tried. `rank` puts the most
 /// exposed first, where there is no time for all.
-pub(crate) fn tried<'s, R: Rows>(
+pub(crate) fn tried<'s>(
     request: &Request,
     rows: &Dataset,
     subjects: (Vec<Subject<'s>>, impl FnOnce(&mut Vec<Subject<'s>>) -> Result<()>),
-    model: &Model<'_, R>,
+    model: &Model<'_>,
 ) -> Result<(Vec<Answer>, Tell)> {
     let fit = &model.fit.0.fit;
     let most = Budget::of(request).work(!fit.family.constant_curvature());
@@ -134,8 +134,8 @@ pub(crate) fn tried_softmax(
 }
 
 /// A model whose weights balance it: how it is made, its rows in the units in which it is fitted and noisy.
-pub(crate) struct BalancedModel<'a, R> {
-    pub(crate) rows: &'a R,
+pub(crate) struct BalancedModel<'a> {
+    pub(crate) rows: &'a dyn Rows,
     pub(crate) units: &'a Units,
     pub(crate) model: (Family, Penalty),
     pub(crate) balancing: (&'a Options, usize),
@@ -143,11 +143,11 @@ pub(crate) struct BalancedModel<'a, R> {
 }
 
 /// The same of a balanced model, which is balanced and fitted again for every record and value.
-pub(crate) fn tried_balanced<'s, R: Rows>(
+pub(crate) fn tried_balanced<'s>(
     request: &Request,
     rows: &Dataset,
     subjects: (Vec<Subject<'s>>, impl FnOnce(&mut Vec<Subject<'s>>) -> Result<()>),
-    balanced: &BalancedModel<'_, R>,
+    balanced: &BalancedModel<'_>,
 ) -> Result<(Vec<Answer>, Tell)> {
     let encoding = rows.encoding();
     let explained = |e| explain(e, encoding, request.l2);
@@ -263,12 +263,7 @@ fn tried_by<'s>(
 }
 
 /// Asks all questions; those that share a pass over the rows together.
-fn answered<R: Rows>(
-    request: &Request,
-    rows: &Dataset,
-    asked: Vec<Asked>,
-    model: &Model<'_, R>,
-) -> Result<Vec<Answer>> {
+fn answered(request: &Request, rows: &Dataset, asked: Vec<Asked>, model: &Model<'_>) -> Result<Vec<Answer>> {
     let explained = |e| explain(e, rows.encoding(), request.l2);
     let telling = Telling::new(model.rows, model.fit, (model.noise, request.releases)).map_err(explained)?;
     let together = (MOST_LOOKED_AT / model.rows.len().max(1)).max(1) as usize;
@@ -291,10 +286,10 @@ fn answered<R: Rows>(
 }
 
 /// Refits few records, and more where those left the answer open.
-fn sharpened<R: Rows>(
-    telling: &Telling<'_, R>,
+fn sharpened(
+    telling: &Telling<'_>,
     mut look: Look,
-    rows: &R,
+    rows: &dyn Rows,
     request: &Request,
 ) -> leakscope_core::Result<Told> {
     let each = 12.0 * rows.len() as f64 * rows.width() as f64 * look.candidates() as f64;

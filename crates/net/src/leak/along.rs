@@ -25,6 +25,16 @@ pub fn information_along<T: Real>(
     sets: &[Directions],
     what: &Measure,
 ) -> Result<Vec<Vec<Vec<f64>>>> {
+    T::information_along(net, data, records, sets, what)
+}
+
+pub(crate) fn information_along_generic<T: Real>(
+    net: &Network<T>,
+    data: &Data<T>,
+    records: &[usize],
+    sets: &[Directions],
+    what: &Measure,
+) -> Result<Vec<Vec<Vec<f64>>>> {
     data.check(net)?;
     data.check_records(records)?;
     let length = data.input().length();

@@ -17,6 +17,7 @@ mod piece;
 mod trace;
 
 pub use along::information_along;
+pub(crate) use along::information_along_generic;
 pub use interval::half_width;
 
 pub(crate) use piece::dimension;
@@ -264,10 +265,10 @@ pub fn measure<T: Real>(
 ) -> Result<Vec<RecordLeak>> {
     data.check(net)?;
     data.check_records(records)?;
-    measure_with(&Workers::of(net), net, data, records, what, None)
+    T::measure(&Workers::of(net), net, data, records, what, None)
 }
 
-pub(crate) fn measure_with<T: Real>(
+pub(crate) fn measure_generic<T: Real>(
     workers: &Workers<T>,
     net: &Network<T>,
     data: &Data<T>,

@@ -25,10 +25,10 @@ pub use track::{PANEL, RecordBudget, Tracking};
 use crate::{
     Clip, Data, Network, Real,
     device::{Buf, Device, Flags},
-    engine::{Workers, clipped_gradient_with},
+    engine::Workers,
     error::{Error, Result, check},
     layer::Draws,
-    leak::{Label, Measure, Plis, Probe, Trace, dimension, measure_with},
+    leak::{Label, Measure, Plis, Probe, Trace, dimension},
     random::Purpose,
 };
 use filter::Spending;
@@ -220,6 +220,10 @@ impl<'d, T: Real> Trainer<'d, T> {
 
     /// Makes one step. After an error the run stands where it stood before the step.
     pub fn step(&mut self) -> Result<StepReport> {
+        T::train_step(self)
+    }
+
+    pub(crate) fn step_generic(&mut self) -> Result<StepReport> {
         let (step, n) = (self.step, self.data.len());
         let diverged = |what| Error::Diverged { step, what };
         let stopped = |e| match e {
@@ -233,8 +237,8 @@ impl<'d, T: Real> Trainer<'d, T> {
         if let Some(spending) = &spending {
             drawn.retain(|&i| spending.dropped[i].is_infinite());
         }
-        let batch = clipped_gradient_with(&self.workers, &self.net, self.data, &drawn, clip, draws)
-            .map_err(stopped)?;
+        let batch =
+            T::clipped_gradient(&self.workers, &self.net, self.data, &drawn, clip, draws).map_err(stopped)?;
         let loss = (!drawn.is_empty()).then(|| batch.losses.iter().sum::<f64>() / drawn.len() as f64);
         if loss.is_some_and(|loss| !self.in_proportion(loss)) {
             return Err(diverged("the loss is over a million times that at the start"));
@@ -256,7 +260,7 @@ impl<'d, T: Real> Trainer<'d, T> {
                 let takes_part = |i: usize| spending.as_ref().is_none_or(|s| s.dropped[i].is_infinite());
                 let wanted = tracker.wants(&drawn, takes_part);
                 // with the values that dropout left out in this step: whoever knows them learns no less
-                measure_with(&self.workers, &self.net, self.data, &wanted, &what, draws).map_err(stopped)?
+                T::measure(&self.workers, &self.net, self.data, &wanted, &what, draws).map_err(stopped)?
             }
             _ => Vec::new(),
         };
@@ -316,7 +320,7 @@ impl<'d, T: Real> Trainer<'d, T> {
             ..Measure::new(p.clip, p.sigma, self.config.seed)
         };
         let active = spending.active();
-        let leaks = measure_with(&self.workers, &self.net, self.data, &active, &norms, self.draws())?;
+        let leaks = T::measure(&self.workers, &self.net, self.data, &active, &norms, self.draws())?;
         let mut spending = spending.clone();
         spending.charge(self.step, leaks.iter().map(|leak| (leak.record, leak.released_norm)));
         Ok(Some(spending))

@@ -121,6 +121,7 @@ pub fn content(dataset: &Dataset) -> Content {
     // The pass without labels sees the same rows.
     let mut bare = Content::default();
     dataset
+        .as_rows()
         .fold(
             Content::default,
             |c, b| {

@@ -49,8 +49,8 @@ pub(super) struct Shaped {
 }
 
 /// What does not change from round to round.
-pub(super) struct Generator<'a, R> {
-    pub(super) rows: &'a R,
+pub(super) struct Generator<'a> {
+    pub(super) rows: &'a dyn Rows,
     pub(super) fit: &'a Fit,
     pub(super) targets: &'a [Target],
     pub(super) groups: &'a [Group],
@@ -61,9 +61,9 @@ pub(super) struct Generator<'a, R> {
     uniform: Vec<f64>,
 }
 
-impl<'a, R: Rows> Generator<'a, R> {
+impl<'a> Generator<'a> {
     pub(super) fn new(
-        rows: &'a R,
+        rows: &'a dyn Rows,
         fit: &'a Fit,
         (targets, groups): (&'a [Target], &'a [Group]),
         sums: &Sums,

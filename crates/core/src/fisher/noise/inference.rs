@@ -62,7 +62,7 @@ pub struct Inference {
 /// # Errors
 /// [`Error::Shape`] or [`Error::OutOfRange`] for sizes or a level that do not fit; [`Error::Singular`] where H has no inverse.
 pub fn standard_errors(
-    rows: &impl Rows,
+    rows: &dyn Rows,
     fit: &Fit,
     noise: &Noise,
     released: &[f64],
@@ -105,7 +105,7 @@ pub fn standard_errors(
 }
 
 /// Covariance of the minimiser over samples.
-fn sampling_covariance(rows: &impl Rows, fit: &Fit, sampling: Sampling) -> Result<Vec<f64>> {
+fn sampling_covariance(rows: &dyn Rows, fit: &Fit, sampling: Sampling) -> Result<Vec<f64>> {
     let p = fit.w.len();
     let (mut middle, mut squares, mut weight) = (vec![0.0; p * p], 0.0, 0.0);
     rows.fold(

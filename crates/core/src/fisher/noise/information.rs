@@ -20,7 +20,7 @@ use crate::glm::{C, Fit};
 use crate::linalg::{
     axpy, dot, largest_eigenvalue, matmul, matmul_by_transposed, matmul_transposed, mirror_lower, norm, times,
 };
-use crate::rows::{Block, Rows};
+use crate::rows::Block;
 use crate::{Error, Result};
 
 /// Above this many coefficients the p matrices of p × p numbers are not made.
@@ -77,7 +77,7 @@ const AT_ONCE: usize = 32;
 ///
 /// A bound for every record comes first (O(p²) a direction, one number a record and group kept); the information itself
 /// (O(p³)) is computed where the bound exceeds the largest found so far, so the answer is exact.
-pub(super) fn largest<R: Rows>(generator: &Generator<'_, R>, dual: &Dual, public_cost: bool) -> Result<f64> {
+pub(super) fn largest(generator: &Generator<'_>, dual: &Dual, public_cost: bool) -> Result<f64> {
     let p = generator.fit.w.len();
     if p > MOST_COEFFICIENTS {
         return Err(Error::OutOfRange {
@@ -154,11 +154,7 @@ fn for_each<'g>(
 }
 
 impl<'a> Derivative<'a> {
-    pub(super) fn new<R: Rows>(
-        generator: &'a Generator<'_, R>,
-        dual: &Dual,
-        public_cost: bool,
-    ) -> Result<Self> {
+    pub(super) fn new(generator: &'a Generator<'_>, dual: &Dual, public_cost: bool) -> Result<Self> {
         let (fit, groups) = (generator.fit, generator.groups);
         let p = fit.w.len();
         let spectrum = generator.spectrum_of(dual)?;

@@ -263,7 +263,7 @@ fn nothing_to_protect() -> Error {
 /// [`Error::NotApplicable`] without targets or where nothing leaks; [`Error::OutOfRange`] for a target, gap or number of
 /// releases that is no such number; [`Error::Singular`] where A or H has no inverse; [`Error::Unreachable`] where the
 /// covariance of a shape from these rows alone gives away more than the target allows.
-pub fn design(rows: &impl Rows, fit: &Fit, request: &Request) -> Result<Design> {
+pub fn design(rows: &dyn Rows, fit: &Fit, request: &Request) -> Result<Design> {
     designed(rows, fit, request, None)
 }
 
@@ -272,11 +272,11 @@ pub fn design(rows: &impl Rows, fit: &Fit, request: &Request) -> Result<Design> 
 ///
 /// # Errors
 /// As for [`design`]; [`Error::Shape`] for a shape of another number of coefficients.
-pub fn design_with_shape(rows: &impl Rows, fit: &Fit, request: &Request, shape: &Factor) -> Result<Design> {
+pub fn design_with_shape(rows: &dyn Rows, fit: &Fit, request: &Request, shape: &Factor) -> Result<Design> {
     designed(rows, fit, request, Some(shape))
 }
 
-fn designed(rows: &impl Rows, fit: &Fit, request: &Request, public: Option<&Factor>) -> Result<Design> {
+fn designed(rows: &dyn Rows, fit: &Fit, request: &Request, public: Option<&Factor>) -> Result<Design> {
     check(request)?;
     let p = fit.w.len();
     let groups: Vec<Group> =

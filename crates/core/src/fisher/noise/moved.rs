@@ -41,7 +41,7 @@ impl Sums {
         }
     }
 
-    pub(super) fn of(rows: &impl Rows, fit: &Fit) -> Result<Self> {
+    pub(super) fn of(rows: &dyn Rows, fit: &Fit) -> Result<Self> {
         let (p, constant) = (fit.w.len(), fit.family.constant_curvature());
         let mut total = Self::new(p, constant);
         rows.fold(

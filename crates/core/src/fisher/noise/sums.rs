@@ -29,7 +29,7 @@ impl Sums {
         Self { p, rows: 0, r2: 0.0, s: vec![0.0; p], curved: square(), plain: square(), cost: square() }
     }
 
-    pub(super) fn of(rows: &impl Rows, fit: &Fit) -> Result<Self> {
+    pub(super) fn of(rows: &dyn Rows, fit: &Fit) -> Result<Self> {
         let p = fit.w.len();
         if rows.width() != p {
             return Err(Error::Shape { what: "the coefficients", found: p, expected: rows.width() });

@@ -28,7 +28,7 @@ pub(super) struct Record {
 /// The `most` worst pairs of record and group under noise whitened by `whitener` (W, p × p), worst first; at least
 /// one where there are rows.
 pub(super) fn worst(
-    rows: &impl Rows,
+    rows: &dyn Rows,
     fit: &Fit,
     (targets, groups): (&[Target], &[Group]),
     whitener: &[f64],

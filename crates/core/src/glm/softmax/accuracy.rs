@@ -33,7 +33,7 @@ pub struct Accuracies {
 ///
 /// # Errors
 /// [`Error::Shape`] for rows of another width, [`Error::OutOfRange`] for a target that is no class, [`Error::Empty`].
-pub fn expected_accuracy(rows: &impl Rows, w: &[f64], classes: usize, sigmas: &[f64]) -> Result<Accuracies> {
+pub fn expected_accuracy(rows: &dyn Rows, w: &[f64], classes: usize, sigmas: &[f64]) -> Result<Accuracies> {
     let p = rows.width();
     if w.len() != classes * p {
         return Err(Error::Shape { what: "the coefficients", found: w.len(), expected: classes * p });

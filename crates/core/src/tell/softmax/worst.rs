@@ -13,8 +13,8 @@ const ROUND: usize = 32;
 const CLOSE: f64 = 1e-3;
 
 /// Limits of every record, and refits of those that may be the worst.
-pub(super) fn ask<R: Rows>(
-    rows: &R,
+pub(super) fn ask(
+    rows: &dyn Rows,
     models: &Models<'_>,
     question: &Question,
     refits: usize,
@@ -74,7 +74,7 @@ fn limits(models: &Models<'_>, moved: &[Option<Refit>]) -> Limits {
     Limits { least, most, pair, refitted: false }
 }
 
-fn first_look<R: Rows>(rows: &R, models: &Models<'_>, candidates: &[Candidate]) -> Result<Vec<Limits>> {
+fn first_look(rows: &dyn Rows, models: &Models<'_>, candidates: &[Candidate]) -> Result<Vec<Limits>> {
     let mut all = Vec::with_capacity(rows.len() as usize);
     rows.fold(
         Vec::new,
@@ -91,8 +91,8 @@ fn first_look<R: Rows>(rows: &R, models: &Models<'_>, candidates: &[Candidate]) 
 }
 
 /// Refits records, those with the largest limits first, until no other can be worse; how many it were.
-fn refine<R: Rows>(
-    rows: &R,
+fn refine(
+    rows: &dyn Rows,
     models: &Models<'_>,
     candidates: &[Candidate],
     of_records: &mut [Limits],

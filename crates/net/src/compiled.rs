@@ -1,0 +1,133 @@
+//! The heavy work of networks, compiled in this crate for each precision.
+//!
+//! A generic function is compiled by every crate that calls it, again and with that crate's settings. What passes
+//! through layers therefore goes through a trait, whose implementations for `f32` and `f64` are compiled here, once.
+
+use crate::{
+    Clip, Data, NetSpec, Network, Result,
+    engine::{self, BatchGradient, Prediction, Workers},
+    layer::Draws,
+    leak::{self, Measure, RecordLeak},
+    train::{StepReport, Trainer},
+};
+use leakscope_core::fisher::Directions;
+
+/// What passes through the layers of a network of this precision.
+pub trait Compiled: Sized {
+    #[doc(hidden)]
+    fn build(spec: NetSpec) -> Result<Network<Self>>;
+
+    #[doc(hidden)]
+    fn calibrate_statistics(net: &mut Network<Self>, public: &Data<Self>) -> Result<()>;
+
+    #[doc(hidden)]
+    fn predict(net: &Network<Self>, records: &[Self]) -> Result<Prediction>;
+
+    #[doc(hidden)]
+    fn predict_data(net: &Network<Self>, data: &Data<Self>) -> Result<Prediction>;
+
+    #[doc(hidden)]
+    #[allow(private_interfaces)] // called from this crate alone
+    fn clipped_gradient(
+        workers: &Workers<Self>,
+        net: &Network<Self>,
+        data: &Data<Self>,
+        records: &[usize],
+        clip: Clip,
+        draws: Option<Draws>,
+    ) -> Result<BatchGradient<Self>>;
+
+    #[doc(hidden)]
+    #[allow(private_interfaces)] // called from this crate alone
+    fn measure(
+        workers: &Workers<Self>,
+        net: &Network<Self>,
+        data: &Data<Self>,
+        records: &[usize],
+        what: &Measure,
+        draws: Option<Draws>,
+    ) -> Result<Vec<RecordLeak>>;
+
+    #[doc(hidden)]
+    fn information_along(
+        net: &Network<Self>,
+        data: &Data<Self>,
+        records: &[usize],
+        sets: &[Directions],
+        what: &Measure,
+    ) -> Result<Vec<Vec<Vec<f64>>>>;
+
+    #[doc(hidden)]
+    fn train_step(trainer: &mut Trainer<'_, Self>) -> Result<StepReport>;
+}
+
+macro_rules! compiled {
+    ($real:ty) => {
+        impl Compiled for $real {
+            #[inline(never)]
+            fn build(spec: NetSpec) -> Result<Network<Self>> {
+                Network::build_generic(spec)
+            }
+
+            #[inline(never)]
+            fn calibrate_statistics(net: &mut Network<Self>, public: &Data<Self>) -> Result<()> {
+                net.calibrate_statistics_generic(public)
+            }
+
+            #[inline(never)]
+            fn predict(net: &Network<Self>, records: &[Self]) -> Result<Prediction> {
+                engine::predict_generic(net, records)
+            }
+
+            #[inline(never)]
+            fn predict_data(net: &Network<Self>, data: &Data<Self>) -> Result<Prediction> {
+                engine::predict_data_generic(net, data)
+            }
+
+            #[allow(private_interfaces)]
+            #[inline(never)]
+            fn clipped_gradient(
+                workers: &Workers<Self>,
+                net: &Network<Self>,
+                data: &Data<Self>,
+                records: &[usize],
+                clip: Clip,
+                draws: Option<Draws>,
+            ) -> Result<BatchGradient<Self>> {
+                engine::clipped_gradient_generic(workers, net, data, records, clip, draws)
+            }
+
+            #[allow(private_interfaces)]
+            #[inline(never)]
+            fn measure(
+                workers: &Workers<Self>,
+                net: &Network<Self>,
+                data: &Data<Self>,
+                records: &[usize],
+                what: &Measure,
+                draws: Option<Draws>,
+            ) -> Result<Vec<RecordLeak>> {
+                leak::measure_generic(workers, net, data, records, what, draws)
+            }
+
+            #[inline(never)]
+            fn information_along(
+                net: &Network<Self>,
+                data: &Data<Self>,
+                records: &[usize],
+                sets: &[Directions],
+                what: &Measure,
+            ) -> Result<Vec<Vec<Vec<f64>>>> {
+                leak::information_along_generic(net, data, records, sets, what)
+            }
+
+            #[inline(never)]
+            fn train_step(trainer: &mut Trainer<'_, Self>) -> Result<StepReport> {
+                trainer.step_generic()
+            }
+        }
+    };
+}
+
+compiled!(f32);
+compiled!(f64);
