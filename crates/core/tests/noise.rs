@@ -17,7 +17,6 @@ use leakscope_core::fisher::noise::{
 use leakscope_core::fisher::{Directions, Geometry, Records, Release, SetSums};
 use leakscope_core::glm::{Family, Fit, fit};
 use leakscope_core::random::Seeded;
-use std::f64::consts::SQRT_2;
 
 const FAMILIES: [Family; 3] = [Family::Linear, Family::Logistic, Family::Poisson];
 
