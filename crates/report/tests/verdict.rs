@@ -15,8 +15,8 @@ use leakscope_report::audit::{Audit, Label, Limit, SigmaSource};
 use leakscope_report::choice::{Statistic, Stopped};
 use leakscope_report::net::{self, NetAudit, Pictures, Stopped as TrainingStopped, Training, Withheld};
 use leakscope_report::noise::Source;
-use leakscope_report::release::{Ceiling, Means, Stated};
-use leakscope_report::tell::AmongAll;
+use leakscope_report::release::{Ceiling, Means, Stated, Target};
+use leakscope_report::tell::{AmongAll, Shows};
 use leakscope_report::verdict::{
     Colour, EPSILON_ALARM, Facts, Noise, PROTECT_AT, Success, TOLD_AT, Verdict, decide, of_account,
     of_attack, of_audit, of_balance, of_bound, of_net_audit, of_release, of_training,
@@ -123,7 +123,10 @@ fn a_shape_that_was_read_off_the_records_makes_no_page_green() {
         }))
     };
     assert_eq!(of(None).colour, Colour::Green);
-    assert_eq!(of(Some(Source::Bounds)).colour, Colour::Green);
+    // Its scale was still solved for on the records.
+    let v = of(Some(Source::Bounds));
+    assert_eq!(v.colour, Colour::Amber);
+    assert!(v.text().contains("was solved for on these data"), "{}", v.text());
     let v = of(Some(Source::Records));
     assert_eq!(v.colour, Colour::Amber);
     assert!(v.text().contains("The covariance of the noise was read off the records"), "{}", v.text());
@@ -315,7 +318,50 @@ fn a_release_is_green_where_every_value_was_put_in_place_and_none_shows() {
         v.text()
     );
     let certain = of_release(&stated((1.0, Refits), Some((1.0, Refits))));
-    assert!(certain.text().ends_with("several times the noise."), "{}", certain.text());
+    assert!(
+        certain.text().contains("several times the noise; where that changes nothing"),
+        "{}",
+        certain.text()
+    );
+    assert!(certain.text().contains("--bounds, --levels"), "{}", certain.text());
+    // How much noise there is was solved for on the data: calm numbers are not all there is.
+    let mut solved = stated((0.55, Refits), Some((0.55, Refits)));
+    solved.eta.target = Some(Target { eta: 0.3, statistic: Statistic::Max });
+    let v = of_release(&solved);
+    assert_eq!(v.colour, Colour::Amber);
+    assert!(v.text().contains("--sigma that was chosen without these data"), "{}", v.text());
+    // One number of one thing: what refits say of attributes stands alone.
+    let v = of_release(&stated((0.55, Refits), Some((0.58, Eta))));
+    assert!(
+        !v.grounds.iter().any(|g| g.fact == "two values of an attribute told apart, about"),
+        "{:?}",
+        v.grounds
+    );
+}
+
+#[test]
+fn noise_that_was_solved_for_and_what_no_noise_hides_are_said() {
+    let of = |shows: Option<Shows>, worst: f64, source: SigmaSource| {
+        of_audit(&with(|a| {
+            let mut tell = told(&[("age", worst, false)]);
+            tell.attributes[0].shows = shows;
+            (a.tell, a.sigma_source) = (Some(tell), source.clone());
+        }))
+    };
+    let target = SigmaSource::TargetEta { eta: 0.3, statistic: Statistic::Max };
+    let v = of(None, 0.51, target);
+    assert_eq!(v.colour, Colour::Amber);
+    assert!(v.text().contains("was solved for on these data"), "{}", v.text());
+    for (shows, words) in [
+        (Some(Shows::Unit), "no noise hides that. The column age is scaled by its own spread"),
+        (Some(Shows::Levels), "give its `levels`"),
+        (Some(Shows::NoModel), "there is no model"),
+        (None, "Choose several times as much"),
+    ] {
+        let v = of(shows, 1.0, SigmaSource::Given);
+        assert_eq!(v.colour, Colour::Red);
+        assert!(v.text().contains(words), "{}", v.text());
+    }
 }
 
 #[test]
