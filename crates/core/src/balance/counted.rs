@@ -122,7 +122,7 @@ impl<'a> Forwards<'a> {
             return Ok(None);
         }
         let start = Start::read(rows)?;
-        options.check(&start)?;
+        options.check(&start, false)?;
         let directions = match &options.level {
             Level::Record => Directions::columns(0..d, p),
             Level::Attribute(directions) => directions.clone(),

@@ -5,7 +5,7 @@
 //! rounded unit would have been another counts as told for certain. δ² of independent releases adds up, so the ledger keeps
 //! the δ of each. A balanced model is not fitted anew (its weights would move too): η stands in, and no page is green.
 
-use super::fitted::Fitted;
+use super::fitted::{Fitted, InPublicUnits};
 use super::ledger::{Entry, Line};
 use crate::Result;
 use crate::request::{Pair, Request};
@@ -44,11 +44,19 @@ pub(super) fn distances(request: &Request, fitted: &Fitted, sigma: f64) -> Resul
     };
     let Fitted { loaded, units, .. } = fitted;
     let (rows, noise) = (units.rows(&loaded.rows), Noise::Isotropic(sigma));
-    let model = telling::Model { rows: &rows, fit: (in_units, units), noise: &noise };
     // One release is told about here, whatever an audit would be asked.
     let once = Request { releases: 1, ..request.clone() };
     let subjects = subjects(&once, &loaded.encoding);
-    let (answers, tell) = telling::tried(&once, &loaded.rows, subjects, &model)?;
+    let (answers, tell) = match in_units {
+        InPublicUnits::Glm(fit) => {
+            let model = telling::Model { rows: &rows, fit: (fit, units), noise: &noise };
+            telling::tried(&once, &loaded.rows, subjects, &model)?
+        }
+        InPublicUnits::Softmax(fit) => {
+            let model = telling::ModelOfClasses { rows: &rows, fit: (fit, units), sigma };
+            telling::tried_softmax(&once, &loaded.rows, subjects, &model)?
+        }
+    };
     let lines = answers.iter().map(|a| (a.asked.name.clone(), line(a))).collect();
     let complete = tell.left_out.is_empty();
     Ok(Distances { tell: Some(tell), lines, complete })
@@ -75,7 +83,15 @@ fn subjects<'a>(request: &Request, encoding: &'a Encoding) -> Vec<Subject<'a>> {
     if request.label_secret {
         let name = encoding.target.name.as_str();
         // First: a label is what most models give away.
-        all.insert(0, Subject { attribute: None, name, exposure: 0.0, candidates: 2, chosen: chosen(name) });
+        let chosen = chosen(name);
+        let candidates = match &encoding.target.coding {
+            TargetCoding::Classes(classes) if !chosen => classes.len(),
+            TargetCoding::Classes(_)
+            | TargetCoding::TwoClass { .. }
+            | TargetCoding::Number
+            | TargetCoding::Count => 2,
+        };
+        all.insert(0, Subject { attribute: None, name, exposure: 0.0, candidates, chosen });
     }
     all.sort_by_key(|s| !s.chosen);
     all
