@@ -75,7 +75,8 @@ impl People {
     fn draw(seed: u64, n: usize) -> Self {
         let mut random = Seeded::new(seed);
         let mut people = Self { numbers: vec![], words: vec![], outcome: vec![] };
-        let round = |x: f64| (x * 1e4).round() / 1e4;
+        // So many digits that no difference of rounded numbers on a page is one of them by chance.
+        let round = |x: f64| (x * 1e9).round() / 1e9;
         for i in 0..n {
             let z = random.normals(4);
             let [age, height, income] =

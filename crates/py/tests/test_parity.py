@@ -186,7 +186,7 @@ def test_every_option_of_the_command_line_is_a_keyword(command):
     theirs = {name.replace("-", "_") for name in re.findall(r"^ +(?:-\w, )?--([a-z0-9-]+)", text, re.M)}
     assert len(theirs) > 5
     renamed = {"no_intercept": "fit_intercept", "no_pictures": "pictures", "no_header": "header"}
-    only_there = {"json", "quiet", "threads", "format", "help", "version", "data"}
+    only_there = {"json", "quiet", "threads", "format", "help", "version", "data", "config", "open"}
     if " " in command:
         only_there |= {"model", "limit", "normalize", "precision", "network", "outputs", "test", "checkpoint_every", "resume",
                        "loss", "public"}
