@@ -46,7 +46,9 @@ impl Place {
 
     fn release(&self, line: &str) -> Value {
         let output = self.run(&format!("release {line} --json"));
-        assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+        let said = String::from_utf8_lossy(&output.stderr);
+        let red = output.status.code() == Some(1) && said.contains("the page of this release is red");
+        assert!(output.status.success() || red, "{line}: {said}");
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
@@ -483,11 +485,12 @@ fn how_often_values_are_told_apart_decides_the_page() {
     let bounds = "--bounds age=-50..150 --bounds height=0..300 --bounds income=0..1e6 --scale bounds";
     let calm = place.release(&format!("{line} calm {bounds} --sigma 1e5"));
     assert_eq!(colour("calm/release-1/release.json"), Colour::Green, "{}", calm["tell"]);
-    // The second release of the same data is told together with the first; a balanced one rests on η and is never green.
+    // The second release of the same data is told together with the first; one for which there was no time rests
+    // on η and is never green.
     place.release(&format!("{line} calm {bounds} --sigma 1e5"));
     let ledger: Value = serde_json::from_str(&place.text("calm/private/ledger.json")).unwrap();
     assert_eq!(ledger["releases"][1]["told"]["y"]["values"].as_array().unwrap().len(), 2);
-    let balanced = place.release(&format!("{line} balanced --sigma 1e5 --balance 2"));
+    let balanced = place.release(&format!("{line} balanced --sigma 1e5 --balance 2 --tell-budget 0"));
     assert_eq!(balanced["tell"]["label"]["by"], "eta");
     assert_ne!(colour("balanced/release-1/release.json"), Colour::Green);
     // A pair that was given is public; one outside the bounds is refused.

@@ -14,7 +14,7 @@
 mod counted;
 mod losses;
 
-pub use counted::{CountedBalance, counted, most_even};
+pub use counted::{CountedBalance, counted, most_even, weights_after};
 pub use losses::{Losses, LossesState, losses, losses_of, losses_under};
 
 use crate::fisher::noise::Noise;

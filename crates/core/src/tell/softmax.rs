@@ -376,7 +376,7 @@ impl<'a> Models<'a> {
         let (p, d, q) = (fit.width, self.units.len(), fit.coefficients());
         let (x, y) = replaced(job.x, job.y, job.candidate);
         // Columns divided by t' turn the penalty into that of a plain fit.
-        let mut scale: Vec<f64> = (0..d).map(|j| self.units.stretch(j)).collect();
+        let mut scale: Vec<f64> = (0..d).map(|j| self.units.penalty_scale(j)).collect();
         let change = penalty_change(self.units, (fit.n as f64, fit.penalty.l2), job.x, job.candidate);
         if let Some(Some((j, _))) = change {
             let (_, variance) = self.units.moments_after(j, fit.n as f64, job.x[j], x[j]);

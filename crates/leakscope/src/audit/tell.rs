@@ -29,7 +29,8 @@ pub(super) fn tell(
             let (in_units, units) = in_encoding(request, encoding, fit)?;
             let noise = chosen.for_telling();
             let model = telling::Model { rows, fit: (&in_units, &units), noise: &noise };
-            Ok(telling::tried(request, rows, subjects, &model)?.1)
+            // They come ranked.
+            Ok(telling::tried(request, rows, (subjects, |_: &mut Vec<_>| Ok(())), &model)?.1)
         }
         Fitted::Softmax(fit) => {
             let units = units_of_encoding(request, encoding)?;

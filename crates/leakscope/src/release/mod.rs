@@ -46,6 +46,7 @@ use fitted::Fitted;
 use leakscope_core::fisher::noise::Noise;
 use leakscope_core::random::{Bits, Seeded};
 use leakscope_core::release::Grid;
+use leakscope_core::tell::Noise as NoiseToTell;
 use leakscope_core::units::public_sigma;
 use leakscope_report::format;
 use leakscope_report::release::{self as report, Owned};
@@ -66,7 +67,7 @@ pub struct Terms {
     pub noise: Amount,
     /// Largest η of all releases together.
     pub budget_eta: Option<f64>,
-    /// Balancing iterations before the release, at most; 0 for none.
+    /// Balancing iterations before the release; 0 for none.
     pub balance: usize,
     /// The attribute to balance; whole records without one.
     pub attribute: Option<String>,
@@ -151,7 +152,7 @@ pub fn run(request: &Request, terms: &Terms, folder: &Path, hooks: &Hooks) -> Re
     let prepared = Prepared::new(request, terms, hooks)?;
     let encoding = &prepared.fitted.loaded.encoding;
     refuse::rare_class(encoding, fitted::min_level_count(request))?;
-    let distances = tell::distances(request, &prepared.fitted, prepared.sigma())?;
+    let distances = tell::distances(request, &prepared.fitted, &prepared.noise_to_tell())?;
 
     let mut held = Held::open(folder, &fingerprint, keeping)?;
     put_right.append(&mut held.remarks);
@@ -247,6 +248,14 @@ impl Prepared {
                 (self.fitted.unit.mean() / grid.sigma(), self.fitted.unit.max() / grid.sigma())
             }
             Added::Shaped(shaped) => (shaped.measured.mean(), shaped.measured.max()),
+        }
+    }
+
+    /// The noise as distances are measured in.
+    fn noise_to_tell(&self) -> NoiseToTell {
+        match &self.added {
+            Added::Isotropic(grid) => NoiseToTell::Isotropic(grid.sigma()),
+            Added::Shaped(shaped) => NoiseToTell::Whitener(shaped.design.noise.whitener().to_vec()),
         }
     }
 

@@ -1,7 +1,6 @@
 //! Noise with a shape for a release: made for its targets in public units, with a covariance that may be published.
 //!
-//! A shape that is read off the records is not released, not even with noise of its own
-//! ([`design_to_publish`](leakscope_core::fisher::noise::design_to_publish)): the scale that meets the targets under a
+//! A shape that is read off the records is not released, not even with noise of its own: the scale that meets the targets under a
 //! shape drawn at random is a threshold on the binding record, which many releases locate. A shape from a public table or from
 //! public bounds is public as it is. The model is fitted in public
 //! units themselves, so that its scaling leaves nothing to count. Whatever is published is a function of whole numbers with
@@ -81,8 +80,6 @@ impl Shaped {
                 ShapeSource::Bounds => Source::Bounds,
             },
             goals: asked.goals,
-            budget: 0.0,
-            second_moments: None,
             coefficients: encoding.columns(),
             factor: found.design.factor.clone(),
         };
