@@ -216,7 +216,7 @@ class PrivateLogistic(ClassifierMixin, _Private):  # type: ignore[misc]
             raise ValueError(f"y has one class only ({self.classes_[0]!r}): expected at least two")
         counts = np.bincount(codes)
         if len(counts) > 2 and counts.min() < 2:
-            rare = self.classes_[counts.argmin()]
+            rare = self.classes_.tolist()[counts.argmin()]
             raise ValueError(f"y: class {rare!r} has one record, which alone determines its coefficients: leave it out, or join it with another")
         self._fit(X, codes.astype(np.float64), len(self.classes_))
         self.coef_, self.intercept_ = np.atleast_2d(self._coef), np.atleast_1d(self._intercept)
