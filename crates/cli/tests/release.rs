@@ -179,7 +179,8 @@ fn given_away(numbers: &[f64], statistics: &[(String, f64)]) -> Vec<String> {
 /// Files under a folder, but for what is private.
 fn published(folder: &Path) -> Vec<PathBuf> {
     let mut files = vec![];
-    for entry in std::fs::read_dir(folder).unwrap() {
+    // Where nothing was written there is no folder.
+    for entry in std::fs::read_dir(folder).into_iter().flatten() {
         let path = entry.unwrap().path();
         match path.is_dir() {
             true if path.file_name().unwrap() != "private" => files.extend(published(&path)),
