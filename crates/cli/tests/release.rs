@@ -93,6 +93,24 @@ impl People {
         people
     }
 
+    /// The target in three classes.
+    fn csv_of_three(&self) -> String {
+        let class = |y: f64| {
+            if y > 1.2 {
+                "high"
+            } else if y > 0.2 {
+                "middle"
+            } else {
+                "low"
+            }
+        };
+        let mut text = String::from("age,height,income,race,home,y\n");
+        for ((x, words), y) in self.numbers.iter().zip(&self.words).zip(&self.outcome) {
+            writeln!(text, "{},{},{},{},{},{}", x[0], x[1], x[2], words[0], words[1], class(*y)).unwrap();
+        }
+        text
+    }
+
     fn csv(&self, classes: bool) -> String {
         let mut text = String::from("age,height,income,race,home,y\n");
         for ((x, words), y) in self.numbers.iter().zip(&self.words).zip(&self.outcome) {
@@ -179,8 +197,9 @@ fn given_away(numbers: &[f64], statistics: &[(String, f64)]) -> Vec<String> {
 /// Files under a folder, but for what is private.
 fn published(folder: &Path) -> Vec<PathBuf> {
     let mut files = vec![];
-    // Where nothing was written there is no folder.
-    for entry in std::fs::read_dir(folder).into_iter().flatten() {
+    // What is refused leaves no folder behind.
+    let entries = if folder.exists() { Some(std::fs::read_dir(folder).unwrap()) } else { None };
+    for entry in entries.into_iter().flatten() {
         let path = entry.unwrap().path();
         match path.is_dir() {
             true if path.file_name().unwrap() != "private" => files.extend(published(&path)),
@@ -355,16 +374,19 @@ fn neighbouring_data_publish_the_same_but_for_noise() {
     other.words[7][0] = "white".into();
     other.outcome[7] += 0.4;
     assert_ne!(people.words[7][0], "white");
-    for classes in [false, true] {
-        place.write(&format!("people-{classes}.csv"), &people.csv(classes));
-        place.write(&format!("other-{classes}.csv"), &other.csv(classes));
+    for (which, table) in [("people", &people), ("other", &other)] {
+        place.write(&format!("{which}-number.csv"), &table.csv(false));
+        place.write(&format!("{which}-two.csv"), &table.csv(true));
+        place.write(&format!("{which}-three.csv"), &table.csv_of_three());
     }
     let cases = [
-        (false, "--l2 0.3 --target-eta 0.5"),
-        (false, "--l2 0.05 --sigma 0.2"),
-        (false, "--l2 0.1 --sigma 0.3 --balance 3"),
-        (false, "--sigma 0.3 --bounds age=-20..120 --bounds income=0..2000000"),
-        (true, "--model logistic --l2 0.1 --target-eta 0.7 --statistic mean"),
+        ("number", "--l2 0.3 --target-eta 0.5"),
+        ("number", "--l2 0.05 --sigma 0.2"),
+        ("number", "--l2 0.1 --sigma 0.3 --balance 3"),
+        ("number", "--sigma 0.3 --bounds age=-20..120 --bounds income=0..2000000"),
+        ("two", "--model logistic --l2 0.1 --target-eta 0.7 --statistic mean"),
+        ("three", "--model softmax --l2 0.1 --target-eta 0.7 --statistic mean"),
+        ("three", "--model softmax --l2 0.05 --sigma 0.3"),
     ];
     for (i, (classes, more)) in cases.into_iter().enumerate() {
         let mut texts: Vec<(Release, Vec<Vec<String>>)> = vec![];

@@ -247,6 +247,22 @@ fn bounds_and_attacks_are_measured_by_the_noise_that_is_there() {
     let played = found["results"].as_array().unwrap();
     assert!(played.iter().any(|r| (r["sigma"].as_f64().unwrap() / designed - 1.0).abs() < 1e-12));
     assert!(found["warnings"].to_string().contains("costs as much as isotropic noise"));
+    // An audit has the same panel, at the noise that it chose.
+    let audit =
+        "audit people.csv --target y --l2 0.05 --secret race --noise-shape shaped --target-eta 3 --json";
+    let found = folder.run(audit).expect(0).json();
+    let (panel, sigma) = (&found["secret"], found["sigma"].as_f64().unwrap());
+    assert_eq!(panel["data"]["noise"]["shape"], "shaped");
+    assert!((panel["sigma"].as_f64().unwrap() / sigma - 1.0).abs() < 1e-12);
+    let least = panel["bounds"].as_array().unwrap().iter().map(|b| b["success"].as_f64().unwrap());
+    let least = least.fold(1.0, f64::min);
+    let mut played = 0;
+    for attack in panel["data"]["attacks"].as_array().unwrap().iter().filter(|a| a["sigma"] == panel["sigma"])
+    {
+        assert!(attack["ci_low"].as_f64().unwrap() <= least + 1e-9, "{attack} beats {least}");
+        played += 1;
+    }
+    assert_eq!(played, 3);
 }
 
 /// Balancing, the shape and both, for the same targets: both together cost no more than either alone.

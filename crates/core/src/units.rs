@@ -291,6 +291,11 @@ impl Units {
         self.scaling.len()
     }
 
+    /// Number of coefficients of one vector: data columns, and an intercept.
+    pub fn width(&self) -> usize {
+        self.len() + usize::from(self.intercept)
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.scaling.is_empty()

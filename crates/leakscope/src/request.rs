@@ -243,8 +243,8 @@ impl Request {
         self.family.family().ok_or_else(|| {
             Failure::option(
                 "model",
-                "softmax: this is not available for softmax regression yet, only an audit is: expected linear, logistic or \
-                 poisson (logistic takes two classes)",
+                "softmax: this is not available for softmax regression: expected linear, logistic or poisson (logistic takes \
+                 two classes)",
             )
         })
     }

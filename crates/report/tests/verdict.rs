@@ -13,7 +13,7 @@ use leakscope_core::claim::{Bound, Theorem};
 use leakscope_report::Release;
 use leakscope_report::audit::{Audit, Label, Limit, SigmaSource};
 use leakscope_report::choice::{Statistic, Stopped};
-use leakscope_report::net::{self, NetAudit, Pictures};
+use leakscope_report::net::{self, NetAudit, Pictures, Stopped as TrainingStopped, Training, Withheld};
 use leakscope_report::noise::Source;
 use leakscope_report::release::{Ceiling, Means, Stated, Target};
 use leakscope_report::tell::{AmongAll, Shows};
@@ -210,6 +210,56 @@ fn page_and_terminal_say_the_same_in_one_to_three_sentences() {
         }
         assert!(html.contains(&v.headline) && html.contains("What decides this colour"), "{name}");
     }
+}
+
+/// A sentence ends with a full stop and a space; a decimal point has none.
+fn sentences(v: &Verdict) -> usize {
+    v.text().matches(". ").count() + 1
+}
+
+#[test]
+fn verdicts_on_networks_are_short_and_give_one_number_to_a_reconstruction() {
+    let withheld = |reason: Withheld| {
+        let mut t = training(2.0);
+        let p = t.privacy.as_mut().unwrap();
+        (p.promise, p.withheld) = (None, Some(reason));
+        t
+    };
+    let read = vec!["mean and spread of age".to_owned(), "the levels of race".to_owned()];
+    let mut open = training(2.0);
+    open.privacy = None;
+    let mut runs = vec![
+        training(0.5),
+        training(34.0),
+        withheld(Withheld::NoiseFromSeed),
+        withheld(Withheld::ReadOffRecords(read)),
+        open,
+    ];
+    for stopped in [TrainingStopped::Interrupted, TrainingStopped::Diverged] {
+        runs.extend(runs.clone().into_iter().take(5).map(|t| Training { stopped, ..t }));
+    }
+    for t in runs {
+        let v = of_training(&t);
+        assert!((1..=3).contains(&sentences(&v)), "{}", v.text());
+        let stated = t.privacy.as_ref().is_some_and(|p| p.promise.is_some());
+        assert_eq!(v.text().contains("differentially private"), stated, "{}", v.text());
+        // accounts of the same secret speak of the run alone, those of another leave one step and say that it adds up
+        for (label_secret, exact) in [(true, true), (true, false), (false, true), (false, false)] {
+            let mut a = NetAudit { label_secret, training: Some(Box::new(t.clone())), ..network() };
+            if !exact {
+                (a.min_mse, a.trace) = (None, net::TraceKind::Estimate { probes: 3 });
+            }
+            let v = of_net_audit(&a);
+            assert!((1..=3).contains(&sentences(&v)), "{}", v.text());
+            assert!(v.text().matches("mean squared error").count() <= 1, "{}", v.text());
+            assert_eq!(v.text().contains("differentially private"), stated, "{}", v.text());
+        }
+    }
+    // noise that is there and secret, but of which no ε is known, is no green page
+    let v = of_training(&withheld(Withheld::ReadOffRecords(vec!["the levels of race".into()])));
+    assert_eq!((v.colour, v.headline.as_str()), (Colour::Amber, "Trained with noise, nothing promised"));
+    assert!(v.text().contains("no ε is stated") && v.text().contains("the levels of race"), "{}", v.text());
+    assert_eq!(of_training(&withheld(Withheld::NoiseFromSeed)).colour, Colour::Red);
 }
 
 #[test]

@@ -237,6 +237,11 @@ fn merge_rare(layout: &Layout, profile: &mut Profile, options: &EncodeOptions) -
     remarks
 }
 
+/// Whole numbers that a target may have before nobody takes them for classes.
+const FEW_VALUES: usize = 10;
+/// How often each must occur on average.
+const REPEATED: u64 = 5;
+
 /// The mean of the training weights: exactly 1 where it is so up to rounding.
 fn weight_mean(layout: &Layout, profile: &Profile) -> Result<f64> {
     let Some(w) = layout.weights else { return Ok(1.0) };
@@ -256,6 +261,15 @@ fn remarks(layout: &Layout, profile: &Profile, target: &Target, weight_mean: f64
     {
         let (low, high) = (low.name.clone(), high.name.clone());
         remarks.push(Remark::TwoClasses { column: target.name.clone(), low, high });
+    }
+    if let (TargetCoding::Number, Some(i)) = (&target.coding, layout.target) {
+        let seen = &profile.columns[i].distinct;
+        let whole = seen.values.iter().all(|(v, _)| v.fract() == 0.0);
+        let repeated = profile.training >= REPEATED * seen.values.len() as u64;
+        if whole && repeated && !seen.more && (3..=FEW_VALUES).contains(&seen.values.len()) {
+            let (column, values) = (target.name.clone(), seen.values.len());
+            remarks.push(Remark::FewValues { column, values });
+        }
     }
     for (i, c) in profile.columns.iter().enumerate().filter(|(_, c)| c.outside > 0) {
         if let Some(bounds) = layout.facts(i).bounds {
@@ -460,7 +474,7 @@ fn target(layout: &Layout, i: usize, c: &Column, options: &EncodeOptions) -> Res
     let names = || found.iter().take(NAMED).map(|c| crate::words::truncated(&c.name)).collect::<Vec<_>>();
     let text = |expected| Err(Error::TextTarget { column: column(), found: names(), expected });
     let two = found.len() == 2 && !more;
-    let logistic = |expected: &'static str| match two {
+    let or_classes = |expected: &'static str| match two {
         true => "numbers: for two classes choose ⟨model=logistic⟩",
         false => expected,
     };
@@ -482,12 +496,14 @@ fn target(layout: &Layout, i: usize, c: &Column, options: &EncodeOptions) -> Res
         TargetKind::Number { two_class_as_plus_minus_one } if kind == Kind::Category => {
             return match found.as_slice() {
                 [only] => Err(Error::OneClass { column: column(), class: only.name.clone() }),
-                _ if two_class_as_plus_minus_one => text("numbers or exactly two classes"),
-                _ => text(logistic("numbers")),
+                _ if two_class_as_plus_minus_one => {
+                    text("numbers or exactly two classes (⟨model=softmax⟩ takes more)")
+                }
+                _ => text(or_classes("numbers (⟨model=softmax⟩ takes classes)")),
             };
         }
         TargetKind::Count if kind == Kind::Category => {
-            return text(logistic("counts: numbers that are zero or more"));
+            return text(or_classes("counts, numbers that are zero or more (⟨model=softmax⟩ takes classes)"));
         }
         TargetKind::Number { .. } | TargetKind::Count => None,
     };

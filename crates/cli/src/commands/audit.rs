@@ -24,9 +24,6 @@ pub(crate) struct Args {
     pub(crate) table: TableArgs,
     #[command(flatten)]
     pub(crate) model: ModelArgs,
-    /// Classes that the target of a softmax model may have
-    #[arg(long, value_name = "K", default_value_t = leakscope_core::glm::softmax::MAX_CLASSES)]
-    max_classes: usize,
     /// Audit a model that was trained elsewhere: JSON of column names and values, for the columns as encoded here
     /// (with --scale none as in the file)
     #[arg(long, value_name = "FILE")]
@@ -200,7 +197,7 @@ pub(crate) fn request(args: &Args) -> Result<Request> {
         min_level_count: t.columns.public.min_level_count,
         two_class_coded: true,
         family: args.model.model,
-        max_classes: args.max_classes,
+        max_classes: args.model.max_classes,
         l2: args.model.l2,
         intercept: !args.model.no_intercept,
         coefficients: args.coefficients.as_deref().map(read_coefficients).transpose()?,

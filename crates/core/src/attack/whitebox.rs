@@ -322,10 +322,10 @@ fn gradients(
 }
 
 /// Rows with one of them replaced.
-struct Replaced<'a> {
-    rows: &'a dyn Rows,
-    row: u64,
-    x: &'a [f64],
+pub(super) struct Replaced<'a> {
+    pub(super) rows: &'a dyn Rows,
+    pub(super) row: u64,
+    pub(super) x: &'a [f64],
 }
 
 impl Rows for Replaced<'_> {

@@ -106,7 +106,7 @@ pub fn weights_after(
     iterations: usize,
 ) -> Result<Option<Vec<f64>>> {
     let start = Start::read(rows)?;
-    options.check(&start)?;
+    options.check(&start, false)?;
     if !is_published(options) {
         return Ok(None);
     }
@@ -163,7 +163,7 @@ impl<'a> Forwards<'a> {
             return Ok(None);
         }
         let start = Start::read(rows)?;
-        options.check(&start)?;
+        options.check(&start, false)?;
         let directions = match &options.level {
             Level::Record => Directions::columns(0..d, p),
             Level::Attribute(directions) => directions.clone(),

@@ -27,6 +27,7 @@ mod worst;
 
 pub use balanced::BalancedTelling;
 pub use softmax::SoftmaxTelling;
+pub(crate) use softmax::{reduced_gradients, solve};
 pub use worst::{Look, Telling, Told, told_apart};
 
 use crate::claim::{Bound, Theorem};

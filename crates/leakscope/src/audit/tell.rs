@@ -35,7 +35,8 @@ pub(super) fn tell(
         Fitted::Softmax(fit) => {
             let units = units_of_encoding(request, encoding)?;
             let in_units = units.softmax(fit).map_err(|e| explain(e, encoding, request.l2))?;
-            telling::tried_softmax(request, rows, subjects, (&in_units, &units), chosen.sigma)
+            let model = telling::ModelOfClasses { rows, fit: (&in_units, &units), sigma: chosen.sigma };
+            Ok(telling::tried_softmax(request, rows, subjects, &model)?.1)
         }
     }
 }

@@ -14,10 +14,12 @@ use leakscope_core::Error as CoreError;
 use leakscope_core::balance::{CountedBalance, Options, Sharing, Update, Variant, counted, most_even};
 use leakscope_core::fisher::Release as Noise;
 use leakscope_core::fisher::scaling::{Counted, CountedRecords, Depth};
-use leakscope_core::glm::{self, Fit};
+use leakscope_core::fisher::softmax::{SoftmaxGeometry, SoftmaxRecords};
+use leakscope_core::glm::softmax::{self, SoftmaxFit};
+use leakscope_core::glm::{self, Minimiser, ModelKind};
 use leakscope_core::num::Distribution;
 use leakscope_core::rows::{Reweighted, Rows};
-use leakscope_core::units::{FitInUnits, PublicUnit, Scaling, Units};
+use leakscope_core::units::{FitInUnits, PublicUnit, Scaling, SoftmaxInUnits, Units};
 use leakscope_report::release::Counting;
 use leakscope_table::{Attribute, Encoding, Hooks, Kind, MIN_LEVEL_COUNT, Scale};
 
@@ -33,12 +35,12 @@ pub(super) struct Fitted {
     pub(super) loaded: Loaded,
     pub(super) units: Units,
     /// The model as it was fitted, for remarks about it.
-    pub(super) fit: Fit,
+    pub(super) fit: Minimiser,
     /// Its coefficients in public units.
     pub(super) w: Vec<f64>,
     /// The model in public units, where it is the minimiser for the records as they are: not where weights balance it, which are
     /// found again for every value that is put in place.
-    pub(super) in_units: Option<FitInUnits>,
+    pub(super) in_units: Option<InPublicUnits>,
     /// η of its records at σ = 1.
     pub(super) unit: Distribution,
     pub(super) counting: Counting,
@@ -54,6 +56,14 @@ pub(super) struct Balanced {
     pub(super) most_even: usize,
 }
 
+/// A model of either kind in public units.
+pub(super) enum InPublicUnits {
+    /// One vector of coefficients.
+    Glm(FitInUnits),
+    /// One for each class.
+    Softmax(SoftmaxInUnits),
+}
+
 impl Fitted {
     /// Reads, fits and measures.
     pub(super) fn new(request: &Request, terms: &Terms, hooks: &Hooks) -> Result<Self> {
@@ -64,6 +74,9 @@ impl Fitted {
         crate::telling::check(request, &loaded.encoding)?;
         let units = units(request, &loaded.encoding)?;
         match (terms.balance, &terms.noise) {
+            (0, Amount::Sigma(_) | Amount::TargetEta(..)) if request.family == ModelKind::Softmax => {
+                Self::softmax(request, loaded, units)
+            }
             (0, Amount::Sigma(_) | Amount::TargetEta(..)) => Self::plain(request, loaded, units),
             (0, Amount::Shaped(_)) => Self::in_public_units(request, loaded, units.fitted_in()),
             (_, _) => Self::balanced(request, terms, loaded, units.fitted_in()),
@@ -76,8 +89,45 @@ impl Fitted {
             .map_err(|e| explain(e, &loaded.encoding, request.l2))?;
         let (w, unit, counting) = (fit.w.clone(), Distribution::default(), Counting::Units);
         let strength = vec![fit.n as f64 * fit.penalty.l2; units.len()];
-        let in_units = Some(FitInUnits { fit: fit.clone(), strength });
+        let in_units = Some(InPublicUnits::Glm(FitInUnits { fit: fit.clone(), strength }));
+        let fit = Minimiser::Glm(fit);
         Ok(Self { loaded, units, fit, w, in_units, unit, counting, balancing: None })
+    }
+
+    /// The same of a softmax model: what its scaling gives away is counted exactly, always.
+    fn softmax(request: &Request, loaded: Loaded, units: Units) -> Result<Self> {
+        let explained = |e| explain(e, &loaded.encoding, request.l2);
+        let mut names = model::coefficient_names(&loaded.encoding);
+        names.sort();
+        if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(Failure::Data(format!(
+                "two coefficients would be published as `{}`, a class and a column: rename one of them, without `: `",
+                pair[0]
+            )));
+        }
+        let fit: SoftmaxFit =
+            softmax::fit(&loaded.rows, penalty(request), request.max_classes).map_err(explained)?;
+        let in_units = units.softmax(&fit).map_err(explained)?;
+        let noise = Noise { sigma: 1.0, releases: 1, label_secret: request.label_secret };
+        let geometry = SoftmaxGeometry::new(&in_units.fit, &[], noise)
+            .and_then(|geometry| geometry.with_units(&units))
+            .map_err(explained)?;
+        let mut unit = Distribution::default();
+        units.rows(&loaded.rows).as_rows().fold(
+            || (Distribution::default(), SoftmaxRecords::default()),
+            |(eta, records), block| {
+                geometry.counted(block, records)?;
+                eta.extend(&records.eta);
+                Ok(())
+            },
+            |(eta, _)| {
+                unit.merge(eta);
+                Ok(())
+            },
+        )?;
+        let w = in_units.fit.w.clone();
+        let (fit, in_units) = (Minimiser::Softmax(fit), Some(InPublicUnits::Softmax(in_units)));
+        Ok(Self { loaded, units, w, in_units, fit, unit, counting: Counting::Exact, balancing: None })
     }
 
     fn plain(request: &Request, loaded: Loaded, units: Units) -> Result<Self> {
@@ -105,7 +155,8 @@ impl Fitted {
             },
         )?;
         let w = in_units.fit.w.clone();
-        Ok(Self { loaded, units, w, in_units: Some(in_units), fit, unit, counting, balancing: None })
+        let (fit, in_units) = (Minimiser::Glm(fit), Some(InPublicUnits::Glm(in_units)));
+        Ok(Self { loaded, units, w, in_units, fit, unit, counting, balancing: None })
     }
 
     fn balanced(request: &Request, terms: &Terms, loaded: Loaded, units: Units) -> Result<Self> {
@@ -143,6 +194,7 @@ impl Fitted {
             (fit, unit, most_even)
         };
         let (w, counting) = (fit.w.clone(), Counting::Weights);
+        let fit = Minimiser::Glm(fit);
         let balancing = Some(Balanced { options, iterations: terms.balance, most_even });
         Ok(Self { loaded, units, fit, w, in_units: None, unit, counting, balancing })
     }

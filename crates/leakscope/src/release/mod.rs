@@ -38,6 +38,7 @@ mod unit;
 
 pub use statement::summary;
 
+use crate::model;
 use crate::noise::NoiseOptions;
 use crate::request::{Request, Statistic};
 use crate::{Failure, Result};
@@ -250,7 +251,7 @@ impl Prepared {
         }
     }
 
-    /// The same as distances are measured in.
+    /// The noise as distances are measured in.
     fn noise_to_tell(&self) -> NoiseToTell {
         match &self.added {
             Added::Isotropic(grid) => NoiseToTell::Isotropic(grid.sigma()),
@@ -258,11 +259,12 @@ impl Prepared {
         }
     }
 
-    /// The noise in public units.
-    fn noise(&self) -> Result<Noise> {
+    /// Covariance of the noise on each vector of coefficients, p × p, in public units.
+    fn covariances(&self) -> Result<Vec<Vec<f64>>> {
+        let (p, vectors) = (self.fitted.units.width(), self.fitted.fit.vectors());
         Ok(match &self.added {
-            Added::Isotropic(grid) => Noise::isotropic(grid.sigma(), self.fitted.w.len())?,
-            Added::Shaped(shaped) => shaped.design.noise.clone(),
+            Added::Isotropic(grid) => vec![Noise::isotropic(grid.sigma(), p)?.covariance(); vectors],
+            Added::Shaped(shaped) => vec![shaped.design.noise.covariance()],
         })
     }
 
@@ -273,9 +275,14 @@ impl Prepared {
             Added::Isotropic(grid) => grid.release(w, bits)?,
             Added::Shaped(shaped) => shaped.design.noise.release(w, bits)?,
         };
-        let published = units.published(&noisy)?;
-        let values = published.coefficients.into_iter().chain(std::iter::once(published.intercept));
-        Ok(loaded.encoding.columns().into_iter().zip(values).collect())
+        let mut values = vec![];
+        for vector in noisy.chunks_exact(units.width()) {
+            let published = units.published(vector)?;
+            values.extend(published.coefficients);
+            // Without an intercept there is none to publish.
+            values.extend(loaded.encoding.intercept.then_some(published.intercept));
+        }
+        Ok(model::coefficient_names(&loaded.encoding).into_iter().zip(values).collect())
     }
 
     /// Why there is no release, and the σ at which there would be one.
@@ -364,7 +371,7 @@ fn private_from(request: &Request, terms: &Terms, bits: &mut impl Bits, hooks: &
     refuse::settings(request, terms)?;
     let prepared = Prepared::new(request, terms, hooks)?;
     let coefficients = prepared.noisy(bits)?;
-    let precision = inference::precision(&prepared.fitted, &prepared.noise()?, &coefficients)?;
+    let precision = inference::precision(&prepared.fitted, &prepared.covariances()?, &coefficients)?;
     let (shape, instead) = match &prepared.added {
         Added::Isotropic(_) => (None, None),
         Added::Shaped(shaped) => (Some(shaped.published.clone()), shaped.instead.clone()),

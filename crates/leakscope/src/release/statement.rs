@@ -31,7 +31,8 @@ pub(super) struct Said {
 pub(super) fn owned(request: &Request, terms: &Terms, prepared: &Prepared, said: Said) -> Result<Owned> {
     let Said { composed, coefficients, created, stated, tell } = said;
     let Fitted { loaded, fit, counting, .. } = &prepared.fitted;
-    let (sigma, noise, (eta_mean, eta_max)) = (prepared.sigma(), prepared.noise()?, prepared.measured());
+    let (sigma, noise, (eta_mean, eta_max)) =
+        (prepared.sigma(), prepared.covariances()?, prepared.measured());
     let mut remarks = loaded.remarks(request, fit)?;
     if let Some(balancing) = prepared.fitted.balancing.as_ref().filter(|b| b.most_even != b.iterations) {
         remarks.push(format!(
@@ -212,7 +213,7 @@ fn read_off(request: &Request, terms: &Terms, prepared: &Prepared) -> Vec<String
                 format::counted(min_level_count(request), "record")
             ),
             ReadOff::Scale => scale_of(&name, terms, fitted),
-            ReadOff::Classes => format!("The names of the two classes of `{name}`."),
+            ReadOff::Classes => format!("The names of the classes of `{name}`."),
             ReadOff::WeightMean => {
                 format!("The mean of the weights `{name}`, by which they are divided; weights are taken to be known.")
             }

@@ -6,7 +6,7 @@
 //! record fewer. δ² of independent releases adds up, so the ledger keeps the δ of each. A balanced model is balanced
 //! and fitted anew for every record and value, where there is time for that; elsewhere η stands in, and no page is green.
 
-use super::fitted::{Balanced, Fitted, min_level_count};
+use super::fitted::{Balanced, Fitted, InPublicUnits, min_level_count};
 use super::ledger::{Entry, Line};
 use crate::Result;
 use crate::failure::explain;
@@ -14,6 +14,7 @@ use crate::model::penalty;
 use crate::request::{Pair, Request};
 use crate::telling::{self, Answer, BalancedModel, Subject, TYPICAL, candidates, target_spread};
 use leakscope_core::fisher::{Directions, Geometry, Records, Release as NoiseRelease};
+use leakscope_core::glm::Minimiser;
 use leakscope_core::rows::{Block, Rows};
 use leakscope_core::special::normal_cdf;
 use leakscope_core::tell::{Noise, any_level, two_values};
@@ -50,10 +51,16 @@ pub(super) fn distances(request: &Request, fitted: &Fitted, noise: &Noise) -> Re
     let once = Request { releases: 1, ..request.clone() };
     let subjects = subjects(&once, &loaded.encoding);
     let rank = |subjects: &mut Vec<Subject<'_>>| ranked(&once, fitted, subjects);
+    let none = Distances { tell: None, lines: BTreeMap::new(), complete: false };
     let (mut answers, mut tell) = match (&fitted.in_units, &fitted.balancing) {
-        (Some(in_units), _) => {
-            let model = telling::Model { rows: &rows, fit: (in_units, units), noise };
+        (Some(InPublicUnits::Glm(fit)), _) => {
+            let model = telling::Model { rows: &rows, fit: (fit, units), noise };
             telling::tried(&once, &loaded.rows, (subjects, rank), &model)?
+        }
+        (Some(InPublicUnits::Softmax(fit)), _) => {
+            let Noise::Isotropic(sigma) = *noise else { return Ok(none) };
+            let model = telling::ModelOfClasses { rows: &rows, fit: (fit, units), sigma };
+            telling::tried_softmax(&once, &loaded.rows, subjects, &model)?
         }
         (None, Some(Balanced { options, iterations, .. })) => {
             let balanced = BalancedModel {
@@ -65,7 +72,7 @@ pub(super) fn distances(request: &Request, fitted: &Fitted, noise: &Noise) -> Re
             };
             telling::tried_balanced(&once, &loaded.rows, (subjects, rank), &balanced)?
         }
-        (None, None) => return Ok(Distances { tell: None, lines: BTreeMap::new(), complete: false }),
+        (None, None) => return Ok(none),
     };
     count_listed_levels(request, &loaded.rows, &mut answers, &mut tell)?;
     let lines = answers.iter().map(|a| (a.asked.name.clone(), line(a))).collect();
@@ -137,7 +144,10 @@ fn listed_class(encoding: &Encoding, least: u64) -> Option<f64> {
 
 /// Says how exposed the subjects are by η, and puts the most exposed first: where there is no time for all.
 fn ranked(request: &Request, fitted: &Fitted, subjects: &mut [Subject<'_>]) -> Result<()> {
-    let Fitted { loaded, units, fit, .. } = fitted;
+    let Fitted { loaded, units, fit: Minimiser::Glm(fit), .. } = fitted else {
+        // Classes have one coefficient each for a column: nothing here says which attribute comes first.
+        return Ok(());
+    };
     let encoding = &loaded.encoding;
     let p = fit.w.len();
     let columns = subjects.iter().filter_map(|s| s.attribute);
@@ -195,7 +205,15 @@ fn subjects<'a>(request: &Request, encoding: &'a Encoding) -> Vec<Subject<'a>> {
     if request.label_secret {
         let name = encoding.target.name.as_str();
         // First: a label is what most models give away.
-        all.insert(0, Subject { attribute: None, name, exposure: 0.0, candidates: 2, chosen: chosen(name) });
+        let chosen = chosen(name);
+        let candidates = match &encoding.target.coding {
+            TargetCoding::Classes(classes) if !chosen => classes.len(),
+            TargetCoding::Classes(_)
+            | TargetCoding::TwoClass { .. }
+            | TargetCoding::Number
+            | TargetCoding::Count => 2,
+        };
+        all.insert(0, Subject { attribute: None, name, exposure: 0.0, candidates, chosen });
     }
     all.sort_by_key(|s| !s.chosen);
     all

@@ -102,22 +102,29 @@ pub(crate) fn tried<'s>(
     tried_by(request, rows, subjects, work, |asked| answered(request, rows, asked, model))
 }
 
-/// The same of a softmax model, in the units of its rows.
+/// A softmax model in the units in which it is noisy, with its rows in them.
+pub(crate) struct ModelOfClasses<'a> {
+    pub(crate) rows: &'a dyn Rows,
+    pub(crate) fit: (&'a SoftmaxInUnits, &'a Units),
+    pub(crate) sigma: f64,
+}
+
+/// The same of a softmax model.
 pub(crate) fn tried_softmax(
     request: &Request,
     rows: &Dataset,
     subjects: Vec<Subject<'_>>,
-    (model, units): (&SoftmaxInUnits, &Units),
-    sigma: f64,
-) -> Result<Tell> {
+    of_classes: &ModelOfClasses<'_>,
+) -> Result<(Vec<Answer>, Tell)> {
+    let (model, units) = of_classes.fit;
     let encoding = rows.encoding();
     let explained = |e| explain(e, encoding, request.l2);
     let (k, q) = (model.fit.classes as f64 - 1.0, model.fit.coefficients() as f64);
     let budget = Budget::of(request);
     let work = Work { look: 4.0 * k * q, pair: q, coefficients: q, most: budget.work(true) };
     let answered = |asked: Vec<Asked>| {
-        let release = (sigma, request.releases);
-        let telling = SoftmaxTelling::new(rows, (model, units), release).map_err(explained)?;
+        let release = (of_classes.sigma, request.releases);
+        let telling = SoftmaxTelling::new(of_classes.rows, (model, units), release).map_err(explained)?;
         let mut answers = vec![];
         let total = asked.len() as u64;
         for asked in asked {
@@ -130,7 +137,7 @@ pub(crate) fn tried_softmax(
         }
         Ok(answers)
     };
-    Ok(tried_by(request, rows, (subjects, |_: &mut Vec<_>| Ok(())), work, answered)?.1)
+    tried_by(request, rows, (subjects, |_: &mut Vec<_>| Ok(())), work, answered)
 }
 
 /// A model whose weights balance it: how it is made, its rows in the units in which it is fitted and noisy.

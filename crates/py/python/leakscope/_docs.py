@@ -43,8 +43,7 @@ PARAMETERS = {
     "text_encoding": "Encoding of text files: ``\"utf-8\"``, ``\"latin-1\"`` or ``\"utf-16\"``.",
     "header": "Whether CSV files have a line of names; without one columns are called ``c1``, ``c2``, …",
     # the model
-    "model": "``\"linear\"``, ``\"logistic\"`` (two classes) or ``\"poisson\"`` (counts); an audit also takes ``\"softmax\"`` (two "
-             "or more classes).",
+    "model": "``\"linear\"``, ``\"logistic\"`` (two classes), ``\"poisson\"`` (counts) or ``\"softmax\"`` (two or more classes).",
     "max_classes": "Classes that the target of a softmax model may have.",
     "l2": "Penalty λ ≥ 0 in Σ loss + (nλ/2)‖w‖²; the intercept is not penalised.",
     "fit_intercept": "Whether the model has an intercept.",

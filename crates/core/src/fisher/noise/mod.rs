@@ -44,7 +44,10 @@ mod weights;
 mod worst;
 
 pub use gaussian::{Factor, Noise};
-pub use inference::{Coefficient, Inference, Sampling, standard_errors};
+pub use inference::{
+    Coefficient, Inference, Sampling, class_covariances, sampling_covariance, softmax_sampling_covariances,
+    standard_errors,
+};
 
 use super::Directions;
 use crate::glm::Fit;
