@@ -3,7 +3,6 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-#[allow(dead_code, reason = "every test binary uses its part")]
 mod common;
 
 use common::{Folder, number};
