@@ -17,7 +17,7 @@ use leakscope_core::rows::InMemory;
 use leakscope_core::special::normal_cdf;
 use leakscope_report::Release;
 use leakscope_report::verdict::{Colour, of_release};
-use leakscope_table::{Hooks, ReadOptions, Roles};
+use leakscope_table::{Bounds, Hooks, Public, ReadOptions, Roles};
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -29,12 +29,17 @@ struct People {
     numbers: Vec<[f64; 2]>,
     race: Vec<&'static str>,
     y: Vec<f64>,
+    /// Whether public units come from bounds.
+    bounded: bool,
 }
+
+/// Bounds under which no public unit is read off the data.
+const BOUNDS: &str = "--bounds age=0..128 --bounds income=0..65536";
 
 impl People {
     fn draw(seed: u64, n: usize) -> Self {
         let mut random = Seeded::new(seed);
-        let mut people = Self { numbers: vec![], race: vec![], y: vec![] };
+        let mut people = Self { numbers: vec![], race: vec![], y: vec![], bounded: false };
         for i in 0..n {
             let z = random.normals(3);
             let (age, income) = ((50.0 + 11.0 * z[0]).round(), (3e4 * (0.3 * z[1]).exp()).round());
@@ -71,6 +76,10 @@ impl People {
 
     /// The public unit and centre of a number, from its definition.
     fn unit(&self, j: usize) -> (f64, f64) {
+        if self.bounded {
+            // Those of [`BOUNDS`]: half the range is a power of two.
+            return [(64.0, 64.0), (32_768.0, 32_768.0)][j];
+        }
         let n = self.y.len() as f64;
         let mean = self.numbers.iter().map(|x| x[j]).sum::<f64>() / n;
         let sd = (self.numbers.iter().map(|x| (x[j] - mean).powi(2)).sum::<f64>() / n).sqrt();
@@ -180,6 +189,8 @@ fn by_hand(
 
 /// Pairs that leave the public units as they are on this table, and the label.
 const ASKED: [(&str, [&str; 2]); 2] = [("age", ["48", "56"]), ("y", ["2", "3.5"])];
+/// Values far apart.
+const FAR: &str = "--tell age=20,90 --tell y=0,6 --tell income=29000,31000 --tell race=asian,white";
 const TELL: &str = "--tell age=48,56 --tell y=2,3.5 --tell income=29000,31000 --tell race=asian,white";
 
 #[test]
@@ -227,39 +238,45 @@ fn shaped_noise_tells_values_apart_as_refits_under_its_covariance_do() {
 #[test]
 fn a_balanced_release_is_balanced_again_for_every_value() {
     let folder = Folder::new();
-    let people = People::draw(6, 45);
+    let people = People { bounded: true, ..People::draw(6, 45) };
     folder.write("p.csv", people.csv());
-    let line = format!("p.csv --target y --l2 {L2} --min-level-count 5 {TELL} --balance 3");
-    let (owned, r) = released(&folder, &format!("{line} --sigma 0.5"), "near");
+    let line = format!("p.csv --target y --l2 {L2} --min-level-count 5 {FAR} {BOUNDS} --balance 3");
+    let (owned, r) = released(&folder, &format!("{line} --sigma 0.25"), "near");
     let (names, sigma) = (names(&r), r.mechanism.sigma);
     let length = |v: &[f64]| v.iter().map(|x| x * x).sum::<f64>().sqrt() / sigma;
-    for (attribute, values) in ASKED {
+    for (attribute, values) in [("age", ["20", "90"]), ("y", ["0", "6"])] {
         let truth = by_hand(&people, (attribute, values), |p| p.balanced(&names, 3), length);
         let worst = told(&owned, attribute)["worst"].as_f64().unwrap();
         assert!((worst - truth).abs() < 1e-5 && truth > 0.5, "{attribute}: {worst} for {truth}");
     }
     assert_eq!(owned["tell"]["attributes"]["by"], "refits");
     // Enough noise, given and not solved for, is green: balancing is no reason to worry by itself.
-    let bounds = "--bounds age=0..110 --bounds income=0..100000 --scale bounds";
-    let (_, calm) = released(&folder, &format!("{line} --sigma 64 {bounds}"), "calm");
+    let (_, calm) = released(&folder, &format!("{line} --sigma 64"), "calm");
     assert_eq!(of_release(&calm).colour, Colour::Green, "{:?}", calm.tell);
-    let (hasty, calm) = released(&folder, &format!("{line} --sigma 64 {bounds} --tell-budget 0"), "hasty");
+    let (hasty, calm) = released(&folder, &format!("{line} --sigma 64 --tell-budget 0"), "hasty");
     assert_eq!(of_release(&calm).colour, Colour::Amber);
     assert_eq!(hasty["measured"]["tell"]["left_out"].as_array().unwrap().len(), 4);
     assert!(of_release(&calm).text().contains("--tell-budget allows more time"));
+}
+
+/// [`BOUNDS`], for the library.
+fn bounds() -> Vec<(String, Bounds)> {
+    let of = |name: &str, high: f64| (name.to_owned(), Bounds::new(name, 0.0, high).unwrap());
+    vec![of("age", 128.0), of("income", 65_536.0)]
 }
 
 /// Somebody who knows everything but which of two ages it is sees the published coefficients.
 #[test]
 fn an_attacker_who_reads_the_model_is_right_no_more_often_than_is_said() {
     let folder = Folder::new();
-    let people = People::draw(6, 45);
+    let people = People { bounded: true, ..People::draw(6, 45) };
     folder.write("p.csv", people.csv());
-    let line = format!("p.csv --target y --l2 {L2} --min-level-count 5 {TELL} --balance 3 --sigma 0.25");
+    let line =
+        format!("p.csv --target y --l2 {L2} --min-level-count 5 {FAR} {BOUNDS} --balance 3 --sigma 0.125");
     let (owned, r) = released(&folder, &line, "out");
     let (entry, names) = (told(&owned, "age"), names(&r));
     let record = entry["worst_record"].as_str().unwrap().parse::<usize>().unwrap() - 1;
-    let tables = ["48", "56"].map(|v| people.with(record, "age", v));
+    let tables = ["20", "90"].map(|v| people.with(record, "age", v));
     let models = tables.each_ref().map(|t| t.balanced(&names, 3));
     let units = [people.unit(0), people.unit(1)];
     let request = |k: usize| {
@@ -270,11 +287,12 @@ fn an_attacker_who_reads_the_model_is_right_no_more_often_than_is_said() {
             roles: Roles { target: "y".into(), ..Default::default() },
             l2: L2,
             min_level_count: Some(5),
+            public: Public { bounds: bounds(), ..Default::default() },
             ..Default::default()
         }
     };
     let requests = [request(0), request(1)];
-    let terms = Terms { noise: Amount::Sigma(0.25), balance: 3, ..Default::default() };
+    let terms = Terms { noise: Amount::Sigma(0.125), balance: 3, ..Default::default() };
     let (trials, mut right) = (160_u64, 0_u32);
     for trial in 0..trials {
         let truth = (trial % 2) as usize;
