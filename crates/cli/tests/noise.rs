@@ -479,7 +479,6 @@ fn bad_input_is_named() {
         ("--noise-shape shaped --target-eta 1 --shape-from empty.csv", &["--shape-from"]),
         ("--noise-shape shaped --target-eta 1 --shape-from other.csv", &["--shape-from"]),
         ("--noise-shape shaped --target-eta 1 --one-hot full --l2 0.1", &["--noise-shape", "drop-last"]),
-        ("--noise-shape shaped --target-eta 1 --secret race", &["--secret"]),
     ] {
         let run = folder.run(&format!("audit table.csv {ALL} {options}")).expect(2);
         for word in words {

@@ -13,13 +13,11 @@ use designs::*;
 use faer::Mat;
 use leakscope_core::Error;
 use leakscope_core::fisher::noise::{
-    Factor, Noise, Protected, Request, Sampling, Shape, Target, design, design_to_publish, design_with_shape,
-    standard_errors,
+    Factor, Noise, Protected, Request, Sampling, Shape, Target, design, design_with_shape, standard_errors,
 };
 use leakscope_core::fisher::{Directions, Geometry, Records, Release, SetSums};
 use leakscope_core::glm::{Family, fit};
 use leakscope_core::random::Seeded;
-use std::f64::consts::SQRT_2;
 
 #[test]
 fn optimal_noise_is_what_a_blind_optimiser_finds() {
@@ -236,137 +234,6 @@ fn the_white_box_does_not_beat_its_bound_under_shaped_noise() {
     assert!(delta > 0.3, "a test that could fail: {delta}");
     assert!(rate <= bound + tolerance::STANDARD_ERRORS * error, "{rate} beats {bound}");
     assert!(rate >= bound - 4.0 * error, "the optimal attack attains it: {rate} {bound}");
-}
-
-/// The informed attacker looks at a shape that is merely rounded: candidates for one value of one record fall into many pieces,
-/// and the published factor says in which one the truth lies. With noise of its own every candidate remains possible.
-#[test]
-fn a_rounded_shape_names_a_value_and_a_published_one_does_not() {
-    let data = model(Family::Linear, (300, 3), true, false, 21);
-    let request = Request::new(records(1.0, true), Shape::Shaped);
-    let with = |value: f64| {
-        let mut changed = data.clone();
-        changed.x[0] = value;
-        changed.w = fitted(&changed).w;
-        changed
-    };
-    let values: Vec<f64> = (0..41).map(|k| -2.0 + 0.1 * f64::from(k)).collect();
-    let mut rounded: Vec<Vec<i64>> = vec![];
-    for &value in &values {
-        let changed = with(value);
-        let found = design(&changed.rows(64), &fitted(&changed), &request).unwrap();
-        if !rounded.contains(&found.factor.entries) {
-            rounded.push(found.factor.entries);
-        }
-    }
-    assert!(rounded.len() >= 5, "41 candidates in {} pieces", rounded.len());
-    // What is published differs from draw to draw by more than from candidate to candidate.
-    let entries = |value: f64, seed: u64| -> Vec<f64> {
-        let changed = with(value);
-        let published =
-            design_to_publish(&changed.rows(64), &fitted(&changed), &request, &mut Seeded::new(seed))
-                .unwrap();
-        let noise = Factor { quarters: 0, ..published.design.factor }.noise().unwrap();
-        noise.covariance()
-    };
-    let apart = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
-    let (low, high, again) = (entries(-2.0, 1), entries(2.0, 1), entries(-2.0, 2));
-    assert!(apart(&low, &high) < 0.5 * apart(&low, &again), "{low:?} {high:?} {again:?}");
-}
-
-/// Largest `‖∂L‖²` over records and unit directions of the targets, `L = log(XᵀX/n + εI)`, by finite differences.
-fn moments_told(data: &Dense, targets: &[Target], ridge: f64) -> f64 {
-    let (n, p, d) = (data.n(), data.p, data.d());
-    let logarithm = |x: &[f64]| {
-        let a = Mat::from_fn(p, p, |i, j| {
-            (0..n).map(|k| x[k * p + i] * x[k * p + j]).sum::<f64>() / n as f64
-                + if i == j { ridge } else { 0.0 }
-        });
-        let eigen = a.self_adjoint_eigen(faer::Side::Lower).unwrap();
-        let logs = Mat::from_fn(p, p, |i, j| if i == j { eigen.S()[i].ln() } else { 0.0 });
-        eigen.U() * logs * eigen.U().transpose()
-    };
-    let mut most = 0.0_f64;
-    for i in (0..n).step_by(7) {
-        let changes: Vec<Mat<f64>> = (0..d)
-            .map(|j| {
-                let side = |h: f64| {
-                    let mut x = data.x.clone();
-                    x[i * p + j] += h;
-                    logarithm(&x)
-                };
-                faer::Scale(0.5e5) * (side(1e-5) - side(-1e-5))
-            })
-            .collect();
-        for target in targets {
-            let basis = match &target.protected {
-                Protected::Record { .. } => Mat::identity(d, d),
-                Protected::Attribute(directions) => {
-                    dense::basis_matrix(&directions.basis, d, directions.count)
-                }
-                Protected::Label => continue,
-            };
-            let gram = Mat::from_fn(d, d, |a, b| {
-                (0..p * p).map(|ij| changes[a][(ij / p, ij % p)] * changes[b][(ij / p, ij % p)]).sum::<f64>()
-            });
-            let told = spectral_norm(&(basis.transpose() * gram * &basis));
-            most = most.max(told / (target.eta * target.eta));
-        }
-    }
-    most
-}
-
-/// Factor and coefficients together stay within the target, by dense Jacobians and finite differences: the shape has its
-/// budget, and the coefficients have the rest.
-#[test]
-fn a_published_shape_leaves_the_coefficients_their_share_of_the_target() {
-    for (family, shape) in [
-        (Family::Linear, Shape::Shaped),
-        (Family::Logistic, Shape::Shaped),
-        (Family::Poisson, Shape::Shaped),
-        (Family::Linear, Shape::Optimal),
-    ] {
-        let data = model(family, (600, 3), true, false, 5);
-        for targets in [records(1.5, true), attributes(data.p)] {
-            let request = Request::new(targets.clone(), shape);
-            let (rows, fit) = (data.rows(100), fitted(&data));
-            let found = design_to_publish(&rows, &fit, &request, &mut Seeded::new(3)).unwrap();
-            let design = &found.design;
-            assert_eq!((design.covariance_information, found.budget), (0.05, 0.05));
-            // τ, ε and ρ lie on their grids, so that they say little.
-            let quarters = 4.0 * found.tau.log2();
-            assert!((quarters - quarters.round()).abs() < 1e-9, "{}", found.tau);
-            assert!(found.ridge.log(4.0).fract() == 0.0 && found.ratio.log(4.0).fract() == 0.0);
-            // The shape's share by finite differences of second moments alone: log(XᵀX/n + εI).
-            let told = moments_told(&data, &targets, found.ridge) / found.tau.powi(2);
-            assert!(told <= found.budget, "{family:?} {shape:?}: {told}");
-            let of_records = moments_told(&data, &records(1.0, true), found.ridge) / found.tau.powi(2);
-            assert!(of_records <= found.of_records && of_records > 0.2 * found.of_records);
-            let precision = inverse(&matrix(&design.noise.covariance(), data.p)).unwrap();
-            let worst = constrained(&data, &targets)
-                .iter()
-                .map(|j| spectral_norm(&(j.transpose() * &precision * j)))
-                .fold(0.0, f64::max);
-            assert!(worst <= 0.95 + 1e-9, "{family:?} {shape:?}: {worst}");
-            assert!((worst.sqrt() - design.largest_eta).abs() < 1e-6, "{worst} {}", design.largest_eta);
-            // One rounding of the scale up at most.
-            assert!(worst > 0.95 / SQRT_2 / 1.001, "{family:?} {shape:?}: {worst}");
-            let a = matrix(&design.noise.covariance(), data.p) * cost_matrix(&data);
-            assert!((trace(&a) / design.cost - 1.0).abs() < 1e-9);
-            assert!(design.lower_bound_on_cost <= design.exact_cost && design.gain > 0.0);
-        }
-    }
-    let data = model(Family::Linear, (40, 2), true, false, 5);
-    let refused = |request: Request| {
-        design_to_publish(&data.rows(9), &fitted(&data), &request, &mut Seeded::new(3)).unwrap_err()
-    };
-    let isotropic = refused(Request::new(records(1.0, true), Shape::Isotropic));
-    assert!(matches!(isotropic, Error::NotApplicable { .. }), "{isotropic}");
-    let all = refused(Request { shape_budget: 1.0, ..Request::new(records(1.0, true), Shape::Shaped) });
-    assert!(matches!(all, Error::OutOfRange { what: "the budget for the shape", .. }), "{all}");
-    // Forty records and a strict target: within its budget nothing would be left of the shape.
-    let strict = refused(Request::new(records(1e-3, true), Shape::Shaped));
-    assert!(matches!(strict, Error::Unreachable { .. }), "{strict}");
 }
 
 #[test]

@@ -19,7 +19,7 @@ from leakscope import _native
 
 #: what only an audit is asked
 AUDIT_ALONE = {"coefficients", "noise", "releases", "score", "prior_sd", "unit", "fail_above", "secret", "tell", "protect_at",
-               "scaling", "max_classes"}
+               "tell_budget", "scaling", "max_classes"}
 AUDIT = dict(target="dose", id="patient", group="race", l2=0.01, holdout=0.2, seed=1, sigma=0.4)
 
 
@@ -141,7 +141,7 @@ FUNCTIONS = {
 SEVERAL = {"noise": ["sigma"], "clamp": ["min_weight", "max_weight"], "trace": ["trace"], "label": ["label"]}
 OTHER_DEFAULTS = {"target", "delta", "attacks", "steps", "secret", "records", "test", "score", "prior_sd", "unit", "fail_above",
                   "coefficients", "adjacency", "noise", "clamp", "trace", "label", "header", "decimal", "schema", "bounds", "levels",
-                  "tell", "plis"}
+                  "tell", "plis", "tell_budget"}
 
 
 def function(name):

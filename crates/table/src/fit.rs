@@ -241,6 +241,11 @@ fn merge_rare(layout: &Layout, profile: &mut Profile, options: &EncodeOptions) -
     remarks
 }
 
+/// Whole numbers that a target may have before nobody takes them for classes.
+const FEW_VALUES: usize = 10;
+/// How often each must occur on average.
+const REPEATED: u64 = 5;
+
 /// The mean of the training weights: exactly 1 where it is so up to rounding.
 fn weight_mean(layout: &Layout, profile: &Profile) -> Result<f64> {
     let Some(w) = layout.weights else { return Ok(1.0) };
@@ -260,6 +265,15 @@ fn remarks(layout: &Layout, profile: &Profile, target: &Target, weight_mean: f64
     {
         let (low, high) = (low.name.clone(), high.name.clone());
         remarks.push(Remark::TwoClasses { column: target.name.clone(), low, high });
+    }
+    if let (TargetCoding::Number, Some(i)) = (&target.coding, layout.target) {
+        let seen = &profile.columns[i].distinct;
+        let whole = seen.values.iter().all(|(v, _)| v.fract() == 0.0);
+        let repeated = profile.training >= REPEATED * seen.values.len() as u64;
+        if whole && repeated && !seen.more && (3..=FEW_VALUES).contains(&seen.values.len()) {
+            let (column, values) = (target.name.clone(), seen.values.len());
+            remarks.push(Remark::FewValues { column, values });
+        }
     }
     for (i, c) in profile.columns.iter().enumerate().filter(|(_, c)| c.outside > 0) {
         if let Some(bounds) = layout.facts(i).bounds {

@@ -427,6 +427,24 @@ fn targets_are_checked() {
         if low == "u" && high == "v")
     );
     assert!(matches!(error("neg", number, Some("1")), Error::Target(TargetError::PositiveUnused { .. })));
+    // More than two classes: what to choose instead.
+    for kind in [number, TargetKind::TwoClass01, TargetKind::Count] {
+        assert!(error("three", kind, None).to_string().contains("⟨model=softmax⟩"));
+    }
+    // A few whole numbers may be classes; many, fractions or single rows are not taken for them.
+    let column = |value: &dyn Fn(usize) -> f64, rows: usize| {
+        (0..rows).fold(String::from("x,y\n"), |text, i| text + &format!("{},{}\n", i * i, value(i)))
+    };
+    let remarked = |text: String| {
+        let path = folder.write("few.csv", text);
+        let options = EncodeOptions { target: number, ..plain() };
+        let found = fit(&open(&path).unwrap(), &roles("y"), &options).unwrap();
+        found.remarks.iter().any(|r| matches!(r, Remark::FewValues { values: 3, .. }))
+    };
+    assert!(remarked(column(&|i| (i % 3) as f64, 30)));
+    assert!(!remarked(column(&|i| (i % 3) as f64, 6)));
+    assert!(!remarked(column(&|i| (i % 3) as f64 / 2.0, 30)));
+    assert!(!remarked(column(&|i| (i % 20) as f64, 60)));
 }
 
 #[test]

@@ -137,7 +137,7 @@ impl Models<'_> {
         let (p, d) = (self.p(), self.units.len());
         let (x, y) = replaced(job.x, job.y, job.candidate);
         // Columns divided by t' turn the penalty into that of a plain fit.
-        let mut scale: Vec<f64> = (0..d).map(|j| self.units.stretch(j)).collect();
+        let mut scale: Vec<f64> = (0..d).map(|j| self.units.penalty_scale(j)).collect();
         if let Some(Some((j, _))) = self.penalty_change(job.x, job.candidate) {
             let (_, variance) = self.units.moments_after(j, self.model.fit.n as f64, job.x[j], x[j]);
             scale[j] = variance.sqrt();

@@ -20,8 +20,8 @@ pub enum TargetError {
     },
     /// The target has more than two classes.
     #[error(
-        "target `{column}` has {}, expected two classes: keep the rows of two of them, or join them \
-         into two", more_classes(found, *more)
+        "target `{column}` has {}, expected two classes: for all of them choose ⟨model=softmax⟩; or keep the rows of two, or join \
+         them into two", more_classes(found, *more)
     )]
     ManyClasses {
         /// The target.

@@ -51,7 +51,7 @@ fn two_codes(
     let names = || classes.iter().take(NAMED).map(|c| crate::words::truncated(&c.name)).collect::<Vec<_>>();
     let text = |expected| Err(TargetError::TextTarget { column: column(), found: names(), expected });
     let two = classes.len() == 2 && !more;
-    let logistic = |expected: &'static str| match two {
+    let or_classes = |expected: &'static str| match two {
         true => "numbers: for two classes choose ⟨model=logistic⟩",
         false => expected,
     };
@@ -68,11 +68,13 @@ fn two_codes(
         TargetKind::Number { two_class_as_plus_minus_one: true } if two => Ok(Some((-1.0, 1.0))),
         TargetKind::Number { two_class_as_plus_minus_one } if kind == Kind::Category => match classes {
             [only] => Err(one_class(column(), only)),
-            _ if two_class_as_plus_minus_one => text("numbers or exactly two classes"),
-            _ => text(logistic("numbers")),
+            _ if two_class_as_plus_minus_one => {
+                text("numbers or exactly two classes (⟨model=softmax⟩ takes more)")
+            }
+            _ => text(or_classes("numbers (⟨model=softmax⟩ takes classes)")),
         },
         TargetKind::Count if kind == Kind::Category => {
-            text(logistic("counts: numbers that are zero or more"))
+            text(or_classes("counts, numbers that are zero or more (⟨model=softmax⟩ takes classes)"))
         }
         TargetKind::Number { .. } | TargetKind::Count => Ok(None),
     }
