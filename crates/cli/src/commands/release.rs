@@ -83,7 +83,7 @@ pub(crate) struct Args {
 }
 
 /// What is asked for.
-pub(crate) fn asked(args: &Args) -> Result<(Request, Terms)> {
+pub(crate) fn request_of(args: &Args) -> Result<(Request, Terms)> {
     let test = TestArgs { test: vec![], holdout: None, label: args.label };
     let base = request(&args.table, &args.model, &test, None)?;
     let tell = args.tell.iter().map(|t| pair(t)).collect::<Result<_>>()?;
@@ -120,7 +120,7 @@ pub(crate) fn asked(args: &Args) -> Result<(Request, Terms)> {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let (base, terms) = asked(args)?;
+    let (base, terms) = request_of(args)?;
     args.run.start()?;
     let folder = Folder::open(&args.out, RecordsFormat::Parquet)?;
     folder.spare(&base.inputs(), RELEASE.texts, RELEASE.tables)?;

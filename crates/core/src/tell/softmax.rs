@@ -14,7 +14,7 @@
 
 mod worst;
 
-use super::refit::{Changed, Job, Refit};
+use super::refit::{Job, Refit};
 use super::step::excess;
 use super::worst::Told;
 use super::{Candidate, Question, penalty_change, replaced};
@@ -23,7 +23,7 @@ use crate::linalg::{
     Cholesky, axpy, condition, dot, largest_eigenvalue, matmul, matmul_by_transposed, matmul_transposed,
     norm, times,
 };
-use crate::rows::{Block, Rows};
+use crate::rows::{Block, Replaced, Rows};
 use crate::units::{SoftmaxInUnits, Units};
 use crate::{Error, Result};
 
@@ -384,7 +384,7 @@ impl<'a> Models<'a> {
         }
         let of = |index: usize| scale.get(index % p).copied().unwrap_or(1.0);
         let start: Vec<f64> = fit.theta.iter().enumerate().map(|(i, v)| v * of(i)).collect();
-        let changed = Changed { rows, row: job.row, x: &x, y, scale: &scale };
+        let changed = Replaced { rows, row: job.row, x: &x, y: Some(y), scale: &scale };
         let refitted = fit_from(&changed, fit.classes, fit.penalty, &start)?;
         let delta: Vec<f64> =
             refitted.theta.iter().enumerate().map(|(i, v)| v / of(i) - fit.theta[i]).collect();

@@ -7,7 +7,7 @@ use crate::{Failure, Result};
 use leakscope_net::{Loss, io::advice};
 use leakscope_table::{
     Dataset, DatasetOptions, EncodeOptions, Encoding, Holdout, Hooks, Kind, Missing, OneHot, Origin, Public,
-    ReadOptions, Roles, Scale, Subset, Table, TargetCoding, TargetKind,
+    ReadOptions, Roles, Scale, Subset, Table, TargetCoding, TargetError, TargetKind,
 };
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -166,7 +166,7 @@ impl TableRequest {
         };
         let encoding = match (Encoding::fit(&table, &roles, &options, hooks), loss) {
             // text of three or more values: classes
-            (Err(leakscope_table::Error::TextTarget { .. }), None) => {
+            (Err(leakscope_table::Error::Target(TargetError::TextTarget { .. })), None) => {
                 let target = TargetKind::Classes { most: MOST_CLASSES };
                 Encoding::fit(&table, &roles, &EncodeOptions { target, ..options }, hooks)
             }
@@ -200,20 +200,22 @@ impl TableRequest {
 /// Says of classes that make no model what a network's user can do.
 fn no_classes(error: leakscope_table::Error) -> Failure {
     match error {
-        leakscope_table::Error::RareClass { column, class, .. } => Failure::option(
+        leakscope_table::Error::Target(TargetError::RareClass { column, class, .. }) => Failure::option(
             "target",
             format!(
                 "class `{class}` of `{column}` has fewer than two records in the training rows: join it with another, leave it \
                  out, or, where `{column}` is a number to predict, give ⟨loss=squared-error⟩"
             ),
         ),
-        leakscope_table::Error::TooManyClasses { column, found, most } => Failure::option(
-            "target",
-            format!(
-                "`{column}` has {found} classes, expected at most {most}: join rare ones, name another column, or, where it is a \
+        leakscope_table::Error::Target(TargetError::TooManyClasses { column, found, most }) => {
+            Failure::option(
+                "target",
+                format!(
+                    "`{column}` has {found} classes, expected at most {most}: join rare ones, name another column, or, where it is a \
                  number to predict, give ⟨loss=squared-error⟩"
-            ),
-        ),
+                ),
+            )
+        }
         other => other.into(),
     }
 }

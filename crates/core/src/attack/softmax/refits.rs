@@ -12,10 +12,10 @@
 
 use super::super::Secret;
 use super::super::refits::Refits;
-use super::super::whitebox::{Replaced, collected};
+use super::super::whitebox::collected;
 use crate::glm::softmax::{SoftmaxFit, contrasts, fit_from, reduced_curvature, reduced_residual, softmax};
 use crate::linalg::{Cholesky, axpy, dot, matmul, matmul_by_transposed, norm, times};
-use crate::rows::{Block, Rows};
+use crate::rows::{Block, Replaced, Rows};
 use crate::tell::{reduced_gradients, solve};
 use crate::{Error, Result};
 
@@ -227,7 +227,7 @@ impl<'a> Models<'a> {
     fn fit_anew(&self, rows: &dyn Rows, block: &Block, at: usize, delta: &mut [f64]) -> Result<()> {
         let (q, i, m) = (self.fit.coefficients(), at / self.secret.len(), at % self.secret.len());
         let x = self.with_candidate(block.row(i), m);
-        let replaced = Replaced { rows, row: block.first_row + i as u64, x: &x };
+        let replaced = Replaced { rows, row: block.first_row + i as u64, x: &x, y: None, scale: &[] };
         let best = fit_from(&replaced, self.fit.classes, self.fit.penalty, &self.fit.theta)?;
         if let Some(&value) = best.theta.iter().find(|v| !v.is_finite()) {
             return Err(Error::OutOfRange { what: "a coefficient", value, expected: "a finite number" });
