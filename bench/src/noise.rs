@@ -21,8 +21,10 @@ pub(crate) fn run() -> Done {
             None => (Protected::Record { label: true }, "whole records"),
             Some(j) => (Protected::Attribute(Directions::columns(j..j + 1, d)), "one attribute"),
         };
-        for shape in [Shape::Shaped, Shape::Optimal] {
-            let request = Request::new(vec![Target { protected: protected.clone(), eta: 1.0 }], shape);
+        // Within the default budget for the shape's own information weights are evened out, which costs some of the gap.
+        for (shape, shape_budget) in [(Shape::Shaped, 0.05), (Shape::Optimal, 0.05), (Shape::Optimal, 1.0)] {
+            let target = Target { protected: protected.clone(), eta: 1.0 };
+            let request = Request { shape_budget, ..Request::new(vec![target], shape) };
             let (seconds, found) = best(1, || design(&rows, &fit, &request));
             let found = found?;
             println!(

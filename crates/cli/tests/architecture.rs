@@ -163,8 +163,8 @@ fn only_the_command_line_parses_words() {
 }
 
 /// Crates whose top-level modules use one another one way only.
-const ACYCLIC: [&str; 5] =
-    ["crates/core", "crates/report", "crates/leakscope", "crates/papers", "crates/cli"];
+const ACYCLIC: [&str; 6] =
+    ["crates/core", "crates/table", "crates/report", "crates/leakscope", "crates/papers", "crates/cli"];
 
 /// Arrows between modules that no cycle would show: a crate, a module, and what it must not use.
 const FORBIDDEN: [(&str, &str, &[&str]); 8] = [

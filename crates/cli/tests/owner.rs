@@ -40,7 +40,7 @@ fn every_page_says_whose_it_is() {
             false,
         ),
     ] {
-        folder.run(&format!("{line} -q")).expect(0);
+        folder.run(&format!("{line} -q")).expect_released();
         assert_eq!(folder.read(page).contains(OWNER), private, "{line}");
     }
     // What depends on nothing but its arguments is the same on every machine.
@@ -115,7 +115,7 @@ fn a_release_that_is_killed_is_there_and_charged_or_neither() {
         );
     }
     // No lock and nothing half-written is left, and all is added up.
-    let last = folder.run(&format!("{words} --json")).expect(0).json();
+    let last = folder.run(&format!("{words} --json")).expect_released().json();
     let all = names(&folder.path("out"));
     let released = all.iter().filter(|n| n.starts_with("release-")).count();
     assert!(all.iter().all(|n| n.starts_with("release-") || n == "private"), "{all:?}");

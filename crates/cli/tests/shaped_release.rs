@@ -37,7 +37,7 @@ fn people(seed: u64, n: usize, moved: Option<(usize, f64)>) -> String {
 }
 
 fn release(folder: &Folder, line: &str) -> (Value, Release) {
-    let owned = folder.run(&format!("release {line} --json")).expect(0).json();
+    let owned = folder.run(&format!("release {line} --json")).expect_released().json();
     let releases = owned["composed"]["releases"].as_u64().unwrap();
     let out = line.split("--out ").nth(1).unwrap().split(' ').next().unwrap();
     let statement = folder.read(&format!("{out}/release-{releases}/release.json"));
@@ -126,19 +126,18 @@ fn the_lattice_and_the_standard_errors_follow_from_published_numbers() {
         let shaped = more.contains("noise-shape");
         let table = Source::Table { files: vec![] };
         assert_eq!(shape.source, if shaped { table } else { Source::Nowhere }, "{more}");
-        assert_eq!(shape.second_moments, None);
         let gain = owned["measured"]["gain"].as_f64().unwrap();
         assert!(if shaped { gain > 1.2 } else { (gain - 1.0).abs() < 1e-9 }, "{more}: {gain}");
         if k == 0 {
-            assert_eq!((r.eta.max, shape.budget), (1.0, 0.0));
+            assert_eq!(r.eta.max, 1.0);
         }
         // η on grids, of what is protected and of whole records.
         let quarters = 4.0 * r.eta.max.log2();
         assert!(k == 0 || (quarters - quarters.round()).abs() < 1e-6);
         let page = folder.read(&format!("out{k}/release-1/report.html"));
         assert!(page.contains("covariance Σ = FFᵀ") && page.contains("95% interval"));
-        // By η alone: an estimate, and marked as one.
-        assert!(page.contains("told apart in about") && !page.contains("told apart in at most"));
+        // By fitting the model with either value, under the noise that is there.
+        assert!(page.contains("told apart in at most") && !page.contains("told apart in about"));
     }
     // All of some twenty fair low digits even: once in a million runs.
     assert!(odd > 0, "no odd multiple of the step in four releases");
@@ -193,7 +192,6 @@ fn neighbouring_data_publish_the_same_shape() {
     let entries = |file: &str, seed: u64| -> Vec<f64> {
         let found = private(&request(folder.path(file)), &terms(1.0), Some(seed), &Hooks::default()).unwrap();
         let shape = found.shape.unwrap();
-        assert_eq!((shape.budget, shape.second_moments), (0.0, None));
         let factor = leakscope_core::fisher::noise::Factor { quarters: 0, ..shape.factor };
         factor.noise().unwrap().covariance()
     };
@@ -249,6 +247,22 @@ fn bounds_and_attacks_are_measured_by_the_noise_that_is_there() {
     let played = found["results"].as_array().unwrap();
     assert!(played.iter().any(|r| (r["sigma"].as_f64().unwrap() / designed - 1.0).abs() < 1e-12));
     assert!(found["warnings"].to_string().contains("costs as much as isotropic noise"));
+    // An audit has the same panel, at the noise that it chose.
+    let audit =
+        "audit people.csv --target y --l2 0.05 --secret race --noise-shape shaped --target-eta 3 --json";
+    let found = folder.run(audit).expect(0).json();
+    let (panel, sigma) = (&found["secret"], found["sigma"].as_f64().unwrap());
+    assert_eq!(panel["data"]["noise"]["shape"], "shaped");
+    assert!((panel["sigma"].as_f64().unwrap() / sigma - 1.0).abs() < 1e-12);
+    let least = panel["bounds"].as_array().unwrap().iter().map(|b| b["success"].as_f64().unwrap());
+    let least = least.fold(1.0, f64::min);
+    let mut played = 0;
+    for attack in panel["data"]["attacks"].as_array().unwrap().iter().filter(|a| a["sigma"] == panel["sigma"])
+    {
+        assert!(attack["ci_low"].as_f64().unwrap() <= least + 1e-9, "{attack} beats {least}");
+        played += 1;
+    }
+    assert_eq!(played, 3);
 }
 
 /// Balancing, the shape and both, for the same targets: both together cost no more than either alone.
@@ -309,6 +323,6 @@ fn bad_input_is_named() {
     let line = "people.csv --target y --l2 0.05 --noise-shape optimal --target-eta 0.01 --shape-from public.csv --out public";
     let (owned, r) = release(&folder, line);
     let shape = r.mechanism.shape.unwrap();
-    assert_eq!((shape.source, shape.budget), (Source::Table { files: vec![] }, 0.0));
+    assert_eq!(shape.source, Source::Table { files: vec![] });
     assert!(owned["measured"]["gain"].as_f64().unwrap() > 1.2);
 }

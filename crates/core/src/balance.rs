@@ -12,19 +12,21 @@
 //! Memory is O(n): one weight and one loss per record, times six with acceleration.
 
 mod counted;
+mod losses;
 
-pub use counted::{CountedBalance, counted, most_even};
+pub use counted::{CountedBalance, counted, most_even, weights_after};
+pub use losses::{Losses, LossesState, losses, losses_of, losses_under};
 
 use crate::fisher::noise::Noise;
-use crate::fisher::{Directions, Geometry, Records, Release};
-use crate::glm::{Family, Fit, Penalty, fit};
+use crate::fisher::{Directions, Release};
+use crate::glm::{Family, Fit, Minimiser, ModelKind, Penalty, fit};
 use crate::linalg::{Cholesky, axpy, dot};
 use crate::num::{Distribution, Summary};
 use crate::pass::{Merge, Pass, Runner};
 use crate::rows::{Block, Reweighted, Rows};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 /// What is balanced: the loss of whole records, or of one attribute of each.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,6 +35,15 @@ pub enum Level {
     Record,
     /// η of the attribute with these directions.
     Attribute(Directions),
+}
+
+impl Level {
+    fn attributes(&self) -> Vec<Directions> {
+        match self {
+            Self::Record => vec![],
+            Self::Attribute(directions) => vec![directions.clone()],
+        }
+    }
 }
 
 /// Which records share a weight.
@@ -133,11 +144,11 @@ pub enum Stopped {
 
 /// The best weights found, with their model.
 #[derive(Debug, Clone)]
-pub struct Balanced {
+pub struct Balanced<M = Fit> {
     /// The weights, one per row.
     pub weights: Vec<f64>,
     /// The model under them.
-    pub fit: Fit,
+    pub fit: M,
     /// η per row before reweighting.
     pub eta_before: Vec<f64>,
     /// η per row under the weights.
@@ -170,16 +181,47 @@ pub fn balance(
     rows: &dyn Rows,
     (family, penalty): (Family, Penalty),
     options: &Options,
-    mut watch: impl FnMut(&Iteration, &Fit, &[f64]) -> Result<()>,
+    watch: impl FnMut(&Iteration, &Fit, &[f64]) -> Result<()>,
 ) -> Result<Balanced> {
     let start = Start::read(rows)?;
-    options.check(&start)?;
+    options.check(&start, false)?;
+    balance_by(&start, options, |weights| measure(rows, (family, penalty), options, weights), watch)
+}
+
+/// [`balance`] of a model of either kind; softmax regression has at most `most_classes`, and its weights may be shared by any number
+/// of them.
+///
+/// # Errors
+/// As [`balance`].
+pub fn balance_model(
+    rows: &dyn Rows,
+    (kind, penalty, most_classes): (ModelKind, Penalty, usize),
+    options: &Options,
+    watch: impl FnMut(&Iteration, &Minimiser, &[f64]) -> Result<()>,
+) -> Result<Balanced<Minimiser>> {
+    let start = Start::read(rows)?;
+    options.check(&start, kind == ModelKind::Softmax)?;
+    let measure = |weights: &[f64]| {
+        let fit = Minimiser::fit(&Reweighted::new(rows, weights)?, kind, penalty, most_classes)?;
+        let e = losses_of(rows, &fit, &options.level, options.release, options.shape.as_ref())?;
+        Ok((fit, e))
+    };
+    balance_by(&start, options, measure, watch)
+}
+
+/// The iteration, whatever is fitted.
+fn balance_by<M>(
+    start: &Start,
+    options: &Options,
+    measure: impl Fn(&[f64]) -> Result<(M, Vec<f64>)>,
+    mut watch: impl FnMut(&Iteration, &M, &[f64]) -> Result<()>,
+) -> Result<Balanced<M>> {
     let mut own = start.weights.clone();
     let mut weights = start.weights.clone();
-    let mut found: Option<Balanced> = None;
+    let mut found: Option<Balanced<M>> = None;
     let mut accelerate = Anderson::default();
     for number in 0..=options.iterations {
-        let (fit, e) = match measure(rows, (family, penalty), options, &weights) {
+        let (fit, e) = match measure(&weights) {
             Ok(measured) => measured,
             Err(error) => match found {
                 Some(mut best) if !matches!(error, Error::Interrupted) => {
@@ -219,8 +261,8 @@ pub fn balance(
             return Ok(best);
         }
         found = Some(best);
-        next(options, &start, &mut own, &weights, e, &mut accelerate);
-        weights = shared(options.sharing, &start, &own);
+        next(options, start, &mut own, &weights, e, &mut accelerate);
+        weights = shared(options.sharing, start, &own);
         options.hold(&mut weights);
     }
     found.ok_or(Error::Empty)
@@ -298,7 +340,7 @@ impl Options {
         }
     }
 
-    fn check(&self, start: &Start) -> Result<()> {
+    fn check(&self, start: &Start, classes: bool) -> Result<()> {
         if let Some(&value) = start.weights.iter().find(|w| !(**w > 0.0 && w.is_finite())) {
             let expected = "positive weights: leave rows of weight zero out before balancing";
             return Err(Error::OutOfRange { what: "a weight", value, expected });
@@ -313,7 +355,7 @@ impl Options {
             let expected = "zero or a positive number";
             return Err(Error::OutOfRange { what: "tolerance", value: self.tolerance, expected });
         }
-        if self.sharing != Sharing::Sample && !start.two_classes() {
+        if self.sharing != Sharing::Sample && !classes && !start.two_classes() {
             let expected = "a target of two classes, for weights per class";
             return Err(Error::OutOfRange { what: "the target", value: start.y[0], expected });
         }
@@ -338,99 +380,6 @@ fn measure(
     let fit = fit(&Reweighted::new(rows, weights)?, family, penalty)?;
     let e = losses_under(rows, &fit, &options.level, options.release, options.shape.as_ref())?;
     Ok((fit, e))
-}
-
-/// The pass for η of every row without the factor ω of its own weight: of the whole record where the geometry has no
-/// attributes, else of its first.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Losses<'a> {
-    /// The model, its release, and the attribute that is balanced, if it is one.
-    pub geometry: Cow<'a, Geometry>,
-}
-
-/// η of every row so far.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct LossesState {
-    /// In row order.
-    pub eta: Vec<f64>,
-    #[serde(skip)]
-    records: Records,
-    #[serde(skip)]
-    unweighted: Block,
-}
-
-impl Merge for LossesState {
-    fn merge(&mut self, later: Self) {
-        self.eta.extend(later.eta);
-    }
-}
-
-impl Pass for Losses<'_> {
-    const NAME: &'static str = "the losses of records without their weights";
-    type State = LossesState;
-
-    fn start(&self) -> LossesState {
-        LossesState::default()
-    }
-
-    fn step(&self, state: &mut LossesState, block: &Block) -> Result<()> {
-        self.geometry.check_width(block)?;
-        let mut own = std::mem::take(&mut state.unweighted);
-        let block = if block.weight.is_empty() {
-            block
-        } else {
-            own.clone_from(block);
-            own.weight.clear();
-            &own
-        };
-        let records = &mut state.records;
-        match self.geometry.attribute_count() {
-            0 => {
-                self.geometry.eta(block, records);
-                state.eta.extend_from_slice(&records.eta);
-            }
-            count => {
-                self.geometry.records(block, records);
-                state.eta.extend(records.attribute_eta.iter().step_by(count));
-            }
-        }
-        let n = block.len();
-        state.unweighted = own;
-        match state.eta[state.eta.len() - n..].iter().find(|e| !e.is_finite()) {
-            Some(&value) => {
-                Err(Error::OutOfRange { what: "η of a record", value, expected: "a finite number" })
-            }
-            None => Ok(()),
-        }
-    }
-
-    fn fits(&self, _: &LossesState) -> bool {
-        true
-    }
-}
-
-/// η of every row at σ and level of `release`, without the factor ω of its own weight.
-pub fn losses(rows: &(impl Runner + ?Sized), fit: &Fit, level: &Level, release: Release) -> Result<Vec<f64>> {
-    losses_under(rows, fit, level, release, None)
-}
-
-/// [`losses`] under noise with covariance `σ²Σ`, Σ that of `shape`.
-pub fn losses_under(
-    rows: &(impl Runner + ?Sized),
-    fit: &Fit,
-    level: &Level,
-    release: Release,
-    shape: Option<&Noise>,
-) -> Result<Vec<f64>> {
-    let attributes = match level {
-        Level::Record => vec![],
-        Level::Attribute(directions) => vec![directions.clone()],
-    };
-    let geometry = match shape {
-        Some(shape) => Geometry::under(fit, &attributes, release, shape)?,
-        None => Geometry::new(fit, &attributes, release)?,
-    };
-    Ok(rows.run(&Losses { geometry: Cow::Owned(geometry) })?.eta)
 }
 
 fn describe(number: usize, options: &Options, weights: &[f64], eta: &[f64], e: &[f64]) -> Iteration {
@@ -501,15 +450,14 @@ fn shared(sharing: Sharing, start: &Start, own: &[f64]) -> Vec<f64> {
     if sharing == Sharing::Sample {
         return own.to_vec();
     }
-    let first = start.y[0];
-    let (mut sums, mut counts) = ([0.0; 2], [0.0_f64; 2]);
+    let mut classes: BTreeMap<u64, (f64, f64)> = BTreeMap::new();
     for (w, y) in own.iter().zip(&start.y) {
-        let class = usize::from(*y != first);
-        sums[class] += w;
-        counts[class] += 1.0;
+        let (sum, count) = classes.entry(y.to_bits()).or_default();
+        *sum += w;
+        *count += 1.0;
     }
-    let mean = [sums[0] / counts[0].max(1.0), sums[1] / counts[1].max(1.0)];
-    let of_class = start.y.iter().map(|y| mean[usize::from(*y != first)]);
+    let mean = |y: &f64| classes.get(&y.to_bits()).map_or(1.0, |(sum, count)| sum / count);
+    let of_class = start.y.iter().map(mean);
     match sharing {
         Sharing::Hybrid => of_class.zip(own).map(|(class, own)| class * own).collect(),
         Sharing::Sample | Sharing::Class => of_class.collect(),

@@ -338,6 +338,16 @@ impl Cholesky {
     }
 }
 
+/// `a⁻¹ b` for a 2 × 2 matrix; none where its determinant is rounding alone.
+pub(crate) fn solve2(a: [f64; 4], b: [f64; 2]) -> Option<[f64; 2]> {
+    let det = a[0] * a[3] - a[1] * a[2];
+    let size = (a[0] * a[3]).abs() + (a[1] * a[2]).abs();
+    if det.is_nan() || det.abs() <= 1e-13 * size {
+        return None;
+    }
+    Some([(b[0] * a[3] - a[1] * b[1]) / det, (a[0] * b[1] - b[0] * a[2]) / det])
+}
+
 /// `x ← L⁻¹x` with the leading rows of a factor whose rows are p long.
 fn forward(lower: &[f64], p: usize, x: &mut [f64]) {
     for i in 0..x.len() {

@@ -215,6 +215,46 @@ impl Rows for Reweighted<'_> {
     }
 }
 
+/// Rows with one of them replaced, and every data column divided by its scale.
+pub(crate) struct Replaced<'a> {
+    pub(crate) rows: &'a dyn Rows,
+    /// Which row.
+    pub(crate) row: u64,
+    /// Its values, before they are divided.
+    pub(crate) x: &'a [f64],
+    /// Its target; absent to leave it.
+    pub(crate) y: Option<f64>,
+    /// Scale of each column; those without one stay as they are.
+    pub(crate) scale: &'a [f64],
+}
+
+impl Rows for Replaced<'_> {
+    fn width(&self) -> usize {
+        self.rows.width()
+    }
+
+    fn len(&self) -> u64 {
+        self.rows.len()
+    }
+
+    fn parts<'s>(&self, start: &Start<'_, 's>, merge: &mut Finish<'_, 's>) -> Result<()> {
+        let replace = |block: &mut Block| {
+            let width = block.width;
+            if (block.first_row..block.first_row + block.len() as u64).contains(&self.row) {
+                let i = (self.row - block.first_row) as usize;
+                block.x[i * width..(i + 1) * width].copy_from_slice(self.x);
+                block.y[i] = self.y.unwrap_or(block.y[i]);
+            }
+            if !self.scale.is_empty() {
+                for row in block.x.chunks_exact_mut(width.max(1)) {
+                    row.iter_mut().zip(self.scale).for_each(|(x, s)| *x /= s);
+                }
+            }
+        };
+        altered(self.rows, replace, start, merge)
+    }
+}
+
 /// Rows that are already in memory as blocks: for tests, examples and small data.
 #[derive(Debug, Clone, Default)]
 pub struct InMemory {

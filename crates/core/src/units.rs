@@ -119,10 +119,23 @@ pub struct Units {
     public: Vec<PublicUnit>,
     /// Whether the public unit of a column was rounded from its own data.
     rounded: Vec<bool>,
+    /// Mean and variance in public units of the columns whose unit or scale hangs on them.
+    watched: Vec<Option<Moments>>,
+    /// Whether the model was fitted in these units themselves, so that its penalty does not follow the scales of columns.
+    fitted_in: bool,
     /// `s/u` and `(m − c)/u` of each column: `x̃ = t x + o` of an encoded x.
     stretch: Vec<f64>,
     offset: Vec<f64>,
     intercept: bool,
+}
+
+/// Mean and variance of a column in public units.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Moments {
+    mean: f64,
+    variance: f64,
+    /// Whether the centre of its public unit was rounded from the mean.
+    centred: bool,
 }
 
 /// A model in public units.
@@ -207,8 +220,44 @@ impl Units {
                 });
             }
         }
+        Ok(Self::assembled(scaling, public, (stretch, offset), intercept))
+    }
+
+    fn assembled(
+        scaling: Vec<Scaling>,
+        public: Vec<PublicUnit>,
+        (stretch, offset): (Vec<f64>, Vec<f64>),
+        intercept: bool,
+    ) -> Self {
         let rounded = vec![false; scaling.len()];
-        Ok(Self { scaling, public, rounded, stretch, offset, intercept })
+        let own = |j: usize| match scaling[j] {
+            Scaling::Own { .. } => {
+                Some(Moments { mean: offset[j], variance: stretch[j] * stretch[j], centred: true })
+            }
+            Scaling::Given { .. } => None,
+        };
+        let watched = (0..scaling.len()).map(own).collect();
+        Self { scaling, public, rounded, watched, fitted_in: false, stretch, offset, intercept }
+    }
+
+    /// The same units, where that of column `j`, which is not scaled by its own data, was still rounded from their mean and
+    /// standard deviation in original units: the centre too if `centred`.
+    #[must_use]
+    pub fn rounded_from(mut self, j: usize, (mean, deviation): (f64, f64), centred: bool) -> Self {
+        let PublicUnit { centre, unit } = self.public[j];
+        self.rounded[j] = true;
+        self.watched[j] =
+            Some(Moments { mean: (mean - centre) / unit, variance: (deviation / unit).powi(2), centred });
+        self
+    }
+
+    /// The same units for a model that is fitted in them: its penalty is on columns in public units, so that their own scales
+    /// are no part of it, and a record shows in the units where these were rounded from the data, or not at all.
+    #[must_use]
+    pub fn fitted_in(mut self) -> Self {
+        self.fitted_in = true;
+        self.watched.iter_mut().zip(&self.rounded).filter(|(_, r)| !**r).for_each(|(w, _)| *w = None);
+        self
     }
 
     /// The units of the encoding itself, for measuring a model as it was fitted: nothing in them may be published, but what
@@ -234,13 +283,17 @@ impl Units {
             public.push(PublicUnit { centre, unit });
         }
         let d = scaling.len();
-        let (rounded, stretch, offset) = (vec![false; d], vec![1.0; d], vec![0.0; d]);
-        Ok(Self { scaling, public, rounded, stretch, offset, intercept })
+        Ok(Self::assembled(scaling, public, (vec![1.0; d], vec![0.0; d]), intercept))
     }
 
     /// Number of data columns.
     pub fn len(&self) -> usize {
         self.scaling.len()
+    }
+
+    /// Number of coefficients of one vector: data columns, and an intercept.
+    pub fn width(&self) -> usize {
+        self.len() + usize::from(self.intercept)
     }
 
     /// Whether there are none.
@@ -253,9 +306,9 @@ impl Units {
         &self.public
     }
 
-    /// Whether column `j` is scaled by its own data.
+    /// Whether column `j` is scaled by its own data, and the model's penalty with it.
     pub fn is_own(&self, j: usize) -> bool {
-        matches!(self.scaling.get(j), Some(Scaling::Own { .. }))
+        !self.fitted_in && matches!(self.scaling.get(j), Some(Scaling::Own { .. }))
     }
 
     /// Whether the public unit of column `j` was rounded from its own data.
@@ -266,6 +319,11 @@ impl Units {
     /// `t = s/u` of column `j`: its standard deviation in public units, where it is scaled by its own data.
     pub fn stretch(&self, j: usize) -> f64 {
         self.stretch[j]
+    }
+
+    /// What column `j` in public units is divided by in the penalty: [`Units::stretch`], or 1 where the model is fitted in them.
+    pub fn penalty_scale(&self, j: usize) -> f64 {
+        if self.fitted_in { 1.0 } else { self.stretch[j] }
     }
 
     /// `o = (m − c)/u` of column `j`: its mean in public units, where it is scaled by its own data.
@@ -279,26 +337,27 @@ impl Units {
     }
 
     /// Whether a table of n rows would have had the same public units with `to` in place of `from` (in public units) in column
-    /// `j`, and a spread to scale by. If not, whoever sees the units sees which.
+    /// `j`, and a spread to scale by where it is scaled by it. If not, whoever sees the units sees which.
     pub fn survive(&self, j: usize, n: f64, from: f64, to: f64) -> bool {
-        if !self.is_own(j) || from == to {
-            return true;
-        }
+        let Some(Moments { centred, .. }) = self.watched[j].filter(|_| from != to) else { return true };
         let (mean, variance) = self.moments_after(j, n, from, to);
         if variance <= 0.0 {
             return false;
         }
         let PublicUnit { centre, unit } = self.public[j];
-        let after = PublicUnit::rounded(centre + unit * mean, unit * variance.sqrt());
+        let near = if centred { centre + unit * mean } else { 0.0 };
+        let after = PublicUnit::rounded(near, unit * variance.sqrt());
         !self.rounded[j] || after == self.public[j]
     }
 
     /// Mean and variance of column `j` in public units, with `to` in place of `from`.
     pub fn moments_after(&self, j: usize, n: f64, from: f64, to: f64) -> (f64, f64) {
-        let (o, t, change) = (self.offset[j], self.stretch[j], to - from);
+        let (o, variance) =
+            self.watched[j].map_or((self.offset[j], self.stretch[j].powi(2)), |m| (m.mean, m.variance));
+        let change = to - from;
         // (to − o)² − (from − o)² without the difference of squares
         let squares = change * (to + from - 2.0 * o) / n;
-        (o + change / n, t * t + squares - (change / n).powi(2))
+        (o + change / n, variance + squares - (change / n).powi(2))
     }
 
     /// The model in public units: no pass over the data.

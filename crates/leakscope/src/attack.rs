@@ -6,19 +6,19 @@ pub(crate) use secret::secret;
 
 use crate::balance::{balanced, directions};
 use crate::failure::explain;
-use crate::model::{self, Loaded, scores_under, two_class};
+use crate::model::{self, Loaded, scores_of, two_class};
 use crate::noise::{self, UnitShape};
 use crate::request::Request;
 use crate::{Failure, Result};
-use leakscope_core::attack::{Attack as Attacker, Options, Outcomes, attack};
+use leakscope_core::attack::{Attack as Attacker, Options, Outcomes, Secret, attack, attack_classes};
 use leakscope_core::balance::{
-    Level, Options as BalanceOptions, OwnWeights, Sharing, Update, Variant, losses, losses_under,
+    Level, Options as BalanceOptions, OwnWeights, Sharing, Update, Variant, losses_of,
 };
 use leakscope_core::fisher::Release;
 use leakscope_core::fisher::noise::Noise;
-use leakscope_core::glm::{Fit, ModelKind};
+use leakscope_core::glm::{Minimiser, ModelKind};
 use leakscope_core::pass::Runner;
-use leakscope_core::rows::Reweighted;
+use leakscope_core::rows::{Reweighted, Rows};
 use leakscope_report::Attack;
 use leakscope_report::attack as report;
 use leakscope_report::format;
@@ -89,13 +89,13 @@ pub fn run(request: &Request, playing: &Playing, hooks: &Hooks) -> Result<Attack
     }
     let loaded = model::load(request, hooks)?;
     let (secret, candidates) = secret(playing, &loaded)?;
-    let fit = loaded.fit(request)?;
+    let fit = loaded.minimiser(request)?;
     let clock = Instant::now();
     let level = Level::Attribute(directions(&loaded, "secret", &playing.secret, false)?);
     let unit = unit(request);
     let shaped = loaded.shape(request, &fit, hooks)?;
     let shape = shaped.as_ref().map(|s| s.noise.clone());
-    let eta = weighted(&loaded, losses_under(&loaded.rows, &fit, &level, unit, shape.as_ref())?)?;
+    let eta = weighted(&loaded, losses_of(&loaded.rows, &fit, &level, unit, shape.as_ref())?)?;
     let mean = |eta: &[f64]| eta.iter().sum::<f64>() / eta.len().max(1) as f64;
     let eta_mean = mean(&eta);
     let mut sigmas = sigmas(playing, eta_mean)?;
@@ -113,10 +113,10 @@ pub fn run(request: &Request, playing: &Playing, hooks: &Hooks) -> Result<Attack
         shape: shape.clone(),
     };
     let parts = deciles(&eta);
-    let play = |fit: &Fit, weights: Option<&[f64]>| -> Result<Outcomes> {
+    let play = |fit: &Minimiser, weights: Option<&[f64]>| -> Result<Outcomes> {
         let found = match weights {
-            Some(weights) => attack(&Reweighted::new(&loaded.rows, weights)?, fit, &secret, &options, &parts),
-            None => attack(&loaded.rows, fit, &secret, &options, &parts),
+            Some(weights) => played(&Reweighted::new(&loaded.rows, weights)?, fit, &secret, &options, &parts),
+            None => played(&loaded.rows, fit, &secret, &options, &parts),
         };
         found.map_err(|e| explain(e, &loaded.encoding, request.l2))
     };
@@ -170,6 +170,20 @@ pub fn run(request: &Request, playing: &Playing, hooks: &Hooks) -> Result<Attack
     })
 }
 
+/// Plays the attacks against a model of either kind.
+pub(crate) fn played(
+    rows: &dyn Rows,
+    fit: &Minimiser,
+    secret: &Secret,
+    options: &Options,
+    parts: &[u8],
+) -> leakscope_core::Result<Outcomes> {
+    match fit {
+        Minimiser::Glm(fit) => attack(rows, fit, secret, options, parts),
+        Minimiser::Softmax(fit) => attack_classes(rows, fit, secret, options, parts),
+    }
+}
+
 /// Balancing as published, for a fixed number of iterations.
 fn balancing(level: Level, iterations: usize, release: Release) -> BalanceOptions {
     BalanceOptions {
@@ -193,9 +207,9 @@ fn unit(request: &Request) -> Release {
 /// η of an attribute of every training record at σ = 1, and how many columns the model has.
 pub fn unit_eta(request: &Request, secret: &str, hooks: &Hooks) -> Result<(Vec<f64>, usize)> {
     let loaded = model::load(request, hooks)?;
-    let fit = loaded.fit(request)?;
+    let fit = loaded.minimiser(request)?;
     let level = Level::Attribute(directions(&loaded, "secret", secret, false)?);
-    let eta = weighted(&loaded, losses(&loaded.rows, &fit, &level, unit(request))?)?;
+    let eta = weighted(&loaded, losses_of(&loaded.rows, &fit, &level, unit(request), None)?)?;
     Ok((eta, loaded.encoding.width()))
 }
 
@@ -303,14 +317,14 @@ fn tenths(outcomes: &Outcomes, balanced: bool) -> Vec<report::Decile> {
 pub(crate) fn utility(
     request: &Request,
     loaded: &Loaded,
-    fit: &Fit,
+    fit: &Minimiser,
     (sigmas, shape): (&[f64], Option<&Noise>),
 ) -> Result<Option<report::Utility>> {
     let Some(test) = &loaded.test else { return Ok(None) };
     let metric = loaded.metric(request);
     let with_zero: Vec<f64> = std::iter::once(0.0).chain(sigmas.iter().copied()).collect();
     let factor = shape.map(Noise::factor).unwrap_or_default();
-    let (values, constant_model) = scores_under(test, &fit.w, metric, &with_zero, factor)?;
+    let (values, constant_model) = scores_of(test, fit, metric, &with_zero, factor)?;
     Ok(Some(report::Utility {
         metric: metric.into(),
         higher_is_better: metric.higher_is_better(),

@@ -3,16 +3,16 @@
 mod bought;
 
 use crate::failure::explain;
-use crate::model::{self, Loaded, penalty, scores, two_class};
+use crate::model::{self, Loaded, class_names, coefficient_names, penalty, scores_of};
 use crate::output::{Folder, Pending};
 use crate::request::Request;
 use crate::{Failure, Result};
 use leakscope_core::Error as CoreError;
 use leakscope_core::balance::{
-    Balanced, Iteration, Level, Options, Sharing, Stopped, Update, Variant, balance,
+    Balanced, Iteration, Level, Options, Sharing, Stopped, Update, Variant, balance_model,
 };
 use leakscope_core::fisher::{Directions, Release};
-use leakscope_core::glm::{Fit, Metric};
+use leakscope_core::glm::{Metric, Minimiser, ModelKind};
 use leakscope_report::Balance;
 use leakscope_report::balance::{Comparison, SCHEMA, Step};
 use leakscope_report::choice::Stopped as Ending;
@@ -98,6 +98,9 @@ pub fn run(
     say: impl Fn(&str),
 ) -> Result<Outcome> {
     balancing.check()?;
+    if request.family == ModelKind::Softmax && request.noise.options().is_some() {
+        return Err(crate::noise::not_for_softmax());
+    }
     let clock = Instant::now();
     let loaded = model::load(request, hooks)?;
     let options = options(request, balancing, &loaded)?;
@@ -118,7 +121,7 @@ pub fn run(
     if let Some(folder) = folder {
         write_weights(&loaded, &found, folder, &mut pending)?;
     }
-    let names = loaded.encoding.columns();
+    let names = coefficient_names(&loaded.encoding);
     let balance = Balance {
         schema: SCHEMA.into(),
         leakscope: env!("CARGO_PKG_VERSION").into(),
@@ -146,7 +149,7 @@ pub fn run(
             Stopped::Vanished { .. } => Ending::Vanished,
             Stopped::NoFit(_) => Ending::NoFit,
         },
-        coefficients: names.into_iter().zip(found.fit.w.iter().copied()).collect(),
+        coefficients: names.into_iter().zip(found.fit.w().iter().copied()).collect(),
         warnings: warnings(request, &loaded, &found)?,
         seconds: clock.elapsed().as_secs_f64(),
     };
@@ -165,10 +168,10 @@ pub(crate) fn options(request: &Request, balancing: &Balancing, loaded: &Loaded)
             Level::Attribute(directions(loaded, "attribute", name, balancing.sum_to_one)?)
         }
     };
-    if balancing.sharing != Sharing::Sample && !two_class(&loaded.encoding) {
+    if balancing.sharing != Sharing::Sample && class_names(&loaded.encoding).is_none() {
         return Err(Failure::option(
             "weights_per",
-            format!("the target `{}` is not two classes: use sample", loaded.encoding.target.name),
+            format!("the target `{}` is no class: use sample", loaded.encoding.target.name),
         ));
     }
     let plain = balancing.variant == Variant::Unweighted || balancing.sharing != Sharing::Sample;
@@ -210,10 +213,11 @@ pub(crate) fn balanced(
     request: &Request,
     loaded: &Loaded,
     options: &Options,
-    mut watch: impl FnMut(&Iteration, &Fit) -> Result<()>,
-) -> Result<Balanced> {
+    mut watch: impl FnMut(&Iteration, &Minimiser) -> Result<()>,
+) -> Result<Balanced<Minimiser>> {
     let mut failure = None;
-    let found = balance(&loaded.rows, (request.glm()?, penalty(request)), options, |iteration, fit, _| {
+    let model = (request.family, penalty(request), request.max_classes);
+    let found = balance_model(&loaded.rows, model, options, |iteration, fit, _| {
         watch(iteration, fit).map_err(|f| {
             let interrupted = matches!(f, Failure::Interrupted);
             failure = Some(f);
@@ -229,12 +233,12 @@ pub(crate) fn balanced(
     }
 }
 
-fn step(loaded: &Loaded, i: &Iteration, fit: &Fit, metric: Metric, with_scores: bool) -> Result<Step> {
+fn step(loaded: &Loaded, i: &Iteration, fit: &Minimiser, metric: Metric, with_scores: bool) -> Result<Step> {
     let (mut train_score, mut test_score) = (None, None);
     if with_scores {
-        train_score = Some(scores(&loaded.rows, &fit.w, metric, &[0.0])?.0[0]);
+        train_score = Some(scores_of(&loaded.rows, fit, metric, &[0.0], &[])?.0[0]);
         if let Some(test) = &loaded.test {
-            test_score = Some(scores(test, &fit.w, metric, &[0.0])?.0[0]);
+            test_score = Some(scores_of(test, fit, metric, &[0.0], &[])?.0[0]);
         }
     }
     Ok(Step {
@@ -280,7 +284,12 @@ fn comparisons(
     Ok(all)
 }
 
-fn write_weights(loaded: &Loaded, found: &Balanced, folder: &Folder, pending: &mut Pending) -> Result<()> {
+fn write_weights(
+    loaded: &Loaded,
+    found: &Balanced<Minimiser>,
+    folder: &Folder,
+    pending: &mut Pending,
+) -> Result<()> {
     let numbers = ["weight", "eta_before", "eta", "eta_unweighted"].map(String::from).into();
     let id = loaded.encoding.id.clone().unwrap_or_else(|| "row".into());
     let mut writer = folder.table("weights", RecordsSchema { id, texts: vec![], numbers })?;
@@ -302,7 +311,7 @@ fn write_weights(loaded: &Loaded, found: &Balanced, folder: &Folder, pending: &m
     Ok(())
 }
 
-fn warnings(request: &Request, loaded: &Loaded, found: &Balanced) -> Result<Vec<String>> {
+fn warnings(request: &Request, loaded: &Loaded, found: &Balanced<Minimiser>) -> Result<Vec<String>> {
     let mut all = loaded.remarks(request, &found.fit)?;
     let last = found.history.len().saturating_sub(1);
     match &found.stopped {

@@ -5,8 +5,10 @@ use crate::noise::{self, UnitShape};
 use crate::remarks;
 use crate::request::{Noise, Request};
 use crate::{Failure, Result};
+use leakscope_core::fisher::softmax::SoftmaxGeometry;
 use leakscope_core::fisher::{Geometry, Release};
-use leakscope_core::glm::{self, Fit, Metric, ModelKind, Penalty, Utility};
+use leakscope_core::glm::softmax::expected_accuracy;
+use leakscope_core::glm::{self, Fit, Metric, Minimiser, ModelKind, Penalty, Utility};
 use leakscope_core::pass::Runner;
 use leakscope_core::rows::Rows;
 use leakscope_report::subject::Subject;
@@ -32,7 +34,6 @@ pub struct Loaded {
 /// Reads and encodes the table of a request.
 pub fn load(request: &Request, hooks: &Hooks) -> Result<Loaded> {
     request.check()?;
-    request.glm()?;
     let table = Table::open(&request.read)?;
     let seed = request.seed.unwrap_or_else(crate::seed::drawn);
     let encoding = Encoding::fit(&table, &request.roles, &encode_options(request, Some(seed)), hooks)?;
@@ -87,15 +88,22 @@ pub fn plain(base: Request, sigma: Option<f64>) -> Request {
 }
 
 impl Loaded {
-    /// Fits the model.
+    /// Fits the model, whatever its kind.
+    pub fn minimiser(&self, request: &Request) -> Result<Minimiser> {
+        Minimiser::fit(&self.rows, request.family, penalty(request), request.max_classes)
+            .map_err(|e| explain(e, &self.encoding, request.l2))
+    }
+
+    /// Fits a model with one vector of coefficients.
     pub fn fit(&self, request: &Request) -> Result<Fit> {
         glm::fit(&self.rows, request.glm()?, penalty(request))
             .map_err(|e| explain(e, &self.encoding, request.l2))
     }
 
     /// Noise with a shape for a model of these rows, where one is asked for.
-    pub fn shape(&self, request: &Request, fit: &Fit, hooks: &Hooks) -> Result<Option<UnitShape>> {
+    pub fn shape(&self, request: &Request, fit: &Minimiser, hooks: &Hooks) -> Result<Option<UnitShape>> {
         let Some(options) = request.noise.options() else { return Ok(None) };
+        let Minimiser::Glm(fit) = fit else { return Err(noise::not_for_softmax()) };
         let model = noise::Model {
             encoding: &self.encoding,
             fit,
@@ -109,11 +117,20 @@ impl Loaded {
     }
 
     /// What the user should know of the rows and of the model fitted to them.
-    pub fn remarks(&self, request: &Request, fit: &Fit) -> Result<Vec<String>> {
+    pub fn remarks(&self, request: &Request, fit: &Minimiser) -> Result<Vec<String>> {
         let release = Release { sigma: 1.0, releases: 1, label_secret: request.label_secret };
-        let geometry =
-            Geometry::new(fit, &[], release).map_err(|e| explain(e, &self.encoding, request.l2))?;
-        let of_fit = remarks::nearly_singular(&self.encoding, &geometry);
+        let explained = |e| explain(e, &self.encoding, request.l2);
+        let of_fit = match fit {
+            Minimiser::Glm(fit) => {
+                let geometry = Geometry::new(fit, &[], release).map_err(explained)?;
+                remarks::nearly_singular(&self.encoding, &geometry)
+            }
+            Minimiser::Softmax(fit) => {
+                let geometry = SoftmaxGeometry::new(fit, &[], release).map_err(explained)?;
+                let (condition, weakest) = geometry.condition();
+                remarks::few_digits(&self.encoding, condition, fit.unsettled, || weakest.to_vec())
+            }
+        };
         Ok(self.warnings.iter().cloned().chain(of_fit).collect())
     }
 
@@ -178,6 +195,24 @@ pub fn scores_under(
     Ok((total.values(), total.constant_model()))
 }
 
+/// The same of a model of either kind; a softmax model has isotropic noise, on every coefficient of every class.
+pub fn scores_of(
+    rows: &Dataset,
+    fit: &Minimiser,
+    metric: Metric,
+    sigmas: &[f64],
+    factor: &[f64],
+) -> Result<(Vec<f64>, f64)> {
+    match fit {
+        Minimiser::Glm(fit) => scores_under(rows, &fit.w, metric, sigmas, factor),
+        Minimiser::Softmax(_) if !factor.is_empty() => Err(noise::not_for_softmax()),
+        Minimiser::Softmax(fit) => {
+            let found = expected_accuracy(rows, &fit.w, fit.classes, sigmas)?;
+            Ok((found.values, found.constant_model))
+        }
+    }
+}
+
 /// Own units of the target in one unit of its code: of two classes the whole switch is one.
 pub(crate) fn target_unit(encoding: &Encoding) -> f64 {
     match &encoding.target.coding {
@@ -194,6 +229,18 @@ pub(crate) fn class_names(encoding: &Encoding) -> Option<Vec<String>> {
         TargetCoding::TwoClass { low, high } => Some(vec![low.name.clone(), high.name.clone()]),
         TargetCoding::Classes(classes) => Some(classes.iter().map(|c| c.name.clone()).collect()),
         TargetCoding::Number | TargetCoding::Count => None,
+    }
+}
+
+/// Names of the coefficients of a model: columns, or `class: column` where each class has a vector of its own.
+pub(crate) fn coefficient_names(encoding: &Encoding) -> Vec<String> {
+    let columns = encoding.columns();
+    match &encoding.target.coding {
+        TargetCoding::Number | TargetCoding::Count | TargetCoding::TwoClass { .. } => columns,
+        TargetCoding::Classes(classes) => {
+            let of_class = |class: &str| columns.iter().map(|column| format!("{class}: {column}")).collect();
+            classes.iter().flat_map(|class| -> Vec<String> { of_class(&class.name) }).collect()
+        }
     }
 }
 

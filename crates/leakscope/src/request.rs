@@ -70,9 +70,14 @@ pub struct Request {
     pub tell: Vec<Pair>,
     /// Told apart at most this often, values count as protected.
     pub protect_at: f64,
+    /// Seconds, on an ordinary machine, that telling values apart may take; as long as it takes without.
+    pub tell_budget: Option<f64>,
     /// Whether leakage counts that columns are scaled by their own data.
     pub scaling: ScalingChoice,
 }
+
+/// Seconds that telling values apart takes, unless others are asked for.
+pub const TELL_BUDGET: f64 = 10.0;
 
 /// The noise, or what it must achieve.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -216,6 +221,7 @@ impl Default for Request {
             secret: None,
             tell: vec![],
             protect_at: PROTECT_AT,
+            tell_budget: Some(TELL_BUDGET),
             scaling: ScalingChoice::default(),
         }
     }
@@ -237,8 +243,8 @@ impl Request {
         self.family.family().ok_or_else(|| {
             Failure::option(
                 "model",
-                "softmax: this is not available for softmax regression yet, only an audit is: expected linear, logistic or \
-                 poisson (logistic takes two classes)",
+                "softmax: this is not available for softmax regression: expected linear, logistic or poisson (logistic takes \
+                 two classes)",
             )
         })
     }
@@ -290,6 +296,10 @@ impl Request {
                 self.protect_at
             );
             return Err(Failure::option("protect_at", message));
+        }
+        if let Some(seconds) = self.tell_budget.filter(|s| !(*s >= 0.0 && s.is_finite())) {
+            let message = format!("{seconds}: expected seconds, or `all`");
+            return Err(Failure::option("tell_budget", message));
         }
         for limit in &self.limits {
             positive("fail_above", limit.limit)?;

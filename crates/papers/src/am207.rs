@@ -3,7 +3,7 @@
 
 use super::images::{UNIT, ascending, summary};
 use super::toy::{self, Points};
-use super::{Context, Found};
+use super::{Context, Findings};
 use leakscope::Result;
 use leakscope_core::balance::{Balanced, Level, Options, Sharing, Update, Variant, balance};
 use leakscope_core::fisher::{Geometry, Release};
@@ -16,12 +16,12 @@ use leakscope_report::reproduction::{AxisTitle, Claim, Content, Figure, Panel, P
 const TOY_L2: f64 = 1e-3;
 
 /// Figures 6.1 and 6.2.
-pub(super) fn toy(context: &Context<'_>) -> Result<Found> {
+pub(super) fn toy(context: &Context<'_>) -> Result<Findings> {
     let (line, lines) = (toy::line(context.seed), toy::two_lines());
     let linear = line.fit(Family::Linear, 0.0)?;
     let logistic = lines.fit(Family::Logistic, TOY_L2)?;
     let (eta_line, eta_lines) = (toy::eta(&linear, &line)?, toy::eta(&logistic, &lines)?);
-    let mut found = Found {
+    let mut found = Findings {
         data: vec![
             "nine points about y = 5x and the outlier (0, −8)".into(),
             "class 1 on x₁ = x₂, class 0 on x₁ = x₂ + 1, ten points each, and an outlier of class 1 at (5, 1.5)".into(),
@@ -30,7 +30,7 @@ pub(super) fn toy(context: &Context<'_>) -> Result<Found> {
             format!("Both models have an intercept; logistic regression has the penalty {}.", format::setting(TOY_L2)),
             "The paper does not print its points: these follow its description.".into(),
         ],
-        ..Found::default()
+        ..Findings::default()
     };
     for (what, eta, points) in [("linear", &eta_line, &line), ("logistic", &eta_lines, &lines)] {
         let (outlier, rest) = split_last(eta);
@@ -149,12 +149,12 @@ fn sensitivity(
 }
 
 /// Figures 6.4 to 6.7 and §7.3.
-pub(super) fn reweighting(context: &Context<'_>) -> Result<Found> {
+pub(super) fn reweighting(context: &Context<'_>) -> Result<Findings> {
     let tasks = [
         ("linear", toy::line(context.seed), Family::Linear),
         ("logistic", toy::two_lines(), Family::Logistic),
     ];
-    let mut found = Found {
+    let mut found = Findings {
         data: vec!["the two toy data sets of §6.1".into()],
         method: vec![
             format!("{STEPS} iterations at σ = 0.1; the best iteration of each variant is kept."),
@@ -162,7 +162,7 @@ pub(super) fn reweighting(context: &Context<'_>) -> Result<Found> {
              variant of AM207, which leaves it out."
                 .into(),
         ],
-        ..Found::default()
+        ..Findings::default()
     };
     let (mut spreads, mut bars) = (vec![], vec![]);
     for (name, points, family) in &tasks {
@@ -273,7 +273,7 @@ fn label_sensitivity(geometry: &Geometry, points: &Points, i: usize) -> Result<f
 }
 
 /// Figure 6.9.
-pub(super) fn plane(context: &Context<'_>) -> Result<Found> {
+pub(super) fn plane(context: &Context<'_>) -> Result<Findings> {
     const SHAPE: [usize; 2] = [60, 100];
     let (x, y) = toy::cubic(context.seed, 40);
     let train = Points::new(x.iter().map(|x| vec![*x]).collect(), y.clone());
@@ -293,7 +293,7 @@ pub(super) fn plane(context: &Context<'_>) -> Result<Found> {
     let gap = toy::eta(&fit, &on_line(0.0))?[0];
     let off = toy::eta(&fit, &Points::new(vec![vec![0.0]], vec![2.0]))?[0];
     let at = |x: f64| [x, fit.w[0] * x + fit.w[1]];
-    Ok(Found {
+    Ok(Findings {
         data: vec!["40 points of a noisy cubic, none of them between −0.3 and 0.3".into()],
         rows: vec![
             Row::ours("mean η of the training points", trained.mean),
@@ -343,7 +343,7 @@ pub(super) fn plane(context: &Context<'_>) -> Result<Found> {
 }
 
 /// Figure 6.10.
-pub(super) fn overfitting(context: &Context<'_>) -> Result<Found> {
+pub(super) fn overfitting(context: &Context<'_>) -> Result<Findings> {
     const DEGREES: usize = 12;
     let (x, y) = toy::cubic(context.seed, 40);
     let (vx, vy) = toy::cubic(context.seed ^ 0xabc, 200);
@@ -363,7 +363,7 @@ pub(super) fn overfitting(context: &Context<'_>) -> Result<Found> {
     let best = ascending(&of(&error))[0] + 1;
     let rising = eta.windows(2).filter(|w| w[1][1] > w[0][1]).count();
     let least = ascending(&of(&eta))[0] + 1;
-    Ok(Found {
+    Ok(Findings {
         data: vec!["40 training and 200 validation points of a noisy cubic".into()],
         rows: vec![
             Row::ours("degree with the least validation error", best as f64),

@@ -4,7 +4,7 @@ use super::images::{
     MNIST_L2, Model, Part, RECORDS, Task, UNIT, accuracy, ascending, coded, leakage, summary, with_eta,
 };
 use super::toy::{self, Points};
-use super::{Context, Found, data};
+use super::{Context, Findings, data};
 use leakscope::Result;
 use leakscope_core::fisher::{Geometry, Records, SetSums};
 use leakscope_core::glm::{self, Family, Fit, Penalty};
@@ -15,17 +15,17 @@ use leakscope_report::format;
 use leakscope_report::reproduction::{AxisTitle, Claim, Content, Figure, Panel, PointSeries, Row};
 
 /// Figure 6.3.
-pub(super) fn digits(context: &Context<'_>) -> Result<Found> {
+pub(super) fn digits(context: &Context<'_>) -> Result<Findings> {
     const SHOWN: usize = 10;
     let images = data::digits(context)?;
-    let mut found = Found {
+    let mut found = Findings {
         data: vec!["MNIST, two digits at a time".into()],
         method: vec![format!(
             "Logistic regression on 20 principal components after scaling to the unit ball, penalty {}, no intercept. \
              How unusual an image is, we measure by its distance from the mean of its class in the 20 components.",
             format::setting(MNIST_L2)
         )],
-        ..Found::default()
+        ..Findings::default()
     };
     let mut panels = vec![];
     let mut correlations = vec![];
@@ -169,7 +169,7 @@ fn predicted(fit: &Fit, x: Vec<Vec<f64>>) -> Points {
 }
 
 /// Figure 6.8 and table 1.
-pub(super) fn out_of_distribution(context: &Context<'_>) -> Result<Found> {
+pub(super) fn out_of_distribution(context: &Context<'_>) -> Result<Findings> {
     let train = toy::clouds(context.seed, 50);
     let fit = train.fit(Family::Logistic, 1e-2)?;
     let fresh = toy::clouds(context.seed ^ 0xf0, 100);
@@ -189,7 +189,7 @@ pub(super) fn out_of_distribution(context: &Context<'_>) -> Result<Found> {
     let eta = |p: &Points| toy::eta(&fit, p);
     let variance = |p: &Points| posterior_variance(&fit, p, context.seed);
     let (eta_in, var_in) = (eta(&inside)?, variance(&inside)?);
-    let mut found = Found {
+    let mut found = Findings {
         data: vec!["two round clouds of 50 points each, and 100 test points off them".into()],
         method: vec![
             "Test points get the class that the model predicts: their true one is not known to whoever screens them."
@@ -201,7 +201,7 @@ pub(super) fn out_of_distribution(context: &Context<'_>) -> Result<Found> {
              is chance."
                 .into(),
         ],
-        ..Found::default()
+        ..Findings::default()
     };
     let mut aucs = vec![];
     for (name, points) in [("beside, on the boundary", &beside), ("beyond, far from the boundary", &beyond)] {
@@ -259,7 +259,7 @@ pub(super) fn out_of_distribution(context: &Context<'_>) -> Result<Found> {
 }
 
 /// Table 1: mean η by digit under a model of 0 and 1.
-fn by_digit(context: &Context<'_>, found: &mut Found) -> Result<()> {
+fn by_digit(context: &Context<'_>, found: &mut Findings) -> Result<()> {
     let images = data::digits(context)?;
     let task = Task::new(&images, [0, 1])?;
     let model = Model::new(&task, Family::Logistic, MNIST_L2)?;
@@ -335,7 +335,7 @@ fn by_digit(context: &Context<'_>, found: &mut Found) -> Result<()> {
 }
 
 /// §7.2.
-pub(super) fn whole_data_set(context: &Context<'_>) -> Result<Found> {
+pub(super) fn whole_data_set(context: &Context<'_>) -> Result<Findings> {
     let images = data::digits(context)?;
     let task = Task::new(&images, [0, 1])?;
     let all = task.rows(Family::Linear, Part::Training);
@@ -384,7 +384,7 @@ pub(super) fn whole_data_set(context: &Context<'_>) -> Result<Found> {
     let without = Points { x: toy.x[..9].to_vec(), y: toy.y[..9].to_vec() };
     let toy_whole = |p: &Points| -> Result<f64> { toy::whole(&p.fit(Family::Linear, 0.0)?, p) };
     let (with_outlier, without_outlier) = (toy_whole(&toy)?, toy_whole(&without)?);
-    Ok(Found {
+    Ok(Findings {
         data: vec!["MNIST 0/1, the first images of the training set in growing numbers".into()],
         rows: vec![
             Row::ours("η of the whole training set", whole.last().map_or(f64::NAN, |p| p[1])),

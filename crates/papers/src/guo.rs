@@ -1,7 +1,7 @@
 //! Guo, Sablayrolles, Sanjabi (2022): figures 2, 3 and 4.
 
 use super::hannun_attacks::{WARFARIN, table_model};
-use super::{Context, Found, data};
+use super::{Context, Findings, data};
 use leakscope::Result;
 use leakscope::bound::curve::{FIG_2, Varied, against_epsilon, against_noise};
 use leakscope::bound::data::{Bounding, FIG_4, run};
@@ -54,16 +54,16 @@ fn figures(file: &str, title: &str, caption: &str, curves: &[Curves]) -> Figure 
 }
 
 /// Figure 2.
-pub(super) fn fig2(_: &Context<'_>) -> Result<Found> {
+pub(super) fn fig2(_: &Context<'_>) -> Result<Findings> {
     let epsilons: Vec<f64> = (0..=60).map(|k| 0.5 * f64::from(k)).collect();
     let found = against_epsilon(&FIG_2, &epsilons)?;
-    let Some(curves) = found.figures.first() else { return Ok(Found::default()) };
+    let Some(curves) = found.figures.first() else { return Ok(Findings::default()) };
     let name = |m: u64| format!("M = {}", format::count(m));
     let flatter = FIG_2.windows(2).all(|m| {
         let height = |m: u64| at(curves, &name(m), 5.0);
         height(m[1]) <= height(m[0]) + 1e-9
     });
-    Ok(Found {
+    Ok(Findings {
         rows: FIG_2
             .iter()
             .map(|&m| Row::ours(format!("{}: advantage at ε = 5, at most", name(m)), at_most(at(curves, &name(m), 5.0), Theorem::FanoRdp)))
@@ -83,12 +83,12 @@ pub(super) fn fig2(_: &Context<'_>) -> Result<Found> {
                 .into(),
         ],
         figures: vec![figures("guo-fig2", "Figure 2: advantage against ε", &curves.caption, &found.figures[..1])],
-        ..Found::default()
+        ..Findings::default()
     })
 }
 
 /// Figure 3.
-pub(super) fn fig3(context: &Context<'_>) -> Result<Found> {
+pub(super) fn fig3(context: &Context<'_>) -> Result<Findings> {
     // One-hot encodings lie √2 apart, as a record does from another in the paper's example.
     let prior = Prior::uniform(10)?;
     let trials = if context.synthetic { 2_000 } else { 100_000 };
@@ -98,7 +98,7 @@ pub(super) fn fig3(context: &Context<'_>) -> Result<Found> {
     context.check()?;
     let gaussian = draw(&Varied::Sigma(Encodings::OneHot))?;
     context.check()?;
-    let mut out = Found {
+    let mut out = Findings {
         data: vec!["10 equally likely values; one-hot encodings for Gaussian noise".into()],
         method: vec![format!(
             "The optimal attack guesses the likeliest value; {} trials (randomised response has a closed form). ε is at \
@@ -106,7 +106,7 @@ pub(super) fn fig3(context: &Context<'_>) -> Result<Found> {
             format::count(trials),
             format::setting(DELTA)
         )],
-        ..Found::default()
+        ..Findings::default()
     };
     for (name, found) in [("randomised response", &response), ("Gaussian noise", &gaussian)] {
         let Some(curves) = found.figures.first() else { continue };
@@ -195,7 +195,7 @@ fn theorem2(found: &Bounds, largest: bool) -> f64 {
 }
 
 /// Figure 4.
-pub(super) fn fig4(context: &Context<'_>) -> Result<Found> {
+pub(super) fn fig4(context: &Context<'_>) -> Result<Findings> {
     const SIGMA: f64 = 0.1;
     let path = data::warfarin(context)?;
     let request = table_model((path, None), WARFARIN, (1e-2, Scale::None, OneHot::DropLast), context.seed);
@@ -221,7 +221,7 @@ pub(super) fn fig4(context: &Context<'_>) -> Result<Found> {
     let (largest, own) = (theorem2(&found, true), theorem2(&found, false));
     let centre =
         found.bounds.iter().find(|b| b.name == Theorem::BestCentre).map_or(f64::NAN, |r| r.advantage);
-    let mut out = Found {
+    let mut out = Findings {
         data: vec!["IWPC: 4,819 patients, secret vkorc1, λ = 0.01".into()],
         rows: vec![
             Row::printed("σ = 0.1: advantage by Theorem 2 with the largest distance, at most", 0.1, 1, at_most(largest, Theorem::FanoTheorem2))
@@ -272,7 +272,7 @@ pub(super) fn fig4(context: &Context<'_>) -> Result<Found> {
 /// Where a bound lies, if it is the one meant.
 type Height = fn(&Bounded) -> Option<f64>;
 
-fn claims(d: &FromData, sigma: f64, out: &mut Found) {
+fn claims(d: &FromData, sigma: f64, out: &mut Findings) {
     let prior = d.secret.candidates.iter().map(|c| c.prior).fold(0.0, f64::max);
     // How far attacks ever lie above a bound: their averages, and the lower ends of their intervals.
     let above = |of: Height| {

@@ -1,6 +1,6 @@
 //! Guo, Sablayrolles, Sanjabi (2022): figure 5, a secret token in a text that a language model was fine-tuned on.
 
-use super::{Context, Found, data};
+use super::{Context, Findings, data};
 use leakscope::Result;
 use leakscope::text::canary::{CanaryRequest, run};
 use leakscope_core::bound::optimal::{one_hot, one_hot_played};
@@ -45,12 +45,12 @@ fn any_model(rdp: f64) -> Result<AnyModel> {
 }
 
 /// What holds for GPT-2's vocabulary, with a million games.
-fn spoken_of(context: &Context<'_>) -> Result<Found> {
+fn spoken_of(context: &Context<'_>) -> Result<Findings> {
     let spoken = any_model(SPOKEN)?;
     let played = one_hot_played(VOCABULARY, (2.0 / SPOKEN).sqrt(), GAMES, context.seed)?;
     let prior = Prior::uniform(VOCABULARY)?;
     let at = |rdp: f64| format!("M = 50,256, 2T/σ² = {}", format::setting(rdp));
-    Ok(Found {
+    Ok(Findings {
         rows: vec![
             Row::printed(
                 format!("{}: advantage by Fano with Rényi DP, at most", at(SPOKEN)),
@@ -83,12 +83,12 @@ fn spoken_of(context: &Context<'_>) -> Result<Found> {
                 format!("{} right of {}.", format::share(played.value), format::count(GAMES)),
             ),
         ],
-        ..Found::default()
+        ..Findings::default()
     })
 }
 
 /// Figure 5.
-pub(super) fn fig5(context: &Context<'_>) -> Result<Found> {
+pub(super) fn fig5(context: &Context<'_>) -> Result<Findings> {
     let mut out = spoken_of(context)?;
     let folder = data::stories(context)?;
     let mut models: Vec<Canary> = vec![];
@@ -147,7 +147,7 @@ pub(super) fn fig5(context: &Context<'_>) -> Result<Found> {
 }
 
 /// What the paper says of attacks and bounds, on the models that were played.
-fn judge(models: &[Canary], out: &mut Found) {
+fn judge(models: &[Canary], out: &mut Findings) {
     let points = || models.iter().flat_map(|m| &m.points);
     // how far an attack lies above a bound, in standard errors of a success at the bound: of many points some are by chance
     let above = |kind: LimitKind| {

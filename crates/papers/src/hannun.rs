@@ -3,7 +3,7 @@
 
 use super::data::{self, Images};
 use super::images::{MNIST_L2, Model, Part, RECORDS, Task, accuracy, ascending, reweight, summary, with_eta};
-use super::{Context, Found};
+use super::{Context, Findings};
 use leakscope::Result;
 use leakscope_core::glm::Family;
 use leakscope_report::format;
@@ -93,7 +93,7 @@ fn method(settings: &[Setting<'_>]) -> Vec<String> {
 }
 
 /// Table 1.
-pub(super) fn table1(context: &Context<'_>) -> Result<Found> {
+pub(super) fn table1(context: &Context<'_>) -> Result<Findings> {
     let pairs = pairs(context)?;
     let settings = settings(context, &pairs)?;
     // Mean and standard deviation of η with their printed decimals, accuracy in percent: before and after.
@@ -103,7 +103,7 @@ pub(super) fn table1(context: &Context<'_>) -> Result<Found> {
         ([0.26, 0.08, 79.8], [0.30, 0.00, 80.7], 2),
         ([0.32, 0.15, 79.9], [0.25, 0.00, 79.1], 2),
     ];
-    let mut found = Found { data: described(&pairs), method: method(&settings), ..Found::default() };
+    let mut found = Findings { data: described(&pairs), method: method(&settings), ..Findings::default() };
     found.method.push(
         "Test images are divided by the largest norm of the training images, as those are. The published loader divides \
          them by their own, which is other data than the model was made for; where it gives another accuracy, the table \
@@ -198,10 +198,10 @@ fn histograms(settings: &[Setting<'_>]) -> Figure {
 }
 
 /// Figure 2.
-pub(super) fn fig2(context: &Context<'_>) -> Result<Found> {
+pub(super) fn fig2(context: &Context<'_>) -> Result<Findings> {
     let pairs = pairs(context)?;
     let settings = settings(context, &pairs)?;
-    let mut found = Found { data: described(&pairs), method: method(&settings), ..Found::default() };
+    let mut found = Findings { data: described(&pairs), method: method(&settings), ..Findings::default() };
     for s in &settings {
         let mean = |k: usize| {
             let labels = s.pair.task.labels().iter();
@@ -237,12 +237,12 @@ pub(super) fn fig2(context: &Context<'_>) -> Result<Found> {
 }
 
 /// Figure 3.
-pub(super) fn fig3(context: &Context<'_>) -> Result<Found> {
+pub(super) fn fig3(context: &Context<'_>) -> Result<Findings> {
     const SHOWN: usize = 8;
     const TOP: usize = 100;
     let pairs = pairs(context)?;
     let settings = settings(context, &pairs)?;
-    let mut found = Found { data: described(&pairs), method: method(&settings), ..Found::default() };
+    let mut found = Findings { data: described(&pairs), method: method(&settings), ..Findings::default() };
     let orders: Vec<Vec<usize>> = settings.iter().map(|s| ascending(&s.model.records.eta)).collect();
     let panels = settings
         .iter()
@@ -288,7 +288,7 @@ pub(super) fn fig3(context: &Context<'_>) -> Result<Found> {
 }
 
 /// Figure 4.
-pub(super) fn fig4(context: &Context<'_>) -> Result<Found> {
+pub(super) fn fig4(context: &Context<'_>) -> Result<Findings> {
     const SHOWN: usize = 2000;
     let pair = mnist(context)?;
     let model = Model::new(&pair.task, Family::Linear, 0.0)?;
@@ -324,7 +324,7 @@ pub(super) fn fig4(context: &Context<'_>) -> Result<Found> {
     let missed = (0..n).filter(|&i| records.eta[i] > top && records.loss[i] < usual).count();
     let (low, large) = (high(&records.eta, 0.1), high(&records.loss, 0.9));
     let contradicted = (0..n).filter(|&i| records.eta[i] <= low && records.loss[i] > large).count();
-    Ok(Found {
+    Ok(Findings {
         data: described(std::slice::from_ref(&pair)),
         rows: vec![
             Row::ours("correlation of η with the loss", correlation(&records.eta, &records.loss)),
@@ -367,10 +367,10 @@ fn correlation(a: &[f64], b: &[f64]) -> f64 {
 }
 
 /// Figure 5.
-pub(super) fn fig5(context: &Context<'_>) -> Result<Found> {
+pub(super) fn fig5(context: &Context<'_>) -> Result<Findings> {
     let pairs = pairs(context)?;
     let settings = settings(context, &pairs)?;
-    let mut found = Found { data: described(&pairs), method: method(&settings), ..Found::default() };
+    let mut found = Findings { data: described(&pairs), method: method(&settings), ..Findings::default() };
     let mut series = vec![];
     for s in &settings {
         let balanced = reweight(&s.pair.task, s.family, s.l2, ITERATIONS)?;

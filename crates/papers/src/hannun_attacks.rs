@@ -1,7 +1,7 @@
 //! Hannun, Guo, van der Maaten (2021): figure 6, attribute inference on a table. Figure 7 is in [`super::hannun_deciles`].
 
 use super::images::summary;
-use super::{Context, Found, data};
+use super::{Context, Findings, data};
 use leakscope::Result;
 use leakscope::attack::{self, Playing};
 use leakscope::audit::{Noise, Request};
@@ -169,7 +169,7 @@ fn height(s: &PointSeries, x: f64) -> f64 {
 }
 
 /// Figure 6.
-pub(super) fn fig6(context: &Context<'_>) -> Result<Found> {
+pub(super) fn fig6(context: &Context<'_>) -> Result<Findings> {
     /// As in the published script; the paper's text names none.
     const PENALTIES: [f64; 4] = [1e-5, 1e-3, 1e-1, 1.0];
     const ETA: f64 = 1e-3;
@@ -185,7 +185,7 @@ pub(super) fn fig6(context: &Context<'_>) -> Result<Found> {
     };
     let all = of(OneHot::DropFirst, &levels)?;
     let other = of(OneHot::DropLast, &[ETA])?;
-    let Some(first) = all.first() else { return Ok(Found::default()) };
+    let Some(first) = all.first() else { return Ok(Findings::default()) };
     let baseline = first.baseline;
     // How far the curves of different penalties lie apart at the same η, on average.
     let apart = |of: fn(&Penalised) -> &PointSeries| {
@@ -224,7 +224,7 @@ pub(super) fn fig6(context: &Context<'_>) -> Result<Found> {
     let mut rows = vec![features("IWPC", 14.0, first.columns)];
     rows.extend(all.iter().flat_map(|p| p.rows("", ETA)));
     rows.extend(other.iter().flat_map(|p| p.rows(", last level dropped", ETA)));
-    Ok(Found {
+    Ok(Findings {
         data: vec![format!(
             "IWPC: {} training patients, a fifth of all is held out; secret {SECRET}",
             format::count(first.eta.len() as u64)

@@ -1,7 +1,7 @@
 //! Hannun, Guo, van der Maaten (2021): figure 7, reweighting and what it does to attribute inference.
 
 use super::hannun_attacks::{DROPPED, SECRET, WARFARIN, features, playing, range, table_model};
-use super::{Context, Found, data};
+use super::{Context, Findings, data};
 use leakscope::Result;
 use leakscope::attack::{self, Playing};
 use leakscope::audit::Request;
@@ -178,7 +178,7 @@ impl Equalised {
 }
 
 /// Figure 7.
-pub(super) fn fig7(context: &Context<'_>) -> Result<Found> {
+pub(super) fn fig7(context: &Context<'_>) -> Result<Findings> {
     let path = data::warfarin(context)?;
     let (train, test) = data::incomes(context)?;
     let warfarin = |one_hot: OneHot| {
@@ -194,7 +194,7 @@ pub(super) fn fig7(context: &Context<'_>) -> Result<Found> {
     rows.extend(adult.rows("UCI Adult"));
     rows.extend(other.rows("IWPC, last level dropped"));
     let [low, high] = other.ends(STEPS.len() - 1);
-    Ok(Found {
+    Ok(Findings {
         data: vec![
             "IWPC: secret vkorc1, λ = 0.01".into(),
             "UCI Adult: complete rows, married or unmarried, without relationship; secret marital status, λ = 0.001"

@@ -1,6 +1,6 @@
 //! Tables and figures of the papers: data in their original formats in, a [`Reproduction`] out.
 //!
-//! An experiment is a name and a function from a [`Context`] to what it `Found`; [`run`] adds the rest. Data come
+//! An experiment is a name and a function from a [`Context`] to its `Findings`; [`run`] adds the rest. Data come
 //! from a folder (`data`) or, for a machine without any, from a generator that writes the same formats
 //! (`synthetic`).
 
@@ -58,7 +58,7 @@ impl Context<'_> {
 
 /// What an experiment found.
 #[derive(Default)]
-struct Found {
+struct Findings {
     data: Vec<String>,
     rows: Vec<Row>,
     claims: Vec<Claim>,
@@ -76,7 +76,7 @@ pub struct Experiment {
     pub source: &'static str,
     /// Data sets that it needs.
     pub needs: &'static [data::Set],
-    run: fn(&Context<'_>) -> Result<Found>,
+    run: fn(&Context<'_>) -> Result<Findings>,
 }
 
 const HANNUN: &str = "Hannun, Guo, van der Maaten, “Measuring data leakage in machine-learning models with Fisher \
@@ -307,7 +307,7 @@ pub fn run(
         seed,
         hooks,
     };
-    let Found { data, mut rows, claims, method, figures } = (experiment.run)(&context)?;
+    let Findings { data, mut rows, claims, method, figures } = (experiment.run)(&context)?;
     // A quotient of nothing (a slope over one point) is no number, and no row.
     rows.retain(|r| !r.ours.is_nan());
     let made = Reproduction {

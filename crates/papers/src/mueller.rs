@@ -1,7 +1,7 @@
 //! Mueller et al. (2022): which values of a record a privately trained model gives away. Figure 1; images are in
 //! [`super::mueller_images`].
 
-use super::{Context, Found};
+use super::{Context, Findings};
 use crate::regression::{INFORMATIVE, WIDTH, regression};
 use leakscope::{Failure, Result};
 use leakscope_net::leak::{Label, Measure, Plis, RecordLeak, Signal, Trace, measure};
@@ -67,7 +67,7 @@ pub(super) fn train<T: Real>(
 }
 
 /// Figure 1.
-pub(super) fn fig1(context: &Context<'_>) -> Result<Found> {
+pub(super) fn fig1(context: &Context<'_>) -> Result<Findings> {
     const SHOWN: [usize; 3] = [8, 9, 12];
     let n = 2000;
     let (x, y) = regression(n, context.seed);
@@ -99,7 +99,7 @@ pub(super) fn fig1(context: &Context<'_>) -> Result<Found> {
         (0..WIDTH).map(|j| mean(&|l| l.plis_parts.get(j).copied().unwrap_or(0.0).abs())).collect();
     let least = |v: &[f64]| INFORMATIVE.iter().map(|&j| v[j]).fold(f64::INFINITY, f64::min);
     let most = |v: &[f64]| (0..WIDTH).filter(|j| !INFORMATIVE.contains(j)).map(|j| v[j]).fold(0.0, f64::max);
-    let mut found = Found {
+    let mut found = Findings {
         data: vec![format!(
             "{} synthetic records of {WIDTH} normal values; the target depends on values {} alone",
             format::count(n as u64),
@@ -110,7 +110,7 @@ pub(super) fn fig1(context: &Context<'_>) -> Result<Found> {
              FIL of a feature is its η on its own, for one release without sampling; both are means over all records.",
             format::setting(sigma)
         )],
-        ..Found::default()
+        ..Findings::default()
     };
     for j in SHOWN {
         let kind = if INFORMATIVE.contains(&j) { "informative" } else { "uninformative" };

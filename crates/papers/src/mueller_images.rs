@@ -3,7 +3,7 @@
 use super::data::{self, Images};
 use super::images::{RECORDS, ascending, shown};
 use super::mueller::{Schedule, said, train};
-use super::{Context, Found};
+use super::{Context, Findings};
 use leakscope::{Failure, Result};
 use leakscope_net::engine::evaluate;
 use leakscope_net::leak::{Label, Measure, Plis, RecordLeak, Signal, Trace, measure};
@@ -203,7 +203,7 @@ fn figure(file: &str, title: &str, rows: Vec<(String, Vec<Captioned>)>) -> Figur
 }
 
 /// Figure 2.
-pub(super) fn fig2(context: &Context<'_>) -> Result<Found> {
+pub(super) fn fig2(context: &Context<'_>) -> Result<Findings> {
     let (train_images, test_images) = data::digits(context)?;
     let xrays = data::chests(context)?.0;
     let normal = Normal { mean: 0.1307, sd: 0.3081 };
@@ -292,7 +292,7 @@ pub(super) fn fig2(context: &Context<'_>) -> Result<Found> {
             ),
         ));
     }
-    Ok(Found {
+    Ok(Findings {
         data: vec![
             format!("MNIST: {} training images", format::count(train_set.len() as u64)),
             format!(
@@ -332,7 +332,7 @@ pub(super) fn fig2(context: &Context<'_>) -> Result<Found> {
 }
 
 /// Figure 3, the network part.
-pub(super) fn fig3(context: &Context<'_>) -> Result<Found> {
+pub(super) fn fig3(context: &Context<'_>) -> Result<Findings> {
     let (train_images, test_images) = data::chests(context)?;
     let normal = Normal { mean: 0.5, sd: 0.25 };
     let (train_set, test_set) = (normal.data(&train_images, 2)?, normal.data(&test_images, 2)?);
@@ -359,7 +359,7 @@ pub(super) fn fig3(context: &Context<'_>) -> Result<Found> {
     let sick = test_images.labels.iter().filter(|l| **l == 1).count() as f64
         / test_images.labels.len().max(1) as f64;
     let guess = 100.0 * sick.max(1.0 - sick);
-    Ok(Found {
+    Ok(Findings {
         data: vec![format!("PneumoniaMNIST: {} training X-rays", format::count(train_set.len() as u64))],
         rows: vec![
             Row::ours("test accuracy with DP at (1, 10⁻⁵), %", 100.0 * pair.accuracy[0]),

@@ -96,7 +96,11 @@ pub(crate) fn balance(
 ) -> PyResult<Outcome> {
     let asked: Balancing = request(balancing)?;
     let base = with_tables(request(values)?, data, test, None)?;
-    let base = leakscope::model::plain(base, Some(asked.sigma));
+    // Noise that is made for targets says more than σ.
+    let base = match base.noise.options() {
+        Some(_) => base,
+        None => leakscope::model::plain(base, Some(asked.sigma)),
+    };
     let work = move |hooks: &_| balancing::run(&base, &asked, Some(&Folder::in_memory()), hooks, |_| {});
     let found = run(py, progress, OnInterrupt::Wait, work)?;
     Ok(Outcome::new(Document::Balance(Box::new(found.balance)), results(found.pending)))

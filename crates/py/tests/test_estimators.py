@@ -71,5 +71,25 @@ def test_what_is_refused():
         leakscope.PrivateLinear(sigma=-1).fit(x, y)
     with pytest.raises(leakscope.OptionError, match="target_eta: sigma says how much noise already"):
         leakscope.PrivateLinear(sigma=1, target_eta=1).fit(x, y)
-    with pytest.raises(ValueError, match="3 classes"):
-        leakscope.PrivateLogistic().fit(x, np.arange(len(y)) % 3)
+    one = np.r_[np.arange(len(y) - 1) % 3, 3]
+    with pytest.raises(ValueError, match="class 3 has one record"):
+        leakscope.PrivateLogistic().fit(x, one)
+    with pytest.raises(leakscope.OptionError, match="isotropic"):
+        leakscope.PrivateLogistic(noise_shape="shaped", target_eta=1.0).fit(x, np.arange(len(y)) % 3)
+
+
+def test_more_than_two_classes_are_a_softmax_model():
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=(600, 3))
+    y = np.array(["ash", "birch", "cedar"])[(2 * x @ rng.normal(size=(3, 3)) + rng.gumbel(size=(600, 3))).argmax(axis=1)]
+    z = (x - x.mean(0)) / x.std(0)
+    truth = LogisticRegression(C=1 / (0.01 * len(y)), tol=1e-10, max_iter=1000).fit(z, y)
+    private = leakscope.PrivateLogistic(sigma=1e-7, l2=0.01).fit(x, y)
+    assert private.coef_.shape == (3, 3) and private.classes_.tolist() == ["ash", "birch", "cedar"]
+    assert np.allclose(private.predict_proba(x), truth.predict_proba(z), atol=1e-4)
+    assert np.allclose(private.predict_proba(x).sum(axis=1), 1.0)
+    assert (private.predict(x) == truth.predict(z)).mean() > 0.99
+    noisy = leakscope.PrivateLogistic(target_eta=0.5, l2=0.01).fit(x, y)
+    assert noisy.eta_max_ == 0.5 and noisy.noise_error_.shape == (3, 3)
+    assert len(noisy.summary()) == 12 and noisy.summary()[0]["name"].startswith("ash: ")
+    assert cross_val_score(leakscope.PrivateLogistic(target_eta=2.0, l2=0.1), x, y).mean() > 0.45

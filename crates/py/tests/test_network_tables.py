@@ -89,8 +89,15 @@ def test_two_classes_and_budgets():
     table = patients(200)
     table["high"] = np.where(table["dose"] > table["dose"].median(), "yes", "no")
     table["budget"] = np.where(np.arange(200) % 2 == 0, 0.8, 50.0)
-    run = trained(table.drop(columns="dose"), target="high", sigma=1.2, filter_budgets="budget", track="every", steps=60,
-                  label="secret")
+    rows = table.drop(columns="dose")
+    options = dict(target="high", sigma=1.2, track="every", steps=60, label="secret")
+    public = dict(bounds={"age": (-100, 200)}, scale="bounds", levels={"race": ["asian", "black", "white"], "high": ["no", "yes"]})
+    run = trained(rows, filter_budgets="budget", **options, **public)
+    assert run.epsilon() <= 50
+    # what is read off the records leaves no ε, of a record or of all
+    with pytest.raises(leakscope.OptionError, match="filter_budgets: mean and spread of age, the levels of race, the classes of high"):
+        trained(rows, filter_budgets="budget", **options)
+    assert trained(rows.drop(columns="budget"), **options).epsilon() == float("inf")
     assert run["filter"]["budgets"] == pytest.approx([0.8, 50.0])
     dropped = run.records["dropped_after_steps"].notna().to_numpy()
     assert dropped.any() and not dropped[1::2].any()
@@ -100,6 +107,21 @@ def test_two_classes_and_budgets():
     assert {a["name"] for a in found["attributes"]} >= {"age", "race"}
     with pytest.raises(leakscope.OptionError, match="grid"):
         run.network.audit(table, grid=2, plis=True)
+
+
+def test_three_classes():
+    table = patients(150)
+    table["grade"] = pd.cut(table["dose"], [-np.inf, 19, 21, np.inf], labels=["low", "mid", "top"]).astype(str)
+    rows = table.drop(columns="dose")
+    for frame in (rows, pl.from_pandas(rows)):
+        run = trained(frame, target="grade", label="secret")
+        assert run["network"]["outputs"] == 3 and run["network"]["loss"] == "softmax-cross-entropy"
+        found = run.network.audit(frame, trace="exact", label="secret")
+        assert {a["name"] for a in found["attributes"] if a["is_label"]} == {"grade"}
+        assert set(found.records["label"]) == {"low", "mid", "top"}
+    coded = rows.assign(grade=rows["grade"].map({"low": 1, "mid": 4, "top": 9}))
+    by_number = trained(coded, target="grade", loss="softmax-cross-entropy")
+    np.testing.assert_array_equal(by_number.network.parameters["layers.1.weight"], run.network.parameters["layers.1.weight"])
 
 
 def test_what_cannot_be_is_named():

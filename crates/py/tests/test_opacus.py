@@ -192,7 +192,7 @@ def test_a_panel_is_measured_exactly_at_every_step():
         assert rows["epsilon"].iloc[at] == pytest.approx(min(expected, of_run), rel=1e-2)
         # tabulated upwards, never down
         assert rows["epsilon"].iloc[at] >= min(expected, of_run) * (1 - 1e-9)
-    assert found["tracking"] == {"records": "every", "probes": 64}
+    assert found["tracking"] == {"records": "panel", "panel": 2, "probes": 64}
     assert found["accounts"]["epsilon"] is not None
 
 

@@ -19,7 +19,7 @@ from leakscope import _native
 
 #: what only an audit is asked
 AUDIT_ALONE = {"coefficients", "noise", "releases", "score", "prior_sd", "unit", "fail_above", "secret", "tell", "protect_at",
-               "scaling", "max_classes"}
+               "tell_budget", "scaling", "max_classes"}
 AUDIT = dict(target="dose", id="patient", group="race", l2=0.01, holdout=0.2, seed=1, sigma=0.4)
 
 
@@ -141,7 +141,7 @@ FUNCTIONS = {
 SEVERAL = {"noise": ["sigma"], "clamp": ["min_weight", "max_weight"], "trace": ["trace"], "label": ["label"]}
 OTHER_DEFAULTS = {"target", "delta", "attacks", "steps", "secret", "records", "test", "score", "prior_sd", "unit", "fail_above",
                   "coefficients", "adjacency", "noise", "clamp", "trace", "label", "header", "decimal", "schema", "bounds", "levels",
-                  "tell", "plis"}
+                  "tell", "plis", "tell_budget"}
 
 
 def function(name):
@@ -186,7 +186,7 @@ def test_every_option_of_the_command_line_is_a_keyword(command):
     theirs = {name.replace("-", "_") for name in re.findall(r"^ +(?:-\w, )?--([a-z0-9-]+)", text, re.M)}
     assert len(theirs) > 5
     renamed = {"no_intercept": "fit_intercept", "no_pictures": "pictures", "no_header": "header"}
-    only_there = {"json", "quiet", "threads", "format", "help", "version", "data"}
+    only_there = {"json", "quiet", "threads", "format", "help", "version", "data", "config", "open"}
     if " " in command:
         only_there |= {"model", "limit", "normalize", "precision", "network", "outputs", "test", "checkpoint_every", "resume",
                        "loss", "public"}

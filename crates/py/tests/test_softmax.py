@@ -68,8 +68,30 @@ def test_frames_and_classes_by_name():
     }
     with pytest.raises(leakscope.LeakscopeError, match="max_classes"):
         leakscope.audit(frame, target="tree", model="softmax", max_classes=2)
-    with pytest.raises(leakscope.OptionError, match="softmax"):
-        leakscope.balance(frame, target="tree", model="softmax", l2=0.01)
+    with pytest.raises(leakscope.OptionError, match="isotropic"):
+        leakscope.balance(frame, target="tree", model="softmax", l2=0.01, noise_shape="shaped", target_eta=1.0)
+
+
+def test_every_function_takes_softmax(tmp_path):
+    x, y = data(n=150)
+    site = np.array(["north", "south"])[(x[:, 0] > 0.2).astype(int)]
+    frame = pd.DataFrame(x[:, 1:], columns=["b", "c"]).assign(site=site, tree=np.array(["ash", "birch", "cedar"])[y])
+    common = dict(target="tree", model="softmax", l2=0.05)
+    attacked = leakscope.attack(frame, secret="site", sigmas=[0.01, 10.0], trials=20, seed=1, **common)
+    right = {(r["attack"], r["sigma"]): r["accuracy"] for r in attacked["results"]}
+    assert right["white-box", 0.01] > right["white-box", 10.0]
+    bounded = leakscope.bound(data=frame, secret="site", sigma=0.1, seed=1, **common)
+    assert 0.5 <= bounded["bounds"][0]["success"] <= 1.0
+    balanced = leakscope.balance(frame, iterations=3, **common)
+    assert len(balanced["iterations"]) == 4
+    solved = leakscope.calibrate(data=frame, target_eta=0.5, **common)
+    released = leakscope.release(frame, target_eta=0.5, out=tmp_path / "out", **common)
+    assert released["subject"]["family"] == "softmax" and solved["sigma"] > 0
+    assert set(released["coefficients"]) == {
+        f"{tree}: {column}" for tree in ("ash", "birch", "cedar") for column in ("b", "c", "site=north", "(intercept)")
+    }
+    audited = leakscope.audit(frame, secret="site", score=frame, sigma=0.3, **common)
+    assert audited["score"]["eta"]["max"] > 0 and audited["secret"]["bounds"]
 
 
 def test_one_class_against_the_others_is_refused():

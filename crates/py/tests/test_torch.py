@@ -39,6 +39,96 @@ def frozen(layer):
     return layer.requires_grad_(False)
 
 
+class Block(nn.Module):
+    """The block of a ResNet: two convolutions, and what came in, through one of its own where shapes differ."""
+
+    def __init__(self, inputs, outputs, stride=1):
+        super().__init__()
+        self.conv1, self.bn1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False), drawn(nn.BatchNorm2d(outputs))
+        self.relu = nn.ReLU(inplace=True)
+        self.conv2, self.bn2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False), drawn(nn.BatchNorm2d(outputs))
+        same = stride == 1 and inputs == outputs
+        self.shortcut = None if same else nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride), drawn(nn.BatchNorm2d(outputs)))
+
+    def forward(self, x):
+        identity = x if self.shortcut is None else self.shortcut(x)
+        out = self.relu(self.bn1(self.conv1(x)))
+        out = self.bn2(self.conv2(out))
+        out += identity
+        return self.relu(out)
+
+
+class SmallResNet(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Sequential(nn.Conv2d(2, 3, 3, padding=1), nn.Tanh())
+        self.blocks = nn.Sequential(Block(3, 3), Block(3, 4, 2))
+        self.pool, self.fc = nn.AdaptiveAvgPool2d((2, 2)), nn.Linear(16, 3)
+
+    def forward(self, x):
+        x = self.pool(self.blocks(self.stem(x)))
+        return self.fc(torch.flatten(x, 1))
+
+
+class Written(nn.Module):
+    """Functions in place of layers, a gate, a view."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.depthwise = nn.Conv2d(2, 4, 3, padding="same", dilation=2), nn.Conv2d(4, 4, 3, groups=4)
+        self.gate, self.up, self.end = nn.Linear(16, 5), nn.Linear(16, 5), nn.Linear(5, 3)
+
+    def forward(self, x):
+        h = nn.functional.gelu(self.conv(x), approximate="tanh")
+        h = nn.functional.max_pool2d(nn.functional.leaky_relu(self.depthwise(h), 0.1), 2)
+        h = nn.functional.dropout(h, 0.5, self.training).view(x.size(0), -1)
+        return self.end(nn.functional.silu(self.gate(h)).mul(self.up(h)) + torch.sigmoid(self.gate_free(h)))
+
+    def gate_free(self, h):
+        return torch.tanh(self.up_twice(h))
+
+    def up_twice(self, h):
+        return nn.functional.elu(self.other(h), 0.5)
+
+
+def written():
+    module = Written()
+    module.other = nn.Linear(16, 5)
+    return module
+
+
+class Means(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.norm, self.end = nn.Conv2d(2, 6, 3), drawn(nn.GroupNorm(3, 6)), nn.Linear(6, 3)
+
+    def forward(self, x):
+        return self.end(nn.functional.softplus(self.norm(self.conv(x))).mean((-1, -2)))
+
+
+class Mixed(nn.Module):
+    """A residual connection over vectors, with a norm by the root mean square."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm, self.dense, self.end = drawn_weight(nn.RMSNorm(6)), nn.Linear(6, 6), nn.Linear(6, 3)
+
+    def forward(self, x):
+        return self.end(x + torch.tanh(self.dense(self.norm(x))))
+
+
+def drawn_weight(norm):
+    norm.weight.data = torch.randn_like(norm.weight)
+    return norm
+
+
+class Backwards(nn.Sequential):
+    def forward(self, x):
+        for layer in reversed(self):
+            x = layer(x)
+        return x
+
+
 def cases():
     torch.manual_seed(0)
     tanh = nn.Tanh()
@@ -58,6 +148,11 @@ def cases():
                                                 nn.Linear(60, 3), drawn(nn.BatchNorm1d(3))), (2, 6, 6)),
         "an activation used twice": (nn.Sequential(nn.Linear(6, 5), tanh, nn.Linear(5, 4), tanh, nn.Linear(4, 3)), (6,)),
         "a frozen layer": (nn.Sequential(frozen(nn.Linear(6, 5)), nn.Tanh(), nn.Linear(5, 3)), (6,)),
+        "a small ResNet": (SmallResNet(), (2, 6, 6)),
+        "functions and a gate": (written(), (2, 6, 6)),
+        "means over positions": (Means(), (2, 6, 6)),
+        "a residual chain": (nn.Sequential(Mixed(), nn.SiLU(), nn.Linear(3, 3)), (6,)),
+        "layers in reverse": (Backwards(nn.Linear(5, 3), nn.ELU(), nn.Linear(6, 5)), (6,)),
         "one pixel, many channels": (nn.Sequential(nn.Conv2d(2, 3, 6), nn.Flatten()), (2, 6, 6)),
     }
 
@@ -66,7 +161,7 @@ def matches_torch(module, loss, x, y, clip=None, kind="hard", sigma=0.5):
     """Compares an audit with the per-record derivatives of torch; ``loss`` is of one record."""
     clip_kind = None if clip is None else kind
     found = leakscope.torch.audit(module, loss, x, y, sigma=sigma, trace="exact", eta=True, plis=True, clip=clip,
-                                  clip_kind=clip_kind)
+                                  clip_kind=clip_kind, engine="kernels")
     raw = leakscope.torch.audit(module, loss, x, y, sigma=sigma, trace="skip", plis="raw", clip=clip, clip_kind=clip_kind)
     rows = found.records
     for i in range(len(x)):
@@ -89,10 +184,10 @@ def matches_torch(module, loss, x, y, clip=None, kind="hard", sigma=0.5):
         assert rows["gradient_norm"][i] == pytest.approx(n, rel=1e-9)
         assert rows["dfil"][i] == pytest.approx((j**2).sum() / noise**2 / j.shape[1], rel=1e-8)
         assert rows["eta"][i] == pytest.approx(np.linalg.norm(j, 2) / noise, rel=1e-3)
-        expected = 2 * g @ plain / noise**2
-        if x.ndim == 4:
-            expected = expected.reshape(x.shape[1:]).transpose(1, 2, 0).ravel()
-        assert np.allclose(raw.plis_maps[i].ravel(), expected, atol=1e-9 * (1 + np.abs(expected).max()))
+        # in the layout that went in
+        expected = (2 * g @ plain / noise**2).reshape(x.shape[1:])
+        assert raw.plis_maps[i].shape == expected.shape
+        assert np.allclose(raw.plis_maps[i], expected, atol=1e-9 * (1 + np.abs(expected).max()))
 
 
 @pytest.mark.parametrize("name", list(cases()))
@@ -139,16 +234,64 @@ def test_a_loss_by_name_or_class():
     assert leakscope.torch.convert(module, "squared-error", x).spec["loss"] == "squared-error"
 
 
+class Late(nn.Module):
+    """Reads again what a rectifier has changed in place."""
+
+    def __init__(self, first=None):
+        super().__init__()
+        self.first, self.dense, self.rectifier = first or nn.Tanh(), nn.Linear(6, 6), nn.ReLU(inplace=True)
+
+    def forward(self, x):
+        h = self.dense(x)
+        if isinstance(self.first, nn.Identity):
+            h = self.first(h)
+        return self.rectifier(h) + h
+
+
+class Branching(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.dense = nn.Linear(6, 2)
+
+    def forward(self, x):
+        return self.dense(x) if x.sum() > 0 else self.dense(-x)
+
+
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.dense, self.scale = nn.Linear(6, 2), nn.Parameter(torch.ones(2))
+
+    def forward(self, x):
+        return self.dense(x) * self.scale
+
+
+class Unequal(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one, self.two = nn.Linear(6, 2), nn.Linear(6, 1)
+
+    def forward(self, x):
+        return self.one(x) + self.two(x)
+
+
+class Twice(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.dense, self.end = nn.Linear(6, 6), nn.Linear(6, 2)
+
+    def forward(self, x):
+        return self.end(self.dense(torch.tanh(self.dense(x))))
+
+
+class Dropping(nn.Module):
+    def forward(self, x):
+        return nn.functional.dropout(x, 0.5)
+
+
 class Doubled(nn.Linear):
     def forward(self, x):
         return 2 * super().forward(x)
-
-
-class Backwards(nn.Sequential):
-    def forward(self, x):
-        for layer in reversed(self):
-            x = layer(x)
-        return x
 
 
 def hooked():
@@ -185,7 +328,13 @@ def tied():
     (nn.Sequential(nn.BatchNorm2d(6)).eval(), nn.CrossEntropyLoss(), r"0 \(BatchNorm2d\).*image"),
     (nn.Sequential(), nn.CrossEntropyLoss(), "no Linear"),
     (nn.Sequential(Doubled(6, 2)), nn.CrossEntropyLoss(), "Doubled"),
-    (Backwards(nn.Linear(6, 2)), nn.CrossEntropyLoss(), "forward is its own"),
+    (Late(), nn.CrossEntropyLoss(), "in place"),
+    (Late(nn.Identity()), nn.CrossEntropyLoss(), "in place"),
+    (Branching(), nn.CrossEntropyLoss(), "followed"),
+    (Scaled(), nn.CrossEntropyLoss(), "parameter"),
+    (Unequal(), nn.CrossEntropyLoss(), "shape"),
+    (Twice(), nn.CrossEntropyLoss(), "again"),
+    (nn.Sequential(Dropping(), nn.Linear(6, 2)), nn.CrossEntropyLoss(), "Dropping"),
     (hooked(), nn.CrossEntropyLoss(), "hooks"),
     (shared(), nn.CrossEntropyLoss(), r"2.weight is 0.weight again"),
     (tied(), nn.CrossEntropyLoss(), r"2.weight is 0.weight again"),

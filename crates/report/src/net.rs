@@ -18,7 +18,7 @@ pub use crate::document::net::{
 };
 pub use crate::document::training::{
     Account, Accounts, Below, Dropout, Filtered, Point, PrivacyFacts, Promise, Stopped, TRAINING_SCHEMA,
-    Tracking, Training,
+    Tracking, Training, Withheld,
 };
 pub use crate::figure::picture::{Picture, Pictures, Shown};
 pub use crate::render::html::net::{page, training_page};

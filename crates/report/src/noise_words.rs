@@ -114,7 +114,7 @@ pub(crate) fn covariance(noise: &Noise) -> String {
         }
         Source::Records => format!(
             "Its shape is read off the records, and that too gives something away: at most {} of η² about what is protected of \
-             any record, which is counted (up to {} were set aside). η in the tables is that of the noise alone; with the \
+             any record, the scaling of columns taken as given, which is counted (up to {} were set aside). η in the tables is that of the noise alone; with the \
              covariance it reaches {} of its target at most.",
             format::share_at_most(noise.covariance_information),
             format::share(noise.shape_budget),

@@ -7,6 +7,7 @@ use crate::document::canary::{self, PriorKind, Source};
 use crate::document::choice::{ClipKind, Measure, Metric, ScalingMode, SeriesBy, Statistic, ValueKind};
 use crate::document::subject::Subject;
 use crate::document::text::Part;
+use crate::document::training::Withheld;
 use crate::format;
 use leakscope_core::attack::Attack as Attacker;
 use leakscope_core::claim::Theorem;
@@ -333,6 +334,14 @@ pub(crate) fn clip(kind: ClipKind) -> &'static str {
         ClipKind::Hard => "hard",
         ClipKind::Gelu => "smooth (GELU)",
         ClipKind::None => "no",
+    }
+}
+
+/// Why a run with noise states no ε.
+pub(crate) fn withheld(reason: Option<&Withheld>) -> &'static str {
+    match reason {
+        Some(Withheld::ReadOffRecords(_)) => "how records are encoded was read off them",
+        Some(Withheld::NoiseFromSeed) | None => "the noise follows from a seed",
     }
 }
 

@@ -13,10 +13,10 @@ use leakscope_core::claim::{Bound, Theorem};
 use leakscope_report::Release;
 use leakscope_report::audit::{Audit, Label, Limit, SigmaSource};
 use leakscope_report::choice::{Statistic, Stopped};
-use leakscope_report::net::{self, NetAudit, Pictures};
+use leakscope_report::net::{self, NetAudit, Pictures, Stopped as TrainingStopped, Training, Withheld};
 use leakscope_report::noise::Source;
-use leakscope_report::release::{Ceiling, Means, Stated};
-use leakscope_report::tell::AmongAll;
+use leakscope_report::release::{Ceiling, Means, Stated, Target};
+use leakscope_report::tell::{AmongAll, Shows};
 use leakscope_report::verdict::{
     Colour, EPSILON_ALARM, Facts, Noise, PROTECT_AT, Success, TOLD_AT, Verdict, decide, of_account,
     of_attack, of_audit, of_balance, of_bound, of_net_audit, of_release, of_training,
@@ -123,7 +123,10 @@ fn a_shape_that_was_read_off_the_records_makes_no_page_green() {
         }))
     };
     assert_eq!(of(None).colour, Colour::Green);
-    assert_eq!(of(Some(Source::Bounds)).colour, Colour::Green);
+    // Its scale was still solved for on the records.
+    let v = of(Some(Source::Bounds));
+    assert_eq!(v.colour, Colour::Amber);
+    assert!(v.text().contains("was solved for on these data"), "{}", v.text());
     let v = of(Some(Source::Records));
     assert_eq!(v.colour, Colour::Amber);
     assert!(v.text().contains("The covariance of the noise was read off the records"), "{}", v.text());
@@ -209,6 +212,56 @@ fn page_and_terminal_say_the_same_in_one_to_three_sentences() {
     }
 }
 
+/// A sentence ends with a full stop and a space; a decimal point has none.
+fn sentences(v: &Verdict) -> usize {
+    v.text().matches(". ").count() + 1
+}
+
+#[test]
+fn verdicts_on_networks_are_short_and_give_one_number_to_a_reconstruction() {
+    let withheld = |reason: Withheld| {
+        let mut t = training(2.0);
+        let p = t.privacy.as_mut().unwrap();
+        (p.promise, p.withheld) = (None, Some(reason));
+        t
+    };
+    let read = vec!["mean and spread of age".to_owned(), "the levels of race".to_owned()];
+    let mut open = training(2.0);
+    open.privacy = None;
+    let mut runs = vec![
+        training(0.5),
+        training(34.0),
+        withheld(Withheld::NoiseFromSeed),
+        withheld(Withheld::ReadOffRecords(read)),
+        open,
+    ];
+    for stopped in [TrainingStopped::Interrupted, TrainingStopped::Diverged] {
+        runs.extend(runs.clone().into_iter().take(5).map(|t| Training { stopped, ..t }));
+    }
+    for t in runs {
+        let v = of_training(&t);
+        assert!((1..=3).contains(&sentences(&v)), "{}", v.text());
+        let stated = t.privacy.as_ref().is_some_and(|p| p.promise.is_some());
+        assert_eq!(v.text().contains("differentially private"), stated, "{}", v.text());
+        // accounts of the same secret speak of the run alone, those of another leave one step and say that it adds up
+        for (label_secret, exact) in [(true, true), (true, false), (false, true), (false, false)] {
+            let mut a = NetAudit { label_secret, training: Some(Box::new(t.clone())), ..network() };
+            if !exact {
+                (a.min_mse, a.trace) = (None, net::TraceKind::Estimate { probes: 3 });
+            }
+            let v = of_net_audit(&a);
+            assert!((1..=3).contains(&sentences(&v)), "{}", v.text());
+            assert!(v.text().matches("mean squared error").count() <= 1, "{}", v.text());
+            assert_eq!(v.text().contains("differentially private"), stated, "{}", v.text());
+        }
+    }
+    // noise that is there and secret, but of which no ε is known, is no green page
+    let v = of_training(&withheld(Withheld::ReadOffRecords(vec!["the levels of race".into()])));
+    assert_eq!((v.colour, v.headline.as_str()), (Colour::Amber, "Trained with noise, nothing promised"));
+    assert!(v.text().contains("no ε is stated") && v.text().contains("the levels of race"), "{}", v.text());
+    assert_eq!(of_training(&withheld(Withheld::NoiseFromSeed)).colour, Colour::Red);
+}
+
 #[test]
 fn tiny_noise_and_a_large_epsilon_are_red() {
     assert_eq!(of_release(&released(1e-4, 480.0)).colour, Colour::Red);
@@ -265,7 +318,50 @@ fn a_release_is_green_where_every_value_was_put_in_place_and_none_shows() {
         v.text()
     );
     let certain = of_release(&stated((1.0, Refits), Some((1.0, Refits))));
-    assert!(certain.text().ends_with("several times the noise."), "{}", certain.text());
+    assert!(
+        certain.text().contains("several times the noise; where that changes nothing"),
+        "{}",
+        certain.text()
+    );
+    assert!(certain.text().contains("--bounds, --levels"), "{}", certain.text());
+    // How much noise there is was solved for on the data: calm numbers are not all there is.
+    let mut solved = stated((0.55, Refits), Some((0.55, Refits)));
+    solved.eta.target = Some(Target { eta: 0.3, statistic: Statistic::Max });
+    let v = of_release(&solved);
+    assert_eq!(v.colour, Colour::Amber);
+    assert!(v.text().contains("--sigma that was chosen without these data"), "{}", v.text());
+    // One number of one thing: what refits say of attributes stands alone.
+    let v = of_release(&stated((0.55, Refits), Some((0.58, Eta))));
+    assert!(
+        !v.grounds.iter().any(|g| g.fact == "two values of an attribute told apart, about"),
+        "{:?}",
+        v.grounds
+    );
+}
+
+#[test]
+fn noise_that_was_solved_for_and_what_no_noise_hides_are_said() {
+    let of = |shows: Option<Shows>, worst: f64, source: SigmaSource| {
+        of_audit(&with(|a| {
+            let mut tell = told(&[("age", worst, false)]);
+            tell.attributes[0].shows = shows;
+            (a.tell, a.sigma_source) = (Some(tell), source.clone());
+        }))
+    };
+    let target = SigmaSource::TargetEta { eta: 0.3, statistic: Statistic::Max };
+    let v = of(None, 0.51, target);
+    assert_eq!(v.colour, Colour::Amber);
+    assert!(v.text().contains("was solved for on these data"), "{}", v.text());
+    for (shows, words) in [
+        (Some(Shows::Unit), "no noise hides that. The column age is scaled by its own spread"),
+        (Some(Shows::Levels), "give its `levels`"),
+        (Some(Shows::NoModel), "there is no model"),
+        (None, "Choose several times as much"),
+    ] {
+        let v = of(shows, 1.0, SigmaSource::Given);
+        assert_eq!(v.colour, Colour::Red);
+        assert!(v.text().contains(words), "{}", v.text());
+    }
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! Arrow arrays to cells: what a type means, and how its values are read.
 
 use crate::batch::{Cells, Levels, MISSING, Numbers, Reading, Texts};
+use crate::column::Kind;
 use crate::csv_file::Markers;
 use crate::dates::{days_of_units, iso_of_units};
 use crate::notation::Notation;
-use crate::table::Kind;
 use crate::{Error, Result};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{

@@ -1,11 +1,11 @@
 //! CSV: header, delimiter, record boundaries, and decoding of a byte range into batches.
 
 use crate::batch::{Batch, Cells, MISSING, Want};
+use crate::column::{ColumnSchema, Kind};
 use crate::content::{BOM, BUFFER, Content, TextEncoding};
-use crate::error::Place;
 use crate::hooks::Watch;
 use crate::notation::{self, Decimal, Notation, Sample, Verdict};
-use crate::table::{ColumnSchema, Kind};
+use crate::place::Place;
 use crate::words::truncated;
 use crate::{Error, Result};
 use csv::ByteRecord;

@@ -133,6 +133,11 @@ impl Names {
 }
 
 impl Dataset {
+    /// Where its passes tell how far they are, and hear that they should stop.
+    pub fn hooks(&self) -> &Hooks {
+        &self.hooks
+    }
+
     /// The encoded rows of `subset`, encoded once now if they fit in memory ([`CACHE_BYTES`]).
     pub fn new(table: &Table, encoding: &Encoding, subset: Subset, hooks: &Hooks) -> Result<Self> {
         Self::with_options(table, encoding, subset, DatasetOptions::default(), hooks)

@@ -1,7 +1,7 @@
 //! Directions of attributes in the space of model columns, and the way back to original units.
 
+use crate::column::Kind;
 use crate::encoding::Encoding;
-use crate::table::Kind;
 
 impl Encoding {
     /// Directions of one attribute: `width × m`, row-major, orthogonal to the intercept.

@@ -1,5 +1,6 @@
 //! A first schema of a table, for a person to edit.
 
+use crate::column::Kind;
 use crate::dates;
 use crate::encoding::{EncodeOptions, Missing};
 use crate::hooks::Hooks;
@@ -7,7 +8,7 @@ use crate::layout::Layout;
 use crate::notation::Notation;
 use crate::profile::{Column, Profiling};
 use crate::schema::{Edge, Schema, SchemaColumn, SchemaKind};
-use crate::table::{Kind, Table};
+use crate::table::Table;
 use crate::{Error, Result};
 
 /// More levels than this are not written down: nobody would read them.

@@ -2,6 +2,7 @@
 
 use crate::batch::{Batch, Cells, MISSING};
 use crate::encoding::Missing;
+use crate::error::TargetError;
 use crate::layout::Role;
 use crate::plan::{NumberStep, Plan, Subset, TargetStep};
 use crate::table::Table;
@@ -89,11 +90,12 @@ impl<'a> Encoder<'a> {
                 let values = batch.numbers(cell).values();
                 if let Some(r) = self.selected.iter().find(|r| values[**r as usize] < 0.0) {
                     let (place, value) = (self.table.place(batch, *r as usize), values[*r as usize]);
-                    return Err(Error::NegativeCount {
+                    return Err(TargetError::NegativeCount {
                         place,
                         column: plan.layout.names[cell].clone(),
                         value,
-                    });
+                    }
+                    .into());
                 }
             }
             _ => {}

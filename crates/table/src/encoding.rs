@@ -1,31 +1,13 @@
 //! How the columns of a table become the columns of a model: plain data, made by
 //! [`Encoding::fit`](crate::Encoding::fit).
 
+use crate::column::{Kind, Origin};
 use crate::holdout::Holdout;
 use crate::public::Public;
 use crate::remark::Remark;
 use crate::schema::Bounds;
-use crate::table::Kind;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
-
-/// What each column is for. Columns without a role are features.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Roles {
-    /// The column to predict.
-    pub target: String,
-    /// The column that names a row; it must be unique.
-    pub id: Option<String>,
-    /// The column whose groups are compared; it stays a feature unless it is dropped too.
-    pub group: Option<String>,
-    /// The column of sample weights.
-    pub weights: Option<String>,
-    /// Columns that are not used.
-    pub drop: Vec<String>,
-    /// Columns that are categories although they look like numbers.
-    pub categorical: Vec<String>,
-}
 
 /// Which levels of a category get a column.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -77,17 +59,6 @@ pub enum Scale {
     Bounds,
     /// Numbers stay as they are.
     None,
-}
-
-/// Where something that an encoding uses comes from.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Origin {
-    /// Somebody gave it, or it does not depend on the data: it is public.
-    Given,
-    /// It was read off the training rows, and tells about them.
-    #[default]
-    ReadOffData,
 }
 
 /// What an encoding read off the data.

@@ -1,15 +1,16 @@
 //! What can be wrong with a table, as data. Every message says where, what was expected and what to do.
 
 mod as_core;
-mod place;
+mod target;
 mod wording;
 
-pub use place::Place;
+use crate::place::Place;
 use std::path::PathBuf;
-use wording::{closest_names, missing_columns, missing_or_extra, more_classes, no_header, row_or_header};
+pub use target::TargetError;
+use wording::{closest_names, missing_columns, missing_or_extra, no_header, row_or_header};
 
 /// The result of reading, encoding or writing a table.
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why a table cannot be read, encoded or written.
 #[derive(Debug, thiserror::Error)]
@@ -455,99 +456,9 @@ pub enum Error {
         /// The weights column.
         column: String,
     },
-    /// The target has one class only.
-    #[error(
-        "target `{column}` has one class only, `{class}`, in the training rows: a model needs two; \
-             choose another ⟨target⟩, or rows with both"
-    )]
-    OneClass {
-        /// The target.
-        column: String,
-        /// The one class.
-        class: String,
-    },
-    /// The target has more than two classes.
-    #[error(
-        "target `{column}` has {}, expected two classes: keep the rows of two of them, or join them \
-         into two", more_classes(found, *more)
-    )]
-    ManyClasses {
-        /// The target.
-        column: String,
-        /// The first few classes, sorted.
-        found: Vec<String>,
-        /// Whether there are more than the ones listed.
-        more: bool,
-    },
-    /// The target has more classes than are allowed.
-    #[error(
-        "target `{column}` has {found} classes, expected at most {most}: join rare ones, raise ⟨max_classes⟩, or is it a \
-         number, for ⟨model=linear⟩?"
-    )]
-    TooManyClasses {
-        /// The target.
-        column: String,
-        /// How many there are.
-        found: String,
-        /// How many there may be.
-        most: usize,
-    },
-    /// A class has too few records.
-    #[error(
-        "class `{class}` of target `{column}` has {} in the training rows, expected at least 2: nothing but that record \
-         determines its coefficients, so join it with another class, or leave it out", if *count == 1 { "1 record".into() } else { format!("{count} records") }
-    )]
-    RareClass {
-        /// The target.
-        column: String,
-        /// The class.
-        class: String,
-        /// Records of it.
-        count: u64,
-    },
-    /// The target is text where numbers are needed.
-    #[error("target `{column}` is text ({}), expected {expected}: choose another ⟨target⟩, or recode it", found.join(", "))]
-    TextTarget {
-        /// The target.
-        column: String,
-        /// The first few values.
-        found: Vec<String>,
-        /// What the model takes.
-        expected: &'static str,
-    },
-    /// The positive class is not one of the two classes.
-    #[error("⟨positive={value}⟩: target `{column}` has the classes `{low}` and `{high}`")]
-    Positive {
-        /// What was asked for.
-        value: String,
-        /// The target.
-        column: String,
-        /// One class.
-        low: String,
-        /// The other class.
-        high: String,
-    },
-    /// A positive class was named for a target that has no classes.
-    #[error(
-        "⟨positive={value}⟩: target `{column}` is not coded as two classes, so no class can be the \
-         positive one"
-    )]
-    PositiveUnused {
-        /// What was asked for.
-        value: String,
-        /// The target.
-        column: String,
-    },
-    /// A count is negative.
-    #[error("{place}: target `{column}` is {value}: counts must be zero or more (they need not be whole)")]
-    NegativeCount {
-        /// Where.
-        place: Place,
-        /// The target.
-        column: String,
-        /// The value.
-        value: f64,
-    },
+    /// The target cannot be predicted as was asked.
+    #[error(transparent)]
+    Target(#[from] TargetError),
     /// The share of rows to hold out makes no sense.
     #[error("⟨holdout={fraction}⟩: expected a share between 0 and 1, such as 0.2")]
     Holdout {

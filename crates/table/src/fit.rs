@@ -1,10 +1,13 @@
 //! Fitting an encoding: the profile of the table, then, where asked for, the largest norm and the components.
 
+mod target;
+
 use crate::batch::Reading;
+use crate::column::{Kind, Origin, Roles};
 use crate::encoder::Encoder;
 use crate::encoding::{
-    Attribute, Class, ColumnProfile, EncodeOptions, Encoding, Group, Missing, Origin, Pca, Roles, Scale,
-    Target, TargetCoding, TargetKind,
+    Attribute, Class, ColumnProfile, EncodeOptions, Encoding, Group, Missing, Pca, Scale, Target,
+    TargetCoding,
 };
 use crate::hooks::{Hooks, Stage};
 use crate::layout::{Layout, Role};
@@ -13,11 +16,12 @@ use crate::profile::{Column, Profile, Profiling};
 use crate::rare;
 use crate::remark::Remark;
 use crate::schema::SchemaError;
-use crate::table::{Kind, Table};
+use crate::table::Table;
 use crate::{Error, Result};
 use leakscope_core::linalg;
 use leakscope_core::pass::{Covariance, CovarianceSums, Largest, LargestNorm, Merge, Pass};
 use std::borrow::Cow;
+use target::target;
 
 /// Classes or values that a message names.
 const NAMED: usize = 5;
@@ -237,6 +241,11 @@ fn merge_rare(layout: &Layout, profile: &mut Profile, options: &EncodeOptions) -
     remarks
 }
 
+/// Whole numbers that a target may have before nobody takes them for classes.
+const FEW_VALUES: usize = 10;
+/// How often each must occur on average.
+const REPEATED: u64 = 5;
+
 /// The mean of the training weights: exactly 1 where it is so up to rounding.
 fn weight_mean(layout: &Layout, profile: &Profile) -> Result<f64> {
     let Some(w) = layout.weights else { return Ok(1.0) };
@@ -256,6 +265,15 @@ fn remarks(layout: &Layout, profile: &Profile, target: &Target, weight_mean: f64
     {
         let (low, high) = (low.name.clone(), high.name.clone());
         remarks.push(Remark::TwoClasses { column: target.name.clone(), low, high });
+    }
+    if let (TargetCoding::Number, Some(i)) = (&target.coding, layout.target) {
+        let seen = &profile.columns[i].distinct;
+        let whole = seen.values.iter().all(|(v, _)| v.fract() == 0.0);
+        let repeated = profile.training >= REPEATED * seen.values.len() as u64;
+        if whole && repeated && !seen.more && (3..=FEW_VALUES).contains(&seen.values.len()) {
+            let (column, values) = (target.name.clone(), seen.values.len());
+            remarks.push(Remark::FewValues { column, values });
+        }
     }
     for (i, c) in profile.columns.iter().enumerate().filter(|(_, c)| c.outside > 0) {
         if let Some(bounds) = layout.facts(i).bounds {
@@ -450,110 +468,6 @@ fn classes(kind: Kind, c: &Column) -> (Vec<Class>, bool) {
             (values.into_iter().map(|(v, n)| class(v.to_string(), Some(v), n)).collect(), c.distinct.more)
         }
         Kind::Category => (c.levels.iter().map(|(l, n)| class(l.to_string(), None, *n)).collect(), false),
-    }
-}
-
-fn target(layout: &Layout, i: usize, c: &Column, options: &EncodeOptions) -> Result<Target> {
-    let (kind, facts) = (kind(layout, i), layout.facts(i));
-    let column = || layout.names[i].clone();
-    let (mut found, more) = classes(kind, c);
-    let names = || found.iter().take(NAMED).map(|c| crate::words::truncated(&c.name)).collect::<Vec<_>>();
-    let text = |expected| Err(Error::TextTarget { column: column(), found: names(), expected });
-    let two = found.len() == 2 && !more;
-    let logistic = |expected: &'static str| match two {
-        true => "numbers: for two classes choose ⟨model=logistic⟩",
-        false => expected,
-    };
-    let codes = match options.target {
-        TargetKind::TwoClass01 if two => Some((0.0, 1.0)),
-        TargetKind::TwoClass01 => {
-            return Err(match found.as_slice() {
-                [only] => Error::OneClass { column: column(), class: only.name.clone() },
-                _ => {
-                    Error::ManyClasses { column: column(), found: names(), more: more || found.len() > NAMED }
-                }
-            });
-        }
-        TargetKind::Classes { most } => {
-            refuse_classes(&column(), &found, more, most)?;
-            None
-        }
-        TargetKind::Number { two_class_as_plus_minus_one: true } if two => Some((-1.0, 1.0)),
-        TargetKind::Number { two_class_as_plus_minus_one } if kind == Kind::Category => {
-            return match found.as_slice() {
-                [only] => Err(Error::OneClass { column: column(), class: only.name.clone() }),
-                _ if two_class_as_plus_minus_one => text("numbers or exactly two classes"),
-                _ => text(logistic("numbers")),
-            };
-        }
-        TargetKind::Count if kind == Kind::Category => {
-            return text(logistic("counts: numbers that are zero or more"));
-        }
-        TargetKind::Number { .. } | TargetKind::Count => None,
-    };
-    let classes_alone = matches!(options.target, TargetKind::Classes { .. });
-    if codes.is_none() && !classes_alone && !(c.numbers.mean().is_finite() && c.numbers.sd().is_finite()) {
-        return Err(Error::TooLarge { column: column(), value: largest(c) });
-    }
-    let coding = match (codes, options.target) {
-        (Some((low_code, high_code)), _) => {
-            if let Some(positive) = &options.positive {
-                let same = |c: &Class| {
-                    let by_value = c.value.is_some_and(|v| positive.trim().parse() == Ok(v));
-                    c.name == positive.trim() || by_value
-                };
-                match found.iter().position(same) {
-                    Some(0) => found.swap(0, 1),
-                    Some(_) => {}
-                    None => {
-                        let (low, high) = (found[0].name.clone(), found[1].name.clone());
-                        return Err(Error::Positive { value: positive.clone(), column: column(), low, high });
-                    }
-                }
-            }
-            let mut classes = found.into_iter();
-            match (classes.next(), classes.next()) {
-                (Some(low), Some(high)) => TargetCoding::TwoClass {
-                    low: Class { code: low_code, ..low },
-                    high: Class { code: high_code, ..high },
-                },
-                _ => unreachable!("there are two classes"),
-            }
-        }
-        (None, TargetKind::Count) => TargetCoding::Count,
-        (None, TargetKind::Classes { .. }) => {
-            let coded = |(code, class)| Class { code: code as f64, ..class };
-            TargetCoding::Classes(found.into_iter().enumerate().map(coded).collect())
-        }
-        (None, TargetKind::Number { .. } | TargetKind::TwoClass01) => TargetCoding::Number,
-    };
-    if let (Some(value), TargetCoding::Number | TargetCoding::Count | TargetCoding::Classes(_)) =
-        (&options.positive, &coding)
-    {
-        return Err(Error::PositiveUnused { value: value.clone(), column: column() });
-    }
-    let origin = match (&coding, &facts.levels) {
-        (TargetCoding::Number | TargetCoding::Count, _) => Origin::Given,
-        (TargetCoding::TwoClass { .. } | TargetCoding::Classes(_), Some(_)) => facts.levels_origin,
-        (TargetCoding::TwoClass { .. } | TargetCoding::Classes(_), None) => Origin::ReadOffData,
-    };
-    let bounds = facts.bounds.filter(|_| kind == Kind::Number);
-    Ok(Target { name: column(), kind, coding, bounds, clipped: facts.clip && bounds.is_some(), origin })
-}
-
-/// Classes that make no model of classes: one alone, more than are allowed, one with a single record.
-fn refuse_classes(column: &str, found: &[Class], more: bool, most: usize) -> Result<()> {
-    let column = || column.to_owned();
-    if let [only] = found {
-        return Err(Error::OneClass { column: column(), class: only.name.clone() });
-    }
-    if more || found.len() > most {
-        let found = if more { format!("more than {}", found.len()) } else { found.len().to_string() };
-        return Err(Error::TooManyClasses { column: column(), found, most });
-    }
-    match found.iter().find(|c| c.count < 2) {
-        Some(c) => Err(Error::RareClass { column: column(), class: c.name.clone(), count: c.count }),
-        None => Ok(()),
     }
 }
 

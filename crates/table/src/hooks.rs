@@ -22,6 +22,8 @@ pub enum Stage {
     Pass,
     /// Records measured one by one.
     Records,
+    /// Values told apart, question by question.
+    Tell,
     /// Steps of a training run.
     Steps,
 }
@@ -37,6 +39,7 @@ impl Stage {
             Self::Encode => "encoding",
             Self::Pass => "computing",
             Self::Records => "measuring records",
+            Self::Tell => "telling values apart",
             Self::Steps => "training",
         }
     }

@@ -1,7 +1,7 @@
 //! JSON lines: one object a line. They are turned into CSV in memory, so that every rule about cells is the same.
 
 use crate::content::Content;
-use crate::error::Place;
+use crate::place::Place;
 use crate::{Error, Result};
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};

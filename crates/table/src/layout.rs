@@ -1,11 +1,13 @@
 //! Which columns a pass reads, in which order, and what each is for.
 
 use crate::batch::{Reading, Want};
-use crate::encoding::{Encoding, Roles};
+use crate::column::Kind;
+use crate::column::Roles;
+use crate::encoding::Encoding;
 use crate::notation::Notation;
 use crate::public::{Facts, NO_FACTS};
 use crate::remark::Remark;
-use crate::table::{Kind, Table};
+use crate::table::Table;
 use crate::{Error, Result};
 
 /// What a cell column of a batch is for.

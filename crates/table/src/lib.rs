@@ -29,6 +29,7 @@
 mod arrow_column;
 mod arrow_file;
 mod batch;
+mod column;
 mod content;
 mod csv_file;
 mod dataset;
@@ -49,6 +50,7 @@ mod memory;
 mod moments;
 mod notation;
 mod parquet_file;
+mod place;
 mod plan;
 mod profile;
 mod public;
@@ -62,19 +64,21 @@ mod table;
 mod temporary;
 mod words;
 
+pub use column::{ColumnSchema, Kind, Origin, Roles};
 pub use content::{TextEncoding, standard_input};
 pub use dataset::{CACHE_BYTES, Dataset, DatasetOptions, Labels};
 pub use encoding::{
-    Attribute, Class, ColumnProfile, EncodeOptions, Encoding, Group, MIN_LEVEL_COUNT, Missing, OneHot,
-    Origin, Pca, ReadOff, Roles, Scale, Target, TargetCoding, TargetKind,
+    Attribute, Class, ColumnProfile, EncodeOptions, Encoding, Group, MIN_LEVEL_COUNT, Missing, OneHot, Pca,
+    ReadOff, Scale, Target, TargetCoding, TargetKind,
 };
-pub use error::{Error, Place, Result};
+pub use error::{Error, Result, TargetError};
 pub use fit::Profiled;
 pub use holdout::Holdout;
 pub use hooks::{Hooks, OnProgress, Progress, Stage};
 pub use matrix::{Element, Matrix};
 pub use memory::{Memory, MemoryColumn};
 pub use notation::{Decimal, Notation};
+pub use place::Place;
 pub use plan::Subset;
 pub use profile::{Counts, Profile, Profiling};
 pub use public::Public;
@@ -84,6 +88,6 @@ pub use records::{
 pub use remark::Remark;
 pub use schema::{Bounds, Edge, Schema, SchemaColumn, SchemaError, SchemaKind};
 pub use split::{Extent, FileSplit, Splits};
-pub use table::{ColumnSchema, Kind, ReadOptions, Table, shown};
+pub use table::{ReadOptions, Table, shown};
 pub use temporary::{is_temporary, remove_temporary_files, temporary_file};
 pub use words::closest;

@@ -5,11 +5,11 @@
 
 use crate::arrow_column::{Dictionary, check_reading, kind_of, notation_of, read_cells, text_at};
 use crate::batch::{Batch, Cells, Want};
+use crate::column::Kind;
 use crate::csv_file::{Markers, SPLIT_ROWS};
-use crate::error::Place;
 use crate::matrix::Matrix;
 use crate::notation::Notation;
-use crate::table::Kind;
+use crate::place::Place;
 use crate::{Error, Result};
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;

@@ -2,10 +2,10 @@
 
 use crate::arrow_column::{Dictionary, check_reading, kind_of, notation_of, read_cells};
 use crate::batch::{Batch, Reading, Want};
+use crate::column::Kind;
 use crate::csv_file::Markers;
-use crate::error::Place;
 use crate::notation::Notation;
-use crate::table::Kind;
+use crate::place::Place;
 use crate::{Error, Result};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use parquet::arrow::ProjectionMask;

@@ -1,11 +1,12 @@
 //! A fitted encoding, matched with a table: everything that the inner loops need, looked up once.
 
 use crate::Result;
+use crate::column::Kind;
 use crate::encoding::{Class, Encoding, Missing, TargetCoding};
 use crate::holdout::Holdout;
 use crate::layout::{Layout, block_rows};
 use crate::schema::Bounds;
-use crate::table::{Kind, Table};
+use crate::table::Table;
 use std::collections::HashMap;
 
 /// Which rows of a table.

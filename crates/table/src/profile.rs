@@ -1,8 +1,10 @@
 //! The first pass: ranges, means, levels, missing values and duplicate ids of every used column.
 
-use crate::batch::{Batch, Cells, MISSING, Reading, Want};
+use crate::batch::{Batch, Cells, Levels, MISSING, Reading, Want};
+use crate::column::Roles;
 use crate::duplicates::{self, RowHashes, hash_text};
-use crate::encoding::{EncodeOptions, Missing, Roles, TargetKind};
+use crate::encoding::{EncodeOptions, Missing, TargetKind};
+use crate::error::TargetError;
 use crate::hooks::{Hooks, Stage};
 use crate::layout::{Layout, Role, block_rows};
 use crate::moments::{Distinct, FEW, Moments};
@@ -224,6 +226,40 @@ impl Profiling {
     }
 }
 
+impl Column {
+    /// Counts the levels of the training rows. Not if they are too many for now: whether those name the rows or come back
+    /// is known at the end of the split.
+    fn add_levels(
+        &mut self,
+        levels: &Levels,
+        training: &[u32],
+        (i, batch, table, layout): (usize, &Batch, &Table, &Layout),
+    ) -> Result<bool> {
+        let names = levels.names.names();
+        self.present += levels.codes.iter().filter(|c| **c != MISSING).count() as u64;
+        if names.len() > MAX_LEVELS {
+            if !is_guess(layout, i) {
+                return Err(too_many(layout, i, names));
+            }
+            self.crowd = names.len() as u64;
+            return Ok(false);
+        }
+        if let Some(known) = &layout.facts(i).levels {
+            check_listed(batch, (i, self.names.len()), known, table, layout)?;
+        }
+        self.name_hashes.extend(names[self.names.len()..].iter().map(|n| hash_text(n)));
+        self.names.extend_from_slice(&names[self.names.len()..]);
+        self.counts.resize(names.len(), 0);
+        for r in training {
+            let code = levels.codes[*r as usize];
+            if code != MISSING {
+                self.counts[code as usize] += 1;
+            }
+        }
+        Ok(true)
+    }
+}
+
 impl Profile {
     fn new(layout: &Layout, with_hashes: bool) -> Self {
         Self {
@@ -271,11 +307,12 @@ impl Profile {
                                 && let Some(r) = all.iter().position(|x| *x < 0.0)
                             {
                                 let (place, value) = (table.place(batch, r), all[r]);
-                                return Err(Error::NegativeCount {
+                                return Err(TargetError::NegativeCount {
                                     place,
                                     column: layout.names[i].clone(),
                                     value,
-                                });
+                                }
+                                .into());
                             }
                         }
                         Role::Weights => {
@@ -289,27 +326,8 @@ impl Profile {
                     }
                 }
                 Cells::Level(levels) => {
-                    let names = levels.names.names();
-                    column.present += levels.codes.iter().filter(|c| **c != MISSING).count() as u64;
-                    if names.len() > MAX_LEVELS {
-                        if !is_guess(layout, i) {
-                            return Err(too_many(layout, i, names));
-                        }
-                        // Whether they name the rows or come back is known at the end of the split.
-                        column.crowd = names.len() as u64;
+                    if !column.add_levels(levels, &training, (i, batch, table, layout))? {
                         continue;
-                    }
-                    if let Some(known) = &layout.facts(i).levels {
-                        check_listed(batch, (i, column.names.len()), known, table, layout)?;
-                    }
-                    column.name_hashes.extend(names[column.names.len()..].iter().map(|n| hash_text(n)));
-                    column.names.extend_from_slice(&names[column.names.len()..]);
-                    column.counts.resize(names.len(), 0);
-                    for r in &training {
-                        let code = levels.codes[*r as usize];
-                        if code != MISSING {
-                            column.counts[code as usize] += 1;
-                        }
                     }
                 }
                 Cells::Text(texts) => {
@@ -428,7 +446,7 @@ fn too_many(layout: &Layout, i: usize, names: &[Box<str>]) -> Error {
     if layout.roles[i] == Role::Target {
         let mut found: Vec<String> = names.iter().take(FEW).map(|n| crate::words::truncated(n)).collect();
         found.sort();
-        return Error::ManyClasses { column, found, more: true };
+        return TargetError::ManyClasses { column, found, more: true }.into();
     }
     Error::TooManyLevels { column, limit: MAX_LEVELS }
 }

@@ -1,9 +1,10 @@
 //! What is public about the columns: a schema and options, matched with a table.
 
-use crate::encoding::{Origin, Roles};
+use crate::column::Kind;
+use crate::column::{Origin, Roles};
 use crate::notation::Notation;
 use crate::schema::{Bounds, Schema, SchemaColumn, SchemaError, SchemaKind, check_levels};
-use crate::table::{Kind, Table};
+use crate::table::Table;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 

@@ -86,6 +86,13 @@ pub enum Remark {
         /// The class coded +1.
         high: String,
     },
+    /// A target of a few whole numbers is fitted as a number.
+    FewValues {
+        /// The target.
+        column: String,
+        /// How many values.
+        values: usize,
+    },
 }
 
 impl Remark {
@@ -101,7 +108,8 @@ impl Remark {
             | Self::RareLevels { column, .. }
             | Self::Clipped { column, .. }
             | Self::Weights { column, .. }
-            | Self::TwoClasses { column, .. } => Some(column),
+            | Self::TwoClasses { column, .. }
+            | Self::FewValues { column, .. } => Some(column),
         }
     }
 }
@@ -165,6 +173,11 @@ impl fmt::Display for Remark {
                 f,
                 "The target `{column}` has two classes and is fitted as a number ({low} = −1, {high} = 1). For two \
                  classes a logistic `model` is usually meant."
+            ),
+            Self::FewValues { column, values } => write!(
+                f,
+                "The target `{column}` has {values} values, all whole, and is fitted as a number. If they are classes, a softmax \
+                 `model` is meant."
             ),
         }
     }

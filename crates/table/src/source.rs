@@ -1,13 +1,13 @@
 //! Where rows come from: which format a file has, and what its columns are.
 
 use crate::arrow_file;
+use crate::column::Kind;
 use crate::content::{Content, TextEncoding, is_marked_utf16};
 use crate::csv_file::{CsvFile, Markers, TextOptions};
 use crate::json_lines;
 use crate::memory::Memory;
 use crate::notation::{Notation, Verdict};
 use crate::parquet_file::ParquetFile;
-use crate::table::Kind;
 use crate::{Error, Result};
 use std::path::Path;
 

@@ -1,12 +1,13 @@
 //! A table cut into splits, as plain data: what another machine needs to read one of them, and nothing of the others.
 
+use crate::column::ColumnSchema;
 use crate::content::{Content, TextEncoding};
 use crate::csv_file::{CsvFile, CsvRange, TextOptions};
 use crate::hooks::Hooks;
 use crate::notation::Decimal;
 use crate::parquet_file::ParquetFile;
 use crate::source::Source;
-use crate::table::{ColumnSchema, Part, Split, Table};
+use crate::table::{Part, Split, Table};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;

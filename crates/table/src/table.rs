@@ -2,16 +2,17 @@
 
 use crate::arrow_column::Dictionary;
 use crate::batch::{Batch, Want};
+use crate::column::{ColumnSchema, Kind};
 use crate::content::TextEncoding;
 use crate::csv_file::{CsvRange, Markers, TextOptions};
 use crate::hooks::{Hooks, Stage, Watch};
 use crate::matrix::Matrix;
 use crate::memory::Memory;
 use crate::notation::{Decimal, Notation, Verdict};
+use crate::place::Place;
 use crate::source::{Source, common_notation, is_index_name};
-use crate::{Error, Result, error, words};
+use crate::{Error, Result, words};
 use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -51,31 +52,6 @@ pub fn shown(path: &Path) -> String {
         return crate::content::STANDARD_INPUT.into();
     }
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
-}
-
-/// What a column holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    /// Numbers.
-    Number,
-    /// One of a limited number of texts.
-    Category,
-}
-
-/// Name and kind of a column.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ColumnSchema {
-    /// Name, trimmed.
-    pub name: String,
-    /// What it holds: in CSV inferred from the first 10,000 rows, in Parquet from its type.
-    pub kind: Kind,
-    /// The Parquet type, where it has no encoding: such a column must be dropped.
-    pub unsupported: Option<String>,
-    /// How its numbers are written.
-    pub notation: Notation,
-    /// Whether it numbers the rows: a column without a name, or one that pandas writes for its index.
-    pub index: bool,
 }
 
 /// An opened table. Cheap to clone; reading starts with a pass.
@@ -249,7 +225,7 @@ impl Table {
     }
 
     /// Where a column of text is nearly all numbers, in every file that has text in it: its first cell that is none.
-    pub(crate) fn odd_cell(&self, column: usize) -> Option<(error::Place, &str)> {
+    pub(crate) fn odd_cell(&self, column: usize) -> Option<(Place, &str)> {
         let mut first = None;
         for TableFile { source, fields } in &self.inner.files {
             let field = fields[column];
@@ -275,7 +251,7 @@ impl Table {
     }
 
     /// The first cell with a decimal comma, in a column of text that would hold numbers with one.
-    pub(crate) fn comma_cell(&self, column: usize) -> Option<(error::Place, &str)> {
+    pub(crate) fn comma_cell(&self, column: usize) -> Option<(Place, &str)> {
         self.inner.files.iter().find_map(|TableFile { source, fields }| match source {
             Source::Csv(csv) => match &csv.verdicts[fields[column]] {
                 Verdict::Text { comma: Some((row, cell)), .. } => Some((csv.place(*row), cell.as_str())),
@@ -426,12 +402,12 @@ impl Table {
     }
 
     /// Where row `i` of a batch is.
-    pub(crate) fn place(&self, batch: &Batch, i: usize) -> error::Place {
+    pub(crate) fn place(&self, batch: &Batch, i: usize) -> Place {
         let (source, row) = (&self.inner.files[batch.file].source, batch.row_in_file + i as u64 + 1);
         match source {
             Source::Csv(csv) => csv.place(row - 1),
-            Source::Parquet(_) => error::Place::in_file(source.path(), row),
-            Source::Memory(memory) => error::Place::in_memory(memory.name(), row),
+            Source::Parquet(_) => Place::in_file(source.path(), row),
+            Source::Memory(memory) => Place::in_memory(memory.name(), row),
         }
     }
 

@@ -401,26 +401,50 @@ fn targets_are_checked() {
     };
     let number = TargetKind::Number { two_class_as_plus_minus_one: true };
     assert!(
-        matches!(error("one", TargetKind::TwoClass01, None), Error::OneClass { class, .. } if class == "a")
+        matches!(error("one", TargetKind::TwoClass01, None), Error::Target(TargetError::OneClass { class, .. }) if class == "a")
     );
-    assert!(matches!(error("one", number, None), Error::OneClass { .. }));
+    assert!(matches!(error("one", number, None), Error::Target(TargetError::OneClass { .. })));
     assert!(
-        matches!(error("three", TargetKind::TwoClass01, None), Error::ManyClasses { found, more: false, .. }
+        matches!(error("three", TargetKind::TwoClass01, None), Error::Target(TargetError::ManyClasses { found, more: false, .. })
         if found == ["p", "q", "r"])
     );
-    assert!(matches!(error("neg", TargetKind::TwoClass01, None), Error::ManyClasses { found, .. }
-        if found == ["-2", "1", "3"]));
-    assert!(matches!(error("three", number, None), Error::TextTarget { .. }));
+    assert!(
+        matches!(error("neg", TargetKind::TwoClass01, None), Error::Target(TargetError::ManyClasses { found, .. })
+        if found == ["-2", "1", "3"])
+    );
+    assert!(matches!(error("three", number, None), Error::Target(TargetError::TextTarget { .. })));
     assert!(matches!(
         error("two", TargetKind::Number { two_class_as_plus_minus_one: false }, None),
-        Error::TextTarget { .. }
+        Error::Target(TargetError::TextTarget { .. })
     ));
-    assert!(matches!(error("three", TargetKind::Count, None), Error::TextTarget { .. }));
-    assert!(matches!(error("neg", TargetKind::Count, None), Error::NegativeCount { place, value, .. }
-        if place.row == 2 && value == -2.0));
-    assert!(matches!(error("two", TargetKind::TwoClass01, Some("w")), Error::Positive { low, high, .. }
-        if low == "u" && high == "v"));
-    assert!(matches!(error("neg", number, Some("1")), Error::PositiveUnused { .. }));
+    assert!(matches!(error("three", TargetKind::Count, None), Error::Target(TargetError::TextTarget { .. })));
+    assert!(
+        matches!(error("neg", TargetKind::Count, None), Error::Target(TargetError::NegativeCount { place, value, .. })
+        if place.row == 2 && value == -2.0)
+    );
+    assert!(
+        matches!(error("two", TargetKind::TwoClass01, Some("w")), Error::Target(TargetError::Positive { low, high, .. })
+        if low == "u" && high == "v")
+    );
+    assert!(matches!(error("neg", number, Some("1")), Error::Target(TargetError::PositiveUnused { .. })));
+    // More than two classes: what to choose instead.
+    for kind in [number, TargetKind::TwoClass01, TargetKind::Count] {
+        assert!(error("three", kind, None).to_string().contains("⟨model=softmax⟩"));
+    }
+    // A few whole numbers may be classes; many, fractions or single rows are not taken for them.
+    let column = |value: &dyn Fn(usize) -> f64, rows: usize| {
+        (0..rows).fold(String::from("x,y\n"), |text, i| text + &format!("{},{}\n", i * i, value(i)))
+    };
+    let remarked = |text: String| {
+        let path = folder.write("few.csv", text);
+        let options = EncodeOptions { target: number, ..plain() };
+        let found = fit(&open(&path).unwrap(), &roles("y"), &options).unwrap();
+        found.remarks.iter().any(|r| matches!(r, Remark::FewValues { values: 3, .. }))
+    };
+    assert!(remarked(column(&|i| (i % 3) as f64, 30)));
+    assert!(!remarked(column(&|i| (i % 3) as f64, 6)));
+    assert!(!remarked(column(&|i| (i % 3) as f64 / 2.0, 30)));
+    assert!(!remarked(column(&|i| (i % 20) as f64, 60)));
 }
 
 #[test]

@@ -59,7 +59,7 @@ pub(crate) struct Args {
 }
 
 /// What is asked for.
-pub(crate) fn asked(args: &Args) -> Result<(Request, Playing)> {
+pub(crate) fn request_of(args: &Args) -> Result<(Request, Playing)> {
     let base = request(&args.table, &args.model, &args.test, args.seed)?;
     let noise = args.shape.noise(&args.table, args.target_eta, &args.target_sd)?;
     let base = Request { noise, ..base };
@@ -77,7 +77,7 @@ pub(crate) fn asked(args: &Args) -> Result<(Request, Playing)> {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let (base, playing) = asked(args)?;
+    let (base, playing) = request_of(args)?;
     args.output.run.start()?;
     let folder = args.output.folder(RecordsFormat::Parquet)?;
     if let Some(folder) = &folder {

@@ -24,9 +24,6 @@ pub(crate) struct Args {
     pub(crate) table: TableArgs,
     #[command(flatten)]
     pub(crate) model: ModelArgs,
-    /// Classes that the target of a softmax model may have
-    #[arg(long, value_name = "K", default_value_t = leakscope_core::glm::softmax::MAX_CLASSES)]
-    max_classes: usize,
     /// Audit a model that was trained elsewhere: JSON of column names and values, for the columns as encoded here
     /// (with --scale none as in the file)
     #[arg(long, value_name = "FILE")]
@@ -83,6 +80,9 @@ pub(crate) struct Args {
     /// Values that are told apart at most this often count as protected
     #[arg(long, value_name = "SHARE", default_value_t = PROTECT_AT, allow_negative_numbers = true)]
     pub(crate) protect_at: f64,
+    /// About how long telling values apart may take, in seconds, or `all`: as long as it takes
+    #[arg(long, value_name = "SECONDS", default_value = "10", allow_negative_numbers = true)]
+    pub(crate) tell_budget: String,
     /// Whether leakage counts that columns are scaled by their own data
     #[arg(long, value_enum, default_value_t = ScalingChoice::Counted)]
     pub(crate) scaling: ScalingChoice,
@@ -197,7 +197,7 @@ pub(crate) fn request(args: &Args) -> Result<Request> {
         min_level_count: t.columns.public.min_level_count,
         two_class_coded: true,
         family: args.model.model,
-        max_classes: args.max_classes,
+        max_classes: args.model.max_classes,
         l2: args.model.l2,
         intercept: !args.model.no_intercept,
         coefficients: args.coefficients.as_deref().map(read_coefficients).transpose()?,
@@ -214,6 +214,7 @@ pub(crate) fn request(args: &Args) -> Result<Request> {
         secret: args.secret.clone(),
         tell: args.tell.iter().map(|t| pair(t)).collect::<Result<_>>()?,
         protect_at: args.protect_at,
+        tell_budget: tell_budget(&args.tell_budget)?,
         scaling: args.scaling,
     })
 }
@@ -253,6 +254,16 @@ pub(crate) fn pair(text: &str) -> Result<Pair> {
             Err(Failure::option("tell", format!("`{text}`: expected NAME=A,B, such as age=40,60")))
         }
     }
+}
+
+/// Seconds, or none for `all`.
+pub(crate) fn tell_budget(text: &str) -> Result<Option<f64>> {
+    if text.trim() == "all" {
+        return Ok(None);
+    }
+    let seconds = text.trim().parse::<f64>();
+    let message = || format!("`{text}`: expected seconds, or `all`");
+    seconds.map(Some).map_err(|_| Failure::option("tell_budget", message()))
 }
 
 fn limit(text: &str) -> Result<Limit> {

@@ -71,7 +71,7 @@ pub(crate) struct Args {
 }
 
 /// What is asked for.
-pub(crate) fn asked(args: &Args) -> Result<(Request, Balancing)> {
+pub(crate) fn request_of(args: &Args) -> Result<(Request, Balancing)> {
     let base = request(&args.table, &args.model, &args.test, args.seed)?;
     let shaped = args.shape.noise(&args.table, args.target_eta, &args.target_sd)?;
     let base = match shaped {
@@ -100,7 +100,7 @@ pub(crate) fn asked(args: &Args) -> Result<(Request, Balancing)> {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let (base, balancing) = asked(args)?;
+    let (base, balancing) = request_of(args)?;
     args.output.run.start()?;
     let folder = args.output.folder(args.format)?;
     if let Some(folder) = &folder {

@@ -1,6 +1,6 @@
 //! `leakscope release`: the private model, with its statement and a ledger.
 
-use super::audit::pair;
+use super::audit::{pair, tell_budget};
 use super::noise_args::ShapeArgs;
 use super::run_args::{RunArgs, TestArgs, request};
 use super::table_args::{ModelArgs, TableArgs};
@@ -11,7 +11,7 @@ use leakscope::release::{self, Amount, Outcome, Terms};
 use leakscope::saving::RELEASE;
 use leakscope::{Failure, Result};
 use leakscope_net::leak::Label;
-use leakscope_report::verdict::PROTECT_AT;
+use leakscope_report::verdict::{Colour, PROTECT_AT, of_release};
 use leakscope_table::RecordsFormat;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -20,6 +20,8 @@ use std::process::ExitCode;
 const LEDGER_KEY: &str = "LEAKSCOPE_LEDGER_KEY";
 
 /// Add the noise and write the private model with its statement and a ledger of releases.
+///
+/// Exit code 1: refused by the budget, or written with a page that is red, and so not to be passed on.
 #[derive(clap::Args, Debug, Clone)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -46,7 +48,7 @@ pub(crate) struct Args {
     /// Refuse (exit code 1) if the largest η of all releases of these data together would be above this
     #[arg(long, value_name = "E", allow_negative_numbers = true)]
     budget_eta: Option<f64>,
-    /// Balance leakage first, in this many iterations at most: the one whose counted leakage is most even
+    /// Balance leakage first, in this many iterations
     #[arg(long, value_name = "N", default_value_t = 0)]
     balance: usize,
     /// Balance what leaks about this attribute [default: about whole records]
@@ -66,6 +68,9 @@ pub(crate) struct Args {
     /// Values that are told apart at most this often count as protected
     #[arg(long, value_name = "SHARE", default_value_t = PROTECT_AT, allow_negative_numbers = true)]
     protect_at: f64,
+    /// About how long telling values apart may take, in seconds, or `all`: as long as it takes
+    #[arg(long, value_name = "SECONDS", default_value = "10", allow_negative_numbers = true)]
+    tell_budget: String,
     /// Whether the target is part of the record's secret
     #[arg(long, value_enum, default_value_t = Label::Secret)]
     label: Label,
@@ -78,11 +83,12 @@ pub(crate) struct Args {
 }
 
 /// What is asked for.
-pub(crate) fn asked(args: &Args) -> Result<(Request, Terms)> {
+pub(crate) fn request_of(args: &Args) -> Result<(Request, Terms)> {
     let test = TestArgs { test: vec![], holdout: None, label: args.label };
     let base = request(&args.table, &args.model, &test, None)?;
     let tell = args.tell.iter().map(|t| pair(t)).collect::<Result<_>>()?;
-    let base = Request { tell, protect_at: args.protect_at, ..base };
+    let tell_budget = tell_budget(&args.tell_budget)?;
+    let base = Request { tell, protect_at: args.protect_at, tell_budget, ..base };
     let shaped = args.shape.is_needed(args.target_eta, &args.target_sd) || !args.target_sd.is_empty();
     let noise = match (args.sigma, args.target_eta) {
         (Some(_), _) if shaped => {
@@ -114,7 +120,7 @@ pub(crate) fn asked(args: &Args) -> Result<(Request, Terms)> {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let (base, terms) = asked(args)?;
+    let (base, terms) = request_of(args)?;
     args.run.start()?;
     let folder = Folder::open(&args.out, RecordsFormat::Parquet)?;
     folder.spare(&base.inputs(), RELEASE.texts, RELEASE.tables)?;
@@ -133,5 +139,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     args.run.warn(&std::mem::take(&mut owned.remarks));
     args.run.warn(&std::mem::take(&mut owned.statement.warnings));
     args.run.show(&json, &release::summary(&owned), &written);
+    if of_release(&owned.statement).colour == Colour::Red {
+        crate::note!("the page of this release is red: keep it to yourself (exit code 1)");
+        return Ok(ExitCode::from(1));
+    }
     Ok(ExitCode::SUCCESS)
 }

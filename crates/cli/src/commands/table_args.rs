@@ -93,6 +93,9 @@ pub(crate) struct ModelArgs {
     /// The model
     #[arg(long, value_enum, default_value_t = ModelKind::Linear)]
     pub(crate) model: ModelKind,
+    /// Classes that the target of a softmax model may have
+    #[arg(long, value_name = "K", default_value_t = leakscope_core::glm::softmax::MAX_CLASSES)]
+    pub(crate) max_classes: usize,
     /// Penalty λ in Σ loss + (nλ/2)‖w‖²; the intercept is not penalised
     #[arg(long, value_name = "L2", default_value_t = 0.0, allow_negative_numbers = true)]
     pub(crate) l2: f64,
@@ -152,6 +155,7 @@ impl DataArgs {
         let said = [
             ("target", self.target.is_some()),
             ("model", m.model != ModelKind::Linear),
+            ("max_classes", m.max_classes != leakscope_core::glm::softmax::MAX_CLASSES),
             ("l2", m.l2 != 0.0),
             ("no_intercept", m.no_intercept),
             ("test", !t.test.is_empty()),

@@ -186,31 +186,7 @@ fn what_makes_no_model_is_said() {
             "audit t.csv --target species --drop id --model softmax --max-classes 1",
             vec!["--max-classes", "at least 2"],
         ),
-        (
-            "audit t.csv --target species --drop id --model softmax --secret site",
-            vec!["--secret", "not available"],
-        ),
-        (
-            "audit t.csv --target species --drop id --model softmax --score t.csv",
-            vec!["--score", "not available"],
-        ),
         ("audit t.csv --target species --drop id --model softmax --positive ash", vec!["ash"]),
-        (
-            "balance t.csv --target species --drop id --model softmax --l2 0.1",
-            vec!["--model", "not available"],
-        ),
-        (
-            "attack t.csv --target species --drop id --model softmax --l2 0.1 --secret site",
-            vec!["--model", "not available"],
-        ),
-        (
-            "release t.csv --target species --drop id --model softmax --l2 0.1 --sigma 1",
-            vec!["--model", "not available"],
-        ),
-        (
-            "bound --data t.csv --target species --drop id --model softmax --l2 0.1 --secret site",
-            vec!["--model", "not available"],
-        ),
     ] {
         let run = folder.run(&format!("{line} --out o")).expect(2);
         for word in words {

@@ -24,6 +24,16 @@ fn patients(dir: &Path, n: usize) -> PathBuf {
     path
 }
 
+/// Bounds of both numbers, by which they are scaled.
+const BOUNDS: [&str; 6] = ["--bounds", "age=-50..150", "--bounds", "weight=0..200", "--scale", "bounds"];
+
+/// The levels of the category and the classes as a file of what is public.
+fn public_levels(dir: &Path) -> PathBuf {
+    let path = dir.join("levels.json");
+    fs::write(&path, r#"{"race": ["asian", "black", "white"], "high": ["no", "yes"]}"#).unwrap();
+    path
+}
+
 /// Trains a linear network without noise in double precision.
 fn trained(data: &Path, out: &Path, more: &[&str]) {
     let args = ["train", "--data", text(data), "--network", "linear", "--precision", "f64", "--seed", "2"];
@@ -152,15 +162,15 @@ fn classes_holdout_points_and_a_secret_label() {
         "--scale",
         "bounds",
     ];
-    let bounds: Vec<&str> = more.to_vec();
-    trained(&data, &model, &bounds);
+    let levels = public_levels(dir.path());
+    trained(&data, &model, &[&more[..], &["--levels", text(&levels)]].concat());
     let t = json(&model.join("training.json"));
     let (n, held) = (t["data"]["records"].as_u64().unwrap(), t["data"]["test_records"].as_u64().unwrap());
     assert!(n + held == 300 && (40..110).contains(&held), "{n} {held}");
     assert_eq!(t["data"]["target"], "high");
-    // nothing was read off numbers; the levels were, and the statement says so
-    let statement = t["privacy"]["statement"].as_str().unwrap();
-    assert!(statement.contains("the levels of race") && !statement.contains("spread"), "{statement}");
+    // nothing was read off the records, so ε is stated
+    let epsilon = t["privacy"]["epsilon"].as_f64().unwrap();
+    assert!(epsilon <= 3.0 && epsilon > 2.9 && t["privacy"]["withheld"].is_null(), "{}", t["privacy"]);
     let records = csv(&model.join("records.csv"));
     assert_eq!(records.1.len() as u64, n);
     assert!(records.1.iter().all(|r| r[1] == "yes" || r[1] == "no"));
@@ -203,8 +213,10 @@ fn classes_holdout_points_and_a_secret_label() {
 fn parquet_and_budgets_by_column() {
     let dir = tempfile::tempdir().unwrap();
     let (data, model, out) = (patients(dir.path(), 80), dir.path().join("model"), dir.path().join("audit"));
+    let levels = public_levels(dir.path());
     let about = ["--target", "dose", "--drop", "high", "--filter-budgets", "budget", "--sigma", "1.2"];
-    trained(&data, &model, &about);
+    let given = ["--bounds", "dose=0..40", "--levels", text(&levels)];
+    trained(&data, &model, &[&about[..], &given, &BOUNDS].concat());
     let t = json(&model.join("training.json"));
     let filter = &t["filter"];
     // budgets come back from a column of weights over their mean: some units in the last place are lost, and none is gained
@@ -236,6 +248,127 @@ fn parquet_and_budgets_by_column() {
     assert_eq!(json(&again.join("training.json"))["data"]["records"], 80);
 }
 
+/// Mean and spread of a column move with every record, and with them the values of all others: no clip bounds that, so ε
+/// of the steps is not ε of the run. The attack: a record far out is added, and what the network is fed of another record
+/// moves by more than any noise of a step covers.
+#[test]
+fn what_is_read_off_the_records_leaves_no_epsilon() {
+    let dir = tempfile::tempdir().unwrap();
+    let (data, model) = (patients(dir.path(), 60), dir.path().join("model"));
+    let levels = public_levels(dir.path());
+    let target = ["--target", "dose", "--drop", "budget,high"];
+    let given = ["--bounds", "dose=0..40", "--levels", text(&levels)];
+    let cases: [(&[&str], &[&str], &str); 4] = [
+        (&BOUNDS, &given, ""),
+        (&BOUNDS, &given[..2], "the levels of race"),
+        (&BOUNDS, &given[2..], "mean and spread of dose"),
+        (&[], &given, "mean and spread of age, weight"),
+    ];
+    for (bounds, given, read) in cases {
+        let more = [&target[..], bounds, given, &["--track", "every"]].concat();
+        trained(&data, &model, &[&more[..], &["--sigma", "1.2"]].concat());
+        let t = json(&model.join("training.json"));
+        let page = fs::read_to_string(model.join("report.html")).unwrap();
+        let table = csv(&model.join("records.csv"));
+        let own = table.0.iter().position(|c| c == "epsilon").unwrap();
+        let stated = read.is_empty();
+        assert_eq!(t["privacy"]["epsilon"].is_number(), stated, "{read}: {}", t["privacy"]);
+        assert_eq!(t["history"][0]["epsilon"].is_number(), stated, "{read}");
+        assert!(table.1.iter().all(|r| r[own].is_empty() != stated), "{read}");
+        assert_eq!(page.contains("differentially private"), stated, "{read}");
+        if !stated {
+            let withheld = t["privacy"]["withheld"]["read-off-records"][0].as_str().unwrap();
+            assert!(
+                withheld.contains(read) && page.contains("no ε is stated") && page.contains(read),
+                "{withheld}"
+            );
+            // an audit of the model repeats it
+            let out = dir.path().join("audit");
+            answered(&[
+                "audit",
+                "--model",
+                text(&model),
+                "--data",
+                text(&data),
+                "--seed",
+                "1",
+                "--out",
+                text(&out),
+            ]);
+            let audit = fs::read_to_string(out.join("report.html")).unwrap();
+            assert!(audit.contains("no ε is stated") && !audit.contains("differentially private"));
+            // whoever asks for an ε by number is told why there is none
+            let base =
+                ["train", "--data", text(&data), "--network", "linear", "--id", "who", "--batch", "10"];
+            for flag in ["--epsilon", "--filter-epsilon"] {
+                let noise: &[&str] = if flag == "--epsilon" { &[] } else { &["--sigma", "1.2"] };
+                let said = refused(&[&base[..], &more, noise, &[flag, "2", "--out", text(&out)]].concat());
+                assert!(said.contains(flag) && said.contains(read) && said.contains("--schema"), "{said}");
+            }
+        }
+    }
+}
+
+/// Three classes, as text, as numbers under a softmax, as a category, from CSV and from Parquet.
+#[test]
+fn a_target_of_several_classes() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut rng = Generator::new(4, Purpose::Other, 0);
+    let mut table = String::from("who,a,b,grade,code\n");
+    for i in 0..120 {
+        let (a, b) = (rng.normal(), rng.normal());
+        let class = usize::from(a > 0.4) + usize::from(a > -0.4);
+        let (word, code) = (["low", "mid", "top"][class], [3, 5, 9][class]);
+        writeln!(table, "p{i},{a:.4},{b:.4},{word},{code}").unwrap();
+    }
+    let data = dir.path().join("grades.csv");
+    fs::write(&data, table).unwrap();
+    let (model, out) = (dir.path().join("model"), dir.path().join("audit"));
+    let cases: [&[&str]; 3] = [
+        &["--target", "grade", "--drop", "code"],
+        &["--target", "code", "--drop", "grade", "--loss", "softmax-cross-entropy"],
+        &["--target", "code", "--drop", "grade", "--categorical", "code"],
+    ];
+    let mut weights = Vec::new();
+    for (at, about) in cases.into_iter().enumerate() {
+        trained(&data, &model, &[about, &["--label", "secret"]].concat());
+        let t = json(&model.join("training.json"));
+        assert_eq!(
+            (&t["network"]["loss"], &t["network"]["outputs"]),
+            (&"softmax-cross-entropy".into(), &3.into())
+        );
+        let file = Tensors::from_bytes(&fs::read(model.join("model.safetensors")).unwrap()).unwrap();
+        weights.push(file.get::<f64>("layers.1.weight").unwrap().1);
+        let audit = ["audit", "--model", text(&model), "--data", text(&data), "--score", text(&data)];
+        let more = ["--label", "secret", "--format", "csv", "--seed", "1", "--out", text(&out)];
+        answered(&[&audit[..], &more].concat());
+        let found = json(&out.join("audit.json"));
+        let label = found["attributes"].as_array().unwrap().iter().find(|a| a["is_label"] == true).unwrap();
+        assert_eq!(label["name"], ["grade", "code", "code"][at]);
+        assert!(found["accuracy"].as_f64().unwrap() > 0.5, "{}", found["accuracy"]);
+        let words: [&str; 3] = if at == 0 { ["low", "mid", "top"] } else { ["3", "5", "9"] };
+        let records = csv(&out.join("records.csv"));
+        assert!(records.1.iter().all(|r| words.contains(&r[1].as_str())), "{:?}", records.1[0]);
+    }
+    // the same classes in the same order: the same network, whatever they are called
+    assert!(weights.iter().all(|w| *w == weights[0]));
+    // the table of an audit is Parquet, and has the labels as text
+    answered(&["audit", "--model", text(&model), "--data", text(&data), "--seed", "1", "--out", text(&out)]);
+    let parquet = out.join("records.parquet");
+    let again = dir.path().join("again");
+    trained(&parquet, &again, &["--target", "label", "--categorical", "label"]);
+    assert_eq!(json(&again.join("training.json"))["network"]["outputs"], 3);
+    // a network's file says its loss
+    let net = dir.path().join("net.json");
+    let spec = r#"{"version": 1, "input": [2], "loss": "softmax-cross-entropy", "layers": [{"kind": "dense", "outputs": 3}]}"#;
+    fs::write(&net, spec).unwrap();
+    let args =
+        ["train", "--data", text(&data), "--network", text(&net), "--id", "who", "--batch", "20", "--out"];
+    answered(&[&args[..], &[text(&model), "--target", "code", "--drop", "grade"]].concat());
+    let said = refused(&[&args[..], &[text(&model), "--target", "a", "--drop", "grade"]].concat());
+    assert!(said.contains("--target") && said.contains("class") && said.contains("squared-error"), "{said}");
+}
+
 #[test]
 fn what_cannot_be_is_refused_by_name() {
     let dir = tempfile::tempdir().unwrap();
@@ -246,7 +379,7 @@ fn what_cannot_be_is_refused_by_name() {
         (&[][..], "--target: say which column"),
         (&["--id", "who"], "--id: it belongs to a table"),
         (&["--target", "dosis"], "dosis"),
-        (&["--target", "race", "--id", "who"], "race"),
+        (&["--target", "who"], "who"),
         (&["--target", "dose", "--id", "who", "--weights", "weight"], "--weights"),
         (&["--target", "dose", "--id", "who", "--group", "race"], "--group"),
         (&["--target", "dose", "--id", "who", "--limit", "5"], "--limit"),

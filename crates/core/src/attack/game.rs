@@ -11,7 +11,7 @@ use crate::rows::{Block, Rows};
 /// Records of a block that are worked on together: their products with the noise stay in the cache.
 const TOGETHER: usize = 64;
 /// Parts that an index of `parts` may name.
-const PARTS: usize = 10;
+pub(super) const PARTS: usize = 10;
 
 /// Everything the attackers know that is not about one record.
 pub(super) struct Game<'a> {
@@ -302,25 +302,18 @@ impl<'a> Game<'a> {
         }
     }
 
-    /// `argmin_m ‖Δ‖² − 2σ b·Δ (− 2σ² log p_m)`, Δ in the units of the noise.
     fn nearest_model(&self, s: usize, k: usize, with_prior: bool, space: &mut Space) {
-        let (p, t, m_count, sigma) =
-            (self.fit.w.len(), self.options.trials, self.secret.len(), self.options.sigmas[s]);
+        let (p, t, m) = (self.fit.w.len(), self.options.trials, self.secret.len());
         let Space { deltas, moved, best, guess, .. } = space;
-        best.fill(f64::INFINITY);
-        guess.fill(0);
-        for m in 0..m_count {
-            let row = k * m_count + m;
-            let delta = &deltas.delta[row * p..(row + 1) * p];
-            let prior = if with_prior { 2.0 * sigma * sigma * self.log_prior[m] } else { 0.0 };
-            let length = dot(delta, delta) - prior;
-            for ((v, best), guess) in moved[row * t..(row + 1) * t].iter().zip(&mut *best).zip(&mut *guess) {
-                let distance = length - 2.0 * sigma * v;
-                let closer = distance < *best;
-                *best = if closer { distance } else { *best };
-                *guess = if closer { m as u32 } else { *guess };
-            }
-        }
+        let prior = with_prior.then_some(self.log_prior.as_slice());
+        let delta = (&deltas.delta[k * m * p..(k + 1) * m * p], p);
+        nearest_model(
+            delta,
+            &moved[k * m * t..(k + 1) * m * t],
+            (self.options.sigmas[s], prior),
+            best,
+            guess,
+        );
     }
 
     /// `argmax_m p_m π(φ(w', x_m), y)`: normal errors for a regression, the confusion matrix for classes.
@@ -393,7 +386,31 @@ impl<'a> Game<'a> {
     }
 }
 
-fn count(hits: &mut [u32], guesses: &[u32], truth: usize) {
+/// `argmin_m ‖Δ‖² − 2σ b·Δ (− 2σ² log p_m)` in every trial, for the candidates of one record: Δ (M × `width`) in the units of the
+/// noise, `moved` its products with the noise (M × trials).
+pub(super) fn nearest_model(
+    (delta, width): (&[f64], usize),
+    moved: &[f64],
+    (sigma, log_prior): (f64, Option<&[f64]>),
+    best: &mut [f64],
+    guess: &mut [u32],
+) {
+    best.fill(f64::INFINITY);
+    guess.fill(0);
+    let trials = best.len();
+    for (m, (delta, moved)) in delta.chunks_exact(width).zip(moved.chunks_exact(trials)).enumerate() {
+        let prior = log_prior.map_or(0.0, |log_p| 2.0 * sigma * sigma * log_p[m]);
+        let length = dot(delta, delta) - prior;
+        for ((v, best), guess) in moved.iter().zip(&mut *best).zip(&mut *guess) {
+            let distance = length - 2.0 * sigma * v;
+            let closer = distance < *best;
+            *best = if closer { distance } else { *best };
+            *guess = if closer { m as u32 } else { *guess };
+        }
+    }
+}
+
+pub(super) fn count(hits: &mut [u32], guesses: &[u32], truth: usize) {
     for (hit, guess) in hits.iter_mut().zip(guesses) {
         *hit += u32::from(*guess == truth as u32);
     }

@@ -18,11 +18,13 @@
 mod game;
 mod refits;
 mod secret;
+mod softmax;
 mod tally;
 mod whitebox;
 
 pub use refits::{Refits, RemovalDistances, Removals, candidate_models, for_each_record, removal_distances};
 pub use secret::Secret;
+pub use softmax::{attack_classes, for_each_record_of_classes};
 pub use tally::student_975;
 
 use crate::claim::Observed;
@@ -152,16 +154,22 @@ pub fn attack(
 }
 
 impl Options {
-    fn check(&self, fit: &Fit) -> Result<()> {
+    /// Checks what does not depend on the kind of model; noise is on `free` coordinates.
+    fn check_noise(&self, free: usize) -> Result<()> {
         if let Some(&value) = self.sigmas.iter().find(|s| !(**s > 0.0 && s.is_finite())) {
             return Err(Error::OutOfRange { what: "sigma", value, expected: "a positive number" });
         }
         if self.trials == 0 {
             return Err(Error::OutOfRange { what: "trials", value: 0.0, expected: "at least 1" });
         }
-        if let Some(shape) = self.shape.as_ref().filter(|shape| shape.len() != fit.w.len()) {
-            return Err(Error::Shape { what: "the noise", found: shape.len(), expected: fit.w.len() });
+        match self.shape.as_ref().filter(|shape| shape.len() != free) {
+            Some(shape) => Err(Error::Shape { what: "the noise", found: shape.len(), expected: free }),
+            None => Ok(()),
         }
+    }
+
+    fn check(&self, fit: &Fit) -> Result<()> {
+        self.check_noise(fit.w.len())?;
         let scaled = fit.penalty.intercept || fit.family == Family::Linear;
         if self.attacks.contains(&Attack::Informed) && !scaled {
             let expected = "a model with an intercept, or linear regression";

@@ -16,8 +16,8 @@
 
 use super::Secret;
 use crate::glm::{Family, Fit, TOLERANCE, fit as fit_model};
-use crate::linalg::{Cholesky, axpy, dot, matmul, matmul_transposed, norm};
-use crate::rows::{Block, Finish, Rows, Start, altered};
+use crate::linalg::{Cholesky, axpy, dot, matmul, matmul_transposed, norm, solve2};
+use crate::rows::{Block, Replaced, Rows};
 use crate::{Error, Result};
 
 /// Candidates that share a pass over the data.
@@ -237,7 +237,7 @@ impl<'a> Models<'a> {
     fn fit_anew(&self, rows: &dyn Rows, block: &Block, at: usize, delta: &mut [f64]) -> Result<()> {
         let (p, i, m) = (self.p(), at / self.secret.len(), at % self.secret.len());
         let x = self.with_candidate(block.row(i), m);
-        let replaced = Replaced { rows, row: block.first_row + i as u64, x: &x };
+        let replaced = Replaced { rows, row: block.first_row + i as u64, x: &x, y: None, scale: &[] };
         let best = fit_model(&replaced, self.fit.family, self.fit.penalty)?;
         let out = &mut delta[at * p..][..p];
         (0..p).for_each(|j| out[j] = best.w[j] - self.fit.w[j]);
@@ -321,46 +321,9 @@ fn gradients(
     Ok(sizes.iter().enumerate().map(|(c, size)| (column(c), *size)).collect())
 }
 
-/// Rows with one of them replaced.
-struct Replaced<'a> {
-    rows: &'a dyn Rows,
-    row: u64,
-    x: &'a [f64],
-}
-
-impl Rows for Replaced<'_> {
-    fn width(&self) -> usize {
-        self.rows.width()
-    }
-
-    fn len(&self) -> u64 {
-        self.rows.len()
-    }
-
-    fn parts<'s>(&self, start: &Start<'_, 's>, merge: &mut Finish<'_, 's>) -> Result<()> {
-        let replace = |block: &mut Block| {
-            if (block.first_row..block.first_row + block.len() as u64).contains(&self.row) {
-                let at = (self.row - block.first_row) as usize * block.width;
-                block.x[at..at + block.width].copy_from_slice(self.x);
-            }
-        };
-        altered(self.rows, replace, start, merge)
-    }
-}
-
 pub(super) fn leverage() -> Error {
     let expected = "less than one: without this record a coefficient is undetermined, so add a penalty (l2)";
     Error::OutOfRange { what: "the leverage of a record", value: 1.0, expected }
-}
-
-/// `a⁻¹ b` for a 2 × 2 matrix.
-fn solve2(a: [f64; 4], b: [f64; 2]) -> Option<[f64; 2]> {
-    let det = a[0] * a[3] - a[1] * a[2];
-    let size = (a[0] * a[3]).abs() + (a[1] * a[2]).abs();
-    if det.is_nan() || det.abs() <= 1e-13 * size {
-        return None;
-    }
-    Some([(b[0] * a[3] - a[1] * b[1]) / det, (a[0] * b[1] - b[0] * a[2]) / det])
 }
 
 /// All blocks, in order, in memory.

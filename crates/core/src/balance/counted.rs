@@ -94,6 +94,52 @@ pub fn most_even(
     Ok(way.counted(attributes, number)?.map(|found| (number, found)))
 }
 
+/// The weights after exactly `iterations` reweightings of the published kind; `None` where they are of another kind, or a record
+/// on the way leaks nothing.
+///
+/// # Errors
+/// Those of the fits.
+pub fn weights_after(
+    rows: &dyn Rows,
+    model: (Family, Penalty),
+    options: &Options,
+    iterations: usize,
+) -> Result<Option<Vec<f64>>> {
+    let start = Start::read(rows)?;
+    options.check(&start, false)?;
+    if !is_published(options) {
+        return Ok(None);
+    }
+    let mut weights = start.weights.clone();
+    for _ in 0..iterations {
+        let (_, e) = measure(rows, model, options, &weights)?;
+        let Some(next) = reweighted(&e, start.total) else { return Ok(None) };
+        weights = next;
+    }
+    Ok(Some(weights))
+}
+
+/// Whether weights are those of Hannun's algorithm 1, and noise is round.
+fn is_published(options: &Options) -> bool {
+    options.update == Update::Published
+        && options.sharing == Sharing::Sample
+        && options.variant == Variant::Weighted
+        && options.clamp.is_none()
+        && options.shape.is_none()
+}
+
+/// `S(1/e)/Σ(1/e)`; `None` where a record leaks nothing.
+fn reweighted(e: &[f64], total: f64) -> Option<Vec<f64>> {
+    let least = NOTHING * e.iter().sum::<f64>() / e.len() as f64;
+    if e.iter().any(|e| *e <= least) {
+        return None;
+    }
+    let mut next: Vec<f64> = e.iter().map(|e| 1.0 / e).collect();
+    let factor = total / next.iter().sum::<f64>();
+    next.iter_mut().for_each(|w| *w *= factor);
+    Some(next)
+}
+
 /// Every model of the iteration with its weights, and what they were made of.
 struct Forwards<'a> {
     table: Table,
@@ -110,19 +156,14 @@ impl<'a> Forwards<'a> {
         options: &'a Options,
         iterations: usize,
     ) -> Result<Option<Self>> {
-        let published = options.update == Update::Published
-            && options.sharing == Sharing::Sample
-            && options.variant == Variant::Weighted
-            && options.clamp.is_none()
-            && options.shape.is_none();
         let p = rows.width();
         let d = penalty.data_width(p);
         let numbers = (rows.len() as usize).saturating_mul((d + 1).saturating_mul(p));
-        if !published || numbers > MOST_NUMBERS {
+        if !is_published(options) || numbers > MOST_NUMBERS {
             return Ok(None);
         }
         let start = Start::read(rows)?;
-        options.check(&start)?;
+        options.check(&start, false)?;
         let directions = match &options.level {
             Level::Record => Directions::columns(0..d, p),
             Level::Attribute(directions) => directions.clone(),
@@ -130,14 +171,11 @@ impl<'a> Forwards<'a> {
         let (mut models, mut weights) = (vec![], start.weights.clone());
         for number in 0..=iterations {
             let (fit, e) = measure(rows, (family, penalty), options, &weights)?;
-            let least = NOTHING * e.iter().sum::<f64>() / e.len() as f64;
-            if number < iterations && e.iter().any(|e| *e <= least) {
-                return Ok(None);
-            }
-            let next: Vec<f64> = e.iter().map(|e| 1.0 / e).collect();
-            let factor = start.total / next.iter().sum::<f64>();
             models.push((fit, std::mem::take(&mut weights)));
-            weights = next.iter().map(|w| w * factor).collect();
+            if number < iterations {
+                let Some(next) = reweighted(&e, start.total) else { return Ok(None) };
+                weights = next;
+            }
         }
         Ok(Some(Self { table: Table::read(rows)?, models, total: start.total, directions, options }))
     }

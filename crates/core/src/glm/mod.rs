@@ -1,11 +1,13 @@
 //! Generalised linear models: the three families and their derivatives, the minimiser, and what noise costs.
 
 mod fit;
+mod minimiser;
 pub mod softmax;
 mod sums;
 mod utility;
 
 pub use fit::{Fit, Penalty, TOLERANCE, distance, evaluate, evaluate_by, fit, fit_by};
+pub use minimiser::Minimiser;
 pub use sums::{Newton, PoissonStart, Sums};
 pub use utility::{Metric, Utility, UtilityCurve};
 

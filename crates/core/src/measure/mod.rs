@@ -9,6 +9,7 @@ mod columns;
 mod counting;
 mod score;
 mod softmax;
+mod softmax_score;
 mod tally;
 
 pub use collect::{Extreme, Extremes, Point, Sample};
@@ -16,6 +17,7 @@ pub use columns::{ColumnDistributions, ColumnValues, Distributions, Values};
 pub use counting::{Counting, Largest, records};
 pub use score::{Score, Scores};
 pub use softmax::{OfClass, SoftmaxMeasure, SoftmaxMeasured, SoftmaxSums};
+pub use softmax_score::{SoftmaxScore, SoftmaxScores};
 pub use tally::{AttributeTotals, LabelTotals, Leaks, Spread, Tally};
 
 use crate::fisher::scaling::CountedRecords;

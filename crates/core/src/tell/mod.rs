@@ -15,15 +15,19 @@
 //!
 //! `step` has the models by rank-two updates: exact for linear regression, with a proven limit on their error for the
 //! others. `glance` has the distances of every record from products of these, O(1) a candidate. `refit` has models by Newton's
-//! method. `told_apart` glances at every record, and fits those that may be the worst.
+//! method. `told_apart` glances at every record, and fits those that may be the worst. `balanced` is about models whose weights
+//! depend on every record: they are balanced and fitted again, as a whole, for every record and value.
 
+mod balanced;
 mod glance;
 mod refit;
 mod softmax;
 mod step;
 mod worst;
 
+pub use balanced::BalancedTelling;
 pub use softmax::SoftmaxTelling;
+pub(crate) use softmax::{reduced_gradients, solve};
 pub use worst::{Look, Telling, Told, told_apart};
 
 use crate::claim::{Bound, Theorem};

@@ -11,7 +11,7 @@ use crate::glm::{Family, Penalty, fit as fit_model};
 use crate::linalg::{
     Cholesky, axpy, dot, largest_eigenvalue, matmul, matmul_by_transposed, matmul_transposed, times,
 };
-use crate::rows::{Block, Finish, Rows, Start, altered};
+use crate::rows::{Replaced, Rows};
 use crate::{Error, Result};
 
 /// Candidates that share a pass over the data.
@@ -137,12 +137,12 @@ impl Models<'_> {
         let (p, d) = (self.p(), self.units.len());
         let (x, y) = replaced(job.x, job.y, job.candidate);
         // Columns divided by t' turn the penalty into that of a plain fit.
-        let mut scale: Vec<f64> = (0..d).map(|j| self.units.stretch(j)).collect();
+        let mut scale: Vec<f64> = (0..d).map(|j| self.units.penalty_scale(j)).collect();
         if let Some(Some((j, _))) = self.penalty_change(job.x, job.candidate) {
             let (_, variance) = self.units.moments_after(j, self.model.fit.n as f64, job.x[j], x[j]);
             scale[j] = variance.sqrt();
         }
-        let changed = Changed { rows, row: job.row, x: &x, y, scale: &scale };
+        let changed = Replaced { rows, row: job.row, x: &x, y: Some(y), scale: &scale };
         let penalty = Penalty { ..self.model.fit.penalty };
         let found = fit_model(&changed, self.model.fit.family, penalty)?;
         let mut delta = found.w.clone();
@@ -189,38 +189,4 @@ fn gradients(rows: &dyn Rows, family: Family, w: &[f64], k: usize) -> Result<Vec
         },
     )?;
     Ok(total)
-}
-
-/// Rows with one of them replaced and every data column divided by its scale.
-pub(super) struct Changed<'a> {
-    pub(super) rows: &'a dyn Rows,
-    pub(super) row: u64,
-    pub(super) x: &'a [f64],
-    pub(super) y: f64,
-    pub(super) scale: &'a [f64],
-}
-
-impl Rows for Changed<'_> {
-    fn width(&self) -> usize {
-        self.rows.width()
-    }
-
-    fn len(&self) -> u64 {
-        self.rows.len()
-    }
-
-    fn parts<'s>(&self, start: &Start<'_, 's>, merge: &mut Finish<'_, 's>) -> Result<()> {
-        let change = |block: &mut Block| {
-            let width = block.width;
-            if (block.first_row..block.first_row + block.len() as u64).contains(&self.row) {
-                let i = (self.row - block.first_row) as usize;
-                block.x[i * width..(i + 1) * width].copy_from_slice(self.x);
-                block.y[i] = self.y;
-            }
-            for row in block.x.chunks_exact_mut(width.max(1)) {
-                row.iter_mut().zip(self.scale).for_each(|(x, s)| *x /= s);
-            }
-        };
-        altered(self.rows, change, start, merge)
-    }
 }

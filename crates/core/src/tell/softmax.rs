@@ -14,7 +14,7 @@
 
 mod worst;
 
-use super::refit::{Changed, Job, Refit};
+use super::refit::{Job, Refit};
 use super::step::excess;
 use super::worst::Told;
 use super::{Candidate, Question, penalty_change, replaced};
@@ -23,7 +23,7 @@ use crate::linalg::{
     Cholesky, axpy, condition, dot, largest_eigenvalue, matmul, matmul_by_transposed, matmul_transposed,
     norm, times,
 };
-use crate::rows::{Block, Rows};
+use crate::rows::{Block, Replaced, Rows};
 use crate::units::{SoftmaxInUnits, Units};
 use crate::{Error, Result};
 
@@ -344,7 +344,7 @@ impl<'a> Models<'a> {
             }
             let at: Vec<Vec<f64>> =
                 going.iter().map(|&c| theta.iter().zip(&delta[c]).map(|(t, d)| t + d).collect()).collect();
-            let sums = gradients(rows, self.model.fit.classes, &self.u, &at)?;
+            let sums = reduced_gradients(rows, self.model.fit.classes, &self.u, &at)?;
             let mut still = vec![];
             for ((&c, sum), at) in going.iter().zip(sums).zip(&at) {
                 let (job, step) = &jobs[c];
@@ -376,7 +376,7 @@ impl<'a> Models<'a> {
         let (p, d, q) = (fit.width, self.units.len(), fit.coefficients());
         let (x, y) = replaced(job.x, job.y, job.candidate);
         // Columns divided by t' turn the penalty into that of a plain fit.
-        let mut scale: Vec<f64> = (0..d).map(|j| self.units.stretch(j)).collect();
+        let mut scale: Vec<f64> = (0..d).map(|j| self.units.penalty_scale(j)).collect();
         let change = penalty_change(self.units, (fit.n as f64, fit.penalty.l2), job.x, job.candidate);
         if let Some(Some((j, _))) = change {
             let (_, variance) = self.units.moments_after(j, fit.n as f64, job.x[j], x[j]);
@@ -384,7 +384,7 @@ impl<'a> Models<'a> {
         }
         let of = |index: usize| scale.get(index % p).copied().unwrap_or(1.0);
         let start: Vec<f64> = fit.theta.iter().enumerate().map(|(i, v)| v * of(i)).collect();
-        let changed = Changed { rows, row: job.row, x: &x, y, scale: &scale };
+        let changed = Replaced { rows, row: job.row, x: &x, y: Some(y), scale: &scale };
         let refitted = fit_from(&changed, fit.classes, fit.penalty, &start)?;
         let delta: Vec<f64> =
             refitted.theta.iter().enumerate().map(|(i, v)| v / of(i) - fit.theta[i]).collect();
@@ -468,7 +468,7 @@ fn leverage(s: &[f64], quadratic: &[f64], k: usize) -> f64 {
 }
 
 /// Solves `A X = B` in place by elimination with pivots, A m × m, B m × (m + 1); `false` where A is singular.
-fn solve(a: &mut [f64], b: &mut [f64], m: usize) -> bool {
+pub(crate) fn solve(a: &mut [f64], b: &mut [f64], m: usize) -> bool {
     let width = m + 1;
     let size = a.iter().fold(0.0_f64, |s, v| s.max(v.abs()));
     for column in 0..m {
@@ -496,7 +496,12 @@ fn solve(a: &mut [f64], b: &mut [f64], m: usize) -> bool {
 }
 
 /// `Σ ωρ̂ ⊗ x` over the rows at each of several Θ.
-fn gradients(rows: &dyn Rows, classes: usize, u: &[f64], at: &[Vec<f64>]) -> Result<Vec<Vec<f64>>> {
+pub(crate) fn reduced_gradients(
+    rows: &dyn Rows,
+    classes: usize,
+    u: &[f64],
+    at: &[Vec<f64>],
+) -> Result<Vec<Vec<f64>>> {
     let (p, k) = (rows.width(), classes - 1);
     let weights: Vec<Vec<f64>> = at
         .iter()

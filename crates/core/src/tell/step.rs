@@ -19,7 +19,7 @@
 //! about `Rλ²/2`: a share of `√(p/n)` squared. No pass over the data is needed.
 
 use super::{Candidate, Models};
-use crate::linalg::{axpy, dot};
+use crate::linalg::{axpy, dot, solve2};
 
 /// One Newton step for one candidate.
 #[derive(Debug, Clone)]
@@ -180,14 +180,4 @@ impl Models<'_> {
         let missed = lambda * excess(reach.sqrt() * lambda) + rest;
         self.slack * self.strain / kappa.sqrt() * missed
     }
-}
-
-/// `a⁻¹ b` for a 2 × 2 matrix; `None` where it has no inverse.
-fn solve2(a: [f64; 4], b: [f64; 2]) -> Option<[f64; 2]> {
-    let det = a[0] * a[3] - a[1] * a[2];
-    let size = (a[0] * a[3]).abs() + (a[1] * a[2]).abs();
-    if det.is_nan() || det.abs() <= 1e-13 * size {
-        return None;
-    }
-    Some([(b[0] * a[3] - a[1] * b[1]) / det, (a[0] * b[1] - b[0] * a[2]) / det])
 }

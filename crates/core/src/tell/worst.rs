@@ -28,6 +28,9 @@ pub struct Told {
     pub at_least: f64,
     /// Records that were refitted.
     pub refitted: usize,
+    /// Whether the worst record is told for certain because a public unit, rounded from the data, would have been another: no
+    /// noise on the coefficients helps against that.
+    pub shows_in_units: bool,
 }
 
 /// Records that are refitted together.
@@ -127,24 +130,38 @@ impl<'a> Telling<'a> {
     /// # Errors
     /// [`Error::Empty`] for a table without rows.
     pub fn answer(&self, look: &Look) -> Result<Told> {
-        let Look { candidates, limits, refitted } = look;
-        let delta: Vec<f64> = limits.iter().map(|l| l.most).collect();
-        let (worst_row, largest) =
-            delta.iter().copied().enumerate().max_by(|a, b| a.1.total_cmp(&b.1)).ok_or(Error::Empty)?;
-        let mut sorted = delta.clone();
-        let middle = sorted.len() / 2;
-        let (_, median, _) = sorted.select_nth_unstable_by(middle, f64::total_cmp);
-        Ok(Told {
-            worst: two_values(largest, self.releases),
-            worst_row: worst_row as u64,
-            worst_pair: limits[worst_row].pair.map(|k| k as usize),
-            median: two_values(*median, self.releases),
-            worst_among_all: any_level(candidates.len(), largest, self.releases),
-            at_least: limits.iter().fold(0.0, |m, l| m.max(l.least)),
-            delta,
-            refitted: *refitted,
-        })
+        let mut told = summed_up(&look.limits, look.candidates.len(), self.releases)?;
+        told.refitted = look.refitted;
+        if told.worst.value < 1.0 {
+            return Ok(told);
+        }
+        let worst = records(self.rows, &[told.worst_row as usize])?;
+        let shows =
+            |(_, x, ..): &Record| look.candidates.iter().any(|c| self.models.penalty_change(x, c).is_none());
+        told.shows_in_units = worst.first().is_some_and(shows);
+        Ok(told)
     }
+}
+
+/// What the limits of every record come to.
+pub(super) fn summed_up(limits: &[Limits], levels: usize, releases: u32) -> Result<Told> {
+    let delta: Vec<f64> = limits.iter().map(|l| l.most).collect();
+    let (worst_row, largest) =
+        delta.iter().copied().enumerate().max_by(|a, b| a.1.total_cmp(&b.1)).ok_or(Error::Empty)?;
+    let mut sorted = delta.clone();
+    let middle = sorted.len() / 2;
+    let (_, median, _) = sorted.select_nth_unstable_by(middle, f64::total_cmp);
+    Ok(Told {
+        worst: two_values(largest, releases),
+        worst_row: worst_row as u64,
+        worst_pair: limits[worst_row].pair.map(|k| k as usize),
+        median: two_values(*median, releases),
+        worst_among_all: any_level(levels, largest, releases),
+        at_least: limits.iter().fold(0.0, |m, l| m.max(l.least)),
+        delta,
+        refitted: 0,
+        shows_in_units: false,
+    })
 }
 
 /// One question with what is known about every record.

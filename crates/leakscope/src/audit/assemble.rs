@@ -179,12 +179,13 @@ impl Found<'_> {
         }
     }
 
-    /// The attribute that leaks most of a record, or the label; η in standard deviations of a number that was scaled by it
-    /// and of the target, and by the switch of an indicator or between two classes.
+    /// The attribute that leaks most of a record, or the label, compared in standard deviations of a number that was scaled by it
+    /// and of the target, and by the switch of an indicator or between two classes. Its η is said in the units of that of the
+    /// whole record, of which it is a part.
     fn most_exposed(&self, kept: &Extreme) -> Option<(String, f64)> {
         let attribute = kept
             .attribute
-            .map(|(slot, eta)| (self.encoding.attributes[self.slots[slot].attribute].name.clone(), eta));
+            .map(|(slot, eta)| (self.encoding.attributes[self.slots[slot].attribute].name.clone(), eta, eta));
         let spread = match self.encoding.target.coding {
             // By the switch between classes already.
             TargetCoding::Classes(_) => 1.0,
@@ -192,8 +193,9 @@ impl Found<'_> {
                 target_spread(self.encoding).unwrap_or(1.0) / target_unit(self.encoding)
             }
         };
-        let label = kept.label.map(|eta| (self.encoding.target.name.clone(), eta * spread));
-        attribute.into_iter().chain(label).max_by(|a, b| a.1.total_cmp(&b.1))
+        let label = kept.label.map(|eta| (self.encoding.target.name.clone(), eta, eta * spread));
+        let most = attribute.into_iter().chain(label).max_by(|a, b| a.2.total_cmp(&b.2));
+        most.map(|(name, eta, _)| (name, eta))
     }
 
     fn histogram(&self) -> report::Histogram {

@@ -26,10 +26,11 @@ use crate::bound::data::{Bounding, FIG_4, of_model};
 use crate::coefficients::match_coefficients;
 use crate::failure::explain;
 use crate::model::{Loaded, encode_options, penalty, target_unit, two_class};
+use crate::noise::UnitShape;
 use crate::output::{Folder, Pending};
 use crate::{Failure, Result};
 use leakscope_core::fisher::Directions;
-use leakscope_core::glm::{self, Fit, ModelKind};
+use leakscope_core::glm::{self, Fit, Minimiser, ModelKind};
 use leakscope_report::Audit;
 use leakscope_report::audit::Timings;
 use leakscope_report::bound::Found;
@@ -129,9 +130,23 @@ pub fn run(
         test.as_ref().map(|t| utility::utility(request, t, geometry, &measured, &chosen)).transpose()?;
     let noise = shapes::described(request, &loaded, &model.fit, &chosen, test.as_ref())?;
     let inference = inference::inference(request, &loaded, &model, &chosen)?;
-    let score = score::score(request, encoding, &prepared, &measured, folder, &mut pending, hooks)?;
-    let secret =
-        request.secret.as_ref().map(|name| guessed(request, &loaded, &model, name, &chosen)).transpose()?;
+    let score = score::score(
+        request,
+        encoding,
+        &score::OfGlm { prepared: &prepared, two_class: two_class(encoding) },
+        &measured,
+        folder,
+        &mut pending,
+        hooks,
+    )?;
+    let secret = match &request.secret {
+        Some(name) => {
+            let minimiser = model.best.is_none().then(|| Minimiser::Glm(model.fit.clone()));
+            let shape = chosen.shaped.clone().map(UnitShape::of).transpose()?;
+            Some(guessed(request, &loaded, minimiser.as_ref(), name, (chosen.sigma, shape.as_ref()))?)
+        }
+        None => None,
+    };
     timings.leakage = clock.elapsed().as_secs_f64();
 
     let clock = Instant::now();
@@ -167,24 +182,19 @@ const SECRET_TRIALS: (usize, u64) = (200, 20_000);
 fn guessed(
     request: &Request,
     loaded: &Loaded,
-    model: &Model,
+    minimiser: Option<&Minimiser>,
     name: &str,
-    chosen: &noise::Chosen,
+    (sigma, shaped): (f64, Option<&UnitShape>),
 ) -> Result<Found> {
-    if chosen.shaped.is_some() {
-        let message = "what is guessed under noise with a shape is not part of an audit: leave it out, or take \
-                       ⟨noise_shape=isotropic⟩";
-        return Err(Failure::option("secret", message));
-    }
-    if model.best.is_some() {
+    let Some(minimiser) = minimiser else {
         let message = "bounds on guesses compare minimisers: leave ⟨coefficients⟩ out";
         return Err(Failure::option("secret", message));
-    }
+    };
     let bounding = Bounding {
         secret: name.into(),
         bins: 4,
         prior: None,
-        sigma: Some(chosen.sigma),
+        sigma: Some(sigma),
         sigmas: vec![],
         curve: true,
         attacks: FIG_4.to_vec(),
@@ -193,7 +203,7 @@ fn guessed(
         confidence: 0.99,
         delta: 1e-5,
     };
-    of_model(request, loaded, &model.fit, &bounding, None)
+    of_model(request, loaded, minimiser, &bounding, shaped)
 }
 
 fn fit(request: &Request, encoding: &Encoding, rows: &Dataset) -> Result<Model> {

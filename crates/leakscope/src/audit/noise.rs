@@ -7,7 +7,7 @@ use crate::model::Loaded;
 use crate::noise::{self, Designed, isotropic_sigma};
 use crate::{Failure, Result};
 use leakscope_core::fisher::noise::Noise as Gaussian;
-use leakscope_core::glm::Fit;
+use leakscope_core::glm::{Fit, Minimiser};
 use leakscope_core::num::Distribution;
 use leakscope_core::tell;
 use leakscope_report::audit::SigmaSource;
@@ -135,7 +135,11 @@ pub(super) fn sigma_for(
 
 /// The noise that meets the request's target on a fitted model, and what it achieves there: the statistic of η, or the
 /// standard deviation of the attribute in its own units.
-pub(crate) fn solve(request: &Request, loaded: &Loaded, fit: &Fit) -> Result<(f64, f64)> {
+pub(crate) fn solve(request: &Request, loaded: &Loaded, fit: &Minimiser) -> Result<(f64, f64)> {
+    let fit = match fit {
+        Minimiser::Glm(fit) => fit,
+        Minimiser::Softmax(fit) => return super::softmax::solve(request, loaded, fit),
+    };
     let (encoding, rows) = (&loaded.encoding, &loaded.rows);
     let (slots, directions) = attribute_directions(encoding);
     let prepare = |spread: Spread<'_>| scaling::prepare(request, encoding, fit, &directions, spread);

@@ -9,18 +9,20 @@ use super::remarks::away_from_minimiser;
 use super::scaling;
 use super::tell::{self, Fitted};
 use super::utility::{Cost, grid, points, test_rows};
-use super::{AttributeSlot, Outcome, Request, ScalingChoice, attribute_directions};
+use super::{AttributeSlot, Noise, Outcome, Request, ScalingChoice, attribute_directions};
+use super::{guessed, score};
+use crate::Result;
 use crate::coefficients::match_named;
 use crate::failure::explain;
-use crate::model::{Loaded, class_names, penalty};
+use crate::model::{Loaded, class_names, coefficient_names, penalty};
+use crate::noise::not_for_softmax;
 use crate::output::{Folder, Pending};
 use crate::remarks::{few_digits, of_test};
-use crate::{Failure, Result};
 use leakscope_core::Error as CoreError;
 use leakscope_core::fisher::softmax::{SoftmaxGeometry, SoftmaxRecords};
 use leakscope_core::fisher::{Directions, Release};
 use leakscope_core::glm::softmax::{self, SoftmaxFit, TOLERANCE, contrasts, expected_accuracy};
-use leakscope_core::glm::{Metric, ModelKind};
+use leakscope_core::glm::{Metric, Minimiser, ModelKind};
 use leakscope_core::measure::{OfClass, Series, SoftmaxMeasure, SoftmaxMeasured, SoftmaxSums};
 use leakscope_core::num::Distribution;
 use leakscope_core::rows::Rows;
@@ -53,7 +55,9 @@ pub(super) fn run(
     seed: Option<u64>,
     mut timings: Timings,
 ) -> Result<Outcome> {
-    refuse(request)?;
+    if request.noise.options().is_some() {
+        return Err(not_for_softmax());
+    }
     let (encoding, rows) = (&loaded.encoding, &loaded.rows);
     let clock = Instant::now();
     let model = fit(request, encoding, rows)?;
@@ -81,6 +85,15 @@ pub(super) fn run(
     let (measured, sums) = measured(rows, &prepared, &slots, writer.as_mut())?;
     pending.tables(writer);
     let utility = utility(request, table, encoding, (&model.fit, sigma), &measured, hooks)?;
+    let scoring = score::OfClasses { geometry: &prepared.geometry, counting: prepared.counting };
+    let score = score::score(request, encoding, &scoring, &measured, folder, &mut pending, hooks)?;
+    let secret = match &request.secret {
+        Some(name) => {
+            let minimiser = model.best.is_none().then(|| Minimiser::Softmax(model.fit.clone()));
+            Some(guessed(request, loaded, minimiser.as_ref(), name, (sigma, None))?)
+        }
+        None => None,
+    };
     timings.leakage = clock.elapsed().as_secs_f64();
 
     let clock = Instant::now();
@@ -104,30 +117,29 @@ pub(super) fn run(
         inference: None,
         seed,
         utility,
-        score: None,
-        secret: None,
+        score,
+        secret,
         timings,
     };
     Ok(Outcome { audit: crate::output::complete(found.audit())?, pending })
 }
 
-/// What is not known of softmax models yet.
-fn refuse(request: &Request) -> Result<()> {
-    let asked = [
-        ("secret", request.secret.is_some()),
-        ("score", request.score.is_some()),
-        ("noise_shape", request.noise.options().is_some()),
-    ];
-    match asked.iter().find(|(_, asked)| *asked) {
-        Some((name, _)) => Err(Failure::option(name, "not available for ⟨model=softmax⟩ yet: leave it out")),
-        None => Ok(()),
-    }
-}
-
-/// Names of the K × p coefficients: `class: column`.
-fn coefficient_names(encoding: &Encoding) -> Vec<String> {
-    let (classes, columns) = (class_names(encoding).unwrap_or_default(), encoding.columns());
-    classes.iter().flat_map(|class| columns.iter().map(move |column| format!("{class}: {column}"))).collect()
+/// The noise that meets the request's target on a fitted model, and what it achieves there.
+pub(super) fn solve(request: &Request, loaded: &Loaded, fit: &SoftmaxFit) -> Result<(f64, f64)> {
+    let (encoding, rows) = (&loaded.encoding, &loaded.rows);
+    let (slots, directions) = attribute_directions(encoding);
+    let exposure = |sigma: f64, attribute: &str| {
+        let (found, _) = measured(rows, &prepare(request, encoding, fit, &directions, sigma)?, &slots, None)?;
+        exposure_in_own_units(attribute, encoding, &slots, &found)
+    };
+    let eta = |sigma: f64| eta_distribution(&prepare(request, encoding, fit, &directions, sigma)?, rows);
+    let (sigma, _) = sigma_for(request, || eta(1.0), |attribute| exposure(1.0, attribute))?;
+    let achieved = match &request.noise {
+        Noise::Default | Noise::Given(_) | Noise::Shaped(_) => sigma,
+        Noise::TargetEta { statistic, .. } => statistic.of(&eta(sigma)?),
+        Noise::TargetSd { attribute, .. } => 1.0 / exposure(sigma, attribute)?,
+    };
+    Ok((sigma, achieved))
 }
 
 fn fit(request: &Request, encoding: &Encoding, rows: &Dataset) -> Result<Model> {

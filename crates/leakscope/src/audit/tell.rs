@@ -29,12 +29,14 @@ pub(super) fn tell(
             let (in_units, units) = in_encoding(request, encoding, fit)?;
             let noise = chosen.for_telling();
             let model = telling::Model { rows, fit: (&in_units, &units), noise: &noise };
-            Ok(telling::tried(request, rows, subjects, &model)?.1)
+            // They come ranked.
+            Ok(telling::tried(request, rows, (subjects, |_: &mut Vec<_>| Ok(())), &model)?.1)
         }
         Fitted::Softmax(fit) => {
             let units = units_of_encoding(request, encoding)?;
             let in_units = units.softmax(fit).map_err(|e| explain(e, encoding, request.l2))?;
-            telling::tried_softmax(request, rows, subjects, (&in_units, &units), chosen.sigma)
+            let model = telling::ModelOfClasses { rows, fit: (&in_units, &units), sigma: chosen.sigma };
+            Ok(telling::tried_softmax(request, rows, subjects, &model)?.1)
         }
     }
 }

@@ -10,14 +10,17 @@ use crate::model::{self, Loaded, two_class};
 use crate::noise::UnitShape;
 use crate::request::Request;
 use crate::{Failure, Result};
-use leakscope_core::attack::{Attack as Attacker, Options, Secret, for_each_record, removal_distances};
-use leakscope_core::balance::{Level as Leaking, losses_under};
+use leakscope_core::attack::{
+    Attack as Attacker, Options, Refits, Secret, for_each_record, for_each_record_of_classes,
+    removal_distances,
+};
+use leakscope_core::balance::{Level as Leaking, losses_of};
 use leakscope_core::bound::table::Simulation;
 use leakscope_core::bound::{Channel, Prior, RecordBounds, bounds, estimation};
 use leakscope_core::dp::gaussian;
 use leakscope_core::fisher::Release;
 use leakscope_core::fisher::noise::Noise;
-use leakscope_core::glm::{Family, Fit, ModelKind};
+use leakscope_core::glm::{Family, Minimiser, ModelKind};
 use leakscope_core::rows::Rows;
 use leakscope_report::attack as attacks;
 use leakscope_report::bound::{CurvePoint, Estimation, Found, FromData, MostExposed, Typical};
@@ -78,7 +81,7 @@ pub const FIG_4: [Attacker; 3] = [Attacker::WhiteBoxPrior, Attacker::WhiteBox, A
 /// Reads the table, fits the model and bounds its secret.
 pub fn run(request: &Request, bounding: &Bounding, hooks: &Hooks) -> Result<Found> {
     let loaded = model::load(request, hooks)?;
-    let fit = loaded.fit(request)?;
+    let fit = loaded.minimiser(request)?;
     let shaped = loaded.shape(request, &fit, hooks)?;
     of_model(request, &loaded, &fit, bounding, shaped.as_ref())
 }
@@ -131,36 +134,38 @@ impl Game {
     pub(crate) fn records(
         &self,
         rows: &dyn Rows,
-        fit: &Fit,
+        fit: &Minimiser,
         sigmas: &[f64],
         simulation: Option<Simulation>,
     ) -> leakscope_core::Result<(RecordBounds, u64)> {
-        let p = fit.w.len();
+        let p = fit.free();
         let start = || RecordBounds::new(self.prior.clone(), sigmas, rows.len(), simulation);
         let mut total = start()?;
         let mut left_out = 0;
-        for_each_record(
-            rows,
-            fit,
-            &self.secret,
-            || (start(), 0_u64),
-            |(state, left_out), refits| {
-                let Ok(state) = state else { return Ok(()) };
-                if self.secret.truth(refits.x).is_none() {
-                    *left_out += 1;
-                    return Ok(());
-                }
-                match &self.shape {
-                    Some(shape) => state.add(refits.row, p, &shape.whiten_rows(refits.delta)),
-                    None => state.add(refits.row, p, refits.delta),
-                }
-            },
-            |(state, left)| {
-                total.merge(state?);
-                left_out += left;
-                Ok(())
-            },
-        )?;
+        type State = (leakscope_core::Result<RecordBounds>, u64);
+        let none = || -> State { (start(), 0) };
+        let add = |(state, left_out): &mut State, refits: Refits<'_>| {
+            let Ok(state) = state else { return Ok(()) };
+            if self.secret.truth(refits.x).is_none() {
+                *left_out += 1;
+                return Ok(());
+            }
+            match &self.shape {
+                Some(shape) => state.add(refits.row, p, &shape.whiten_rows(refits.delta)),
+                None => state.add(refits.row, p, refits.delta),
+            }
+        };
+        let merge = |(state, left): State| {
+            total.merge(state?);
+            left_out += left;
+            Ok(())
+        };
+        match fit {
+            Minimiser::Glm(fit) => for_each_record(rows, fit, &self.secret, none, add, merge)?,
+            Minimiser::Softmax(fit) => {
+                for_each_record_of_classes(rows, fit, &self.secret, none, add, merge)?;
+            }
+        }
         Ok((total, left_out))
     }
 }
@@ -169,7 +174,7 @@ impl Game {
 pub(crate) fn of_model(
     request: &Request,
     loaded: &Loaded,
-    fit: &Fit,
+    fit: &Minimiser,
     bounding: &Bounding,
     shaped: Option<&UnitShape>,
 ) -> Result<Found> {
@@ -184,7 +189,7 @@ pub(crate) fn of_model(
     let releases = f64::from(request.releases).sqrt();
     let level = Leaking::Attribute(directions(loaded, "secret", &bounding.secret, false)?);
     let unit = Release { sigma: 1.0, releases: request.releases, label_secret: request.label_secret };
-    let eta = attack::weighted(loaded, losses_under(&loaded.rows, fit, &level, unit, shape).map_err(fail)?)?;
+    let eta = attack::weighted(loaded, losses_of(&loaded.rows, fit, &level, unit, shape).map_err(fail)?)?;
     let mean_eta = eta.iter().sum::<f64>() / eta.len().max(1) as f64;
     let sigmas = sigmas(bounding, mean_eta)?;
     let seen: Vec<f64> = sigmas.iter().map(|s| s / releases).collect();
@@ -197,12 +202,12 @@ pub(crate) fn of_model(
     let Some(most) = records.most_exposed() else {
         return Err(Failure::option("secret", "no record has one of the values"));
     };
-    let removal = match fit.family {
-        Family::Linear => {
+    let removal = match fit {
+        Minimiser::Glm(fit) if fit.family == Family::Linear => {
             let all = removal_distances(&loaded.rows, fit, shape).map_err(fail)?;
             Some(all.into_iter().fold(0.0, f64::max))
         }
-        Family::Logistic | Family::Poisson => None,
+        Minimiser::Glm(_) | Minimiser::Softmax(_) => None,
     };
     let epsilon = |distance: f64, sigma: f64| match distance > 0.0 {
         true => gaussian::epsilon(distance / sigma, bounding.delta),
@@ -300,7 +305,7 @@ fn sigmas(bounding: &Bounding, mean_eta: f64) -> Result<Vec<f64>> {
 fn play(
     request: &Request,
     loaded: &Loaded,
-    fit: &Fit,
+    fit: &Minimiser,
     game: &Game,
     bounding: &Bounding,
     sigmas: &[f64],
@@ -326,7 +331,7 @@ fn play(
         two_class: two_class(&loaded.encoding),
         shape: game.shape.clone(),
     };
-    let outcomes = leakscope_core::attack::attack(&loaded.rows, fit, &game.secret, &options, &[])
+    let outcomes = attack::played(&loaded.rows, fit, &game.secret, &options, &[])
         .map_err(|e| explain(e, &loaded.encoding, request.l2))?;
     let mut results = attack::listed(&outcomes, mean_eta, false);
     for (result, sigma) in results.iter_mut().zip(sigmas.iter().cycle()) {

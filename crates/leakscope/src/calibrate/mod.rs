@@ -13,7 +13,7 @@ use crate::request::Request;
 use crate::{Failure, Result};
 use leakscope_core::bound::{Channel, Encodings, Prior, bounds};
 use leakscope_core::dp::calibrate::{TIGHT, search};
-use leakscope_core::glm::Fit;
+use leakscope_core::glm::Minimiser;
 use leakscope_report::calibrate::{OnModel, Scored, Utility};
 use leakscope_table::Hooks;
 
@@ -48,7 +48,7 @@ pub struct Solved {
 pub fn on_data(request: &Request, aim: &Aim, hooks: &Hooks) -> Result<Solved> {
     let loaded = model::load(request, hooks)?;
     request.check_names(&loaded.encoding)?;
-    let fit = loaded.fit(request)?;
+    let fit = loaded.minimiser(request)?;
     let (sigma, achieved) = match aim {
         Aim::Leakage => audit::solve(request, &loaded, &fit)?,
         Aim::Guessing { bounding, success, every_record } => {
@@ -60,7 +60,7 @@ pub fn on_data(request: &Request, aim: &Aim, hooks: &Hooks) -> Result<Solved> {
         Some(test) => (Scored::HeldOut, test),
         None => (Scored::Training, &loaded.rows),
     };
-    let (values, constant_model) = model::scores(rows, &fit.w, metric, &[0.0, sigma])?;
+    let (values, constant_model) = model::scores_of(rows, &fit, metric, &[0.0, sigma], &[])?;
     let (without_noise, at_sigma) = (values[0], values[1]);
     let utility = Utility { on, metric: metric.into(), without_noise, at_sigma, constant_model };
     let seed = request.holdout.map(|_| loaded.seed);
@@ -71,7 +71,7 @@ pub fn on_data(request: &Request, aim: &Aim, hooks: &Hooks) -> Result<Solved> {
 fn guessing(
     request: &Request,
     loaded: &Loaded,
-    fit: &Fit,
+    fit: &Minimiser,
     bounding: &Bounding,
     success: f64,
     every_record: bool,

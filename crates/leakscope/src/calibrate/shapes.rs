@@ -4,7 +4,7 @@ use crate::audit::Request;
 use crate::model::{self, Loaded, scores_under};
 use crate::noise::{self, Model, alternatives, cost_of, described, isotropic_sigma};
 use crate::{Failure, Result};
-use leakscope_core::glm::Fit;
+use leakscope_core::glm::{Fit, ModelKind};
 use leakscope_report::Calibration;
 use leakscope_report::calibrate::{Leakage, OnModel, Scored, Utility};
 use leakscope_report::noise::{ShapeCost, ShapePoint};
@@ -18,6 +18,9 @@ pub(super) fn run(request: &Request, hooks: &Hooks) -> Result<Calibration> {
         .ok_or_else(|| Failure::option("noise_shape", "say what the noise must achieve"))?;
     let loaded = model::load(request, hooks)?;
     request.check_names(&loaded.encoding)?;
+    if request.family == ModelKind::Softmax {
+        return Err(noise::not_for_softmax());
+    }
     let fit = loaded.fit(request)?;
     let fitted = Model {
         encoding: &loaded.encoding,

@@ -3,7 +3,7 @@
 use super::data::{Names, label_column};
 use super::extremes::{around, largest};
 use super::model::{NETWORK, TRAINING, WEIGHTS, facts};
-use super::run::{Ended, Plan};
+use super::run::{Ended, Plan, epsilon};
 use super::table::ENCODING;
 use super::{Precision, clip_facts};
 use crate::Result;
@@ -20,7 +20,7 @@ use leakscope_net::{
 };
 use leakscope_report::net::{
     self as page, Account, Accounts, Below, DataFacts, Dropout, Filtered, Histogram, PrivacyFacts, Promise,
-    TRAINING_SCHEMA, Training,
+    TRAINING_SCHEMA, Training, Withheld,
 };
 use leakscope_table::{RecordsSchema, RecordsWriter};
 use std::path::PathBuf;
@@ -81,8 +81,14 @@ pub(super) fn training<T: Real>(
     let privacy = match config.privacy {
         Some(p) => {
             let (kind, bound) = clip_facts(p.clip);
-            let promise = promise(run, &f.names)?;
-            Some(PrivacyFacts { clip_kind: kind, clip: bound.unwrap_or(1.0), sigma: p.sigma, promise })
+            let read = f.names.read_off();
+            let withheld = match config.randomness {
+                Randomness::SeededNotPrivate => Some(Withheld::NoiseFromSeed),
+                Randomness::System => (!read.is_empty()).then_some(Withheld::ReadOffRecords(read)),
+            };
+            let promise = if withheld.is_some() { None } else { promise(run)? };
+            let clip = bound.unwrap_or(1.0);
+            Some(PrivacyFacts { clip_kind: kind, clip, sigma: p.sigma, promise, withheld })
         }
         None => None,
     };
@@ -142,8 +148,8 @@ pub(super) fn training<T: Real>(
     })
 }
 
-/// What the run promises; nothing in the open, or with noise from a seed.
-fn promise<T: Real>(run: &Trainer<'_, T>, names: &Names) -> Result<Option<Promise>> {
+/// What the run promises; nothing in the open.
+fn promise<T: Real>(run: &Trainer<'_, T>) -> Result<Option<Promise>> {
     let Some(account) = run.account()? else { return Ok(None) };
     let dropped = run.dropped();
     let config = run.config();
@@ -159,14 +165,6 @@ fn promise<T: Real>(run: &Trainer<'_, T>, names: &Names) -> Result<Option<Promis
         }
         None => "",
     };
-    let read = names.coding.as_ref().map(|c| c.not_covered()).unwrap_or_default();
-    let read = match read.is_empty() {
-        true => String::new(),
-        false => format!(
-            "; it holds for the encoded table: {} were read off the records and are not covered",
-            read.join(", ")
-        ),
-    };
     Ok(Some(Promise {
         delta: account.delta,
         epsilon: account.epsilon(),
@@ -178,7 +176,7 @@ fn promise<T: Real>(run: &Trainer<'_, T>, names: &Names) -> Result<Option<Promis
             Neighbours::ZeroOut => page::Neighbours::ZeroOut,
         },
         advantage: run.advantage()?,
-        statement: format!("{}{filter}{read}", config.statement()),
+        statement: format!("{}{filter}", config.statement()),
         dropped: (!dropped.is_empty()).then(|| dropped.iter().flatten().count() as u64),
     }))
 }
@@ -255,17 +253,14 @@ fn notes<T: Real>(ended: &Ended<'_, T>, f: &Facts) -> Vec<String> {
              and of one that was drawn less than twice nothing is known. `track = panel` or `every` has no such error."
         ));
     }
-    if let Some(coding) = &f.names.coding
-        && config.privacy.is_some()
-    {
-        let read = coding.not_covered();
-        if !read.is_empty() {
-            out.push(format!(
-                "ε does not cover how the table was encoded: {} were read off the records. Give `bounds` with \
-                 `scale = bounds`, `levels`, or a `schema`, and nothing is. private/encoding.json holds all of it.",
-                read.join(", ")
-            ));
-        }
+    let read = f.names.read_off();
+    if config.privacy.is_some() && !read.is_empty() {
+        out.push(format!(
+            "No ε is stated, because of how the table was encoded: {} were read off all records, so that one of them more or \
+             less moves the values of the others. Give `bounds` with `scale = bounds`, `levels`, or a `schema`, and nothing \
+             is. private/encoding.json holds all of it.",
+            read.join(", ")
+        ));
     }
     if ended.start.pretrained.is_some() {
         out.push("The run started from given weights, which are taken to be public.".to_owned());
@@ -317,8 +312,8 @@ fn own_epsilon<T: Real>(ended: &Ended<'_, T>, b: &RecordBudget, of_run: Option<f
 }
 
 /// ε of the run, for every record; absent where nothing is promised.
-fn epsilon_of_run<T: Real>(ended: &Ended<'_, T>) -> Result<Option<f64>> {
-    Ok(ended.run.account()?.map(|a| a.epsilon()))
+fn epsilon_of_run<T: Real>(ended: &Ended<'_, T>, names: &Names) -> Result<Option<f64>> {
+    epsilon(&ended.run, names.read_off().is_empty())
 }
 
 /// The records that a page speaks of: those that were followed, or, where none was, those whose estimates have an interval.
@@ -340,7 +335,7 @@ fn accounts<T: Real>(
     if budgets.is_empty() {
         return Ok(None);
     }
-    let (d, of_run) = (dimension(ended), epsilon_of_run(ended)?);
+    let (d, of_run) = (dimension(ended), epsilon_of_run(ended, names)?);
     let spoken_of = accounted(budgets);
     let dfil: Vec<f64> = spoken_of.iter().map(|(_, m, _)| m.value).collect();
     let published: Vec<f64> =
@@ -422,7 +417,7 @@ pub(super) fn records<T: Real>(
     let schema = RecordsSchema { id: names.id_column(), texts: label_column(data, loss), numbers };
     let mut writer = folder.table("records", schema)?;
     let mut part = writer.parts().part();
-    let (d, of_run) = (dimension(ended), epsilon_of_run(ended)?);
+    let (d, of_run) = (dimension(ended), epsilon_of_run(ended, names)?);
     for i in 0..data.len() {
         let mut row = Vec::new();
         if let Some(b) = budgets.get(i) {

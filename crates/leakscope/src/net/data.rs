@@ -71,6 +71,11 @@ impl Names {
         }
     }
 
+    /// What of the encoding was read off the records, in words.
+    pub(super) fn read_off(&self) -> Vec<String> {
+        self.coding.as_ref().map(|c| c.read_off()).unwrap_or_default()
+    }
+
     /// The column that is predicted, where there is a table.
     pub(super) fn target(&self) -> Option<String> {
         self.coding.as_ref().map(|c| c.encoding.target.name.clone())
@@ -271,6 +276,12 @@ impl<T: Real> Source<T> {
     /// label.
     pub(super) fn outputs(&self, loss: Option<Loss>) -> Result<usize> {
         let labels = self.labels.as_ref().ok_or_else(|| self.unlabelled())?;
+        // a class that is public need not occur
+        if let (None | Some(Loss::SoftmaxCrossEntropy), Some(count)) =
+            (loss, self.names.coding.as_ref().and_then(|c| c.classes()))
+        {
+            return Ok(count);
+        }
         let classes = matches!(loss, None | Some(Loss::SoftmaxCrossEntropy));
         if labels.each > 1 || !classes {
             return Ok(labels.each);

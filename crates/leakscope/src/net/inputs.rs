@@ -39,7 +39,7 @@ pub(super) fn inputs<T: Real>(args: &TrainRequest, seed: u64, hooks: &Hooks) -> 
         return Err(Failure::option("holdout", "⟨test⟩ names rows to test on already: use one of the two"));
     }
     let column = args.filter_budgets.as_deref().filter(|p| !p.is_file()).map(|p| p.to_string_lossy());
-    let (table, coding) = request.open(&args.data, column.as_deref(), seed, hooks)?;
+    let (table, coding) = request.open(&args.data, (column.as_deref(), args.target_loss()?), seed, hooks)?;
     let coding = Arc::new(coding);
     let files = ReadOptions { paths: args.data.clone(), ..request.read.clone() }.names();
     let which = |flag, subset| Which { flag, target_optional: false, subset };

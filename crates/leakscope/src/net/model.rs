@@ -2,7 +2,11 @@
 
 use super::Precision;
 use crate::{Failure, Result};
-use leakscope_net::{Loss, NetSpec, Network, Real, Shape, io::Tensors, preset};
+use leakscope_net::{
+    Loss, NetSpec, Network, Real, Shape,
+    io::{self, Tensors},
+    preset,
+};
 use leakscope_report::net::{NetworkFacts, TRAINING_SCHEMA, Training};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
@@ -111,19 +115,32 @@ pub(super) fn is_preset(network: &str) -> bool {
     preset::PRESETS.contains(&network)
 }
 
+/// The loss of a network file.
+pub(super) fn loss_of_file(network: &str) -> Result<Loss> {
+    Ok(read_spec(network)?.loss)
+}
+
+/// A network file; of one of another programme, what to do with it.
+fn read_spec(network: &str) -> Result<NetSpec> {
+    let path = Path::new(network);
+    if let Some(advice) = io::advice(path) {
+        return Err(Failure::option("network", format!("{network}: {advice}")));
+    }
+    NetSpec::from_json(&read_text(path)?).map_err(named(path))
+}
+
 /// The network that was asked for: a preset for records of a shape, with its own loss or another, or a file.
 pub(super) fn spec(network: &str, shape: Shape, outputs: usize, loss: Option<Loss>) -> Result<NetSpec> {
     if is_preset(network) {
         let spec = preset::preset(network, shape, outputs)?;
         return Ok(NetSpec { loss: loss.unwrap_or(spec.loss), ..spec });
     }
-    let path = Path::new(network);
-    if !path.is_file() {
+    if !Path::new(network).exists() {
         let known = preset::PRESETS.join(", ");
         let message = format!("`{network}` is neither a file nor one of {known}");
         return Err(Failure::option("network", message));
     }
-    NetSpec::from_json(&read_text(path)?).map_err(named(path))
+    read_spec(network)
 }
 
 /// Freezes layers by their positions, counted as the names of tensors are. A residual block is frozen whole.

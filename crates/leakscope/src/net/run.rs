@@ -34,6 +34,8 @@ pub struct Plan {
     pub checkpoint_every: u64,
     /// Where things are left.
     pub folder: PathBuf,
+    /// Whether all that the network is fed was given or is a record's own, so that ε of the steps is ε of the run.
+    pub covered: bool,
 }
 
 /// A run that has ended, one way or another.
@@ -105,7 +107,8 @@ pub(super) fn train<'d, T: Real>(
         }
         let step = run.steps();
         if step.is_multiple_of(plan.report_every) || step == plan.steps {
-            let point = point(&run, &watched, std::mem::take(&mut progress.losses), per_epoch)?;
+            let point =
+                point(&run, &watched, std::mem::take(&mut progress.losses), (per_epoch, plan.covered))?;
             (listener.on_point)(&point);
             progress.history.push(point);
         }
@@ -140,7 +143,7 @@ pub(super) fn point<T: Real>(
     run: &Trainer<'_, T>,
     watched: &Data<T>,
     (sum, count): (f64, u64),
-    per_epoch: f64,
+    (per_epoch, covered): (f64, bool),
 ) -> Result<Point> {
     // a network that is about to diverge may have no finite loss
     let evaluation = evaluate(run.network(), watched).ok();
@@ -156,10 +159,15 @@ pub(super) fn point<T: Real>(
         accuracy: evaluation.and_then(|e| e.accuracy),
         label_accuracy: evaluation.and_then(|e| e.label_accuracy).filter(|_| several),
         watched_loss: evaluation.map(|e| e.loss).filter(|l| l.is_finite()),
-        epsilon: run.account()?.map(|a| a.epsilon()),
+        epsilon: epsilon(run, covered)?,
         dfil_median: spread.map(|s| s.p50),
         dfil_p90: spread.map(|s| s.p90),
     })
+}
+
+/// ε of the run so far; absent where nothing is promised.
+pub(super) fn epsilon<T: Real>(run: &Trainer<'_, T>, covered: bool) -> Result<Option<f64>> {
+    Ok(run.account()?.filter(|_| covered).map(|a| a.epsilon()))
 }
 
 /// What accuracy is measured on without test records: the training records, or the first of them.

@@ -4,10 +4,10 @@
 //! counts of the training rows.
 
 use crate::{Failure, Result};
-use leakscope_net::io::advice;
+use leakscope_net::{Loss, io::advice};
 use leakscope_table::{
     Dataset, DatasetOptions, EncodeOptions, Encoding, Holdout, Hooks, Kind, Missing, OneHot, Origin, Public,
-    ReadOptions, Roles, Scale, Subset, Table, TargetCoding, TargetKind,
+    ReadOptions, Roles, Scale, Subset, Table, TargetCoding, TargetError, TargetKind,
 };
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -42,6 +42,9 @@ pub struct TableRequest {
     pub units: Vec<(String, String)>,
 }
 
+/// Classes of a target, at most: a column with more is hardly one of classes.
+const MOST_CLASSES: usize = 1000;
+
 /// Where the encoding of a model stands in its folder.
 pub(super) const ENCODING: &str = "private/encoding.json";
 
@@ -57,6 +60,9 @@ pub(super) struct Coding {
     pub(super) centre: f64,
     /// See `centre`.
     pub(super) scale: f64,
+    /// Whether the bounds of the target are those of a draft, which reads them off the records.
+    #[serde(default)]
+    target_drafted: bool,
     /// Units by attribute.
     units: Vec<(String, String)>,
 }
@@ -128,11 +134,11 @@ pub(super) fn check(table: Option<&TableRequest>, data: &[PathBuf]) -> Result<()
 }
 
 impl TableRequest {
-    /// Reads a table and fits its encoding to the training rows.
+    /// Reads a table and fits its encoding to the training rows, for a network of this loss where it is known.
     pub(super) fn open(
         &self,
         data: &[PathBuf],
-        budgets: Option<&str>,
+        (budgets, loss): (Option<&str>, Option<Loss>),
         seed: u64,
         hooks: &Hooks,
     ) -> Result<(Table, Coding)> {
@@ -147,17 +153,34 @@ impl TableRequest {
             missing: self.missing,
             // the layers have biases
             intercept: false,
-            target: TargetKind::Number { two_class_as_plus_minus_one: true },
+            target: match loss {
+                Some(Loss::SoftmaxCrossEntropy) => TargetKind::Classes { most: MOST_CLASSES },
+                None | Some(Loss::BinaryCrossEntropy | Loss::SquaredError) => {
+                    TargetKind::Number { two_class_as_plus_minus_one: true }
+                }
+            },
             holdout: self.holdout.map(|fraction| Holdout { fraction, seed }),
             positive: self.positive.clone(),
             public: self.public.clone(),
             min_level_count: self.min_level_count,
         };
-        let encoding = Encoding::fit(&table, &roles, &options, hooks)?;
+        let encoding = match (Encoding::fit(&table, &roles, &options, hooks), loss) {
+            // text of three or more values: classes
+            (Err(leakscope_table::Error::Target(TargetError::TextTarget { .. })), None) => {
+                let target = TargetKind::Classes { most: MOST_CLASSES };
+                Encoding::fit(&table, &roles, &EncodeOptions { target, ..options }, hooks)
+            }
+            (fitted, _) => fitted,
+        }
+        .map_err(no_classes)?;
         self.check_units(&encoding)?;
         let (centre, scale) = target_scale(&encoding, self.scale);
         let read = ReadOptions { paths: vec![], memory: vec![], ..self.read.clone() };
-        Ok((table, Coding { encoding, read, centre, scale, units: self.units.clone() }))
+        let given = |(name, _): &(String, _)| name.trim() == encoding.target.name;
+        let target_drafted =
+            self.public.schema.as_ref().is_some_and(|s| s.draft) && !self.public.bounds.iter().any(given);
+        let units = self.units.clone();
+        Ok((table, Coding { encoding, read, centre, scale, target_drafted, units }))
     }
 
     fn check_units(&self, encoding: &Encoding) -> Result<()> {
@@ -171,6 +194,29 @@ impl TableRequest {
             }
             None => Ok(()),
         }
+    }
+}
+
+/// Says of classes that make no model what a network's user can do.
+fn no_classes(error: leakscope_table::Error) -> Failure {
+    match error {
+        leakscope_table::Error::Target(TargetError::RareClass { column, class, .. }) => Failure::option(
+            "target",
+            format!(
+                "class `{class}` of `{column}` has fewer than two records in the training rows: join it with another, leave it \
+                 out, or, where `{column}` is a number to predict, give ⟨loss=squared-error⟩"
+            ),
+        ),
+        leakscope_table::Error::Target(TargetError::TooManyClasses { column, found, most }) => {
+            Failure::option(
+                "target",
+                format!(
+                    "`{column}` has {found} classes, expected at most {most}: join rare ones, name another column, or, where it is a \
+                 number to predict, give ⟨loss=squared-error⟩"
+                ),
+            )
+        }
+        other => other.into(),
     }
 }
 
@@ -278,6 +324,14 @@ impl Coding {
         matches!(self.encoding.target.coding, TargetCoding::Number | TargetCoding::Count)
     }
 
+    /// Classes of the target, where they have outputs of their own.
+    pub(super) fn classes(&self) -> Option<usize> {
+        match &self.encoding.target.coding {
+            TargetCoding::Classes(all) => Some(all.len()),
+            TargetCoding::TwoClass { .. } | TargetCoding::Number | TargetCoding::Count => None,
+        }
+    }
+
     /// A label in the words of the table.
     pub(super) fn label_in_words(&self, value: f64) -> String {
         match &self.encoding.target.coding {
@@ -307,7 +361,7 @@ impl Coding {
     }
 
     /// What was read off the training rows and no ε covers, in words; empty where all was given.
-    pub(super) fn not_covered(&self) -> Vec<String> {
+    pub(super) fn read_off(&self) -> Vec<String> {
         let of = |kind: Kind, wanted: Kind, origin: Origin| kind == wanted && origin == Origin::ReadOffData;
         let all = &self.encoding.attributes;
         let listed = |what: &str, names: Vec<&str>| {
@@ -316,10 +370,14 @@ impl Coding {
         let scaled = all.iter().filter(|a| of(a.kind, Kind::Number, a.scale_origin)).map(|a| a.name.as_str());
         let levels =
             all.iter().filter(|a| of(a.kind, Kind::Category, a.levels_origin)).map(|a| a.name.as_str());
+        let filled = all.iter().filter(|a| a.fill_origin == Origin::ReadOffData).map(|a| a.name.as_str());
         let target = &self.encoding.target;
         let target_read = match target.coding {
             TargetCoding::TwoClass { .. } | TargetCoding::Classes(_) => target.origin == Origin::ReadOffData,
-            TargetCoding::Number | TargetCoding::Count => target.bounds.is_none() && self.scale != 1.0,
+            TargetCoding::Number | TargetCoding::Count => {
+                let given = target.bounds.is_some() && !self.target_drafted;
+                self.encoding.scale != Scale::None && !given
+            }
         };
         let coded = match target.coding {
             TargetCoding::TwoClass { .. } | TargetCoding::Classes(_) => "the classes",
@@ -329,6 +387,7 @@ impl Coding {
             listed("mean and spread", scaled.collect()),
             listed("the levels", levels.collect()),
             target_read.then(|| format!("{coded} of {}", target.name)),
+            listed("what stands in for missing values", filled.collect()),
             self.encoding.pca.is_some().then(|| "the principal components".to_owned()),
         ];
         each.into_iter().flatten().collect()

@@ -122,6 +122,7 @@ pub fn training(run: &Run) -> Result<NetTraining> {
             clip: run.clip,
             sigma: run.sigma,
             promise: Some(promise),
+            withheld: None,
         }),
         label_secret: run.label_secret,
         tracking: Some(Tracking {

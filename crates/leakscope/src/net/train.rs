@@ -1,6 +1,6 @@
 //! Training of a network, in private where there is noise: a request in, a run in a folder out.
 
-use super::data::{Part, Reading, Source};
+use super::data::{Names, Part, Reading, Source};
 use super::inputs::{Inputs, inputs};
 use super::resume::{Resumed, Start};
 use super::run::{CHECKPOINT, Plan, train};
@@ -140,6 +140,17 @@ impl Default for TrainRequest {
     }
 }
 
+impl TrainRequest {
+    /// The loss that was asked for by name or in the network's file; absent where the labels decide.
+    pub(super) fn target_loss(&self) -> Result<Option<Loss>> {
+        match self.loss {
+            Some(kind) => Ok(Some(kind.into())),
+            None if model::is_file(&self.network) => Ok(Some(model::loss_of_file(&self.network)?)),
+            None => Ok(None),
+        }
+    }
+}
+
 /// How batches are drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
@@ -234,6 +245,7 @@ fn run_in<T: Real>(args: &TrainRequest, out: &Path, listener: &Listener<'_>) -> 
     let seed = args.seed.or(stored).unwrap_or_else(crate::seed::drawn);
 
     let Inputs { mut source, test, budgets } = inputs::<T>(args, seed, listener.hooks)?;
+    covered(args, &source.names)?;
     let mut spec = spec(args, &source)?;
     model::freeze(&mut spec, &args.freeze)?;
     let mut net = Network::<T>::new(spec, seed)?;
@@ -248,7 +260,7 @@ fn run_in<T: Real>(args: &TrainRequest, out: &Path, listener: &Listener<'_>) -> 
     }
     let test = test.map(|mut test| test.take_data(&net)).transpose()?;
 
-    let plan = plan(args, data.len(), folder.path().to_path_buf());
+    let plan = plan(args, &source.names, data.len(), folder.path().to_path_buf());
     let config = config(args, budgets, wanted, plan.steps, data.len(), seed)?;
     let start = Start { pretrained, freeze_smallest: args.freeze_smallest, steps: plan.steps };
     if let Some(resumed) = &resumed {
@@ -293,6 +305,26 @@ pub(super) fn spec<T: Real>(args: &TrainRequest, source: &Source<T>) -> Result<N
         None => source.outputs(loss)?,
     };
     model::spec(&args.network, source.shape, outputs, loss)
+}
+
+/// Refuses an ε for the whole run, or for a record of it, where the encoding was read off the records: one of them more or
+/// less moves the values of all others, which no clip bounds, so that such an ε would be wrong.
+pub(super) fn covered(args: &TrainRequest, names: &Names) -> Result<()> {
+    let read = names.read_off();
+    let filtered = args.filter_epsilon.is_some() || args.filter_budgets.is_some() || !args.budgets.is_empty();
+    let flag = match (args.epsilon, filtered) {
+        _ if read.is_empty() || args.not_private_noise_from_seed => return Ok(()),
+        (Some(_), _) => "epsilon",
+        (None, true) if args.filter_epsilon.is_some() => "filter_epsilon",
+        (None, true) => "filter_budgets",
+        (None, false) => return Ok(()),
+    };
+    let message = format!(
+        "{} are read off all records, and no noise of a step covers that, so no ε would hold: give ⟨bounds⟩ with \
+         ⟨scale=bounds⟩, ⟨levels⟩ or a ⟨schema⟩, which are public, or the noise as ⟨sigma⟩, and no ε is stated",
+        read.join(", ")
+    );
+    Err(Failure::option(flag, message))
 }
 
 /// Gives batch norms their statistics: from public records, or, where nothing is private, from the training records.
@@ -546,7 +578,7 @@ pub(super) fn config(
     })
 }
 
-pub(super) fn plan(args: &TrainRequest, records: usize, folder: PathBuf) -> Plan {
+pub(super) fn plan(args: &TrainRequest, names: &Names, records: usize, folder: PathBuf) -> Plan {
     let per_epoch = args.rate.map_or(records as f64 / args.batch, |rate| 1.0 / rate);
     let epoch = per_epoch.round().max(1.0) as u64;
     let steps = match (args.steps, args.epochs) {
@@ -556,5 +588,5 @@ pub(super) fn plan(args: &TrainRequest, records: usize, folder: PathBuf) -> Plan
     };
     let report_every = epoch.min(steps.div_ceil(20)).max(1);
     let checkpoint_every = args.checkpoint_every.unwrap_or(report_every);
-    Plan { steps, report_every, checkpoint_every, folder }
+    Plan { steps, report_every, checkpoint_every, folder, covered: names.read_off().is_empty() }
 }

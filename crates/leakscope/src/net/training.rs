@@ -8,7 +8,7 @@ use super::model::{self, NETWORK, TRAINING, WEIGHTS};
 use super::resume::Start;
 use super::run::{Ended, PRIVATE, first, make_private, point};
 use super::table::ENCODING;
-use super::train::{TrainRequest, check_numbers, config, plan, spec, wanted};
+use super::train::{TrainRequest, check_numbers, config, covered, plan, spec, wanted};
 use crate::output::{Folder, Pending, Results, results, write_tables};
 use crate::{Failure, Result};
 use leakscope_net::io::Tensors;
@@ -100,6 +100,7 @@ pub fn train_rows<T: Real>(request: &TrainRequest, hooks: &Hooks) -> Result<NetT
     check_numbers(request)?;
     let seed = request.seed.unwrap_or_else(crate::seed::drawn);
     let Inputs { mut source, test, budgets } = inputs::<T>(request, seed, hooks)?;
+    covered(request, &source.names)?;
     let mut spec = spec(request, &source)?;
     model::freeze(&mut spec, &request.freeze)?;
     let net = Network::new(spec, seed)?;
@@ -114,7 +115,7 @@ fn over<T: Real>(request: &TrainRequest, prepared: Prepared<T>, hooks: &Hooks) -
     let Prepared { net, name, data, test, files, names, budgets, pretrained, seed } = prepared;
     let wanted = wanted(request)?;
     let clock = Instant::now();
-    let plan = plan(request, data.len(), PathBuf::new());
+    let plan = plan(request, &names, data.len(), PathBuf::new());
     let config = config(request, budgets, wanted, plan.steps, data.len(), seed)?;
     let per_epoch = data.len() as f64 / config.sampling.expected(data.len());
     let watched = test.as_ref().map_or_else(|| first(&data), |test| Ok(Cow::Borrowed(test)))?;
@@ -130,7 +131,7 @@ fn over<T: Real>(request: &TrainRequest, prepared: Prepared<T>, hooks: &Hooks) -
         }
         steps.push(report);
         if run.steps().is_multiple_of(plan.report_every) || run.steps() == plan.steps {
-            history.push(point(&run, &watched, std::mem::take(&mut losses), per_epoch)?);
+            history.push(point(&run, &watched, std::mem::take(&mut losses), (per_epoch, plan.covered))?);
         }
         hooks.report(Stage::Steps, run.steps(), plan.steps);
     }

@@ -135,6 +135,13 @@ impl NoiseOptions {
     }
 }
 
+/// Noise with a shape is made for models with one vector of coefficients.
+pub(crate) fn not_for_softmax() -> Failure {
+    let message = "noise that is made for its targets is not known for softmax regression: use ⟨noise_shape=isotropic⟩ with \
+                   ⟨sigma⟩ or one ⟨target_eta⟩";
+    Failure::option("noise_shape", message)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -94,7 +94,8 @@ pub fn design(options: &NoiseOptions, model: &Model<'_>, rows: &dyn Rows, hooks:
     }
     let why = match core::design(rows, model.fit, &request(options.shape)) {
         Ok(design) if design.covariance_information <= options.shape_budget => {
-            return Ok(whole(design, ShapeSource::Rows, None));
+            let missed = missed_gap(options, &design);
+            return Ok(whole(design, ShapeSource::Rows, missed));
         }
         Ok(design) => too_much(options, Some(design.covariance_information)),
         Err(CoreError::Unreachable { .. }) => too_much(options, None),
@@ -153,6 +154,20 @@ pub fn alternatives(
         }
     }
     Ok(all)
+}
+
+/// That an optimal shape is not as near the cheapest as was asked for: closer to it the covariance would give more away than is
+/// set aside.
+fn missed_gap(options: &NoiseOptions, design: &Design) -> Option<String> {
+    (options.shape == Shape::Optimal && design.gap > options.gap).then(|| {
+        format!(
+            "This noise costs up to {} more than the cheapest, where {} were asked for: closer to it, its covariance would give away \
+             more about a record than the {} of the target that are set aside for that (`shape_budget`).",
+            format::share_at_most(design.gap),
+            format::share(options.gap),
+            format::share(options.shape_budget)
+        )
+    })
 }
 
 /// Why a shape is not taken from the rows.

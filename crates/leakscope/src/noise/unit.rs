@@ -29,7 +29,14 @@ impl UnitShape {
     /// # Errors
     /// As for [`design`].
     pub fn new(options: &NoiseOptions, model: &Model<'_>, rows: &dyn Rows, hooks: &Hooks) -> Result<Self> {
-        let designed = design(options, model, rows, hooks)?;
+        Self::of(design(options, model, rows, hooks)?)
+    }
+
+    /// The shape of a design.
+    ///
+    /// # Errors
+    /// [`Failure::Option`] where its scale is no number of ordinary size.
+    pub fn of(designed: Designed) -> Result<Self> {
         let p = designed.design.noise.len();
         let sigma = isotropic_sigma(&designed.design.cost_matrix, p, designed.design.cost);
         let noise =

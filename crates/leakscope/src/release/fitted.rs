@@ -2,7 +2,7 @@
 //!
 //! A plain model is the one of the encoding, whose scales count through the penalty ([`Counted`]). A balanced one is fitted
 //! in public units themselves: they are locally constant, so that its weights are all there is to count
-//! ([`most_even`]). So is one whose noise has a shape: nothing of its scaling is left to count, in η and in the covariance.
+//! ([`counted`]), after as many iterations as were asked for: a number that were chosen on the data would show in the model. So is one whose noise has a shape: nothing of its scaling is left to count, in η and in the covariance.
 
 use super::{Amount, Terms, refuse};
 use crate::balance::{self, Balancing};
@@ -11,13 +11,15 @@ use crate::model::{self, Loaded, penalty};
 use crate::request::Request;
 use crate::{Failure, Result};
 use leakscope_core::Error as CoreError;
-use leakscope_core::balance::{CountedBalance, Sharing, Update, Variant, most_even};
+use leakscope_core::balance::{CountedBalance, Options, Sharing, Update, Variant, counted, most_even};
 use leakscope_core::fisher::Release as Noise;
 use leakscope_core::fisher::scaling::{Counted, CountedRecords, Depth};
-use leakscope_core::glm::{self, Fit};
+use leakscope_core::fisher::softmax::{SoftmaxGeometry, SoftmaxRecords};
+use leakscope_core::glm::softmax::{self, SoftmaxFit};
+use leakscope_core::glm::{self, Minimiser, ModelKind};
 use leakscope_core::num::Distribution;
 use leakscope_core::rows::{Reweighted, Rows};
-use leakscope_core::units::{FitInUnits, PublicUnit, Scaling, Units};
+use leakscope_core::units::{FitInUnits, PublicUnit, Scaling, SoftmaxInUnits, Units};
 use leakscope_report::release::Counting;
 use leakscope_table::{Attribute, Encoding, Hooks, Kind, MIN_LEVEL_COUNT, Scale};
 
@@ -33,16 +35,33 @@ pub(super) struct Fitted {
     pub(super) loaded: Loaded,
     pub(super) units: Units,
     /// The model as it was fitted, for remarks about it.
-    pub(super) fit: Fit,
+    pub(super) fit: Minimiser,
     /// Its coefficients in public units.
     pub(super) w: Vec<f64>,
-    /// The model in public units, where it is the minimiser for the records as they are: not where weights balance it.
-    pub(super) in_units: Option<FitInUnits>,
+    /// The model in public units, where it is the minimiser for the records as they are: not where weights balance it, which are
+    /// found again for every value that is put in place.
+    pub(super) in_units: Option<InPublicUnits>,
     /// η of its records at σ = 1.
     pub(super) unit: Distribution,
     pub(super) counting: Counting,
-    /// The reweighting whose weights the model has, where it is balanced.
-    pub(super) reweightings: Option<usize>,
+    /// How the model was balanced, if it was.
+    pub(super) balancing: Option<Balanced>,
+}
+
+/// How a model was balanced.
+pub(super) struct Balanced {
+    pub(super) options: Options,
+    pub(super) iterations: usize,
+    /// After how many, up to that, its counted leakage would be most even; for the owner.
+    pub(super) most_even: usize,
+}
+
+/// A model of either kind in public units.
+pub(super) enum InPublicUnits {
+    /// One vector of coefficients.
+    Glm(FitInUnits),
+    /// One for each class.
+    Softmax(SoftmaxInUnits),
 }
 
 impl Fitted {
@@ -55,9 +74,12 @@ impl Fitted {
         crate::telling::check(request, &loaded.encoding)?;
         let units = units(request, &loaded.encoding)?;
         match (terms.balance, &terms.noise) {
+            (0, Amount::Sigma(_) | Amount::TargetEta(..)) if request.family == ModelKind::Softmax => {
+                Self::softmax(request, loaded, units)
+            }
             (0, Amount::Sigma(_) | Amount::TargetEta(..)) => Self::plain(request, loaded, units),
-            (0, Amount::Shaped(_)) => Self::in_public_units(request, loaded, units),
-            (_, _) => Self::balanced(request, terms, loaded, units),
+            (0, Amount::Shaped(_)) => Self::in_public_units(request, loaded, units.fitted_in()),
+            (_, _) => Self::balanced(request, terms, loaded, units.fitted_in()),
         }
     }
 
@@ -66,7 +88,46 @@ impl Fitted {
         let fit = glm::fit(&units.rows(&loaded.rows), request.glm()?, penalty(request))
             .map_err(|e| explain(e, &loaded.encoding, request.l2))?;
         let (w, unit, counting) = (fit.w.clone(), Distribution::default(), Counting::Units);
-        Ok(Self { loaded, units, fit, w, in_units: None, unit, counting, reweightings: None })
+        let strength = vec![fit.n as f64 * fit.penalty.l2; units.len()];
+        let in_units = Some(InPublicUnits::Glm(FitInUnits { fit: fit.clone(), strength }));
+        let fit = Minimiser::Glm(fit);
+        Ok(Self { loaded, units, fit, w, in_units, unit, counting, balancing: None })
+    }
+
+    /// The same of a softmax model: what its scaling gives away is counted exactly, always.
+    fn softmax(request: &Request, loaded: Loaded, units: Units) -> Result<Self> {
+        let explained = |e| explain(e, &loaded.encoding, request.l2);
+        let mut names = model::coefficient_names(&loaded.encoding);
+        names.sort();
+        if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(Failure::Data(format!(
+                "two coefficients would be published as `{}`, a class and a column: rename one of them, without `: `",
+                pair[0]
+            )));
+        }
+        let fit: SoftmaxFit =
+            softmax::fit(&loaded.rows, penalty(request), request.max_classes).map_err(explained)?;
+        let in_units = units.softmax(&fit).map_err(explained)?;
+        let noise = Noise { sigma: 1.0, releases: 1, label_secret: request.label_secret };
+        let geometry = SoftmaxGeometry::new(&in_units.fit, &[], noise)
+            .and_then(|geometry| geometry.with_units(&units))
+            .map_err(explained)?;
+        let mut unit = Distribution::default();
+        units.rows(&loaded.rows).as_rows().fold(
+            || (Distribution::default(), SoftmaxRecords::default()),
+            |(eta, records), block| {
+                geometry.counted(block, records)?;
+                eta.extend(&records.eta);
+                Ok(())
+            },
+            |(eta, _)| {
+                unit.merge(eta);
+                Ok(())
+            },
+        )?;
+        let w = in_units.fit.w.clone();
+        let (fit, in_units) = (Minimiser::Softmax(fit), Some(InPublicUnits::Softmax(in_units)));
+        Ok(Self { loaded, units, w, in_units, fit, unit, counting: Counting::Exact, balancing: None })
     }
 
     fn plain(request: &Request, loaded: Loaded, units: Units) -> Result<Self> {
@@ -94,7 +155,8 @@ impl Fitted {
             },
         )?;
         let w = in_units.fit.w.clone();
-        Ok(Self { loaded, units, w, in_units: Some(in_units), fit, unit, counting, reweightings: None })
+        let (fit, in_units) = (Minimiser::Glm(fit), Some(InPublicUnits::Glm(in_units)));
+        Ok(Self { loaded, units, w, in_units, fit, unit, counting, balancing: None })
     }
 
     fn balanced(request: &Request, terms: &Terms, loaded: Loaded, units: Units) -> Result<Self> {
@@ -110,28 +172,31 @@ impl Fitted {
             sigma: 1.0,
         };
         let options = balance::options(request, &balancing, &loaded)?;
-        let (fit, unit, number) = {
+        let (fit, unit, most_even) = {
             let rows = units.rows(&loaded.rows);
             let model = (request.glm()?, penalty(request));
-            let counted = most_even(&rows, model, &options, &[], terms.balance);
-            let (number, CountedBalance { weights, eta, .. }) = match counted {
-                Err(CoreError::OutOfRange { what: "a weight", .. }) => {
-                    let message = "balancing needs positive weights: leave rows of weight zero out";
-                    return Err(Failure::option("weights", message));
-                }
-                other => {
-                    other.map_err(|e| explain(e, &loaded.encoding, request.l2))?.ok_or_else(uncounted)?
-                }
-            };
+            let explained = |e| explain(e, &loaded.encoding, request.l2);
+            let CountedBalance { weights, eta, .. } =
+                match counted(&rows, model, &options, &[], terms.balance) {
+                    Err(CoreError::OutOfRange { what: "a weight", .. }) => {
+                        let message = "balancing needs positive weights: leave rows of weight zero out";
+                        return Err(Failure::option("weights", message));
+                    }
+                    other => other.map_err(explained)?.ok_or_else(uncounted)?,
+                };
+            let (most_even, _) = most_even(&rows, model, &options, &[], terms.balance)
+                .map_err(explained)?
+                .ok_or_else(uncounted)?;
             let mut unit = Distribution::default();
             unit.extend(&eta);
             let weighted = Reweighted::new(&rows, &weights)?;
-            let fit = glm::fit(&weighted, model.0, model.1)
-                .map_err(|e| explain(e, &loaded.encoding, request.l2))?;
-            (fit, unit, number)
+            let fit = glm::fit(&weighted, model.0, model.1).map_err(explained)?;
+            (fit, unit, most_even)
         };
         let (w, counting) = (fit.w.clone(), Counting::Weights);
-        Ok(Self { loaded, units, fit, w, in_units: None, unit, counting, reweightings: Some(number) })
+        let fit = Minimiser::Glm(fit);
+        let balancing = Some(Balanced { options, iterations: terms.balance, most_even });
+        Ok(Self { loaded, units, fit, w, in_units: None, unit, counting, balancing })
     }
 }
 
@@ -157,7 +222,7 @@ pub(super) fn has_public_bounds(request: &Request, a: &Attribute) -> bool {
 }
 
 fn units(request: &Request, encoding: &Encoding) -> Result<Units> {
-    let (mut scaling, mut public) = (vec![], vec![]);
+    let (mut scaling, mut public, mut rounded) = (vec![], vec![], vec![]);
     for a in &encoding.attributes {
         let of_bounds = a.bounds.filter(|_| has_public_bounds(request, a));
         let of_bounds = of_bounds.map(|b| PublicUnit::rounded(b.centre(), b.half_range()));
@@ -167,8 +232,11 @@ fn units(request: &Request, encoding: &Encoding) -> Result<Units> {
             (Kind::Number, Scale::None | Scale::UnitBall) => {
                 let centre = if encoding.intercept { a.mean } else { 0.0 };
                 let near = PublicUnit::rounded(centre, a.population_sd);
-                let unit = of_bounds.filter(|_| encoding.intercept).unwrap_or(near);
-                (Scaling::NONE, Some(unit))
+                let given = of_bounds.filter(|_| encoding.intercept);
+                if given.is_none() {
+                    rounded.push(a);
+                }
+                (Scaling::NONE, Some(given.unwrap_or(near)))
             }
             (Kind::Number, Scale::Standard) => {
                 (Scaling::Own { mean: a.centre, deviation: a.scale }, of_bounds)
@@ -187,12 +255,16 @@ fn units(request: &Request, encoding: &Encoding) -> Result<Units> {
             public.push(unit);
         }
     }
-    Units::partly(scaling, &public, encoding.intercept).map_err(|e| match e {
+    let units = Units::partly(scaling, &public, encoding.intercept).map_err(|e| match e {
         CoreError::NotApplicable { .. } => Failure::option(
             "scale",
             "columns are centred, and with ⟨intercept=false⟩ their means would have to be published: fit an intercept, or take \
              columns as they are with ⟨scale=none⟩",
         ),
         other => explain(other, encoding, request.l2),
-    })
+    })?;
+    let watched = |units: Units, a: &&Attribute| {
+        units.rounded_from(a.columns.start, (a.mean, a.population_sd), encoding.intercept)
+    };
+    Ok(rounded.iter().fold(units, watched))
 }

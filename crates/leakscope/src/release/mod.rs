@@ -38,6 +38,7 @@ mod unit;
 
 pub use statement::summary;
 
+use crate::model;
 use crate::noise::NoiseOptions;
 use crate::request::{Request, Statistic};
 use crate::{Failure, Result};
@@ -45,6 +46,7 @@ use fitted::Fitted;
 use leakscope_core::fisher::noise::Noise;
 use leakscope_core::random::{Bits, Seeded};
 use leakscope_core::release::Grid;
+use leakscope_core::tell::Noise as NoiseToTell;
 use leakscope_core::units::public_sigma;
 use leakscope_report::format;
 use leakscope_report::release::{self as report, Owned};
@@ -65,7 +67,7 @@ pub struct Terms {
     pub noise: Amount,
     /// Largest η of all releases together.
     pub budget_eta: Option<f64>,
-    /// Balancing iterations before the release, at most; 0 for none.
+    /// Balancing iterations before the release; 0 for none.
     pub balance: usize,
     /// The attribute to balance; whole records without one.
     pub attribute: Option<String>,
@@ -150,7 +152,7 @@ pub fn run(request: &Request, terms: &Terms, folder: &Path, hooks: &Hooks) -> Re
     let prepared = Prepared::new(request, terms, hooks)?;
     let encoding = &prepared.fitted.loaded.encoding;
     refuse::rare_class(encoding, fitted::min_level_count(request))?;
-    let distances = tell::distances(request, &prepared.fitted, prepared.sigma())?;
+    let distances = tell::distances(request, &prepared.fitted, &prepared.noise_to_tell())?;
 
     let mut held = Held::open(folder, &fingerprint, keeping)?;
     put_right.append(&mut held.remarks);
@@ -249,11 +251,20 @@ impl Prepared {
         }
     }
 
-    /// The noise in public units.
-    fn noise(&self) -> Result<Noise> {
+    /// The noise as distances are measured in.
+    fn noise_to_tell(&self) -> NoiseToTell {
+        match &self.added {
+            Added::Isotropic(grid) => NoiseToTell::Isotropic(grid.sigma()),
+            Added::Shaped(shaped) => NoiseToTell::Whitener(shaped.design.noise.whitener().to_vec()),
+        }
+    }
+
+    /// Covariance of the noise on each vector of coefficients, p × p, in public units.
+    fn covariances(&self) -> Result<Vec<Vec<f64>>> {
+        let (p, vectors) = (self.fitted.units.width(), self.fitted.fit.vectors());
         Ok(match &self.added {
-            Added::Isotropic(grid) => Noise::isotropic(grid.sigma(), self.fitted.w.len())?,
-            Added::Shaped(shaped) => shaped.design.noise.clone(),
+            Added::Isotropic(grid) => vec![Noise::isotropic(grid.sigma(), p)?.covariance(); vectors],
+            Added::Shaped(shaped) => vec![shaped.design.noise.covariance()],
         })
     }
 
@@ -264,9 +275,14 @@ impl Prepared {
             Added::Isotropic(grid) => grid.release(w, bits)?,
             Added::Shaped(shaped) => shaped.design.noise.release(w, bits)?,
         };
-        let published = units.published(&noisy)?;
-        let values = published.coefficients.into_iter().chain(std::iter::once(published.intercept));
-        Ok(loaded.encoding.columns().into_iter().zip(values).collect())
+        let mut values = vec![];
+        for vector in noisy.chunks_exact(units.width()) {
+            let published = units.published(vector)?;
+            values.extend(published.coefficients);
+            // Without an intercept there is none to publish.
+            values.extend(loaded.encoding.intercept.then_some(published.intercept));
+        }
+        Ok(model::coefficient_names(&loaded.encoding).into_iter().zip(values).collect())
     }
 
     /// Why there is no release, and the σ at which there would be one.
@@ -355,7 +371,7 @@ fn private_from(request: &Request, terms: &Terms, bits: &mut impl Bits, hooks: &
     refuse::settings(request, terms)?;
     let prepared = Prepared::new(request, terms, hooks)?;
     let coefficients = prepared.noisy(bits)?;
-    let precision = inference::precision(&prepared.fitted, &prepared.noise()?, &coefficients)?;
+    let precision = inference::precision(&prepared.fitted, &prepared.covariances()?, &coefficients)?;
     let (shape, instead) = match &prepared.added {
         Added::Isotropic(_) => (None, None),
         Added::Shaped(shaped) => (Some(shaped.published.clone()), shaped.instead.clone()),

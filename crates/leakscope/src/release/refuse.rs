@@ -4,6 +4,7 @@
 use super::{Amount, Terms};
 use crate::request::Request;
 use crate::{Failure, Result};
+use leakscope_core::glm::ModelKind;
 use leakscope_table::{Class, Encoding, Missing, Origin, Scale, TargetCoding};
 
 /// Settings that make no sense, and choices that are not counted.
@@ -24,6 +25,16 @@ pub(super) fn settings(request: &Request, terms: &Terms) -> Result<()> {
                 ));
             }
         }
+    }
+    if request.family == ModelKind::Softmax && terms.balance > 0 {
+        return Err(Failure::option(
+            "balance",
+            "how balancing weights depend on each record is not counted for softmax regression, so no η could be stated: \
+             release without it",
+        ));
+    }
+    if request.family == ModelKind::Softmax && matches!(terms.noise, Amount::Shaped(_)) {
+        return Err(crate::noise::not_for_softmax());
     }
     if terms.attribute.is_some() && terms.balance == 0 {
         let message = "it says what ⟨balance⟩ N balances, which is not asked for";

@@ -1,7 +1,6 @@
 //! Noise with a shape for a release: made for its targets in public units, with a covariance that may be published.
 //!
-//! A shape that is read off the records is not released, not even with noise of its own
-//! ([`design_to_publish`](leakscope_core::fisher::noise::design_to_publish)): the scale that meets the targets under a
+//! A shape that is read off the records is not released, not even with noise of its own: the scale that meets the targets under a
 //! shape drawn at random is a threshold on the binding record, which many releases locate. A shape from a public table or from
 //! public bounds is public as it is. The model is fitted in public
 //! units themselves, so that its scaling leaves nothing to count. Whatever is published is a function of whole numbers with
@@ -16,7 +15,7 @@ use leakscope_core::fisher::noise::{
     self as core, Design, Factor, Protected, Shape, Target, design_with_shape,
 };
 use leakscope_core::fisher::{Geometry, Records, Release};
-use leakscope_core::glm;
+use leakscope_core::glm::{self, Fit, Minimiser};
 use leakscope_core::num::Distribution;
 use leakscope_core::rows::Rows;
 use leakscope_core::units::{Units, public_sigma};
@@ -81,8 +80,6 @@ impl Shaped {
                 ShapeSource::Bounds => Source::Bounds,
             },
             goals: asked.goals,
-            budget: 0.0,
-            second_moments: None,
             coefficients: encoding.columns(),
             factor: found.design.factor.clone(),
         };
@@ -114,10 +111,18 @@ fn in_public_units(target: &mut Target, goal: &mut Goal, units: &Units) {
     }
 }
 
+/// The model of a release whose noise has a shape.
+fn fit_of(fitted: &Fitted) -> Result<&Fit> {
+    match &fitted.fit {
+        Minimiser::Glm(fit) => Ok(fit),
+        Minimiser::Softmax(_) => Err(crate::noise::not_for_softmax()),
+    }
+}
+
 /// η of whole records under the noise.
 fn whole_records(request: &Request, fitted: &Fitted, design: &Design) -> Result<Distribution> {
     let release = Release { sigma: 1.0, releases: 1, label_secret: request.label_secret };
-    let geometry = Geometry::under(&fitted.fit, &[], release, &design.noise)
+    let geometry = Geometry::under(fit_of(fitted)?, &[], release, &design.noise)
         .map_err(|e| explain(e, &fitted.loaded.encoding, request.l2))?;
     let mut eta = Distribution::default();
     fitted.units.rows(&fitted.loaded.rows).as_rows().fold(
@@ -154,27 +159,26 @@ struct Search<'a, F> {
 impl<F: Fn(Shape) -> core::Request> Search<'_, F> {
     fn run(&self) -> Result<Found> {
         let (options, fitted) = (self.options, self.fitted);
+        let fit = fit_of(fitted)?;
         let rows = fitted.units.rows(&fitted.loaded.rows);
         let encoding = &fitted.loaded.encoding;
         let fail = |e| failed(e, encoding, self.request.l2);
         let public = |design, source, instead| Found { design, source, instead };
         if !options.is_shaped() {
-            let design = core::design(&rows, &fitted.fit, &(self.ask)(Shape::Isotropic)).map_err(fail)?;
+            let design = core::design(&rows, fit, &(self.ask)(Shape::Isotropic)).map_err(fail)?;
             return Ok(public(design, ShapeSource::Nowhere, None));
         }
         if let Some(read) = &options.shape_from {
             let table = public::table(read, encoding, self.hooks)?;
             let factor = self.shape_of(&table).map_err(|e| Failure::option("shape_from", e))?;
-            let design =
-                design_with_shape(&rows, &fitted.fit, &(self.ask)(options.shape), &factor).map_err(fail)?;
+            let design = design_with_shape(&rows, fit, &(self.ask)(options.shape), &factor).map_err(fail)?;
             return Ok(public(design, ShapeSource::Table(read.names()), None));
         }
-        let isotropic = core::design(&rows, &fitted.fit, &(self.ask)(Shape::Isotropic)).map_err(fail)?;
+        let isotropic = core::design(&rows, fit, &(self.ask)(Shape::Isotropic)).map_err(fail)?;
         if let Some(made_up) = public::made_up(encoding, &self.request.public)
             && let Ok(factor) = self.shape_of(&made_up)
         {
-            let design =
-                design_with_shape(&rows, &fitted.fit, &(self.ask)(options.shape), &factor).map_err(fail)?;
+            let design = design_with_shape(&rows, fit, &(self.ask)(options.shape), &factor).map_err(fail)?;
             if design.cost < isotropic.cost {
                 let instead = format!(
                     "{FROM_RECORDS} The shape was taken from the public bounds of the columns alone."

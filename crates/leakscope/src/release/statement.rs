@@ -11,7 +11,7 @@ use leakscope_report::noise::Source;
 use leakscope_report::release::{
     Composed, Counting, Measured, Mechanism, Owned, Release, SCHEMA, Stated, Subject, Unit,
 };
-use leakscope_report::tell::Tell;
+use leakscope_report::tell::{Shows, Tell};
 use leakscope_report::verdict::of_release;
 use leakscope_table::{Encoding, Kind, Origin, ReadOff, Scale};
 use std::collections::BTreeMap;
@@ -31,13 +31,15 @@ pub(super) struct Said {
 pub(super) fn owned(request: &Request, terms: &Terms, prepared: &Prepared, said: Said) -> Result<Owned> {
     let Said { composed, coefficients, created, stated, tell } = said;
     let Fitted { loaded, fit, counting, .. } = &prepared.fitted;
-    let (sigma, noise, (eta_mean, eta_max)) = (prepared.sigma(), prepared.noise()?, prepared.measured());
+    let (sigma, noise, (eta_mean, eta_max)) =
+        (prepared.sigma(), prepared.covariances()?, prepared.measured());
     let mut remarks = loaded.remarks(request, fit)?;
-    if let Some(number) = prepared.fitted.reweightings {
+    if let Some(balancing) = prepared.fitted.balancing.as_ref().filter(|b| b.most_even != b.iterations) {
         remarks.push(format!(
-            "Counted leakage is most even after {} of the {} of balancing allowed: that model was released.",
-            format::count(number as u64),
-            format::counted(terms.balance as u64, "iteration")
+            "Counted leakage would be most even after {} of balancing; {} asked for. How many is given, and not chosen on the data: \
+             the number would show in the model.",
+            format::counted(balancing.most_even as u64, "iteration"),
+            format::count(balancing.iterations as u64) + if balancing.iterations == 1 { " was" } else { " were" }
         ));
     }
     let shaped = match &prepared.added {
@@ -183,24 +185,12 @@ fn goals(options: &NoiseOptions) -> String {
 
 /// Where the covariance of the noise comes from.
 fn shape_of(shaped: &Shaped) -> String {
-    match (&shaped.published.source, shaped.published.second_moments) {
-        (Source::Records, Some(moments)) => format!(
-            "The covariance of the noise: from the second moments of the columns in public units with {} on their diagonal, released \
-             with Gaussian noise of {} on their logarithm. What that gives away is at most {} of η² of what is protected, and was \
-             taken off the targets.",
-            format::setting(moments.ridge),
-            format::setting(moments.tau),
-            format::share(shaped.published.budget)
-        ),
-        (Source::Table { .. }, _) => {
-            "Nothing of the shape of the noise: it comes from a public table.".into()
-        }
-        (Source::Bounds, _) => {
+    match &shaped.published.source {
+        Source::Table { .. } => "Nothing of the shape of the noise: it comes from a public table.".into(),
+        Source::Bounds => {
             "Nothing of the shape of the noise: it comes from the public bounds of the columns.".into()
         }
-        (Source::Nowhere | Source::Records, _) => {
-            "Nothing of the shape of the noise: it is isotropic.".into()
-        }
+        Source::Nowhere | Source::Records => "Nothing of the shape of the noise: it is isotropic.".into(),
     }
 }
 
@@ -223,7 +213,7 @@ fn read_off(request: &Request, terms: &Terms, prepared: &Prepared) -> Vec<String
                 format::counted(min_level_count(request), "record")
             ),
             ReadOff::Scale => scale_of(&name, terms, fitted),
-            ReadOff::Classes => format!("The names of the two classes of `{name}`."),
+            ReadOff::Classes => format!("The names of the classes of `{name}`."),
             ReadOff::WeightMean => {
                 format!("The mean of the weights `{name}`, by which they are divided; weights are taken to be known.")
             }
@@ -245,7 +235,9 @@ fn read_off(request: &Request, terms: &Terms, prepared: &Prepared) -> Vec<String
     }
     list.push(match &terms.noise {
         Amount::Shaped(_) if prepared.eta.target.is_some() => {
-            "The scale of the noise, which was solved for the targets and rounded up to a power of 2^¼.".into()
+            "The scale of the noise, which was solved for the targets and rounded up to a power of 2^¼: when a record changes much it \
+             may be another, which is not counted."
+                .into()
         }
         Amount::Shaped(_) => {
             "The scale of the noise, which was solved for the targets, and the stated bound of the largest η of a whole record: both \
@@ -257,7 +249,8 @@ fn read_off(request: &Request, terms: &Terms, prepared: &Prepared) -> Vec<String
         }
         Amount::TargetEta(_, Statistic::Max) => {
             "σ, which was solved for the target and rounded up to a power of 2^¼: it stays the same when a record changes a \
-             little."
+             little, and may be another when it changes much, which is not counted. A σ that is given without looking at the \
+             data tells nothing."
                 .into()
         }
     });
@@ -301,7 +294,7 @@ fn known(terms: &Terms) -> Vec<String> {
     let training = match terms.balance {
         0 => "How the model was trained: family, penalty, weights, encoding.".to_owned(),
         n => format!(
-            "How the model was trained: family, penalty, encoding, and that up to {} of balancing gave the records their \
+            "How the model was trained: family, penalty, encoding, and that {} of balancing gave the records their \
              weights.",
             format::counted(n as u64, "iteration")
         ),
@@ -334,7 +327,7 @@ fn assumed(request: &Request, prepared: &Prepared) -> Vec<String> {
         }
         Added::Shaped(_) => {
             "The model is at its minimiser, and η is its local sensitivity there in the units of the noise, √λ₁(JᵀΣ⁻¹J), in public \
-             units; the budget for the shape is part of it."
+             units."
         }
     };
     vec![
@@ -348,6 +341,23 @@ fn assumed(request: &Request, prepared: &Prepared) -> Vec<String> {
         "Releases listed in the ledger of the owner are all there were; noise of each is independent.".into(),
         "The grid is a millionth of σ: what it changes about η is of that order.".into(),
     ]
+}
+
+/// Why a value is told for certain, and what helps.
+fn cause(shows: Shows, name: &str) -> String {
+    match shows {
+        Shows::Unit => format!(
+            "the public unit of {name} was rounded from the data, and would have been another with another value; give its `bounds`"
+        ),
+        Shows::Levels => format!(
+            "a level of {name} is listed because just enough records have it; give its `levels`, merge it into another, or change \
+             `min_level_count`"
+        ),
+        Shows::NoModel => format!(
+            "with another value of {name} there would be no model to release; a stronger penalty (`l2`), or a rare level merged \
+             into another, helps"
+        ),
+    }
 }
 
 /// A screenful of text for the owner.
@@ -377,6 +387,10 @@ pub fn summary(owned: &Owned) -> String {
             format::share_at_most(told.worst),
             told.worst_record
         ));
+        if let Some(shows) = told.shows {
+            let name = &told.attribute;
+            out.push_str(&format!("No noise on the coefficients hides that: {}.\n", cause(shows, name)));
+        }
     }
     let verdict = of_release(r);
     out.push_str(&format!("{}: {}\n", verdict.headline, verdict.text()));

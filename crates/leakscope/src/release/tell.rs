@@ -2,20 +2,26 @@
 //! a public grid for the statement.
 //!
 //! The model is fitted with either value in place, in public units and with the noise of the release; a value under which a
-//! rounded unit would have been another counts as told for certain. δ² of independent releases adds up, so the ledger keeps
-//! the δ of each. A balanced model is not fitted anew (its weights would move too): η stands in, and no page is green.
+//! rounded unit would have been another counts as told for certain, and so does a level that would not have been listed with one
+//! record fewer. δ² of independent releases adds up, so the ledger keeps the δ of each. A balanced model is balanced
+//! and fitted anew for every record and value, where there is time for that; elsewhere η stands in, and no page is green.
 
-use super::fitted::Fitted;
+use super::fitted::{Balanced, Fitted, InPublicUnits, min_level_count};
 use super::ledger::{Entry, Line};
 use crate::Result;
+use crate::failure::explain;
+use crate::model::penalty;
 use crate::request::{Pair, Request};
-use crate::telling::{self, Answer, Subject, TYPICAL, candidates, target_spread};
+use crate::telling::{self, Answer, BalancedModel, Subject, TYPICAL, candidates, target_spread};
+use leakscope_core::fisher::{Directions, Geometry, Records, Release as NoiseRelease};
+use leakscope_core::glm::Minimiser;
+use leakscope_core::rows::{Block, Rows};
 use leakscope_core::special::normal_cdf;
 use leakscope_core::tell::{Noise, any_level, two_values};
-use leakscope_report::release::{Ceiling, GivenPair, Means, Stated};
-use leakscope_report::tell::Tell;
+use leakscope_report::release::{Ceiling, Counting, GivenPair, Means, Stated};
+use leakscope_report::tell::{self as report, Shows, Tell};
 use leakscope_report::verdict::Success;
-use leakscope_table::{Encoding, Kind, TargetCoding};
+use leakscope_table::{Attribute, Class, Dataset, Encoding, Kind, Origin, TargetCoding};
 use std::collections::BTreeMap;
 
 /// Probabilities that are published: rounded up to one of these, or to the limit that the owner set.
@@ -37,26 +43,150 @@ impl Distances {
     }
 }
 
-/// Tries two values of every attribute, and of a secret label.
-pub(super) fn distances(request: &Request, fitted: &Fitted, sigma: f64) -> Result<Distances> {
-    let Some(in_units) = &fitted.in_units else {
-        return Ok(Distances { tell: None, lines: BTreeMap::new(), complete: false });
-    };
+/// Tries two values of every attribute, and of a secret label, under the noise of the release.
+pub(super) fn distances(request: &Request, fitted: &Fitted, noise: &Noise) -> Result<Distances> {
     let Fitted { loaded, units, .. } = fitted;
-    let (rows, noise) = (units.rows(&loaded.rows), Noise::Isotropic(sigma));
-    let model = telling::Model { rows: &rows, fit: (in_units, units), noise: &noise };
+    let rows = units.rows(&loaded.rows);
     // One release is told about here, whatever an audit would be asked.
     let once = Request { releases: 1, ..request.clone() };
     let subjects = subjects(&once, &loaded.encoding);
-    let (answers, tell) = telling::tried(&once, &loaded.rows, subjects, &model)?;
+    let rank = |subjects: &mut Vec<Subject<'_>>| ranked(&once, fitted, subjects);
+    let none = Distances { tell: None, lines: BTreeMap::new(), complete: false };
+    let (mut answers, mut tell) = match (&fitted.in_units, &fitted.balancing) {
+        (Some(InPublicUnits::Glm(fit)), _) => {
+            let model = telling::Model { rows: &rows, fit: (fit, units), noise };
+            telling::tried(&once, &loaded.rows, (subjects, rank), &model)?
+        }
+        (Some(InPublicUnits::Softmax(fit)), _) => {
+            let Noise::Isotropic(sigma) = *noise else { return Ok(none) };
+            let model = telling::ModelOfClasses { rows: &rows, fit: (fit, units), sigma };
+            telling::tried_softmax(&once, &loaded.rows, subjects, &model)?
+        }
+        (None, Some(Balanced { options, iterations, .. })) => {
+            let balanced = BalancedModel {
+                rows: &rows,
+                units,
+                model: (request.glm()?, penalty(request)),
+                balancing: (options, *iterations),
+                noise,
+            };
+            telling::tried_balanced(&once, &loaded.rows, (subjects, rank), &balanced)?
+        }
+        (None, None) => return Ok(none),
+    };
+    count_listed_levels(request, &loaded.rows, &mut answers, &mut tell)?;
     let lines = answers.iter().map(|a| (a.asked.name.clone(), line(a))).collect();
     let complete = tell.left_out.is_empty();
     Ok(Distances { tell: Some(tell), lines, complete })
 }
 
 fn line(answer: &Answer) -> Line {
-    let distance = answer.distance();
+    let distance = answer.distance;
     Line { values: answer.asked.values.clone(), distance: distance.is_finite().then_some(distance) }
+}
+
+/// Levels, and classes, that just as many records have as are needed to list them: with one record fewer they would not be
+/// listed, so that who knows the others sees from the list alone that it has them.
+fn count_listed_levels(
+    request: &Request,
+    rows: &Dataset,
+    answers: &mut [Answer],
+    tell: &mut Tell,
+) -> Result<()> {
+    let (encoding, least) = (rows.encoding(), min_level_count(request));
+    for answer in answers {
+        let name = answer.asked.name.as_str();
+        let record = if answer.asked.label {
+            let Some(code) = listed_class(encoding, least) else { continue };
+            telling::first_record(rows, |_, y| y == code)?
+        } else {
+            let Some(a) = encoding.attributes.iter().find(|a| a.name == name) else { continue };
+            let Some(level) = listed_level(encoding, a, least) else { continue };
+            let kept = encoding.one_hot.kept(a.levels.len());
+            let has = |x: &[f64]| {
+                let own = &x[a.columns.clone()];
+                kept.clone().zip(own).all(|(column, x)| (column == level) == (*x != 0.0))
+            };
+            telling::first_record(rows, |x, _| has(x))?
+        };
+        answer.distance = f64::INFINITY;
+        let same = |t: &&mut report::Told| t.attribute == name && t.label == answer.asked.label;
+        if let Some(told) = tell.attributes.iter_mut().find(same) {
+            (told.worst, told.shows) = (1.0, Some(Shows::Levels));
+            told.worst_record = record.unwrap_or_default();
+            told.among_all.iter_mut().for_each(|all| all.worst = 1.0);
+        }
+    }
+    tell.attributes.sort_by(|a, b| b.worst.total_cmp(&a.worst));
+    Ok(())
+}
+
+/// The level that just enough records have.
+fn listed_level(encoding: &Encoding, a: &Attribute, least: u64) -> Option<usize> {
+    if a.kind != Kind::Category || a.levels_origin != Origin::ReadOffData {
+        return None;
+    }
+    let profile = encoding.profile.iter().find(|c| c.name == a.name)?;
+    let count = |level: &String| profile.levels.iter().find(|(name, _)| name == level).map(|(_, n)| *n);
+    a.levels.iter().position(|level| count(level) == Some(least))
+}
+
+/// The code of the class that just enough records have: with one fewer there would be no release.
+fn listed_class(encoding: &Encoding, least: u64) -> Option<f64> {
+    let classes = match &encoding.target.coding {
+        TargetCoding::TwoClass { low, high } => vec![low, high],
+        TargetCoding::Classes(classes) => classes.iter().collect(),
+        TargetCoding::Number | TargetCoding::Count => vec![],
+    };
+    let just = |c: &&Class| c.count == least && encoding.target.origin == Origin::ReadOffData;
+    classes.into_iter().find(just).map(|c| c.code)
+}
+
+/// Says how exposed the subjects are by η, and puts the most exposed first: where there is no time for all.
+fn ranked(request: &Request, fitted: &Fitted, subjects: &mut [Subject<'_>]) -> Result<()> {
+    let Fitted { loaded, units, fit: Minimiser::Glm(fit), .. } = fitted else {
+        // Classes have one coefficient each for a column: nothing here says which attribute comes first.
+        return Ok(());
+    };
+    let encoding = &loaded.encoding;
+    let p = fit.w.len();
+    let columns = subjects.iter().filter_map(|s| s.attribute);
+    let directions: Vec<Directions> = columns.map(|a| Directions::columns(a.columns.clone(), p)).collect();
+    let noise = NoiseRelease { sigma: 1.0, releases: 1, label_secret: request.label_secret };
+    let geometry = Geometry::new(fit, &directions, noise).map_err(|e| explain(e, encoding, request.l2))?;
+    let m = directions.len();
+    let encoded = fitted.counting == Counting::Exact || fitted.counting == Counting::Bounded;
+    let mut largest = vec![0.0_f64; m];
+    let start = || (vec![0.0_f64; m], Records::default());
+    let step = |(most, records): &mut (Vec<f64>, Records), block: &Block| {
+        geometry.records(block, records);
+        for of_record in records.attribute_eta.chunks_exact(m.max(1)) {
+            most.iter_mut().zip(of_record).for_each(|(most, eta)| *most = most.max(*eta));
+        }
+        Ok(())
+    };
+    let merge = |(part, _): (Vec<f64>, Records)| {
+        largest.iter_mut().zip(part).for_each(|(all, part)| *all = all.max(part));
+        Ok(())
+    };
+    match encoded {
+        true => loaded.rows.as_rows().fold(start, step, merge)?,
+        false => units.rows(&loaded.rows).as_rows().fold(start, step, merge)?,
+    }
+    let mut each = largest.into_iter();
+    for s in subjects.iter_mut() {
+        // A label is what most models give away.
+        s.exposure = s.attribute.map_or(f64::INFINITY, |a| {
+            let scale = if encoded { a.scale } else { units.public()[a.columns.start].unit };
+            let distance = match a.kind {
+                Kind::Number => TYPICAL * a.population_sd / scale,
+                Kind::Category => std::f64::consts::SQRT_2 / a.scale,
+            };
+            distance * each.next().unwrap_or(0.0)
+        });
+    }
+    subjects.sort_by(|a, b| b.chosen.cmp(&a.chosen).then(b.exposure.total_cmp(&a.exposure)));
+    Ok(())
 }
 
 /// Every attribute with columns, given values first, and a secret label.
@@ -75,7 +205,15 @@ fn subjects<'a>(request: &Request, encoding: &'a Encoding) -> Vec<Subject<'a>> {
     if request.label_secret {
         let name = encoding.target.name.as_str();
         // First: a label is what most models give away.
-        all.insert(0, Subject { attribute: None, name, exposure: 0.0, candidates: 2, chosen: chosen(name) });
+        let chosen = chosen(name);
+        let candidates = match &encoding.target.coding {
+            TargetCoding::Classes(classes) if !chosen => classes.len(),
+            TargetCoding::Classes(_)
+            | TargetCoding::TwoClass { .. }
+            | TargetCoding::Number
+            | TargetCoding::Count => 2,
+        };
+        all.insert(0, Subject { attribute: None, name, exposure: 0.0, candidates, chosen });
     }
     all.sort_by_key(|s| !s.chosen);
     all

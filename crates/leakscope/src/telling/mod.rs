@@ -4,6 +4,7 @@
 //! A number is asked about at its 10% and 90% quantiles, rounded to a few digits, or at the values of `--tell`; a category at any
 //! two of its levels. What would take too long is left out, by name, and then no page is green.
 
+mod budget;
 mod questions;
 
 pub(crate) use questions::{Asked, check, no_columns};
@@ -12,27 +13,20 @@ use crate::Result;
 use crate::failure::explain;
 use crate::model::class_names;
 use crate::request::Request;
+use budget::Budget;
 use leakscope_core::Error as CoreError;
+use leakscope_core::balance::Options;
+use leakscope_core::glm::{Family, Penalty};
 use leakscope_core::rows::{Block, Rows};
-use leakscope_core::tell::{Look, Noise, Question, SoftmaxTelling, Telling, Told, two_values};
+use leakscope_core::tell::{
+    BalancedTelling, Look, Noise, Question, SoftmaxTelling, Telling, Told, two_values,
+};
 use leakscope_core::units::{FitInUnits, SoftmaxInUnits, Units};
-use leakscope_report::tell::{self as report, AmongAll, Tell};
-use leakscope_table::{Attribute, Dataset, Encoding, Kind, Labels};
+use leakscope_report::tell::{self as report, AmongAll, Shows, Tell};
+use leakscope_table::{Attribute, Dataset, Encoding, Kind, Labels, Stage};
 use questions::questions;
 use std::collections::HashMap;
 
-/// Attributes that are tried at most, those that η says are most exposed first.
-const MOST_ATTRIBUTES: usize = 100;
-/// Work of all questions together: rows × columns × candidates and their pairs. Where records must be refitted, a tenth.
-const MOST_WORK: f64 = 1e10;
-const MOST_WORK_WITH_REFITS: f64 = 1e9;
-/// Work that no question can do without: the inverse of the Hessian, and a pass with it.
-const MOST_SHARED_WORK: f64 = 4e10;
-/// Rows above which the distances of all records are not kept in memory.
-const MOST_ROWS: u64 = 4_000_000;
-/// Work of the refits of one question, and how many records are refitted at most: at first, and where that leaves it open how
-/// often the worst record is told apart.
-const REFITS: [(f64, f64); 2] = [(2e8, 64.0), (2e9, 4096.0)];
 /// A bound that is this close to what a refit shows leaves nothing open.
 const OPEN: f64 = 0.01;
 /// Records times questions that are looked at in one pass: about a hundred bytes each.
@@ -43,14 +37,18 @@ pub(crate) const TYPICAL: f64 = 2.563_103_131_089_201;
 /// A question with its answer; none where a candidate's model cannot be fitted, and so shows for all that is known.
 pub(crate) struct Answer {
     pub(crate) asked: Asked,
-    pub(crate) told: Option<Told>,
+    /// The answer, without the distances of single records.
+    told: Option<Told>,
+    /// The largest distance of the two values over records, in standard deviations of the noise.
+    pub(crate) distance: f64,
 }
 
 impl Answer {
-    /// The largest distance of the two values over records, in standard deviations of the noise.
-    pub(crate) fn distance(&self) -> f64 {
-        let told = self.told.as_ref();
-        told.map_or(f64::INFINITY, |t| t.delta.iter().copied().fold(0.0, f64::max))
+    /// The distances of single records are not kept: with many questions they would be as large as the table.
+    fn new(asked: Asked, told: Option<Told>) -> Self {
+        let distance = |t: &Told| t.delta.iter().copied().fold(0.0, f64::max);
+        let distance = told.as_ref().map_or(f64::INFINITY, distance);
+        Self { asked, told: told.map(|t| Told { delta: vec![], ..t }), distance }
     }
 }
 
@@ -89,56 +87,108 @@ pub(crate) fn candidates(a: &Attribute, chosen: bool) -> usize {
     }
 }
 
-/// Tries two values of every subject that there is time for; the answers, and a table of what was not tried.
-pub(crate) fn tried(
+/// Tries two values of every subject that there is time for; the answers, and a table of what was not tried. `rank` puts the most
+/// exposed first, where there is no time for all.
+pub(crate) fn tried<'s>(
     request: &Request,
     rows: &Dataset,
-    subjects: Vec<Subject<'_>>,
+    subjects: (Vec<Subject<'s>>, impl FnOnce(&mut Vec<Subject<'s>>) -> Result<()>),
     model: &Model<'_>,
 ) -> Result<(Vec<Answer>, Tell)> {
     let fit = &model.fit.0.fit;
-    let most = if fit.family.constant_curvature() { MOST_WORK } else { MOST_WORK_WITH_REFITS };
+    let most = Budget::of(request).work(!fit.family.constant_curvature());
     let p = fit.w.len() as f64;
     let work = Work { look: p, pair: p, coefficients: p, most };
-    tried_by(request, rows, subjects, work, |asked| answered(request, rows.encoding(), asked, model))
+    tried_by(request, rows, subjects, work, |asked| answered(request, rows, asked, model))
 }
 
-/// The same of a softmax model, in the units of its rows.
+/// A softmax model in the units in which it is noisy, with its rows in them.
+pub(crate) struct ModelOfClasses<'a> {
+    pub(crate) rows: &'a dyn Rows,
+    pub(crate) fit: (&'a SoftmaxInUnits, &'a Units),
+    pub(crate) sigma: f64,
+}
+
+/// The same of a softmax model.
 pub(crate) fn tried_softmax(
     request: &Request,
     rows: &Dataset,
     subjects: Vec<Subject<'_>>,
-    (model, units): (&SoftmaxInUnits, &Units),
-    sigma: f64,
-) -> Result<Tell> {
+    of_classes: &ModelOfClasses<'_>,
+) -> Result<(Vec<Answer>, Tell)> {
+    let (model, units) = of_classes.fit;
     let encoding = rows.encoding();
     let explained = |e| explain(e, encoding, request.l2);
     let (k, q) = (model.fit.classes as f64 - 1.0, model.fit.coefficients() as f64);
-    let work = Work { look: 4.0 * k * q, pair: q, coefficients: q, most: MOST_WORK_WITH_REFITS };
+    let budget = Budget::of(request);
+    let work = Work { look: 4.0 * k * q, pair: q, coefficients: q, most: budget.work(true) };
     let answered = |asked: Vec<Asked>| {
-        let release = (sigma, request.releases);
-        let telling = SoftmaxTelling::new(rows, (model, units), release).map_err(explained)?;
+        let release = (of_classes.sigma, request.releases);
+        let telling = SoftmaxTelling::new(of_classes.rows, (model, units), release).map_err(explained)?;
         let mut answers = vec![];
+        let total = asked.len() as u64;
         for asked in asked {
             let question = in_units(&asked.question, units);
             let a_pass = 12.0 * rows.len() as f64 * (model.fit.classes * model.fit.width) as f64;
-            let told = sharpened_by(a_pass * asked.values.len() as f64, request.releases, |refits| {
-                telling.ask(&question, refits)
-            });
-            answers.push(Answer { asked, told: unless_it_shows(told).map_err(explained)? });
+            let refits = budget.refits(a_pass * asked.values.len() as f64);
+            let told = sharpened_by(refits, request.releases, |refits| telling.ask(&question, refits));
+            answers.push(Answer::new(asked, unless_it_shows(told).map_err(explained)?));
+            rows.hooks().report(Stage::Tell, answers.len() as u64, total);
         }
         Ok(answers)
     };
-    Ok(tried_by(request, rows, subjects, work, answered)?.1)
+    tried_by(request, rows, (subjects, |_: &mut Vec<_>| Ok(())), work, answered)
+}
+
+/// A model whose weights balance it: how it is made, its rows in the units in which it is fitted and noisy.
+pub(crate) struct BalancedModel<'a> {
+    pub(crate) rows: &'a dyn Rows,
+    pub(crate) units: &'a Units,
+    pub(crate) model: (Family, Penalty),
+    pub(crate) balancing: (&'a Options, usize),
+    pub(crate) noise: &'a Noise,
+}
+
+/// The same of a balanced model, which is balanced and fitted again for every record and value.
+pub(crate) fn tried_balanced<'s>(
+    request: &Request,
+    rows: &Dataset,
+    subjects: (Vec<Subject<'s>>, impl FnOnce(&mut Vec<Subject<'s>>) -> Result<()>),
+    balanced: &BalancedModel<'_>,
+) -> Result<(Vec<Answer>, Tell)> {
+    let encoding = rows.encoding();
+    let explained = |e| explain(e, encoding, request.l2);
+    let (n, p) = (rows.len() as f64, balanced.rows.width() as f64);
+    // A model takes about ten passes of p² multiplications a row, its losses included, on matrices too small to be fast.
+    let a_model = 30.0 * (balanced.balancing.1 as f64 + 1.0) * n * p * p;
+    let work = Work { look: a_model, pair: p, coefficients: p, most: Budget::of(request).work(false) };
+    let answered = |asked: Vec<Asked>| {
+        let BalancedModel { rows: in_public_units, units, model, balancing, noise } = *balanced;
+        let release = (noise, request.releases);
+        let telling =
+            BalancedTelling::new(in_public_units, model, balancing, units, release).map_err(explained)?;
+        let (hooks, total) = (rows.hooks(), asked.len() as u64 * rows.len());
+        let mut answers: Vec<Answer> = vec![];
+        for asked in asked {
+            let before = answers.len() as u64 * rows.len();
+            let told = telling.ask(&in_units(&asked.question, units), |record| {
+                hooks.report(Stage::Tell, before + record, total);
+                if hooks.interrupted() { Err(CoreError::Interrupted) } else { Ok(()) }
+            });
+            answers.push(Answer::new(asked, unless_it_shows(told).map_err(explained)?));
+        }
+        hooks.report(Stage::Tell, total, total);
+        Ok(answers)
+    };
+    tried_by(request, rows, subjects, work, answered)
 }
 
 /// Asks with few refits, and with more where those left the answer open.
 fn sharpened_by(
-    each: f64,
+    [few, many]: [usize; 2],
     releases: u32,
     ask: impl Fn(usize) -> leakscope_core::Result<Told>,
 ) -> leakscope_core::Result<Told> {
-    let [few, many] = REFITS.map(|(work, most)| (work / each).clamp(4.0, most) as usize);
     let told = ask(few)?;
     let open = told.worst.value - two_values(told.at_least, releases).value > OPEN;
     if open && many > few { ask(many) } else { Ok(told) }
@@ -168,10 +218,10 @@ struct Work {
 }
 
 /// Asks about every subject that there is time for.
-fn tried_by(
+fn tried_by<'s>(
     request: &Request,
     rows: &Dataset,
-    mut subjects: Vec<Subject<'_>>,
+    (mut subjects, rank): (Vec<Subject<'s>>, impl FnOnce(&mut Vec<Subject<'s>>) -> Result<()>),
     work: Work,
     answered: impl FnOnce(Vec<Asked>) -> Result<Vec<Answer>>,
 ) -> Result<(Vec<Answer>, Tell)> {
@@ -184,11 +234,17 @@ fn tried_by(
         tell.left_out_because = Some("Values behind principal components cannot be put in place.".into());
         subjects.retain(Subject::is_label);
     }
-    let late = affordable(&subjects, rows.len(), &work);
+    let budget = Budget::of(request);
+    if budget.affordable(&subjects, rows.len(), &work) < subjects.len() {
+        rank(&mut subjects)?;
+    }
+    let late = budget.affordable(&subjects, rows.len(), &work);
     if late < subjects.len() {
         tell.left_out.extend(subjects[late..].iter().map(|s| s.name.to_owned()));
         tell.left_out_because = Some(
-            "That would take too long for all of them: those that η says are most exposed come first.".into(),
+            "That would take longer than was allowed: those that η says are most exposed come first; `tell_budget`, in \
+             seconds or `all`, allows more."
+                .into(),
         );
         subjects.truncate(late);
     }
@@ -214,15 +270,11 @@ fn tried_by(
 }
 
 /// Asks all questions; those that share a pass over the rows together.
-fn answered(
-    request: &Request,
-    encoding: &Encoding,
-    asked: Vec<Asked>,
-    model: &Model<'_>,
-) -> Result<Vec<Answer>> {
-    let explained = |e| explain(e, encoding, request.l2);
+fn answered(request: &Request, rows: &Dataset, asked: Vec<Asked>, model: &Model<'_>) -> Result<Vec<Answer>> {
+    let explained = |e| explain(e, rows.encoding(), request.l2);
     let telling = Telling::new(model.rows, model.fit, (model.noise, request.releases)).map_err(explained)?;
     let together = (MOST_LOOKED_AT / model.rows.len().max(1)).max(1) as usize;
+    let (hooks, total) = (rows.hooks(), asked.len() as u64);
     let mut answers = Vec::with_capacity(asked.len());
     let mut left = asked.into_iter();
     loop {
@@ -233,8 +285,9 @@ fn answered(
         let questions: Vec<Question> = part.iter().map(|a| in_units(&a.question, model.fit.1)).collect();
         let looks = telling.look(&questions).map_err(explained)?;
         for (asked, look) in part.into_iter().zip(looks) {
-            let told = sharpened(&telling, look, model.rows, request.releases);
-            answers.push(Answer { asked, told: unless_it_shows(told).map_err(explained)? });
+            let told = sharpened(&telling, look, model.rows, request);
+            answers.push(Answer::new(asked, unless_it_shows(told).map_err(explained)?));
+            hooks.report(Stage::Tell, answers.len() as u64, total);
         }
     }
 }
@@ -244,13 +297,13 @@ fn sharpened(
     telling: &Telling<'_>,
     mut look: Look,
     rows: &dyn Rows,
-    releases: u32,
+    request: &Request,
 ) -> leakscope_core::Result<Told> {
     let each = 12.0 * rows.len() as f64 * rows.width() as f64 * look.candidates() as f64;
-    let [few, many] = REFITS.map(|(work, most)| (work / each).clamp(4.0, most) as usize);
+    let [few, many] = Budget::of(request).refits(each);
     telling.refine(&mut look, few)?;
     let told = telling.answer(&look)?;
-    let open = told.worst.value - two_values(told.at_least, releases).value > OPEN;
+    let open = told.worst.value - two_values(told.at_least, request.releases).value > OPEN;
     if !(open && many > few) {
         return Ok(told);
     }
@@ -284,7 +337,7 @@ pub(crate) fn target_spread(encoding: &Encoding) -> Option<f64> {
 }
 
 fn described(answer: &Answer, ids: &HashMap<u64, String>) -> report::Told {
-    let Answer { asked, told } = answer;
+    let Answer { asked, told, distance: _ } = answer;
     let told = told.as_ref();
     let [from, to] = told.map_or([0, 1], |t| t.worst_pair);
     let levels = asked.values.len();
@@ -298,25 +351,35 @@ fn described(answer: &Answer, ids: &HashMap<u64, String>) -> report::Told {
         among_all: (levels > 2)
             .then(|| AmongAll { levels, worst: told.map_or(1.0, |t| t.worst_among_all.value) }),
         label: asked.label,
+        shows: match told {
+            None => Some(Shows::NoModel),
+            Some(t) if t.shows_in_units => Some(Shows::Unit),
+            Some(_) => None,
+        },
     }
 }
 
-/// How many of the subjects can be tried.
-fn affordable(subjects: &[Subject<'_>], n: u64, work: &Work) -> usize {
-    let (rows, p) = (n as f64, work.coefficients);
-    if n > MOST_ROWS || 10.0 * p.powi(3) + rows * p * p > MOST_SHARED_WORK {
-        return 0;
-    }
-    let mut done = 0.0;
-    subjects
-        .iter()
-        .take(MOST_ATTRIBUTES)
-        .take_while(|s| {
-            let c = s.candidates as f64;
-            done += rows * (work.look * c + work.pair * 0.5 * c * (c - 1.0));
-            done <= work.most
-        })
-        .count()
+/// Id of the first record for which something holds of its encoded columns and its target.
+pub(crate) fn first_record(
+    rows: &Dataset,
+    holds: impl Fn(&[f64], f64) -> bool + Sync,
+) -> Result<Option<String>> {
+    let mut first = None;
+    rows.fold_labelled(
+        || None,
+        |found: &mut Option<String>, block: &Block, labels: &Labels| {
+            if found.is_none() {
+                let at = (0..block.len()).find(|&i| holds(block.row(i), block.y[i]));
+                *found = at.map(|i| labels.ids[i].clone());
+            }
+            Ok(())
+        },
+        |found| {
+            first = first.take().or(found);
+            Ok(())
+        },
+    )?;
+    Ok(first)
 }
 
 /// Ids of some rows.

@@ -18,7 +18,7 @@ pub(crate) struct Asked {
     pub(super) question: Question,
     /// The values, as they are written.
     pub(crate) values: Vec<String>,
-    pub(super) label: bool,
+    pub(crate) label: bool,
 }
 
 /// The questions about the subjects; one whose values are all the same has none.

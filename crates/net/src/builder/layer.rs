@@ -16,7 +16,7 @@ use crate::{
 impl<T: Real> Builder<T> {
     /// Adds the nodes of the layer at a position of the file, and returns the shape of what it returns.
     pub(super) fn layer(&mut self, at: usize, spec: &LayerSpec, shape: Shape) -> Result<Shape> {
-        let bad = |kind, need| Error::DoesNotChain { layer: at, kind, found: shape.dims(), need };
+        let bad = |kind, need| does_not_chain(at, shape, kind, need);
         if let (Shape::Tokens { .. }, false) = (shape, matches!(spec, LayerSpec::Embedding { .. })) {
             return Err(bad(spec.kind(), "tokens are numbers without an order: put an embedding first"));
         }
@@ -25,32 +25,7 @@ impl<T: Real> Builder<T> {
             Ok(shape)
         };
         match *spec {
-            LayerSpec::Dense { outputs, bias, frozen } => {
-                let (Shape::Vector([inputs]) | Shape::Sequence([_, inputs])) = shape else {
-                    return Err(bad(
-                        "dense",
-                        "a vector or a sequence is needed: put a flatten layer before it",
-                    ));
-                };
-                if outputs == 0 || product(&[inputs, outputs]).is_none() {
-                    return Err(bad("dense", "outputs must be at least 1, and fit into memory"));
-                }
-                let weight = self.reserve(inputs * outputs);
-                let bias = bias.then(|| self.reserve(outputs));
-                let positions = shape.positions();
-                let linear = Linear {
-                    window: None,
-                    inputs,
-                    outputs,
-                    weight,
-                    bias,
-                    positions,
-                    tied: false,
-                    masked: false,
-                };
-                self.push(at, linear, !frozen);
-                Ok(with_channels(shape, outputs))
-            }
+            LayerSpec::Dense { outputs, bias, frozen } => self.dense(at, (outputs, bias, frozen), shape),
             LayerSpec::Conv { outputs, kernel, stride, padding, dilation, groups, bias, frozen } => {
                 let lie = Lie { kernel, stride, padding, dilation };
                 self.convolution(at, lie, Filters { outputs, groups, bias, frozen }, shape)
@@ -65,19 +40,7 @@ impl<T: Real> Builder<T> {
                 self.push(at, Pool::Max(window), false);
                 Ok(Shape::Image([window.out[0], window.out[1], window.channels]))
             }
-            LayerSpec::AdaptiveAveragePool { outputs: out } => {
-                let Shape::Image([height, width, channels]) = shape else {
-                    return Err(bad("adaptive-average-pool", "an image [height, width, channels] is needed"));
-                };
-                if out.contains(&0) || product(&[out[0], out[1], channels]).is_none() {
-                    return Err(bad(
-                        "adaptive-average-pool",
-                        "outputs must be at least 1, and fit into memory",
-                    ));
-                }
-                self.push(at, Pool::Adaptive(Adaptive { size: [height, width], channels, out }), false);
-                Ok(Shape::Image([out[0], out[1], channels]))
-            }
+            LayerSpec::AdaptiveAveragePool { outputs } => self.adaptive_pool(at, outputs, shape),
             LayerSpec::Tanh => activation(Activation::Tanh),
             LayerSpec::Relu => activation(Activation::Relu),
             LayerSpec::Gelu => activation(Activation::Gelu),
@@ -98,29 +61,7 @@ impl<T: Real> Builder<T> {
                 self.push(at, Dropout { rate, width: shape.width(), position: at }, false);
                 Ok(shape)
             }
-            LayerSpec::BatchNorm { epsilon, frozen } => {
-                let affine = self.affine(shape, true);
-                check(
-                    epsilon >= 0.0 && epsilon.is_finite(),
-                    "epsilon of a batch norm",
-                    epsilon,
-                    "at least 0",
-                )?;
-                let (mean, variance) = (vec![0.0; affine.channels], vec![1.0; affine.channels]);
-                self.statistics.push(Statistics {
-                    position: at,
-                    node: self.nodes.len(),
-                    known: false,
-                    offset: self.constants,
-                    epsilon,
-                    mean,
-                    variance,
-                });
-                let standardise = Frozen { constants: self.constants };
-                self.push(at, Norm { affine, standardise }, !frozen);
-                self.constants += 2 * affine.channels;
-                Ok(shape)
-            }
+            LayerSpec::BatchNorm { epsilon, frozen } => self.batch_norm(at, epsilon, frozen, shape),
             LayerSpec::LayerNorm { epsilon, frozen } => {
                 check(epsilon > 0.0 && epsilon.is_finite(), "epsilon of a layer norm", epsilon, "positive")?;
                 self.norm(at, Span::Position, epsilon, true, frozen, shape);
@@ -145,23 +86,7 @@ impl<T: Real> Builder<T> {
                 Ok(Shape::Vector([shape.len()]))
             }
             LayerSpec::Embedding { vocabulary, outputs, frozen } => {
-                let (Shape::Tokens { tokens }, None) = (shape, &self.embedding) else {
-                    return Err(bad(
-                        "embedding",
-                        "it comes first, where the input is {\"tokens\": positions}",
-                    ));
-                };
-                if vocabulary == 0 || outputs == 0 || product(&[vocabulary, outputs]).is_none() {
-                    return Err(bad(
-                        "embedding",
-                        "vocabulary and outputs must be at least 1, and fit into memory",
-                    ));
-                }
-                let table = self.reserve(vocabulary * outputs);
-                let (width, trained) = (outputs, !frozen);
-                self.embedding = Some(Embedding { vocabulary, width, table, trained, position: at });
-                self.set_input(Shape::Sequence([tokens, outputs]));
-                Ok(Shape::Sequence([tokens, outputs]))
+                self.embed(at, [vocabulary, outputs], frozen, shape)
             }
             LayerSpec::Positions { frozen } => {
                 let Shape::Sequence([most, width]) = shape else {
@@ -171,38 +96,109 @@ impl<T: Real> Builder<T> {
                 self.push(at, PositionTable { most, width, table }, !frozen);
                 Ok(shape)
             }
-            LayerSpec::Unembed => {
-                let Some(Embedding { vocabulary: outputs, width: inputs, table: weight, trained, .. }) =
-                    self.embedding
-                else {
-                    return Err(bad("unembed", "a network with an embedding is needed"));
-                };
-                if !matches!(shape, Shape::Sequence([_, c]) if c == inputs) || self.tied.is_some() {
-                    return Err(bad(
-                        "unembed",
-                        "a sequence of as many features as the embedding's is needed, and once",
-                    ));
-                }
-                let (positions, bias) = (shape.positions(), None);
-                let linear = Linear {
-                    window: None,
-                    inputs,
-                    outputs,
-                    weight,
-                    bias,
-                    positions,
-                    tied: true,
-                    masked: false,
-                };
-                self.tied = Some(self.nodes.len());
-                self.push(at, linear, trained);
-                Ok(with_channels(shape, outputs))
-            }
+            LayerSpec::Unembed => self.unembed(at, shape),
             LayerSpec::Residual { .. }
             | LayerSpec::Add
             | LayerSpec::Multiply
             | LayerSpec::Attention { .. } => Err(bad(spec.kind(), "it reads several values")),
         }
+    }
+
+    /// A dense layer of `outputs`, with a bias or not, trained or frozen.
+    fn dense(
+        &mut self,
+        at: usize,
+        (outputs, bias, frozen): (usize, bool, bool),
+        shape: Shape,
+    ) -> Result<Shape> {
+        let bad = |need| does_not_chain(at, shape, "dense", need);
+        let (Shape::Vector([inputs]) | Shape::Sequence([_, inputs])) = shape else {
+            return Err(bad("a vector or a sequence is needed: put a flatten layer before it"));
+        };
+        if outputs == 0 || product(&[inputs, outputs]).is_none() {
+            return Err(bad("outputs must be at least 1, and fit into memory"));
+        }
+        let weight = self.reserve(inputs * outputs);
+        let bias = bias.then(|| self.reserve(outputs));
+        let positions = shape.positions();
+        let linear =
+            Linear { window: None, inputs, outputs, weight, bias, positions, tied: false, masked: false };
+        self.push(at, linear, !frozen);
+        Ok(with_channels(shape, outputs))
+    }
+
+    /// Means over as many windows as there are outputs, whatever the size of the image.
+    fn adaptive_pool(&mut self, at: usize, out: [usize; 2], shape: Shape) -> Result<Shape> {
+        let bad = |need| does_not_chain(at, shape, "adaptive-average-pool", need);
+        let Shape::Image([height, width, channels]) = shape else {
+            return Err(bad("an image [height, width, channels] is needed"));
+        };
+        if out.contains(&0) || product(&[out[0], out[1], channels]).is_none() {
+            return Err(bad("outputs must be at least 1, and fit into memory"));
+        }
+        self.push(at, Pool::Adaptive(Adaptive { size: [height, width], channels, out }), false);
+        Ok(Shape::Image([out[0], out[1], channels]))
+    }
+
+    /// A batch norm, whose statistics are constants that are not known yet.
+    fn batch_norm(&mut self, at: usize, epsilon: f64, frozen: bool, shape: Shape) -> Result<Shape> {
+        let affine = self.affine(shape, true);
+        check(epsilon >= 0.0 && epsilon.is_finite(), "epsilon of a batch norm", epsilon, "at least 0")?;
+        let (mean, variance) = (vec![0.0; affine.channels], vec![1.0; affine.channels]);
+        self.statistics.push(Statistics {
+            position: at,
+            node: self.nodes.len(),
+            known: false,
+            offset: self.constants,
+            epsilon,
+            mean,
+            variance,
+        });
+        let standardise = Frozen { constants: self.constants };
+        self.push(at, Norm { affine, standardise }, !frozen);
+        self.constants += 2 * affine.channels;
+        Ok(shape)
+    }
+
+    /// Tokens to values: the table that an unembedding may share.
+    fn embed(
+        &mut self,
+        at: usize,
+        [vocabulary, outputs]: [usize; 2],
+        frozen: bool,
+        shape: Shape,
+    ) -> Result<Shape> {
+        let bad = |need| does_not_chain(at, shape, "embedding", need);
+        let (Shape::Tokens { tokens }, None) = (shape, &self.embedding) else {
+            return Err(bad("it comes first, where the input is {\"tokens\": positions}"));
+        };
+        if vocabulary == 0 || outputs == 0 || product(&[vocabulary, outputs]).is_none() {
+            return Err(bad("vocabulary and outputs must be at least 1, and fit into memory"));
+        }
+        let table = self.reserve(vocabulary * outputs);
+        let (width, trained) = (outputs, !frozen);
+        self.embedding = Some(Embedding { vocabulary, width, table, trained, position: at });
+        self.set_input(Shape::Sequence([tokens, outputs]));
+        Ok(Shape::Sequence([tokens, outputs]))
+    }
+
+    /// Values to scores of tokens, by the embedding's table.
+    fn unembed(&mut self, at: usize, shape: Shape) -> Result<Shape> {
+        let bad = |need| does_not_chain(at, shape, "unembed", need);
+        let Some(Embedding { vocabulary: outputs, width: inputs, table: weight, trained, .. }) =
+            self.embedding
+        else {
+            return Err(bad("a network with an embedding is needed"));
+        };
+        if !matches!(shape, Shape::Sequence([_, c]) if c == inputs) || self.tied.is_some() {
+            return Err(bad("a sequence of as many features as the embedding's is needed, and once"));
+        }
+        let (positions, bias) = (shape.positions(), None);
+        let linear =
+            Linear { window: None, inputs, outputs, weight, bias, positions, tied: true, masked: false };
+        self.tied = Some(self.nodes.len());
+        self.push(at, linear, trained);
+        Ok(with_channels(shape, outputs))
     }
 
     /// A convolution, in groups where there are several.
@@ -275,4 +271,8 @@ fn with_channels(shape: Shape, channels: usize) -> Shape {
 /// How the window of a pool lies.
 fn pooling(kernel: [usize; 2], stride: [usize; 2], padding: [usize; 2]) -> Lie {
     Lie { kernel, stride, padding: Padding::Zeros(padding), dilation: [1, 1] }
+}
+
+fn does_not_chain(layer: usize, shape: Shape, kind: &'static str, need: &'static str) -> Error {
+    Error::DoesNotChain { layer, kind, found: shape.dims(), need }
 }

@@ -43,8 +43,7 @@ PARAMETERS = {
     "text_encoding": "Encoding of text files: ``\"utf-8\"``, ``\"latin-1\"`` or ``\"utf-16\"``.",
     "header": "Whether CSV files have a line of names; without one columns are called ``c1``, ``c2``, …",
     # the model
-    "model": "``\"linear\"``, ``\"logistic\"`` (two classes) or ``\"poisson\"`` (counts); an audit also takes ``\"softmax\"`` (two "
-             "or more classes).",
+    "model": "``\"linear\"``, ``\"logistic\"`` (two classes), ``\"poisson\"`` (counts) or ``\"softmax\"`` (two or more classes).",
     "max_classes": "Classes that the target of a softmax model may have.",
     "l2": "Penalty λ ≥ 0 in Σ loss + (nλ/2)‖w‖²; the intercept is not penalised.",
     "fit_intercept": "Whether the model has an intercept.",
@@ -79,6 +78,8 @@ PARAMETERS = {
     "tell": "Two values of attributes to tell apart, such as ``{\"age\": (40, 60)}``. By default the 10% and 90% quantiles of "
             "numbers and any two levels of categories.",
     "protect_at": "Values that are told apart at most this often count as protected, between 0.5 and 0.75.",
+    "tell_budget": "About how long telling values apart may take, in seconds of an ordinary machine, or ``\"all\"``: as long as it "
+                   "takes. The most exposed come first, and a page that leaves any out is never green.",
     "scaling": "Whether leakage counts that columns are scaled by their own data: ``\"counted\"`` or ``\"given\"``.",
     "out": "Folder to keep document, page and tables in, as the command line leaves them.",
     "progress": "``True`` or ``False`` for a bar (tqdm, where it is installed), or a callable that takes a stage, what is "

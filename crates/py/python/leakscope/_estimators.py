@@ -52,7 +52,7 @@ class _Private(BaseEstimator):  # type: ignore[misc]
         self.label = label
         self.random_state = random_state
 
-    def _fit(self, x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> None:
+    def _fit(self, x: np.ndarray[Any, Any], y: np.ndarray[Any, Any], classes: int = 2) -> None:
         names = [f"x{j}" for j in range(x.shape[1])]
         table = _native.Table("X")
         table.matrix(names, x)
@@ -67,7 +67,7 @@ class _Private(BaseEstimator):  # type: ignore[misc]
             "shape_from": None, "gap": 0.01,
         }
         request = {
-            "roles": {"target": "y"}, "family": self._model, "l2": self.l2, "intercept": self.fit_intercept,
+            "roles": {"target": "y"}, "family": "softmax" if classes > 2 else self._model, "max_classes": max(classes, 2), "l2": self.l2, "intercept": self.fit_intercept,
             "scale": self.scale, "label_secret": secret(self.label), "two_class_coded": False,
         }
         seed = None
@@ -75,13 +75,18 @@ class _Private(BaseEstimator):  # type: ignore[misc]
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         found = _native.private_model(request, {"noise": amount(noise), "balance": self.balance}, table, seed)
         values = dict(found["coefficients"])
-        self._coef = np.array([values[name] for name in names])
-        self._intercept = float(values.get("(intercept)", 0.0))
+        # A softmax model has a vector for each class, named by its code.
+        prefixes = [f"{code}: " for code in range(classes)] if classes > 2 else [""]
+        coef = np.array([[values[prefix + name] for name in names] for prefix in prefixes])
+        intercept = np.array([values.get(prefix + "(intercept)", 0.0) for prefix in prefixes])
+        self._coef, self._intercept = (coef, intercept) if classes > 2 else (coef[0], float(intercept[0]))
         self.sigma_ = found["sigma"]
         self.eta_max_ = found["eta_max"]
         self._precision = {name: row for name, *row in found["precision"]}
-        self.noise_error_ = np.array([self._precision[name][0] for name in names])
-        self.intercept_noise_error_ = float(self._precision.get("(intercept)", [0.0])[0])
+        errors = np.array([[self._precision[prefix + name][0] for name in names] for prefix in prefixes])
+        of_intercepts = np.array([self._precision.get(prefix + "(intercept)", [0.0])[0] for prefix in prefixes])
+        self.noise_error_ = errors if classes > 2 else errors[0]
+        self.intercept_noise_error_ = of_intercepts if classes > 2 else float(of_intercepts[0])
         shape = found["shape"]
         #: the published covariance of the noise, where it was made for targets: its factor, what it protects, where it comes from
         self.noise_ = None if shape is None else json.loads(shape)
@@ -105,9 +110,13 @@ class _Private(BaseEstimator):  # type: ignore[misc]
         coefficient is from that of the population (sampling) is not part of it, since it would be read off the records.
         """
         check_is_fitted(self)
-        known = list(getattr(self, "feature_names_in_", [f"x{j}" for j in range(len(self._coef))]))
-        values = {**dict(zip([f"x{j}" for j in range(len(known))], zip(known, self._coef))),
-                  "(intercept)": ("(intercept)", self._intercept)}
+        coef, intercept = np.atleast_2d(self._coef), np.ravel(self._intercept)
+        known = list(getattr(self, "feature_names_in_", [f"x{j}" for j in range(coef.shape[1])]))
+        values = {}
+        for code, (row, constant) in enumerate(zip(coef, intercept)):
+            prefix, shown = (f"{code}: ", f"{self.classes_[code]}: ") if len(coef) > 1 else ("", "")
+            values |= {f"{prefix}x{j}": (f"{shown}{name}", value) for j, (name, value) in enumerate(zip(known, row))}
+            values[f"{prefix}(intercept)"] = (f"{shown}(intercept)", constant)
         rows = []
         for key, (noise_error, low, high, p_value) in self._precision.items():
             name, value = values[key]
@@ -180,9 +189,10 @@ class PrivateLinear(RegressorMixin, _Private):  # type: ignore[misc]
 
 
 class PrivateLogistic(ClassifierMixin, _Private):  # type: ignore[misc]
-    """Logistic regression of two classes, released with exact discrete Gaussian noise.
+    """Logistic regression, released with exact discrete Gaussian noise; of more than two classes, softmax regression.
 
-    Parameters are those of :class:`PrivateLinear`.
+    Parameters are those of :class:`PrivateLinear`; with more than two classes the noise is isotropic, and ``balance`` is 0. Then
+    ``coef_`` has a row for each class, with noise on each of them.
 
     >>> import numpy as np, leakscope
     >>> rng = np.random.default_rng(0)
@@ -202,41 +212,42 @@ class PrivateLogistic(ClassifierMixin, _Private):  # type: ignore[misc]
         X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
-        if len(self.classes_) > 2:
-            raise ValueError(
-                "Only binary classification is supported. The type of the target is multiclass: "
-                f"y has {len(self.classes_)} classes, expected two (sklearn.multiclass.OneVsRestClassifier "
-                "makes many of two, and their leakage adds up)"
-            )
         if len(self.classes_) < 2:
-            raise ValueError(f"y has one class only ({self.classes_[0]!r}): expected two")
-        self._fit(X, codes.astype(np.float64))
-        self.coef_, self.intercept_ = self._coef[None, :], np.array([self._intercept])
-        guessed = (X @ self._coef + self._intercept > 0).astype(int)
-        share = float(codes.mean())
-        self._warn(float(np.mean(guessed == codes)), max(share, 1.0 - share), "it is right in")
+            raise ValueError(f"y has one class only ({self.classes_[0]!r}): expected at least two")
+        counts = np.bincount(codes)
+        if len(counts) > 2 and counts.min() < 2:
+            rare = self.classes_.tolist()[counts.argmin()]
+            raise ValueError(f"y: class {rare!r} has one record, which alone determines its coefficients: leave it out, or join it with another")
+        self._fit(X, codes.astype(np.float64), len(self.classes_))
+        self.coef_, self.intercept_ = np.atleast_2d(self._coef), np.atleast_1d(self._intercept)
+        z = X @ self.coef_.T + self.intercept_
+        guessed = z.argmax(axis=1) if len(self.classes_) > 2 else (z[:, 0] > 0).astype(int)
+        self._warn(float(np.mean(guessed == codes)), float(counts.max()) / len(codes), "it is right in")
         return self
 
     def decision_function(self, X: Any) -> np.ndarray[Any, Any]:
-        """Log odds of the second class."""
+        """Log odds of the second class; of more than two classes, the predictor of each."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        return np.asarray(X @ self.coef_[0] + self.intercept_[0])
+        z = np.asarray(X @ self.coef_.T + self.intercept_)
+        return z[:, 0] if len(self.classes_) == 2 else z
 
     def predict_proba(self, X: Any) -> np.ndarray[Any, Any]:
-        """Probabilities of both classes."""
+        """Probabilities of the classes."""
         z = self.decision_function(X)
+        if z.ndim == 2:
+            z = np.exp(z - z.max(axis=1, keepdims=True))
+            return np.asarray(z / z.sum(axis=1, keepdims=True))
         second = np.where(z >= 0, 1.0, np.exp(-np.abs(z))) / (1.0 + np.exp(-np.abs(z)))
         return np.column_stack([1.0 - second, second])
 
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
-        """The likelier class."""
-        high = self.decision_function(X) > 0
-        return np.asarray(self.classes_[high.astype(int)])
+        """The likeliest class."""
+        z = self.decision_function(X)
+        return np.asarray(self.classes_[z.argmax(axis=1) if z.ndim == 2 else (z > 0).astype(int)])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
         tags.classifier_tags.poor_score = True
         return tags
 

@@ -79,6 +79,7 @@ def audit(
     secret: str | None = None,
     tell: Mapping[str, Sequence[Any]] | None = None,
     protect_at: float = 0.6,
+    tell_budget: float | str = 10.0,
     scaling: str = "counted",
     out: Path | None = None,
     progress: Progress = None,
@@ -159,6 +160,7 @@ def audit(
         "secret": secret,
         "tell": [_pair(name, values) for name, values in (tell or {}).items()],
         "protect_at": protect_at,
+        "tell_budget": _seconds(tell_budget),
         "scaling": scaling,
     }
     with _progress.shown(progress) as callback:
@@ -170,6 +172,14 @@ def _pair(name: str, values: Sequence[Any]) -> dict[str, Any]:
     if isinstance(values, str) or not isinstance(values, Sequence) or len(values) != 2:
         raise OptionError(f"tell={values!r}: expected two values of {name}, such as {{'age': (40, 60)}}")
     return {"attribute": name, "values": [level(value) for value in values]}
+
+
+def _seconds(budget: float | str) -> float | None:
+    if budget == "all":
+        return None
+    if isinstance(budget, bool) or not isinstance(budget, (int, float)):
+        raise OptionError(f"tell_budget={budget!r}: expected seconds, or 'all'")
+    return float(budget)
 
 
 def _limit(name: str, limit: float) -> dict[str, Any]:
@@ -207,6 +217,7 @@ def balance(
     encoding: str = "utf-8",
     header: bool = True,
     model: str = "linear",
+    max_classes: int = 100,
     l2: float = 0.0,
     fit_intercept: bool = True,
     attribute: str | None = None,
@@ -308,6 +319,7 @@ def attack(
     encoding: str = "utf-8",
     header: bool = True,
     model: str = "linear",
+    max_classes: int = 100,
     l2: float = 0.0,
     fit_intercept: bool = True,
     candidates: Sequence[Any] = (),
@@ -393,6 +405,7 @@ def release(
     encoding: str = "utf-8",
     header: bool = True,
     model: str = "linear",
+    max_classes: int = 100,
     l2: float = 0.0,
     fit_intercept: bool = True,
     sigma: float | None = None,
@@ -411,6 +424,7 @@ def release(
     ledger_key: Path | None = None,
     tell: Mapping[str, Sequence[Any]] | None = None,
     protect_at: float = 0.6,
+    tell_budget: float | str = 10.0,
     label: str = "secret",
     progress: Progress = None,
 ) -> Release:
@@ -440,7 +454,7 @@ def release(
     given = _requests.opened(data, y, asked)
     terms = {"noise": _requests.amount(asked, given), "budget_eta": budget_eta, "balance": balance, "attribute": attribute,
              "data_changed": data_changed, "ledger_key": None if ledger_key is None else os.fspath(ledger_key)}
-    request = {**_requests.table(given, asked), "protect_at": protect_at,
+    request = {**_requests.table(given, asked), "protect_at": protect_at, "tell_budget": _seconds(tell_budget),
                "tell": [_pair(name, values) for name, values in (tell or {}).items()]}
     with _progress.shown(progress) as callback:
         outcome = _native.release(request, terms, out, given.table, callback)

@@ -17,7 +17,7 @@ from ._tables import level
 
 @documented(
     network="A preset (``\"linear\"``, ``\"mlp\"``, …) or a network file in JSON.",
-    loss="Loss of a preset. By default ``\"squared-error\"`` for a number, ``\"softmax-cross-entropy\"`` for two classes.",
+    loss="Loss of a preset. By default ``\"squared-error\"`` for a number, ``\"softmax-cross-entropy\"`` for classes.",
     test="Rows to measure accuracy on: files, a frame, or a pair of rows and targets.",
     holdout="Share of rows, between 0 and 1, that are not trained on, to measure accuracy on.",
     steps="Steps. By default what ``epochs`` takes.",

@@ -19,7 +19,7 @@ Path = str | os.PathLike[str]
 OF_A_TABLE = (
     "y", "target", "id", "drop", "categorical", "weights", "group", "columns", "delimiter", "na", "one_hot", "scale", "pca",
     "missing", "positive", "schema", "bounds", "levels", "clip_to_bounds", "min_level_count", "decimal", "text_encoding", "header",
-    "model", "l2", "fit_intercept", "test", "holdout", "label",
+    "model", "max_classes", "l2", "fit_intercept", "test", "holdout", "label",
 )
 
 

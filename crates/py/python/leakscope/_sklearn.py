@@ -244,7 +244,7 @@ def _check_fitted(model: Any) -> None:
     if getattr(model, "positive", False):
         raise OptionError(f"{type(model).__name__}(positive=True) is not at a free minimum: its leakage is not known here")
     several = np.ndim(model.coef_) > 1 and np.shape(model.coef_)[0] > 1
-    if several and type(model) is not LogisticRegression:
+    if several and type(model) not in (LogisticRegression, LogisticRegressionCV):
         classes = hasattr(model, "classes_")
         raise OptionError(
             f"{type(model).__name__} has {np.shape(model.coef_)[0]} {'classes' if classes else 'targets'}: expected "
@@ -312,7 +312,11 @@ def _logistic(model: Any, target: np.ndarray[Any, Any], given: Any, n: int) -> _
         raise OptionError(f"LogisticRegression(l1_ratio={ratio}): expected l1_ratio=0: leakage needs second derivatives, "
                           "which an l1 penalty does not have")
     given = _with_class_weights(model, target, given)
-    c = float(np.ravel(getattr(model, "C_", getattr(model, "C", 1.0)))[0])
+    chosen = np.ravel(getattr(model, "C_", getattr(model, "C", 1.0)))
+    if not (chosen == chosen[0]).all():
+        raise OptionError(f"{type(model).__name__} chose another C for every class: it fitted one class against the others, which is no "
+                          "softmax model: fit it with solver='lbfgs'")
+    c = float(chosen[0])
     strength = 0.0 if penalty is None or np.isinf(c) else 1.0 / (_total(given, n) * c)
     if np.shape(model.coef_)[0] == 1:
         return _Model("logistic", strength, given)

@@ -66,6 +66,8 @@ def _stochastic(model: Any, n: int) -> Any:
     if model.loss != wanted:
         raise OptionError(f"{name}(loss={model.loss!r}): expected loss={wanted!r}: leakage needs a loss with second derivatives that is "
                           "one of linear, logistic or Poisson regression's")
+    if classes and len(model.classes_) > 2:
+        raise OptionError(f"{name} fits one class against the others, which is no softmax model: fit LogisticRegression(solver='lbfgs')")
     if model.penalty not in ("l2", None):
         raise OptionError(f"{name}(penalty={model.penalty!r}): expected penalty='l2' or None: leakage needs second derivatives, which an "
                           "l1 penalty does not have")

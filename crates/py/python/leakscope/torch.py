@@ -15,9 +15,10 @@ from ._checks import one_of
 from ._native import DataError, LeakscopeError, OptionError
 from ._net_results import NetAudit
 from ._network import Network
+from ._torch_convert import Place, check_end, network, plain, records
 
-_SUPPORTED = ("Linear, Conv2d, AvgPool2d, MaxPool2d, BatchNorm1d and BatchNorm2d (in eval mode), LayerNorm, Tanh, ReLU, "
-              "GELU, Sigmoid, Flatten, Identity, Dropout (in eval mode), nested Sequential")
+#: records whose losses are compared
+_LOOKED_AT = 4
 _LOSSES = {torch.nn.CrossEntropyLoss: "softmax-cross-entropy", torch.nn.BCEWithLogitsLoss: "binary-cross-entropy",
            torch.nn.MSELoss: "squared-error"}
 
@@ -38,8 +39,8 @@ def audit(
 ) -> NetAudit:
     """Measures what one gradient step of a module gives away about records: dFIL, η, JacSens, PLIS.
 
-    A ``torch.nn.Sequential`` of layers that Leakscope knows is converted and runs on its kernels. Any other module runs
-    where it lives, by ``torch.func``: ``jvp`` of per-record gradients, many records at once.
+    A module of layers that Leakscope knows, in a chain or with residual connections and gates, is converted and runs on its
+    kernels. Any other module runs where it lives, by ``torch.func``: ``jvp`` of per-record gradients, many records at once.
 
     The gradient of a record is that of ``loss(module(x[i:i+1]), y[i:i+1])`` by the trained parameters, with the factor
     that the loss has (``MSELoss()`` of k outputs is 2/k times Leakscope's ``squared-error``).
@@ -95,7 +96,7 @@ def audit(
             net, x, labels = converted
             found = net.audit(x, labels, **options)
             # maps in the layout that went in
-            found._channels_first = _plain(data).ndim == 4
+            found._channels_first = plain(data).ndim == 4
             return found
     return _general(module, loss, data, y, trained, secret, index, chunk, vectorize, options)
 
@@ -172,7 +173,26 @@ def _for_kernels(module: Any, loss: Any, data: Any, y: Any, strict: bool) -> tup
         if strict:
             raise
         return None
-    return net, _records(data), _labels(y, loss, name, outputs)
+    x, labels = records(data), _labels(y, loss, name, outputs)
+    if not isinstance(module, torch.nn.Sequential) and not _same(net, module, loss, (data, y), (x, labels)):
+        if strict:
+            raise OptionError(f"{type(module).__name__}: what torch.fx sees of it computes something else: use engine='torch'")
+        return None
+    return net, x, labels
+
+
+def _same(net: Network, module: Any, loss: Any, torchs: tuple[Any, Any], ours: tuple[Any, Any]) -> bool:
+    """Whether the first records have the losses that torch gives them: a last look at a graph that was followed."""
+    function = _callable(loss)
+    first = next(module.parameters())
+    for i in range(min(_LOOKED_AT, len(ours[0]))):
+        x, y = (torch.as_tensor(v[i : i + 1], device=first.device) for v in torchs)
+        with torch.no_grad():
+            expected = float(function(module(x.to(first.dtype)), y)) / net._factor
+        found = net.evaluate(ours[0][i : i + 1], ours[1][i : i + 1])["loss"]
+        if not abs(found - expected) <= (1e-9 if first.dtype == torch.float64 else 1e-3) * (1 + abs(expected)):
+            return False
+    return True
 
 
 def _general(module: Any, loss: Any, data: Any, y: Any, trained: Any, secret: Any, index: Any, chunk: Any, vectorize: bool,
@@ -225,26 +245,11 @@ def convert(module: Any, loss: Any, x: Any, precision: str | None = None) -> Net
     return net
 
 
-def _records(x: Any) -> np.ndarray[Any, Any]:
-    array = _plain(x)
-    if array.ndim == 4:
-        array = array.transpose(0, 2, 3, 1)
-    if array.ndim not in (2, 4):
-        raise DataError(f"x: shape {array.shape}: expected (records, values) or (records, channels, height, width)")
-    return array
-
-
-def _plain(values: Any) -> np.ndarray[Any, Any]:
-    if isinstance(values, torch.Tensor):
-        values = values.detach().cpu()
-        values = (values.float() if values.dtype == torch.bfloat16 else values).numpy()
-    array: np.ndarray[Any, Any] = np.asarray(values)
-    return array
 
 
 def _labels(y: Any, loss: Any, name: str, outputs: int) -> np.ndarray[Any, Any]:
     """Labels, where torch's loss of one record takes them as they are taken here."""
-    labels = _plain(y)
+    labels = plain(y)
     if name != "softmax-cross-entropy" and labels.shape[1:] != (outputs,) and (outputs > 1 or labels.ndim != 1):
         raise DataError(f"y: shape {labels.shape}: {_said(loss)} of {outputs} outputs needs a value for each, shape "
                         f"({len(labels) if labels.ndim else 1}, {outputs})")
@@ -290,171 +295,15 @@ def _factor(loss: Any, outputs: int) -> float:
 
 def _converted(module: Any, loss: Any, x: Any, precision: str | None = None) -> tuple[Network, str, int]:
     """The network, the name of its loss, and the number of its outputs."""
-    if not isinstance(module, torch.nn.Sequential):
-        raise OptionError(f"{type(module).__name__}: expected a torch.nn.Sequential of {_SUPPORTED}")
     name = _loss(loss)
-    shape: tuple[int, ...] = tuple(_records(x).shape[1:])
-    layers: list[dict[str, Any]] = []
-    arrays: dict[str, np.ndarray[Any, Any]] = {}
-    state: dict[str, Any] = {"shape": shape, "flat": None}
-    for at, layer in _leaves(module, ""):
-        _add(at, layer, layers, arrays, state)
-    _refuse_shared(module)
-    if not any("outputs" in layer for layer in layers):
+    shape: tuple[int, ...] = tuple(int(n) for n in records(x).shape[1:])
+    layers, arrays, end = network(module, Place(shape))
+    if not any("outputs" in layer and layer["kind"] in ("dense", "conv") for layer in layers):
         raise OptionError("the module has no Linear and no Conv2d: there is no gradient to measure")
-    flat = state["flat"]
-    if len(state["shape"]) != 1 or (flat is not None and flat[2] > 1 and flat[0] * flat[1] > 1):
-        # A flattened image has its values in another order here, so outputs would be other classes.
-        raise OptionError(f"the module's output is an image of shape {_channels_first(flat or state['shape'])}: expected one that "
-                          "ends in a vector: put a torch.nn.Flatten and a torch.nn.Linear at its end")
+    check_end(end)
     if precision is None:
         doubles = any(p.dtype == torch.float64 for p in module.parameters())
         precision = "f64" if doubles else "f32"
     net = Network({"version": 1, "input": list(shape), "layers": layers, "loss": name}, seed=0, precision=precision)
     net.parameters = arrays
-    return net, name, state["shape"][0]
-
-
-def _leaves(module: Any, prefix: str) -> list[tuple[str, Any]]:
-    """Layers in the order they run: ``_modules``, for ``named_children`` leaves out what comes a second time."""
-    what = prefix.rstrip(".") or "the module"
-    if type(module).forward is not torch.nn.Sequential.forward:
-        raise OptionError(f"{what} ({type(module).__name__}): its forward is its own: expected a plain torch.nn.Sequential")
-    _refuse_hooks(what, module)
-    found = []
-    for name, layer in module._modules.items():
-        full = f"{prefix}{name}"
-        found += _leaves(layer, full + ".") if isinstance(layer, torch.nn.Sequential) else [(full, layer)]
-    return found
-
-
-def _refuse_hooks(name: str, module: Any) -> None:
-    kinds = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-    if any(getattr(module, kind, None) for kind in kinds):
-        raise OptionError(f"{name} ({type(module).__name__}): it has hooks (weight_norm and spectral_norm are such), which may "
-                          "change what it computes: remove them")
-
-
-def _refuse_shared(module: Any) -> None:
-    """A parameter that is used twice has one gradient, the sum of both uses; here it would count as two parameters."""
-    seen: dict[int, str] = {}
-    for name, layer in _leaves(module, ""):
-        for kind, parameter in layer.named_parameters(recurse=False):
-            if id(parameter) in seen:
-                raise OptionError(f"{name}.{kind} is {seen[id(parameter)]} again: parameters that are used twice have no "
-                                  "counterpart here: copy the layer")
-            seen[id(parameter)] = f"{name}.{kind}"
-
-
-def _array(tensor: Any) -> np.ndarray[Any, Any]:
-    found: np.ndarray[Any, Any] = tensor.detach().cpu().double().numpy()
-    return found
-
-
-def _pair(value: Any) -> list[int]:
-    return [int(value), int(value)] if isinstance(value, int) else [int(v) for v in value]
-
-
-def _add(name: str, layer: Any, layers: list[dict[str, Any]], arrays: dict[str, Any], state: dict[str, Any]) -> None:
-    nn = torch.nn
-    # Not isinstance: what derives from a layer may compute something else.
-    kind = type(layer)
-    at = f"layers.{len(layers)}"
-    refuse = f"{name} ({kind.__name__}):"
-    _refuse_hooks(name, layer)
-
-    def needs(dimensions: int) -> None:
-        if len(state["shape"]) != dimensions:
-            what = "an image: give x as (records, channels, height, width)" if dimensions == 3 else \
-                "a vector: put a torch.nn.Flatten before it"
-            raise OptionError(f"{refuse} a record has shape {_channels_first(state['shape'])} there, and it needs {what}")
-
-    def features(values: Any) -> np.ndarray[Any, Any]:
-        return _channels_last(_array(values), state["flat"])
-
-    def frozen() -> bool:
-        wanted = {p.requires_grad for p in layer.parameters()}
-        if len(wanted) > 1:
-            raise OptionError(f"{refuse} some of its parameters are frozen and some not: freeze the layer or none of it")
-        return wanted == {False}
-
-    if kind is nn.Linear:
-        needs(1)
-        weight = features(layer.weight)
-        state["flat"] = None
-        layers.append({"kind": "dense", "outputs": layer.out_features, "bias": layer.bias is not None, "frozen": frozen()})
-        arrays[f"{at}.weight"] = weight
-        if layer.bias is not None:
-            arrays[f"{at}.bias"] = _array(layer.bias)
-        state["shape"] = (layer.out_features,)
-    elif kind is nn.Conv2d:
-        needs(3)
-        if layer.groups != 1 or _pair(layer.dilation) != [1, 1] or layer.padding_mode != "zeros" or \
-                isinstance(layer.padding, str):
-            raise OptionError(f"{refuse} expected groups=1, dilation=1 and zeros as padding, given as numbers")
-        layers.append({"kind": "conv", "outputs": layer.out_channels, "kernel": _pair(layer.kernel_size),
-                       "stride": _pair(layer.stride), "padding": _pair(layer.padding),
-                       "bias": layer.bias is not None, "frozen": frozen()})
-        arrays[f"{at}.weight"] = _array(layer.weight).transpose(0, 2, 3, 1)
-        if layer.bias is not None:
-            arrays[f"{at}.bias"] = _array(layer.bias)
-        _move(state, layer, layer.out_channels)
-    elif kind in (nn.AvgPool2d, nn.MaxPool2d):
-        needs(3)
-        if layer.ceil_mode or (kind is nn.MaxPool2d and (_pair(layer.dilation) != [1, 1] or layer.return_indices)) or \
-                getattr(layer, "divisor_override", None) or not getattr(layer, "count_include_pad", True):
-            raise OptionError(f"{refuse} expected ceil_mode=False, dilation=1 and plain averages or maxima")
-        layers.append({"kind": "average-pool" if kind is nn.AvgPool2d else "max-pool", "kernel": _pair(layer.kernel_size),
-                       "stride": _pair(layer.stride), "padding": _pair(layer.padding)})
-        _move(state, layer, state["shape"][2])
-    elif kind in (nn.BatchNorm2d, nn.BatchNorm1d):
-        needs(3 if kind is nn.BatchNorm2d else 1)
-        if layer.training or layer.running_mean is None or not layer.affine:
-            raise OptionError(f"{refuse} over a batch one record's gradient depends on the others: call module.eval(), with "
-                              "running statistics and affine=True")
-        layers.append({"kind": "batch-norm", "epsilon": layer.eps, "frozen": frozen()})
-        arrays.update({f"{at}.gamma": features(layer.weight), f"{at}.beta": features(layer.bias),
-                       f"{at}.mean": features(layer.running_mean), f"{at}.variance": features(layer.running_var)})
-    elif kind is nn.LayerNorm:
-        if len(layer.normalized_shape) != 1 or len(state["shape"]) != 1 or layer.weight is None or layer.bias is None:
-            raise OptionError(f"{refuse} expected one over the values of a vector, with weight and bias")
-        layers.append({"kind": "layer-norm", "epsilon": layer.eps, "frozen": frozen()})
-        arrays.update({f"{at}.gamma": features(layer.weight), f"{at}.beta": features(layer.bias)})
-    elif kind is nn.GELU:
-        if layer.approximate != "none":
-            raise OptionError(f"{refuse} approximate={layer.approximate!r}: expected the exact one")
-        layers.append({"kind": "gelu"})
-    elif kind in (nn.Tanh, nn.ReLU, nn.Sigmoid):
-        layers.append({"kind": kind.__name__.lower()})
-    elif kind is nn.Flatten:
-        if layer.start_dim != 1 or layer.end_dim != -1:
-            raise OptionError(f"{refuse} expected start_dim=1 and end_dim=-1")
-        if len(state["shape"]) == 3:
-            state["flat"] = state["shape"]
-            state["shape"] = (int(np.prod(state["shape"])),)
-        layers.append({"kind": "flatten"})
-    elif kind is nn.Identity or (kind is nn.Dropout and not layer.training):
-        return
-    else:
-        hint = "call module.eval()" if kind is nn.Dropout else f"expected {_SUPPORTED}"
-        raise OptionError(f"{refuse} {hint}")
-
-
-def _channels_first(shape: tuple[int, ...]) -> tuple[int, ...]:
-    return (shape[2], *shape[:2]) if len(shape) == 3 else shape
-
-
-def _channels_last(array: np.ndarray[Any, Any], flat: tuple[int, ...] | None) -> np.ndarray[Any, Any]:
-    """Values by feature (the last axis) of a flattened image: torch flattens channels first, Leakscope channels last."""
-    if flat is None or array.shape[-1] != np.prod(flat):
-        return array
-    height, width, channels = flat
-    return np.moveaxis(array.reshape(*array.shape[:-1], channels, height, width), -3, -1).reshape(array.shape)
-
-
-def _move(state: dict[str, Any], layer: Any, channels: int) -> None:
-    """The shape after a window has moved over an image."""
-    height, width, _ = state["shape"]
-    kernel, stride, padding = _pair(layer.kernel_size), _pair(layer.stride), _pair(layer.padding)
-    size = [(n + 2 * p - k) // s + 1 for n, k, s, p in zip((height, width), kernel, stride, padding)]
-    state["shape"] = (*size, channels)
+    return net, name, end.shape[0]

@@ -298,7 +298,7 @@ pub struct Record {
     pub gradient_norm: f64,
     /// Share of records whose loss is at most this one's.
     pub loss_rank: f64,
-    /// The attribute that leaks most of this record and its η.
+    /// The attribute (or the label) that leaks most of this record, and its η in the units of that of the record: never more.
     pub most_exposed_attribute: Option<(String, f64)>,
 }
 

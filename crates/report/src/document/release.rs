@@ -90,7 +90,7 @@ pub struct Mechanism {
     pub shape: Option<PublishedShape>,
 }
 
-/// A covariance, as it is published: what it was made for, and its factor, which is public or has noise of its own.
+/// A covariance, as it is published: what it was made for, and its factor, whose shape is public.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PublishedShape {
     /// Its shape.
@@ -99,26 +99,10 @@ pub struct PublishedShape {
     pub source: Source,
     /// What it protects; η in public units.
     pub goals: Vec<Goal>,
-    /// Share of `η²` that is set aside for what the shape itself gives away: 0, since no shape is read off the records.
-    pub budget: f64,
-    /// How it was read off the records: absent, until the scale of such a shape can be counted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub second_moments: Option<SecondMoments>,
     /// The coefficients that the factor is about, of columns in public units, in its order.
     pub coefficients: Vec<String>,
     /// The factor of the covariance.
     pub factor: Factor,
-}
-
-/// How a shape was made of second moments of the columns, all on public grids.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct SecondMoments {
-    /// Standard deviation of the noise on their logarithm, a power of 2^¼.
-    pub tau: f64,
-    /// What was added to their diagonal, a power of four.
-    pub ridge: f64,
-    /// Weight of the protected directions, a power of four.
-    pub ratio: f64,
 }
 
 /// How well a published coefficient tells the fitted one: from the noise alone, which is public.

@@ -43,6 +43,21 @@ pub struct Told {
     /// Whether the attribute is the label.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub label: bool,
+    /// Why the worst record is told for certain, whatever the noise on the coefficients is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shows: Option<Shows>,
+}
+
+/// What shows a value that no noise on the coefficients hides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Shows {
+    /// The scale or public unit of its column was read off the data, and would have been another, or none.
+    Unit,
+    /// A level is listed for the records that have it, and would not have been with one fewer.
+    Levels,
+    /// With the other value there is no model.
+    NoModel,
 }
 
 /// Which of all levels of a category a record has, each equally likely beforehand.

@@ -72,9 +72,23 @@ pub struct PrivacyFacts {
     pub clip: f64,
     /// Noise multiplier σ.
     pub sigma: f64,
-    /// What the noise promises; absent where it follows from a seed, so that whoever knows that takes it off.
+    /// What the noise promises; absent where it promises nothing.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub promise: Option<Promise>,
+    /// Why nothing is promised, where nothing is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub withheld: Option<Withheld>,
+}
+
+/// Why a run with noise states no ε.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Withheld {
+    /// The noise follows from a seed, so that whoever knows that takes it off.
+    NoiseFromSeed,
+    /// What the network is fed depends on all records at once: of these parts of the encoding, in words. One record more
+    /// or less moves every other record's values, which the clip of a step does not bound.
+    ReadOffRecords(Vec<String>),
 }
 
 /// What a private run promises to every record.

@@ -8,7 +8,7 @@ use crate::document::audit::{Attribute, Audit, Label, Limit, SigmaSource};
 use crate::document::bound::Found;
 use crate::document::choice::{Metric, ValueKind};
 use crate::document::noise::Source;
-use crate::document::tell::{Tell, Told};
+use crate::document::tell::{Shows, Tell, Told};
 use crate::format;
 use crate::noise_words;
 use crate::words;
@@ -94,7 +94,10 @@ pub(crate) fn facts(audit: &Audit) -> Facts {
             | SigmaSource::Targets => Noise::Chosen,
         },
         over_limit: audit.limits.iter().any(|l| !l.ok),
-        unfinished: !untried(audit).is_empty() || is_approximate(audit) || is_seen_in_shape(audit),
+        unfinished: !untried(audit).is_empty()
+            || is_approximate(audit)
+            || is_seen_in_shape(audit)
+            || is_solved(audit),
         protect_at: audit.tell.as_ref().map_or(PROTECT_AT, |t| t.protect_at),
         estimated: exposures.first().map(|e| e.told).or_else(whole),
         label_estimated: audit.label.as_ref().and_then(|l| label_estimated(audit, l)),
@@ -120,6 +123,18 @@ fn is_approximate(audit: &Audit) -> bool {
 fn is_seen_in_shape(audit: &Audit) -> bool {
     audit.noise.as_ref().is_some_and(|n| n.source == Source::Records)
 }
+
+/// Whether how much noise there is was solved for on the data: published, it tells something of its own.
+fn is_solved(audit: &Audit) -> bool {
+    match audit.sigma_source {
+        SigmaSource::TargetEta { .. } | SigmaSource::TargetSd { .. } | SigmaSource::Targets => true,
+        SigmaSource::Default | SigmaSource::Given => false,
+    }
+}
+
+/// What that leaves open.
+const SOLVED: &str = "How much noise there is was solved for on these data: published with the model, it can tell values of a record \
+                      apart by itself, which is not counted here. A `sigma` that is chosen without these data leaves that out.";
 
 /// The verdict on an audit.
 pub fn of_audit(audit: &Audit) -> Verdict {
@@ -160,9 +175,7 @@ fn limits(breached: &[&Limit]) -> String {
             format!("{name} is {}, above the limit of {}", format::number(l.value), format::setting(l.limit))
         })
         .collect();
-    let text = each.join(", and ");
-    let mut chars = text.chars();
-    chars.next().map(|c| c.to_uppercase().chain(chars).collect()).unwrap_or_default()
+    capitalised(&each.join(", and "))
 }
 
 /// The sentence on what somebody can do who knows all else.
@@ -201,7 +214,7 @@ fn exposed(audit: &Audit, facts: &Facts) -> Vec<Span> {
 
 /// The sentence where two values were tried.
 fn tested(told: &Told, unit: Option<&str>) -> Vec<Span> {
-    let Told { attribute, from, to, worst, median, worst_record, among_all: _, label: _ } = told;
+    let Told { attribute, from, to, worst, median, worst_record, among_all: _, label: _, shows: _ } = told;
     let unit = unit.map(|u| format!(" {u}")).unwrap_or_default();
     vec![
         plain("Somebody who knows everything else tells "),
@@ -276,9 +289,7 @@ fn advice(audit: &Audit, facts: &Facts, decision: &Decision) -> Vec<Span> {
     let Some(times) = more_noise(told, goal) else {
         return match (decision.colour, told > goal) {
             (Colour::Green, _) => vec![plain("The model may be released with this noise, once.")],
-            (_, true) => {
-                vec![plain("Do not release it at this noise: values can be read off. Choose a noise first.")]
-            }
+            (_, true) => vec![plain(read_off(audit, facts))],
             (_, false) if facts.noise == Noise::Unit => {
                 vec![plain("Choose a noise (`sigma`), and look again.")]
             }
@@ -298,6 +309,7 @@ fn advice(audit: &Audit, facts: &Facts, decision: &Decision) -> Vec<Span> {
                  look again.",
             )],
             (_, false) if is_seen_in_shape(audit) => vec![plain(noise_words::open_question())],
+            (_, false) if is_solved(audit) => vec![plain(SOLVED)],
             (_, false) => vec![plain("Look at the numbers marked below before release.")],
         };
     };
@@ -326,6 +338,38 @@ fn advice(audit: &Audit, facts: &Facts, decision: &Decision) -> Vec<Span> {
             cost.unwrap_or_default()
         )),
     ]
+}
+
+/// What to do where values can be read off: noise, where that helps, or what else does.
+fn read_off(audit: &Audit, facts: &Facts) -> String {
+    let told = audit.tell.as_ref().and_then(Tell::worst);
+    let shows = told.and_then(|t| Some((&t.attribute, t.shows?)));
+    let Some((name, shows)) = shows else {
+        return match facts.noise {
+            Noise::Unit => "Do not release it at this noise: values can be read off. Choose a noise first.",
+            Noise::Absent | Noise::Chosen => {
+                "Do not release it at this noise: values can be read off. Choose several times as much."
+            }
+        }
+        .into();
+    };
+    let help = match shows {
+        Shows::Unit => format!(
+            "the column {name} is scaled by its own spread, which another value would have changed beyond use: give its `bounds`, or leave it out"
+        ),
+        Shows::Levels => format!(
+            "a level of {name} is listed because just enough records have it: give its `levels`, or merge it into another"
+        ),
+        Shows::NoModel => format!(
+            "with another value of {name} there is no model: a stronger penalty (`l2`), or a rare level merged into another, helps"
+        ),
+    };
+    format!("Do not release it: values can be read off, and no noise hides that. {}.", capitalised(&help))
+}
+
+fn capitalised(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map(|c| c.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }
 
 /// Whether an exposure is flagged in the table of attributes.

@@ -1,6 +1,6 @@
 //! The verdict on a balancing: did it work, and what does the most exposed record still give away.
 
-use super::{Facts, Noise, Span, TYPICAL, Verdict, decide, estimated, plain, strong};
+use super::{Colour, Facts, Noise, Span, TYPICAL, Verdict, decide, estimated, plain, strong};
 use crate::document::balance::{Balance, Step};
 use crate::document::choice::Stopped;
 use crate::format;
@@ -70,7 +70,11 @@ pub fn of_balance(b: &Balance) -> Verdict {
         strong(format::share_at_most(facts.estimated.unwrap_or(1.0))),
         plain(" of cases (a coin toss: 50%)."),
     ]);
-    let (head, third) = ending(b, after);
+    let (ending, third) = ending(b, after);
+    let head = match decision.colour {
+        Colour::Red => format!("{ending}, not protected"),
+        Colour::Amber | Colour::Green => ending.to_owned(),
+    };
     let mut sentences = vec![first, second];
     sentences.extend(third.map(|text| vec![plain(text)]).or_else(|| advice(b, &facts)));
     Verdict::new(decision, head, sentences)
@@ -85,7 +89,8 @@ fn advice(b: &Balance, facts: &Facts) -> Option<Vec<Span>> {
     Some(vec![
         strong(format!("--target-eta {eta}")),
         plain(format!(
-            " brings {} down to about {}: run leakscope release --balance {} --target-eta {eta}.",
+            " brings {} down to about {}, as far as η tells: run leakscope release --balance {} --target-eta {eta}, whose page \
+             puts values in place one by one.",
             format::share_at_most(told),
             format::share(facts.protect_at),
             b.best.max(1)

@@ -30,7 +30,7 @@ pub use audit::of_audit;
 pub use balance::of_balance;
 pub use bound::of_bound;
 pub use canary::of_canary;
-pub(crate) use net::{accounted, below};
+pub(crate) use net::{accounted, accounts, below};
 pub use net::{of_net_audit, of_training};
 pub use release::of_release;
 pub use reproduction::of_reproduction;

@@ -3,14 +3,19 @@
 use super::{Colour, Facts, Noise, Span, TYPICAL, Verdict, decide, estimated, headline, plain, strong};
 use crate::document::choice::ClipKind;
 use crate::document::net::{NetAudit, TraceKind};
-use crate::document::training::{Accounts, PrivacyFacts, Promise, Stopped, Training};
+use crate::document::training::{Accounts, PrivacyFacts, Promise, Stopped, Training, Withheld};
 use crate::format;
 
 /// What the page of a run prints.
 pub(crate) fn training_facts(t: &Training) -> Facts {
     let p = t.privacy.as_ref();
     Facts {
-        noise: if p.is_some_and(|p| p.promise.is_some()) { Noise::Chosen } else { Noise::Absent },
+        noise: match p {
+            None => Noise::Absent,
+            Some(PrivacyFacts { promise: Some(_), .. }) => Noise::Chosen,
+            Some(PrivacyFacts { withheld: Some(Withheld::ReadOffRecords(_)), .. }) => Noise::Chosen,
+            Some(PrivacyFacts { withheld: Some(Withheld::NoiseFromSeed) | None, .. }) => Noise::Absent,
+        },
         unfinished: t.stopped == Stopped::Diverged,
         epsilon: p.and_then(|p| p.promise.as_ref()).map(|p| p.epsilon),
         membership: p.and_then(|p| p.promise.as_ref()).and_then(|p| p.advantage),
@@ -24,24 +29,26 @@ pub fn of_training(t: &Training) -> Verdict {
     let head = match (decision.colour, &t.privacy) {
         _ if t.stopped == Stopped::Diverged => "Diverged",
         (_, None) => "Trained without noise",
-        (_, Some(p)) if p.promise.is_none() => "Not private: the noise can be taken off",
+        (Colour::Red, Some(p)) if p.promise.is_none() => "Not private: the noise can be taken off",
+        (_, Some(p)) if p.promise.is_none() => "Trained with noise, nothing promised",
         (Colour::Green, Some(_)) => "Trained with noise that protects",
         (Colour::Amber, Some(_)) => "Trained with noise",
         (Colour::Red, Some(_)) => "Trained with too little noise",
     };
     let mut sentences = vec![match &t.privacy {
         Some(PrivacyFacts { promise: Some(p), .. }) => promised(p, decision.colour),
-        Some(PrivacyFacts { promise: None, .. }) => vec![
+        Some(PrivacyFacts { promise: None, withheld: Some(Withheld::ReadOffRecords(read)), .. }) => {
+            not_covered(read)
+        }
+        Some(PrivacyFacts { promise: None, withheld: Some(Withheld::NoiseFromSeed) | None, .. }) => vec![
             plain("The noise follows from the seed, so whoever knows the seed takes it off: "),
             strong("nothing is promised"),
-            plain(
-                " to any record. Such a run can be repeated; to protect anybody, train without that option.",
-            ),
+            plain(" to any record; to protect anybody, train without that option."),
         ],
         None => vec![
             plain("No noise was added: "),
             strong("nothing is promised"),
-            plain(" to any record. Train again with `epsilon`, or keep the model to yourself."),
+            plain(" to any record; train again with `epsilon`, or keep the model to yourself."),
         ],
     }];
     if let Some(a) = &t.accounts {
@@ -58,7 +65,6 @@ pub fn of_training(t: &Training) -> Verdict {
                 None => ".".into(),
             }),
         ]);
-        sentences.extend(below(a).map(|b| vec![plain(b)]));
     }
     let made = format!("{} of {} steps", format::count(t.steps), format::count(t.planned_steps));
     match t.stopped {
@@ -93,9 +99,22 @@ fn promised(p: &Promise, colour: Colour) -> Vec<Span> {
     said.push(plain(match colour {
         Colour::Green => ".",
         Colour::Amber => "; a smaller `epsilon` promises more.",
-        Colour::Red => ". That protects nobody: train again with `epsilon` = 1 or less.",
+        Colour::Red => ", which protects nobody: train again with `epsilon` = 1 or less.",
     }));
     said
+}
+
+/// Why no ε is stated though the noise is secret, and what to do.
+fn not_covered(read: &[String]) -> Vec<Span> {
+    vec![
+        plain("The noise is secret, yet "),
+        strong("no ε is stated"),
+        plain(format!(
+            ": {} were read off all records, and no noise of a step covers that; give `bounds` with `scale` = bounds, `levels`, \
+             or a `schema`, which are public.",
+            read.join(", ")
+        )),
+    ]
 }
 
 /// Of which records accounts speak.
@@ -156,12 +175,20 @@ pub fn of_net_audit(a: &NetAudit) -> Verdict {
     let facts = audit_facts(a);
     let decision = decide(&facts);
     let head = match facts.noise {
+        Noise::Absent if a.training.as_ref().is_some_and(|t| t.privacy.is_some()) => {
+            "Not private: the noise can be taken off"
+        }
         Noise::Absent => "Trained without noise",
         Noise::Unit if decision.colour == Colour::Amber => "A unit of noise",
         Noise::Unit | Noise::Chosen => headline(decision.colour),
     };
     let mut sentences = vec![match (facts.noise, a.training.as_ref().and_then(|t| t.privacy.as_ref())) {
-        (Noise::Absent, _) => vec![
+        (Noise::Absent, Some(_)) => vec![
+            plain("The noise of training follows from a seed, so "),
+            strong("nothing is promised"),
+            plain(" to its records: the numbers are what one step with secret noise would tell."),
+        ],
+        (Noise::Absent, None) => vec![
             plain("The model was trained without noise, so "),
             strong("nothing is promised"),
             plain(
@@ -169,8 +196,9 @@ pub fn of_net_audit(a: &NetAudit) -> Verdict {
             ),
         ],
         (_, Some(PrivacyFacts { promise: Some(p), .. })) => promised(p, decision.colour),
+        (_, Some(PrivacyFacts { withheld: Some(Withheld::ReadOffRecords(read)), .. })) => not_covered(read),
         (Noise::Chosen | Noise::Unit, Some(_)) => {
-            vec![plain("The noise of training follows from a seed: nothing is promised to its records.")]
+            vec![plain("Nothing is promised to the records of its training.")]
         }
         (Noise::Unit, None) => vec![plain(
             "No noise was chosen: the numbers are those of one step with noise of standard deviation 1, to compare records \
@@ -180,8 +208,12 @@ pub fn of_net_audit(a: &NetAudit) -> Verdict {
             "How the model was trained is not known: the numbers are what one noisy step tells, and a run adds them up.",
         )],
     }];
-    sentences.extend(reconstruction(a));
-    sentences.extend(over_run(a));
+    // the run is what was released: where it was added up, one step of it, which is told of records that took part for
+    // certain, would only be a second number beside it
+    match over_run(a) {
+        Some(run) if accounts(a).is_some() => sentences.push(run),
+        run => sentences.extend(reconstruction(a).into_iter().chain(run)),
+    }
     if sentences.len() == 1 && a.dfil.is_none() {
         sentences.push(vec![plain(
             "Ask for traces, η or PLIS (`trace`, `eta`, `plis`) to see what records give away.",
@@ -223,7 +255,11 @@ fn over_run(a: &NetAudit) -> Option<Vec<Span>> {
                  error per value of about "
             )),
             strong(format::number(1.0 / largest(r))),
-            plain(" or more (an estimate: accounts are kept by random probes)."),
+            plain(
+                " or more (an estimate: accounts are kept by random probes); guessing the mean record has ",
+            ),
+            strong(format::number(a.spread)),
+            plain("."),
         ]),
         Some(_) => None,
         None => {
@@ -243,9 +279,7 @@ fn reconstruction(a: &NetAudit) -> Option<Vec<Span>> {
         strong(format::number(a.spread)),
         plain(match (&a.min_mse, a.trace) {
             (Some(_), _) | (None, TraceKind::Exact | TraceKind::Skip) => ".",
-            (None, TraceKind::Estimate { .. }) => {
-                ". For a bound instead of this estimate, use `trace` = exact."
-            }
+            (None, TraceKind::Estimate { .. }) => " (an estimate; `trace` = exact gives a bound).",
         }),
     ];
     let mut said = match &a.min_mse {

@@ -4,7 +4,7 @@ use super::{
     Colour, Decision, Facts, Noise, PROTECT_AT, Span, TYPICAL, Verdict, decide, estimated, more_noise, plain,
     strong,
 };
-use crate::document::release::{Ceiling, Means, Release, Stated};
+use crate::document::release::{Ceiling, Means, Release};
 use crate::format;
 use leakscope_core::units::public_sigma;
 
@@ -21,16 +21,25 @@ pub(crate) fn facts(r: &Release) -> Facts {
     Facts {
         noise: if r.mechanism.sigma > 0.0 { Noise::Chosen } else { Noise::Absent },
         over_limit: r.composed.budget_eta.is_some_and(|b| r.composed.eta_max > b),
-        // A σ that was solved for on the data tells something of its own, which no noise covers.
-        unfinished: !covered || r.eta.target.is_some(),
+        unfinished: !covered || is_solved(r),
         protect_at: r.tell.as_ref().map_or(PROTECT_AT, |t| t.protect_at),
         told: of(attributes, Means::Refits),
         label_told: of(label, Means::Refits),
-        // η of a whole record says nothing about one attribute that refits do not say better.
-        estimated: if covered { None } else { larger(of(attributes, Means::Eta), local) },
+        // η of a whole record says nothing about one attribute that refits, or its own η, do not say better.
+        estimated: match attributes {
+            Some(Ceiling { by: Means::Refits, .. }) => None,
+            Some(Ceiling { at_most, by: Means::Eta }) => Some(at_most),
+            None if covered => None,
+            None => local,
+        },
         label_estimated: of(label, Means::Eta),
         ..Facts::default()
     }
+}
+
+/// Whether the scale of the noise was solved for on the data: it tells something of its own, which no noise covers.
+fn is_solved(r: &Release) -> bool {
+    r.eta.target.is_some() || r.mechanism.shape.is_some()
 }
 
 /// The larger of two numbers that may be absent.
@@ -150,19 +159,33 @@ fn advice(r: &Release, facts: &Facts, decision: &Decision) -> Option<Vec<Span>> 
             )),
         ]),
         (Colour::Red, None) => Some(vec![plain(
-            "Keep it to yourself: values can be read off. Release again with several times the noise.",
+            "Keep it to yourself: values can be read off. Release again with several times the noise; where that changes nothing, a \
+             unit or a list of levels that was read off the data shows them, and --bounds, --levels or a --schema that give it \
+             beforehand help.",
         )]),
-        (Colour::Amber, None) => Some(vec![plain(unfinished(r.tell.as_ref()))]),
+        (Colour::Amber, None) => Some(vec![plain(unfinished(r, facts))]),
     }
 }
 
 /// Why a calm page is not green.
-fn unfinished(tell: Option<&Stated>) -> &'static str {
-    match tell {
-        Some(_) => {
-            "That rests on η, which looks at small changes alone: values were not put in place one by one, for every attribute \
-             and every release so far."
-        }
-        None => "That rests on η, which looks at small changes alone.",
+fn unfinished(r: &Release, facts: &Facts) -> String {
+    let mut reasons = vec![];
+    if facts.exact().is_none() || facts.approximate().is_some() {
+        reasons.push(match r.tell {
+            Some(_) => {
+                "That rests on η, which looks at small changes alone: values were not put in place one by one, for every \
+                 attribute and every release so far; --tell-budget allows more time for it."
+            }
+            None => "That rests on η, which looks at small changes alone.",
+        });
     }
+    if is_solved(r) {
+        reasons.push(SOLVED);
+    }
+    reasons.join(" ")
 }
+
+/// What a noise that was solved for on the data leaves open.
+const SOLVED: &str = "How much noise there is was solved for on these data: somebody who knows all else compares it with what either value \
+                      would have led to, which can tell them apart by itself and is not counted here. A --sigma that was chosen \
+                      without these data leaves that out.";

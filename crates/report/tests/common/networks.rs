@@ -70,6 +70,7 @@ pub(crate) fn training(epsilon: f64) -> Training {
                 statement: HOSTILE.into(),
                 dropped: None,
             }),
+            withheld: None,
         }),
         label_secret: true,
         tracking: Some(Tracking { records: Tracked::Panel, panel: Some(40), probes: 4 }),

@@ -241,12 +241,19 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let request = args.request()?;
     let silent = args.run.quiet || args.run.json;
     let display = Display::start(silent, Some(args.out.clone()))?;
+    let noisy = request.release.sigma.is_some() || request.epsilon.is_some();
+    let private = noisy && !request.not_private_noise_from_seed;
     let listener = Listener {
         hooks: &display.hooks,
         on_point: &|point| display.note(|| line(point)),
         on_seed: &|seed| {
             if !silent {
-                display.remark(&format!("seed {seed} (drawn; give it with --seed to repeat this run)"));
+                display.remark(&match private {
+                    true => format!(
+                        "seed {seed} (drawn; of first weights and probes: noise and batches are not repeated)"
+                    ),
+                    false => format!("seed {seed} (drawn; give it with --seed to repeat this run)"),
+                });
             }
         },
     };

@@ -5,6 +5,7 @@
 //! record, so publish it rounded, or publish Σ alone.
 
 use super::Noise;
+use crate::glm::softmax::{SoftmaxFit, contrasts, reduced_residual};
 use crate::glm::{Family, Fit};
 use crate::linalg::{Cholesky, axpy, dot, gram_add_lower, matmul, mirror_lower};
 use crate::rows::Rows;
@@ -104,8 +105,67 @@ pub fn standard_errors(
     Ok(Inference { sampling, level, coefficients, covariance })
 }
 
+/// Covariance of the coefficients of a softmax model over samples, one p × p a class: the sandwich
+/// `H⁻¹(Σω²ρ̂ρ̂ᵀ ⊗ xxᵀ)H⁻¹` of Θ, as it falls on each class.
+///
+/// # Errors
+/// [`Error::Shape`] for rows of another width; [`Error::Singular`] where H has no inverse.
+pub fn softmax_sampling_covariances(rows: &dyn Rows, fit: &SoftmaxFit) -> Result<Vec<Vec<f64>>> {
+    let (p, q) = (fit.width, fit.coefficients());
+    if rows.width() != p {
+        return Err(Error::Shape { what: "the rows", found: rows.width(), expected: p });
+    }
+    let u = contrasts(fit.classes);
+    let mut middle = vec![0.0; q * q];
+    rows.fold(
+        || (vec![0.0; q * q], vec![], vec![]),
+        |(middle, scores, scratch), block| {
+            scores.clear();
+            let pi = fit.probabilities(&block.x);
+            for (i, pi) in pi.chunks_exact(fit.classes).enumerate() {
+                let (omega, class) = (block.weight_of(i), (block.y[i] as usize).min(fit.classes - 1));
+                for rho in reduced_residual(pi, class, &u) {
+                    scores.extend(block.row(i).iter().map(|x| omega * rho * x));
+                }
+            }
+            gram_add_lower(scores, None, q, scratch, middle);
+            Ok(())
+        },
+        |(part, ..)| {
+            axpy(1.0, &part, &mut middle);
+            Ok(())
+        },
+    )?;
+    mirror_lower(&mut middle, q);
+    let inverse = Cholesky::new(&fit.hessian, q)?.inverse();
+    let (mut half, mut out) = (vec![0.0; q * q], vec![0.0; q * q]);
+    matmul(&inverse, &middle, (q, q, q), &mut half);
+    matmul(&half, &inverse, (q, q, q), &mut out);
+    mirror_lower(&mut out, q);
+    Ok(class_covariances(&out, fit.classes, p))
+}
+
+/// Covariance of each class's coefficients, p × p, from that of Θ, q × q: `Σ_ab U_ca U_cb Σ_ab`.
+pub fn class_covariances(covariance: &[f64], classes: usize, p: usize) -> Vec<Vec<f64>> {
+    let (k, q, u) = (classes - 1, (classes - 1) * p, contrasts(classes));
+    let of_class = |c: usize| {
+        let mut out = vec![0.0; p * p];
+        for (a, b) in (0..k).flat_map(|a| (0..k).map(move |b| (a, b))) {
+            let factor = u[c * k + a] * u[c * k + b];
+            for (i, row) in out.chunks_exact_mut(p).enumerate() {
+                axpy(factor, &covariance[(a * p + i) * q + b * p..][..p], row);
+            }
+        }
+        out
+    };
+    (0..classes).map(of_class).collect()
+}
+
 /// Covariance of the minimiser over samples.
-fn sampling_covariance(rows: &dyn Rows, fit: &Fit, sampling: Sampling) -> Result<Vec<f64>> {
+///
+/// # Errors
+/// [`Error::OutOfRange`] where model-based errors have no degrees of freedom; [`Error::Singular`] where H has no inverse.
+pub fn sampling_covariance(rows: &dyn Rows, fit: &Fit, sampling: Sampling) -> Result<Vec<f64>> {
     let p = fit.w.len();
     let (mut middle, mut squares, mut weight) = (vec![0.0; p * p], 0.0, 0.0);
     rows.fold(

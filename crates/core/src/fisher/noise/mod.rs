@@ -22,8 +22,8 @@
 //!    shape is then read off the private rows.
 //! 2. [`Geometry::under`](super::Geometry::under) measures records, attributes, groups and sets under that noise.
 //! 3. Attacks and bounds for isotropic noise with σ = 1 apply to whitened differences, [`Noise::whiten_rows`].
-//! 4. [`Noise::release`] draws exact discrete noise with its covariance. ([`design_to_publish`] draws a shape with noise of its own; its
-//!    scale is not counted, so no command releases it.) [`standard_errors`] says how far released coefficients are from true ones.
+//! 4. [`Noise::release`] draws exact discrete noise with its covariance, whose shape must be public: no command releases one that is
+//!    read off the records. [`standard_errors`] says how far released coefficients are from true ones.
 //!
 //! The shape and its weights are functions of the data. What they give away is counted (`covariance_information`) and taken off the
 //! target before the scale is chosen, and the scale lies on a public grid, powers of `2^¼` rounded up.
@@ -37,7 +37,6 @@ mod generate;
 mod inference;
 mod information;
 mod moved;
-mod publish;
 mod sums;
 #[cfg(test)]
 mod tests;
@@ -45,8 +44,10 @@ mod weights;
 mod worst;
 
 pub use gaussian::{Factor, Noise};
-pub use inference::{Coefficient, Inference, Sampling, standard_errors};
-pub use publish::{PublishedShape, design_to_publish};
+pub use inference::{
+    Coefficient, Inference, Sampling, class_covariances, sampling_covariance, softmax_sampling_covariances,
+    standard_errors,
+};
 
 use super::Directions;
 use crate::glm::Fit;

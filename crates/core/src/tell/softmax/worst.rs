@@ -37,6 +37,7 @@ pub(super) fn ask(
         at_least: limits.iter().fold(0.0, |m, l| m.max(l.least)),
         delta,
         refitted,
+        shows_in_units: false,
     })
 }
 

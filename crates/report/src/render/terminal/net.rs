@@ -151,7 +151,10 @@ pub fn training_summary(training: &Training) -> String {
                         );
                     }
                 }
-                None => line(&mut out, "private", "no: the noise follows from a seed, no ε is stated"),
+                None => {
+                    let reason = words::withheld(p.withheld.as_ref());
+                    line(&mut out, "private", &format!("no ε is stated: {reason}"));
+                }
             }
             let (kind, c, sigma) =
                 (words::clip(p.clip_kind), format::setting(p.clip), format::setting(p.sigma));

@@ -16,7 +16,7 @@ use crate::render::html::parts::{
 };
 use crate::render::html::table::{Cell, numbers, table, words as text_column};
 use crate::render::networks;
-use crate::verdict::of_net_audit;
+use crate::verdict::{accounts, of_net_audit};
 use crate::words;
 use leakscope_core::num::Summary;
 use std::collections::BTreeMap;
@@ -111,9 +111,16 @@ fn who(a: &NetAudit) -> Html {
             )
         }
     };
+    let beside = match accounts(a) {
+        Some(_) => {
+            " It is told of a record that took part in the step for certain; the run drew each with some probability, so that \
+             all its steps together can tell less of a record than this one."
+        }
+        None => "",
+    };
     let lead = format!(
         "What one noisy sum of clipped gradients, at the model’s parameters and without sampling, tells about each \
-         record. dFIL is the mean information per value, η that of the worst direction.{how}"
+         record. dFIL is the mean information per value, η that of the worst direction.{how}{beside}"
     );
     let chart = |h: &Option<Histogram>, axis: &str| {
         h.as_ref().map(|h| fill("<div>{}</div>", &[&of_network(h, axis, None)])).unwrap_or_default()
@@ -169,6 +176,13 @@ fn most_exposed(a: &NetAudit) -> String {
                 networks::largest_dfil(a, d)
             ),
         };
+    }
+    // where the run was added up, the verdict speaks of the run
+    if let Some(bound) = a.min_mse.as_ref().filter(|_| accounts(a).is_some()) {
+        text.push_str(&format!(
+            "No unbiased reconstruction of a record that took part in one step has a mean squared error per value below {}. ",
+            format::bound(bound)
+        ));
     }
     if let Some(typical) = &a.typical_error {
         text.push_str(&networks::any_estimate(typical, a.spread));

@@ -72,7 +72,7 @@ fn run_tiles(t: &Training) -> Html {
             Some(p) => {
                 all.push(tile(&format::at_most(p.epsilon), &format!("ε at δ = {}", format::setting(p.delta))))
             }
-            None => all.push(tile("no ε", "the noise follows from a seed")),
+            None => all.push(tile("no ε", words::withheld(p.withheld.as_ref()))),
         }
         all.push(tile(
             &format::setting(p.sigma),
@@ -272,13 +272,14 @@ pub(crate) fn accountants(p: &Promise) -> String {
         format::at_most(p.epsilon_rdp),
         format::number(p.rdp_order)
     );
+    let alone = if p.dropped.is_some() { "of all steps, had no record dropped out: " } else { "" };
     match p.epsilon_pld {
         Some(i) => format!(
-            "by privacy loss distributions ε is {} (certified; the worst case is not below {}), {rdp}",
+            "{alone}by privacy loss distributions ε is {} (certified; the worst case is not below {}), {rdp}",
             format::at_most(i.upper),
             format::at_least(i.lower)
         ),
-        None => format!("the noise is too small for privacy loss distributions; {rdp}"),
+        None => format!("{alone}the noise is too small for privacy loss distributions; {rdp}"),
     }
 }
 

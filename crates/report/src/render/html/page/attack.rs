@@ -12,6 +12,7 @@ use crate::render::html::table::{Cell, numbers, table, words as text_column};
 use crate::verdict::of_attack;
 use crate::words;
 use leakscope_core::attack::Attack as Attacker;
+use leakscope_core::glm::ModelKind;
 
 /// The colour of each attacker.
 const fn slot(attack: Attacker) -> usize {
@@ -266,9 +267,17 @@ fn rests_on(a: &Attack) -> Html {
         "White box with prior: weighs that by how frequent each value is (Guo 2022, A.3). No \
          attacker does better on secrets that do not depend on the other values; what they do tell is left to the black box."
             .to_owned(),
-        "Black box: sees the record’s other values, its label, predictions of the released model and how often or by how \
-         much it errs on the training rows (Fredrikson 2014)."
-            .to_owned(),
+        match a.subject.family {
+            ModelKind::Softmax => {
+                "Black box: sees the record’s other values, its label and the probabilities that the released model gives; takes \
+                 the value under which its label is most probable, weighed by how frequent each value is (Fredrikson 2014)."
+            }
+            ModelKind::Linear | ModelKind::Logistic | ModelKind::Poisson => {
+                "Black box: sees the record’s other values, its label, predictions of the released model and how often or by how \
+                 much it errs on the training rows (Fredrikson 2014)."
+            }
+        }
+        .to_owned(),
         "Informed adversary: knows all other records but nothing of this one; solves the record that makes the released \
          coefficients a minimum, then takes the nearest value (Balle 2022)."
             .to_owned(),

@@ -124,19 +124,15 @@ fn mechanism(r: &Release) -> String {
         ),
         Some(shape) => {
             let source = match &shape.source {
-                Source::Records => format!(
-                    "The shape comes from second moments of the columns that were released with noise of their own, for which {} of η² \
-                     is set aside.",
-                    format::share(shape.budget)
-                ),
                 Source::Table { .. } => {
-                    "The shape comes from a public table, and says nothing about these records.".into()
+                    "The shape comes from a public table, and says nothing about these records."
                 }
                 Source::Bounds => {
                     "The shape comes from public bounds of the columns, and says nothing about the records."
-                        .into()
                 }
-                Source::Nowhere => "It is the same on every coefficient.".into(),
+                Source::Nowhere => "It is the same on every coefficient.",
+                // No release has one.
+                Source::Records => "The shape was read off the records.",
             };
             format!(
                 "{name} Its covariance Σ = FFᵀ was made for its targets; F is in model.json, for columns in public units, x̃ = (x − \

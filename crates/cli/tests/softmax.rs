@@ -1,0 +1,235 @@
+//! Softmax regression through every command: two classes are the logistic model, three end to end, and what is published of
+//! a release lies on the public lattice.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod common;
+
+use common::{Folder, number};
+use serde_json::Value;
+
+/// A table of two numbers and a category with classes by name, from a plain generator: the same for everybody.
+fn table(classes: &[&str], rows: usize, seed: u64) -> String {
+    let mut state = seed;
+    let mut uniform = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((state >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
+    };
+    let mut text = String::from("age,dose,site,species\n");
+    for i in 0..rows {
+        let (age, dose, site) = (20.0 + 60.0 * uniform(), -10.0 * uniform().ln(), i % 3);
+        let score: Vec<f64> = (0..classes.len())
+            .map(|k| {
+                let pull = (age - 50.0) / 17.0 * (k as f64 - 0.5) + if site == k { 0.7 } else { 0.0 };
+                pull - (-uniform().ln()).ln()
+            })
+            .collect();
+        let best = (0..classes.len()).fold(0, |b, k| if score[k] > score[b] { k } else { b });
+        text += &format!("{age:.1},{dose:.2},{},{}\n", ["north", "south", "west"][site], classes[best]);
+    }
+    text
+}
+
+const TREES: [&str; 3] = ["ash", "birch", "cedar"];
+
+fn folder(classes: usize, rows: usize) -> Folder {
+    let folder = Folder::new();
+    folder.write("t.csv", table(&TREES[..classes], rows, 9));
+    folder.write("more.csv", table(&TREES[..classes], 80, 10));
+    folder
+}
+
+fn json(folder: &Folder, line: &str) -> Value {
+    folder.run(&format!("{line} --json")).expect(0).json()
+}
+
+/// λ halves, since two opposite vectors share it, and noise σ on both is √2σ on their difference.
+#[test]
+fn two_classes_are_the_logistic_model_in_every_command() {
+    let folder = folder(2, 120);
+    let root = 2_f64.sqrt();
+    let both = |softmax: &str, logistic: &str| {
+        let common = "t.csv --target species --test more.csv --seed 3";
+        let of = |(command, rest): (&str, &str)| {
+            let (command, data) = match command {
+                "bound" | "calibrate" => (command, "--data "),
+                _ => (command, ""),
+            };
+            json(&folder, &format!("{command} {data}{common} {rest}"))
+        };
+        let (command, rest) = softmax.split_once(' ').unwrap();
+        let a = of((command, &format!("--model softmax --l2 0.08 {rest}")));
+        let (command, rest) = logistic.split_once(' ').unwrap();
+        (a, of((command, &format!("--model logistic --l2 0.04 {rest}"))))
+    };
+    let same = |a: &Value, b: &Value, path: &str, factor: f64, tolerance: f64| {
+        let (a, b) = (number(a, path), number(b, path));
+        assert!((a / b / factor - 1.0).abs() < tolerance, "{path}: {a} {b}");
+    };
+    let sigmas = [0.05, 0.4];
+    let list = |factor: f64| sigmas.map(|s| format!("{}", s * factor)).join(",");
+    let attacks = "--secret site --attacks white-box,white-box-prior,informed --trials 40 --balance 3";
+    let (a, b) = both(
+        &format!("attack {attacks} --sigmas {}", list(1.0)),
+        &format!("attack {attacks} --sigmas {}", list(root)),
+    );
+    for results in ["results", "results_balanced"] {
+        for i in 0..6 {
+            same(&a, &b, &format!("/{results}/{i}/accuracy"), 1.0, 5e-3);
+            same(&a, &b, &format!("/{results}/{i}/eta_mean"), 1.0, 1e-5);
+        }
+    }
+    same(&a, &b, "/utility/points/0/1", 1.0, 1e-5);
+    let (a, b) =
+        both("bound --secret site --sigma 0.2", &format!("bound --secret site --sigma {}", 0.2 * root));
+    let of = |v: &Value, i: usize| v["bounds"][i]["name"].as_str().unwrap().to_owned();
+    for i in 0..4 {
+        assert_eq!(of(&a, i), of(&b, i));
+        same(&a, &b, &format!("/bounds/{i}/success"), 1.0, 2e-3);
+    }
+    same(&a, &b, "/data/most_exposed/distance", 1.0 / root, 1e-6);
+    let (a, b) = both("calibrate --target-eta 0.5", "calibrate --target-eta 0.5");
+    same(&a, &b, "/sigma", 1.0 / root, 1e-6);
+    same(&a, &b, "/utility/at_sigma", 1.0, 1e-6);
+    let (a, b) = both("calibrate --secret site --success 0.5", "calibrate --secret site --success 0.5");
+    same(&a, &b, "/sigma", 1.0 / root, 2e-3);
+    let (a, b) = both("balance --iterations 4 --out s", "balance --iterations 4 --out l");
+    for i in 0..5 {
+        same(&a, &b, &format!("/iterations/{i}/eta_mean"), 1.0 / root, 1e-6);
+        same(&a, &b, &format!("/iterations/{i}/weight_max"), 1.0, 1e-6);
+        same(&a, &b, &format!("/iterations/{i}/test_score"), 1.0, 1e-9);
+    }
+    let (a, b) = both(
+        "audit --secret site --sigma 0.3 --out u",
+        &format!("audit --secret site --sigma {} --out v", 0.3 * root),
+    );
+    same(&a, &b, "/secret/bounds/0/success", 1.0, 2e-3);
+    let (a, b) = both(
+        "audit --score more.csv --sigma 0.3 --out u",
+        &format!("audit --score more.csv --sigma {} --out v", 0.3 * root),
+    );
+    same(&a, &b, "/score/eta/max", 1.0, 1e-6);
+    same(&a, &b, "/score/eta/mean", 1.0, 1e-6);
+    let common = "release t.csv --target species";
+    let a = json(&folder, &format!("{common} --model softmax --l2 0.08 --target-eta 0.5 --out r"));
+    let b = json(&folder, &format!("{common} --model logistic --l2 0.04 --target-eta 0.5 --out q"));
+    // σ is rounded up to a power of 2^¼, of which √2 is one.
+    same(&a, &b, "/mechanism/sigma", 1.0 / root, 1e-5);
+    same(&a, &b, "/measured/eta_max", 1.0, 1e-5);
+    same(&a, &b, "/measured/eta_mean", 1.0, 1e-5);
+    for i in 0..3 {
+        same(&a, &b, &format!("/measured/tell/attributes/{i}/worst"), 1.0, 1e-4);
+    }
+    // W₁ − W₀ is the logistic vector: the noise of the difference is √2 of either, sampling errors are twice those of W₁.
+    let error = |v: &Value, name: &str, what: &str| {
+        let all = v["measured"]["inference"]["coefficients"].as_array().unwrap().clone();
+        let found = all.iter().find(|c| c["name"] == name).unwrap_or_else(|| panic!("{name}"));
+        found[what].as_f64().unwrap()
+    };
+    for column in ["age", "dose", "(intercept)"] {
+        let (ours, theirs) = (format!("birch: {column}"), column);
+        let sampled = error(&a, &ours, "sampling_error") / error(&b, theirs, "sampling_error");
+        assert!((sampled - 0.5).abs() < 1e-5, "{column}: {sampled}");
+        let noise = error(&a, &ours, "noise_error") / error(&b, theirs, "noise_error");
+        assert!((noise * root - 1.0).abs() < 1e-5, "{column}: {noise}");
+    }
+}
+
+#[test]
+fn three_classes_are_attacked_bounded_balanced_and_released() {
+    let folder = folder(3, 150);
+    let common = "t.csv --target species --model softmax --l2 0.05";
+    let a = json(
+        &folder,
+        &format!("attack {common} --seed 4 --secret site --trials 40 --sigmas 0.01,0.1,10 --test more.csv"),
+    );
+    let at = |attack: &str, sigma: f64| {
+        let all = a["results"].as_array().unwrap();
+        let found = all.iter().find(|r| r["attack"] == attack && r["sigma"] == sigma);
+        number(found.unwrap(), "/accuracy")
+    };
+    let baseline = number(&a, "/baseline/accuracy");
+    assert!(at("white-box", 0.01) > baseline + 0.2 && at("informed", 0.01) > baseline + 0.1);
+    assert!((at("white-box-prior", 10.0) - baseline).abs() < 0.1 && at("black-box", 0.01) >= baseline - 0.05);
+    let b = json(
+        &folder,
+        &format!(
+            "bound --data {common} --seed 4 --secret site --sigmas 0.03,0.3 --attacks white-box-prior,white-box,informed"
+        ),
+    );
+    for point in b["data"]["curve"].as_array().unwrap() {
+        let sigma = number(point, "/sigma");
+        let least = |rows: &Value| {
+            let all = rows.as_array().unwrap().iter().map(|r| r["success"].as_f64().unwrap());
+            all.fold(1.0, f64::min)
+        };
+        let limit = least(&point["bounds"]);
+        for r in b["data"]["attacks"].as_array().unwrap().iter().filter(|r| r["sigma"] == sigma) {
+            assert!(number(r, "/ci_low") <= limit + 1e-12, "{r} beats {limit}");
+        }
+        assert!(number(&point["optimal"], "/value") <= limit + 0.05);
+    }
+    let c = json(
+        &folder,
+        &format!("balance {common} --attribute age --iterations 6 --weights-per hybrid --out b"),
+    );
+    let spread = |i: usize| {
+        number(&c, &format!("/iterations/{i}/eta_std")) / number(&c, &format!("/iterations/{i}/eta_mean"))
+    };
+    let best = c["best"].as_u64().unwrap() as usize;
+    assert!(best > 0 && spread(best) < spread(0));
+    assert!(c["coefficients"].as_object().unwrap().contains_key("cedar: age"));
+    // Published coefficients lie on the lattice of the public units, for every class.
+    for k in 1..=2 {
+        let r = json(&folder, &format!("release {common} --sigma 0.5 --budget-eta 100 --out r"));
+        assert_eq!(r["composed"]["releases"], k);
+        assert_eq!(r["subject"]["classes"], serde_json::json!(TREES));
+        let (grid, units) = (number(&r, "/mechanism/grid"), &r["mechanism"]["units"]);
+        let coefficients = r["coefficients"].as_object().unwrap();
+        assert_eq!(coefficients.len(), 15);
+        for tree in TREES {
+            for (column, unit) in units.as_object().unwrap() {
+                let steps = coefficients[&format!("{tree}: {column}")].as_f64().unwrap()
+                    * number(unit, "/unit")
+                    / grid;
+                assert_eq!(steps.fract(), 0.0, "{tree}: {column}");
+            }
+        }
+        let told = r["measured"]["tell"]["attributes"].as_array().unwrap();
+        assert_eq!(told.len(), 4);
+        assert!(told.iter().any(|t| t["label"] == true && t["among_all"]["levels"] == 3));
+        let ours = number(&r, "/measured/eta_max");
+        assert!(ours <= number(&r, "/eta/max"));
+    }
+    let model = folder.json("r/release-1/model.json");
+    assert_eq!(model["family"], "softmax");
+    assert_eq!(model["noise_error"].as_object().unwrap().len(), 15);
+    let page = folder.read("r/release-2/report.html");
+    assert!(page.contains("birch: age") && !page.contains("NaN"));
+    let s = json(&folder, &format!("audit {common} --sigma 0.5 --secret site --score more.csv --out o"));
+    assert!(number(&s, "/score/eta/max") > 0.0 && number(&s, "/secret/bounds/0/success") <= 1.0);
+}
+
+#[test]
+fn what_is_not_counted_for_classes_is_refused_with_what_to_do() {
+    let folder = folder(3, 60);
+    let common = "t.csv --target species --model softmax --l2 0.05";
+    for (line, words) in [
+        (format!("release {common} --sigma 1 --balance 2"), vec!["--balance", "without"]),
+        (format!("release {common} --target-eta 1 --noise-shape shaped"), vec!["--noise-shape", "isotropic"]),
+        (format!("audit {common} --target-eta 1 --noise-shape optimal"), vec!["--noise-shape", "isotropic"]),
+        (
+            format!("attack {common} --seed 4 --secret site --target-eta 1 --noise-shape shaped"),
+            vec!["--noise-shape", "isotropic"],
+        ),
+        (format!("balance {common} --target-eta 1 --noise-shape shaped"), vec!["--noise-shape", "isotropic"]),
+        (format!("release {common} --sigma 1 --min-level-count 50"), vec!["class", "--min-level-count"]),
+        (format!("attack {common} --seed 4 --secret species"), vec!["--secret", "target"]),
+    ] {
+        let run = folder.run(&format!("{line} --out o")).expect(2);
+        for word in words {
+            assert!(run.stderr.contains(word), "{line}: {}", run.stderr);
+        }
+        assert!(!folder.path("o/report.html").exists(), "{line}");
+    }
+}

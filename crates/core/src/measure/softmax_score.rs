@@ -1,0 +1,91 @@
+//! η of points that a softmax model was not trained on.
+
+use super::{Extreme, Extremes};
+use crate::fisher::softmax::{SoftmaxGeometry, SoftmaxRecords};
+use crate::num::Distribution;
+use crate::rows::Block;
+use crate::{Error, Result};
+
+/// The pass that scores points of a softmax model.
+#[derive(Debug, Clone, Copy)]
+pub struct SoftmaxScore<'a> {
+    /// The model and its release.
+    pub geometry: &'a SoftmaxGeometry,
+    /// Whether the scaling of columns is counted, as in the records that points are compared with.
+    pub counted: bool,
+    /// Whether the points have labels; where not, the most probable class stands in.
+    pub labelled: bool,
+    /// Points of largest η that are kept.
+    pub most: usize,
+}
+
+/// Scores of points.
+#[derive(Debug, Clone)]
+pub struct SoftmaxScores {
+    /// Information loss.
+    pub eta: Distribution,
+    /// Points of largest η.
+    pub most: Extremes,
+    records: SoftmaxRecords,
+}
+
+impl SoftmaxScores {
+    /// Leakage of the points of the last block that was added.
+    pub fn last(&self) -> &SoftmaxRecords {
+        &self.records
+    }
+
+    /// Adds later points.
+    pub fn merge(&mut self, later: Self) {
+        self.eta.merge(later.eta);
+        self.most.merge(later.most);
+    }
+}
+
+impl SoftmaxScore<'_> {
+    /// The state of no points.
+    pub fn start(&self) -> SoftmaxScores {
+        let most = Extremes::new(self.most, true);
+        SoftmaxScores { eta: Distribution::default(), most, records: SoftmaxRecords::default() }
+    }
+
+    /// Adds the points of a block.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] where a point's leakage is no finite number; [`Error::Shape`] for rows of another width.
+    pub fn step(&self, state: &mut SoftmaxScores, block: &Block) -> Result<()> {
+        let mut own = block.clone();
+        if !self.labelled {
+            let fit = self.geometry.fit();
+            let pi = fit.probabilities(&block.x);
+            for (y, pi) in own.y.iter_mut().zip(pi.chunks_exact(fit.classes)) {
+                *y = (0..pi.len()).fold(0, |best, c| if pi[c] > pi[best] { c } else { best }) as f64;
+            }
+        }
+        match self.counted {
+            true => self.geometry.counted(&own, &mut state.records)?,
+            false => self.geometry.records(&own, &mut state.records)?,
+        }
+        let records = &state.records;
+        if let Some(&value) = records.eta.iter().find(|eta| !eta.is_finite()) {
+            let (what, expected) = ("the leakage of a point", "a finite number: is a column very large?");
+            return Err(Error::OutOfRange { what, value, expected });
+        }
+        state.eta.extend(&records.eta);
+        for (i, &eta) in records.eta.iter().enumerate() {
+            if state.most.wants(eta) {
+                state.most.add(Extreme {
+                    row: block.first_row + i as u64,
+                    series: 0,
+                    eta,
+                    dfil: records.dfil[i],
+                    loss: records.loss[i],
+                    gradient_norm: records.gradient_norm[i],
+                    attribute: None,
+                    label: None,
+                });
+            }
+        }
+        Ok(())
+    }
+}
