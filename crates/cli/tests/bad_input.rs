@@ -450,7 +450,7 @@ fn flags_that_make_no_sense() {
     );
     // What clap refuses has the same exit code.
     for line in
-        ["", "audit", "audit ok.csv", "audit ok.csv --target y --nonsense", "audit --target y", "nonsense"]
+        ["net", "audit", "audit ok.csv", "audit ok.csv --target y --nonsense", "audit --target y", "nonsense"]
     {
         let run = folder.run(line).expect(2);
         assert!(run.stderr.contains("Usage: leakscope"), "{line}: {}", run.stderr);

@@ -269,7 +269,7 @@ fn bad_input_is_answered_in_words() {
         ("balance flat.csv --target y --l2 0.1 --attribute level", "one value"),
         ("balance flat.csv --target y --l2 0.1 --attribute y", "is the target"),
         ("balance flat.csv --target y --l2 0.1 --sigma 0", "--sigma"),
-        ("balance flat.csv --target y --l2 0.1 --weights-per class", "two classes"),
+        ("balance flat.csv --target y --l2 0.1 --weights-per class", "is no class: use sample"),
         ("balance flat.csv --target y --l2 0.1 --min-weight 2 --max-weight 1", "--min-weight"),
         ("balance flat.csv --target y --l2 0.1 --update accelerated --variant unweighted", "--update"),
         ("balance flat.csv --target y --l2 0.1 --min-weight -1", "--min-weight: -1: expected 0 ≤"),

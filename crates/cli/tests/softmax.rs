@@ -40,7 +40,7 @@ fn folder(classes: usize, rows: usize) -> Folder {
 }
 
 fn json(folder: &Folder, line: &str) -> Value {
-    folder.run(&format!("{line} --json")).expect(0).json()
+    folder.run(&format!("{line} --json")).expect_released().json()
 }
 
 /// λ halves, since two opposite vectors share it, and noise σ on both is √2σ on their difference.

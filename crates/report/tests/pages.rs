@@ -22,7 +22,7 @@ fn safe(page: &str) {
 #[test]
 fn a_balance_says_whether_it_worked() {
     for (stds, variant, stopped, level) in [
-        (&[0.8, 0.1, 0.001][..], Variant::Weighted, Stopped::Converged, ">Balanced<"),
+        (&[0.8, 0.1, 0.001][..], Variant::Weighted, Stopped::Converged, ">Balanced, not protected<"),
         (&[0.8, 0.1, 0.01], Variant::Weighted, Stopped::Iterations, "Balanced within 5%"),
         (&[0.8, 0.5, 0.3], Variant::Weighted, Stopped::Iterations, "Still converging"),
         (&[0.8, 0.1, 0.3], Variant::Weighted, Stopped::Iterations, "Did not converge"),

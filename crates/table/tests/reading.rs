@@ -321,7 +321,7 @@ fn identifiers_are_recognised() {
     let error = failure(&path, &by, &plain());
     assert!(matches!(&error, Error::TooManyLevels { column, limit: 10_000 } if column == "name"));
     let mut text = String::from("name,x,y\n");
-    (0..30_000).for_each(|i| text += &format!("n{i},{i},{}\n", i % 7));
+    (0..30_000).for_each(|i| text += &format!("n{i},{i},{}\n", i % 701));
     let encoding = fit(&open(&folder.write("more.csv", text)).unwrap(), &roles("y"), &plain()).unwrap();
     assert_eq!(encoding.attributes.len(), 1);
     assert_eq!(encoding.remarks, [Remark::Identifier { column: "name".into(), values: None, rows: 30_000 }]);

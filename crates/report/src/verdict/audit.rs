@@ -291,7 +291,7 @@ fn advice(audit: &Audit, facts: &Facts, decision: &Decision) -> Vec<Span> {
             (Colour::Green, _) => vec![plain("The model may be released with this noise, once.")],
             (_, true) => vec![plain(read_off(audit, facts))],
             (_, false) if facts.noise == Noise::Unit => {
-                vec![plain("Choose a noise (`sigma`), and look again.")]
+                vec![plain("Choose a noise (σ), and look again.")]
             }
             (_, false) if exact.is_none() => vec![plain(
                 "That rests on small changes alone: have two values of every attribute tried before release.",
@@ -333,7 +333,7 @@ fn advice(audit: &Audit, facts: &Facts, decision: &Decision) -> Vec<Span> {
     vec![
         strong(format!("σ = {sigma}, now {}", format::setting(audit.sigma))),
         plain(format!(
-            ", would bring that to {about}{}{}: run it again with `sigma` = {sigma}.",
+            ", would bring that to {about}{}{}: run it again with that.",
             format::share(goal),
             cost.unwrap_or_default()
         )),
