@@ -354,3 +354,65 @@ fn what_no_noise_hides_is_red_with_its_cause() {
     assert!(told(&owned, "race").get("shows").is_none(), "{owned}");
     assert_eq!(of_release(&r).colour, Colour::Green, "{:?}", r.tell);
 }
+
+/// One record decides which levels are listed, whether a column is refused as constant, whether there are enough of a class, or
+/// how the target is coded: who knows the others sees that without any coefficient, whatever the noise.
+#[test]
+fn what_one_record_decides_is_told_whatever_the_noise() {
+    let table = |change: &dyn Fn(usize, &mut [String; 4])| {
+        let mut text = String::from("x,c,d,y\n");
+        for i in 0..120 {
+            let level = ["u", "v", "w"][i % 3];
+            let mut row =
+                [format!("{}", i % 17), level.into(), format!("{}", i % 5), format!("{}.5", (i * 7) % 23)];
+            change(i, &mut row);
+            writeln!(text, "{}", row.join(",")).unwrap();
+        }
+        text
+    };
+    let one = |k: usize, value: &'static str| {
+        move |i: usize, row: &mut [String; 4]| {
+            if i == 8 {
+                row[k] = value.into();
+            }
+        }
+    };
+    let plain = "--bounds x=0..16 --bounds d=0..4 --l2 0.05 --sigma 400";
+    let folder = Folder::new();
+    folder.write("levels.json", "{\"c\": [\"u\", \"v\", \"w\", \"z\"]}");
+    let nearly = |i: usize, row: &mut [String; 4]| {
+        row[1] = if i < 9 { "r" } else { ["u", "v"][i % 2] }.into();
+    };
+    let almost_constant = |i: usize, row: &mut [String; 4]| row[2] = if i == 8 { "1" } else { "0" }.into();
+    let two_but_one =
+        |i: usize, row: &mut [String; 4]| row[3] = if i == 8 { "0.5" } else { ["0", "1"][i % 2] }.into();
+    let cases: [(&str, String, String, &str, bool); 7] = [
+        ("calm", table(&|_, _| ()), plain.into(), "c", false),
+        ("a rare level pulls another into `other`", table(&one(1, "z")), plain.into(), "c", true),
+        ("one below the threshold", table(&nearly), plain.into(), "c", true),
+        ("no threshold", table(&one(1, "z")), format!("{plain} --min-level-count 0"), "c", true),
+        (
+            "a given level of one record",
+            table(&one(1, "z")),
+            format!("{plain} --levels levels.json"),
+            "c",
+            true,
+        ),
+        (
+            "constant but for one, balanced",
+            table(&almost_constant),
+            format!("{plain} --balance 1"),
+            "d",
+            true,
+        ),
+        ("the coding of the target", table(&two_but_one), plain.into(), "y", true),
+    ];
+    for (at, (case, text, options, attribute, tells)) in cases.into_iter().enumerate() {
+        folder.write("t.csv", text);
+        let out = format!("out{at}");
+        let (owned, r) = released(&folder, &format!("t.csv --target y {options}"), &out);
+        let worst = told(&owned, attribute)["worst"].as_f64().unwrap();
+        assert_eq!(worst == 1.0, tells, "{case}: {worst}");
+        assert_eq!(of_release(&r).colour == Colour::Red, tells, "{case}");
+    }
+}

@@ -205,7 +205,8 @@ def test_every_option_of_the_command_line_is_a_keyword(command):
      dict(target="dose", holdout=2), "holdout=2: expected a share between 0 and 1, such as 0.2"),
     (["--target=dose", "--id=patient", "--one-hot=full"], "--drop, use --one-hot drop-last, or add a penalty, for example --l2 1e-3",
      dict(target="dose", id="patient", one_hot="full"), 'drop, use one_hot="drop-last", or add a penalty, for example l2=1e-3'),
-    (["--target=age", "--id=patient", "--model=logistic"], "age", dict(target="age", id="patient", model="logistic"), "age"),
+    (["--target=age", "--id=patient", "--model=logistic"], "--model softmax",
+     dict(target="age", id="patient", model="logistic"), 'model="softmax"'),
 ])
 def test_messages_are_the_command_lines_in_python(patients, words, theirs, call, ours):
     with pytest.raises(leakscope.LeakscopeError) as caught:

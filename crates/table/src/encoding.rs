@@ -196,6 +196,9 @@ pub struct Attribute {
     /// Where the levels come from.
     #[serde(default)]
     pub levels_origin: Origin,
+    /// Whether the list of levels, or that there is one, would be another if one row had another of them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub levels_hang_on_one: bool,
     /// Where centre and scale come from.
     #[serde(default)]
     pub scale_origin: Origin,

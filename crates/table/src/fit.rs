@@ -84,8 +84,12 @@ impl Encoding {
         check_missing(layout, &profile, options)?;
         check_sizes(&profile, options)?;
         check_facts(layout, &profile)?;
+        let hanging = hanging_on_one(layout, &profile, options);
         let merged = merge_rare(layout, &mut profile, options);
         let mut encoding = assemble(layout, &profile, options)?;
+        for a in encoding.attributes.iter_mut().filter(|a| hanging.contains(&a.name)) {
+            a.levels_hang_on_one = true;
+        }
         for (i, remark) in merged {
             let a = &mut encoding.attributes[i];
             a.other = a.levels.iter().position(|l| l == rare::OTHER);
@@ -223,6 +227,18 @@ fn check_facts(layout: &Layout, profile: &Profile) -> Result<()> {
 }
 
 /// Merges the rare levels of features where nobody gave the levels; the places, with what is said about each.
+/// Columns whose list of levels would be another one if one row had another of them; none where nothing is merged.
+fn hanging_on_one(layout: &Layout, profile: &Profile, options: &EncodeOptions) -> Vec<String> {
+    let Some(min_count) = options.min_level_count else { return vec![] };
+    let hangs = |i: &usize| {
+        let (facts, levels) = (layout.facts(*i), &profile.columns[*i].levels);
+        let public = facts.levels.is_some() && facts.levels_origin == Origin::Given;
+        layout.wants[*i].reading == Reading::Level
+            && if public { levels.values().any(|n| *n == 1) } else { rare::hangs_on_one(levels, min_count) }
+    };
+    (0..layout.features).filter(hangs).map(|i| layout.names[i].clone()).collect()
+}
+
 fn merge_rare(layout: &Layout, profile: &mut Profile, options: &EncodeOptions) -> Vec<(usize, Remark)> {
     let Some(min_count) = options.min_level_count else { return vec![] };
     let mut remarks = vec![];
@@ -391,6 +407,7 @@ fn attribute(
         clipped: facts.clip && facts.bounds.is_some() && kind == Kind::Number,
         unit: facts.unit.clone().filter(|_| kind == Kind::Number),
         levels_origin: Origin::Given, // a number has none
+        levels_hang_on_one: false,
         scale_origin: Origin::Given,
         fill_origin,
     };

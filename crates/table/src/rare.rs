@@ -43,6 +43,35 @@ pub(crate) fn merged(levels: &BTreeMap<Box<str>, u64>, min_count: u64) -> Option
     (count > 0).then_some(Merged { levels: kept, count, rows })
 }
 
+/// More levels than this are not looked at pair by pair.
+const MOST_PAIRED: usize = 60;
+
+/// Whether the list of levels, after merging, would be another one if one row had another of the levels: who knows the
+/// others then sees from the list alone what that row has.
+pub(crate) fn hangs_on_one(levels: &BTreeMap<Box<str>, u64>, min_count: u64) -> bool {
+    if levels.len() > MOST_PAIRED {
+        // Safe where no level is rare, nor would be with one row fewer.
+        return levels.values().any(|n| *n <= min_count.max(1));
+    }
+    let listed = |levels: &BTreeMap<Box<str>, u64>| -> Vec<Box<str>> {
+        let of = merged(levels, min_count).map_or_else(|| levels.clone(), |m| m.levels);
+        of.into_keys().collect()
+    };
+    let now = listed(levels);
+    levels.iter().filter(|(_, n)| **n > 0).any(|(from, n)| {
+        levels.keys().filter(|to| *to != from).any(|to| {
+            let mut moved = levels.clone();
+            if *n == 1 {
+                moved.remove(from);
+            } else {
+                moved.insert(from.clone(), n - 1);
+            }
+            *moved.entry(to.clone()).or_insert(0) += 1;
+            listed(&moved) != now
+        })
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -65,6 +94,24 @@ mod tests {
         let m = merged(&counts(&[("a", 1), ("b", 1)]), 10).unwrap();
         assert_eq!(m.levels, counts(&[("other", 2)]));
         assert_eq!(merged(&counts(&[("other", 2)]), 10), None);
+    }
+
+    #[test]
+    fn a_list_that_one_row_decides_is_noticed() {
+        for (levels, min, hangs) in [
+            (&[("u", 40), ("v", 42), ("w", 37)][..], 10, false),
+            // One rare row pulls the rarest level into `other`.
+            (&[("u", 40), ("v", 42), ("w", 36), ("z", 1)], 10, true),
+            // One row more would list r, one fewer would merge q.
+            (&[("u", 40), ("v", 42), ("r", 9), ("q", 8), ("p", 5)], 10, true),
+            (&[("u", 40), ("v", 42), ("q", 10)], 10, true),
+            // Far from every edge.
+            (&[("u", 40), ("v", 42), ("q", 8), ("p", 7)], 10, false),
+            (&[("u", 40), ("z", 1)], 0, true),
+            (&[("u", 40), ("z", 2)], 0, false),
+        ] {
+            assert_eq!(hangs_on_one(&counts(levels), min), hangs, "{levels:?}");
+        }
     }
 
     proptest! {

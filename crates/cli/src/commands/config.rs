@@ -16,8 +16,13 @@ pub(super) fn expanded(words: Vec<OsString>, command: &Command) -> Result<Vec<Os
     let text = std::fs::read_to_string(&path).map_err(|e| fail(e.to_string()))?;
     let file: Table = text.parse().map_err(|e: toml::de::Error| fail(e.to_string()))?;
     check(&file, command, "").map_err(fail)?;
-    // The command is the words that name commands, from the first on.
-    let (mut at, mut here, mut section) = (1, command, Some(&file));
+    // The command is the words that name commands, after what may stand before them.
+    let before = |i: usize| {
+        let word = words[i].to_string_lossy();
+        word == "--config" || word == "--open" || word.starts_with("--config=") || words[i - 1] == "--config"
+    };
+    let first = (1..words.len()).find(|&i| !before(i)).unwrap_or(words.len());
+    let (mut at, mut here, mut section) = (first, command, Some(&file));
     while let Some(sub) = words.get(at).and_then(|w| here.find_subcommand(w)) {
         section = section.and_then(|s| s.get(sub.get_name())).and_then(Value::as_table);
         (at, here) = (at + 1, sub);
@@ -120,6 +125,8 @@ mod tests {
         );
         let line = run(file, "leakscope net train --config=FILE --data x").unwrap();
         assert_eq!(line, "leakscope net train --steps=500 --config=FILE --data x");
+        let line = run(file, "leakscope --config FILE --open net train --data x").unwrap();
+        assert_eq!(line, "leakscope --config FILE --open net train --steps=500 --data x");
         assert_eq!(run("", "leakscope audit t.csv").unwrap(), "leakscope audit t.csv");
     }
 

@@ -178,7 +178,7 @@ const GROUPS: [(&str, &[&str]); 9] = [
 const MANY: usize = 20;
 
 /// Examples of each command, to be read below its options.
-const EXAMPLES: [(&str, &str); 13] = [
+const EXAMPLES: [(&str, &str); 15] = [
     (
         "audit",
         "  leakscope audit patients.csv --target dose --id patient --l2 0.01 --sigma 0.4 --out audit/
@@ -206,28 +206,37 @@ const EXAMPLES: [(&str, &str); 13] = [
     ("schema", "  leakscope schema patients.csv > schema.json"),
     ("reproduce", "  leakscope reproduce --list"),
     (
-        "train",
+        "net train",
         "  leakscope net train --data mnist/ --network cnn-mnist --epsilon 1 --delta 1e-5 --clip 1 --steps 500 \\
       --batch 1024 --lr 0.5 --track --out run/",
     ),
     (
-        "canary",
+        "text canary",
         "  leakscope text canary --model gpt2/ --layers last,all --out canary/
   leakscope text canary --model gpt2/ --prompt \"My card number is\" --pattern \"4539 1488 0343 6##{luhn}\"",
     ),
+    (
+        "net audit",
+        "  leakscope net audit --model run/ --data mnist/ --records 1000 --eta --plis --out audit/",
+    ),
+    ("text audit", "  leakscope text audit --model gpt2/ letters.txt --layers last --out audit/"),
     ("completions", "  leakscope completions bash > ~/.local/share/bash-completion/completions/leakscope"),
 ];
 
 /// The command with headings and examples, and all commands below it.
 pub(super) fn grouped(command: Command) -> Command {
+    command.mut_subcommands(|sub| below(sub, ""))
+}
+
+fn below(command: Command, path: &str) -> Command {
+    let path = format!("{path}{}", command.get_name());
     let many = command.get_arguments().count() > MANY;
-    let examples = EXAMPLES.iter().find(|(name, _)| *name == command.get_name());
-    let command = match examples {
+    let command = match EXAMPLES.iter().find(|(name, _)| *name == path) {
         Some((_, text)) => command.after_help(format!("Examples:\n{text}")),
         None => command,
     };
     let command = if many { command.mut_args(with_heading) } else { command };
-    command.mut_subcommands(grouped)
+    command.mut_subcommands(|sub| below(sub, &format!("{path} ")))
 }
 
 fn with_heading(arg: clap::Arg) -> clap::Arg {
@@ -256,14 +265,14 @@ mod tests {
     #[test]
     fn every_option_is_under_a_heading() {
         let mut names = vec![];
-        walk(&grouped(super::super::command()), &mut names);
+        walk(&grouped(super::super::command()), "", &mut names);
         for (name, _) in EXAMPLES {
             assert!(names.iter().any(|n| n == name), "{name}");
         }
     }
 
-    fn walk(command: &Command, names: &mut Vec<String>) {
-        names.push(command.get_name().into());
+    fn walk(command: &Command, path: &str, names: &mut Vec<String>) {
+        names.push(path.trim_start().into());
         let mut bare = vec![];
         if command.get_arguments().count() > MANY {
             for arg in command.get_arguments().filter(|a| !a.is_positional() && !a.is_hide_set()) {
@@ -273,6 +282,6 @@ mod tests {
             }
         }
         assert!(bare.is_empty(), "{}: {bare:?}", command.get_name());
-        command.get_subcommands().for_each(|c| walk(c, names));
+        command.get_subcommands().for_each(|c| walk(c, &format!("{path} {}", c.get_name()), names));
     }
 }

@@ -7,7 +7,7 @@ use crate::{Failure, Result};
 use leakscope_net::{Loss, io::advice};
 use leakscope_table::{
     Dataset, DatasetOptions, EncodeOptions, Encoding, Holdout, Hooks, Kind, Missing, OneHot, Origin, Public,
-    ReadOptions, Roles, Scale, Subset, Table, TargetCoding, TargetError, TargetKind,
+    ReadOptions, Remark, Roles, Scale, Subset, Table, TargetCoding, TargetError, TargetKind,
 };
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -367,7 +367,16 @@ impl Coding {
         let listed = |what: &str, names: Vec<&str>| {
             (!names.is_empty()).then(|| format!("{what} of {}", names.join(", ")))
         };
-        let scaled = all.iter().filter(|a| of(a.kind, Kind::Number, a.scale_origin)).map(|a| a.name.as_str());
+        // The largest norm scales indicators too.
+        let by_norm = self.encoding.scale == Scale::UnitBall;
+        let scaled = all
+            .iter()
+            .filter(|a| of(a.kind, if by_norm { a.kind } else { Kind::Number }, a.scale_origin))
+            .map(|a| a.name.as_str());
+        let named = |r: &Remark| {
+            let Remark::Identifier { column, .. } = r else { return None };
+            Some(format!("that {column} names records and is left out"))
+        };
         let levels =
             all.iter().filter(|a| of(a.kind, Kind::Category, a.levels_origin)).map(|a| a.name.as_str());
         let filled = all.iter().filter(|a| a.fill_origin == Origin::ReadOffData).map(|a| a.name.as_str());
@@ -390,6 +399,6 @@ impl Coding {
             listed("what stands in for missing values", filled.collect()),
             self.encoding.pca.is_some().then(|| "the principal components".to_owned()),
         ];
-        each.into_iter().flatten().collect()
+        each.into_iter().flatten().chain(self.encoding.remarks.iter().filter_map(named)).collect()
     }
 }

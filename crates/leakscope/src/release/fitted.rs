@@ -211,7 +211,8 @@ fn uncounted() -> Failure {
 
 /// The count below which a level is rare.
 pub(super) fn min_level_count(request: &Request) -> u64 {
-    request.min_level_count.unwrap_or(MIN_LEVEL_COUNT)
+    // Not zero: a level is listed because a record has it.
+    request.min_level_count.unwrap_or(MIN_LEVEL_COUNT).max(1)
 }
 
 /// Whether somebody gave the bounds of a column; those of a draft were read off the data.

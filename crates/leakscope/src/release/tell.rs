@@ -21,7 +21,7 @@ use leakscope_core::tell::{Noise, any_level, two_values};
 use leakscope_report::release::{Ceiling, Counting, GivenPair, Means, Stated};
 use leakscope_report::tell::{self as report, Shows, Tell};
 use leakscope_report::verdict::Success;
-use leakscope_table::{Attribute, Class, Dataset, Encoding, Kind, Origin, TargetCoding};
+use leakscope_table::{Class, Dataset, Encoding, Kind, Origin, TargetCoding};
 use std::collections::BTreeMap;
 
 /// Probabilities that are published: rounded up to one of these, or to the limit that the owner set.
@@ -74,7 +74,7 @@ pub(super) fn distances(request: &Request, fitted: &Fitted, noise: &Noise) -> Re
         }
         (None, None) => return Ok(none),
     };
-    count_listed_levels(request, &loaded.rows, &mut answers, &mut tell)?;
+    count_what_shows(request, &loaded.rows, &mut answers, &mut tell)?;
     let lines = answers.iter().map(|a| (a.asked.name.clone(), line(a))).collect();
     let complete = tell.left_out.is_empty();
     Ok(Distances { tell: Some(tell), lines, complete })
@@ -85,29 +85,37 @@ fn line(answer: &Answer) -> Line {
     Line { values: answer.asked.values.clone(), distance: distance.is_finite().then_some(distance) }
 }
 
-/// Levels, and classes, that just as many records have as are needed to list them: with one record fewer they would not be
-/// listed, so that who knows the others sees from the list alone that it has them.
-fn count_listed_levels(
+/// What shows without any coefficient: a list of levels that one record decides, a class that just enough records have, a
+/// column that is constant but for one record and would be refused without it, a label whose coding hangs on one record. Who
+/// knows the others sees it from what is published, or from there being a release at all.
+fn count_what_shows(
     request: &Request,
     rows: &Dataset,
     answers: &mut [Answer],
     tell: &mut Tell,
 ) -> Result<()> {
     let (encoding, least) = (rows.encoding(), min_level_count(request));
+    let mut alone = telling::singular_values(rows)?;
+    let of_label = alone.pop().flatten();
     for answer in answers {
         let name = answer.asked.name.as_str();
         let record = if answer.asked.label {
-            let Some(code) = listed_class(encoding, least) else { continue };
-            telling::first_record(rows, |_, y| y == code)?
+            match (listed_class(encoding, least), &encoding.target.coding, of_label.clone()) {
+                (Some(code), ..) => telling::first_record(rows, |_, y| y == code)?,
+                // With two values left it would be coded as two classes.
+                (None, TargetCoding::Number, Some((_, record))) => Some(record),
+                (None, ..) => continue,
+            }
         } else {
             let Some(a) = encoding.attributes.iter().find(|a| a.name == name) else { continue };
-            let Some(level) = listed_level(encoding, a, least) else { continue };
-            let kept = encoding.one_hot.kept(a.levels.len());
-            let has = |x: &[f64]| {
-                let own = &x[a.columns.clone()];
-                kept.clone().zip(own).all(|(column, x)| (column == level) == (*x != 0.0))
-            };
-            telling::first_record(rows, |x, _| has(x))?
+            match a.kind {
+                Kind::Category if a.levels_hang_on_one => telling::first_record(rows, |_, _| true)?,
+                Kind::Category => continue,
+                Kind::Number => match alone.get(a.columns.start).cloned().flatten() {
+                    Some((2, record)) => Some(record),
+                    Some(_) | None => continue,
+                },
+            }
         };
         answer.distance = f64::INFINITY;
         let same = |t: &&mut report::Told| t.attribute == name && t.label == answer.asked.label;
@@ -121,25 +129,15 @@ fn count_listed_levels(
     Ok(())
 }
 
-/// The level that just enough records have.
-fn listed_level(encoding: &Encoding, a: &Attribute, least: u64) -> Option<usize> {
-    if a.kind != Kind::Category || a.levels_origin != Origin::ReadOffData {
-        return None;
-    }
-    let profile = encoding.profile.iter().find(|c| c.name == a.name)?;
-    let count = |level: &String| profile.levels.iter().find(|(name, _)| name == level).map(|(_, n)| *n);
-    a.levels.iter().position(|level| count(level) == Some(least))
-}
-
 /// The code of the class that just enough records have: with one fewer there would be no release.
 fn listed_class(encoding: &Encoding, least: u64) -> Option<f64> {
-    let classes = match &encoding.target.coding {
-        TargetCoding::TwoClass { low, high } => vec![low, high],
-        TargetCoding::Classes(classes) => classes.iter().collect(),
-        TargetCoding::Number | TargetCoding::Count => vec![],
+    let (classes, needed): (Vec<&Class>, u64) = match &encoding.target.coding {
+        TargetCoding::TwoClass { low, high } => (vec![low, high], 1),
+        TargetCoding::Classes(classes) => (classes.iter().collect(), 2),
+        TargetCoding::Number | TargetCoding::Count => (vec![], 0),
     };
-    let just = |c: &&Class| c.count == least && encoding.target.origin == Origin::ReadOffData;
-    classes.into_iter().find(just).map(|c| c.code)
+    let least = if encoding.target.origin == Origin::ReadOffData { least.max(needed) } else { needed };
+    classes.into_iter().find(|c| c.count == least).map(|c| c.code)
 }
 
 /// Says how exposed the subjects are by η, and puts the most exposed first: where there is no time for all.
@@ -235,15 +233,23 @@ pub(super) fn stated(
         Some(lines.map(|(_, (levels, delta))| told(*levels, *delta)).fold(0.5, f64::max))
     };
     let protect_at = request.protect_at;
-    let ceiling = |exact: Option<f64>, about: f64| match exact {
+    let ceiling = |exact: Option<f64>, about: f64, own: f64| match exact {
         Some(p) => Ceiling { at_most: rounded(p, protect_at), by: Means::Refits },
-        None => Ceiling { at_most: rounded(about, protect_at), by: Means::Eta },
+        // What refits of this release alone say is never calmed by η.
+        None => Ceiling { at_most: rounded(about.max(own), protect_at), by: Means::Eta },
+    };
+    let own_of = |label: bool| {
+        let lines = distances.lines.iter().filter(|(name, _)| (name.as_str() == target) == label);
+        let delta = |line: &Line| line.distance.unwrap_or(f64::INFINITY);
+        lines.map(|(_, line)| told(line.values.len(), delta(line))).fold(0.5, f64::max)
     };
     let widest = widest(fitted);
     let label = distance_of_label(encoding);
     Stated {
-        attributes: widest.map(|d| ceiling(worst_of(false), normal_cdf(0.5 * d * eta_of_all))),
-        label: request.label_secret.then(|| ceiling(worst_of(true), normal_cdf(0.5 * label * eta_of_all))),
+        attributes: widest.map(|d| ceiling(worst_of(false), normal_cdf(0.5 * d * eta_of_all), own_of(false))),
+        label: request
+            .label_secret
+            .then(|| ceiling(worst_of(true), normal_cdf(0.5 * label * eta_of_all), own_of(true))),
         given: request.tell.iter().map(given).collect(),
         protect_at,
     }

@@ -382,6 +382,50 @@ pub(crate) fn first_record(
     Ok(first)
 }
 
+/// For every column, and last for the target: where at most three values occur, one of them in one record alone, how many there
+/// are and which record that is.
+pub(crate) fn singular_values(rows: &Dataset) -> Result<Vec<Option<(usize, String)>>> {
+    /// More values than this are no matter of one record.
+    const FEW: usize = 3;
+    /// Values with how often they occur and where first; nothing once there are too many.
+    type Seen = Option<Vec<(f64, u64, String)>>;
+    let count = |seen: &mut Seen, value: f64, times: u64, first: &str| {
+        let Some(values) = seen else { return };
+        match values.iter().position(|(v, ..)| *v == value) {
+            Some(at) => values[at].1 += times,
+            None if values.len() == FEW => *seen = None,
+            None => values.push((value, times, first.to_owned())),
+        }
+    };
+    let width = rows.as_rows().width();
+    let mut all: Vec<Seen> = vec![Some(vec![]); width + 1];
+    rows.fold_labelled(
+        || vec![Some(vec![]); width + 1],
+        |seen: &mut Vec<Seen>, block: &Block, labels: &Labels| {
+            for i in 0..block.len() {
+                let values = block.row(i).iter().chain([&block.y[i]]);
+                seen.iter_mut().zip(values).for_each(|(seen, v)| count(seen, *v, 1, &labels.ids[i]));
+            }
+            Ok(())
+        },
+        |part| {
+            for (all, part) in all.iter_mut().zip(part) {
+                match part {
+                    None => *all = None,
+                    Some(values) => values.iter().for_each(|(v, n, first)| count(all, *v, *n, first)),
+                }
+            }
+            Ok(())
+        },
+    )?;
+    let alone = |seen: Seen| {
+        let values = seen?;
+        let (_, _, record) = values.iter().find(|(_, n, _)| *n == 1)?;
+        Some((values.len(), record.clone()))
+    };
+    Ok(all.into_iter().map(alone).collect())
+}
+
 /// Ids of some rows.
 fn ids(rows: &Dataset, chosen: &[u64]) -> Result<HashMap<u64, String>> {
     let mut all = HashMap::new();
