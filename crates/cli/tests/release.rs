@@ -329,7 +329,7 @@ fn who_knows_2999_of_3000_patients_does_not_compute_the_last() {
         let found = by_lattice(&values, r.mechanism.grid * 2_f64.powi(octave));
         assert!(found.is_empty(), "{octave}: {found:?}");
     }
-    assert_eq!((r.eta.max, r.eta.target.unwrap().eta), (0.5, 0.5));
+    assert_eq!((r.eta.max, r.eta.target.unwrap().eta), (Some(0.5), 0.5));
 }
 
 /// A published text in pieces, numbers apart from what is between them, without the time of its statement.

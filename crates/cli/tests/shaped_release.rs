@@ -119,20 +119,22 @@ fn the_lattice_and_the_standard_errors_follow_from_published_numbers() {
         let model: Value =
             serde_json::from_str(&folder.read(&format!("out{k}/release-1/model.json"))).unwrap();
         assert_eq!(model["noise"]["factor"], serde_json::to_value(&shape.factor).unwrap());
-        // What is charged is what is stated.
+        // What is charged is what the owner is told, and published only where it is the target.
+        let own = owned["eta"]["max"].as_f64().unwrap();
         let ledger: Value =
             serde_json::from_str(&folder.read(&format!("out{k}/private/ledger.json"))).unwrap();
-        assert_eq!(ledger["releases"][0]["eta_max"].as_f64().unwrap(), r.eta.max);
+        assert_eq!(ledger["releases"][0]["eta_max"].as_f64().unwrap(), own);
+        assert_eq!(r.eta.max, r.eta.target.map(|_| own));
         let shaped = more.contains("noise-shape");
         let table = Source::Table { files: vec![] };
         assert_eq!(shape.source, if shaped { table } else { Source::Nowhere }, "{more}");
         let gain = owned["measured"]["gain"].as_f64().unwrap();
         assert!(if shaped { gain > 1.2 } else { (gain - 1.0).abs() < 1e-9 }, "{more}: {gain}");
         if k == 0 {
-            assert_eq!(r.eta.max, 1.0);
+            assert_eq!(r.eta.max, Some(1.0));
         }
         // η on grids, of what is protected and of whole records.
-        let quarters = 4.0 * r.eta.max.log2();
+        let quarters = 4.0 * own.log2();
         assert!(k == 0 || (quarters - quarters.round()).abs() < 1e-6);
         let page = folder.read(&format!("out{k}/release-1/report.html"));
         assert!(page.contains("covariance Σ = FFᵀ") && page.contains("95% interval"));
@@ -168,7 +170,7 @@ fn published_standard_errors_are_those_of_the_noise() {
     let (draws, mut squares) = (60_u64, vec![0.0; fitted.coefficients.len()]);
     for seed in 0..draws {
         let found = private(&request, &terms(1.0), Some(seed), &Hooks::default()).unwrap();
-        assert!(found.shape.is_some() && found.eta.max == 1.0);
+        assert!(found.shape.is_some() && found.eta.max == Some(1.0));
         for (j, ((name, value), (_, truth))) in
             found.coefficients.iter().zip(&fitted.coefficients).enumerate()
         {

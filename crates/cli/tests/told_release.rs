@@ -414,5 +414,8 @@ fn what_one_record_decides_is_told_whatever_the_noise() {
         let worst = told(&owned, attribute)["worst"].as_f64().unwrap();
         assert_eq!(worst == 1.0, tells, "{case}: {worst}");
         assert_eq!(of_release(&r).colour == Colour::Red, tells, "{case}");
+        // η was measured: the owner is told, nobody else.
+        assert!(owned["eta"]["max"].as_f64().unwrap() > 0.0);
+        assert_eq!((r.eta.max, r.composed.eta_max), (None, None), "{case}");
     }
 }

@@ -171,7 +171,7 @@ pub(crate) fn private_model<'py>(
     let found = PyDict::new(py);
     found.set_item("coefficients", private.coefficients)?;
     found.set_item("sigma", private.sigma)?;
-    found.set_item("eta_max", private.eta.max)?;
+    found.set_item("eta_max", private.eta.max)?; // for the owner
     let rows = private.precision.into_iter().map(|(name, p)| (name, p.noise_error, p.low, p.high, p.p_value));
     found.set_item("precision", rows.collect::<Vec<_>>())?;
     found.set_item("shape", private.shape.map(|shape| leakscope_report::document(&shape)))?;

@@ -122,6 +122,7 @@ impl Ready {
 
 /// What is published of a release: the page, the statement, and what somebody needs who uses the model.
 pub fn files(statement: &report::Release) -> [(&'static str, String); 3] {
+    let statement = &statement.for_publication();
     let s = &statement.subject;
     let model = serde_json::json!({
         "schema": report::MODEL_SCHEMA,
@@ -158,14 +159,15 @@ pub fn run(request: &Request, terms: &Terms, folder: &Path, hooks: &Hooks) -> Re
     put_right.append(&mut held.remarks);
     let unit_of_eta = Unit::of(request, encoding, &prepared.fitted.units);
     let before = held.spent(&unit_of_eta)?;
-    let total = before.hypot(prepared.eta.max);
+    let total = before.hypot(prepared.charge());
     let budget_eta = held.budget(terms.budget_eta)?;
     if let Some(budget) = budget_eta
         && total > budget
     {
         return Ok(Outcome::Refused(prepared.past_budget(&held, before, budget)));
     }
-    let composed = report::Composed { releases: held.ledger.releases.len() + 1, eta_max: total, budget_eta };
+    let composed =
+        report::Composed { releases: held.ledger.releases.len() + 1, eta_max: Some(total), budget_eta };
     let coefficients = prepared.noisy(&mut bits)?;
     let created = crate::clock::now();
     let entry = Entry {
@@ -176,7 +178,7 @@ pub fn run(request: &Request, terms: &Terms, folder: &Path, hooks: &Hooks) -> Re
         l2: request.l2,
         sigma: prepared.sigma(),
         eta_mean: prepared.measured().0,
-        eta_max: prepared.eta.max,
+        eta_max: prepared.charge(),
         unit: Some(unit_of_eta),
         told: distances.told(),
     };
@@ -205,6 +207,11 @@ enum Added {
 }
 
 impl Prepared {
+    /// What the ledger is charged.
+    fn charge(&self) -> f64 {
+        self.eta.max.unwrap_or(f64::INFINITY)
+    }
+
     fn new(request: &Request, terms: &Terms, hooks: &Hooks) -> Result<Self> {
         let fitted = Fitted::new(request, terms, hooks)?;
         let sigma = match &terms.noise {
@@ -307,9 +314,9 @@ impl Prepared {
         format!(
             "this release has a largest η of up to {}, which with {} before makes {}, above the budget of {}: {advice}. \
              Nothing was written.",
-            format::at_most(self.eta.max),
+            format::at_most(self.charge()),
             format::counted(held.ledger.releases.len() as u64, "release"),
-            format::at_most(before.hypot(self.eta.max)),
+            format::at_most(before.hypot(self.charge())),
             format::setting(budget)
         )
     }
@@ -339,7 +346,7 @@ fn stated(noise: &Amount, measured: f64) -> Result<report::Eta> {
             }
         }
     };
-    Ok(report::Eta { max, target })
+    Ok(report::Eta { max: Some(max), target })
 }
 
 /// A model with noise, for callers that keep account of releases themselves: everything in it may be published.
@@ -387,13 +394,14 @@ mod tests {
     fn eta_is_said_on_the_grid_and_never_too_small() {
         for measured in [1e-9, 0.1, 0.5, 0.999, 1.0, 1.19, 17.3, 4e8] {
             let eta = stated(&Amount::Sigma(1.0), measured).unwrap();
-            assert!(eta.max >= measured && eta.max < 1.19 * measured, "{measured}");
+            let max = eta.max.unwrap();
+            assert!(max >= measured && max < 1.19 * measured, "{measured}");
             assert_eq!(stated(&Amount::TargetEta(0.3, Statistic::Mean), measured).unwrap().max, eta.max);
-            assert_eq!(stated(&Amount::TargetEta(0.3, Statistic::Max), measured).unwrap().max, 0.3);
+            assert_eq!(stated(&Amount::TargetEta(0.3, Statistic::Max), measured).unwrap().max, Some(0.3));
             let down = below(measured).unwrap();
             assert!(down <= measured && public_sigma(down).unwrap() <= measured && down > 0.84 * measured);
         }
-        assert_eq!(stated(&Amount::Sigma(1.0), 0.0).unwrap().max, 0.0);
+        assert_eq!(stated(&Amount::Sigma(1.0), 0.0).unwrap().max, Some(0.0));
         assert!(below(0.0).is_none());
     }
 }

@@ -61,13 +61,13 @@ impl Shaped {
         let whole = asked.goals.iter().find(|g| g.secret == Secret::Record);
         let eta = match whole {
             Some(goal) => Eta {
-                max: goal.eta,
+                max: Some(goal.eta),
                 target: Some(Solved { eta: goal.eta, statistic: choice::Statistic::Max }),
             },
             None => match measured.max() {
                 // Nothing leaks: no grid has a zero.
-                0.0 => Eta { max: 0.0, target: None },
-                eta => Eta { max: public_sigma(eta)?, target: None },
+                0.0 => Eta { max: Some(0.0), target: None },
+                eta => Eta { max: Some(public_sigma(eta)?), target: None },
             },
         };
         let published = PublishedShape {

@@ -61,9 +61,8 @@ pub(super) fn owned(request: &Request, terms: &Terms, prepared: &Prepared, said:
     let mut warnings = vec![];
     if composed.releases > 1 {
         warnings.push(format!(
-            "These data have {} before this one; their information adds up, and the η of all together is bounded by {}.",
+            "These data have {} before this one; their information adds up, and the owner's ledger keeps the sum.",
             format::counted(composed.releases as u64 - 1, "release"),
-            format::at_most(composed.eta_max)
         ));
     }
     let statement = Release {
@@ -365,16 +364,16 @@ pub fn summary(owned: &Owned) -> String {
     let (r, m) = (&owned.statement, &owned.measured);
     let mut out = format!(
         "Released {} in original units with {}.\nσ = {} in public units; largest η of a record at most {} (measured: mean \
-         {}, largest {}; for you alone).\nReleases of these data so far: {}; largest η of all together at most {}{}.\nThe \
+         {}, largest {}; for you alone).\nReleases of these data in this ledger: {}; largest η of all together at most {}{}.\nThe \
          folder private never leaves the house; the folder of the release may, where its noise suffices.\n",
         format::counted(r.coefficients.len() as u64, "coefficient"),
         r.mechanism.name,
         format::setting(r.mechanism.sigma),
-        format::at_most(r.eta.max),
+        format::at_most(r.eta.max.unwrap_or(f64::INFINITY)),
         format::number(m.eta_mean),
         format::number(m.eta_max),
         r.composed.releases,
-        format::at_most(r.composed.eta_max),
+        format::at_most(r.composed.eta_max.unwrap_or(f64::INFINITY)),
         r.composed.budget_eta.map_or_else(String::new, |b| format!(" of a budget of {}", format::setting(b)))
     );
     if let Some(told) = m.tell.as_ref().and_then(Tell::worst) {

@@ -55,6 +55,19 @@ pub struct Release {
     pub warnings: Vec<String>,
 }
 
+impl Release {
+    /// The statement without what only the owner may see: an η that was measured, even on a grid, shows on which side of a step
+    /// a record puts it to whoever knows the others.
+    pub fn for_publication(&self) -> Self {
+        let is_target = self.eta.target.is_some_and(|t| t.statistic == Statistic::Max);
+        let mut published = self.clone();
+        published.eta.max = self.eta.max.filter(|_| is_target);
+        published.composed.eta_max =
+            self.composed.eta_max.filter(|_| is_target && self.composed.releases == 1);
+        published
+    }
+}
+
 /// The model without anything that tells about its data: no file, no number of records.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Subject {
@@ -130,8 +143,10 @@ pub struct Unit {
 /// η of one release over records, as it may be said.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Eta {
-    /// The largest is at most this: the target where that was set, otherwise a power of 2^¼ not below what was measured.
-    pub max: f64,
+    /// The largest is at most this: the target where that was set, otherwise a power of 2^¼ not below what was measured, which
+    /// the owner alone is told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max: Option<f64>,
     /// What σ was solved for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<Target>,
@@ -199,8 +214,9 @@ pub struct GivenPair {
 pub struct Composed {
     /// Releases so far.
     pub releases: usize,
-    /// Upper bound of the largest η of all together, `√Σ η²`.
-    pub eta_max: f64,
+    /// Upper bound of the largest η of all together, `√Σ η²`; for the owner alone unless it is a target.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub eta_max: Option<f64>,
     /// What it may be at most.
     pub budget_eta: Option<f64>,
 }

@@ -10,8 +10,12 @@ use leakscope_core::units::public_sigma;
 
 /// What a release prints.
 pub(crate) fn facts(r: &Release) -> Facts {
-    let eta = r.composed.eta_max.max(r.eta.max);
-    let local = Some(if eta > 0.0 { estimated(TYPICAL, 1.0 / eta) } else { 0.5 });
+    // What is not said calms nobody.
+    let local = Some(match larger(r.composed.eta_max, r.eta.max) {
+        None => 1.0,
+        Some(eta) if eta > 0.0 => estimated(TYPICAL, 1.0 / eta),
+        Some(_) => 0.5,
+    });
     let of = |ceiling: Option<Ceiling>, by: Means| ceiling.filter(|c| c.by == by).map(|c| c.at_most);
     let (attributes, label) = r.tell.as_ref().map(|t| (t.attributes, t.label)).unwrap_or_default();
     let covered = r.tell.is_some()
@@ -20,7 +24,7 @@ pub(crate) fn facts(r: &Release) -> Facts {
         && label.is_some() == r.label_secret;
     Facts {
         noise: if r.mechanism.sigma > 0.0 { Noise::Chosen } else { Noise::Absent },
-        over_limit: r.composed.budget_eta.is_some_and(|b| r.composed.eta_max > b),
+        over_limit: r.composed.budget_eta.zip(r.composed.eta_max).is_some_and(|(b, all)| all > b),
         unfinished: !covered || is_solved(r),
         protect_at: r.tell.as_ref().map_or(PROTECT_AT, |t| t.protect_at),
         told: of(attributes, Means::Refits),
@@ -106,17 +110,41 @@ fn told_apart(r: &Release, facts: &Facts) -> Vec<Span> {
         spans.extend([plain(format!("{start}{}) in ", r.subject.target)), strong(share(p))]);
     }
     spans.push(plain(
-        " of cases (a coin toss: 50%), by the coefficients; rounded numbers and levels in these files that were read off the \
+        " of cases (a coin toss: 50%), by the coefficients; levels and ceilings in these files that were read off the \
          data may tell more of a record at their edge.",
     ));
     spans
 }
 
+/// The same where η was measured, and is the owner's to know.
+fn kept_back(r: &Release, before: usize) -> Vec<Span> {
+    let target = r
+        .eta
+        .max
+        .map(|eta| format!("The information loss η of a record is at most {}. ", format::at_most(eta)));
+    let earlier = match before {
+        0 => String::new(),
+        n => format!(" These data have {} before it.", format::counted(n as u64, "release")),
+    };
+    let budget = match r.composed.budget_eta {
+        Some(b) => format!("that all together stay within a budget of η = {}", format::setting(b)),
+        None => "no budget".into(),
+    };
+    vec![plain(format!(
+        "{}What was measured stays in the owner's ledger, which keeps {budget}.{earlier}",
+        target.unwrap_or_default()
+    ))]
+}
+
 /// The sentence on η, alone and with earlier releases.
 fn information(r: &Release) -> Vec<Span> {
+    let before = r.composed.releases.saturating_sub(1);
+    let (Some(eta), Some(all)) = (r.eta.max, r.composed.eta_max) else {
+        return kept_back(r, before);
+    };
     let mut spans =
-        vec![plain("The information loss η of a record is at most "), strong(format::at_most(r.eta.max))];
-    let (before, all) = (r.composed.releases.saturating_sub(1), format::at_most(r.composed.eta_max));
+        vec![plain("The information loss η of a record is at most "), strong(format::at_most(eta))];
+    let all = format::at_most(all);
     let budget = match r.composed.budget_eta {
         Some(b) => format!("of a budget of {}", format::setting(b)),
         None => "no budget was set".into(),

@@ -201,7 +201,7 @@ pub(crate) fn released(sigma: f64, eta_max: f64) -> Release {
             shape: None,
         },
         label_secret: true,
-        eta: release::Eta { max: eta_max, target: None },
+        eta: release::Eta { max: Some(eta_max), target: None },
         tell: Some(release::Stated {
             attributes: Some(release::Ceiling { at_most: 0.6, by: release::Means::Eta }),
             label: None,
@@ -212,7 +212,11 @@ pub(crate) fn released(sigma: f64, eta_max: f64) -> Release {
             }],
             protect_at: 0.6,
         }),
-        composed: release::Composed { releases: 3, eta_max: eta_max * 3_f64.sqrt(), budget_eta: Some(0.6) },
+        composed: release::Composed {
+            releases: 3,
+            eta_max: Some(eta_max * 3_f64.sqrt()),
+            budget_eta: Some(0.6),
+        },
         given: vec![HOSTILE.into()],
         read_off: vec![HOSTILE.into()],
         known: vec![HOSTILE.into()],

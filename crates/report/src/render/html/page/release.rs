@@ -24,19 +24,18 @@ pub fn release_page(r: &Release) -> String {
             None => String::new(),
         }
     );
-    let numbers = tiles(vec![
-        match r.mechanism.shape {
-            None => {
-                tile(&format::setting(r.mechanism.sigma), "σ, noise on every coefficient in public units")
-            }
-            Some(_) => tile(
-                &format::number(r.mechanism.sigma),
-                "root of the mean variance of the noise on coefficients in public units",
-            ),
-        },
-        tile(&format::at_most(r.eta.max), "largest information loss η of a record, at most"),
-        tile(&format::count(r.composed.releases as u64), "releases of these data so far, this one included"),
-    ]);
+    let eta =
+        r.eta.max.map(|eta| tile(&format::at_most(eta), "largest information loss η of a record, at most"));
+    let noise = match r.mechanism.shape {
+        None => tile(&format::setting(r.mechanism.sigma), "σ, noise on every coefficient in public units"),
+        Some(_) => tile(
+            &format::number(r.mechanism.sigma),
+            "root of the mean variance of the noise on coefficients in public units",
+        ),
+    };
+    let releases =
+        tile(&format::count(r.composed.releases as u64), "releases in the owner's ledger, this one included");
+    let numbers = tiles([noise].into_iter().chain(eta).chain([releases]).collect());
     let mechanism = mechanism(r);
     let body = header("Leakscope release", &title, &format!("{facts} · {}", r.created))
         .and(judged(&of_release(r)))
