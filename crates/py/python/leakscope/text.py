@@ -7,6 +7,8 @@ what anybody can pull out of it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
 
 from . import _native, _progress
 from ._docs import documented
@@ -18,6 +20,11 @@ __all__ = ["Canary", "TextAudit", "audit", "canary"]
 
 class TextAudit(Result):
     """What an audit of texts found: ``records`` has a row for each, ``document["records"][i]["plis_tokens"]`` PLIS of its tokens."""
+
+    @cached_property
+    def records(self) -> Any:
+        """A frame with a row for every text."""
+        return self._listed(self._RECORDS)
 
 
 @documented(texts="Texts, or one.",

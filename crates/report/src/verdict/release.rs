@@ -127,11 +127,11 @@ fn kept_back(r: &Release, before: usize) -> Vec<Span> {
         n => format!(" These data have {} before it.", format::counted(n as u64, "release")),
     };
     let budget = match r.composed.budget_eta {
-        Some(b) => format!("that all together stay within a budget of η = {}", format::setting(b)),
-        None => "no budget".into(),
+        Some(b) => format!("all releases together stay within a budget of η = {}", format::setting(b)),
+        None => "no budget was set".into(),
     };
     vec![plain(format!(
-        "{}What was measured stays in the owner's ledger, which keeps {budget}.{earlier}",
+        "{}The η that was measured stays in the owner's ledger; {budget}.{earlier}",
         target.unwrap_or_default()
     ))]
 }
