@@ -314,7 +314,7 @@ impl Dataset {
         Ok(())
     }
 
-    /// A pass whose step also gets the ids of the rows; otherwise as [`Rows::fold`].
+    /// A pass whose step also gets the ids of the rows; otherwise as `fold` of `dyn Rows`.
     pub fn fold_labelled<S: Send>(
         &self,
         start: impl Fn() -> S + Sync,
