@@ -51,6 +51,24 @@ impl Extremes {
         }
     }
 
+    /// Takes up those of some points, in the order of their rows: η, dFIL, loss and norm of the gradient of each.
+    pub(crate) fn add_points(&mut self, first_row: u64, [eta, dfil, loss, gradient_norm]: [&[f64]; 4]) {
+        for (i, &own) in eta.iter().enumerate() {
+            if self.wants(own) {
+                self.add(Extreme {
+                    row: first_row + i as u64,
+                    series: 0,
+                    eta: own,
+                    dfil: dfil[i],
+                    loss: loss[i],
+                    gradient_norm: gradient_norm[i],
+                    attribute: None,
+                    label: None,
+                });
+            }
+        }
+    }
+
     /// Takes up a record, if it is extreme enough.
     pub fn add(&mut self, record: Extreme) {
         let before = |k: &Extreme| {

@@ -1,6 +1,6 @@
 //! η of points that were not in the training set: how far a record is from what the model was made from (AM207 §7).
 
-use super::{Counting, Extreme, Extremes};
+use super::{Counting, Extremes};
 use crate::Result;
 use crate::fisher::scaling::CountedRecords;
 use crate::fisher::{Geometry, Records};
@@ -114,20 +114,10 @@ impl Pass for Score<'_> {
         let records = &state.records;
         records.check()?;
         state.eta.extend(&records.eta);
-        for (i, &eta) in records.eta.iter().enumerate() {
-            if state.most.wants(eta) {
-                state.most.add(Extreme {
-                    row: block.first_row + i as u64,
-                    series: 0,
-                    eta,
-                    dfil: records.dfil[i],
-                    loss: records.loss[i],
-                    gradient_norm: records.gradient_norm[i],
-                    attribute: None,
-                    label: None,
-                });
-            }
-        }
+        state.most.add_points(
+            block.first_row,
+            [&records.eta, &records.dfil, &records.loss, &records.gradient_norm],
+        );
         Ok(())
     }
 

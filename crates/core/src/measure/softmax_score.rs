@@ -1,6 +1,6 @@
 //! η of points that a softmax model was not trained on.
 
-use super::{Extreme, Extremes};
+use super::Extremes;
 use crate::fisher::softmax::{SoftmaxGeometry, SoftmaxRecords};
 use crate::num::Distribution;
 use crate::rows::Block;
@@ -72,20 +72,10 @@ impl SoftmaxScore<'_> {
             return Err(Error::OutOfRange { what, value, expected });
         }
         state.eta.extend(&records.eta);
-        for (i, &eta) in records.eta.iter().enumerate() {
-            if state.most.wants(eta) {
-                state.most.add(Extreme {
-                    row: block.first_row + i as u64,
-                    series: 0,
-                    eta,
-                    dfil: records.dfil[i],
-                    loss: records.loss[i],
-                    gradient_norm: records.gradient_norm[i],
-                    attribute: None,
-                    label: None,
-                });
-            }
-        }
+        state.most.add_points(
+            block.first_row,
+            [&records.eta, &records.dfil, &records.loss, &records.gradient_norm],
+        );
         Ok(())
     }
 }
