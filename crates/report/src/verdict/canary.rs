@@ -26,7 +26,7 @@ fn facts(c: &Canary) -> Facts {
 pub fn of_canary(c: &Canary) -> Verdict {
     let decision = decide(&facts(c));
     let head = match decision.colour {
-        Colour::Green => "The secret stays secret at every noise tried",
+        Colour::Green => "Rarely guessed at every noise tried",
         Colour::Amber => "Something may be pulled out at the least noise tried",
         Colour::Red => "The secret may be pulled out at the least noise tried",
     };

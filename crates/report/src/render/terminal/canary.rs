@@ -37,7 +37,8 @@ pub fn canary_summary(c: &Canary) -> String {
             played(p, Guesser::Difference)
         );
     }
-    text.push_str("\nLeft of the second bar: no attacker exceeds it. Right: observed, no guarantee.\n");
+    text.push_str("\nLeft of the second bar: no attacker exceeds it. Right: observed in the games played, which scatter; the page \
+         has their intervals.\n");
     text
 }
 
