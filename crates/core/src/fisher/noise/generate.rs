@@ -5,14 +5,13 @@
 //! adds their worst directions as atoms, solves for the weights of all atoms and drops those without weight. Any
 //! weights give a certificate; the best one seen and the cheapest design seen are kept.
 
-use super::sums::Sums;
 use super::weights::{Pool, Spectrum};
-use super::worst::{Record, Worst, along, direction, inverse_hessian, worst};
+use super::worst::{Record, Worst, along, direction, worst};
 use super::{Atom, Group, Target};
-use crate::Result;
-use crate::glm::Fit;
+use crate::glm::Fitted;
 use crate::linalg::{Cholesky, matmul, matmul_transposed};
 use crate::rows::Rows;
+use crate::{Error, Result};
 
 /// Rounds after which the best design so far is returned with the gap that it has.
 const MAX_ROUNDS: usize = 200;
@@ -51,7 +50,7 @@ pub(super) struct Shaped {
 /// What does not change from round to round.
 pub(super) struct Generator<'a> {
     pub(super) rows: &'a dyn Rows,
-    pub(super) fit: &'a Fit,
+    pub(super) fit: Fitted<'a>,
     pub(super) targets: &'a [Target],
     pub(super) groups: &'a [Group],
     pub(super) inverse: Vec<f64>,
@@ -62,25 +61,27 @@ pub(super) struct Generator<'a> {
 }
 
 impl<'a> Generator<'a> {
+    /// `m` is M with equal weights, `cost` is A.
     pub(super) fn new(
         rows: &'a dyn Rows,
-        fit: &'a Fit,
+        fit: Fitted<'a>,
         (targets, groups): (&'a [Target], &'a [Group]),
-        sums: &Sums,
+        m: Vec<f64>,
         cost: &[f64],
     ) -> Result<Self> {
-        let p = fit.w.len();
-        let lower = Cholesky::new(cost, p)?.lower();
-        let m = sums.uniform(fit, groups)?;
+        let p = fit.free();
+        let lower = Cholesky::new(cost, p).map_err(|e| of_columns(e, fit))?.lower();
         let (mut half, mut uniform) = (vec![0.0; p * p], vec![0.0; p * p]);
         matmul(&m, &lower, (p, p, p), &mut half);
         matmul_transposed(&lower, &half, (p, p, p), &mut uniform);
         crate::linalg::mirror_lower(&mut uniform, p);
-        Ok(Self { rows, fit, targets, groups, inverse: inverse_hessian(fit)?, lower, uniform })
+        let inverse = inverse_hessian(fit)?;
+        Ok(Self { rows, fit, targets, groups, inverse, lower, uniform })
     }
 
-    fn p(&self) -> usize {
-        self.fit.w.len()
+    /// Free coefficients.
+    pub(super) fn p(&self) -> usize {
+        self.fit.free()
     }
 
     fn pool(&self) -> Pool {
@@ -236,4 +237,23 @@ fn rounded(pool: &Pool, atoms: Vec<(Atom, Record)>) -> Dual {
     // Weights that all round to nothing (thousands of equal atoms) leave the closed form.
     let uniform = if kept.is_empty() { uniform.max(WEIGHT_GRID) } else { uniform };
     Dual { uniform, atoms: kept }
+}
+
+/// `H⁻¹` of a fit.
+pub(super) fn inverse_hessian(fit: Fitted<'_>) -> Result<Vec<f64>> {
+    Ok(Cholesky::new(fit.hessian(), fit.free()).map_err(|e| of_columns(e, fit))?.inverse())
+}
+
+/// A failure that names columns, whatever contrast of classes they belong to.
+fn of_columns(error: Error, fit: Fitted<'_>) -> Error {
+    let p = fit.width();
+    match error {
+        Error::Singular { column, of } => {
+            let mut others: Vec<usize> = of.iter().map(|j| j % p).filter(|j| *j != column % p).collect();
+            others.sort_unstable();
+            others.dedup();
+            Error::Singular { column: column % p, of: others }
+        }
+        other => other,
+    }
 }
