@@ -128,8 +128,9 @@ pub fn run(
     let test = utility::test_rows(request, &table, encoding, hooks)?;
     let utility =
         test.as_ref().map(|t| utility::utility(request, t, geometry, &measured, &chosen)).transpose()?;
-    let noise = shapes::described(request, &loaded, &model.fit, &chosen, test.as_ref())?;
-    let inference = inference::inference(request, &loaded, &model, &chosen)?;
+    let noise = shapes::described(request, &loaded, (&model.fit).into(), &chosen, test.as_ref())?;
+    let own = model.best.is_none().then_some((&model.fit).into());
+    let inference = inference::inference(request, &loaded, own, &chosen)?;
     let score = score::score(
         request,
         encoding,

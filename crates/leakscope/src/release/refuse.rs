@@ -21,7 +21,9 @@ pub(super) fn settings(request: &Request, terms: &Terms) -> Result<()> {
             if terms.balance > 0 {
                 return Err(Failure::option(
                     "balance",
-                    "weights that balance leakage are functions of the data, and how they move a model whose noise has a shape                      is not counted, so no η could be stated: release without it, or with ⟨noise_shape=isotropic⟩ and ⟨target_eta⟩                      alone",
+                    "weights that balance leakage are functions of the data, and how they move a model whose noise has a shape \
+                     is not counted, so no η could be stated: release without it, or with ⟨noise_shape=isotropic⟩ and \
+                     ⟨target_eta⟩ alone",
                 ));
             }
         }
@@ -32,9 +34,6 @@ pub(super) fn settings(request: &Request, terms: &Terms) -> Result<()> {
             "how balancing weights depend on each record is not counted for softmax regression, so no η could be stated: \
              release without it",
         ));
-    }
-    if request.family == ModelKind::Softmax && matches!(terms.noise, Amount::Shaped(_)) {
-        return Err(crate::noise::not_for_softmax());
     }
     if terms.attribute.is_some() && terms.balance == 0 {
         let message = "it says what ⟨balance⟩ N balances, which is not asked for";

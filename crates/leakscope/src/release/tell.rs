@@ -58,8 +58,7 @@ pub(super) fn distances(request: &Request, fitted: &Fitted, noise: &Noise) -> Re
             telling::tried(&once, &loaded.rows, (subjects, rank), &model)?
         }
         (Some(InPublicUnits::Softmax(fit)), _) => {
-            let Noise::Isotropic(sigma) = *noise else { return Ok(none) };
-            let model = telling::ModelOfClasses { rows: &rows, fit: (fit, units), sigma };
+            let model = telling::ModelOfClasses { rows: &rows, fit: (fit, units), noise };
             telling::tried_softmax(&once, &loaded.rows, subjects, &model)?
         }
         (None, Some(Balanced { options, iterations, .. })) => {

@@ -106,7 +106,7 @@ pub(crate) fn tried<'s>(
 pub(crate) struct ModelOfClasses<'a> {
     pub(crate) rows: &'a dyn Rows,
     pub(crate) fit: (&'a SoftmaxInUnits, &'a Units),
-    pub(crate) sigma: f64,
+    pub(crate) noise: &'a Noise,
 }
 
 /// The same of a softmax model.
@@ -123,7 +123,7 @@ pub(crate) fn tried_softmax(
     let budget = Budget::of(request);
     let work = Work { look: 4.0 * k * q, pair: q, coefficients: q, most: budget.work(true) };
     let answered = |asked: Vec<Asked>| {
-        let release = (of_classes.sigma, request.releases);
+        let release = (of_classes.noise, request.releases);
         let telling = SoftmaxTelling::new(of_classes.rows, (model, units), release).map_err(explained)?;
         let mut answers = vec![];
         let total = asked.len() as u64;

@@ -163,6 +163,9 @@ pub struct Design {
     pub lower_bound_on_cost: f64,
     /// `exact_cost/lower_bound_on_cost − 1`.
     pub gap: f64,
+    /// The gap that the search itself reached, before weights were evened out for what the covariance may give away; `gap`
+    /// where nothing was searched.
+    pub programme_gap: f64,
     /// Largest information of the covariance itself about what a target protects, as a share of its `η²`; 0 for
     /// shapes that are not read off these rows.
     pub covariance_information: f64,
@@ -176,8 +179,9 @@ pub struct Design {
     pub rounds: usize,
 }
 
-/// How often the weights of single records are halved to stay within the budget for the shape.
-const MOST_HALVINGS: usize = 8;
+/// Single records keep `2^(−j/4)` of their weights to stay within the budget for the shape, a public grid as weights are on one; j
+/// grows in these steps until they do, and is then halved in between.
+const LOWERED: [usize; 4] = [4, 12, 28, 60];
 
 fn nothing_to_protect() -> Error {
     Error::NotApplicable {
@@ -249,12 +253,13 @@ fn designed(rows: &dyn Rows, fit: Fitted<'_>, request: &Request, public: Option<
         information::largest(&generator, &shaped.dual, request.cost.is_some())
     };
     let mut covariance_information = given_away(&shaped)?;
-    for _ in 0..MOST_HALVINGS {
-        if shaped.dual.atoms.is_empty() || covariance_information <= request.shape_budget {
-            break;
-        }
-        shaped = generator.evened(&shaped)?;
-        covariance_information = given_away(&shaped)?;
+    let searched = match (request.shape, public) {
+        (Shape::Optimal, None) => Some((shaped.cost / shaped.lower_bound - 1.0).max(0.0)),
+        (Shape::Shaped | Shape::Isotropic, _) | (_, Some(_)) => None,
+    };
+    if !shaped.dual.atoms.is_empty() && covariance_information > request.shape_budget {
+        (shaped, covariance_information) =
+            within_budget(&generator, &shaped, request.shape_budget, given_away)?;
     }
     if covariance_information.is_nan() || covariance_information >= 1.0 {
         return Err(Error::Unreachable {
@@ -291,6 +296,7 @@ fn designed(rows: &dyn Rows, fit: Fitted<'_>, request: &Request, public: Option<
         gain: cost_isotropic / exact_cost,
         lower_bound_on_cost: shaped.lower_bound,
         gap: (exact_cost / shaped.lower_bound - 1.0).max(0.0),
+        programme_gap: searched.unwrap_or((exact_cost / shaped.lower_bound - 1.0).max(0.0)),
         covariance_information,
         largest_eta: needed(&noise)?,
         atoms: shaped.dual.atoms.into_iter().map(|(atom, _)| atom).collect(),
@@ -299,6 +305,45 @@ fn designed(rows: &dyn Rows, fit: Fitted<'_>, request: &Request, public: Option<
         factor,
         cost_matrix: a,
     })
+}
+
+/// The shape nearest to an optimal one whose covariance gives away no more than the budget, and what it does: weight goes from single
+/// records back to all alike, as little as is needed; all of it, whatever that gives away, where nothing else is found.
+fn within_budget(
+    generator: &Generator<'_>,
+    optimal: &Shaped,
+    budget: f64,
+    given_away: impl Fn(&Shaped) -> Result<f64>,
+) -> Result<(Shaped, f64)> {
+    let kept = |j: usize| -> Result<(Shaped, f64)> {
+        let shaped = generator.evened(optimal, (-0.25 * j as f64).exp2())?;
+        let found = given_away(&shaped)?;
+        Ok((shaped, found))
+    };
+    let (mut above, mut found) = (0, None);
+    for j in LOWERED {
+        let (shaped, information) = kept(j)?;
+        if information <= budget {
+            found = Some((j, shaped, information));
+            break;
+        }
+        above = j;
+    }
+    let Some((mut below, mut shaped, mut information)) = found else {
+        let closed = generator.closed_form()?;
+        let lower_bound = optimal.lower_bound.max(closed.lower_bound);
+        let shaped = Shaped { lower_bound, rounds: optimal.rounds, ..closed };
+        let information = given_away(&shaped)?;
+        return Ok((shaped, information));
+    };
+    while below - above > 1 {
+        let between = usize::midpoint(above, below);
+        match kept(between)? {
+            (next, less) if less <= budget => (below, shaped, information) = (between, next, less),
+            _ => above = between,
+        }
+    }
+    Ok((shaped, information))
 }
 
 /// The factor of a shape at determinant one, on its public grid.

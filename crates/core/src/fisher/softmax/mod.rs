@@ -436,7 +436,7 @@ impl SoftmaxGeometry {
             }
             eta.push(gain * scratch.lanczos.top(gram, m)?.sqrt());
             dfil.push(gain * gain * trace.max(0.0) / m.max(1) as f64);
-            label_eta.push(gain * switch * largest_eigenvalue(&quadratic, k)?.sqrt());
+            label_eta.push(gain * switch * scratch.lanczos.top(&quadratic, k)?.sqrt());
             for Sparse { entries, count } in &self.attributes {
                 attribute_eta.push(gain * attribute_top(entries, *count, gram, m)?.sqrt());
             }

@@ -181,9 +181,9 @@ pub(super) fn sums(rows: &dyn Rows, fit: &SoftmaxFit, groups: &[Group]) -> Resul
     let (n, share) = (total.rows as f64, 1.0 / (total.rows as f64 * dimensions));
     let mut inner = total.curved;
     for (a, b) in pairs(k) {
-        for ij in 0..p * p {
+        for (ij, bb) in c.iter().enumerate() {
             let (i, j) = (ij / p, ij % p);
-            inner[(a * p + i) * q + b * p + j] += total.rho[a * k + b] * c[ij]
+            inner[(a * p + i) * q + b * p + j] += total.rho[a * k + b] * bb
                 + total.mixed[(b * p + i) * q + a * p + j]
                 + total.mixed[(a * p + j) * q + b * p + i];
         }

@@ -8,6 +8,7 @@ use crate::render::html::markup::Html;
 use crate::render::html::parts::{card, header, judged, list, shell, tile, tiles, warnings};
 use crate::render::html::table::{Cell, SHOWN, numbers, rest, table, words as text_column};
 use crate::verdict::of_release;
+use leakscope_core::glm::ModelKind;
 
 /// A release as one self-contained HTML page, which may be published with the model.
 pub fn release_page(r: &Release) -> String {
@@ -133,9 +134,16 @@ fn mechanism(r: &Release) -> String {
                 // No release has one.
                 Source::Records => "The shape was read off the records.",
             };
+            let contrasts = match r.subject.family {
+                ModelKind::Linear | ModelKind::Logistic | ModelKind::Poisson => "",
+                ModelKind::Softmax => {
+                    " It is the noise on contrasts of the classes, each against the mean of those before it and of length one: the \
+                     coefficients of all classes sum to zero in every column, with noise or without."
+                }
+            };
             format!(
                 "{name} Its covariance Σ = FFᵀ was made for its targets; F is in model.json, for columns in public units, x̃ = (x − \
-                 centre)/unit. Coordinates F⁻¹w lie on multiples of {grid} with independent noise of standard deviation one; what \
+                 centre)/unit.{contrasts} Coordinates F⁻¹w lie on multiples of {grid} with independent noise of standard deviation one; what \
                  is published are the same coefficients in original units, so the points they lie on follow from F and the \
                  public units. {source} Randomness from {generator}. {exact}"
             )
