@@ -88,7 +88,9 @@ def test_noise_with_a_shape(tmp_path):
     assert attacked["results"] and attacked["noise"]["shape"] == "shaped"
     bounded = leakscope.bound(data=frame, secret="site", seed=1, noise_shape="shaped", **common)
     assert 0.5 <= bounded["bounds"][0]["success"] <= 1.0
-    released = leakscope.release(frame, noise_shape="shaped", shape_from=frame, out=tmp_path / "out", **common)
+    frame.to_csv(tmp_path / "public.csv", index=False)
+    public = str(tmp_path / "public.csv")
+    released = leakscope.release(frame, noise_shape="shaped", shape_from=public, out=tmp_path / "out", **common)
     assert released["mechanism"]["shape"]["source"]["kind"] == "table"
     for column in ("b", "c", "(intercept)"):
         assert sum(released["coefficients"][f"{tree}: {column}"] for tree in ("ash", "birch", "cedar")) == pytest.approx(0, abs=1e-9)
