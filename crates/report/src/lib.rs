@@ -46,8 +46,8 @@ pub use document::{
 pub use finite::{NotFinite, check_finite};
 pub use format::five_digits;
 pub use render::html::page::{
-    account_page, attack_page, balance_page, bound_page, canary_page, page, panel_svg, release_page,
-    reproduction_page, text_audit_page,
+    ResultPage, account_page, attack_page, balance_page, bound_page, canary_page, folder_page, page,
+    panel_svg, release_page, reproduction_page, text_audit_page, with_navigation,
 };
 pub use render::terminal::{account_summary, calibration, canary_summary, summary, text_audit_summary};
 

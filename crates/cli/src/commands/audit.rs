@@ -140,7 +140,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         audit.tables = pending.table_names();
         let page = leakscope_report::page(&audit);
         audit.timings.report = clock.elapsed().as_secs_f64();
-        folder.text(&mut pending, "report.html", &page)?;
+        folder.page(&mut pending, "audit", &page)?;
         folder.text(&mut pending, "audit.json", &leakscope_report::json(&audit))?;
         display.check()?;
         written = folder.publish(pending)?;

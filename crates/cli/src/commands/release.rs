@@ -6,7 +6,7 @@ use super::run_args::{RunArgs, TestArgs, request};
 use super::table_args::{ModelArgs, TableArgs};
 use crate::progress::Display;
 use leakscope::audit::{Request, Statistic};
-use leakscope::output::Folder;
+use leakscope::output::{Folder, Pending};
 use leakscope::release::{self, Amount, Outcome, Terms};
 use leakscope::saving::RELEASE;
 use leakscope::{Failure, Result};
@@ -135,6 +135,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         }
     };
     let written = ready.publish(&owned)?;
+    // The release is out: what lists it must not make that look like a failure.
+    let mut pending = Pending::default();
+    if let Err(why) = folder.list_releases(&mut pending).and_then(|()| folder.publish(pending)) {
+        crate::note!("the release could not be listed with the other pages of the folder: {why}");
+    }
     let json = leakscope_report::document(&*owned);
     args.run.warn(&std::mem::take(&mut owned.remarks));
     args.run.warn(&std::mem::take(&mut owned.statement.warnings));

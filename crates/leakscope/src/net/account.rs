@@ -64,7 +64,7 @@ pub(super) fn finish<T: Real>(
         folder.text(&mut pending, ENCODING, &coding.json()?)?;
     }
     folder.text(&mut pending, TRAINING, &page::to_json(&training))?;
-    folder.text(&mut pending, "report.html", &page::training_page(&training))?;
+    folder.page(&mut pending, "training", &page::training_page(&training))?;
     let written = folder.publish(pending)?;
     Ok((training, written))
 }

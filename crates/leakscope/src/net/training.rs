@@ -182,6 +182,6 @@ pub fn write(run: &NetTraining, out: &Path, format: RecordsFormat) -> Result<Vec
         folder.text(&mut pending, ENCODING, encoding)?;
     }
     folder.text(&mut pending, TRAINING, &page::to_json(&training))?;
-    folder.text(&mut pending, "report.html", &page::training_page(&training))?;
+    folder.page(&mut pending, "training", &page::training_page(&training))?;
     folder.publish(pending)
 }
