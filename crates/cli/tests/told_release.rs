@@ -355,6 +355,50 @@ fn what_no_noise_hides_is_red_with_its_cause() {
     assert_eq!(of_release(&r).colour, Colour::Green, "{:?}", r.tell);
 }
 
+/// A table whose column `code` has so many different texts in 100 rows, and whose column `mixed` so many numbers among texts.
+fn guessed(different: usize, numbers: usize) -> String {
+    let mut text = String::from("x,code,mixed,y\n");
+    for i in 0..100 {
+        let mixed = if i < numbers { format!("{}", i % 4) } else { "none".into() };
+        writeln!(text, "{},a{},{mixed},{}", i % 13, i.min(different - 1), (i * 7) % 11).unwrap();
+    }
+    text
+}
+
+/// Columns that a release has because of one record show how that record is: the neighbouring tables would publish other columns.
+/// Nothing is published until somebody says which.
+#[test]
+fn a_guess_that_one_record_decides_is_refused_by_name() {
+    let folder = Folder::new();
+    let line = "--bounds x=0..16 --l2 0.05 --sigma 400 --min-level-count 0 --target y";
+    for (text, column, refused) in [
+        (guessed(40, 0), "code", false),
+        (guessed(89, 0), "code", false),
+        (guessed(90, 0), "code", true),
+        (guessed(91, 0), "code", true),
+        (guessed(95, 0), "code", false),
+        (guessed(40, 50), "mixed", false),
+        (guessed(40, 89), "mixed", true),
+    ] {
+        folder.write("t.csv", &text);
+        let run = folder.run(&format!("release t.csv {line} --out guessed"));
+        let named = run.stderr.contains(&format!("`{column}`: one record decides"))
+            && run.stderr.contains(&format!("--categorical {column}"))
+            && run.stderr.contains(&format!("--drop {column}"));
+        assert_eq!((run.code == 2, named), (refused, refused), "{column}: {}", run.stderr);
+        assert_eq!(folder.path("guessed").join("release-1").exists(), !refused);
+        let _ = std::fs::remove_dir_all(folder.path("guessed"));
+        // What was said is not guessed.
+        for said in [format!("--categorical {column}"), format!("--drop {column}")] {
+            let run = folder.run(&format!("release t.csv {line} {said} --out said"));
+            assert!(run.code <= 1 && !run.stderr.contains("one record decides"), "{said}: {}", run.stderr);
+            let columns = folder.json("said/release-1/model.json")["coefficients"].to_string();
+            assert_eq!(columns.contains(&format!("\"{column}=")), said.contains("categorical"));
+            std::fs::remove_dir_all(folder.path("said")).unwrap();
+        }
+    }
+}
+
 /// One record decides which levels are listed, whether a column is refused as constant, whether there are enough of a class, or
 /// how the target is coded: who knows the others sees that without any coefficient, whatever the noise.
 #[test]

@@ -79,6 +79,16 @@ pub enum ReadOff {
     Components,
 }
 
+/// What was guessed about a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Guess {
+    /// Whether it holds numbers, dates or texts.
+    Kind,
+    /// Whether its texts name the rows, so that it is left out.
+    Identifier,
+}
+
 /// What to do where a value is missing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
@@ -354,6 +364,9 @@ pub struct Encoding {
     /// What was guessed about the table.
     #[serde(default)]
     pub remarks: Vec<Remark>,
+    /// Columns about which something was guessed that would be guessed otherwise if one row were another, or were not there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hang_on_one: Vec<(String, Guess)>,
 }
 
 fn one() -> f64 {

@@ -68,8 +68,8 @@ pub use column::{ColumnSchema, Kind, Origin, Roles};
 pub use content::{TextEncoding, standard_input};
 pub use dataset::{CACHE_BYTES, Dataset, DatasetOptions, Labels};
 pub use encoding::{
-    Attribute, Class, ColumnProfile, EncodeOptions, Encoding, Group, MIN_LEVEL_COUNT, Missing, OneHot, Pca,
-    ReadOff, Scale, Target, TargetCoding, TargetKind,
+    Attribute, Class, ColumnProfile, EncodeOptions, Encoding, Group, Guess, MIN_LEVEL_COUNT, Missing, OneHot,
+    Pca, ReadOff, Scale, Target, TargetCoding, TargetKind,
 };
 pub use error::{Error, Result, TargetError};
 pub use fit::Profiled;
