@@ -243,19 +243,23 @@ fn check_facts(layout: &Layout, profile: &Profile) -> Result<()> {
     Ok(())
 }
 
-/// Merges the rare levels of features where nobody gave the levels; the places, with what is said about each.
-/// Columns whose list of levels would be another one if one row had another of them; none where nothing is merged.
+/// Columns whose list of levels, or that there is one, would be another if one row had another of them.
 fn hanging_on_one(layout: &Layout, profile: &Profile, options: &EncodeOptions) -> Vec<String> {
-    let Some(min_count) = options.min_level_count else { return vec![] };
     let hangs = |i: &usize| {
         let (facts, levels) = (layout.facts(*i), &profile.columns[*i].levels);
         let public = facts.levels.is_some() && facts.levels_origin == Origin::Given;
-        layout.wants[*i].reading == Reading::Level
-            && if public { levels.values().any(|n| *n == 1) } else { rare::hangs_on_one(levels, min_count) }
+        let list_hangs = || match (public, options.min_level_count) {
+            // A level that is listed and that no record has is an error.
+            (true, _) => levels.values().any(|n| *n == 1),
+            (false, Some(min_count)) => rare::hangs_on_one(levels, min_count),
+            (false, None) => false,
+        };
+        layout.wants[*i].reading == Reading::Level && list_hangs()
     };
     (0..layout.features).filter(hangs).map(|i| layout.names[i].clone()).collect()
 }
 
+/// Merges the rare levels of features where nobody gave the levels; the places, with what is said about each.
 fn merge_rare(layout: &Layout, profile: &mut Profile, options: &EncodeOptions) -> Vec<(usize, Remark)> {
     let Some(min_count) = options.min_level_count else { return vec![] };
     let mut remarks = vec![];

@@ -73,7 +73,7 @@ pub use encoding::{
 };
 pub use error::{Error, Result, TargetError};
 pub use fit::Profiled;
-pub use holdout::Holdout;
+pub use holdout::{Holdout, SplitKey};
 pub use hooks::{Hooks, OnProgress, Progress, Stage};
 pub use matrix::{Element, Matrix};
 pub use memory::{Memory, MemoryColumn};

@@ -5,7 +5,7 @@ use super::table::{self, Which};
 use super::train::TrainRequest;
 use crate::{Failure, Result};
 use leakscope_net::Real;
-use leakscope_table::{Hooks, ReadOptions, Subset};
+use leakscope_table::{Hooks, ReadOptions, SplitKey, Subset};
 use std::sync::Arc;
 
 /// Records to train on, and to test on where there are any.
@@ -17,7 +17,14 @@ pub(super) struct Inputs<T> {
 }
 
 /// Reads the records of a request.
-pub(super) fn inputs<T: Real>(args: &TrainRequest, seed: u64, hooks: &Hooks) -> Result<Inputs<T>> {
+///
+/// Whether a row is held out follows from the seed, or, in private training, from a key: by numbers and a seed that is no secret, a
+/// row more or less would move all that follow to the other side.
+pub(super) fn inputs<T: Real>(
+    args: &TrainRequest,
+    split: (u64, Option<SplitKey>),
+    hooks: &Hooks,
+) -> Result<Inputs<T>> {
     table::check(args.table.as_ref(), &args.data)?;
     let Some(request) = &args.table else {
         let normalize = args.normalize.unwrap_or([0.0, 1.0]);
@@ -39,7 +46,7 @@ pub(super) fn inputs<T: Real>(args: &TrainRequest, seed: u64, hooks: &Hooks) -> 
         return Err(Failure::option("holdout", "⟨test⟩ names rows to test on already: use one of the two"));
     }
     let column = args.filter_budgets.as_deref().filter(|p| !p.is_file()).map(|p| p.to_string_lossy());
-    let (table, coding) = request.open(&args.data, (column.as_deref(), args.target_loss()?), seed, hooks)?;
+    let (table, coding) = request.open(&args.data, (column.as_deref(), args.target_loss()?), split, hooks)?;
     let coding = Arc::new(coding);
     let files = ReadOptions { paths: args.data.clone(), ..request.read.clone() }.names();
     let which = |flag, subset| Which { flag, target_optional: false, subset };

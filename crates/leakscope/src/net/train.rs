@@ -14,7 +14,7 @@ use leakscope_net::{
     train::{Filter, Optimizer, PANEL, Privacy, Randomness, Sampling, Tracking, TrainConfig, sigma_for},
 };
 use leakscope_report::net::{Point, Stopped, Training};
-use leakscope_table::{Hooks, RecordsFormat, Subset};
+use leakscope_table::{Hooks, RecordsFormat, SplitKey, Subset};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -244,9 +244,13 @@ fn run_in<T: Real>(args: &TrainRequest, out: &Path, listener: &Listener<'_>) -> 
     let stored = resumed.as_ref().map(Resumed::seed);
     let seed = args.seed.or(stored).unwrap_or_else(crate::seed::drawn);
 
-    let Inputs { mut source, test, budgets } = inputs::<T>(args, seed, listener.hooks)?;
+    let split = match &resumed {
+        Some(resumed) => resumed.progress.start.split,
+        None => split_key(args, wanted.is_some())?,
+    };
+    let Inputs { mut source, test, budgets } = inputs::<T>(args, (seed, split), listener.hooks)?;
+    let mut spec = spec(args, &mut source)?;
     covered(args, &source.names)?;
-    let mut spec = spec(args, &source)?;
     model::freeze(&mut spec, &args.freeze)?;
     let mut net = Network::<T>::new(spec, seed)?;
     let pretrained =
@@ -262,7 +266,7 @@ fn run_in<T: Real>(args: &TrainRequest, out: &Path, listener: &Listener<'_>) -> 
 
     let plan = plan(args, &source.names, data.len(), folder.path().to_path_buf());
     let config = config(args, budgets, wanted, plan.steps, data.len(), seed)?;
-    let start = Start { pretrained, freeze_smallest: args.freeze_smallest, steps: plan.steps };
+    let start = Start { pretrained, freeze_smallest: args.freeze_smallest, steps: plan.steps, split };
     if let Some(resumed) = &resumed {
         resumed.check(&config, net.spec(), &start, args.epsilon.is_some())?;
     }
@@ -291,20 +295,43 @@ fn run_in<T: Real>(args: &TrainRequest, out: &Path, listener: &Listener<'_>) -> 
 }
 
 /// The network that was asked for; a preset gets outputs and loss that suit the labels.
-pub(super) fn spec<T: Real>(args: &TrainRequest, source: &Source<T>) -> Result<NetSpec> {
+pub(super) fn spec<T: Real>(args: &TrainRequest, source: &mut Source<T>) -> Result<NetSpec> {
     if !model::is_preset(&args.network) {
         return model::spec(&args.network, source.shape, 1, None);
     }
     let loss = match args.loss {
         Some(kind) => Some(kind.into()),
-        None => source.own_loss()?,
+        None => {
+            if source.guesses_loss() {
+                source.names.guessed.push("the loss (give ⟨loss⟩)");
+            }
+            source.own_loss()?
+        }
     };
     let outputs = match args.outputs {
         Some(0) => return Err(Failure::option("outputs", "0: expected at least 1")),
         Some(k) => k,
-        None => source.outputs(loss)?,
+        None => {
+            if source.counts_classes(loss) {
+                source.names.guessed.push("the number of outputs (give ⟨outputs⟩)");
+            }
+            source.outputs(loss)?
+        }
     };
     model::spec(&args.network, source.shape, outputs, loss)
+}
+
+/// The key of the split of a new run, where one is held out in private.
+pub(super) fn split_key(args: &TrainRequest, private: bool) -> Result<Option<SplitKey>> {
+    let held_out = args.table.as_ref().is_some_and(|t| t.holdout.is_some());
+    if !(held_out && private) || args.not_private_noise_from_seed {
+        return Ok(None);
+    }
+    let mut key = [0; 32];
+    getrandom::fill(&mut key).map_err(|e| {
+        Failure::Message(format!("the system gives no random numbers ({e}): nothing would be private"))
+    })?;
+    Ok(Some(SplitKey(key)))
 }
 
 /// Refuses an ε for the whole run, or for a record of it, where the encoding was read off the records: one of them more or
@@ -320,9 +347,14 @@ pub(super) fn covered(args: &TrainRequest, names: &Names) -> Result<()> {
         (None, false) => return Ok(()),
     };
     let message = format!(
-        "{} are read off all records, and no noise of a step covers that, so no ε would hold: give ⟨bounds⟩ with \
-         ⟨scale=bounds⟩, ⟨levels⟩ or a ⟨schema⟩, which are public, or the noise as ⟨sigma⟩, and no ε is stated",
-        read.join(", ")
+        "{} are read off all records, and no noise of a step covers that, so no ε would hold: {}or the noise as ⟨sigma⟩, and no \
+         ε is stated",
+        read.join(", "),
+        if read.iter().all(|r| r.ends_with(')')) {
+            "give that, "
+        } else {
+            "give ⟨bounds⟩ with ⟨scale=bounds⟩, ⟨levels⟩ or a ⟨schema⟩, which are public, "
+        }
     );
     Err(Failure::option(flag, message))
 }
