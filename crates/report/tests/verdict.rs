@@ -293,6 +293,7 @@ fn stated(attributes: (f64, Means), label: Option<(f64, Means)>) -> Release {
         label: label.map(ceiling),
         given: vec![],
         protect_at: PROTECT_AT,
+        limit_alone: false,
     };
     Release { tell: Some(tell), ..released(1.0, 0.3) }
 }

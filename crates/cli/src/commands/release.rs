@@ -139,7 +139,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     args.run.warn(&std::mem::take(&mut owned.remarks));
     args.run.warn(&std::mem::take(&mut owned.statement.warnings));
     args.run.show(&json, &release::summary(&owned), &written);
-    if of_release(&owned.statement).colour == Colour::Red {
+    // The page that was written says whether the limit holds, and is red where it does not.
+    if of_release(&owned.statement.for_publication()).colour == Colour::Red {
         crate::note!("the page of this release is red: keep it to yourself (exit code 1)");
         return Ok(ExitCode::from(1));
     }

@@ -252,6 +252,7 @@ pub(super) fn stated(
             .then(|| ceiling(worst_of(true), normal_cdf(0.5 * label * eta_of_all), own_of(true))),
         given: request.tell.iter().map(given).collect(),
         protect_at,
+        limit_alone: false,
     }
 }
 

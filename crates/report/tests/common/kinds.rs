@@ -211,6 +211,7 @@ pub(crate) fn released(sigma: f64, eta_max: f64) -> Release {
                 to: HOSTILE.into(),
             }],
             protect_at: 0.6,
+            limit_alone: false,
         }),
         composed: release::Composed {
             releases: 3,
