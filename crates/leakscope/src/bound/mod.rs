@@ -81,6 +81,14 @@ impl Seen {
     }
 }
 
+/// An answer as JSON, which says whose it is where it was computed on data.
+pub fn document(found: &Found) -> String {
+    match found.is_owners() {
+        true => leakscope_report::owners_document(found),
+        false => leakscope_report::document(found),
+    }
+}
+
 /// An empty answer about a setting.
 fn empty(setting: String) -> Found {
     Found {
@@ -95,6 +103,7 @@ fn empty(setting: String) -> Found {
         optimal: None,
         estimation: vec![],
         typical: vec![],
+        counted: false,
         data: None,
         figures: vec![],
         seed: None,

@@ -246,6 +246,7 @@ pub fn answer(args: &BoundRequest, hooks: &Hooks) -> Result<Found> {
         )),
         _ => Err(Failure::option("candidates", "one number; several are for ⟨curve=epsilon⟩")),
     };
+    let is_counted = counted.is_some();
     let prior = match counted {
         Some((prior, warning)) => {
             warnings.extend(warning);
@@ -272,9 +273,9 @@ pub fn answer(args: &BoundRequest, hooks: &Hooks) -> Result<Found> {
         };
         let at = if args.at.is_empty() { varied.grid() } else { args.at.clone() };
         let found = against_noise(&prior, &varied, &at, args.delta, simulation)?;
-        return Ok(Found { warnings, ..found });
+        return Ok(Found { warnings, counted: is_counted, ..found });
     }
-    Ok(Found { warnings, ..run(&prior, &seen(args, kind, &prior)?, simulation)? })
+    Ok(Found { warnings, counted: is_counted, ..run(&prior, &seen(args, kind, &prior)?, simulation)? })
 }
 
 /// The prior counted from a column, where a mechanism says what is released: no model is fitted.

@@ -172,6 +172,7 @@ pub(crate) fn found() -> Found {
         optimal: None,
         estimation: vec![],
         typical: vec![],
+        counted: false,
         data: None,
         figures: vec![figure.clone(), figure],
         seed: Some(1),
