@@ -154,6 +154,51 @@ fn a_diagnosis_that_can_be_told_is_not_green() {
     assert!(worst >= truth - 1e-6 && worst < truth + 1e-4, "{worst} {truth}");
 }
 
+/// A table of ordinary incomes and one far out, at a noise that hides the ordinary ones: the one far out is told for certain by
+/// whoever knows the rest, and the page says so. The models with either value in place are fitted by hand.
+#[test]
+fn a_value_far_out_is_told_where_typical_ones_are_not() {
+    let folder = Folder::new();
+    let far = 4000.0;
+    let income = |i: usize| if i == 700 { far } else { (40.0 + 8.0 * noise(i, 1)).round() };
+    // What goes with the one far out is as ordinary as can be.
+    let y = |i: usize| if i == 700 { 50.0 } else { (30.0 + 0.5 * income(i) + 3.0 * noise(i, 2)).round() };
+    let table = |value: f64| {
+        let line = |i: usize| format!("p{i},{},{}\n", if i == 700 { value } else { income(i) }, y(i));
+        "who,income,y\n".to_owned() + &(0..1000).map(line).collect::<String>()
+    };
+    folder.write("t.csv", table(far));
+    let line = "audit t.csv --target y --id who --label public --l2 0.01 --sigma 1";
+    let named = folder.run(&format!("{line} --tell income=35,45 --json")).expect(0).json();
+    assert!(told(&named, "income")["worst"].as_f64().unwrap() < 0.6, "{}", told(&named, "income"));
+    let audit = folder.run(&format!("{line} --json --out out")).expect(0).json();
+    let entry = told(&audit, "income");
+    assert_eq!((&entry["from"], &entry["worst_record"]), (&"4000".into(), &"p700".into()), "{entry}");
+    let page = folder.read("out/report.html");
+    assert!(!page.contains("Protected at this noise"), "the page is not green");
+    // Ridge on the standardised column, coefficients in the units of the table as it is: an independent fit.
+    let ridge = |value: f64| {
+        let x: Vec<f64> = (0..1000).map(|i| if i == 700 { value } else { income(i) }).collect();
+        let n = 1000.0;
+        let mean = |v: &dyn Fn(usize) -> f64| (0..1000).map(v).sum::<f64>() / n;
+        let (mx, my) = (mean(&|i| x[i]), mean(&y));
+        let (vx, cov) = (mean(&|i| (x[i] - mx).powi(2)), mean(&|i| (x[i] - mx) * (y(i) - my)));
+        let slope = cov / (vx * 1.01);
+        (slope, my - slope * mx)
+    };
+    let median: f64 = entry["to"].as_str().unwrap().parse().unwrap();
+    let (a, b) = (ridge(far), ridge(median));
+    let (mean, sd) = {
+        let all: Vec<f64> = (0..1000).map(income).collect();
+        let mean = all.iter().sum::<f64>() / 1000.0;
+        (mean, (all.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 1000.0).sqrt())
+    };
+    let apart = [(a.0 - b.0) * sd, (a.1 + a.0 * mean) - (b.1 + b.0 * mean)];
+    let truth = leakscope_core::special::normal_cdf(0.5 * apart[0].hypot(apart[1]));
+    let worst = entry["worst"].as_f64().unwrap();
+    assert!((worst - truth).abs() < 1e-6 && truth > 0.99, "{worst} for {truth}");
+}
+
 #[test]
 fn enough_noise_is_green_and_the_threshold_is_the_users() {
     let folder = Folder::new();

@@ -62,7 +62,8 @@ pub(crate) struct Args {
     /// in private/]
     #[arg(long, value_name = "FILE")]
     ledger_key: Option<PathBuf>,
-    /// Two values of an attribute to tell apart, instead of its 10% and 90% quantiles; they are published
+    /// Two values of an attribute to tell apart, instead of its 10% and 90% quantiles and of each
+    /// record's own value and the median; they are published
     #[arg(long, value_name = "ATTRIBUTE=A,B")]
     tell: Vec<String>,
     /// Values that are told apart at most this often count as protected

@@ -82,7 +82,7 @@ pub(super) fn distances(request: &Request, fitted: &Fitted, noise: &Noise) -> Re
 
 fn line(answer: &Answer) -> Line {
     let distance = answer.distance;
-    Line { values: answer.asked.values.clone(), distance: distance.is_finite().then_some(distance) }
+    Line { values: answer.asked.identity(), distance: distance.is_finite().then_some(distance) }
 }
 
 /// What shows without any coefficient: a list of levels that one record decides, a class that just enough records have, a

@@ -180,7 +180,8 @@ pub struct Stated {
     /// Two values of the label, where it is secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<Ceiling>,
-    /// Values that were given; elsewhere they are the 10% and 90% quantiles of a number, and any two levels of a category.
+    /// Values that were given; elsewhere they are the 10% and 90% quantiles of a number, each record's own and the
+    /// median, and any two levels of a category.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub given: Vec<GivenPair>,
     /// Told apart at most this often, values count as protected.
