@@ -349,3 +349,103 @@ fn what_is_left_out_is_named_and_never_green() {
     let audit = folder.run("audit wide.csv --target y --l2 1 --tell x7=-0.5,0.5 --json").expect(0).json();
     assert_eq!(told(&audit, "x7")["from"], "-0.5");
 }
+
+/// A random table: two numbers with a few far out, a category, two classes or a number to predict.
+fn drawn(seed: usize, rows: usize, classes: bool) -> String {
+    let mut text = String::from("who,age,income,race,y\n");
+    for i in 0..rows {
+        let z = |j: usize| noise(1000 * seed + i, j);
+        let age = (48.0 + 12.0 * z(0)).round();
+        let income = (30.0 * (0.5 * z(1)).exp() * if i % 97 == 5 { 8.0 } else { 1.0 }).round();
+        let race = ["asian", "black", "other people", "white"][(i * 7 + seed) % 4];
+        let score = 0.05 * (age - 48.0) + 0.01 * income + z(2);
+        let y =
+            if classes { ["no", "yes"][usize::from(score > 0.4)].to_owned() } else { format!("{score:.3}") };
+        text += &format!("p{i},{age},{income},{race},{y}\n");
+    }
+    text
+}
+
+/// A number as pages write it.
+fn written(text: &str) -> Option<f64> {
+    let digits = "⁰¹²³⁴⁵⁶⁷⁸⁹";
+    let number: String = text
+        .chars()
+        .take_while(|c| c.is_ascii_digit() || "., ×⁻".contains(*c) || digits.contains(*c))
+        .collect();
+    let plain = |t: &str| t.trim().trim_end_matches([',', '.', ' ']).replace([',', ' '], "");
+    let number = number.split(", ").next()?.to_owned();
+    match number.split_once('×') {
+        None => plain(&number).parse().ok(),
+        Some((front, power)) => {
+            let power: String = power
+                .chars()
+                .skip(2)
+                .filter_map(|c| match digits.chars().position(|d| d == c) {
+                    Some(d) => char::from_digit(d as u32, 10),
+                    None => (c == '⁻').then_some('-'),
+                })
+                .collect();
+            format!("{}e{power}", plain(front)).parse().ok()
+        }
+    }
+}
+
+/// The σ that a verdict advises.
+fn advised(text: &str) -> Option<f64> {
+    written(text.split("σ = ").last()?)
+}
+
+/// Whoever takes the advice of a page ends at a green one, by the rule that colours: audits and releases, whatever the noise was.
+#[test]
+fn advice_that_is_taken_ends_green() {
+    use leakscope_report::verdict::{Colour, of_audit, of_release};
+    let folder = Folder::new();
+    let mut taken = 0;
+    for (seed, model, label) in [
+        (1, "linear", "secret"),
+        (2, "linear", "public"),
+        (3, "logistic --l2 0.1", "secret"),
+        (4, "logistic", "secret"),
+        (5, "logistic", "public"),
+    ] {
+        folder.write("t.csv", drawn(seed, 240, model.starts_with("logistic")));
+        let l2 = if model.contains("l2") { "" } else { "--l2 0.02" };
+        let line = format!("t.csv --target y --model {model} {l2} --label {label}");
+        for sigma in ["0.0001", "0.02", "0.3"] {
+            let audit = |sigma: &str| -> leakscope_report::Audit {
+                let run = folder.run(&format!("audit {line} --id who --sigma {sigma} --json")).expect(0);
+                serde_json::from_value(run.json()).unwrap()
+            };
+            let first = of_audit(&audit(sigma));
+            if first.colour == Colour::Green {
+                continue;
+            }
+            let better = advised(&first.text()).unwrap_or_else(|| panic!("{line}: {}", first.text()));
+            if sigma == "0.0001" {
+                // Where all can be read off, by how much the noise must grow is said.
+                assert!(first.text().contains("as much)"), "{}", first.text());
+            }
+            let second = of_audit(&audit(&better.to_string()));
+            assert_eq!(
+                second.colour,
+                Colour::Green,
+                "{line} at {better}: {} / {}",
+                first.text(),
+                second.text()
+            );
+            taken += 1;
+        }
+        // A release asks in its own units, and keeps its own advice.
+        let bounds = "--drop who --bounds age=0..120 --bounds income=0..1024 --scale bounds";
+        let release = |sigma: f64, out: &str| -> leakscope_report::Release {
+            let run = folder.run(&format!("release {line} {bounds} --sigma {sigma} --json --out {out}"));
+            serde_json::from_value(run.expect_released().json()).unwrap()
+        };
+        let first = of_release(&release(0.001, &format!("a{seed}")));
+        let better = advised(&first.text()).unwrap_or_else(|| panic!("{line}: {}", first.text()));
+        let second = of_release(&release(better, &format!("b{seed}")).for_publication());
+        assert_eq!(second.colour, Colour::Green, "{line}: {} / {}", first.text(), second.text());
+    }
+    assert!(taken >= 8, "{taken}");
+}

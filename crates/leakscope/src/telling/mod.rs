@@ -284,7 +284,7 @@ fn tried_by<'s>(
     let answers = answered(asked)?;
     let worst: Vec<u64> = answers.iter().filter_map(|a| a.told.as_ref().map(|t| t.worst_row)).collect();
     let records = chosen_records(rows, &worst)?;
-    tell.attributes = answers.iter().map(|a| described(a, encoding, &records)).collect();
+    tell.attributes = answers.iter().map(|a| described(a, encoding, &records, request.releases)).collect();
     tell.attributes.sort_by(|a, b| b.worst.total_cmp(&a.worst));
     Ok((answers, tell))
 }
@@ -377,7 +377,12 @@ fn own_value(asked: &Asked, encoding: &Encoding, (_, x, y): &Chosen) -> String {
     format!("{value:.9e}").parse::<f64>().map_or_else(|_| value.to_string(), |v| v.to_string())
 }
 
-fn described(answer: &Answer, encoding: &Encoding, records: &HashMap<u64, Chosen>) -> report::Told {
+fn described(
+    answer: &Answer,
+    encoding: &Encoding,
+    records: &HashMap<u64, Chosen>,
+    releases: u32,
+) -> report::Told {
     let Answer { asked, told, of_own, distance: _ } = answer;
     let told = told.as_ref();
     let [from, to] = told.map_or([0, 1], |t| t.worst_pair);
@@ -397,6 +402,7 @@ fn described(answer: &Answer, encoding: &Encoding, records: &HashMap<u64, Chosen
         among_all: (levels > 2)
             .then(|| AmongAll { levels, worst: told.map_or(1.0, |t| t.worst_among_all.value) }),
         label: asked.label,
+        distance: Some(answer.distance * f64::from(releases).sqrt()).filter(|d| d.is_finite()),
         shows: match told {
             None => Some(Shows::NoModel),
             Some(t) if t.shows_in_units => Some(Shows::Unit),

@@ -70,7 +70,7 @@ impl Release {
             let coarse = |c: Ceiling| Ceiling { at_most: if c.at_most <= limit { limit } else { 1.0 }, ..c };
             tell.attributes = tell.attributes.map(coarse);
             tell.label = tell.label.map(coarse);
-            tell.limit_alone = true;
+            (tell.limit_alone, tell.more_noise) = (true, None);
         }
         published
     }
@@ -186,6 +186,9 @@ pub struct Stated {
     pub given: Vec<GivenPair>,
     /// Told apart at most this often, values count as protected.
     pub protect_at: f64,
+    /// How many times the noise brings all of it within that limit, for the owner alone; absent where it is, or where no noise does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub more_noise: Option<f64>,
     /// Whether only that is said: ceilings are this limit, or 100% where it does not hold.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub limit_alone: bool,

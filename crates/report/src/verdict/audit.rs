@@ -2,7 +2,7 @@
 
 use super::{
     Colour, Decision, Facts, Noise, PROTECT_AT, Span, Success, TOLD_AT, TYPICAL, Verdict, decide, estimated,
-    headline, more_noise, plain, strong,
+    headline, more_noise, noise_to_hide, plain, strong,
 };
 use crate::document::audit::{Attribute, Audit, Label, Limit, SigmaSource};
 use crate::document::bound::Found;
@@ -81,10 +81,15 @@ fn worst(told: &Told) -> f64 {
 
 /// What an audit prints.
 pub(crate) fn facts(audit: &Audit) -> Facts {
-    let exposures = exposures(audit);
+    // What η estimates of values that were put in place one by one adds nothing: a release goes by the same rule.
+    let exposures: Vec<Exposure<'_>> =
+        exposures(audit).into_iter().filter(|e| !is_tried(audit, &e.attribute.name, false)).collect();
     let (told, label_told) = audit.tell.as_ref().map(of_tell).unwrap_or_default();
     let (bounded, observed) = audit.secret.as_ref().map(of_secret).unwrap_or_default();
-    let whole = || (audit.records.eta.max > 0.0).then(|| estimated(TYPICAL, 1.0 / audit.records.eta.max));
+    let whole = || {
+        let unknown = audit.tell.is_none() && audit.records.eta.max > 0.0;
+        unknown.then(|| estimated(TYPICAL, 1.0 / audit.records.eta.max))
+    };
     Facts {
         noise: match audit.sigma_source {
             SigmaSource::Default => Noise::Unit,
@@ -100,13 +105,46 @@ pub(crate) fn facts(audit: &Audit) -> Facts {
             || is_solved(audit),
         protect_at: audit.tell.as_ref().map_or(PROTECT_AT, |t| t.protect_at),
         estimated: exposures.first().map(|e| e.told).or_else(whole),
-        label_estimated: audit.label.as_ref().and_then(|l| label_estimated(audit, l)),
+        label_estimated: audit
+            .label
+            .as_ref()
+            .filter(|l| !is_tried(audit, &l.name, true))
+            .and_then(|l| label_estimated(audit, l)),
         told,
         label_told,
         bounded,
         observed,
         ..Facts::default()
     }
+}
+
+/// Whether values of an attribute, or of the label, were put in place.
+pub(crate) fn is_tried(audit: &Audit, name: &str, label: bool) -> bool {
+    let of = |t: &Told| t.label == label && t.attribute == name;
+    audit.tell.as_ref().is_some_and(|t| t.attributes.iter().any(of))
+}
+
+/// How many times the noise makes every number of the page calm, whether that is exact, and nothing where none does.
+fn noise_needed(audit: &Audit, facts: &Facts) -> Option<(f64, bool)> {
+    let goal = facts.protect_at;
+    let mut most = 1.0_f64;
+    for told in audit.tell.iter().flat_map(|t| &t.attributes).filter(|t| worst(t) > goal) {
+        let levels = told.among_all.map_or(2, |all| all.levels);
+        most = most.max(match (told.distance, told.shows) {
+            (_, Some(_)) => return None,
+            (Some(distance), None) => noise_to_hide(distance, levels, goal)?,
+            (None, None) => more_noise(worst(told), goal)?,
+        });
+    }
+    // What is proved decides, or what is estimated or observed.
+    let (proved, mut other) = (most, 1.0_f64);
+    let others =
+        facts.bounded.into_iter().chain(facts.observed).map(Success::told).chain(facts.approximate());
+    for p in others.filter(|p| *p > goal) {
+        other = other.max(more_noise(p, goal)?);
+    }
+    let (most, exact) = (proved.max(other), proved >= other);
+    (most > 1.0).then_some((most, exact))
 }
 
 /// Attributes that were left out where others were tried.
@@ -214,7 +252,18 @@ fn exposed(audit: &Audit, facts: &Facts) -> Vec<Span> {
 
 /// The sentence where two values were tried.
 fn tested(told: &Told, unit: Option<&str>) -> Vec<Span> {
-    let Told { attribute, from, to, worst, median, worst_record, among_all: _, label: _, shows: _ } = told;
+    let Told {
+        attribute,
+        from,
+        to,
+        worst,
+        median,
+        worst_record,
+        among_all: _,
+        label: _,
+        distance: _,
+        shows: _,
+    } = told;
     let unit = unit.map(|u| format!(" {u}")).unwrap_or_default();
     vec![
         plain("Somebody who knows everything else tells "),
@@ -284,9 +333,9 @@ fn noise_cost(audit: &Audit, noise: Noise) -> Vec<Span> {
 /// What to do.
 fn advice(audit: &Audit, facts: &Facts, decision: &Decision) -> Vec<Span> {
     let exact = facts.exact();
-    let told = exact.or(facts.approximate()).unwrap_or(0.5);
+    let told = exact.into_iter().chain(facts.approximate()).fold(0.5, f64::max);
     let goal = facts.protect_at;
-    let Some(times) = more_noise(told, goal) else {
+    let Some((times, is_exact)) = noise_needed(audit, facts) else {
         return match (decision.colour, told > goal) {
             (Colour::Green, _) => vec![plain("The model may be released with this noise, once.")],
             (_, true) => vec![plain(read_off(audit, facts))],
@@ -319,7 +368,9 @@ fn advice(audit: &Audit, facts: &Facts, decision: &Decision) -> Vec<Span> {
         let there = words::metric_at(u, audit.sigma * times)?;
         Some(format!(" and costs {}", words::cost(u, there)))
     });
-    let about = if exact.is_some() { "" } else { "about " };
+    let about = if is_exact { "" } else { "about " };
+    // Where every value can be read off, how often is no help: what the noise must grow by is.
+    let far = if times > 10.0 { format!(" ({} as much)", format::times(times)) } else { String::new() };
     if audit.noise.is_some() {
         return vec![
             strong(format!("Targets {} as strict", format::times(times))),
@@ -331,7 +382,7 @@ fn advice(audit: &Audit, facts: &Facts, decision: &Decision) -> Vec<Span> {
         ];
     }
     vec![
-        strong(format!("σ = {sigma}, now {}", format::setting(audit.sigma))),
+        strong(format!("σ = {sigma}, now {}{far}", format::setting(audit.sigma))),
         plain(format!(
             ", would bring that to {about}{}{}: run it again with that.",
             format::share(goal),
@@ -348,7 +399,7 @@ fn read_off(audit: &Audit, facts: &Facts) -> String {
         return match facts.noise {
             Noise::Unit => "Do not release it at this noise: values can be read off. Choose a noise first.",
             Noise::Absent | Noise::Chosen => {
-                "Do not release it at this noise: values can be read off. Choose several times as much."
+                "Do not release it at this noise: values can be read off, and how much noise hides them is beyond counting."
             }
         }
         .into();

@@ -185,7 +185,8 @@ fn advice(r: &Release, facts: &Facts, decision: &Decision) -> Option<Vec<Span>> 
     let worst = larger(facts.exact(), facts.approximate()).unwrap_or(0.5);
     let goal = facts.protect_at;
     // A little below a power of 2^¼, to which it is rounded up: not beyond.
-    let times = more_noise(worst, goal);
+    let stated = r.tell.as_ref().and_then(|t| t.more_noise);
+    let times = stated.or_else(|| more_noise(worst, goal));
     if let (Some(times), Some(_), true) = (times, &r.mechanism.shape, decision.colour != Colour::Green) {
         return Some(vec![
             strong(format!("Targets {} times as strict", format::number(times))),
@@ -198,7 +199,16 @@ fn advice(r: &Release, facts: &Facts, decision: &Decision) -> Option<Vec<Span>> 
     match (decision.colour, more) {
         (Colour::Green, _) => None,
         (_, Some(sigma)) => Some(vec![
-            strong(format!("σ = {sigma}, now {}", format::setting(r.mechanism.sigma))),
+            strong(match times {
+                Some(times) if times > 10.0 => {
+                    format!(
+                        "σ = {sigma}, now {} ({} as much)",
+                        format::setting(r.mechanism.sigma),
+                        format::times(times)
+                    )
+                }
+                Some(_) | None => format!("σ = {sigma}, now {}", format::setting(r.mechanism.sigma)),
+            }),
             plain(format!(
                 ", brings that to {} or less: keep this one to yourself, and release with --sigma {sigma}.",
                 format::share(goal)

@@ -212,6 +212,7 @@ pub(crate) fn released(sigma: f64, eta_max: f64) -> Release {
                 to: HOSTILE.into(),
             }],
             protect_at: 0.6,
+            more_noise: None,
             limit_alone: false,
         }),
         composed: release::Composed {

@@ -481,6 +481,7 @@ pub(crate) fn told(each: &[(&str, f64, bool)]) -> Tell {
         worst_record: "P-14380".into(),
         among_all: None,
         label,
+        distance: None,
         shows: None,
     };
     Tell {
