@@ -449,3 +449,36 @@ fn advice_that_is_taken_ends_green() {
     }
     assert!(taken >= 8, "{taken}");
 }
+
+/// A person behind several rows moves the model with all of them: a page that is green for rows is not for people. The rows of one
+/// are changed together, and the model fitted by hand.
+#[test]
+fn a_person_with_several_rows_is_not_called_protected() {
+    use leakscope_report::verdict::{Colour, of_audit};
+    let folder = Folder::new();
+    let rows = |i: usize| (40.0 + 9.0 * noise(i, 3)).round();
+    let line = |i: usize, who: usize, x: f64| format!("p{who},{x},{:.3}\n", 0.02 * rows(i) + noise(i, 4));
+    let table = |of: &dyn Fn(usize) -> usize| {
+        "who,age,y\n".to_owned() + &(0..200).map(|i| line(i, of(i), rows(i))).collect::<String>()
+    };
+    let audit = |text: String, sigma: &str| -> leakscope_report::Audit {
+        folder.write("t.csv", text);
+        let run = folder
+            .run(&format!("audit t.csv --target y --id who --label public --l2 0.05 --sigma {sigma} --json"));
+        serde_json::from_value(run.expect(0).json()).unwrap()
+    };
+    let alone = audit(table(&|i| i), "0.2");
+    assert_eq!(of_audit(&alone).colour, Colour::Green, "{}", of_audit(&alone).text());
+    let ten = |i: usize| if i < 10 { 0 } else { i };
+    let together = audit(table(&ten), "0.2");
+    let verdict = of_audit(&together);
+    assert_ne!(verdict.colour, Colour::Green);
+    assert!(verdict.text().contains("Up to 10 rows have one who: changed together"), "{}", verdict.text());
+    // Other commands do not count it, and do not advise to look away.
+    for command in ["release", "balance"] {
+        let noise = if command == "release" { "--sigma 1" } else { "" };
+        let run = folder.run(&format!("{command} t.csv --target y --id who --l2 0.05 {noise} --out o"));
+        assert!(run.code == 2 && run.stderr.contains("occurs twice"), "{}", run.stderr);
+        assert!(!run.stderr.contains("leave") && run.stderr.contains("join the rows"), "{}", run.stderr);
+    }
+}

@@ -79,6 +79,7 @@ pub(crate) fn encode_options(request: &Request, seed: Option<u64>) -> EncodeOpti
         positive: request.positive.clone(),
         public: request.public.clone(),
         min_level_count: request.min_level_count,
+        repeated_ids: false,
     }
 }
 

@@ -147,6 +147,8 @@ pub struct EncodeOptions {
     pub public: Public,
     /// Levels that were not given and that fewer training rows have are merged into `other`; none are by default.
     pub min_level_count: Option<u64>,
+    /// Whether several rows may have one id; otherwise that is an error.
+    pub repeated_ids: bool,
 }
 
 /// `min_level_count` of what is published.
@@ -165,6 +167,7 @@ impl Default for EncodeOptions {
             positive: None,
             public: Public::default(),
             min_level_count: None,
+            repeated_ids: false,
         }
     }
 }
@@ -358,6 +361,9 @@ pub struct Encoding {
     pub rows_training: u64,
     /// Rows held out (before those with unseen levels are left out).
     pub rows_held_out: u64,
+    /// The most rows that have one id, held-out ones included; 1 without an id.
+    #[serde(default = "one_row")]
+    pub rows_of_one: u64,
     /// Training rows that repeat an earlier one in every column used; `None` where there are too many rows to count.
     #[serde(default)]
     pub copies: Option<u64>,
@@ -371,6 +377,10 @@ pub struct Encoding {
 
 fn one() -> f64 {
     1.0
+}
+
+fn one_row() -> u64 {
+    1
 }
 
 impl Encoding {

@@ -323,6 +323,9 @@ fn remarks(layout: &Layout, profile: &Profile, target: &Target, weight_mean: f64
     {
         remarks.push(Remark::Weights { column: layout.names[w].clone(), mean: weight_mean });
     }
+    if let (Some(id), true) = (layout.id, profile.rows_of_one > 1) {
+        remarks.push(Remark::Repeated { column: layout.names[id].clone(), most: profile.rows_of_one });
+    }
     if let Some(copies) = profile.copies.filter(|n| *n > 0) {
         remarks.push(Remark::Duplicates { copies, rows: profile.training });
     }
@@ -380,6 +383,7 @@ fn assemble(layout: &Layout, profile: &Profile, options: &EncodeOptions) -> Resu
         remarks: remarks(layout, profile, &target, weight_mean),
         hang_on_one: vec![],
         copies: profile.copies,
+        rows_of_one: profile.rows_of_one.max(1),
         weight_mean,
         target,
         id: layout.id.map(|i| layout.names[i].clone()),

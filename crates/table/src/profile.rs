@@ -38,6 +38,9 @@ pub struct Profile {
     /// Training rows that repeat an earlier one; known once all rows were read.
     #[serde(skip)]
     pub(crate) copies: Option<u64>,
+    /// The most rows that have one id; known then too.
+    #[serde(skip)]
+    pub(crate) rows_of_one: u64,
     #[serde(skip)]
     scratch: Scratch,
 }
@@ -214,7 +217,13 @@ impl Profiling {
     pub(crate) fn check(&self, profile: &mut Profile, table: &Table, hooks: &Hooks) -> Result<()> {
         let layout = &self.layout;
         profile.copies = profile.row_hashes.take().map(RowHashes::copies);
-        if layout.id.is_some() {
+        profile.rows_of_one = 1;
+        if layout.id.is_some() && self.options.repeated_ids {
+            profile.id_hashes.par_sort_unstable();
+            let runs = profile.id_hashes.chunk_by(|a, b| a == b);
+            profile.rows_of_one = runs.map(|run| run.len() as u64).max().unwrap_or(1);
+            profile.id_hashes.clear();
+        } else if layout.id.is_some() {
             profile.check_ids(table, layout, hooks)?;
         }
         if let Some(w) = layout.weights

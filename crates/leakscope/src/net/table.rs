@@ -166,6 +166,7 @@ impl TableRequest {
             positive: self.positive.clone(),
             public: self.public.clone(),
             min_level_count: self.min_level_count,
+            repeated_ids: false,
         };
         let encoding = match (Encoding::fit(&table, &roles, &options, hooks), loss) {
             // text of three or more values: classes

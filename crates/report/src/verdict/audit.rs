@@ -12,6 +12,7 @@ use crate::document::tell::{Shows, Tell, Told};
 use crate::format;
 use crate::noise_words;
 use crate::words;
+use leakscope_core::special::normal_cdf;
 
 /// A given model this close to the minimiser is at it.
 const AT_MINIMISER: f64 = 1e-6;
@@ -102,9 +103,13 @@ pub(crate) fn facts(audit: &Audit) -> Facts {
         unfinished: !untried(audit).is_empty()
             || is_approximate(audit)
             || is_seen_in_shape(audit)
-            || is_solved(audit),
+            || is_solved(audit)
+            || audit.data.rows_of_one.is_some(),
         protect_at: audit.tell.as_ref().map_or(PROTECT_AT, |t| t.protect_at),
-        estimated: exposures.first().map(|e| e.told).or_else(whole),
+        estimated: [exposures.first().map(|e| e.told).or_else(whole), together(audit)]
+            .into_iter()
+            .flatten()
+            .max_by(f64::total_cmp),
         label_estimated: audit
             .label
             .as_ref()
@@ -116,6 +121,15 @@ pub(crate) fn facts(audit: &Audit) -> Facts {
         observed,
         ..Facts::default()
     }
+}
+
+/// How often values of a person are told apart that stand in all rows of that person, as far as those of single rows tell: k rows
+/// move the model up to about k times as far.
+fn together(audit: &Audit) -> Option<f64> {
+    let rows = audit.data.rows_of_one? as f64;
+    let told = audit.tell.as_ref()?.attributes.iter();
+    let furthest = told.map(|t| t.distance.unwrap_or(f64::INFINITY)).max_by(f64::total_cmp)?;
+    Some(normal_cdf(0.5 * rows * furthest))
 }
 
 /// Whether values of an attribute, or of the label, were put in place.
@@ -135,6 +149,11 @@ fn noise_needed(audit: &Audit, facts: &Facts) -> Option<(f64, bool)> {
             (Some(distance), None) => noise_to_hide(distance, levels, goal)?,
             (None, None) => more_noise(worst(told), goal)?,
         });
+    }
+    if let Some(rows) = audit.data.rows_of_one {
+        let all = audit.tell.iter().flat_map(|t| &t.attributes).filter_map(|t| t.distance);
+        let furthest = all.fold(0.0, f64::max) * rows as f64;
+        return noise_to_hide(furthest, 2, goal).map(|times| (times.max(most), false)).filter(|t| t.0 > 1.0);
     }
     // What is proved decides, or what is estimated or observed.
     let (proved, mut other) = (most, 1.0_f64);
@@ -220,7 +239,15 @@ fn limits(breached: &[&Limit]) -> String {
 fn exposed(audit: &Audit, facts: &Facts) -> Vec<Span> {
     if let Some(told) = audit.tell.as_ref().and_then(Tell::worst) {
         let unit = audit.attributes.iter().find(|a| a.name == told.attribute && !told.label);
-        return tested(told, unit.and_then(|a| a.unit.as_deref()));
+        let mut spans = tested(told, unit.and_then(|a| a.unit.as_deref()));
+        if let Some((rows, share)) = audit.data.rows_of_one.zip(together(audit)) {
+            spans.push(plain(format!(
+                " Up to {rows} rows have one {}: changed together, they are told apart in about ",
+                audit.data.id.as_deref().unwrap_or("id")
+            )));
+            spans.extend([strong(format::share_at_most(share)), plain(" of cases.")]);
+        }
+        return spans;
     }
     let label = facts.label_estimated.zip(audit.label.as_ref());
     let exposures = exposures(audit);
@@ -330,6 +357,10 @@ fn noise_cost(audit: &Audit, noise: Noise) -> Vec<Span> {
     ]
 }
 
+/// A green audit is about noise in the units of its encoding: the same σ is another noise elsewhere.
+const IN_OTHER_UNITS: &str = "The model may be released with this noise, once; a release adds its own in public units, where the same \
+                              protection takes another σ, and its page says which.";
+
 /// What to do.
 fn advice(audit: &Audit, facts: &Facts, decision: &Decision) -> Vec<Span> {
     let exact = facts.exact();
@@ -337,7 +368,7 @@ fn advice(audit: &Audit, facts: &Facts, decision: &Decision) -> Vec<Span> {
     let goal = facts.protect_at;
     let Some((times, is_exact)) = noise_needed(audit, facts) else {
         return match (decision.colour, told > goal) {
-            (Colour::Green, _) => vec![plain("The model may be released with this noise, once.")],
+            (Colour::Green, _) => vec![plain(IN_OTHER_UNITS)],
             (_, true) => vec![plain(read_off(audit, facts))],
             (_, false) if facts.noise == Noise::Unit => {
                 vec![plain("Choose a noise (σ), and look again.")]
@@ -353,6 +384,9 @@ fn advice(audit: &Audit, facts: &Facts, decision: &Decision) -> Vec<Span> {
                 },
                 if untried(audit).len() == 1 { "it" } else { "them" }
             ))],
+            (_, false) if audit.data.rows_of_one.is_some() => vec![plain(
+                "What all rows of one person tell together was not tried: join them into one row, and look again.",
+            )],
             (_, false) if is_approximate(audit) => vec![plain(
                 "The given coefficients are not at the minimiser, so this is an approximation: fit the model closer, and \
                  look again.",

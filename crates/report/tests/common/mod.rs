@@ -214,6 +214,7 @@ pub(crate) fn clinic(n: usize, groups: usize) -> Audit {
             target: "dose".into(),
             classes: None,
             id: Some("patient".into()),
+            rows_of_one: None,
             group: (groups > 0).then(|| "race".into()),
             weights: None,
             columns: vec![
