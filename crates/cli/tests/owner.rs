@@ -140,7 +140,7 @@ fn a_release_that_is_killed_is_there_and_charged_or_neither() {
     let folder = patients(300);
     let words = "release p.csv --target dose --id patient --l2 0.1 --sigma 1 --budget-eta 1e6 --out out -q";
     let clock = Instant::now();
-    folder.run(words).expect(0);
+    folder.run(words).expect_released();
     let whole = clock.elapsed().as_secs_f64();
     let mut random = Seeded::new(9);
     for kill in 0..24 {

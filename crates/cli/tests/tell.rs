@@ -482,3 +482,26 @@ fn a_person_with_several_rows_is_not_called_protected() {
         assert!(!run.stderr.contains("leave") && run.stderr.contains("join the rows"), "{}", run.stderr);
     }
 }
+
+/// Balancing advises what can be carried out: the release that it names says which σ ends green, and that one does, label and all.
+#[test]
+fn the_advice_of_balancing_ends_green() {
+    use leakscope_report::verdict::{Colour, of_balance, of_release};
+    let folder = Folder::new();
+    folder.write("t.csv", drawn(7, 60, false));
+    let table = "t.csv --target y --l2 0.05 --drop who";
+    let run = folder.run(&format!("balance {table} --iterations 2 --sigma 0.01 --json")).expect(0);
+    let advice = of_balance(&serde_json::from_value(run.json()).unwrap()).text();
+    assert!(!advice.contains("--target-eta"), "{advice}");
+    let line = advice.split("run leakscope ").nth(1).unwrap().split(',').next().unwrap();
+    let bounds = "--bounds age=0..128 --bounds income=0..1024";
+    let release = |line: &str, out: &str| -> leakscope_report::Release {
+        let run = folder.run(&format!("{line} {table} {bounds} --json --out {out}"));
+        serde_json::from_value(run.expect_released().json()).unwrap()
+    };
+    let first = of_release(&release(line, "a"));
+    let sigma = advised(&first.text()).unwrap_or_else(|| panic!("{}", first.text()));
+    let again = format!("{} --sigma {sigma}", line.split(" --sigma").next().unwrap());
+    let second = of_release(&release(&again, "b"));
+    assert_eq!(second.colour, Colour::Green, "{} / {}", first.text(), second.text());
+}

@@ -1,6 +1,6 @@
 //! What a training run reads: its records, those it is tested on, and what each may spend.
 
-use super::data::{Part, Reading, Source, test_beside};
+use super::data::{Names, Part, Reading, Source, test_beside};
 use super::table::{self, Which};
 use super::train::TrainRequest;
 use crate::{Failure, Result};
@@ -64,4 +64,42 @@ pub(super) fn inputs<T: Real>(
     };
     let test = test.map(|rows| Source::of_rows(rows, &coding, vec![]));
     Ok(Inputs { source: Source::of_rows(rows, &coding, files), test, budgets })
+}
+
+/// The key of the split of a new run, where one is held out in private.
+pub(super) fn split_key(args: &TrainRequest, private: bool) -> Result<Option<SplitKey>> {
+    let held_out = args.table.as_ref().is_some_and(|t| t.holdout.is_some());
+    if !(held_out && private) || args.not_private_noise_from_seed {
+        return Ok(None);
+    }
+    let mut key = [0; 32];
+    getrandom::fill(&mut key).map_err(|e| {
+        Failure::Message(format!("the system gives no random numbers ({e}): nothing would be private"))
+    })?;
+    Ok(Some(SplitKey(key)))
+}
+
+/// Refuses an ε for the whole run, or for a record of it, where the encoding was read off the records: one of them more or
+/// less moves the values of all others, which no clip bounds, so that such an ε would be wrong.
+pub(super) fn covered(args: &TrainRequest, names: &Names) -> Result<()> {
+    let read = names.read_off();
+    let filtered = args.filter_epsilon.is_some() || args.filter_budgets.is_some() || !args.budgets.is_empty();
+    let flag = match (args.epsilon, filtered) {
+        _ if read.is_empty() || args.not_private_noise_from_seed => return Ok(()),
+        (Some(_), _) => "epsilon",
+        (None, true) if args.filter_epsilon.is_some() => "filter_epsilon",
+        (None, true) => "filter_budgets",
+        (None, false) => return Ok(()),
+    };
+    let message = format!(
+        "{} are read off all records, and no noise of a step covers that, so no ε would hold: {}or the noise as ⟨sigma⟩, and no \
+         ε is stated",
+        read.join(", "),
+        if read.iter().all(|r| r.ends_with(')')) {
+            "give that, "
+        } else {
+            "give ⟨bounds⟩ with ⟨scale=bounds⟩, ⟨levels⟩ or a ⟨schema⟩, which are public, "
+        }
+    );
+    Err(Failure::option(flag, message))
 }

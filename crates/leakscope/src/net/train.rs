@@ -1,7 +1,7 @@
 //! Training of a network, in private where there is noise: a request in, a run in a folder out.
 
 use super::data::{Names, Part, Reading, Source};
-use super::inputs::{Inputs, inputs};
+use super::inputs::{Inputs, covered, inputs, split_key};
 use super::resume::{Resumed, Start};
 use super::run::{CHECKPOINT, Plan, train};
 use super::table::{ENCODING, TableRequest, Which};
@@ -14,7 +14,7 @@ use leakscope_net::{
     train::{Filter, Optimizer, PANEL, Privacy, Randomness, Sampling, Tracking, TrainConfig, sigma_for},
 };
 use leakscope_report::net::{Point, Stopped, Training};
-use leakscope_table::{Hooks, RecordsFormat, SplitKey, Subset};
+use leakscope_table::{Hooks, RecordsFormat, Subset};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -319,44 +319,6 @@ pub(super) fn spec<T: Real>(args: &TrainRequest, source: &mut Source<T>) -> Resu
         }
     };
     model::spec(&args.network, source.shape, outputs, loss)
-}
-
-/// The key of the split of a new run, where one is held out in private.
-pub(super) fn split_key(args: &TrainRequest, private: bool) -> Result<Option<SplitKey>> {
-    let held_out = args.table.as_ref().is_some_and(|t| t.holdout.is_some());
-    if !(held_out && private) || args.not_private_noise_from_seed {
-        return Ok(None);
-    }
-    let mut key = [0; 32];
-    getrandom::fill(&mut key).map_err(|e| {
-        Failure::Message(format!("the system gives no random numbers ({e}): nothing would be private"))
-    })?;
-    Ok(Some(SplitKey(key)))
-}
-
-/// Refuses an ε for the whole run, or for a record of it, where the encoding was read off the records: one of them more or
-/// less moves the values of all others, which no clip bounds, so that such an ε would be wrong.
-pub(super) fn covered(args: &TrainRequest, names: &Names) -> Result<()> {
-    let read = names.read_off();
-    let filtered = args.filter_epsilon.is_some() || args.filter_budgets.is_some() || !args.budgets.is_empty();
-    let flag = match (args.epsilon, filtered) {
-        _ if read.is_empty() || args.not_private_noise_from_seed => return Ok(()),
-        (Some(_), _) => "epsilon",
-        (None, true) if args.filter_epsilon.is_some() => "filter_epsilon",
-        (None, true) => "filter_budgets",
-        (None, false) => return Ok(()),
-    };
-    let message = format!(
-        "{} are read off all records, and no noise of a step covers that, so no ε would hold: {}or the noise as ⟨sigma⟩, and no \
-         ε is stated",
-        read.join(", "),
-        if read.iter().all(|r| r.ends_with(')')) {
-            "give that, "
-        } else {
-            "give ⟨bounds⟩ with ⟨scale=bounds⟩, ⟨levels⟩ or a ⟨schema⟩, which are public, "
-        }
-    );
-    Err(Failure::option(flag, message))
 }
 
 /// Gives batch norms their statistics: from public records, or, where nothing is private, from the training records.

@@ -2,13 +2,13 @@
 
 use super::account::{self, Facts};
 use super::data::Names;
-use super::inputs::{Inputs, inputs};
+use super::inputs::{Inputs, covered, inputs, split_key};
 use super::memory::{NetArrays, frozen};
 use super::model::{self, NETWORK, TRAINING, WEIGHTS};
 use super::resume::Start;
 use super::run::{Ended, PRIVATE, first, make_private, point};
 use super::table::ENCODING;
-use super::train::{TrainRequest, check_numbers, config, covered, plan, spec, split_key, wanted};
+use super::train::{TrainRequest, check_numbers, config, plan, spec, wanted};
 use crate::output::{Folder, Pending, Results, results, write_tables};
 use crate::{Failure, Result};
 use leakscope_net::io::Tensors;

@@ -404,7 +404,8 @@ fn advice(audit: &Audit, facts: &Facts, decision: &Decision) -> Vec<Span> {
     });
     let about = if is_exact { "" } else { "about " };
     // Where every value can be read off, how often is no help: what the noise must grow by is.
-    let far = if times > 10.0 { format!(" ({} as much)", format::times(times)) } else { String::new() };
+    let far =
+        if times > 10.0 { format!(" ({} times as much)", format::number(times)) } else { String::new() };
     if audit.noise.is_some() {
         return vec![
             strong(format!("Targets {} as strict", format::times(times))),

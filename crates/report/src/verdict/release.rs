@@ -202,9 +202,9 @@ fn advice(r: &Release, facts: &Facts, decision: &Decision) -> Option<Vec<Span>> 
             strong(match times {
                 Some(times) if times > 10.0 => {
                     format!(
-                        "σ = {sigma}, now {} ({} as much)",
+                        "σ = {sigma}, now {} ({} times as much)",
                         format::setting(r.mechanism.sigma),
-                        format::times(times)
+                        format::number(times)
                     )
                 }
                 Some(_) | None => format!("σ = {sigma}, now {}", format::setting(r.mechanism.sigma)),
