@@ -132,7 +132,12 @@ impl Table {
                     other
                 })
                 .collect(),
-            Question::Label { .. } => unreachable!("no question of these tests"),
+            Question::Own { column: Some(column), against } => {
+                vec![self.clone(), put(*column..column + 1, &[*against])]
+            }
+            Question::Label { .. } | Question::Own { column: None, .. } => {
+                unreachable!("no question of these tests")
+            }
         }
     }
 
@@ -161,6 +166,7 @@ fn questions(classes: usize, d: usize) -> Vec<Question> {
         Question::Number { column: 0, values: [-0.4, 0.7] },
         Question::Levels { columns: d - 2..d, encodings: vec![1.0, 0.0, 0.0, 1.0, 0.0, 0.0] },
         Question::Classes { codes: (0..classes).collect() },
+        Question::Own { column: Some(0), against: 0.1 },
     ]
 }
 

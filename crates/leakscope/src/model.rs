@@ -76,10 +76,11 @@ pub(crate) fn encode_options(request: &Request, seed: Option<u64>) -> EncodeOpti
             ModelKind::Poisson => TargetKind::Count,
             ModelKind::Softmax => TargetKind::Classes { most: request.max_classes },
         },
-        holdout: request.holdout.zip(seed).map(|(fraction, seed)| Holdout { fraction, seed }),
+        holdout: request.holdout.zip(seed).map(|(fraction, seed)| Holdout::seeded(fraction, seed)),
         positive: request.positive.clone(),
         public: request.public.clone(),
         min_level_count: request.min_level_count,
+        repeated_ids: false,
     }
 }
 

@@ -70,9 +70,9 @@ pub fn balance(
 /// What a balancing leaves besides its weights, still under temporary names.
 pub fn balance_texts(folder: &Folder, pending: &mut Pending, balance: &Balance) -> Result<()> {
     folder.page(pending, "balance", &leakscope_report::balance_page(balance))?;
-    folder.text(pending, "balance.json", &leakscope_report::document(balance))?;
+    folder.text(pending, "balance.json", &leakscope_report::owners_document(balance))?;
     let model = serde_json::json!({ "coefficients": balance.coefficients });
-    folder.text(pending, "model.json", &leakscope_report::document(&model))
+    folder.text(pending, "model.json", &leakscope_report::owners_document(&model))
 }
 
 /// Writes attacks into a folder.
@@ -87,7 +87,7 @@ pub fn attack(attack: &Attack, out: &Path) -> Result<Vec<PathBuf>> {
 /// What attacks leave, still under temporary names.
 pub fn attack_texts(folder: &Folder, pending: &mut Pending, attack: &Attack) -> Result<()> {
     folder.page(pending, "attack", &leakscope_report::attack_page(attack))?;
-    folder.text(pending, "attack.json", &leakscope_report::document(attack))
+    folder.text(pending, "attack.json", &leakscope_report::owners_document(attack))
 }
 
 /// Writes the files of a release again, without the ledger.

@@ -55,7 +55,21 @@ pub use render::terminal::{account_summary, calibration, canary_summary, summary
 ///
 /// JSON has no infinity: numbers without bound are written as `null`.
 pub fn json(audit: &Audit) -> String {
-    document(audit)
+    owners_document(audit)
+}
+
+/// What a document says that was computed on the data without noise: whoever reads the file alone must see it.
+pub const FOR_THE_OWNER: &str = "the owner of the data only: it was computed on the records, without noise";
+
+/// Such a document as pretty JSON: `for` says whose it is.
+pub fn owners_document(data: &impl serde::Serialize) -> String {
+    #[derive(serde::Serialize)]
+    struct Owners<'a, T> {
+        r#for: &'static str,
+        #[serde(flatten)]
+        data: &'a T,
+    }
+    document(&Owners { r#for: FOR_THE_OWNER, data })
 }
 
 /// The same with the fields in the order of their names.

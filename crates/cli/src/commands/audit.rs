@@ -74,7 +74,8 @@ pub(crate) struct Args {
     /// Show what any attacker can guess of this attribute, beside what attacks do
     #[arg(long, value_name = "ATTRIBUTE")]
     pub(crate) secret: Option<String>,
-    /// Two values of an attribute to tell apart, instead of its 10% and 90% quantiles
+    /// Two values of an attribute to tell apart, instead of its 10% and 90% quantiles and of each
+    /// record's own value and the median
     #[arg(long, value_name = "ATTRIBUTE=A,B")]
     pub(crate) tell: Vec<String>,
     /// Values that are told apart at most this often count as protected

@@ -62,7 +62,8 @@ pub(crate) struct Args {
     /// in private/]
     #[arg(long, value_name = "FILE")]
     ledger_key: Option<PathBuf>,
-    /// Two values of an attribute to tell apart, instead of its 10% and 90% quantiles; they are published
+    /// Two values of an attribute to tell apart, instead of its 10% and 90% quantiles and of each
+    /// record's own value and the median; they are published
     #[arg(long, value_name = "ATTRIBUTE=A,B")]
     tell: Vec<String>,
     /// Values that are told apart at most this often count as protected
@@ -144,7 +145,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     args.run.warn(&std::mem::take(&mut owned.remarks));
     args.run.warn(&std::mem::take(&mut owned.statement.warnings));
     args.run.show(&json, &release::summary(&owned), &written);
-    if of_release(&owned.statement).colour == Colour::Red {
+    // The page that was written says whether the limit holds, and is red where it does not.
+    if of_release(&owned.statement.for_publication()).colour == Colour::Red {
         crate::note!("the page of this release is red: keep it to yourself (exit code 1)");
         return Ok(ExitCode::from(1));
     }

@@ -75,7 +75,7 @@ impl<'a> SoftmaxTelling<'a> {
     /// [`Error::Shape`] and [`Error::OutOfRange`] for a question that does not fit the model, and those of a fit.
     pub fn ask(&self, question: &Question, refits: usize) -> Result<Told> {
         let classes = self.models.model.fit.classes;
-        if let Question::Label { .. } = question {
+        if let Question::Label { .. } | Question::Own { column: None, .. } = question {
             let (what, setting) = ("a question about two numbers of the label", "a model of classes");
             return Err(Error::NotApplicable { what, setting, advice: "ask about its classes" });
         }
@@ -458,7 +458,10 @@ impl Models<'_> {
     fn look(&self, block: &Block, candidates: &[Candidate], each: &mut dyn FnMut(&[Option<Refit>])) {
         self.products(block, |i, hx| {
             let record = (block.row(i), block.y[i], block.weight_of(i));
-            let moved = |c| self.step(record, hx, c).map(|s| Refit { delta: s.delta, error: s.error });
+            let moved = |c: &Candidate| {
+                self.step(record, hx, &c.of(record.0, record.1))
+                    .map(|s| Refit { delta: s.delta, error: s.error })
+            };
             each(&candidates.iter().map(moved).collect::<Vec<_>>());
         });
     }

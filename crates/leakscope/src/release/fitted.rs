@@ -70,6 +70,7 @@ impl Fitted {
         let min_level_count = Some(min_level_count(request));
         let request = &Request { min_level_count, ..request.clone() };
         let loaded = model::load(request, hooks)?;
+        refuse::guesses(&loaded.encoding)?;
         refuse::columns(&loaded.encoding)?;
         crate::telling::check(request, &loaded.encoding)?;
         let units = units(request, &loaded.encoding)?;

@@ -189,18 +189,18 @@ impl<F: Fn(Shape) -> core::Request> Search<'_, F> {
             let design = design_with_shape(&rows, fit, &(self.ask)(options.shape), &factor).map_err(fail)?;
             return Ok(public(design, ShapeSource::Table(read.names()), None));
         }
-        let isotropic = core::design(&rows, fit, &(self.ask)(Shape::Isotropic)).map_err(fail)?;
+        // Which of the two is taken follows from what was given alone: that one is cheaper on these records would show in it.
         if let Some(made_up) = public::made_up(encoding, &self.request.public)
             && let Ok(factor) = self.shape_of(&made_up)
         {
             let design = design_with_shape(&rows, fit, &(self.ask)(options.shape), &factor).map_err(fail)?;
-            if design.cost < isotropic.cost {
-                let instead = format!(
-                    "{FROM_RECORDS} The shape was taken from the public bounds of the columns alone."
-                );
-                return Ok(public(design, ShapeSource::Bounds, Some(instead)));
-            }
+            let dearer = if design.gain < 1.0 { DEARER } else { "" };
+            let instead = format!(
+                "{FROM_RECORDS} The shape was taken from the public bounds of the columns alone.{dearer}"
+            );
+            return Ok(public(design, ShapeSource::Bounds, Some(instead)));
         }
+        let isotropic = core::design(&rows, fit, &(self.ask)(Shape::Isotropic)).map_err(fail)?;
         let instead =
             format!("{FROM_RECORDS} Isotropic noise is safer, since it has no shape, and was taken instead.");
         Ok(public(isotropic, ShapeSource::Nowhere, Some(instead)))
@@ -226,6 +226,10 @@ impl<F: Fn(Shape) -> core::Request> Search<'_, F> {
 
 /// Targets of a public table, over those of the records: nothing of its shape is then taken off them.
 const FAR: f64 = 1e6;
+
+/// For the owner alone: it is measured on the records.
+const DEARER: &str = " On these records isotropic noise (`noise_shape`) would add less to the error of predictions; that was not \
+                      chosen for you, because the choice would be published, and would tell about the records.";
 
 const FROM_RECORDS: &str = "A shape that is read off the records is not released: its scale would be published with it, and over several \
                             releases that tells the values of the record that it was made for.";

@@ -67,11 +67,11 @@ fn told(r: &Release, tell: &Stated) -> Html {
                 Means::Refits => "fitting the model with either value",
                 Means::Eta => "η alone: an approximation, no bound",
             };
-            vec![
-                Cell::name(name),
-                Cell::sorted(format::share_at_most(ceiling.at_most), ceiling.at_most),
-                Cell::text(by),
-            ]
+            let share = match tell.limit_alone && ceiling.at_most > tell.protect_at {
+                true => format!("not shown to be {}", format::share(tell.protect_at)),
+                false => format::share_at_most(ceiling.at_most),
+            };
+            vec![Cell::name(name), Cell::sorted(share, ceiling.at_most), Cell::text(by)]
         })
         .collect();
     // η looks at small changes alone: what comes from it covers no attacker who compares two values.
@@ -87,14 +87,18 @@ fn told(r: &Release, tell: &Stated) -> Html {
         pairs => {
             let each: Vec<String> =
                 pairs.iter().map(|p| format!("{} {} or {}", p.attribute, p.from, p.to)).collect();
-            format!(" Values that were given: {}.", each.join("; "))
+            format!(" In place of these, values that were named: {}.", each.join("; "))
         }
     };
     let lead = format!(
         "Somebody who knows every other value of the table, and that one of two values is right, names the right one {so_often}, \
          for the most exposed record and after all releases of these data so far; a coin toss has 50%. Two typical values: \
-         the 10% and 90% quantiles of a number, any two levels of a category.{given} Rounded up to a grid that does not depend on \
-         the data; up to {} counts as protected.",
+         the 10% and 90% quantiles of a number, and a record’s own and the median; any two levels of a category.{given} {} {} counts as protected.",
+        match tell.limit_alone {
+            true =>
+                "What was measured stays with the owner; here stands whether the limit that was set holds:",
+            false => "Rounded up to a grid that does not depend on the data; up to",
+        },
         format::share(tell.protect_at)
     );
     card(
