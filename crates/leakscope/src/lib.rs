@@ -89,6 +89,7 @@ pub mod calibrate;
 mod classes;
 pub mod clock;
 pub mod coefficients;
+pub mod compare;
 pub mod failure;
 pub mod mechanism;
 pub mod model;

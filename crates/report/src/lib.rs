@@ -13,6 +13,8 @@
 //! | [`summary`] | a screenful of text | the person at the terminal |
 //! | [`balance_page`], [`attack_page`], [`release_page`], [`account_page`], [`bound_page`], [`canary_page`], [`text_audit_page`] | the pages of the other commands | |
 //! | [`reproduction_page`], [`panel_svg`] | a figure of a paper beside ours, as a page and as files | a researcher |
+//! | [`comparison_page`], [`comparison_summary`] | results side by side | somebody who decides between them |
+//! | [`comparison_markdown`], [`comparison_junit`], [`comparison_sarif`] | the same without any record or value | a pipeline |
 //! | [`calibration`] | what a calibration found, in two lines | |
 //! | [`json`], [`fn@document`] | versioned JSON | a pipeline |
 //! | [`net`] | the same for networks and their training | |
@@ -26,6 +28,7 @@ pub mod net;
 pub mod verdict;
 pub mod words;
 
+mod comparison_words;
 mod finite;
 mod noise_words;
 mod render;
@@ -36,20 +39,24 @@ pub use document::audit::Audit;
 pub use document::balance::Balance;
 pub use document::calibrate::Calibration;
 pub use document::canary::Canary;
+pub use document::comparison::Comparison;
 pub use document::release::Release;
 pub use document::reproduction::Reproduction;
 pub use document::text_audit::TextAudit;
 pub use document::{
-    account, attack, audit, balance, bound, calibrate, canary, choice, noise, release, reproduction, subject,
-    tell, text, text_audit,
+    account, attack, audit, balance, bound, calibrate, canary, choice, comparison, noise, release,
+    reproduction, subject, tell, text, text_audit,
 };
 pub use finite::{NotFinite, check_finite};
 pub use format::five_digits;
 pub use render::html::page::{
-    ResultPage, account_page, attack_page, balance_page, bound_page, canary_page, folder_page, page,
-    panel_svg, release_page, reproduction_page, text_audit_page, with_navigation,
+    ResultPage, account_page, attack_page, balance_page, bound_page, canary_page, comparison_page,
+    folder_page, page, panel_svg, release_page, reproduction_page, text_audit_page, with_navigation,
 };
-pub use render::terminal::{account_summary, calibration, canary_summary, summary, text_audit_summary};
+pub use render::pipeline::{comparison_junit, comparison_markdown, comparison_sarif};
+pub use render::terminal::{
+    account_summary, calibration, canary_summary, comparison_summary, summary, text_audit_summary,
+};
 
 /// The audit as pretty JSON in the order of its fields, with a newline at the end.
 ///

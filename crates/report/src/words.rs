@@ -136,7 +136,7 @@ pub(crate) fn metric(utility: &Utility, value: f64) -> String {
 }
 
 /// A metric as people call it.
-pub(crate) fn metric_name(metric: Metric) -> &'static str {
+pub fn metric_name(metric: Metric) -> &'static str {
     match metric {
         Metric::Accuracy => "accuracy",
         Metric::Mse => "mean squared error",
@@ -319,7 +319,7 @@ pub(crate) fn candidates(secret: &Secret) -> String {
 }
 
 /// An attacker by its name for people.
-pub(crate) fn attacker(attack: Attacker) -> &'static str {
+pub fn attacker(attack: Attacker) -> &'static str {
     match attack {
         Attacker::WhiteBox => "white box",
         Attacker::WhiteBoxPrior => "white box with prior",
@@ -432,7 +432,7 @@ pub fn release(mechanism: Mechanism, count: u64) -> String {
 }
 
 /// What is trained of a model.
-pub(crate) fn part(part: Part) -> &'static str {
+pub fn part(part: Part) -> &'static str {
     match part {
         Part::All => "all layers",
         Part::Last => "last layer",

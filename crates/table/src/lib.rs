@@ -15,7 +15,7 @@
 //! | [`Remark`] | what was guessed about the table, and what was done about it |
 //! | [`Dataset`] | the encoded rows of a [`Subset`], as `leakscope_core::rows::Rows` |
 //! | [`Splits`] | a table cut into parts that others can read on their own |
-//! | [`RecordsWriter`] | records from parallel parts, in order |
+//! | [`RecordsWriter`] | records from parallel parts, in order; [`record_numbers`] reads a column of them back |
 //! | [`Hooks`] | a request to stop, and progress |
 //!
 //! Every cell that is used is checked in the first pass; an [`Error`] names file, column and row and says
@@ -56,6 +56,7 @@ mod profile;
 mod public;
 mod rare;
 mod records;
+mod records_file;
 mod remark;
 mod schema;
 mod source;
@@ -86,6 +87,7 @@ pub use public::Public;
 pub use records::{
     Columns, CompleteRecords, PartMaker, RecordsFormat, RecordsPart, RecordsSchema, RecordsWriter,
 };
+pub use records_file::{RecordNumbers, record_numbers};
 pub use remark::Remark;
 pub use schema::{Bounds, Edge, Schema, SchemaColumn, SchemaError, SchemaKind};
 pub use split::{Extent, FileSplit, Splits};

@@ -178,7 +178,7 @@ const GROUPS: [(&str, &[&str]); 9] = [
 const MANY: usize = 20;
 
 /// Examples of each command, to be read below its options.
-const EXAMPLES: [(&str, &str); 15] = [
+const EXAMPLES: [(&str, &str); 16] = [
     (
         "audit",
         "  leakscope audit patients.csv --target dose --id patient --l2 0.01 --sigma 0.4 --out audit/
@@ -201,6 +201,12 @@ const EXAMPLES: [(&str, &str); 15] = [
         "calibrate",
         "  leakscope calibrate --advantage 0.1 --rate 0.002 --steps 10000 --adjacency add-remove
   leakscope calibrate --data patients.csv --target dose --target-eta 0.5 --holdout 0.2",
+    ),
+    (
+        "compare",
+        "  leakscope compare last-week/ today/ --out compared/ --open
+  leakscope compare released/release-1/ released/release-2/
+  leakscope compare main/ branch/ --fail-on worse,eta=10% --summary junit --summary-out leakscope.xml",
     ),
     ("demo", "  leakscope demo --open"),
     ("schema", "  leakscope schema patients.csv > schema.json"),

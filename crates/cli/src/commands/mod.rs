@@ -7,6 +7,7 @@ mod balance;
 mod bound;
 mod calibrate;
 mod columns;
+mod compare;
 mod completions;
 mod config;
 mod data;
@@ -79,6 +80,8 @@ enum Command {
     Bound(Box<bound::Args>),
     /// The noise, sampling rate or number of steps that meets a target, and what it costs
     Calibrate(Box<calibrate::Args>),
+    /// Show results of one kind side by side, what got worse first, and fail a pipeline on it
+    Compare(compare::Args),
     /// Run the audit on synthetic patients that ship with Leakscope, and leave a report to open
     Demo(demo::Args),
     /// Make a table or figure of a paper, beside the published one
@@ -137,6 +140,7 @@ fn run(command: Command) -> leakscope::Result<ExitCode> {
         Command::Account(args) => account::run(&args),
         Command::Bound(args) => bound::run(&args),
         Command::Calibrate(args) => calibrate::run(&args),
+        Command::Compare(args) => compare::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Reproduce(args) => reproduce::run(&args),
         Command::Schema(args) => schema::run(&args),

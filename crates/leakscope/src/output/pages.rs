@@ -12,7 +12,7 @@ pub const PAGE: &str = "report.html";
 /// The page that lists the others.
 const INDEX: &str = "index.html";
 /// Documents whose pages may stand in one folder, in the order in which they are listed.
-const KINDS: [&str; 10] = [
+const KINDS: [&str; 11] = [
     "audit",
     "balance",
     "attack",
@@ -22,6 +22,7 @@ const KINDS: [&str; 10] = [
     "training",
     "canary",
     "reproduce",
+    "compare",
     "release",
 ];
 

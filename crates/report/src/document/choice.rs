@@ -3,6 +3,29 @@
 use leakscope_core::glm;
 use serde::{Deserialize, Serialize};
 
+/// The colour of a page, calmest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Colour {
+    /// Every number on the page is within the limits, and one of them covers every attacker.
+    Green,
+    /// Something is not shown, or lies between the limits.
+    Amber,
+    /// A number on the page says that records are not protected.
+    Red,
+}
+
+impl Colour {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Green => "green",
+            Self::Amber => "amber",
+            Self::Red => "red",
+        }
+    }
+}
+
 /// What the values of an attribute are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

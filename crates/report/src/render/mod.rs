@@ -2,4 +2,5 @@
 
 pub(crate) mod html;
 pub(crate) mod networks;
+pub(crate) mod pipeline;
 pub(crate) mod terminal;

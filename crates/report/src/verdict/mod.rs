@@ -19,6 +19,7 @@ mod audit;
 mod balance;
 mod bound;
 mod canary;
+mod comparison;
 mod net;
 mod release;
 mod reproduction;
@@ -30,6 +31,7 @@ pub use audit::of_audit;
 pub use balance::of_balance;
 pub use bound::of_bound;
 pub use canary::of_canary;
+pub use comparison::of_comparison;
 pub(crate) use net::{accounted, accounts, below};
 pub use net::{of_net_audit, of_training};
 pub use release::of_release;
@@ -38,6 +40,7 @@ pub use text_audit::of_text_audit;
 
 pub(crate) use audit::{exposures, facts as facts_of_audit, is_open};
 
+pub use crate::document::choice::Colour;
 pub use crate::document::tell::PROTECT_AT;
 use crate::format;
 use leakscope_core::special::{normal_cdf, normal_quantile};
@@ -51,28 +54,6 @@ pub const EPSILON_ALARM: f64 = 8.0;
 
 /// Distance of the 10% and the 90% quantile of a normal population, in its standard deviations: two typical values.
 pub(crate) const TYPICAL: f64 = 2.563_103_131_089_201;
-
-/// The colour of a page, calmest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Colour {
-    /// Every number on the page is within the limits, and one of them covers every attacker.
-    Green,
-    /// Something is not shown, or lies between the limits.
-    Amber,
-    /// A number on the page says that records are not protected.
-    Red,
-}
-
-impl Colour {
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Green => "green",
-            Self::Amber => "amber",
-            Self::Red => "red",
-        }
-    }
-}
 
 /// Whether there is noise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -179,6 +160,10 @@ pub struct Ground {
     pub fact: &'static str,
     /// Why it counts.
     pub reason: &'static str,
+    /// The number.
+    pub value: f64,
+    /// Whether it is a probability.
+    pub share: bool,
     /// The number as it is shown.
     pub shown: String,
     /// Where it would be green.
@@ -225,7 +210,7 @@ pub fn decide(facts: &Facts) -> Decision {
         let alone = if weight == Covers { "" } else { ", not alone" };
         let green = format!("up to {}{alone}", write(calm));
         let red = format!("above {}", write(alarm));
-        grounds.push(Ground { fact, reason, shown: write(value), green, red, colour });
+        grounds.push(Ground { fact, reason, value, share, shown: write(value), green, red, colour });
     };
     let calm = f.protect_at.clamp(0.5, TOLD_AT);
     let coin = "Somebody who knows all else, at even odds, is right so often at most; a coin toss: 50%.";

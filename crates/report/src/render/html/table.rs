@@ -85,6 +85,11 @@ impl Cell {
         Self { html: Html::text(&text), sort: Some(by), header: false }
     }
 
+    /// Markup that sorts as a number where there is one.
+    pub(crate) fn sorted_html(html: Html, by: Option<f64>) -> Self {
+        Self { html, sort: by, header: false }
+    }
+
     /// A bar: the dark part up to `mean`, the light part up to `value`, both shares of the longest.
     pub(crate) fn bar(mean: f64, value: f64) -> Self {
         let part = |x: f64| format!("{:.3}", if x.is_finite() { x.clamp(0.0, 1.0) } else { 0.0 });

@@ -1,0 +1,168 @@
+//! What changed for whom: records of two results, matched by their ids.
+
+use super::reading::{Document, Source};
+use crate::Result;
+use leakscope_report::comparison::{RecordChange, RecordChanges};
+use leakscope_table::{RecordNumbers, record_numbers};
+use std::collections::{HashMap, VecDeque};
+use std::path::PathBuf;
+
+/// Records that are listed.
+const LISTED: usize = 25;
+
+impl Document {
+    /// The tables that it says are beside it, and the columns to compare, the first that both have.
+    fn record_tables(&self) -> Option<(&[String], &'static [&'static str])> {
+        match self {
+            Self::Audit(d) => Some((&d.tables, &["eta"])),
+            Self::NetAudit(d) => Some((&d.tables, &["eta", "dfil"])),
+            Self::Training(d) => Some((&d.tables, &["dfil"])),
+            Self::Balance(_) | Self::Attack(_) | Self::Bound(_) | Self::Release(_) | Self::Canary(_) => None,
+        }
+    }
+
+    /// Whether records are named by their place alone.
+    fn is_by_row(&self) -> bool {
+        match self {
+            Self::Audit(d) => d.data.id.is_none(),
+            Self::NetAudit(_) | Self::Training(_) => true,
+            Self::Balance(_) | Self::Attack(_) | Self::Bound(_) | Self::Release(_) | Self::Canary(_) => false,
+        }
+    }
+}
+
+/// The file of records beside a document.
+fn table_of(source: &Source, warnings: &mut Vec<String>) -> Option<PathBuf> {
+    let (tables, _) = source.document.record_tables()?;
+    let shown = source.file.display();
+    let listed = tables.iter().find(|t| t.starts_with("records."));
+    let Some(name) = listed else {
+        warnings.push(format!(
+            "records are not compared with those of {shown}: no table of records came with it"
+        ));
+        return None;
+    };
+    // The name comes from a document: it must not lead out of its folder.
+    let path = source.file.with_file_name(PathBuf::from(name).file_name()?);
+    if !path.is_file() {
+        warnings.push(format!(
+            "records are not compared with those of {shown}: {name} is not beside it any more"
+        ));
+        return None;
+    }
+    Some(path)
+}
+
+/// What changed for whom between the first result and each other; empty where the first has no table.
+pub(super) fn changes(sources: &[Source], warnings: &mut Vec<String>) -> Result<Vec<RecordChanges>> {
+    let Some((reference, others)) = sources.split_first() else { return Ok(vec![]) };
+    let Some((_, measures)) = reference.document.record_tables() else { return Ok(vec![]) };
+    let Some(first) = table_of(reference, warnings) else { return Ok(vec![]) };
+    let mut all = vec![];
+    for (i, other) in others.iter().enumerate() {
+        let Some(second) = table_of(other, warnings) else { continue };
+        for measure in measures {
+            let (a, b) = (record_numbers(&first, measure)?, record_numbers(&second, measure)?);
+            if let (Some(a), Some(b)) = (a, b) {
+                all.push(changed(i + 1, measure, a, b));
+                break;
+            }
+        }
+    }
+    if !all.is_empty() && sources.iter().any(|s| s.document.is_by_row()) {
+        warnings.push(
+            "records are matched by their row, as no id column was named: that holds for tables with the same rows in the same \
+             order alone"
+                .into(),
+        );
+    }
+    Ok(all)
+}
+
+fn changed(result: usize, measure: &str, before: RecordNumbers, after: RecordNumbers) -> RecordChanges {
+    let mut changes = RecordChanges {
+        result,
+        measure: measure.into(),
+        matched: 0,
+        worse: 0,
+        better: 0,
+        same: 0,
+        new: 0,
+        gone: 0,
+        increases: vec![],
+    };
+    // Rows that share an id are matched in their order.
+    let mut waiting: HashMap<String, VecDeque<f64>> = HashMap::new();
+    for (id, number) in known(before) {
+        waiting.entry(id).or_default().push_back(number);
+    }
+    for (id, after) in known(after) {
+        let Some(before) = waiting.get_mut(&id).and_then(VecDeque::pop_front) else {
+            changes.new += 1;
+            continue;
+        };
+        let worse = changes.worse;
+        changes.count(before, after);
+        if changes.worse > worse {
+            changes.increases.push(RecordChange { id, before, after });
+            if changes.increases.len() >= 64 * LISTED {
+                keep_largest(&mut changes.increases);
+            }
+        }
+    }
+    changes.gone = waiting.values().map(|left| left.len() as u64).sum();
+    keep_largest(&mut changes.increases);
+    changes
+}
+
+/// The records with a number.
+fn known(all: RecordNumbers) -> impl Iterator<Item = (String, f64)> {
+    all.ids.into_iter().zip(all.numbers).filter(|(_, x)| !x.is_nan())
+}
+
+fn keep_largest(all: &mut Vec<RecordChange>) {
+    all.sort_by(|x, y| (y.after - y.before).total_cmp(&(x.after - x.before)).then_with(|| x.id.cmp(&y.id)));
+    all.truncate(LISTED);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(all: &[(&str, f64)]) -> RecordNumbers {
+        RecordNumbers {
+            ids: all.iter().map(|r| r.0.into()).collect(),
+            numbers: all.iter().map(|r| r.1).collect(),
+        }
+    }
+
+    #[test]
+    fn records_are_matched_by_id_whatever_their_order() {
+        let before = numbers(&[
+            ("a", 1.0),
+            ("b", 2.0),
+            ("c", 3.0),
+            ("d", 4.0),
+            ("twin", 5.0),
+            ("twin", 6.0),
+            ("no", f64::NAN),
+        ]);
+        let after = numbers(&[("twin", 5.0), ("e", 1.0), ("c", 1.0), ("b", 2.5), ("a", 9.0), ("twin", 7.0)]);
+        let c = changed(1, "eta", before, after);
+        assert_eq!((c.matched, c.worse, c.better, c.same, c.new, c.gone), (5, 3, 1, 1, 1, 1));
+        let ids: Vec<&str> = c.increases.iter().map(|r| r.id.as_str()).collect();
+        assert_eq!(ids, ["a", "twin", "b"]);
+    }
+
+    #[test]
+    fn the_largest_increases_are_kept_of_many() {
+        let names: Vec<String> = (0..5000).map(|i| i.to_string()).collect();
+        let before: Vec<(&str, f64)> = names.iter().map(|n| (n.as_str(), 1.0)).collect();
+        let after: Vec<(&str, f64)> =
+            names.iter().enumerate().map(|(i, n)| (n.as_str(), 1.0 + ((i * 7919) % 5000) as f64)).collect();
+        let c = changed(1, "eta", numbers(&before), numbers(&after));
+        assert_eq!((c.worse, c.same), (4999, 1));
+        let largest: Vec<f64> = c.increases.iter().map(|r| r.after).collect();
+        assert_eq!(largest, (0..LISTED).map(|i| 5000.0 - i as f64).collect::<Vec<_>>());
+    }
+}
