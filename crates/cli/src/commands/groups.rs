@@ -206,7 +206,8 @@ const EXAMPLES: [(&str, &str); 16] = [
         "compare",
         "  leakscope compare last-week/ today/ --out compared/ --open
   leakscope compare released/release-1/ released/release-2/
-  leakscope compare main/ branch/ --fail-on worse,eta=10% --summary junit --summary-out leakscope.xml",
+  leakscope compare main/ branch/ --fail-on worse,eta=10% \\
+      --summary junit --summary-out leakscope.xml",
     ),
     ("demo", "  leakscope demo --open"),
     ("schema", "  leakscope schema patients.csv > schema.json"),

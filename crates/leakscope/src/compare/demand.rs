@@ -57,7 +57,8 @@ impl fmt::Display for FailOn {
             Self::Amber => f.write_str("amber"),
             Self::Worse => f.write_str("worse"),
             Self::Regression => f.write_str("regression"),
-            Self::Eta { by } => write!(f, "eta={}", by),
+            // Digits that came from 10 × 0.01 are not shown.
+            Self::Eta { by } => write!(f, "eta={}%", (by * 1e11).round() / 1e9),
         }
     }
 }

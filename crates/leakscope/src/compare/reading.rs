@@ -239,10 +239,15 @@ fn short_names(paths: &[PathBuf], files: &[&Path]) -> Vec<String> {
             folder.and_then(last).or_else(|| last(path)).unwrap_or_else(|| path.display().to_string())
         })
         .collect();
-    let unique: BTreeSet<&String> = short.iter().collect();
-    match unique.len() == short.len() {
-        true => short,
-        false => paths.iter().map(|p| p.display().to_string()).collect(),
+    let unique = |names: &[String]| names.iter().collect::<BTreeSet<_>>().len() == names.len();
+    if unique(&short) {
+        return short;
+    }
+    let long: Vec<String> = paths.iter().map(|p| p.display().to_string()).collect();
+    match unique(&long) {
+        true => long,
+        // One path twice.
+        false => long.into_iter().enumerate().map(|(i, name)| format!("{name} ({})", i + 1)).collect(),
     }
 }
 

@@ -1,13 +1,25 @@
 //! The verdict on a comparison: whether a result is worse than the reference. The box has the worst colour of the results
-//! that are compared with it, as their own pages have it: no comparison is calmer than what it compares.
+//! that are compared with it, as their own pages have it: no comparison is calmer than what it compares. A number that decides a
+//! colour and got worse keeps it from being green, and what was demanded and does not hold makes it red.
 
 use super::{Colour, Verdict, plain, strong};
-use crate::document::comparison::Comparison;
+use crate::document::comparison::{Change, Comparison};
 use crate::format;
+
+fn colour(c: &Comparison) -> Colour {
+    let worst = c.others().map(|(_, r)| r.colour).max().unwrap_or(Colour::Amber);
+    let deciding = c.sections.first().map_or(&[][..], |s| &s.rows);
+    let is_worse = deciding.iter().any(|row| (1..c.results.len()).any(|i| row.change(i) == Change::Worse));
+    match (c.unmet().next().is_some(), is_worse) {
+        (true, _) => Colour::Red,
+        (false, true) => worst.max(Colour::Amber),
+        (false, false) => worst,
+    }
+}
 
 /// The verdict on a comparison.
 pub fn of_comparison(c: &Comparison) -> Verdict {
-    let colour = c.others().map(|(_, r)| r.colour).max().unwrap_or(Colour::Amber);
+    let colour = colour(c);
     let reference = c.reference().map_or("", |r| r.name.as_str());
     let regressions = c.regressions().len() as u64;
     let darker = c.others().any(|(i, _)| c.is_colour_worse(i));

@@ -62,21 +62,17 @@ fn results(c: &Comparison) -> Html {
         .iter()
         .enumerate()
         .map(|(i, r)| {
-            let role = if i == 0 { "the reference" } else { "" };
-            let mut remark = r.file.clone();
-            if let Some(created) = &r.created {
-                remark.push_str(&format!(", {created}"));
-            }
+            let role = if i == 0 { " (the reference)" } else { "" };
+            let made = r.created.as_deref().map(made).unwrap_or_default();
             let colour = fill("<span class=\"{}\">{}</span>", &[&dot(r.colour), &r.colour.name()]);
             vec![
-                Cell::remarked_name(&r.name, &remark),
+                Cell::remarked_name(&format!("{}{role}", r.name), &format!("{}{made}", r.file)),
                 Cell::html(colour),
                 Cell::text(&r.headline),
-                Cell::say(role),
             ]
         })
         .collect();
-    let heads = [words("result"), words("colour"), words("verdict"), words("")];
+    let heads = [words("result"), words("colour"), words("verdict")];
     card(
         "results",
         "The results",
@@ -84,6 +80,12 @@ fn results(c: &Comparison) -> Html {
         "Each with the colour of its own page.",
         table("wrap", "The results", &heads, &rows),
     )
+}
+
+/// When a result was made, to the minute, with hyphens at which no line breaks.
+fn made(created: &str) -> String {
+    let minute: String = created.chars().take("2026-11-16T10:36".len()).collect();
+    format!(", {}", minute.replace('-', "\u{2011}").replace('T', " "))
 }
 
 /// A number with what became of it below.
@@ -112,21 +114,19 @@ fn regressions(c: &Comparison) -> Html {
         .take(FIRST)
         .map(|r| {
             let row = r.row();
-            let mut cells = vec![Cell::remarked_name(&row.name, &r.section.title)];
-            if c.results.len() > 2 {
-                cells.push(Cell::text(&c.results[r.result].name));
-            }
-            cells.push(Cell::text(&of(row, 0)));
-            cells.push(changed(row, r.result));
-            cells
+            let remark = match c.results.len() > 2 {
+                true => format!("{}, in {}", r.section.title, c.results[r.result].name),
+                false => r.section.title.clone(),
+            };
+            vec![Cell::remarked_name(&row.name, &remark), Cell::text(&of(row, 0)), changed(row, r.result)]
         })
         .collect();
     let reference = c.reference().map_or("", |r| r.name.as_str());
-    let other = c.results.get(1).map_or("", |r| r.name.as_str());
-    let heads = match c.results.len() > 2 {
-        true => vec![words("what"), words("result"), numbers(reference), numbers("there")],
-        false => vec![words("what"), numbers(reference), numbers(other)],
+    let other = match &c.results[..] {
+        [_, other] => other.name.as_str(),
+        _ => "there",
     };
+    let heads = [words("what"), numbers(reference), numbers(other)];
     let rest = match all.len().saturating_sub(FIRST) as u64 {
         0 => String::new(),
         n => format!(" {} more are in the tables below.", format::count(n)),
