@@ -80,7 +80,7 @@ enum Command {
     Bound(Box<bound::Args>),
     /// The noise, sampling rate or number of steps that meets a target, and what it costs
     Calibrate(Box<calibrate::Args>),
-    /// Show results of one kind side by side, what got worse first, and fail a pipeline on it
+    /// Show results of one kind side by side, what got worse first; for pipelines too
     Compare(compare::Args),
     /// Run the audit on synthetic patients that ship with Leakscope, and leave a report to open
     Demo(demo::Args),

@@ -56,3 +56,59 @@ pub fn of_comparison(c: &Comparison) -> Verdict {
     }
     Verdict { colour, headline, sentences, grounds: vec![] }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::comparison::{Compared, Demand, Form, Kind, Row, SCHEMA, Section, Value, Worse};
+
+    fn comparison(colours: [Colour; 2], values: [f64; 2]) -> Comparison {
+        let result = |(i, colour): (usize, Colour)| Compared {
+            name: ["a", "b"][i].into(),
+            file: format!("{i}.json"),
+            created: None,
+            colour,
+            headline: "x".into(),
+            eta: None,
+        };
+        let values = values.map(|value| Some(Value { value, interval: None })).to_vec();
+        let row = Row { name: "told".into(), worse: Worse::Up, form: Form::ShareAtMost, values };
+        Comparison {
+            schema: SCHEMA.into(),
+            leakscope: String::new(),
+            created: String::new(),
+            kind: Kind::Audit,
+            results: colours.into_iter().enumerate().map(result).collect(),
+            sections: vec![Section {
+                title: "What decides the colour".into(),
+                about: String::new(),
+                named_by_values: false,
+                rows: vec![row],
+            }],
+            records: vec![],
+            demands: vec![],
+            warnings: vec![],
+        }
+    }
+
+    #[test]
+    fn no_comparison_is_calmer_than_what_it_compares() {
+        use Colour::{Amber, Green, Red};
+        for a in [Green, Amber, Red] {
+            for b in [Green, Amber, Red] {
+                let better = of_comparison(&comparison([a, b], [0.6, 0.5]));
+                let worse = of_comparison(&comparison([a, b], [0.5, 0.6]));
+                assert_eq!((better.colour, worse.colour), (b, b.max(Amber)));
+                assert_eq!(worse.headline.starts_with("Worse"), b > a);
+                let mut unmet = comparison([a, b], [0.6, 0.5]);
+                unmet.demands = vec![Demand { demand: "red".into(), unmet: Some("b is red".into()) }];
+                let verdict = of_comparison(&unmet);
+                assert!(verdict.colour == Red && verdict.text().contains("b is red"));
+            }
+        }
+        assert_eq!(
+            of_comparison(&comparison([Green, Green], [0.5, 0.5])).headline,
+            "No number is worse than in a"
+        );
+    }
+}

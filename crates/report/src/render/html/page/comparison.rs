@@ -141,7 +141,7 @@ fn side_by_side(c: &Comparison, section: &Section, id: &str) -> Html {
     let mut order: Vec<&Row> = section.rows.iter().collect();
     let worst = |row: &Row| (1..c.results.len()).map(|i| row.change(i)).min();
     order.sort_by_key(|row| worst(row) != Some(Change::Worse));
-    let mut heads = vec![words("")];
+    let mut heads = vec![words("what")];
     heads.extend(c.results.iter().map(|r| numbers(&r.name)));
     let class = if c.results.len() > ABREAST { "" } else { "wrap" };
     let drawn = |rows: &[&Row]| {
