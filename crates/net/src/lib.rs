@@ -13,6 +13,7 @@
 //! | [`engine`] | batches: clipped gradients, evaluation | `Σ clip(gᵢ)` |
 //! | [`train`] | SGD, Adam, DP-SGD; what every record has given away so far | `Σ clip(gᵢ) + N(0, (σC)²I)` |
 //! | [`io`] | npz, npy, idx and safetensors files | |
+//! | [`quality`] | how like a reconstruction is to its record | MSE, PSNR, SSIM, HaarPSI |
 //! | [`text`] | tokenisers, and language models of Hugging Face and llama2.c | |
 //! | [`random`] | the generator: seeded, by purpose and step | |
 //! | [`device`] | back ends, buffers and kernels: the seam for a GPU | |
@@ -55,6 +56,7 @@ mod optimizer;
 mod pass;
 pub mod poisson;
 pub mod preset;
+pub mod quality;
 pub mod random;
 mod real;
 pub mod renyi;
