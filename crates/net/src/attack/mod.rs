@@ -1,0 +1,9 @@
+//! Attacks on networks. What they achieve is evidence, never a guarantee.
+//!
+//! | module | the attacker sees | and wants |
+//! |---|---|---|
+//! | [`sight`] | one gradient: open, clipped, noisy, or weights before and after local steps | |
+//! | [`inversion`] | the same | the records it is of |
+
+pub mod inversion;
+pub mod sight;
