@@ -5,6 +5,7 @@ use crate::document::audit::{Attribute, Audit, Label, ScalingEffect, SigmaSource
 use crate::document::bound::Row;
 use crate::document::canary::{self, PriorKind, Source};
 use crate::document::choice::{ClipKind, Measure, Metric, ScalingMode, SeriesBy, Statistic, ValueKind};
+use crate::document::inversion::{Leakage, QualityKind};
 use crate::document::subject::Subject;
 use crate::document::text::Part;
 use crate::document::training::Withheld;
@@ -12,6 +13,24 @@ use crate::format;
 use leakscope_core::attack::Attack as Attacker;
 use leakscope_core::claim::Theorem;
 use leakscope_core::dp::{Adjacency, Mechanism};
+
+/// What of a record goes with how well it is found.
+pub(crate) fn leakage(leakage: Leakage) -> &'static str {
+    match leakage {
+        Leakage::Plis => "norm of PLIS",
+        Leakage::Dfil => "dFIL",
+        Leakage::GradientNorm => "norm of the gradient",
+    }
+}
+
+/// How well a record is found.
+pub(crate) fn quality(quality: QualityKind) -> &'static str {
+    match quality {
+        QualityKind::Mse => "mean squared error",
+        QualityKind::Ssim => "SSIM",
+        QualityKind::HaarPsi => "HaarPSI",
+    }
+}
 
 /// The spread of an indicator is at most that of a fair coin: what somebody is off by who knows nothing.
 pub(crate) const INDICATOR_SPREAD: f64 = 0.5;

@@ -562,3 +562,20 @@ fn texts_are_never_green_and_say_what_words_are_off_by() {
     audit.exposures[0].rank = 1;
     assert!(of_text_audit(&audit).text().contains("can pull it out"));
 }
+
+/// What an attack did not find makes nothing green, and no noise at all is red.
+#[test]
+fn reconstructions_are_judged_by_how_often_they_are_known_again() {
+    use leakscope_report::verdict::of_inversion;
+    let judged =
+        |identified: f64, sigmas: &[f64]| of_inversion(&common::networks::inverted(identified, sigmas));
+    assert_eq!(judged(0.5, &[0.1, 1.0]).colour, Colour::Amber);
+    assert_eq!(judged(0.95, &[0.1, 1.0]).colour, Colour::Red);
+    assert_eq!(judged(0.5, &[0.0, 1.0]).colour, Colour::Red);
+    let text = judged(0.95, &[0.1, 1.0]).text();
+    assert!(text.contains("σ = 0.1") && text.contains("95%") && text.contains("choose more"), "{text}");
+    assert!(judged(0.55, &[0.1]).text().contains("does not clearly beat the coin"));
+    assert!(judged(0.5, &[0.1]).text().contains("no guarantee"));
+    let summary = leakscope_report::net::inversion_summary(&common::networks::inverted(0.9, &[0.0, 0.1]));
+    assert!(summary.contains("known again") && summary.contains("norm of PLIS and SSIM"), "{summary}");
+}

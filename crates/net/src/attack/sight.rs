@@ -93,6 +93,33 @@ pub fn gradients<T: Real>(
     batches.iter().map(one).collect()
 }
 
+/// What somebody sees of steps of gradient descent on the same records: the network half way, and the difference of the
+/// weights as a gradient (see [`half_way`]).
+pub fn local_steps<T: Real>(
+    net: &Network<T>,
+    data: &Data<T>,
+    batch: &[usize],
+    steps: u64,
+    learning_rate: f64,
+) -> Result<(Network<T>, Sight<T>)> {
+    let open = Mechanism { clip: Clip::None, sigma: 0.0 };
+    let (mut local, mut sight) = (half_way(net, &net.parameters()?)?.0, None);
+    for _ in 0..steps {
+        let seen = gradients(&local, data, &[batch], open, 0)?.remove(0);
+        let moved = local
+            .parameters()?
+            .iter()
+            .zip(&seen.gradient)
+            .map(|(&t, &g)| t - T::from_f64(learning_rate) * g)
+            .collect::<Vec<T>>();
+        local.set_parameters(&moved)?;
+        sight = Some(seen);
+    }
+    let sight = sight.ok_or(Error::Empty)?;
+    let (half, gradient) = half_way(net, &local.parameters()?)?;
+    Ok((half, Sight { gradient, ..sight }))
+}
+
 /// What somebody sees who has the weights before and after steps of gradient descent on the same records: the difference, which
 /// is a multiple of the mean gradient on the way; and the network half way, whose gradient is that mean to second order.
 pub fn half_way<T: Real>(before: &Network<T>, after: &[T]) -> Result<(Network<T>, Vec<T>)> {

@@ -11,6 +11,7 @@ pub mod bound;
 pub mod calibrate;
 pub mod canary;
 pub mod choice;
+pub mod inversion;
 pub mod net;
 pub mod noise;
 pub mod release;

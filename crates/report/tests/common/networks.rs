@@ -216,3 +216,82 @@ pub(crate) fn pictures() -> Pictures {
     };
     Pictures { records: [(2, shown.clone())].into(), scored: [(2, shown)].into() }
 }
+
+/// Records reconstructed at two noises, each nearer to its own record than to another so often.
+pub(crate) fn inverted(identified: f64, sigmas: &[f64]) -> leakscope_report::inversion::Inversion {
+    use leakscope_core::claim::Observed;
+    use leakscope_report::inversion::*;
+    let seen =
+        |value: f64| Observed { value, ci_low: value - 0.1, ci_high: value + 0.1, trials: 40, seed: 1 };
+    let level = |k: usize, sigma: f64| Level {
+        sigma,
+        noise: sigma,
+        mse: seen(0.02 * (k + 1) as f64),
+        ssim: Some(seen(0.8 / (k + 1) as f64)),
+        haar_psi: Some(seen(0.5 / (k + 1) as f64)),
+        psnr: Some(17.0),
+        cosine: 0.99,
+        identified: seen(identified),
+        labels_right: Some(seen(1.0)),
+        first_layer: None,
+        correlations: vec![Correlation {
+            leakage: Leakage::Plis,
+            quality: QualityKind::Ssim,
+            rho: 0.4,
+            interval: [0.1, 0.6],
+            records: 40,
+        }],
+        cramer_rao: (sigma > 0.0).then_some(1e-3),
+        van_trees: (sigma > 0.0).then_some(Measured { value: 1e-4, standard_error: Some(1e-6) }),
+    };
+    let levels: Vec<Level> = sigmas.iter().enumerate().map(|(k, s)| level(k, *s)).collect();
+    let outcome = Outcome { mse: 0.02, psnr: Some(17.0), ssim: Some(0.8), haar_psi: Some(0.5), cosine: 0.99 };
+    Inversion {
+        schema: SCHEMA.into(),
+        tables: vec![],
+        network: network(),
+        data: Some(data()),
+        attack: Settings {
+            objective: Objective::Cosine,
+            labels: Labels::Recover,
+            batch: 1,
+            local_steps: None,
+            iterations: 1000,
+            restarts: 1,
+            learning_rate: 0.1,
+            total_variation: 1e-4,
+            range: [0.0, 1.0],
+            clip_kind: ClipKind::Hard,
+            clip: Some(1.0),
+        },
+        attacked: 40,
+        spread: 0.07,
+        figures: figures(&levels, 0.07),
+        shown: vec![Attacked {
+            record: 3,
+            id: Some(HOSTILE.into()),
+            label: Some(HOSTILE.into()),
+            plis: 3.0,
+            dfil: 0.1,
+            found: vec![outcome; levels.len()],
+        }],
+        levels,
+        given: None,
+        seed: 1,
+        seconds: 2.0,
+        warnings: vec![HOSTILE.into()],
+    }
+}
+
+pub(crate) fn reconstructed() -> InversionPictures {
+    let picture = || Picture::image([2, 2, 1], &[0.0, 0.5, 1.0, 0.2], [0.0, 1.0]);
+    let shown = Reconstructed {
+        original: picture(),
+        found: vec![picture(), picture()],
+        plis: Picture::heat([2, 2], &[0.0, 1.0, 2.0, 3.0], 3.0),
+    };
+    InversionPictures {
+        records: [(3, shown)].into_iter().collect(),
+        points: (1..20).map(|i| [f64::from(i), 0.1 * f64::from(i), 0.04 * f64::from(i)]).collect(),
+    }
+}

@@ -2,10 +2,12 @@
 
 mod attributes;
 mod elements;
+mod inversion;
 mod page;
 mod score;
 mod training;
 
+pub use inversion::{InversionPictures, Reconstructed, inversion_page};
 pub use page::page;
 pub use training::training_page;
 

@@ -1,0 +1,169 @@
+//! `leakscope net attack`: what attackers get out of the gradients and the runs of a network.
+
+use super::super::run_args::RunArgs;
+use super::{ReleaseArgs, normalize};
+use crate::progress::Display;
+use leakscope::net::Precision;
+use leakscope::net::attack::inversion::{self, InversionRequest, LabelChoice, ObjectiveChoice};
+use leakscope::{Failure, Result};
+use leakscope_report::net::{inversion_summary, to_json};
+use leakscope_table::RecordsFormat;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Which attack.
+#[derive(clap::ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+enum Method {
+    /// Reconstruct records from their gradients
+    Inversion,
+}
+
+/// Attack a network: what its gradients give away.
+#[derive(clap::Args, Debug, Clone)]
+pub(crate) struct Args {
+    /// Which attack
+    #[arg(long, value_enum)]
+    method: Method,
+    /// A folder that `net train` left: network.json, model.safetensors and, where there is one, training.json
+    #[arg(long, value_name = "DIR")]
+    model: PathBuf,
+    /// The records that are attacked: a folder, two idx files (images, labels), or a safetensors file with x and y; where
+    /// the model was trained on a table, its files
+    #[arg(long, num_args = 1.., value_name = "PATH")]
+    data: Vec<PathBuf>,
+    /// Use only the first records of --data
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+    /// How many records to attack, drawn by the seed
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    records: usize,
+    /// Attack this gradient instead: a safetensors file with the names of the network's tensors
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["data", "after"])]
+    gradient: Option<PathBuf>,
+    /// Attack the difference to the weights in this folder instead: the same network after local steps
+    #[arg(long, value_name = "DIR", conflicts_with = "data")]
+    after: Option<PathBuf>,
+    /// Records in one gradient
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    batch: usize,
+    /// Show the attacker the weights before and after so many steps of gradient descent on each batch, not a gradient
+    #[arg(long, value_name = "N")]
+    local_steps: Option<u64>,
+    /// Learning rate of --local-steps
+    #[arg(
+        long,
+        value_name = "R",
+        default_value_t = 0.1,
+        requires = "local_steps",
+        allow_negative_numbers = true
+    )]
+    local_lr: f64,
+    #[command(flatten)]
+    release: ReleaseArgs,
+    /// Noise multipliers to attack at, 0 for none [default: none, and that of the run]
+    #[arg(long, value_name = "S,…", value_delimiter = ',', allow_negative_numbers = true)]
+    sigmas: Vec<f64>,
+    /// What the attack makes small
+    #[arg(long, value_enum, default_value_t = ObjectiveChoice::Cosine)]
+    objective: ObjectiveChoice,
+    /// What the attacker knows of labels
+    #[arg(long, value_enum, default_value_t = LabelChoice::Known)]
+    labels: LabelChoice,
+    /// Steps of the attack (published: 4,000)
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    iterations: usize,
+    /// Starts; the guess that fits best is kept
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    restarts: usize,
+    /// Length of the attack's first steps, in widths of the range of values
+    #[arg(long, value_name = "R", default_value_t = 0.1, allow_negative_numbers = true)]
+    lr: f64,
+    /// Weight of the total variation [default: 1e-4 for the cosine, as published; 1 for the likelihood]
+    #[arg(long, value_name = "W", allow_negative_numbers = true)]
+    total_variation: Option<f64>,
+    /// Least and largest value of a record [default: those of --data, else 0,1]
+    #[arg(long, value_name = "LOW,HIGH", allow_hyphen_values = true)]
+    range: Option<String>,
+    /// Scale values to (x − mean)/sd [default: as in training, else not]
+    #[arg(long, value_name = "MEAN,SD", allow_hyphen_values = true)]
+    normalize: Option<String>,
+    /// No pictures of records on the page
+    #[arg(long)]
+    no_pictures: bool,
+    /// Seed of records, starts and noise [default: drawn from the system, and printed]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Folder for the document, records.parquet and report.html
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Format of the table of records
+    #[arg(long, value_enum, default_value_t = RecordsFormat::Parquet)]
+    format: RecordsFormat,
+    /// Numbers that the network computes with [default: as in training, else f32]
+    #[arg(long, value_enum)]
+    precision: Option<Precision>,
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+/// `LOW,HIGH`.
+fn range(text: Option<&str>) -> Result<Option<[f64; 2]>> {
+    let Some(text) = text else { return Ok(None) };
+    let parts: Vec<Option<f64>> = text.split(',').map(|p| p.trim().parse().ok()).collect();
+    match parts[..] {
+        [Some(low), Some(high)] => Ok(Some([low, high])),
+        _ => Err(Failure::option("range", format!("`{text}`: expected LOW,HIGH such as 0,1"))),
+    }
+}
+
+impl Args {
+    fn inversion(&self) -> Result<InversionRequest> {
+        Ok(InversionRequest {
+            model: self.model.clone(),
+            data: self.data.clone(),
+            limit: self.limit,
+            records: Some(self.records),
+            gradient: self.gradient.clone(),
+            after: self.after.clone(),
+            batch: self.batch,
+            local_steps: self.local_steps,
+            local_lr: self.local_lr,
+            release: self.release.request(),
+            sigmas: self.sigmas.clone(),
+            objective: self.objective,
+            labels: self.labels,
+            iterations: self.iterations,
+            restarts: self.restarts,
+            lr: self.lr,
+            total_variation: self.total_variation,
+            range: range(self.range.as_deref())?,
+            normalize: normalize(self.normalize.as_deref())?,
+            pictures: !self.no_pictures,
+            seed: self.seed,
+            format: self.format,
+            precision: self.precision,
+        })
+    }
+}
+
+/// Runs the command.
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    args.run.start()?;
+    let silent = args.run.quiet || args.run.json;
+    let display = Display::start(silent, args.out.clone())?;
+    let on_seed = |seed: u64| {
+        if !silent && args.seed.is_none() {
+            display.remark(&format!("seed {seed} (drawn; give it with --seed to repeat this attack)"));
+        }
+    };
+    match args.method {
+        Method::Inversion => {
+            let request = args.inversion()?;
+            let found = inversion::run(&request, args.out.as_deref(), &display.hooks, &on_seed)?;
+            drop(display);
+            args.run.warn(&found.document.warnings);
+            args.run.show(&to_json(&found.document), &inversion_summary(&found.document), &found.written);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,164 @@
+//! `net attack`: what attacks find, and what is refused.
+
+use super::support::*;
+use leakscope_net::io::Tensors;
+use leakscope_net::random::{Generator, Purpose};
+use std::fs;
+use std::path::Path;
+
+fn trained(data: &Path, network: &str, out: &Path) {
+    answered(&[
+        "train",
+        "--data",
+        text(data),
+        "--network",
+        network,
+        "--steps",
+        "4",
+        "--lr",
+        "0.05",
+        "--batch",
+        "10",
+        "--seed",
+        "2",
+        "--out",
+        text(out),
+    ]);
+}
+
+/// A model whose first layer is dense gives every record away in one step, and the page says so; pictures stay off the JSON.
+#[test]
+fn inversion_reconstructs_compares_and_shows() {
+    let data = folder(30);
+    let (model, out) = (data.path().join("model"), data.path().join("attack"));
+    trained(data.path(), "mlp", &model);
+    let said = answered(&[
+        "attack",
+        "--method",
+        "inversion",
+        "--model",
+        text(&model),
+        "--data",
+        text(data.path()),
+        "--records",
+        "6",
+        "--iterations",
+        "40",
+        "--sigmas",
+        "0,0.001,0.5",
+        "--clip",
+        "1",
+        "--labels",
+        "recover",
+        "--seed",
+        "1",
+        "--format",
+        "csv",
+        "--out",
+        text(&out),
+    ]);
+    let said = String::from_utf8(said.stdout).unwrap();
+    assert!(said.contains("first layer") && said.contains("known again"), "{said}");
+    let found = json(&out.join("inversion.json"));
+    let levels = found["levels"].as_array().unwrap();
+    let first = |k: usize| levels[k]["first_layer"]["value"].as_f64().unwrap();
+    assert!(first(0) < 1e-8 && first(1) > first(0) && first(2) > first(1), "{levels:?}");
+    assert_eq!(levels[0]["labels_right"]["value"], 1.0);
+    assert!(levels[0]["cramer_rao"].is_null() && levels[1]["cramer_rao"].as_f64().unwrap() > 0.0);
+    let trees = |k: usize| levels[k]["van_trees"]["value"].as_f64().unwrap();
+    assert!(trees(2) > trees(1) && trees(2) <= found["spread"].as_f64().unwrap());
+    for k in 1..3 {
+        for attack in ["mse", "first_layer"] {
+            assert!(levels[k][attack]["ci_high"].as_f64().unwrap() >= trees(k), "{attack} beats the bound");
+        }
+    }
+    // images of 8 × 8 are too small for both similarities
+    assert!(levels[0]["ssim"].is_null() && levels[0]["haar_psi"].is_null());
+    let page = fs::read_to_string(out.join("report.html")).unwrap();
+    check_page(&page);
+    assert!(page.contains("data:image/png") && page.contains("Original, reconstruction, PLIS"));
+    assert!(!fs::read_to_string(out.join("inversion.json")).unwrap().contains("base64"));
+    let table = csv(&out.join("records.csv"));
+    assert_eq!(column(&table, "mse_at_sigma_0").len(), 6);
+    assert!(column(&table, "dfil").iter().all(|d| *d > 0.0));
+}
+
+/// A gradient in a file: the record comes back; those of other networks, of zeros and of NaN are refused.
+#[test]
+fn a_given_gradient_is_inverted_or_refused() {
+    let data = folder(30);
+    let model = data.path().join("model");
+    trained(data.path(), "linear", &model);
+    let weights = Tensors::from_bytes(&fs::read(model.join("model.safetensors")).unwrap()).unwrap();
+    let mut rng = Generator::new(5, Purpose::Other, 0);
+    let x: Vec<f64> = (0..64).map(|_| rng.uniform()).collect();
+    // softmax regression: δ ⊗ (x, 1), the label is 2
+    let delta = [0.3, 0.2, -0.5];
+    let name = |part: &str| weights.names().find(|n| n.ends_with(part)).unwrap().to_owned();
+    let (weight, bias) = (name("weight"), name("bias"));
+    let file = |name: &str, scale: f64, d: usize| {
+        let mut t = Tensors::default();
+        let g: Vec<f64> = delta.iter().flat_map(|k| x[..d].iter().map(move |v| scale * k * v)).collect();
+        t.insert(&weight, &[3, d], &g);
+        t.insert(&bias, &[3], &delta.map(|k| scale * k));
+        let path = data.path().join(name);
+        fs::write(&path, t.to_bytes().unwrap()).unwrap();
+        path
+    };
+    let out = data.path().join("found");
+    let attack = |gradient: &Path| {
+        let words =
+            ["attack", "--method", "inversion", "--model", text(&model), "--gradient", text(gradient)];
+        let words: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
+        words
+    };
+    let with = |words: &[String], more: &[&str]| {
+        let mut all: Vec<String> = words.to_vec();
+        all.extend(more.iter().map(|w| (*w).to_owned()));
+        all
+    };
+    let good = with(
+        &attack(&file("g.safetensors", 1.0, 64)),
+        &["--iterations", "20", "--seed", "1", "--out", text(&out)],
+    );
+    answered(&good.iter().map(String::as_str).collect::<Vec<_>>());
+    let found = json(&out.join("inversion.json"));
+    assert_eq!(
+        (found["given"]["first_layer"].as_bool(), found["given"]["labels"][0].as_str()),
+        (Some(true), Some("2"))
+    );
+    let back = Tensors::from_bytes(&fs::read(out.join("reconstruction.safetensors")).unwrap()).unwrap();
+    let (shape, values) = back.get::<f64>("x").unwrap();
+    assert_eq!(shape, [1, 8, 8, 1]);
+    assert!(values.iter().zip(&x).all(|(a, b)| (a - b).abs() < 1e-5));
+    check_page(&fs::read_to_string(out.join("report.html")).unwrap());
+    let refuse = |gradient: &Path| {
+        let words = attack(gradient);
+        refused(&words.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    assert!(refuse(&file("other.safetensors", 1.0, 60)).contains("gradient of another network"));
+    assert!(refuse(&file("zero.safetensors", 0.0, 64)).contains("zero everywhere"));
+    let nan = refuse(&file("nan.safetensors", f64::NAN, 64));
+    assert!(nan.contains("--gradient") && nan.contains("not finite"), "{nan}");
+    assert!(refuse(&model.join("network.json")).contains("safetensors"));
+}
+
+#[test]
+fn attacks_that_make_no_sense_are_refused() {
+    let data = folder(12);
+    let model = data.path().join("model");
+    trained(data.path(), "linear", &model);
+    let refuse = |more: &[&str]| {
+        let mut words = vec!["attack", "--method", "inversion", "--model", text(&model)];
+        words.extend(more);
+        refused(&words)
+    };
+    let shown = text(data.path());
+    assert!(refuse(&[]).contains("--gradient"));
+    assert!(refuse(&["--data", shown, "--sigmas", "-1"]).contains("--sigmas"));
+    assert!(refuse(&["--data", shown, "--iterations", "0"]).contains("--iterations"));
+    assert!(refuse(&["--data", shown, "--batch", "40"]).contains("--batch"));
+    assert!(refuse(&["--data", shown, "--range", "1,0"]).contains("--range"));
+    assert!(refuse(&["--data", shown, "--total-variation", "-1"]).contains("--total-variation"));
+    assert!(refuse(&["--data", shown, "--local-steps", "2", "--sigmas", "1"]).contains("--local-steps"));
+}

@@ -1,0 +1,17 @@
+//! Attacks on networks: requests in, documents out.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`inversion`] | records reconstructed from gradients, beside what the gradients tell at most |
+//! | `subject` | the model and the records that are attacked |
+//! | `levels` | what came of one noise: quality, correlations, bounds |
+//! | `showing` | documents → pages, pictures, tables |
+//! | `statistics` | means with intervals, rank correlations |
+
+pub mod inversion;
+mod levels;
+mod showing;
+mod statistics;
+mod subject;
+
+pub use subject::Subject;
