@@ -7,6 +7,7 @@ use crate::{
     Clip, Data, NetSpec, Network, Result,
     attack::{
         inversion::{self, Inversion, Reconstruction},
+        membership,
         sight::Sight,
     },
     engine::{self, BatchGradient, Prediction, Workers},
@@ -60,6 +61,15 @@ pub trait Compiled: Sized {
         sets: &[Directions],
         what: &Measure,
     ) -> Result<Vec<Vec<Vec<f64>>>>;
+
+    #[doc(hidden)]
+    fn alignments(
+        net: &Network<Self>,
+        data: &Data<Self>,
+        records: &[usize],
+        v: &[Self],
+        clip: Clip,
+    ) -> Result<Vec<f64>>;
 
     #[doc(hidden)]
     fn invert(
@@ -131,6 +141,17 @@ macro_rules! compiled {
                 what: &Measure,
             ) -> Result<Vec<Vec<Vec<f64>>>> {
                 leak::information_along_generic(net, data, records, sets, what)
+            }
+
+            #[inline(never)]
+            fn alignments(
+                net: &Network<Self>,
+                data: &Data<Self>,
+                records: &[usize],
+                v: &[Self],
+                clip: Clip,
+            ) -> Result<Vec<f64>> {
+                membership::alignments_generic(net, data, records, v, clip)
             }
 
             #[inline(never)]

@@ -40,7 +40,7 @@ pub use document::release::Release;
 pub use document::reproduction::Reproduction;
 pub use document::text_audit::TextAudit;
 pub use document::{
-    account, attack, audit, balance, bound, calibrate, canary, choice, inversion, noise, release,
+    account, attack, audit, balance, bound, calibrate, canary, choice, inversion, membership, noise, release,
     reproduction, subject, tell, text, text_audit,
 };
 pub use finite::{NotFinite, check_finite};

@@ -6,6 +6,7 @@ use crate::document::bound::Row;
 use crate::document::canary::{self, PriorKind, Source};
 use crate::document::choice::{ClipKind, Measure, Metric, ScalingMode, SeriesBy, Statistic, ValueKind};
 use crate::document::inversion::{Leakage, QualityKind};
+use crate::document::membership::MembershipAttacker;
 use crate::document::subject::Subject;
 use crate::document::text::Part;
 use crate::document::training::Withheld;
@@ -20,6 +21,15 @@ pub(crate) fn leakage(leakage: Leakage) -> &'static str {
         Leakage::Plis => "norm of PLIS",
         Leakage::Dfil => "dFIL",
         Leakage::GradientNorm => "norm of the gradient",
+    }
+}
+
+/// Who tells members from others.
+pub(crate) fn membership_attacker(attacker: MembershipAttacker) -> &'static str {
+    match attacker {
+        MembershipAttacker::Loss => "attack by loss",
+        MembershipAttacker::GradientNorm => "attack by gradient norm",
+        MembershipAttacker::Lira => "likelihood ratio attack",
     }
 }
 
@@ -390,6 +400,8 @@ pub fn theorem(theorem: Theorem) -> &'static str {
         Theorem::TradeOff => "trade-off function",
         Theorem::TotalVariation => "total variation",
         Theorem::TwoValues => "two values told apart",
+        Theorem::OneRun => "canaries in one run",
+        Theorem::EpsilonDelta => "(ε, δ)",
         Theorem::CramerRao | Theorem::CramerRaoRecord | Theorem::CramerRaoGradient => "Cramér–Rao",
         Theorem::VanTrees => "van Trees",
     }
@@ -411,6 +423,8 @@ pub(crate) fn gloss(theorem: Theorem) -> Option<&'static str> {
         | Theorem::TradeOff
         | Theorem::TotalVariation
         | Theorem::TwoValues
+        | Theorem::OneRun
+        | Theorem::EpsilonDelta
         | Theorem::CramerRao
         | Theorem::CramerRaoRecord
         | Theorem::CramerRaoGradient

@@ -163,6 +163,9 @@ const GROUPS: [(&str, &[&str]); 9] = [
             "restarts",
             "total_variation",
             "range",
+            "shadows",
+            "canaries",
+            "confidence",
         ],
     ),
     (
@@ -231,7 +234,8 @@ const EXAMPLES: [(&str, &str); 16] = [
     ),
     (
         "net attack",
-        "  leakscope net attack --method inversion --model run/ --data mnist/ --records 100 --sigmas 0,0.01,0.1 --out attack/",
+        "  leakscope net attack --method inversion --model run/ --data mnist/ --records 100 --sigmas 0,0.01,0.1 --out attack/
+  leakscope net attack --method membership --model run/ --data mnist/ --canaries 1000 --out members/",
     ),
     ("text audit", "  leakscope text audit --model gpt2/ letters.txt --layers last --out audit/"),
     ("completions", "  leakscope completions bash > ~/.local/share/bash-completion/completions/leakscope"),

@@ -1,8 +1,10 @@
 //! `net attack`: what attacks find, and what is refused.
 
 use super::support::*;
+use leakscope_net::engine::clipped_gradient;
 use leakscope_net::io::Tensors;
 use leakscope_net::random::{Generator, Purpose};
+use leakscope_net::{Clip, Data, NetSpec, Network};
 use std::fs;
 use std::path::Path;
 
@@ -89,20 +91,26 @@ fn a_given_gradient_is_inverted_or_refused() {
     let data = folder(30);
     let model = data.path().join("model");
     trained(data.path(), "linear", &model);
-    let weights = Tensors::from_bytes(&fs::read(model.join("model.safetensors")).unwrap()).unwrap();
+    let spec = fs::read_to_string(model.join("network.json")).unwrap();
+    let mut net = Network::<f32>::new(NetSpec::from_json(&spec).unwrap(), 0).unwrap();
+    net.load_tensors(&Tensors::from_bytes(&fs::read(model.join("model.safetensors")).unwrap()).unwrap())
+        .unwrap();
     let mut rng = Generator::new(5, Purpose::Other, 0);
-    let x: Vec<f64> = (0..64).map(|_| rng.uniform()).collect();
-    // softmax regression: δ ⊗ (x, 1), the label is 2
-    let delta = [0.3, 0.2, -0.5];
-    let name = |part: &str| weights.names().find(|n| n.ends_with(part)).unwrap().to_owned();
-    let (weight, bias) = (name("weight"), name("bias"));
-    let file = |name: &str, scale: f64, d: usize| {
-        let mut t = Tensors::default();
-        let g: Vec<f64> = delta.iter().flat_map(|k| x[..d].iter().map(move |v| scale * k * v)).collect();
-        t.insert(&weight, &[3, d], &g);
-        t.insert(&bias, &[3], &delta.map(|k| scale * k));
+    let x: Vec<f32> = (0..64).map(|_| rng.uniform() as f32).collect();
+    let record = Data::classes(net.input(), x.clone(), 3, &[2]).unwrap();
+    let gradient = clipped_gradient(&net, &record, &[0], Clip::None).unwrap().sum;
+    let file = |name: &str, scale: f32, d: usize| {
+        let mut file = Tensors::default();
+        for t in net.tensors() {
+            let len: usize = t.shape.iter().product();
+            let g: Vec<f32> = gradient[t.offset..][..len].iter().map(|v| scale * v).collect();
+            match t.shape[..] {
+                [outputs, _] => file.insert(&t.name, &[outputs, d], &g[..outputs * d]),
+                _ => file.insert(&t.name, &t.shape, &g),
+            }
+        }
         let path = data.path().join(name);
-        fs::write(&path, t.to_bytes().unwrap()).unwrap();
+        fs::write(&path, file.to_bytes().unwrap()).unwrap();
         path
     };
     let out = data.path().join("found");
@@ -130,7 +138,7 @@ fn a_given_gradient_is_inverted_or_refused() {
     let back = Tensors::from_bytes(&fs::read(out.join("reconstruction.safetensors")).unwrap()).unwrap();
     let (shape, values) = back.get::<f64>("x").unwrap();
     assert_eq!(shape, [1, 8, 8, 1]);
-    assert!(values.iter().zip(&x).all(|(a, b)| (a - b).abs() < 1e-5));
+    assert!(values.iter().zip(&x).all(|(a, b)| (a - f64::from(*b)).abs() < 1e-4));
     check_page(&fs::read_to_string(out.join("report.html")).unwrap());
     let refuse = |gradient: &Path| {
         let words = attack(gradient);
@@ -138,7 +146,7 @@ fn a_given_gradient_is_inverted_or_refused() {
     };
     assert!(refuse(&file("other.safetensors", 1.0, 60)).contains("gradient of another network"));
     assert!(refuse(&file("zero.safetensors", 0.0, 64)).contains("zero everywhere"));
-    let nan = refuse(&file("nan.safetensors", f64::NAN, 64));
+    let nan = refuse(&file("nan.safetensors", f32::NAN, 64));
     assert!(nan.contains("--gradient") && nan.contains("not finite"), "{nan}");
     assert!(refuse(&model.join("network.json")).contains("safetensors"));
 }
@@ -161,4 +169,51 @@ fn attacks_that_make_no_sense_are_refused() {
     assert!(refuse(&["--data", shown, "--range", "1,0"]).contains("--range"));
     assert!(refuse(&["--data", shown, "--total-variation", "-1"]).contains("--total-variation"));
     assert!(refuse(&["--data", shown, "--local-steps", "2", "--sigmas", "1"]).contains("--local-steps"));
+}
+
+/// Membership: attackers beside what ε allows, and canaries that do not refute a correct training code.
+#[test]
+fn membership_is_attacked_and_epsilon_bounded_from_below() {
+    let data = folder(60);
+    let (model, out) = (data.path().join("model"), data.path().join("members"));
+    private(data.path(), &model, &["--steps", "6"]);
+    let words = ["attack", "--method", "membership", "--model", text(&model), "--data", text(data.path())];
+    let with = |more: &[&'static str]| {
+        let mut all = words.to_vec();
+        all.extend(more);
+        all
+    };
+    let mut asked = with(&["--shadows", "4", "--canaries", "40", "--seed", "3", "--format", "csv", "--out"]);
+    let shown = text(&out).to_owned();
+    asked.push(&shown);
+    let said = String::from_utf8(answered(&asked).stdout).unwrap();
+    assert!(said.contains("likelihood ratio attack") && said.contains("no guarantee"), "{said}");
+    let found = json(&out.join("membership.json"));
+    assert_eq!((found["members"].as_u64(), found["others"].as_u64()), (Some(30), Some(30)));
+    let (epsilon, delta) =
+        (found["promise"]["epsilon"].as_f64().unwrap(), found["promise"]["delta"].as_f64().unwrap());
+    for attack in found["attacks"].as_array().unwrap() {
+        for p in attack["points"].as_array().unwrap() {
+            let allowed = p["allowed"]["value"].as_f64().unwrap();
+            let rate = p["rate"].as_f64().unwrap();
+            assert!(allowed <= (epsilon.exp() * rate + delta) * (1.0 + 1e-9));
+            assert!(p["true_positive"]["ci_low"].as_f64().unwrap() <= allowed, "{attack}: {p}");
+        }
+    }
+    let canaries = &found["canaries"];
+    assert!(canaries["epsilon"]["value"].as_f64().unwrap() <= canaries["promised"].as_f64().unwrap());
+    check_page(&fs::read_to_string(out.join("report.html")).unwrap());
+    let table = csv(&out.join("records.csv"));
+    assert_eq!(column(&table, "member").iter().sum::<f64>(), 30.0);
+    assert_eq!(column(&table, "log_likelihood_ratio").len(), 60);
+    assert!(refused(&with(&["--shadows", "3"])).contains("--shadows"));
+    assert!(refused(&with(&["--confidence", "2"])).contains("--confidence"));
+    assert!(refused(&with(&["--shadows", "0", "--canaries", "60"])).contains("--canaries"));
+    assert!(refused(&with(&["--sigmas", "1"])).contains("--method inversion"));
+    let empty = tempfile::tempdir().unwrap();
+    for name in ["train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz"] {
+        fs::copy(data.path().join(name), empty.path().join(name)).unwrap();
+    }
+    let alone = ["attack", "--method", "membership", "--model", text(&model), "--data", text(empty.path())];
+    assert!(refused(&alone).contains("--test"));
 }

@@ -4,6 +4,8 @@
 //! |---|---|---|
 //! | [`sight`] | one gradient: open, clipped, noisy, or weights before and after local steps | |
 //! | [`inversion`] | the same | the records it is of |
+//! | [`membership`] | a model, and how such models are trained | who was in its training |
 
 pub mod inversion;
+pub mod membership;
 pub mod sight;

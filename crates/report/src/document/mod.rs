@@ -12,6 +12,7 @@ pub mod calibrate;
 pub mod canary;
 pub mod choice;
 pub mod inversion;
+pub mod membership;
 pub mod net;
 pub mod noise;
 pub mod release;

@@ -295,3 +295,57 @@ pub(crate) fn reconstructed() -> InversionPictures {
         points: (1..20).map(|i| [f64::from(i), 0.1 * f64::from(i), 0.04 * f64::from(i)]).collect(),
     }
 }
+
+/// Attacks on membership of this area, in a run of this ε, with canaries that show so much of it.
+pub(crate) fn members(
+    area: f64,
+    epsilon: Option<f64>,
+    shown: f64,
+) -> leakscope_report::membership::Membership {
+    use leakscope_core::claim::Observed;
+    use leakscope_report::membership::*;
+    let promise = epsilon.map(|epsilon| Stated { epsilon, delta: 1e-5 });
+    let attack = |attacker: MembershipAttacker| MembershipAttack {
+        attacker,
+        area,
+        points: [0.001, 0.01]
+            .map(|rate| Rate {
+                rate,
+                false_positive: Observed::of_rare_hits(1, 1000, 1),
+                true_positive: Observed::of_rare_hits(7, 1000, 1),
+                allowed: promise.map(|p| p.allows(rate)),
+            })
+            .to_vec(),
+        curve: (1..20).map(|k| [0.05 * f64::from(k), 0.05 * f64::from(k)]).collect(),
+    };
+    let attacks: Vec<MembershipAttack> =
+        [MembershipAttacker::Loss, MembershipAttacker::GradientNorm, MembershipAttacker::Lira]
+            .map(attack)
+            .to_vec();
+    Membership {
+        schema: SCHEMA.into(),
+        tables: vec![],
+        network: network(),
+        data: data(),
+        members: 1000,
+        others: 1000,
+        shadows: 16,
+        promise,
+        noise: epsilon.is_some(),
+        figures: figures(&attacks, promise),
+        attacks,
+        canaries: Some(CanaryAudit {
+            canaries: 500,
+            guessed: 100,
+            right: 70,
+            epsilon: Bound::at_least(shown, Theorem::OneRun),
+            confidence: 0.95,
+            delta: 1e-5,
+            steps: 100,
+            promised: epsilon,
+        }),
+        seed: 1,
+        seconds: 3.0,
+        warnings: vec![HOSTILE.into()],
+    }
+}

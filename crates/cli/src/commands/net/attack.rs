@@ -5,8 +5,9 @@ use super::{ReleaseArgs, normalize};
 use crate::progress::Display;
 use leakscope::net::Precision;
 use leakscope::net::attack::inversion::{self, InversionRequest, LabelChoice, ObjectiveChoice};
+use leakscope::net::attack::membership::{self, MembershipRequest};
 use leakscope::{Failure, Result};
-use leakscope_report::net::{inversion_summary, to_json};
+use leakscope_report::net::{inversion_summary, membership_summary, to_json};
 use leakscope_table::RecordsFormat;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -16,6 +17,8 @@ use std::process::ExitCode;
 enum Method {
     /// Reconstruct records from their gradients
     Inversion,
+    /// Tell who was among the training records, and bound ε of the run from below
+    Membership,
 }
 
 /// Attack a network: what its gradients give away.
@@ -34,9 +37,21 @@ pub(crate) struct Args {
     /// Use only the first records of --data
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
-    /// How many records to attack, drawn by the seed
-    #[arg(long, value_name = "N", default_value_t = 50)]
-    records: usize,
+    /// How many records to attack, drawn by the seed [default: 50 for inversion, all for membership]
+    #[arg(long, value_name = "N")]
+    records: Option<usize>,
+    /// Membership: records that were not trained on [default: the test records beside --data]
+    #[arg(long, num_args = 1.., value_name = "PATH")]
+    test: Vec<PathBuf>,
+    /// Membership: shadow models of the likelihood ratio, an even number; 0 for none
+    #[arg(long, value_name = "N", default_value_t = 16)]
+    shadows: usize,
+    /// Membership: train once more with so many canaries, each in or out by a fair coin, to bound ε from below
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    canaries: usize,
+    /// Membership: confidence of that bound
+    #[arg(long, value_name = "P", default_value_t = 0.95, allow_negative_numbers = true)]
+    confidence: f64,
     /// Attack this gradient instead: a safetensors file with the names of the network's tensors
     #[arg(long, value_name = "FILE", conflicts_with_all = ["data", "after"])]
     gradient: Option<PathBuf>,
@@ -117,12 +132,55 @@ fn range(text: Option<&str>) -> Result<Option<[f64; 2]>> {
 }
 
 impl Args {
+    fn membership(&self) -> Result<MembershipRequest> {
+        Ok(MembershipRequest {
+            model: self.model.clone(),
+            data: self.data.clone(),
+            test: self.test.clone(),
+            limit: self.limit,
+            records: self.records,
+            shadows: self.shadows,
+            canaries: self.canaries,
+            confidence: self.confidence,
+            normalize: normalize(self.normalize.as_deref())?,
+            seed: self.seed,
+            format: self.format,
+            precision: self.precision,
+        })
+    }
+
+    /// Refuses options of one method in another.
+    fn check(&self) -> Result<()> {
+        let of_inversion: [(&str, bool); 8] = [
+            ("gradient", self.gradient.is_some()),
+            ("after", self.after.is_some()),
+            ("local_steps", self.local_steps.is_some()),
+            ("sigmas", !self.sigmas.is_empty()),
+            ("sigma", self.release.sigma.is_some()),
+            ("clip", self.release.clip.is_some()),
+            ("total_variation", self.total_variation.is_some()),
+            ("range", self.range.is_some()),
+        ];
+        let of_membership: [(&str, bool); 2] =
+            [("test", !self.test.is_empty()), ("canaries", self.canaries > 0)];
+        let (wrong, method): (&[(&str, bool)], &str) = match self.method {
+            Method::Inversion => (&of_membership, "membership"),
+            Method::Membership => (&of_inversion, "inversion"),
+        };
+        match wrong.iter().find(|(_, said)| *said) {
+            None => Ok(()),
+            Some((name, _)) => {
+                Err(Failure::option(name, format!("it belongs to ⟨method={method}⟩: leave it out")))
+            }
+        }
+    }
+
     fn inversion(&self) -> Result<InversionRequest> {
         Ok(InversionRequest {
             model: self.model.clone(),
             data: self.data.clone(),
             limit: self.limit,
-            records: Some(self.records),
+            records: Some(self.records.unwrap_or(50)),
             gradient: self.gradient.clone(),
             after: self.after.clone(),
             batch: self.batch,
@@ -149,6 +207,7 @@ impl Args {
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     args.run.start()?;
+    args.check()?;
     let silent = args.run.quiet || args.run.json;
     let display = Display::start(silent, args.out.clone())?;
     let on_seed = |seed: u64| {
@@ -163,6 +222,13 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
             drop(display);
             args.run.warn(&found.document.warnings);
             args.run.show(&to_json(&found.document), &inversion_summary(&found.document), &found.written);
+        }
+        Method::Membership => {
+            let request = args.membership()?;
+            let found = membership::run(&request, args.out.as_deref(), &display.hooks, &on_seed)?;
+            drop(display);
+            args.run.warn(&found.document.warnings);
+            args.run.show(&to_json(&found.document), &membership_summary(&found.document), &found.written);
         }
     }
     Ok(ExitCode::SUCCESS)

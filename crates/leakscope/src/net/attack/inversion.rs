@@ -262,11 +262,12 @@ fn run_in<T: Real>(
         )?;
     }
     let seed = request.seed.unwrap_or_else(crate::seed::drawn);
-    if request.seed.is_none() {
-        on_seed(seed);
-    }
+    let drawn = request.seed.is_none();
     let request = InversionRequest { seed: Some(seed), ..request.clone() };
     let mut outcome = attack(&request, subject, given, hooks)?;
+    if drawn {
+        on_seed(seed);
+    }
     if let Some(folder) = &folder {
         outcome.written = showing::write(&mut outcome, folder)?;
     }

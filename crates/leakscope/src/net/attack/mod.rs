@@ -3,6 +3,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`inversion`] | records reconstructed from gradients, beside what the gradients tell at most |
+//! | [`membership`] | who was among the training records; ε of a run from below |
 //! | `subject` | the model and the records that are attacked |
 //! | `levels` | what came of one noise: quality, correlations, bounds |
 //! | `showing` | documents → pages, pictures, tables |
@@ -10,6 +11,7 @@
 
 pub mod inversion;
 mod levels;
+pub mod membership;
 mod showing;
 mod statistics;
 mod subject;

@@ -3,11 +3,13 @@
 mod attributes;
 mod elements;
 mod inversion;
+mod membership;
 mod page;
 mod score;
 mod training;
 
 pub use inversion::{InversionPictures, Reconstructed, inversion_page};
+pub use membership::membership_page;
 pub use page::page;
 pub use training::training_page;
 
