@@ -5,6 +5,7 @@ use crate::document::audit::{Attribute, Audit, Label, ScalingEffect, SigmaSource
 use crate::document::bound::Row;
 use crate::document::canary::{self, PriorKind, Source};
 use crate::document::choice::{ClipKind, Measure, Metric, ScalingMode, SeriesBy, Statistic, ValueKind};
+use crate::document::informed::Adversary;
 use crate::document::inversion::{Leakage, QualityKind};
 use crate::document::membership::MembershipAttacker;
 use crate::document::subject::Subject;
@@ -21,6 +22,15 @@ pub(crate) fn leakage(leakage: Leakage) -> &'static str {
         Leakage::Plis => "norm of PLIS",
         Leakage::Dfil => "dFIL",
         Leakage::GradientNorm => "norm of the gradient",
+    }
+}
+
+/// Who reconstructs the last record.
+pub(crate) fn adversary(adversary: Adversary) -> &'static str {
+    match adversary {
+        Adversary::Labels => "label alone",
+        Adversary::Ridge => "ridge regression",
+        Adversary::Network => "network",
     }
 }
 

@@ -86,6 +86,7 @@ const GROUPS: [(&str, &[&str]); 9] = [
             "lr",
             "momentum",
             "adam",
+            "sgd",
             "sampling",
             "weight_decay",
             "checkpoint_every",
@@ -164,6 +165,13 @@ const GROUPS: [(&str, &[&str]); 9] = [
             "total_variation",
             "range",
             "shadows",
+            "classes",
+            "known",
+            "learn",
+            "targets",
+            "density",
+            "attack_lr",
+            "attack_decay",
             "canaries",
             "confidence",
         ],
@@ -235,7 +243,8 @@ const EXAMPLES: [(&str, &str); 16] = [
     (
         "net attack",
         "  leakscope net attack --method inversion --model run/ --data mnist/ --records 100 --sigmas 0,0.01,0.1 --out attack/
-  leakscope net attack --method membership --model run/ --data mnist/ --canaries 1000 --out members/",
+  leakscope net attack --method membership --model run/ --data mnist/ --canaries 1000 --out members/
+  leakscope net attack --method informed --data mnist/ --classes 0,1 --clip 10 --clip-kind gelu --sigma 0.05 --out informed/",
     ),
     ("text audit", "  leakscope text audit --model gpt2/ letters.txt --layers last --out audit/"),
     ("completions", "  leakscope completions bash > ~/.local/share/bash-completion/completions/leakscope"),

@@ -217,3 +217,47 @@ fn membership_is_attacked_and_epsilon_bounded_from_below() {
     let alone = ["attack", "--method", "membership", "--model", text(&model), "--data", text(empty.path())];
     assert!(refused(&alone).contains("--test"));
 }
+
+/// The informed adversary: without noise the parameters tell the last record, and the page shows it.
+#[test]
+fn the_informed_adversary_learns_the_last_record() {
+    let data = folder(300);
+    let out = data.path().join("informed");
+    let shown = text(data.path()).to_owned();
+    let with = |more: &[&'static str]| {
+        let mut all: Vec<&str> = vec!["attack", "--method", "informed", "--data"];
+        all.push(&shown);
+        all.extend(more);
+        all
+    };
+    let small: [&'static str; 8] = ["--known", "20", "--learn", "240", "--targets", "30", "--epochs", "4"];
+    let mut asked = with(&small);
+    asked.extend(["--sgd", "--lr", "1", "--seed", "1", "--out", text(&out)]);
+    let said = String::from_utf8(answered(&asked).stdout).unwrap();
+    assert!(said.contains("label alone") && said.contains("270 models trained at once"), "{said}");
+    let found = json(&out.join("informed.json"));
+    let error = |k: usize| found["attacks"][k]["mse"]["value"].as_f64().unwrap();
+    assert!(error(1) < 0.8 * error(0), "ridge {} labels {}", error(1), error(0));
+    assert!(found["epsilon"].is_null());
+    let page = fs::read_to_string(out.join("report.html")).unwrap();
+    check_page(&page);
+    assert!(page.contains("data:image/png"));
+    let mut private = with(&["--known", "20", "--learn", "240", "--targets", "30", "--epochs", "0"]);
+    private.extend(["--clip", "1", "--sigma", "5", "--seed", "1", "--json"]);
+    let json: serde_json::Value = serde_json::from_slice(&answered(&private).stdout).unwrap();
+    assert!(json["epsilon"].as_f64().unwrap() > 0.0);
+    for (more, flag) in [
+        (&["--learn", "20", "--known", "20", "--targets", "5"][..], "--learn"),
+        (&["--known", "400"][..], "--learn"),
+        (&["--density", "0"][..], "--density"),
+        (&["--density", "1.5"][..], "--density"),
+        (&["--sigma", "1"][..], "--sigma"),
+        (&["--classes", "1"][..], "--classes"),
+        (&["--canaries", "5"][..], "--canaries"),
+    ] {
+        let mut words = with(&[]);
+        words.extend(more);
+        let said = refused(&words);
+        assert!(said.contains(flag), "{said}");
+    }
+}

@@ -11,6 +11,7 @@ pub mod bound;
 pub mod calibrate;
 pub mod canary;
 pub mod choice;
+pub mod informed;
 pub mod inversion;
 pub mod membership;
 pub mod net;

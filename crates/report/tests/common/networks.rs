@@ -349,3 +349,54 @@ pub(crate) fn members(
         warnings: vec![HOSTILE.into()],
     }
 }
+
+/// An informed adversary whose reconstructions are known again so often, against models of this σ.
+pub(crate) fn informed(identified: f64, sigma: f64) -> leakscope_report::informed::Informed {
+    use leakscope_core::claim::Observed;
+    use leakscope_report::informed::*;
+    let seen =
+        |value: f64| Observed { value, ci_low: value - 1e-3, ci_high: value + 1e-3, trials: 500, seed: 1 };
+    let attack = |adversary: Adversary, error: f64, identified: f64| InformedAttack {
+        adversary,
+        mse: seen(error),
+        ssim: Some(seen(0.4)),
+        haar_psi: None,
+        identified: seen(identified),
+    };
+    Informed {
+        schema: SCHEMA.into(),
+        network: network(),
+        data: data(),
+        known: 1000,
+        learned: 9500,
+        attacked: 500,
+        training: ModelTraining {
+            optimizer: "Adam".into(),
+            learning_rate: 0.1,
+            weight_decay: 0.0,
+            steps: 5,
+            clip_kind: ClipKind::Gelu,
+            clip: Some(10.0),
+            sigma,
+            density: 0.5,
+        },
+        epsilon: (sigma > 0.0).then_some(1.0 / sigma),
+        delta: 1e-9,
+        attacks: vec![
+            attack(Adversary::Labels, 0.044, 0.5),
+            attack(Adversary::Ridge, 0.02, identified),
+            attack(Adversary::Network, 0.011, identified),
+        ],
+        spread: 0.06,
+        shown: vec![0],
+        seed: 1,
+        training_seconds: 5.0,
+        seconds: 60.0,
+        warnings: vec![HOSTILE.into()],
+    }
+}
+
+pub(crate) fn learned() -> InformedPictures {
+    let picture = || Picture::image([2, 2, 1], &[0.0, 0.5, 1.0, 0.2], [0.0, 1.0]).unwrap();
+    [(0, vec![picture(), picture(), picture(), picture()])].into_iter().collect()
+}

@@ -4,10 +4,11 @@ use super::super::run_args::RunArgs;
 use super::{ReleaseArgs, normalize};
 use crate::progress::Display;
 use leakscope::net::Precision;
+use leakscope::net::attack::informed::{self, InformedRequest};
 use leakscope::net::attack::inversion::{self, InversionRequest, LabelChoice, ObjectiveChoice};
 use leakscope::net::attack::membership::{self, MembershipRequest};
 use leakscope::{Failure, Result};
-use leakscope_report::net::{inversion_summary, membership_summary, to_json};
+use leakscope_report::net::{informed_summary, inversion_summary, membership_summary, to_json};
 use leakscope_table::RecordsFormat;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -17,19 +18,21 @@ use std::process::ExitCode;
 enum Method {
     /// Reconstruct records from their gradients
     Inversion,
+    /// Learn the last record from the parameters of models trained on it and on known ones (linear models; needs no --model)
+    Informed,
     /// Tell who was among the training records, and bound ε of the run from below
     Membership,
 }
 
-/// Attack a network: what its gradients give away.
+/// Attack a network: what its gradients, its parameters and its run give away.
 #[derive(clap::Args, Debug, Clone)]
 pub(crate) struct Args {
     /// Which attack
     #[arg(long, value_enum)]
     method: Method,
     /// A folder that `net train` left: network.json, model.safetensors and, where there is one, training.json
-    #[arg(long, value_name = "DIR")]
-    model: PathBuf,
+    #[arg(long, value_name = "DIR", required_if_eq_any = [("method", "inversion"), ("method", "membership")])]
+    model: Option<PathBuf>,
     /// The records that are attacked: a folder, two idx files (images, labels), or a safetensors file with x and y; where
     /// the model was trained on a table, its files
     #[arg(long, num_args = 1.., value_name = "PATH")]
@@ -58,6 +61,42 @@ pub(crate) struct Args {
     /// Attack the difference to the weights in this folder instead: the same network after local steps
     #[arg(long, value_name = "DIR", conflicts_with = "data")]
     after: Option<PathBuf>,
+    /// Informed: use only records of these classes [default: all]
+    #[arg(long, value_name = "C,…", value_delimiter = ',')]
+    classes: Vec<u32>,
+    /// Informed: records that the adversary knows, the first ones [default: 1000]
+    #[arg(long, value_name = "N")]
+    known: Option<usize>,
+    /// Informed: targets to learn from, one model each, the next ones [default: 9500]
+    #[arg(long, value_name = "N")]
+    learn: Option<usize>,
+    /// Informed: targets to attack, one model each, the next ones [default: 500]
+    #[arg(long, value_name = "N")]
+    targets: Option<usize>,
+    /// Informed: steps of every model, full batches [default: 5]
+    #[arg(long, value_name = "N")]
+    steps: Option<u64>,
+    /// Informed: weight decay of every model
+    #[arg(long, value_name = "W", default_value_t = 0.0, allow_negative_numbers = true)]
+    weight_decay: f64,
+    /// Informed: train models by plain gradient descent, not Adam
+    #[arg(long)]
+    sgd: bool,
+    /// Informed: share of the parameters that are trained, the largest at the start [default: 1]
+    #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
+    density: Option<f64>,
+    /// Informed: δ of the statement [default: 1e-9]
+    #[arg(long, value_name = "D", allow_negative_numbers = true)]
+    delta: Option<f64>,
+    /// Informed: passes of the adversary's network over the models; 0 for no network [default: 100]
+    #[arg(long, value_name = "N")]
+    epochs: Option<u64>,
+    /// Informed: its learning rate [default: 1e-3]
+    #[arg(long, value_name = "R", allow_negative_numbers = true)]
+    attack_lr: Option<f64>,
+    /// Informed: its weight decay [default: 0.01]
+    #[arg(long, value_name = "W", allow_negative_numbers = true)]
+    attack_decay: Option<f64>,
     /// Records in one gradient
     #[arg(long, value_name = "N", default_value_t = 1)]
     batch: usize,
@@ -134,7 +173,7 @@ fn range(text: Option<&str>) -> Result<Option<[f64; 2]>> {
 impl Args {
     fn membership(&self) -> Result<MembershipRequest> {
         Ok(MembershipRequest {
-            model: self.model.clone(),
+            model: self.model.clone().unwrap_or_default(),
             data: self.data.clone(),
             test: self.test.clone(),
             limit: self.limit,
@@ -149,27 +188,65 @@ impl Args {
         })
     }
 
+    fn informed(&self) -> Result<InformedRequest> {
+        let usual = InformedRequest::default();
+        Ok(InformedRequest {
+            data: self.data.clone(),
+            limit: self.limit,
+            classes: self.classes.clone(),
+            known: self.known.unwrap_or(usual.known),
+            learn: self.learn.unwrap_or(usual.learn),
+            targets: self.targets.unwrap_or(usual.targets),
+            steps: self.steps.unwrap_or(usual.steps),
+            lr: self.lr,
+            weight_decay: self.weight_decay,
+            sgd: self.sgd,
+            release: self.release.request(),
+            density: self.density.unwrap_or(usual.density),
+            delta: self.delta.unwrap_or(usual.delta),
+            epochs: self.epochs.unwrap_or(usual.epochs),
+            attack_lr: self.attack_lr.unwrap_or(usual.attack_lr),
+            attack_decay: self.attack_decay.unwrap_or(usual.attack_decay),
+            normalize: normalize(self.normalize.as_deref())?,
+            pictures: !self.no_pictures,
+            seed: self.seed,
+        })
+    }
+
     /// Refuses options of one method in another.
     fn check(&self) -> Result<()> {
-        let of_inversion: [(&str, bool); 8] = [
-            ("gradient", self.gradient.is_some()),
-            ("after", self.after.is_some()),
-            ("local_steps", self.local_steps.is_some()),
-            ("sigmas", !self.sigmas.is_empty()),
-            ("sigma", self.release.sigma.is_some()),
-            ("clip", self.release.clip.is_some()),
-            ("total_variation", self.total_variation.is_some()),
-            ("range", self.range.is_some()),
+        use Method::{Informed, Inversion, Membership};
+        let owned: [(&str, bool, &[Method]); 20] = [
+            ("model", self.model.is_some(), &[Inversion, Membership]),
+            ("gradient", self.gradient.is_some(), &[Inversion]),
+            ("after", self.after.is_some(), &[Inversion]),
+            ("local_steps", self.local_steps.is_some(), &[Inversion]),
+            ("sigmas", !self.sigmas.is_empty(), &[Inversion]),
+            ("total_variation", self.total_variation.is_some(), &[Inversion]),
+            ("range", self.range.is_some(), &[Inversion]),
+            ("sigma", self.release.sigma.is_some(), &[Inversion, Informed]),
+            ("clip", self.release.clip.is_some(), &[Inversion, Informed]),
+            ("records", self.records.is_some(), &[Inversion, Membership]),
+            ("test", !self.test.is_empty(), &[Membership]),
+            ("canaries", self.canaries > 0, &[Membership]),
+            ("classes", !self.classes.is_empty(), &[Informed]),
+            ("known", self.known.is_some(), &[Informed]),
+            ("learn", self.learn.is_some(), &[Informed]),
+            ("targets", self.targets.is_some(), &[Informed]),
+            ("steps", self.steps.is_some(), &[Informed]),
+            ("density", self.density.is_some(), &[Informed]),
+            ("epochs", self.epochs.is_some(), &[Informed]),
+            ("sgd", self.sgd, &[Informed]),
         ];
-        let of_membership: [(&str, bool); 2] =
-            [("test", !self.test.is_empty()), ("canaries", self.canaries > 0)];
-        let (wrong, method): (&[(&str, bool)], &str) = match self.method {
-            Method::Inversion => (&of_membership, "membership"),
-            Method::Membership => (&of_inversion, "inversion"),
-        };
-        match wrong.iter().find(|(_, said)| *said) {
+        let wrong = owned.iter().find(|(_, said, methods)| *said && !methods.contains(&self.method));
+        match wrong {
             None => Ok(()),
-            Some((name, _)) => {
+            Some((name, _, methods)) => {
+                let method = match methods[0] {
+                    Inversion => "inversion",
+                    Informed => "informed",
+                    Membership => "membership",
+                };
                 Err(Failure::option(name, format!("it belongs to ⟨method={method}⟩: leave it out")))
             }
         }
@@ -177,7 +254,7 @@ impl Args {
 
     fn inversion(&self) -> Result<InversionRequest> {
         Ok(InversionRequest {
-            model: self.model.clone(),
+            model: self.model.clone().unwrap_or_default(),
             data: self.data.clone(),
             limit: self.limit,
             records: Some(self.records.unwrap_or(50)),
@@ -222,6 +299,11 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
             drop(display);
             args.run.warn(&found.document.warnings);
             args.run.show(&to_json(&found.document), &inversion_summary(&found.document), &found.written);
+        }
+        Method::Informed => {
+            let found = informed::run(&args.informed()?, args.out.as_deref(), &display.hooks, &on_seed)?;
+            drop(display);
+            args.run.show(&to_json(&found.document), &informed_summary(&found.document), &found.written);
         }
         Method::Membership => {
             let request = args.membership()?;

@@ -274,6 +274,14 @@ fn run_in<T: Real>(
     Ok(outcome)
 }
 
+/// Writes into a folder what `leakscope net attack --method inversion` leaves there.
+///
+/// # Errors
+/// A folder that cannot be written to.
+pub fn write(outcome: &InversionOutcome, out: &Path, format: RecordsFormat) -> Result<Vec<PathBuf>> {
+    showing::write(&mut outcome.clone(), &crate::output::Folder::open(out, format)?)
+}
+
 /// Attacks a network over arrays, or a gradient that was given; files that the request names are not read.
 ///
 /// # Errors

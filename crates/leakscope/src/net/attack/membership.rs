@@ -166,14 +166,26 @@ fn run_in<T: Real>(
         on_seed(seed);
     }
     if let Some(folder) = &folder {
-        let mut pending = Pending::default();
-        write_tables(folder, &mut pending, &outcome.tables)?;
-        outcome.document.tables = pending.table_names();
-        folder.text(&mut pending, "membership.json", &to_json(&outcome.document))?;
-        folder.text(&mut pending, "report.html", &membership_page(&outcome.document))?;
-        outcome.written = folder.publish(pending)?;
+        outcome.written = written(&mut outcome, folder)?;
     }
     Ok(outcome)
+}
+
+fn written(outcome: &mut MembershipOutcome, folder: &Folder) -> Result<Vec<PathBuf>> {
+    let mut pending = Pending::default();
+    write_tables(folder, &mut pending, &outcome.tables)?;
+    outcome.document.tables = pending.table_names();
+    folder.text(&mut pending, "membership.json", &to_json(&outcome.document))?;
+    folder.text(&mut pending, "report.html", &membership_page(&outcome.document))?;
+    folder.publish(pending)
+}
+
+/// Writes into a folder what `leakscope net attack --method membership` leaves there.
+///
+/// # Errors
+/// A folder that cannot be written to.
+pub fn write(outcome: &MembershipOutcome, out: &Path, format: RecordsFormat) -> Result<Vec<PathBuf>> {
+    written(&mut outcome.clone(), &Folder::open(out, format)?)
 }
 
 /// Attacks a network over arrays: the records it was trained on, and others.
