@@ -68,7 +68,6 @@ pub trait Compiled: Sized {
         data: &Data<Self>,
         records: &[usize],
         v: &[Self],
-        clip: Clip,
     ) -> Result<Vec<f64>>;
 
     #[doc(hidden)]
@@ -149,9 +148,8 @@ macro_rules! compiled {
                 data: &Data<Self>,
                 records: &[usize],
                 v: &[Self],
-                clip: Clip,
             ) -> Result<Vec<f64>> {
-                membership::alignments_generic(net, data, records, v, clip)
+                membership::alignments_generic(net, data, records, v)
             }
 
             #[inline(never)]

@@ -1,9 +1,9 @@
-//! One run with canaries: each is in the data or not by a fair coin, the run is scored by how far its steps went along each
-//! canary's clipped gradient. Every score is computed from what the run gave out, whatever the optimiser.
+//! One run with canaries: each is in the data or not by a fair coin, the run is scored by how far its steps went in the direction
+//! of each canary's gradient. Every score is computed from what the run gave out, whatever the optimiser.
 
 use super::shadow::Recipe;
 use crate::{
-    Clip, Data, Network, Real,
+    Data, Network, Real,
     error::{Result, check},
     random::{Generator, Purpose},
     train::{Sampling, TrainConfig, Trainer},
@@ -18,7 +18,8 @@ use leakscope_core::{
 pub struct CanaryRun {
     /// Whether a canary was in.
     pub included: Vec<bool>,
-    /// `Σ_t clip(g_i(θ_t))·(θ_t − θ_{t+1})`: how far every step went along its gradient.
+    /// `Σ_t ĝ_i(θ_t)·(θ_t − θ_{t+1})`: how far every step went in the direction ĝ = g/‖g‖ of its gradient, so that noise is as
+    /// large in all of them.
     pub scores: Vec<f64>,
 }
 
@@ -47,7 +48,6 @@ pub fn canary_run<T: Real>(
     };
     let config =
         TrainConfig { divisor: recipe.config.divisor.or(Some(expected)), seed, ..recipe.config.clone() };
-    let clip = config.privacy.map_or(Clip::None, |p| p.clip);
     let mut trainer = Trainer::new(Network::new(recipe.spec.clone(), seed)?, &training, config)?;
     let mut scores = vec![0.0; canaries.len()];
     for step in 0..recipe.steps {
@@ -59,7 +59,7 @@ pub fn canary_run<T: Real>(
         trainer.step()?;
         let after = trainer.network().parameters()?;
         let moved: Vec<T> = before.iter().zip(&after).map(|(&a, &b)| a - b).collect();
-        let along = T::alignments(&start, data, canaries, &moved, clip)?;
+        let along = T::alignments(&start, data, canaries, &moved)?;
         scores.iter_mut().zip(along).for_each(|(s, a)| *s += a);
     }
     Ok(CanaryRun { included, scores })
@@ -109,7 +109,7 @@ impl CanaryRun {
 mod tests {
     use super::*;
     use crate::{
-        Loss, Shape,
+        Clip, Loss, Shape,
         leak::Label,
         preset::mlp,
         random::Generator,
@@ -146,7 +146,7 @@ mod tests {
     /// The bound stays below the ε of the accountant for private runs, and finds a run without noise out.
     #[test]
     fn one_run_bounds_epsilon_from_below() {
-        let (n, d) = (240, 300);
+        let (n, d) = (240, 1200);
         let data = noise(n, d);
         let canaries: Vec<usize> = (0..200).collect();
         let go = |_: u64| true;

@@ -53,13 +53,12 @@ pub fn signals<T: Real>(net: &Network<T>, data: &Data<T>) -> Result<Signals> {
     Ok(Signals { losses: found.losses, norms: found.norms, confidences })
 }
 
-/// `clip(gᵢ)·v` of records, for a direction v of the parameters.
+/// `g·v/‖g‖` of records, for a direction v of the parameters; 0 where the gradient is.
 pub(crate) fn alignments_generic<T: Real>(
     net: &Network<T>,
     data: &Data<T>,
     records: &[usize],
     v: &[T],
-    clip: Clip,
 ) -> Result<Vec<f64>> {
     let trained = net.trained();
     let v: Vec<T> = v.iter().zip(&trained).map(|(&v, t)| if *t { v } else { T::ZERO }).collect();
@@ -73,7 +72,7 @@ pub(crate) fn alignments_generic<T: Real>(
         let along = dev.download_scalars(&along)?;
         primal.recycle(dev);
         dev.put(array);
-        Ok(norms.iter().zip(along).map(|(&n, a)| clip.factor(n).0 * a).collect::<Vec<f64>>())
+        Ok(norms.iter().zip(along).map(|(&n, a)| if n > 0.0 { a / n } else { 0.0 }).collect::<Vec<f64>>())
     })?;
     Ok(parts.concat())
 }

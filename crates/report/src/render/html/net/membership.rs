@@ -113,7 +113,7 @@ fn canaries(c: &CanaryAudit) -> Html {
     if let Some(p) = c.promised {
         rows.push(("ε that such a run promises, at most", format::at_most(p)));
     }
-    let lead = "One more run by the same recipe. The auditor scores every canary by how far the steps went along its clipped \
+    let lead = "One more run by the same recipe. The auditor scores every canary by how far the steps went in the direction of its \
                 gradient, and says of those at both ends whether they were in. The numbers of guesses tried (all, a half, a \
                 quarter …) were fixed beforehand and share the confidence.";
     card(
