@@ -60,6 +60,8 @@ fn options_come_from_a_file_and_the_command_line_wins() {
     let sigma = |words: &str| folder.run(words).expect(0).json()["sigma"].as_f64().unwrap();
     assert_eq!(sigma("audit t.csv --config leakscope.toml"), 0.5);
     assert_eq!(sigma("audit t.csv --config leakscope.toml --sigma 2"), 2.0);
+    // What excludes an option of the file wins over it too.
+    assert_ne!(sigma("audit t.csv --config leakscope.toml --target-eta 0.01"), 0.5);
     for (text, complaint) in [
         ("[audit]\nsigmma = 1\n", "did you mean `sigma`?"),
         ("[audti]\nsigma = 1\n", "did you mean `audit`?"),

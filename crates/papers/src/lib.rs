@@ -79,6 +79,8 @@ pub struct Experiment {
     run: fn(&Context<'_>) -> Result<Findings>,
 }
 
+use data::Set::{Adult, Cifar, Mnist, Pneumonia, Stories, Warfarin};
+
 const HANNUN: &str = "Hannun, Guo, van der Maaten, “Measuring data leakage in machine-learning models with Fisher \
                       information” (2021)";
 const GUO: &str = "Guo, Sablayrolles, Sanjabi, “Analyzing privacy leakage in machine learning via multiple hypothesis \
@@ -89,157 +91,158 @@ const AM207: &str = "Guo, Chen, Liu, Xiang, “AM207 final paper” (2021)";
 
 /// All experiments, in the order of the papers.
 pub fn experiments() -> &'static [Experiment] {
-    use data::Set::{Adult, Cifar, Mnist, Pneumonia, Stories, Warfarin};
-    &[
-        Experiment {
-            name: "hannun-table1",
-            title: "Information loss and accuracy before and after reweighting",
-            source: HANNUN,
-            needs: &[Mnist, Cifar],
-            run: hannun::table1,
-        },
-        Experiment {
-            name: "hannun-fig2",
-            title: "Histograms of η by class",
-            source: HANNUN,
-            needs: &[Mnist, Cifar],
-            run: hannun::fig2,
-        },
-        Experiment {
-            name: "hannun-fig3",
-            title: "Images with the smallest and largest η",
-            source: HANNUN,
-            needs: &[Mnist, Cifar],
-            run: hannun::fig3,
-        },
-        Experiment {
-            name: "hannun-fig4",
-            title: "η against the loss and the norm of the gradient",
-            source: HANNUN,
-            needs: &[Mnist],
-            run: hannun::fig4,
-        },
-        Experiment {
-            name: "hannun-fig5",
-            title: "Reweighting makes η equal within a few iterations",
-            source: HANNUN,
-            needs: &[Mnist, Cifar],
-            run: hannun::fig5,
-        },
-        Experiment {
-            name: "hannun-fig6",
-            title: "Attribute inference against noise and penalty on warfarin doses",
-            source: HANNUN,
-            needs: &[Warfarin],
-            run: hannun_attacks::fig6,
-        },
-        Experiment {
-            name: "hannun-fig7",
-            title: "Reweighting makes the success of attribute inference equal",
-            source: HANNUN,
-            needs: &[Warfarin, Adult],
-            run: hannun_deciles::fig7,
-        },
-        Experiment {
-            name: "am207-toy",
-            title: "η of outliers in two toy data sets",
-            source: AM207,
-            needs: &[],
-            run: am207::toy,
-        },
-        Experiment {
-            name: "am207-digits",
-            title: "Digits 0/1, 2/9 and 5/8: is a large η the sign of an unusual image?",
-            source: AM207,
-            needs: &[Mnist],
-            run: am207_images::digits,
-        },
-        Experiment {
-            name: "am207-reweighting",
-            title: "Reweighting with and without the weights as a factor of η",
-            source: AM207,
-            needs: &[],
-            run: am207::reweighting,
-        },
-        Experiment {
-            name: "am207-ood",
-            title: "Points out of the distribution: η against the posterior variance of a Bayesian model",
-            source: AM207,
-            needs: &[Mnist],
-            run: am207_images::out_of_distribution,
-        },
-        Experiment {
-            name: "am207-map",
-            title: "η over the plane of a toy regression",
-            source: AM207,
-            needs: &[],
-            run: am207::plane,
-        },
-        Experiment {
-            name: "am207-overfitting",
-            title: "Mean η and validation error over the degree of a polynomial",
-            source: AM207,
-            needs: &[],
-            run: am207::overfitting,
-        },
-        Experiment {
-            name: "am207-dataset",
-            title: "η of a whole data set",
-            source: AM207,
-            needs: &[Mnist],
-            run: am207_images::whole_data_set,
-        },
-        Experiment {
-            name: "guo-fig2",
-            title: "Advantage against ε for several numbers of possible values",
-            source: GUO,
-            needs: &[],
-            run: guo::fig2,
-        },
-        Experiment {
-            name: "guo-fig3",
-            title: "Bounds and the optimal attack for randomised response and Gaussian noise",
-            source: GUO,
-            needs: &[],
-            run: guo::fig3,
-        },
-        Experiment {
-            name: "guo-fig4",
-            title: "Attribute inference on warfarin doses: bound, attacks, error and ε against the noise",
-            source: GUO,
-            needs: &[Warfarin],
-            run: guo::fig4,
-        },
-        Experiment {
-            name: "guo-fig5",
-            title: "A secret token in a text that a language model was fine-tuned on: bounds and attacks",
-            source: GUO,
-            needs: &[Stories],
-            run: guo_canary::fig5,
-        },
-        Experiment {
-            name: "mueller-fig1",
-            title: "FIL and PLIS of the features of a private linear regression",
-            source: MUELLER,
-            needs: &[],
-            run: mueller::fig1,
-        },
-        Experiment {
-            name: "mueller-fig2",
-            title: "Which pixels of a digit a network gives away, with and without DP",
-            source: MUELLER,
-            needs: &[Mnist, Pneumonia],
-            run: mueller_images::fig2,
-        },
-        Experiment {
-            name: "mueller-fig3",
-            title: "Which pixels of a chest X-ray a network gives away (network part)",
-            source: MUELLER,
-            needs: &[Pneumonia],
-            run: mueller_images::fig3,
-        },
-    ]
+    &EXPERIMENTS
 }
+
+static EXPERIMENTS: [Experiment; 21] = [
+    Experiment {
+        name: "hannun-table1",
+        title: "Information loss and accuracy before and after reweighting",
+        source: HANNUN,
+        needs: &[Mnist, Cifar],
+        run: hannun::table1,
+    },
+    Experiment {
+        name: "hannun-fig2",
+        title: "Histograms of η by class",
+        source: HANNUN,
+        needs: &[Mnist, Cifar],
+        run: hannun::fig2,
+    },
+    Experiment {
+        name: "hannun-fig3",
+        title: "Images with the smallest and largest η",
+        source: HANNUN,
+        needs: &[Mnist, Cifar],
+        run: hannun::fig3,
+    },
+    Experiment {
+        name: "hannun-fig4",
+        title: "η against the loss and the norm of the gradient",
+        source: HANNUN,
+        needs: &[Mnist],
+        run: hannun::fig4,
+    },
+    Experiment {
+        name: "hannun-fig5",
+        title: "Reweighting makes η equal within a few iterations",
+        source: HANNUN,
+        needs: &[Mnist, Cifar],
+        run: hannun::fig5,
+    },
+    Experiment {
+        name: "hannun-fig6",
+        title: "Attribute inference against noise and penalty on warfarin doses",
+        source: HANNUN,
+        needs: &[Warfarin],
+        run: hannun_attacks::fig6,
+    },
+    Experiment {
+        name: "hannun-fig7",
+        title: "Reweighting makes the success of attribute inference equal",
+        source: HANNUN,
+        needs: &[Warfarin, Adult],
+        run: hannun_deciles::fig7,
+    },
+    Experiment {
+        name: "am207-toy",
+        title: "η of outliers in two toy data sets",
+        source: AM207,
+        needs: &[],
+        run: am207::toy,
+    },
+    Experiment {
+        name: "am207-digits",
+        title: "Digits 0/1, 2/9 and 5/8: is a large η the sign of an unusual image?",
+        source: AM207,
+        needs: &[Mnist],
+        run: am207_images::digits,
+    },
+    Experiment {
+        name: "am207-reweighting",
+        title: "Reweighting with and without the weights as a factor of η",
+        source: AM207,
+        needs: &[],
+        run: am207::reweighting,
+    },
+    Experiment {
+        name: "am207-ood",
+        title: "Points out of the distribution: η against the posterior variance of a Bayesian model",
+        source: AM207,
+        needs: &[Mnist],
+        run: am207_images::out_of_distribution,
+    },
+    Experiment {
+        name: "am207-map",
+        title: "η over the plane of a toy regression",
+        source: AM207,
+        needs: &[],
+        run: am207::plane,
+    },
+    Experiment {
+        name: "am207-overfitting",
+        title: "Mean η and validation error over the degree of a polynomial",
+        source: AM207,
+        needs: &[],
+        run: am207::overfitting,
+    },
+    Experiment {
+        name: "am207-dataset",
+        title: "η of a whole data set",
+        source: AM207,
+        needs: &[Mnist],
+        run: am207_images::whole_data_set,
+    },
+    Experiment {
+        name: "guo-fig2",
+        title: "Advantage against ε for several numbers of possible values",
+        source: GUO,
+        needs: &[],
+        run: guo::fig2,
+    },
+    Experiment {
+        name: "guo-fig3",
+        title: "Bounds and the optimal attack for randomised response and Gaussian noise",
+        source: GUO,
+        needs: &[],
+        run: guo::fig3,
+    },
+    Experiment {
+        name: "guo-fig4",
+        title: "Attribute inference on warfarin doses: bound, attacks, error and ε against the noise",
+        source: GUO,
+        needs: &[Warfarin],
+        run: guo::fig4,
+    },
+    Experiment {
+        name: "guo-fig5",
+        title: "A secret token in a text that a language model was fine-tuned on: bounds and attacks",
+        source: GUO,
+        needs: &[Stories],
+        run: guo_canary::fig5,
+    },
+    Experiment {
+        name: "mueller-fig1",
+        title: "FIL and PLIS of the features of a private linear regression",
+        source: MUELLER,
+        needs: &[],
+        run: mueller::fig1,
+    },
+    Experiment {
+        name: "mueller-fig2",
+        title: "Which pixels of a digit a network gives away, with and without DP",
+        source: MUELLER,
+        needs: &[Mnist, Pneumonia],
+        run: mueller_images::fig2,
+    },
+    Experiment {
+        name: "mueller-fig3",
+        title: "Which pixels of a chest X-ray a network gives away (network part)",
+        source: MUELLER,
+        needs: &[Pneumonia],
+        run: mueller_images::fig3,
+    },
+];
 
 /// The experiments that a name means: one of them, or all that start with it (`hannun`, `all`).
 pub fn chosen(name: &str) -> Result<Vec<&'static Experiment>> {

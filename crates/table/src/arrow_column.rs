@@ -3,7 +3,7 @@
 use crate::batch::{Cells, Levels, MISSING, Numbers, Reading, Texts};
 use crate::column::Kind;
 use crate::csv_file::Markers;
-use crate::dates::{days_of_units, iso_of_units};
+use crate::dates::{DateOrder, days_of_units, iso_of_units};
 use crate::notation::Notation;
 use crate::{Error, Result};
 use arrow_array::cast::AsArray;
@@ -38,7 +38,7 @@ pub(crate) fn kind_of(data_type: &DataType) -> std::result::Result<Kind, String>
 pub(crate) fn notation_of(data_type: &DataType) -> Notation {
     use DataType as T;
     match data_type {
-        T::Date32 | T::Date64 | T::Timestamp(..) => Notation::Date,
+        T::Date32 | T::Date64 | T::Timestamp(..) => Notation::Date(DateOrder::YearFirst),
         _ => Notation::Plain,
     }
 }

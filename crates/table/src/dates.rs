@@ -1,5 +1,7 @@
 //! Dates of the Gregorian calendar as days since 1970-01-01, and back.
 
+use serde::{Deserialize, Serialize};
+
 /// Seconds of a day; leap seconds are not counted, as everywhere.
 const DAY_SECONDS: i64 = 86_400;
 const NANOS: i64 = 1_000_000_000;
@@ -76,18 +78,53 @@ pub(crate) fn iso_of_units(units: i64, per_day: i64) -> String {
     iso(units.div_euclid(per_day), units.rem_euclid(per_day) * of_unit)
 }
 
-/// An ISO 8601 date (`2024-02-29`) or time (`2024-02-29T12:30:00.5+01:00`, a blank for the T, seconds and zone
-/// optional) as days since 1970-01-01; with a zone, in universal time.
-pub(crate) fn parse(text: &str) -> Option<f64> {
-    let (date, time) = match text.get(..10) {
-        Some(date) => (date, &text[10..]),
-        None => return None,
-    };
-    let bytes = date.as_bytes();
-    if bytes[4] != b'-' || bytes[7] != b'-' {
+/// What stands first in a date.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DateOrder {
+    /// ISO 8601: `2024-02-29`.
+    YearFirst,
+    /// `29.02.2024`, `29/2/2024`, `29-02-2024`.
+    DayFirst,
+    /// `02/29/2024`, `2-29-2024`.
+    MonthFirst,
+}
+
+impl DateOrder {
+    /// All of them, the one without doubt first.
+    pub(crate) const ALL: [Self; 3] = [Self::YearFirst, Self::DayFirst, Self::MonthFirst];
+}
+
+/// A date in an order and what follows it, which is a time or nothing.
+fn date(text: &str, order: DateOrder) -> Option<(i64, &str)> {
+    if order == DateOrder::YearFirst {
+        let (date, time) = text.split_at_checked(10)?;
+        let bytes = date.as_bytes();
+        if bytes[4] != b'-' || bytes[7] != b'-' {
+            return None;
+        }
+        return Some((days(digits(&date[..4])?, digits(&date[5..7])?, digits(&date[8..])?)?, time));
+    }
+    let separator = text.chars().find(|c| !c.is_ascii_digit())?;
+    let mut fields = text.splitn(3, separator);
+    let (first, second, rest) = (fields.next()?, fields.next()?, fields.next()?);
+    let (year, time) = rest.split_at_checked(4)?;
+    let short = |field: &str| (1..=2).contains(&field.len());
+    if !(short(first) && short(second)) {
         return None;
     }
-    let day = days(digits(&date[..4])?, digits(&date[5..7])?, digits(&date[8..])?)?;
+    let (day, month) = match (order, separator) {
+        (DateOrder::DayFirst, '.' | '/' | '-') => (first, second),
+        (DateOrder::MonthFirst, '/' | '-') => (second, first),
+        (DateOrder::YearFirst | DateOrder::DayFirst | DateOrder::MonthFirst, _) => return None,
+    };
+    Some((days(digits(year)?, digits(month)?, digits(day)?)?, time))
+}
+
+/// A date (ISO 8601 as `2024-02-29`, or another order) or time (`2024-02-29T12:30:00.5+01:00`, a blank for the T,
+/// seconds and zone optional) as days since 1970-01-01; with a zone, in universal time.
+pub(crate) fn parse(text: &str, order: DateOrder) -> Option<f64> {
+    let (day, time) = date(text, order)?;
     if time.is_empty() {
         return Some(day as f64);
     }
@@ -178,7 +215,7 @@ mod tests {
 
     #[test]
     fn times_and_zones() {
-        let noon = parse("2024-02-29T12:00:00Z").unwrap();
+        let noon = parse("2024-02-29T12:00:00Z", DateOrder::YearFirst).unwrap();
         assert_eq!(noon, 19_782.5); // 54 years of 365 days, 13 leap days before, 31 + 28 days into the year
         for same in [
             "2024-02-29 12:00",
@@ -186,10 +223,13 @@ mod tests {
             "2024-02-29T06:30:00-0530",
             "2024-02-29t12:00:00.000",
         ] {
-            assert_eq!(parse(same), Some(noon), "{same}");
+            assert_eq!(parse(same, DateOrder::YearFirst), Some(noon), "{same}");
         }
-        assert_eq!(parse("1969-12-31T18:00"), Some(-0.25));
-        assert_eq!(parse("2024-02-29T23:59:59.5"), Some(19_782.0 + 86_399.5 / 86_400.0));
+        assert_eq!(parse("1969-12-31T18:00", DateOrder::YearFirst), Some(-0.25));
+        assert_eq!(
+            parse("2024-02-29T23:59:59.5", DateOrder::YearFirst),
+            Some(19_782.0 + 86_399.5 / 86_400.0)
+        );
         for wrong in [
             "2024-02-30",
             "2023-02-29",
@@ -208,7 +248,7 @@ mod tests {
             "2024/02/29",
             "2024-02-29 12:00 noon",
         ] {
-            assert_eq!(parse(wrong), None, "{wrong}");
+            assert_eq!(parse(wrong, DateOrder::YearFirst), None, "{wrong}");
         }
     }
 
@@ -218,18 +258,33 @@ mod tests {
         fn iso_is_read_back(seconds in -6_000_000_000_i64..8_000_000_000, milli in 0_i64..1000) {
             let units = seconds * 1000 + milli;
             let per_day = DAY_SECONDS * 1000;
-            prop_assert_eq!(parse(&iso_of_units(units, per_day)), Some(days_of_units(units, per_day)));
+            let text = iso_of_units(units, per_day);
+            prop_assert_eq!(parse(&text, DateOrder::YearFirst), Some(days_of_units(units, per_day)));
+        }
+
+        /// The same day in every order; an order without doubt is never mistaken for another day.
+        #[test]
+        fn orders_agree(day in -200_000_i64..300_000, separator in "[./-]", padded: bool) {
+            let iso = iso(day, 0);
+            let (year, month, of_month) = (&iso[..4], &iso[5..7], &iso[8..10]);
+            let bare = |field: &str| if padded { field.into() } else { field.trim_start_matches('0').to_owned() };
+            let (month, of_month) = (bare(month), bare(of_month));
+            let text = format!("{of_month}{separator}{month}{separator}{year}");
+            prop_assert_eq!(parse(&text, DateOrder::DayFirst), Some(day as f64));
+            let text = format!("{month}{separator}{of_month}{separator}{year} 12:00");
+            let noon = (separator != ".").then_some(day as f64 + 0.5);
+            prop_assert_eq!(parse(&text, DateOrder::MonthFirst), noon);
         }
 
         #[test]
         fn no_text_panics(text in ".{0,24}") {
-            let _ = parse(&text);
+            let _ = DateOrder::ALL.map(|order| parse(&text, order));
         }
 
         #[test]
-        fn nearly_dates_do_not_panic(text in "[0-9T:Z+. -]{0,28}") {
-            if let Some(x) = parse(&text) {
-                prop_assert!(x.is_finite());
+        fn nearly_dates_do_not_panic(text in "[0-9T:Z+./ -]{0,28}") {
+            for order in DateOrder::ALL {
+                prop_assert!(parse(&text, order).is_none_or(f64::is_finite));
             }
         }
     }

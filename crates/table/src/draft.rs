@@ -57,7 +57,7 @@ fn number(name: &str, notation: &Notation, c: &Column) -> SchemaColumn {
     let values = &c.numbers;
     let known = values.count > 0;
     match notation {
-        Notation::Date => {
+        Notation::Date(_) => {
             // Whole years around the dates.
             let year = |days: f64| -> i64 { dates::iso(days.floor() as i64, 0)[..4].parse().unwrap_or(1970) };
             let edges = || {

@@ -286,7 +286,7 @@ fn remarks(layout: &Layout, profile: &Profile, target: &Target, weight_mean: f64
         let seen = &profile.columns[i].distinct;
         let whole = seen.values.iter().all(|(v, _)| v.fract() == 0.0);
         let repeated = profile.training >= REPEATED * seen.values.len() as u64;
-        if whole && repeated && !seen.more && (3..=FEW_VALUES).contains(&seen.values.len()) {
+        if whole && repeated && !seen.more && (2..=FEW_VALUES).contains(&seen.values.len()) {
             let (column, values) = (target.name.clone(), seen.values.len());
             remarks.push(Remark::FewValues { column, values });
         }

@@ -157,7 +157,9 @@ impl Layout {
         {
             return Err(Error::TextWeights { column: table.columns()[w].name.clone() });
         }
-        let remarks = remarks(table, &left_out, used.filter(|c| own_reading(**c) == Reading::Number));
+        let of_kind = |reading: Reading| used.clone().filter(move |c| own_reading(**c) == reading);
+        let (numbers, categories) = (of_kind(Reading::Number), of_kind(Reading::Level));
+        let remarks = remarks(table, &left_out, numbers, categories);
         features.iter().for_each(|c| {
             push(*c, own_reading(*c), Role::Feature);
         });
@@ -211,27 +213,73 @@ impl Layout {
 }
 
 /// What is guessed about columns before their rows are read.
-fn remarks<'a>(table: &Table, left_out: &[usize], numbers: impl Iterator<Item = &'a usize>) -> Vec<Remark> {
+fn remarks<'a>(
+    table: &Table,
+    left_out: &[usize],
+    numbers: impl Iterator<Item = &'a usize>,
+    categories: impl Iterator<Item = &'a usize>,
+) -> Vec<Remark> {
     let name = |c: usize| table.columns()[c].name.clone();
     let mut remarks = vec![];
     if table.header_is_data() {
         remarks.push(Remark::HeaderIsData);
     }
     remarks.extend(left_out.iter().map(|c| Remark::Index { column: name(*c) }));
+    let unclear = categories.filter_map(|c| {
+        table.date_cell(*c).map(|(_, cell)| Remark::DatesUnclear { column: name(*c), cell: cell.into() })
+    });
+    remarks.extend(unclear);
     for &c in numbers {
         let column = name(c);
         match &table.columns()[c].notation {
+            Notation::Plain if named_like_code(&column) => remarks.push(Remark::NamedLikeCode { column }),
             Notation::Plain => {}
             Notation::Grouped => remarks.push(Remark::Separators { column }),
             Notation::Currency(unit) => remarks.push(Remark::Unit { column, unit: unit.clone() }),
             Notation::Percent => remarks.push(Remark::Unit { column, unit: "%".into() }),
-            Notation::Date => remarks.push(Remark::Dates { column }),
+            Notation::Date(order) => remarks.push(Remark::Dates { column, order: *order }),
         }
     }
     remarks
 }
 
+/// Whether the last word of a name says that the numbers below it are no quantities: `patient_id`, `zip`, `orderNo`.
+fn named_like_code(name: &str) -> bool {
+    let mut words: Vec<String> = vec![];
+    let mut before = ' ';
+    for c in name.chars() {
+        if !c.is_alphanumeric() || (c.is_uppercase() && before.is_lowercase()) {
+            words.push(String::new());
+        }
+        if c.is_alphanumeric() {
+            match words.last_mut() {
+                Some(word) => word.extend(c.to_lowercase()),
+                None => words.push(c.to_lowercase().collect()),
+            }
+        }
+        before = c;
+    }
+    const LAST: [&str; 12] =
+        ["id", "ids", "uid", "uuid", "zip", "zipcode", "postcode", "plz", "code", "ssn", "phone", "mrn"];
+    words.iter().rfind(|w| !w.is_empty()).is_some_and(|last| LAST.contains(&last.as_str()))
+}
+
 /// Rows of a batch or block of this width: about a megabyte, so that it stays in the second-level cache.
 pub(crate) fn block_rows(width: usize) -> usize {
     (131_072 / width.max(1)).clamp(256, 8192)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_codes_are_known_by_their_last_word() {
+        for name in ["id", "ID", "patient_id", "patientId", "zip", "Zip Code", "home-phone", "ICD.code"] {
+            assert!(named_like_code(name), "{name}");
+        }
+        for name in ["age", "width", "paid", "id_card_age", "zipper", "decoded", "humid", "", "_"] {
+            assert!(!named_like_code(name), "{name}");
+        }
+    }
 }

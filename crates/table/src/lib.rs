@@ -67,6 +67,7 @@ mod words;
 pub use column::{ColumnSchema, Kind, Origin, Roles};
 pub use content::{TextEncoding, standard_input};
 pub use dataset::{CACHE_BYTES, Dataset, DatasetOptions, Labels};
+pub use dates::DateOrder;
 pub use encoding::{
     Attribute, Class, ColumnProfile, EncodeOptions, Encoding, Group, MIN_LEVEL_COUNT, Missing, OneHot, Pca,
     ReadOff, Scale, Target, TargetCoding, TargetKind,

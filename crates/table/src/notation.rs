@@ -1,6 +1,6 @@
 //! How people write numbers: separators between thousands, a decimal comma, currencies, per cent, dates.
 
-use crate::dates;
+use crate::dates::{self, DateOrder};
 use serde::{Deserialize, Serialize};
 
 /// What separates the whole part of a number from its fraction.
@@ -27,8 +27,8 @@ pub enum Notation {
     Currency(String),
     /// All with a sign for per cent, which is the unit: `12 %` is 12.
     Percent,
-    /// ISO dates or times, read as days since 1970-01-01.
-    Date,
+    /// Dates or times, read as days since 1970-01-01.
+    Date(DateOrder),
 }
 
 impl Notation {
@@ -38,8 +38,13 @@ impl Notation {
             Self::Plain | Self::Grouped => None,
             Self::Currency(symbol) => Some(symbol.clone()),
             Self::Percent => Some("%".into()),
-            Self::Date => Some(DAYS.into()),
+            Self::Date(_) => Some(DAYS.into()),
         }
+    }
+
+    /// Whether the numbers are days.
+    pub fn is_date(&self) -> bool {
+        matches!(self, Self::Date(_))
     }
 }
 
@@ -70,7 +75,8 @@ pub(crate) fn notation(cell: &str, decimal: Decimal) -> Option<Notation> {
     if let Some((symbol, _)) = currency(cell, decimal) {
         return Some(Notation::Currency(symbol.into()));
     }
-    dates::parse(cell).map(|_| Notation::Date)
+    let order = DateOrder::ALL.into_iter().find(|order| dates::parse(cell, *order).is_some());
+    order.map(Notation::Date)
 }
 
 /// The number that a cell of a column in this notation stands for.
@@ -83,7 +89,7 @@ pub(crate) fn value(cell: &str, notation: &Notation, decimal: Decimal) -> Option
             number().or_else(|| currency(cell, decimal).filter(|(own, _)| own == symbol).map(|(_, x)| x))
         }
         Notation::Percent => percent(cell, decimal),
-        Notation::Date => dates::parse(cell),
+        Notation::Date(order) => dates::parse(cell, *order),
     }
 }
 
@@ -155,7 +161,7 @@ fn ends_in_digit(number: &str) -> bool {
 /// What the first cells of a column were written like.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sample {
-    classes: [Class; 5],
+    classes: [Class; 8],
     symbol: Option<String>,
     /// Cells that are no plain number but would be one with a decimal comma, and the first of them.
     comma: Class,
@@ -179,8 +185,11 @@ impl Class {
 const PLAIN: usize = 0;
 const LOOSE: usize = 1; // separators or a currency: plain numbers may stand beside them
 const PERCENT: usize = 2;
-const DATE: usize = 3;
-const TEXT: usize = 4;
+const TEXT: usize = 3;
+const DATE: usize = 4;
+const DAY_FIRST: usize = 5;
+const MONTH_FIRST: usize = 6;
+const EITHER_FIRST: usize = 7; // the third of April or the fourth of March
 
 /// What a column holds, judged by its first cells.
 #[derive(Debug, Clone, PartialEq)]
@@ -190,8 +199,9 @@ pub(crate) enum Verdict {
     /// Numbers, all in this notation.
     Numbers(Notation),
     /// Text; `odd` is the first cell that is none where nearly all are numbers, `comma` the first one with a
-    /// decimal comma where all would be numbers with it.
-    Text { odd: Option<(u64, String)>, comma: Option<(u64, String)> },
+    /// decimal comma where all would be numbers with it, `date` the first one where all would be dates if somebody
+    /// said whether the day or the month comes first.
+    Text { odd: Option<(u64, String)>, comma: Option<(u64, String)>, date: Option<(u64, String)> },
 }
 
 /// A column of text that has this many numbers for every other cell was probably meant to hold numbers.
@@ -211,14 +221,22 @@ impl Sample {
                 if *first == symbol { LOOSE } else { TEXT }
             }
             Some(Notation::Percent) => PERCENT,
-            Some(Notation::Date) => DATE,
+            Some(Notation::Date(DateOrder::YearFirst)) => DATE,
+            Some(Notation::Date(_)) => {
+                let reads = |order| dates::parse(cell, order).is_some();
+                match (reads(DateOrder::DayFirst), reads(DateOrder::MonthFirst)) {
+                    (true, true) => EITHER_FIRST,
+                    (true, false) => DAY_FIRST,
+                    (false, _) => MONTH_FIRST,
+                }
+            }
             None => TEXT,
         };
         self.classes[class].add(row, cell);
         if class != PLAIN
             && decimal == Decimal::Point
             && cell.contains(',')
-            && !matches!(notation(cell, Decimal::Comma), None | Some(Notation::Date))
+            && !matches!(notation(cell, Decimal::Comma), None | Some(Notation::Date(_)))
         {
             self.comma.add(row, cell);
         }
@@ -226,7 +244,9 @@ impl Sample {
 
     pub(crate) fn verdict(self) -> Verdict {
         let count = |class: usize| self.classes[class].count;
-        let families: [(u64, &[usize]); 3] = [
+        let families: [(u64, &[usize]); 5] = [
+            (count(DAY_FIRST) + count(EITHER_FIRST), &[DAY_FIRST, EITHER_FIRST]),
+            (count(MONTH_FIRST) + count(EITHER_FIRST), &[MONTH_FIRST, EITHER_FIRST]),
             (count(PLAIN) + count(LOOSE), &[PLAIN, LOOSE]),
             (count(PERCENT), &[PERCENT]),
             (count(DATE), &[DATE]),
@@ -235,10 +255,16 @@ impl Sample {
         if self.total == 0 {
             return Verdict::Empty;
         }
+        if count(EITHER_FIRST) == self.total {
+            let [.., either] = self.classes;
+            return Verdict::Text { odd: None, comma: None, date: either.first };
+        }
         if best == self.total {
             return Verdict::Numbers(match members {
                 [PERCENT] => Notation::Percent,
-                [DATE] => Notation::Date,
+                [DATE] => Notation::Date(DateOrder::YearFirst),
+                [DAY_FIRST, _] => Notation::Date(DateOrder::DayFirst),
+                [MONTH_FIRST, _] => Notation::Date(DateOrder::MonthFirst),
                 _ if self.symbol.is_some() => Notation::Currency(self.symbol.unwrap_or_default()),
                 _ if count(LOOSE) > 0 => Notation::Grouped,
                 _ => Notation::Plain,
@@ -248,7 +274,8 @@ impl Sample {
         let with_comma = self.comma.count > 0 && self.comma.count + count(PLAIN) == self.total;
         let outside = self.classes.iter().enumerate().filter(|(class, _)| !members.contains(class));
         let odd = outside.filter_map(|(_, c)| c.first.clone()).min_by_key(|(row, _)| *row);
-        Verdict::Text { odd: odd.filter(|_| nearly_all), comma: self.comma.first.filter(|_| with_comma) }
+        let comma = self.comma.first.filter(|_| with_comma);
+        Verdict::Text { odd: odd.filter(|_| nearly_all), comma, date: None }
     }
 }
 
@@ -283,7 +310,10 @@ mod tests {
             ("R$ 3", money("R$"), 3.0),
             ("12.5%", Percent, 12.5),
             ("1,200 %", Percent, 1200.0),
-            ("1970-01-02", Date, 1.0),
+            ("1970-01-02", Date(DateOrder::YearFirst), 1.0),
+            ("02.01.1970", Date(DateOrder::DayFirst), 1.0),
+            ("31/12/1970", Date(DateOrder::DayFirst), 364.0),
+            ("12/31/1970", Date(DateOrder::MonthFirst), 364.0),
         ];
         for (cell, notation, x) in cases {
             assert_eq!(read(cell, Decimal::Point), Some((notation, x)), "{cell}");
@@ -318,22 +348,30 @@ mod tests {
 
     #[test]
     fn a_column_is_judged_as_a_whole() {
+        use Notation::Date;
         let point = |cells: &[&str]| judged(cells, Decimal::Point);
         assert_eq!(point(&[]), Verdict::Empty);
         assert_eq!(point(&["1", "2.5"]), Verdict::Numbers(Notation::Plain));
         assert_eq!(point(&["1", "2,500"]), Verdict::Numbers(Notation::Grouped));
         assert_eq!(point(&["1", "2,500", "$3"]), Verdict::Numbers(Notation::Currency("$".into())));
-        assert_eq!(point(&["2024-01-01", "2024-01-01T12:00"]), Verdict::Numbers(Notation::Date));
+        assert_eq!(point(&["2024-01-01", "2024-01-01T12:00"]), Verdict::Numbers(Date(DateOrder::YearFirst)));
+        // One cell decides for the column; a point means the day, as nobody writes months first with it.
+        assert_eq!(point(&["03/04/2021", "25/12/2020"]), Verdict::Numbers(Date(DateOrder::DayFirst)));
+        assert_eq!(point(&["03/04/2021", "12/25/2020"]), Verdict::Numbers(Date(DateOrder::MonthFirst)));
+        assert_eq!(point(&["03.04.2021", "05.01.2022"]), Verdict::Numbers(Date(DateOrder::DayFirst)));
+        let either = Verdict::Text { odd: None, comma: None, date: Some((0, "03/04/2021".into())) };
+        assert_eq!(point(&["03/04/2021", "01/02/2021"]), either);
+        assert!(matches!(point(&["25/12/2020", "12/25/2020"]), Verdict::Text { date: None, .. }));
         // A share without its sign, two currencies, a number among dates: nobody knows what they mean.
         for mixed in [["1", "2%"], ["$1", "€2"], ["2024-01-01", "5"]] {
             assert!(matches!(point(&mixed), Verdict::Text { comma: None, .. }), "{mixed:?}");
         }
-        let comma = Verdict::Text { odd: None, comma: Some((1, "3,14".into())) };
+        let comma = Verdict::Text { odd: None, comma: Some((1, "3,14".into())), date: None };
         assert_eq!(point(&["2", "3,14"]), comma);
         assert_eq!(judged(&["2", "3,14"], Decimal::Comma), Verdict::Numbers(Notation::Plain));
         let mut days = vec!["2024-01-01"; 9];
         days.insert(4, "unknown");
-        assert_eq!(point(&days), Verdict::Text { odd: Some((4, "unknown".into())), comma: None });
+        assert_eq!(point(&days), Verdict::Text { odd: Some((4, "unknown".into())), comma: None, date: None });
     }
 
     /// Oracle: digits put into groups one by one.

@@ -2,7 +2,6 @@
 
 use crate::column::Kind;
 use crate::column::{Origin, Roles};
-use crate::notation::Notation;
 use crate::schema::{Bounds, Schema, SchemaColumn, SchemaError, SchemaKind, check_levels};
 use crate::table::Table;
 use crate::{Error, Result};
@@ -166,7 +165,7 @@ fn check_role(column: &SchemaColumn, roles: &Roles) -> Result<()> {
 /// A column of numbers or dates must hold such.
 fn check_kind(column: &SchemaColumn, table: &Table, i: usize) -> Result<()> {
     let own = &table.columns()[i];
-    let dates = own.notation == Notation::Date;
+    let dates = own.notation.is_date();
     let content = match (own.kind, &own.unsupported) {
         (_, Some(_)) => "values of a type without an encoding",
         (Kind::Category, None) => "text",

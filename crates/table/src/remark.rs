@@ -1,5 +1,6 @@
 //! What was guessed about a table and what was done about it, so that nobody has to find out alone.
 
+use crate::dates::DateOrder;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -26,6 +27,20 @@ pub enum Remark {
     },
     /// Dates were read as numbers.
     Dates {
+        /// The column.
+        column: String,
+        /// What stands first in them.
+        order: DateOrder,
+    },
+    /// Dates that do not tell whether the day or the month comes first were read as categories.
+    DatesUnclear {
+        /// The column.
+        column: String,
+        /// The first of them.
+        cell: String,
+    },
+    /// A column of numbers has the name of an identifier or of a code.
+    NamedLikeCode {
         /// The column.
         column: String,
     },
@@ -102,7 +117,9 @@ impl Remark {
             Self::HeaderIsData | Self::Duplicates { .. } => None,
             Self::Index { column }
             | Self::Identifier { column, .. }
-            | Self::Dates { column }
+            | Self::Dates { column, .. }
+            | Self::DatesUnclear { column, .. }
+            | Self::NamedLikeCode { column }
             | Self::Unit { column, .. }
             | Self::Separators { column }
             | Self::RareLevels { column, .. }
@@ -137,9 +154,25 @@ impl fmt::Display for Remark {
                      records by it, or among `categorical` to use it as a category."
                 )
             }
-            Self::Dates { column } => {
-                write!(f, "Column `{column}` holds dates; they were read as days since 1970-01-01.")
+            Self::Dates { column, order } => {
+                let order = match order {
+                    DateOrder::YearFirst => "",
+                    DateOrder::DayFirst => " with the day first",
+                    DateOrder::MonthFirst => " with the month first",
+                };
+                write!(f, "Column `{column}` holds dates{order}; they were read as days since 1970-01-01.")
             }
+            Self::DatesUnclear { column, cell } => write!(
+                f,
+                "Column `{column}` holds dates such as `{cell}` that do not tell whether the day or the month comes \
+                 first; each was taken for a category. Write them as 2024-12-31 (or 31.12.2024) to use them as dates."
+            ),
+            Self::NamedLikeCode { column } => write!(
+                f,
+                "Column `{column}` is named like an identifier or a code and is used as a number, as if larger meant \
+                 more. Name it as the `id` if it says whose record a row is, among `categorical` if it is a code, or \
+                 among `drop` to leave it out."
+            ),
             Self::Unit { column, unit } => {
                 write!(f, "Column `{column}` holds numbers in {unit}; the sign was taken as their unit.")
             }
@@ -176,8 +209,9 @@ impl fmt::Display for Remark {
             ),
             Self::FewValues { column, values } => write!(
                 f,
-                "The target `{column}` has {values} values, all whole, and is fitted as a number. If they are classes, a softmax \
-                 `model` is meant."
+                "The target `{column}` has {values} values, all whole, and is fitted as a number. If they are classes, a \
+                 {} `model` is meant.",
+                if *values == 2 { "logistic" } else { "softmax" }
             ),
         }
     }

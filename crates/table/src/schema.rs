@@ -1,6 +1,6 @@
 //! What is known of a table before anybody looks at it: a file that a person writes, or edits from a draft.
 
-use crate::dates;
+use crate::dates::{self, DateOrder};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -86,7 +86,7 @@ impl Edge {
     fn value(&self) -> Option<f64> {
         match self {
             Self::Number(x) => Some(*x),
-            Self::Date(text) => dates::parse(text.trim()),
+            Self::Date(text) => dates::parse(text.trim(), DateOrder::YearFirst),
         }
     }
 }
@@ -165,7 +165,7 @@ impl FromStr for Bounds {
         let (low, high) = text.split_once("..").ok_or_else(wrong)?;
         let value = |edge: &str| {
             let edge = edge.trim();
-            edge.parse().ok().or_else(|| dates::parse(edge)).ok_or_else(wrong)
+            edge.parse().ok().or_else(|| dates::parse(edge, DateOrder::YearFirst)).ok_or_else(wrong)
         };
         Self::new("", value(low)?, value(high)?).map_err(|_| wrong())
     }

@@ -252,12 +252,31 @@ impl Table {
 
     /// The first cell with a decimal comma, in a column of text that would hold numbers with one.
     pub(crate) fn comma_cell(&self, column: usize) -> Option<(Place, &str)> {
+        self.text_cell(column, |verdict| match verdict {
+            Verdict::Text { comma, .. } => comma.as_ref(),
+            Verdict::Numbers(_) | Verdict::Empty => None,
+        })
+    }
+
+    /// The first cell that a verdict on a column of a text file points out.
+    fn text_cell(
+        &self,
+        column: usize,
+        of: impl Fn(&Verdict) -> Option<&(u64, String)>,
+    ) -> Option<(Place, &str)> {
         self.inner.files.iter().find_map(|TableFile { source, fields }| match source {
-            Source::Csv(csv) => match &csv.verdicts[fields[column]] {
-                Verdict::Text { comma: Some((row, cell)), .. } => Some((csv.place(*row), cell.as_str())),
-                Verdict::Text { comma: None, .. } | Verdict::Numbers(_) | Verdict::Empty => None,
-            },
+            Source::Csv(csv) => {
+                of(&csv.verdicts[fields[column]]).map(|(row, cell)| (csv.place(*row), cell.as_str()))
+            }
             Source::Parquet(_) | Source::Memory(_) => None,
+        })
+    }
+
+    /// The first cell of a column of dates that do not tell whether the day or the month comes first.
+    pub(crate) fn date_cell(&self, column: usize) -> Option<(Place, &str)> {
+        self.text_cell(column, |verdict| match verdict {
+            Verdict::Text { date, .. } => date.as_ref(),
+            Verdict::Numbers(_) | Verdict::Empty => None,
         })
     }
 

@@ -81,13 +81,13 @@ fn dates_are_days_in_every_format() {
         "day,at,y\n1970-01-01,2024-02-29 12:00,1\n2000-03-01,2024-03-01T00:00Z,2\n,1969-12-31T18:00,3\n",
     ))
     .unwrap();
-    assert_eq!(table.columns()[0].notation, Notation::Date);
+    assert_eq!(table.columns()[0].notation, Notation::Date(DateOrder::YearFirst));
     let options = EncodeOptions { missing: Missing::Mean, ..plain() };
     let (encoding, content) = read(&table, &roles("y"), &options);
     // 30 years of 365 days, 7 leap days before 2000, 31 + 29 days.
     let expected = [0.0, 19_782.5, 11_017.0, 19_783.0, 5508.5, -0.25];
     assert_eq!(content.x, expected);
-    assert!(encoding.remarks.contains(&Remark::Dates { column: "day".into() }));
+    assert!(encoding.remarks.contains(&Remark::Dates { column: "day".into(), order: DateOrder::YearFirst }));
     assert_eq!(encoding.attributes[0].unit.as_deref(), Some("days since 1970-01-01"));
     let day: ArrayRef = Arc::new(Date32Array::from(vec![Some(0), Some(11_017), None]));
     let at: ArrayRef = Arc::new(
@@ -357,4 +357,21 @@ fn two_classes_of_text_suggest_a_logistic_model() {
         let error = failure(&path, &roles("y"), &EncodeOptions { target, ..plain() });
         assert!(error.to_string().contains("⟨model=logistic⟩"), "{error}");
     }
+}
+
+#[test]
+fn dates_are_read_in_the_order_that_the_column_tells() {
+    let folder = Folder::new();
+    let text = "due,seen,born,zip,y\n05.01.2022,12/25/2020,03/04/2021,10115,1\n06.01.2022,01/02/2021,03/04/2021,10117,2\n\
+                07.02.2022,1/3/2021,04/05/2021,20095,3\n08.02.2022,1/4/2021,04/05/2021,80331,4\n";
+    let table = open(&folder.write("dates.csv", text)).unwrap();
+    let (encoding, content) = read(&table, &roles("y"), &plain());
+    let remark = |column: &str, order| Remark::Dates { column: column.into(), order };
+    assert!(encoding.remarks.contains(&remark("due", DateOrder::DayFirst)), "{:?}", encoding.remarks);
+    assert!(encoding.remarks.contains(&remark("seen", DateOrder::MonthFirst)));
+    let unclear = Remark::DatesUnclear { column: "born".into(), cell: "03/04/2021".into() };
+    assert!(encoding.remarks.contains(&unclear));
+    assert!(encoding.remarks.contains(&Remark::NamedLikeCode { column: "zip".into() }));
+    // 2022-01-05 and 2020-12-25 by the calendar of another programme (date -d … +%s).
+    assert_eq!(content.x[..2], [18_997.0, 18_621.0]);
 }

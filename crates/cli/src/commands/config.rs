@@ -29,8 +29,15 @@ pub(super) fn expanded(words: Vec<OsString>, command: &Command) -> Result<Vec<Os
     }
     let mut options = vec![];
     for (key, value) in section.into_iter().flatten().filter(|(_, v)| !v.is_table()) {
-        let option = format!("--{}", key.replace('_', "-"));
-        if !is_given(&words, &option) {
+        let name = key.replace('_', "-");
+        let option = format!("--{name}");
+        // What excludes an option, said on the command line, wins over it as the option itself does.
+        let argument = here.get_arguments().find(|a| a.get_long() == Some(&name));
+        let excluded = argument.is_some_and(|own| {
+            let others = here.get_arg_conflicts_with(own);
+            others.iter().filter_map(|a| a.get_long()).any(|long| is_given(&words, &format!("--{long}")))
+        });
+        if !excluded && !is_given(&words, &option) {
             push(&mut options, &option, value).map_err(|why| fail(format!("{key}: {why}")))?;
         }
     }

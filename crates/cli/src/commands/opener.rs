@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::SystemTime;
 
+/// Tenths of a second in which a program that cannot open pages has said so.
+const PATIENCE_TENTHS: u32 = 10;
+
 /// Where the page will be.
 pub(super) struct Page {
     folder: PathBuf,
@@ -42,7 +45,7 @@ impl Page {
     pub(super) fn open(&self) -> Result<()> {
         let Some(page) = self.written() else { return Ok(()) };
         if !start(&page) {
-            crate::note!("no program to open {} was found: open it in a browser", page.display());
+            crate::note!("{} could not be opened from here: open it in a browser", page.display());
         }
         Ok(())
     }
@@ -59,5 +62,14 @@ fn start(page: &Path) -> bool {
     };
     let mut command = Command::new(opener);
     command.arg(page).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.spawn().is_ok()
+    let Ok(mut browser) = command.spawn() else { return false };
+    // What fails does so at once; a browser that stays open must not hold the command up.
+    for _ in 0..PATIENCE_TENTHS {
+        match browser.try_wait() {
+            Ok(Some(status)) => return status.success(),
+            Ok(None) => std::thread::sleep(std::time::Duration::from_millis(100)),
+            Err(_) => return false,
+        }
+    }
+    true
 }

@@ -55,7 +55,16 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         Some(path) => {
             // What a person has edited must not be lost to a second draft.
             let write = std::fs::File::create_new(path).and_then(|mut file| file.write_all(draft.as_bytes()));
-            write.map_err(|e| Failure::option("out", format!("cannot write {}: {e}", path.display())))?;
+            write.map_err(|e| {
+                let why = match e.kind() {
+                    std::io::ErrorKind::AlreadyExists => format!(
+                        "{} exists already and may hold what a person has edited: name another file or remove it",
+                        path.display()
+                    ),
+                    _ => format!("cannot write {}: {e}", path.display()),
+                };
+                Failure::option("out", why)
+            })?;
         }
     }
     crate::note!(

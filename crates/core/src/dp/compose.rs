@@ -183,6 +183,36 @@ pub(super) fn compose(
     let n = (length.ceil() as usize).next_power_of_two().max(4);
     let first = ((lo - offset) / h).floor() as i64 - 1;
 
+    let Tilted { t, error, growth, relative, shift } = tilted(planner, &steps, h, s, n)?;
+    let (decay, lost) = ((-s * h).exp(), -(-h).exp_m1());
+    let scale = 1.0 / n as f64;
+    let mut tail = vec![0.0; n];
+    let mut stick = vec![0.0; n];
+    let (mut a, mut d) = (0.0, 0.0);
+    // The window starts at `first`, modulo n: a power of two.
+    let start = first.rem_euclid(n as i64) as usize;
+    for i in (0..n).rev() {
+        d = decay * (lost * a + (1.0 - lost) * d);
+        // True masses are not negative: clamping only brings us nearer.
+        a = t[(start + i) & (n - 1)].max(0.0) * scale + decay * a;
+        (tail[i], stick[i]) = (a, d);
+    }
+    let absolute = error * growth.exp() * weight_norm(decay, lost, n) + 2.0 * (-OUTSIDE).exp();
+    let relative = (relative + 4.0 * U * n as f64).exp_m1();
+    let origin = offset + first as f64 * h;
+    Some(Composed { h, origin, s, ln_scale: k, tail, stick, relative, absolute, shift, infinite })
+}
+
+/// The tilted masses of all steps together, modulo the window, and what rounding may have done to them.
+struct Tilted {
+    t: Vec<f64>,
+    error: f64,
+    growth: f64,
+    relative: f64,
+    shift: f64,
+}
+
+fn tilted(planner: &mut RealFftPlanner<f64>, steps: &[Step], h: f64, s: f64, n: usize) -> Option<Tilted> {
     // t = ∏ over kinds of (tilted pmf's transform)^T, transformed back.
     let forward = planner.plan_fft_forward(n);
     let inverse = planner.plan_fft_inverse(n);
@@ -192,7 +222,7 @@ pub(super) fn compose(
     let eta = 12.0 * U * ((n as f64).log2() + 4.0);
     let mut error = 2.0 * eta + 1e-34;
     let (mut relative, mut shift, mut growth) = (0.0, 0.0, 0.0);
-    for step in &steps {
+    for step in steps {
         input.fill(0.0);
         let ln_m = cumulants(std::slice::from_ref(step), h, s).0 / step.count;
         let start = step.first.rem_euclid(n as i64) as usize;
@@ -220,24 +250,7 @@ pub(super) fn compose(
     product[n / 2].im = 0.0;
     let mut t = input;
     inverse.process(&mut product, &mut t).ok()?;
-
-    let (decay, lost) = ((-s * h).exp(), -(-h).exp_m1());
-    let scale = 1.0 / n as f64;
-    let mut tail = vec![0.0; n];
-    let mut stick = vec![0.0; n];
-    let (mut a, mut d) = (0.0, 0.0);
-    // The window starts at `first`, modulo n: a power of two.
-    let start = first.rem_euclid(n as i64) as usize;
-    for i in (0..n).rev() {
-        d = decay * (lost * a + (1.0 - lost) * d);
-        // True masses are not negative: clamping only brings us nearer.
-        a = t[(start + i) & (n - 1)].max(0.0) * scale + decay * a;
-        (tail[i], stick[i]) = (a, d);
-    }
-    let absolute = error * growth.exp() * weight_norm(decay, lost, n) + 2.0 * (-OUTSIDE).exp();
-    let relative = (relative + 4.0 * U * n as f64).exp_m1();
-    let origin = offset + first as f64 * h;
-    Some(Composed { h, origin, s, ln_scale: k, tail, stick, relative, absolute, shift, infinite })
+    Some(Tilted { t, error, growth, relative, shift })
 }
 
 /// `zⁿ` by squaring; relative error at most `3nu`.

@@ -177,37 +177,7 @@ pub fn answer(args: &BoundRequest, hooks: &Hooks) -> Result<Found> {
         confidence: CONFIDENCE,
     });
     if let Some(request) = args.table.as_deref().filter(|_| counted.is_none()) {
-        let secret = args.secret.clone();
-        let secret =
-            secret.ok_or_else(|| Failure::option("secret", "say which column of ⟨data⟩ is the secret"))?;
-        let misplaced = [
-            ("mechanism", args.mechanism.is_some()),
-            ("candidates", !args.candidates.is_empty()),
-            ("encoding", args.encoding.is_some()),
-            ("curve", args.curve.is_some()),
-        ];
-        let of_mechanisms = of_mechanisms(args).into_iter().filter(|f| f.0 != "sigma");
-        if let Some((flag, _)) = misplaced.into_iter().chain(of_mechanisms).find(|m| m.1) {
-            return Err(Failure::option(flag, "with ⟨data⟩ the refitted models are what noise is added to"));
-        }
-        let bounding = Bounding {
-            secret,
-            bins: args.bins,
-            prior: (!args.prior.is_empty()).then(|| args.prior.clone()),
-            sigma: args.sigma,
-            sigmas: args.sigmas.clone(),
-            curve: args.over_noise || !args.sigmas.is_empty() || args.sigma.is_none(),
-            attacks: match &args.attacks {
-                None => vec![],
-                Some(all) if all.is_empty() => FIG_4.to_vec(),
-                Some(all) => all.clone(),
-            },
-            noise_vectors: args.noise_vectors,
-            draws: args.trials,
-            confidence: CONFIDENCE,
-            delta: args.delta,
-        };
-        return data::run(request, &bounding, hooks);
+        return data::run(request, &bounding(args)?, hooks);
     }
     if let Some(eta) = args.eta {
         for (flag, value) in [("eta", Some(eta)), ("prior_sd", args.prior_sd)] {
@@ -223,35 +193,15 @@ pub fn answer(args: &BoundRequest, hooks: &Hooks) -> Result<Found> {
         return Err(Failure::option(flag, "a curve has its values on the axis: ⟨at⟩ V,…"));
     }
     if args.curve == Some(CurveKind::Epsilon) {
-        let misplaced = [
-            ("mechanism", args.mechanism.is_some(), "the curve holds for every mechanism with that ε"),
-            ("encoding", args.encoding.is_some(), "the curve holds for every encoding"),
-            ("prior", !args.prior.is_empty(), "the curves are drawn for uniform priors: ⟨candidates⟩ M,…"),
-        ];
-        if let Some((flag, _, why)) = misplaced.iter().find(|m| m.1) {
-            return Err(Failure::option(flag, *why));
-        }
-        let candidates = if args.candidates.is_empty() { FIG_2.to_vec() } else { args.candidates.clone() };
-        let at =
-            if args.at.is_empty() { (0..=50).map(|k| f64::from(k) / 2.0).collect() } else { args.at.clone() };
-        return against_epsilon(&candidates, &at);
+        return epsilon_curve(args);
     }
     let mut warnings = vec![];
-    let given = || match (args.candidates.as_slice(), args.prior.as_slice()) {
-        ([m], []) => Ok(Prior::uniform(*m)?),
-        ([], [_, ..]) => Ok(Prior::given(args.prior.clone())?),
-        ([], []) => Err(Failure::option(
-            "candidates",
-            "say how many values the secret has, or ⟨prior⟩ P,… or ⟨data⟩ FILE",
-        )),
-        _ => Err(Failure::option("candidates", "one number; several are for ⟨curve=epsilon⟩")),
-    };
     let prior = match counted {
         Some((prior, warning)) => {
             warnings.extend(warning);
             prior
         }
-        None => given()?,
+        None => stated_prior(args)?,
     };
     let kind = args.mechanism.ok_or_else(|| {
         Failure::option(
@@ -275,6 +225,69 @@ pub fn answer(args: &BoundRequest, hooks: &Hooks) -> Result<Found> {
         return Ok(Found { warnings, ..found });
     }
     Ok(Found { warnings, ..run(&prior, &seen(args, kind, &prior)?, simulation)? })
+}
+
+/// The question about a secret column of a table.
+fn bounding(args: &BoundRequest) -> Result<Bounding> {
+    let secret = args.secret.clone();
+    let secret =
+        secret.ok_or_else(|| Failure::option("secret", "say which column of ⟨data⟩ is the secret"))?;
+    let misplaced = [
+        ("mechanism", args.mechanism.is_some()),
+        ("candidates", !args.candidates.is_empty()),
+        ("encoding", args.encoding.is_some()),
+        ("curve", args.curve.is_some()),
+    ];
+    let of_mechanisms = of_mechanisms(args).into_iter().filter(|f| f.0 != "sigma");
+    if let Some((flag, _)) = misplaced.into_iter().chain(of_mechanisms).find(|m| m.1) {
+        return Err(Failure::option(flag, "with ⟨data⟩ the refitted models are what noise is added to"));
+    }
+    Ok(Bounding {
+        secret,
+        bins: args.bins,
+        prior: (!args.prior.is_empty()).then(|| args.prior.clone()),
+        sigma: args.sigma,
+        sigmas: args.sigmas.clone(),
+        curve: args.over_noise || !args.sigmas.is_empty() || args.sigma.is_none(),
+        attacks: match &args.attacks {
+            None => vec![],
+            Some(all) if all.is_empty() => FIG_4.to_vec(),
+            Some(all) => all.clone(),
+        },
+        noise_vectors: args.noise_vectors,
+        draws: args.trials,
+        confidence: CONFIDENCE,
+        delta: args.delta,
+    })
+}
+
+/// The curve over ε, which holds whatever has that ε.
+fn epsilon_curve(args: &BoundRequest) -> Result<Found> {
+    let misplaced = [
+        ("mechanism", args.mechanism.is_some(), "the curve holds for every mechanism with that ε"),
+        ("encoding", args.encoding.is_some(), "the curve holds for every encoding"),
+        ("prior", !args.prior.is_empty(), "the curves are drawn for uniform priors: ⟨candidates⟩ M,…"),
+    ];
+    if let Some((flag, _, why)) = misplaced.iter().find(|m| m.1) {
+        return Err(Failure::option(flag, *why));
+    }
+    let candidates = if args.candidates.is_empty() { FIG_2.to_vec() } else { args.candidates.clone() };
+    let at =
+        if args.at.is_empty() { (0..=50).map(|k| f64::from(k) / 2.0).collect() } else { args.at.clone() };
+    against_epsilon(&candidates, &at)
+}
+
+/// The prior that options state.
+fn stated_prior(args: &BoundRequest) -> Result<Prior> {
+    match (args.candidates.as_slice(), args.prior.as_slice()) {
+        ([m], []) => Ok(Prior::uniform(*m)?),
+        ([], [_, ..]) => Ok(Prior::given(args.prior.clone())?),
+        ([], []) => Err(Failure::option(
+            "candidates",
+            "say how many values the secret has, or ⟨prior⟩ P,… or ⟨data⟩ FILE",
+        )),
+        _ => Err(Failure::option("candidates", "one number; several are for ⟨curve=epsilon⟩")),
+    }
 }
 
 /// The prior counted from a column, where a mechanism says what is released: no model is fitted.

@@ -93,7 +93,10 @@ pub(super) struct Which<'a> {
 pub(super) fn is_table(path: &Path) -> bool {
     let name = path.file_name().map(|n| n.to_string_lossy().to_lowercase()).unwrap_or_default();
     let name = name.strip_suffix(".gz").unwrap_or(&name);
-    let ends = [".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".parquet", ".feather", ".arrow", ".ipc"];
+    let ends = [
+        ".csv", ".tsv", ".txt", ".data", ".tab", ".pq", ".json", ".jsonl", ".ndjson", ".parquet", ".feather",
+        ".arrow", ".ipc",
+    ];
     name == "-" || ends.iter().any(|end| name.ends_with(end))
 }
 

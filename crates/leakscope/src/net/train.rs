@@ -532,7 +532,13 @@ pub(super) fn config(
 ) -> Result<TrainConfig> {
     let (n, delta) = (records as f64, args.delta.unwrap_or(1e-5));
     if args.batch > n && args.rate.is_none() {
-        return Err(Failure::option("batch", format!("{}: there are only {records} records", args.batch)));
+        let own = if args.batch == TrainRequest::default().batch { "the default, " } else { "" };
+        let message = format!(
+            "{own}{} records a step: there are only {records} records; say ⟨batch={}⟩, for example",
+            args.batch,
+            (records / 8).max(1)
+        );
+        return Err(Failure::option("batch", message));
     }
     let sampling = match args.sampling {
         SamplingKind::Poisson => Sampling::Poisson { rate: args.rate.unwrap_or(args.batch / n) },

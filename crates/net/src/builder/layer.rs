@@ -63,22 +63,21 @@ impl<T: Real> Builder<T> {
             }
             LayerSpec::BatchNorm { epsilon, frozen } => self.batch_norm(at, epsilon, frozen, shape),
             LayerSpec::LayerNorm { epsilon, frozen } => {
-                check(epsilon > 0.0 && epsilon.is_finite(), "epsilon of a layer norm", epsilon, "positive")?;
-                self.norm(at, Span::Position, epsilon, true, frozen, shape);
-                Ok(shape)
+                self.norm(at, OwnStatistics { epsilon, centred: true, span: Span::Position }, frozen, shape)
             }
-            LayerSpec::GroupNorm { groups, epsilon, frozen } => {
-                check(epsilon > 0.0 && epsilon.is_finite(), "epsilon of a group norm", epsilon, "positive")?;
-                if groups == 0 || !shape.channels().is_multiple_of(groups) {
-                    return Err(bad("group-norm", "the groups must divide the channels"));
-                }
-                self.norm(at, Span::Groups(groups), epsilon, true, frozen, shape);
-                Ok(shape)
+            LayerSpec::GroupNorm { groups, .. }
+                if groups == 0 || !shape.channels().is_multiple_of(groups) =>
+            {
+                Err(bad("group-norm", "the groups must divide the channels"))
             }
+            LayerSpec::GroupNorm { groups, epsilon, frozen } => self.norm(
+                at,
+                OwnStatistics { epsilon, centred: true, span: Span::Groups(groups) },
+                frozen,
+                shape,
+            ),
             LayerSpec::RmsNorm { epsilon, frozen } => {
-                check(epsilon > 0.0 && epsilon.is_finite(), "epsilon of an RMS norm", epsilon, "positive")?;
-                self.norm(at, Span::Position, epsilon, false, frozen, shape);
-                Ok(shape)
+                self.norm(at, OwnStatistics { epsilon, centred: false, span: Span::Position }, frozen, shape)
             }
             LayerSpec::Flatten => {
                 // a vector has a length of its own
@@ -237,10 +236,17 @@ impl<T: Real> Builder<T> {
     }
 
     /// Layer, group or RMS norm, the last neither centred nor with a β.
-    fn norm(&mut self, at: usize, span: Span, epsilon: f64, centred: bool, frozen: bool, shape: Shape) {
-        let affine = self.affine(shape, centred);
-        let standardise = OwnStatistics { epsilon, centred, span };
+    fn norm(&mut self, at: usize, standardise: OwnStatistics, frozen: bool, shape: Shape) -> Result<Shape> {
+        let epsilon = standardise.epsilon;
+        let name = match (standardise.span, standardise.centred) {
+            (Span::Groups(_), _) => "epsilon of a group norm",
+            (Span::Position, true) => "epsilon of a layer norm",
+            (Span::Position, false) => "epsilon of an RMS norm",
+        };
+        check(epsilon > 0.0 && epsilon.is_finite(), name, epsilon, "positive")?;
+        let affine = self.affine(shape, standardise.centred);
         self.push(at, Norm { affine, standardise }, !frozen);
+        Ok(shape)
     }
 
     fn affine(&mut self, shape: Shape, beta: bool) -> Affine {
