@@ -63,12 +63,7 @@ pub trait Compiled: Sized {
     ) -> Result<Vec<Vec<Vec<f64>>>>;
 
     #[doc(hidden)]
-    fn alignments(
-        net: &Network<Self>,
-        data: &Data<Self>,
-        records: &[usize],
-        v: &[Self],
-    ) -> Result<Vec<f64>>;
+    fn alignments(net: &Network<Self>, data: &Data<Self>, records: &[usize], v: &[Self]) -> Result<Vec<f64>>;
 
     #[doc(hidden)]
     fn invert(

@@ -45,7 +45,7 @@ fn every_page_says_whose_it_is() {
     for (kind, page) in common::pages::every_kind() {
         let private = match kind {
             "audit" | "wide audit" | "balance" | "attack" | "network" | "training" | "inversion"
-            | "membership" | "texts" => true,
+            | "informed" | "membership" | "texts" => true,
             "bound" => found().data.is_some(),
             "release" | "account" | "reproduction" | "canary" => false,
             other => panic!("{other}: is it for publication?"),

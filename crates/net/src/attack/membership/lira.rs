@@ -66,7 +66,7 @@ mod tests {
         let mut rng = Generator::new(8, Purpose::Other, 0);
         let base: Vec<f64> = (0..n).map(|_| 5.0 * rng.normal()).collect();
         let mut model = |k: usize| {
-            let included: Vec<bool> = (0..n).map(|i| (i + k) % 2 == 0).collect();
+            let included: Vec<bool> = (0..n).map(|i| (i + k).is_multiple_of(2)).collect();
             let confidences =
                 (0..n).map(|i| base[i] + if included[i] { d } else { 0.0 } + rng.normal()).collect();
             Shadow { included, confidences }

@@ -39,7 +39,12 @@ pub fn shadows<T: Real>(
     seed: u64,
     watch: &(dyn Fn(u64) -> bool + Sync),
 ) -> Result<Vec<Shadow>> {
-    check(count >= 2 && count % 2 == 0, "the number of shadow models", count as f64, "even, at least 2")?;
+    check(
+        count >= 2 && count.is_multiple_of(2),
+        "the number of shadow models",
+        count as f64,
+        "even, at least 2",
+    )?;
     check(pool.len() >= 4, "the number of records", pool.len() as f64, "at least 4")?;
     let done = AtomicU64::new(0);
     let one = |k: usize| -> Result<Option<Shadow>> {
@@ -50,7 +55,7 @@ pub fn shadows<T: Real>(
         let order = Generator::new(seed, Purpose::Attack, k as u64 / 2).permutation(n);
         let (first, second) = order.split_at(n / 2);
         let mut included = vec![false; n];
-        (if k % 2 == 0 { first } else { second }).iter().for_each(|&i| included[i] = true);
+        (if k.is_multiple_of(2) { first } else { second }).iter().for_each(|&i| included[i] = true);
         let net = trained(recipe, pool, &included, seed.wrapping_add(1 + k as u64))?;
         done.fetch_add(1, Ordering::Relaxed);
         Ok(Some(Shadow { included, confidences: signals(&net, pool)?.confidences }))

@@ -168,6 +168,9 @@ fn observed(o: &Observed) -> Cell {
     Cell::html(fill("{}<br><small>{}</small>", &[&format::number(o.value), &ends]))
 }
 
+/// Title of a column, and its cell at a noise.
+type Column<'a> = (&'static str, &'a dyn Fn(&Level) -> Option<Cell>);
+
 fn levels(i: &Inversion) -> Html {
     if i.levels.is_empty() {
         return Html::new();
@@ -175,7 +178,7 @@ fn levels(i: &Inversion) -> Html {
     let maybe = |o: &Option<Observed>| o.as_ref().map(observed);
     let number = |x: Option<f64>| x.map(Cell::number);
     // a column for what was measured at some noise
-    let columns: [(&str, &dyn Fn(&Level) -> Option<Cell>); 10] = [
+    let columns: [Column<'_>; 10] = [
         ("MSE", &|l| Some(observed(&l.mse))),
         ("SSIM", &|l| maybe(&l.ssim)),
         ("HaarPSI", &|l| maybe(&l.haar_psi)),
