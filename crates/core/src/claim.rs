@@ -138,7 +138,9 @@ impl Theorem {
                 "the run is private under adding or removing one record, as stated",
                 "holds with the stated confidence over the coins and the run",
             ],
-            Self::EpsilonDelta => &["the run is (ε, δ)-private under adding or removing one record", KNOWS],
+            Self::EpsilonDelta => {
+                &["the run is (ε, δ)-private, as it states, for a record that is there or is not", KNOWS]
+            }
             Self::TradeOff | Self::TotalVariation => {
                 &[GAME, KNOWS, "the mechanism is private as accounted under the stated adjacency"]
             }

@@ -86,6 +86,8 @@ pub struct InformedAttack {
     pub adversary: Adversary,
     /// Mean squared error.
     pub mse: Observed,
+    /// By how much the squared error of the label alone is larger, target by target.
+    pub gain: Observed,
     /// Structural similarity; absent where records are no images of 11 × 11 and more.
     pub ssim: Option<Observed>,
     /// Haar wavelet similarity; absent where records are no images of 16 × 16 and more.

@@ -1,7 +1,7 @@
 //! What `leakscope net attack --method membership` found, as plain data: who was among the training records?
 
 use super::net::{DataFacts, NetworkFacts};
-use crate::figure::{Axis, Figure, Series};
+use crate::figure::{Axis, Claim, Figure, Place, Series};
 use leakscope_core::claim::{Bound, Observed, Theorem};
 use serde::{Deserialize, Serialize};
 
@@ -137,7 +137,8 @@ pub fn figures(attacks: &[MembershipAttack], promise: Option<Stated>) -> Vec<Fig
     };
     let shown = |a: &MembershipAttack| {
         let points = a.curve.iter().filter(|p| p[0] > 0.0 && p[1] > 0.0);
-        Series::measured(name(a.attacker), points.map(|p| (p[0], p[1])))
+        let points = points.map(|p| Place { x: p[0], y: p[1], interval: None }).collect();
+        Series { name: name(a.attacker).into(), claim: Claim::Observed, points }
     };
     let mut series: Vec<Series> = attacks.iter().map(shown).collect();
     let rates: Vec<f64> = (0..=30).map(|k| 10f64.powf(-3.0 + 0.1 * f64::from(k))).collect();

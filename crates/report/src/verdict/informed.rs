@@ -21,20 +21,23 @@ pub(crate) fn best(i: &Informed) -> Option<&InformedAttack> {
     seeing.min_by(|a, b| a.mse.value.total_cmp(&b.mse.value))
 }
 
+/// Whether an adversary is clearly closer than the label alone.
+fn beyond_labels(i: &Informed) -> bool {
+    best(i).is_some_and(|a| a.gain.ci_low > 0.0)
+}
+
 /// The verdict on the informed adversary.
 pub fn of_informed(i: &Informed) -> Verdict {
     let decision = decide(&facts(i));
     let head = match decision.colour {
-        Colour::Red => "The last record is told by the parameters",
+        Colour::Red if beyond_labels(i) => "The last record is told by the parameters",
+        Colour::Red => "Nothing promises to hide the last record",
         Colour::Amber => "Not shown to hide the last record",
         Colour::Green => "The last record is hidden",
     };
     let mut sentences = vec![];
     if let (Some(a), Some(labels)) = (best(i), i.by(Adversary::Labels)) {
-        let beyond = match a.mse.ci_high < labels.mse.ci_low {
-            true => "clearly less than",
-            false => "not clearly less than",
-        };
+        let beyond = if beyond_labels(i) { "clearly less than" } else { "not clearly less than" };
         sentences.push(vec![
             plain(format!(
                 "Knowing {} and the parameters, the {} reconstructs the last one with a mean squared error of ",

@@ -72,8 +72,8 @@ pub fn of_membership(m: &Membership) -> Verdict {
         };
         sentences.push(vec![
             plain(format!(
-                "One run with {} shows, at {} confidence, that its ε is at least ",
-                format::counted(c.canaries, "canary"),
+                "One run with {} canaries shows, at {} confidence, that its ε is at least ",
+                format::count(c.canaries),
                 format::share(c.confidence)
             )),
             strong(format::at_least(c.epsilon.value)),

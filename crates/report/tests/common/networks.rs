@@ -359,6 +359,7 @@ pub(crate) fn informed(identified: f64, sigma: f64) -> leakscope_report::informe
     let attack = |adversary: Adversary, error: f64, identified: f64| InformedAttack {
         adversary,
         mse: seen(error),
+        gain: seen(0.044 - error),
         ssim: Some(seen(0.4)),
         haar_psi: None,
         identified: seen(identified),

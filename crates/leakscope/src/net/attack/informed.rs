@@ -314,8 +314,10 @@ fn attacked(request: &InformedRequest, pool: &Pool, seed: u64, hooks: &Hooks) ->
         return Err(Failure::Interrupted);
     }
     let range = Range { low: pool.range[0], high: pool.range[1] };
-    let attacks: Vec<InformedAttack> =
-        found.iter().map(|(who, f)| judged(*who, f, &test, pool, range, seed)).collect::<Result<_>>()?;
+    let attacks: Vec<InformedAttack> = found
+        .iter()
+        .map(|(who, f)| judged(*who, (f, &found[0].1), &test, pool, (range, seed)))
+        .collect::<Result<_>>()?;
     let document = Informed {
         schema: SCHEMA.into(),
         network: facts(pool, &model),
@@ -399,11 +401,10 @@ fn spread(records: &[f64], d: usize) -> f64 {
 
 fn judged(
     adversary: Adversary,
-    found: &[f64],
+    (found, by_label): (&[f64], &[f64]),
     test: &Examples,
     pool: &Pool,
-    range: Range,
-    seed: u64,
+    (range, seed): (Range, u64),
 ) -> Result<InformedAttack> {
     let (d, k) = (pool.shape.len(), pool.outputs);
     let pairs = || test.records.chunks_exact(d).zip(found.chunks_exact(d));
@@ -424,10 +425,14 @@ fn judged(
         hits += u64::from(mse(record, guess)? < mse(&test.records[other * d..][..d], guess)?);
     }
     let errors = all(|q| Some(q.mse));
+    let of_label = test.records.chunks_exact(d).zip(by_label.chunks_exact(d));
+    let of_label: Vec<f64> = of_label.map(|(r, f)| mse(r, f)).collect::<std::result::Result<_, _>>()?;
+    let gains: Vec<f64> = of_label.iter().zip(&errors).map(|(label, own)| label - own).collect();
     let none = Observed { value: 0.0, ci_low: 0.0, ci_high: 0.0, trials: 0, seed };
     Ok(InformedAttack {
         adversary,
-        mse: mean(&errors, seed).unwrap_or(none),
+        mse: mean(&errors, seed).unwrap_or_else(|| none.clone()),
+        gain: mean(&gains, seed).unwrap_or(none),
         ssim: mean(&all(|q| q.ssim), seed),
         haar_psi: mean(&all(|q| q.haar_psi), seed),
         identified: Observed::of_hits(hits, trials, seed),

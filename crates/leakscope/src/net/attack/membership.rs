@@ -428,7 +428,7 @@ fn remarks<T: Real>(
     }
     if let Some(t) = training.filter(|t| t.data.records > 2 * k as u64) {
         out.push(format!(
-            "Shadow models are trained on half of {} records, the model on {}: give --records as many as it has.",
+            "Shadow models are trained on half of {} records, the model on {}: attack as many as it has, with as many others.",
             2 * k,
             t.data.records
         ));

@@ -1,7 +1,7 @@
 //! The page of the informed adversary: originals and reconstructions side by side, beside what the label tells alone.
 
 use super::page::picture;
-use crate::document::informed::{Informed, InformedAttack};
+use crate::document::informed::{Adversary, Informed, InformedAttack};
 use crate::figure::Claim;
 use crate::figure::picture::Picture;
 use crate::format;
@@ -104,6 +104,7 @@ fn attacks(i: &Informed) -> Html {
         vec![
             Cell::text(words::adversary(a.adversary)),
             observed(&a.mse),
+            if a.adversary == Adversary::Labels { Cell::say("–") } else { observed(&a.gain) },
             maybe(&a.ssim),
             maybe(&a.haar_psi),
             observed(&a.identified),
@@ -113,11 +114,12 @@ fn attacks(i: &Informed) -> Html {
     let heads = [
         text_column("adversary"),
         numbers("MSE"),
+        numbers("gain over the label"),
         numbers("SSIM"),
         numbers("HaarPSI"),
         numbers("known again"),
     ];
-    let lead = "Means over the attacked models with 95% intervals. Known again: nearer to its own record than to another target \
+    let lead = "Means over the attacked models with 95% intervals. Gain: by how much the label’s error is larger, target by target. Known again: nearer to its own record than to another target \
                 of the same label.";
     card("attacks", "By adversary", &[Claim::Observed], lead, table("wrap", "Adversaries", &heads, &rows))
 }
