@@ -106,12 +106,6 @@ fn tables_without_an_answer() {
         ("unknown", rows(|_, _| {}), "--target y --weights q", &["--weights: there is no column `q`"]),
         ("constant", cell(None, 2, "7"), "--target y", &["column `b` is constant", "--drop", "--l2"]),
         (
-            "twice",
-            cell(Some(10), 0, "r3"),
-            "--target y",
-            &["id `r3` occurs twice", "data row 4", "data row 11", "leave --id away"],
-        ),
-        (
             "word",
             cell(Some(50), 1, "abc"),
             "--target y",

@@ -6,7 +6,7 @@ mod common;
 use common::Folder;
 use leakscope_core::random::Seeded;
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -54,6 +54,75 @@ fn every_page_says_whose_it_is() {
     assert!(both.contains("\"draft\": true"), "{both}");
 }
 
+/// Somebody who knows all records but one compares what a command leaves for every value of the last one. Whatever differs without
+/// noise gives that value away: every such file says that it is the owner's, and nobody else can read it.
+#[test]
+fn what_differs_between_neighbours_is_the_owners() {
+    let folder = patients(120);
+    let text = folder.read("p.csv");
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    let at = lines[0].split(',').position(|c| c == "age").unwrap();
+    let mut cells: Vec<String> = lines[8].split(',').map(str::to_owned).collect();
+    cells[at] = if cells[at] == "33" { "34".into() } else { "33".into() };
+    lines[8] = cells.join(",");
+    folder.write("q.csv", lines.join("\n") + "\n");
+    let table = "--target dose --id patient --l2 0.1";
+    let commands = [
+        ("audit", format!("audit DATA {table} --sigma 1 --format csv")),
+        ("balance", format!("balance DATA {table} --iterations 3 --format csv")),
+        ("attack", format!("attack DATA {table} --secret vkorc1 --trials 2 --sigmas 1 --seed 1")),
+        ("bound", format!("bound --data DATA {table} --secret vkorc1 --sigma 1 --seed 1")),
+        ("prior", "bound --mechanism gaussian --sigma 1 --data DATA --secret vkorc1 --seed 1".into()),
+        ("given", "bound --mechanism gaussian --sigma 1 --candidates 3 --seed 1".into()),
+    ];
+    for (name, line) in commands {
+        let run = |data: &str| {
+            let out = format!("{name}-{data}");
+            folder.run(&format!("{} --out {out} -q", line.replace("DATA", data))).expect(0);
+            let files = folder.files(&out).into_iter();
+            files
+                .map(|(path, bytes)| (path.file_name().unwrap().to_owned(), bytes))
+                .collect::<BTreeMap<_, _>>()
+        };
+        let (ours, theirs) = (run("p.csv"), run("q.csv"));
+        let page = folder.read(&format!("{name}-p.csv/report.html"));
+        let mut differing = 0;
+        for (file, bytes) in &ours {
+            let (path, other) = (Path::new(file), &theirs[file]);
+            // Times and the name of the file tell nothing about records.
+            let plain = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace("q.csv", "p.csv");
+            let json = path.extension().is_some_and(|e| e == "json");
+            if plain(bytes) != plain(other) || json {
+                let told = name != "given";
+                differing += usize::from(plain(bytes) != plain(other));
+                assert_eq!(page.contains(OWNER), told, "{name}: {}", path.display());
+                if json {
+                    let owner = plain(bytes).contains("the owner of the data only");
+                    assert_eq!(owner, told, "{name}: {}", path.display());
+                }
+            }
+            #[cfg(unix)]
+            {
+                use std::os::unix::fs::PermissionsExt;
+                let file = folder.path(&format!("{name}-p.csv")).join(path);
+                let mode = std::fs::metadata(&file).unwrap().permissions().mode();
+                assert_eq!(mode & 0o077, 0, "{}", file.display());
+            }
+        }
+        let expected = usize::from(name != "given" && name != "prior");
+        assert!(differing >= expected, "{name}: the two tables differ, and so must what is measured");
+    }
+    // Bounds and levels of a draft follow from extreme records; a release that uses it says so, or is refused.
+    for data in ["p.csv", "q.csv"] {
+        let draft = folder.run(&format!("schema {data}")).expect(0).stdout;
+        folder.write("draft.json", &draft);
+        let line =
+            format!("release {data} {table} --sigma 1 --schema draft.json --scale bounds --out drafted");
+        let refused = folder.run(&line).expect(2).stderr;
+        assert!(refused.contains("draft") && refused.contains("read off the data"), "{refused}");
+    }
+}
+
 fn ledger(folder: &Folder) -> Option<Value> {
     let text = std::fs::read_to_string(folder.path("out/private/ledger.json")).ok()?;
     Some(serde_json::from_str(&text).expect("a ledger is there whole or not at all"))
@@ -71,7 +140,7 @@ fn a_release_that_is_killed_is_there_and_charged_or_neither() {
     let folder = patients(300);
     let words = "release p.csv --target dose --id patient --l2 0.1 --sigma 1 --budget-eta 1e6 --out out -q";
     let clock = Instant::now();
-    folder.run(words).expect(0);
+    folder.run(words).expect_released();
     let whole = clock.elapsed().as_secs_f64();
     let mut random = Seeded::new(9);
     for kill in 0..24 {

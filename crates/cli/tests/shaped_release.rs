@@ -217,6 +217,49 @@ fn neighbouring_data_publish_the_same_shape() {
     assert_eq!(texts[0], texts[1]);
 }
 
+/// Whether noise has the shape of the bounds or none follows from what was given, not from which is cheaper on the records: with
+/// bounds far wider than the data isotropic noise is, and a record could turn that around.
+#[test]
+fn which_shape_is_taken_does_not_depend_on_the_records() {
+    let folder = Folder::new();
+    let line = "--target y --l2 0.05 --noise-shape shaped --target-eta 1";
+    let bounds = "--bounds age=0..120 --bounds height=0..300 --bounds income=0..1e6 --bounds y=-20..40";
+    let mut dearer = 0;
+    for (at, seed) in [3_u64, 5, 8].into_iter().enumerate() {
+        let mut random = Seeded::new(seed);
+        let mut text = String::from("age,height,income,y\n");
+        for _ in 0..200 {
+            let (z, u) = (random.normals(4), [0; 4].map(|_| random.uniform()));
+            // As wide as the bounds, or in the middle of them and nearly copies of one another.
+            let row = match at {
+                0 => [120.0 * u[0], 300.0 * u[1], 1e6 * u[2], 60.0 * u[3] - 20.0],
+                _ => [50.0 + 9.0 * z[0], 170.0 + 8.0 * z[0] + z[1], 3e4 + 4e3 * z[0] + 99.0 * z[2], z[3]],
+            };
+            writeln!(text, "{:.2},{:.2},{:.1},{:.4}", row[0], row[1], row[2], row[3]).unwrap();
+        }
+        folder.write("p.csv", text);
+        let (owned, r) = release(&folder, &format!("p.csv {line} {bounds} --out of{at}"));
+        assert_eq!(r.mechanism.shape.as_ref().unwrap().source, Source::Bounds);
+        let said = r.read_off.join(" ");
+        assert!(
+            said.contains("Nothing of the shape of the noise: it comes from the public bounds"),
+            "{said}"
+        );
+        let gain = owned["measured"]["gain"].as_f64().unwrap();
+        assert_eq!(
+            owned["remarks"].to_string().contains("would add less to the error"),
+            gain < 1.0,
+            "{gain}"
+        );
+        dearer += usize::from(gain < 1.0);
+    }
+    // Before, this was decided by that number.
+    assert!((1..3).contains(&dearer), "{dearer} of 3");
+    folder.write("p.csv", people(3, 200, None));
+    let (_, r) = release(&folder, &format!("p.csv {line} --out free"));
+    assert_eq!(r.mechanism.shape.unwrap().source, Source::Nowhere);
+}
+
 /// Bounds under shaped noise, with the attacks beside them: none does better.
 #[test]
 fn bounds_and_attacks_are_measured_by_the_noise_that_is_there() {

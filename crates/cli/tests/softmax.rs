@@ -110,6 +110,18 @@ fn two_classes_are_the_logistic_model_in_every_command() {
     );
     same(&a, &b, "/score/eta/max", 1.0, 1e-6);
     same(&a, &b, "/score/eta/mean", 1.0, 1e-6);
+    for rest in
+        ["--noise-shape shaped --target-eta 3", "--noise-shape optimal --protect age,species --target-eta 2"]
+    {
+        let one_hot = "--one-hot drop-last";
+        let (a, b) =
+            both(&format!("audit {one_hot} {rest} --out u"), &format!("audit {one_hot} {rest} --out v"));
+        for name in ["cost", "cost_isotropic", "gain", "lower_bound_on_cost"] {
+            same(&a, &b, &format!("/noise/{name}"), 1.0, 2e-2);
+        }
+        same(&a, &b, "/records/eta/max", 1.0, 0.2);
+        same(&a, &b, "/utility/at_sigma", 1.0, 1e-2);
+    }
     let common = "release t.csv --target species";
     let a = json(&folder, &format!("{common} --model softmax --l2 0.08 --target-eta 0.5 --out r"));
     let b = json(&folder, &format!("{common} --model logistic --l2 0.04 --target-eta 0.5 --out q"));
@@ -210,19 +222,88 @@ fn three_classes_are_attacked_bounded_balanced_and_released() {
     assert!(number(&s, "/score/eta/max") > 0.0 && number(&s, "/secret/bounds/0/success") <= 1.0);
 }
 
+/// Shaped noise for three classes through every command: targets met, attacks within bounds, a covariance that says what the noise of
+/// every coefficient is, coefficients that sum to zero.
+#[test]
+fn noise_for_classes_has_a_shape_in_every_command() {
+    let folder = folder(3, 400);
+    let common = "t.csv --target species --model softmax --l2 0.05 --one-hot drop-last";
+    for shape in ["shaped", "optimal"] {
+        let noise = format!("--noise-shape {shape} --target-eta 6");
+        let a = json(&folder, &format!("audit {common} {noise} --test more.csv --out a"));
+        assert!(number(&a, "/records/eta/max") <= 6.0 && number(&a, "/noise/largest_eta") <= 1.0 + 1e-9);
+        assert!(number(&a, "/noise/cost") >= number(&a, "/noise/lower_bound_on_cost"));
+        // Equal weights can cost more than round noise, where one record stands out; the cheapest cannot.
+        let least = if shape == "optimal" { 2.0 } else { 0.5 };
+        assert!(
+            number(&a, "/noise/gain") > least
+                && number(&a, "/noise/programme_gap") <= number(&a, "/noise/gap")
+        );
+        assert!(number(&a, "/noise/covariance_information") > 0.0);
+        assert_eq!(a["noise"]["shapes"].as_array().unwrap().len(), 3);
+        assert_eq!(a["noise"]["deviations"].as_object().unwrap().len(), 15);
+        assert_eq!(a["noise"]["coefficients"][0], "birch against ash: age");
+        assert_eq!(a["inference"]["coefficients"].as_array().unwrap().len(), 15);
+        let page = folder.read("a/report.html");
+        assert!(
+            page.contains("What each shape costs") && page.contains("of the noise") && !page.contains("NaN")
+        );
+        let c = json(&folder, &format!("calibrate --data {common} {noise}"));
+        assert!(number(&c, "/noise/gain") > least);
+        let b = json(
+            &folder,
+            &format!("bound --data {common} {noise} --secret site --attacks white-box-prior --seed 1"),
+        );
+        let best = number(&b, "/bounds/0/success");
+        for at in b["data"]["attacks"].as_array().unwrap() {
+            let curve = b["data"]["curve"].as_array().unwrap();
+            let here = curve.iter().find(|p| p["sigma"] == at["sigma"]).unwrap();
+            let bound = here["bounds"].as_array().unwrap().iter().map(|r| r["success"].as_f64().unwrap());
+            // An attack that is always right has an interval of no width.
+            assert!(at["ci_low"].as_f64().unwrap() <= bound.fold(1.0, f64::min) + 1e-3, "{at}");
+        }
+        assert!(best <= 1.0);
+        let seen = json(&folder, &format!("balance {common} {noise} --iterations 2 --out w"));
+        assert_eq!(seen["bought"]["gains"].as_array().unwrap().len(), 4);
+    }
+    let sd = json(
+        &folder,
+        &format!("audit {common} --noise-shape optimal --target-sd age=20 --target-sd species=0.4 --out d"),
+    );
+    let age = sd["attributes"].as_array().unwrap().iter().find(|a| a["name"] == "age").unwrap();
+    assert!(age["min_sd"].as_f64().unwrap() >= 20.0 && number(&sd, "/label/min_sd") >= 0.4);
+    let line = format!("release {common} --noise-shape shaped --target-eta 3 --shape-from more.csv --out r");
+    json(&folder, &line);
+    let model = folder.json("r/release-1/model.json");
+    assert_eq!(model["noise"]["coefficients"].as_array().unwrap().len(), 10);
+    let sum: f64 = TREES.iter().map(|t| model["coefficients"][format!("{t}: age")].as_f64().unwrap()).sum();
+    assert!(sum.abs() < 1e-9, "{sum}");
+    // Ash has half of what birch has against ash and a third of the rest, by the covariance of the file: U Σ Uᵀ.
+    let error = |t: &str| model["noise_error"][format!("{t}: age")].as_f64().unwrap();
+    let f = &model["noise"]["factor"];
+    let entry = |i: usize, j: usize| {
+        let steps = f["entries"][i * (i + 1) / 2 + j].as_f64().unwrap();
+        let scale = f["exponents"][i].as_f64().unwrap() + f["quarters"].as_f64().unwrap() / 4.0;
+        steps * scale.exp2()
+    };
+    let covariance = |i: usize, j: usize| (0..=i.min(j)).map(|k| entry(i, k) * entry(j, k)).sum::<f64>();
+    // age is the first column of five, in each of two contrasts.
+    let (v11, v12, v22) = (covariance(0, 0), covariance(0, 5), covariance(5, 5));
+    let (a, b) = (0.5_f64.sqrt(), 6_f64.sqrt().recip());
+    let in_units = |u1: f64, u2: f64| u1 * u1 * v11 + 2.0 * u1 * u2 * v12 + u2 * u2 * v22;
+    let [ash, birch, cedar] = [in_units(-a, -b), in_units(a, -b), in_units(0.0, 2.0 * b)].map(f64::sqrt);
+    assert!((error("birch") / error("ash") / (birch / ash) - 1.0).abs() < 1e-9);
+    assert!((error("cedar") / error("ash") / (cedar / ash) - 1.0).abs() < 1e-9);
+    let page = folder.read("r/release-1/report.html");
+    assert!(page.contains("contrasts of the classes") && !page.contains("NaN"));
+}
+
 #[test]
 fn what_is_not_counted_for_classes_is_refused_with_what_to_do() {
     let folder = folder(3, 60);
     let common = "t.csv --target species --model softmax --l2 0.05";
     for (line, words) in [
         (format!("release {common} --sigma 1 --balance 2"), vec!["--balance", "without"]),
-        (format!("release {common} --target-eta 1 --noise-shape shaped"), vec!["--noise-shape", "isotropic"]),
-        (format!("audit {common} --target-eta 1 --noise-shape optimal"), vec!["--noise-shape", "isotropic"]),
-        (
-            format!("attack {common} --seed 4 --secret site --target-eta 1 --noise-shape shaped"),
-            vec!["--noise-shape", "isotropic"],
-        ),
-        (format!("balance {common} --target-eta 1 --noise-shape shaped"), vec!["--noise-shape", "isotropic"]),
         (format!("release {common} --sigma 1 --min-level-count 50"), vec!["class", "--min-level-count"]),
         (format!("attack {common} --seed 4 --secret species"), vec!["--secret", "target"]),
     ] {

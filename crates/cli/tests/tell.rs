@@ -154,6 +154,51 @@ fn a_diagnosis_that_can_be_told_is_not_green() {
     assert!(worst >= truth - 1e-6 && worst < truth + 1e-4, "{worst} {truth}");
 }
 
+/// A table of ordinary incomes and one far out, at a noise that hides the ordinary ones: the one far out is told for certain by
+/// whoever knows the rest, and the page says so. The models with either value in place are fitted by hand.
+#[test]
+fn a_value_far_out_is_told_where_typical_ones_are_not() {
+    let folder = Folder::new();
+    let far = 4000.0;
+    let income = |i: usize| if i == 700 { far } else { (40.0 + 8.0 * noise(i, 1)).round() };
+    // What goes with the one far out is as ordinary as can be.
+    let y = |i: usize| if i == 700 { 50.0 } else { (30.0 + 0.5 * income(i) + 3.0 * noise(i, 2)).round() };
+    let table = |value: f64| {
+        let line = |i: usize| format!("p{i},{},{}\n", if i == 700 { value } else { income(i) }, y(i));
+        "who,income,y\n".to_owned() + &(0..1000).map(line).collect::<String>()
+    };
+    folder.write("t.csv", table(far));
+    let line = "audit t.csv --target y --id who --label public --l2 0.01 --sigma 1";
+    let named = folder.run(&format!("{line} --tell income=35,45 --json")).expect(0).json();
+    assert!(told(&named, "income")["worst"].as_f64().unwrap() < 0.6, "{}", told(&named, "income"));
+    let audit = folder.run(&format!("{line} --json --out out")).expect(0).json();
+    let entry = told(&audit, "income");
+    assert_eq!((&entry["from"], &entry["worst_record"]), (&"4000".into(), &"p700".into()), "{entry}");
+    let page = folder.read("out/report.html");
+    assert!(!page.contains("Protected at this noise"), "the page is not green");
+    // Ridge on the standardised column, coefficients in the units of the table as it is: an independent fit.
+    let ridge = |value: f64| {
+        let x: Vec<f64> = (0..1000).map(|i| if i == 700 { value } else { income(i) }).collect();
+        let n = 1000.0;
+        let mean = |v: &dyn Fn(usize) -> f64| (0..1000).map(v).sum::<f64>() / n;
+        let (mx, my) = (mean(&|i| x[i]), mean(&y));
+        let (vx, cov) = (mean(&|i| (x[i] - mx).powi(2)), mean(&|i| (x[i] - mx) * (y(i) - my)));
+        let slope = cov / (vx * 1.01);
+        (slope, my - slope * mx)
+    };
+    let median: f64 = entry["to"].as_str().unwrap().parse().unwrap();
+    let (a, b) = (ridge(far), ridge(median));
+    let (mean, sd) = {
+        let all: Vec<f64> = (0..1000).map(income).collect();
+        let mean = all.iter().sum::<f64>() / 1000.0;
+        (mean, (all.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 1000.0).sqrt())
+    };
+    let apart = [(a.0 - b.0) * sd, (a.1 + a.0 * mean) - (b.1 + b.0 * mean)];
+    let truth = leakscope_core::special::normal_cdf(0.5 * apart[0].hypot(apart[1]));
+    let worst = entry["worst"].as_f64().unwrap();
+    assert!((worst - truth).abs() < 1e-6 && truth > 0.99, "{worst} for {truth}");
+}
+
 #[test]
 fn enough_noise_is_green_and_the_threshold_is_the_users() {
     let folder = Folder::new();
@@ -303,4 +348,160 @@ fn what_is_left_out_is_named_and_never_green() {
     // What was asked for is tried first.
     let audit = folder.run("audit wide.csv --target y --l2 1 --tell x7=-0.5,0.5 --json").expect(0).json();
     assert_eq!(told(&audit, "x7")["from"], "-0.5");
+}
+
+/// A random table: two numbers with a few far out, a category, two classes or a number to predict.
+fn drawn(seed: usize, rows: usize, classes: bool) -> String {
+    let mut text = String::from("who,age,income,race,y\n");
+    for i in 0..rows {
+        let z = |j: usize| noise(1000 * seed + i, j);
+        let age = (48.0 + 12.0 * z(0)).round();
+        let income = (30.0 * (0.5 * z(1)).exp() * if i % 97 == 5 { 8.0 } else { 1.0 }).round();
+        let race = ["asian", "black", "other people", "white"][(i * 7 + seed) % 4];
+        let score = 0.05 * (age - 48.0) + 0.01 * income + z(2);
+        let y =
+            if classes { ["no", "yes"][usize::from(score > 0.4)].to_owned() } else { format!("{score:.3}") };
+        text += &format!("p{i},{age},{income},{race},{y}\n");
+    }
+    text
+}
+
+/// A number as pages write it.
+fn written(text: &str) -> Option<f64> {
+    let digits = "⁰¹²³⁴⁵⁶⁷⁸⁹";
+    let number: String = text
+        .chars()
+        .take_while(|c| c.is_ascii_digit() || "., ×⁻".contains(*c) || digits.contains(*c))
+        .collect();
+    let plain = |t: &str| t.trim().trim_end_matches([',', '.', ' ']).replace([',', ' '], "");
+    let number = number.split(", ").next()?.to_owned();
+    match number.split_once('×') {
+        None => plain(&number).parse().ok(),
+        Some((front, power)) => {
+            let power: String = power
+                .chars()
+                .skip(2)
+                .filter_map(|c| match digits.chars().position(|d| d == c) {
+                    Some(d) => char::from_digit(d as u32, 10),
+                    None => (c == '⁻').then_some('-'),
+                })
+                .collect();
+            format!("{}e{power}", plain(front)).parse().ok()
+        }
+    }
+}
+
+/// The σ that a verdict advises.
+fn advised(text: &str) -> Option<f64> {
+    written(text.split("σ = ").last()?)
+}
+
+/// Whoever takes the advice of a page ends at a green one, by the rule that colours: audits and releases, whatever the noise was.
+#[test]
+fn advice_that_is_taken_ends_green() {
+    use leakscope_report::verdict::{Colour, of_audit, of_release};
+    let folder = Folder::new();
+    let mut taken = 0;
+    for (seed, model, label) in [
+        (1, "linear", "secret"),
+        (2, "linear", "public"),
+        (3, "logistic --l2 0.1", "secret"),
+        (4, "logistic", "secret"),
+        (5, "logistic", "public"),
+    ] {
+        folder.write("t.csv", drawn(seed, 240, model.starts_with("logistic")));
+        let l2 = if model.contains("l2") { "" } else { "--l2 0.02" };
+        let line = format!("t.csv --target y --model {model} {l2} --label {label}");
+        for sigma in ["0.0001", "0.02", "0.3"] {
+            let audit = |sigma: &str| -> leakscope_report::Audit {
+                let run = folder.run(&format!("audit {line} --id who --sigma {sigma} --json")).expect(0);
+                serde_json::from_value(run.json()).unwrap()
+            };
+            let first = of_audit(&audit(sigma));
+            if first.colour == Colour::Green {
+                continue;
+            }
+            let better = advised(&first.text()).unwrap_or_else(|| panic!("{line}: {}", first.text()));
+            if sigma == "0.0001" {
+                // Where all can be read off, by how much the noise must grow is said.
+                assert!(first.text().contains("as much)"), "{}", first.text());
+            }
+            let second = of_audit(&audit(&better.to_string()));
+            assert_eq!(
+                second.colour,
+                Colour::Green,
+                "{line} at {better}: {} / {}",
+                first.text(),
+                second.text()
+            );
+            taken += 1;
+        }
+        // A release asks in its own units, and keeps its own advice.
+        let bounds = "--drop who --bounds age=0..120 --bounds income=0..1024 --scale bounds";
+        let release = |sigma: f64, out: &str| -> leakscope_report::Release {
+            let run = folder.run(&format!("release {line} {bounds} --sigma {sigma} --json --out {out}"));
+            serde_json::from_value(run.expect_released().json()).unwrap()
+        };
+        let first = of_release(&release(0.001, &format!("a{seed}")));
+        let better = advised(&first.text()).unwrap_or_else(|| panic!("{line}: {}", first.text()));
+        let second = of_release(&release(better, &format!("b{seed}")).for_publication());
+        assert_eq!(second.colour, Colour::Green, "{line}: {} / {}", first.text(), second.text());
+    }
+    assert!(taken >= 8, "{taken}");
+}
+
+/// A person behind several rows moves the model with all of them: a page that is green for rows is not for people. The rows of one
+/// are changed together, and the model fitted by hand.
+#[test]
+fn a_person_with_several_rows_is_not_called_protected() {
+    use leakscope_report::verdict::{Colour, of_audit};
+    let folder = Folder::new();
+    let rows = |i: usize| (40.0 + 9.0 * noise(i, 3)).round();
+    let line = |i: usize, who: usize, x: f64| format!("p{who},{x},{:.3}\n", 0.02 * rows(i) + noise(i, 4));
+    let table = |of: &dyn Fn(usize) -> usize| {
+        "who,age,y\n".to_owned() + &(0..200).map(|i| line(i, of(i), rows(i))).collect::<String>()
+    };
+    let audit = |text: String, sigma: &str| -> leakscope_report::Audit {
+        folder.write("t.csv", text);
+        let run = folder
+            .run(&format!("audit t.csv --target y --id who --label public --l2 0.05 --sigma {sigma} --json"));
+        serde_json::from_value(run.expect(0).json()).unwrap()
+    };
+    let alone = audit(table(&|i| i), "0.2");
+    assert_eq!(of_audit(&alone).colour, Colour::Green, "{}", of_audit(&alone).text());
+    let ten = |i: usize| if i < 10 { 0 } else { i };
+    let together = audit(table(&ten), "0.2");
+    let verdict = of_audit(&together);
+    assert_ne!(verdict.colour, Colour::Green);
+    assert!(verdict.text().contains("Up to 10 rows have one who: changed together"), "{}", verdict.text());
+    // Other commands do not count it, and do not advise to look away.
+    for command in ["release", "balance"] {
+        let noise = if command == "release" { "--sigma 1" } else { "" };
+        let run = folder.run(&format!("{command} t.csv --target y --id who --l2 0.05 {noise} --out o"));
+        assert!(run.code == 2 && run.stderr.contains("occurs twice"), "{}", run.stderr);
+        assert!(!run.stderr.contains("leave") && run.stderr.contains("join the rows"), "{}", run.stderr);
+    }
+}
+
+/// Balancing advises what can be carried out: the release that it names says which σ ends green, and that one does, label and all.
+#[test]
+fn the_advice_of_balancing_ends_green() {
+    use leakscope_report::verdict::{Colour, of_balance, of_release};
+    let folder = Folder::new();
+    folder.write("t.csv", drawn(7, 60, false));
+    let table = "t.csv --target y --l2 0.05 --drop who";
+    let run = folder.run(&format!("balance {table} --iterations 2 --sigma 0.01 --json")).expect(0);
+    let advice = of_balance(&serde_json::from_value(run.json()).unwrap()).text();
+    assert!(!advice.contains("--target-eta"), "{advice}");
+    let line = advice.split("run leakscope ").nth(1).unwrap().split(',').next().unwrap();
+    let bounds = "--bounds age=0..128 --bounds income=0..1024";
+    let release = |line: &str, out: &str| -> leakscope_report::Release {
+        let run = folder.run(&format!("{line} {table} {bounds} --json --out {out}"));
+        serde_json::from_value(run.expect_released().json()).unwrap()
+    };
+    let first = of_release(&release(line, "a"));
+    let sigma = advised(&first.text()).unwrap_or_else(|| panic!("{}", first.text()));
+    let again = format!("{} --sigma {sigma}", line.split(" --sigma").next().unwrap());
+    let second = of_release(&release(&again, "b"));
+    assert_eq!(second.colour, Colour::Green, "{} / {}", first.text(), second.text());
 }

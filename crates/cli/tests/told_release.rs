@@ -163,6 +163,11 @@ fn released(folder: &Folder, line: &str, out: &str) -> (Value, Release) {
     (owned, serde_json::from_str(&statement).unwrap())
 }
 
+/// The statement as its owner has it.
+fn owners(owned: &Value) -> Release {
+    serde_json::from_value(owned.clone()).unwrap()
+}
+
 fn told<'a>(owned: &'a Value, name: &str) -> &'a Value {
     let all = owned["measured"]["tell"]["attributes"].as_array().unwrap();
     all.iter().find(|t| t["attribute"] == name).unwrap()
@@ -222,7 +227,7 @@ fn shaped_noise_tells_values_apart_as_refits_under_its_covariance_do() {
             assert!((worst - truth).abs() < 1e-7 && truth > 0.5, "{more}, {attribute}: {worst} for {truth}");
             largest = largest.max(if attribute == "y" { 0.5 } else { truth });
         }
-        let stated = r.tell.as_ref().unwrap();
+        let stated = owners(&owned).tell.unwrap();
         let (attributes, label) = (stated.attributes.unwrap(), stated.label.unwrap());
         assert_eq!(serde_json::to_value(attributes.by).unwrap(), "refits");
         assert_eq!(serde_json::to_value(label.by).unwrap(), "refits");
@@ -328,7 +333,9 @@ fn what_no_noise_hides_is_red_with_its_cause() {
         (Some(1.0), &"unit".into())
     );
     assert_eq!(of_release(&r).colour, Colour::Red);
-    assert!(of_release(&r).text().contains("--bounds"), "{}", of_release(&r).text());
+    // What helps is for the owner; who reads the published page hears that it is not within the limit.
+    assert!(of_release(&owners(&owned)).text().contains("--bounds"));
+    assert!(of_release(&r).text().contains("60% of cases is not shown"), "{}", of_release(&r).text());
     let run = folder.run(&format!("release {raw} --out again"));
     assert!(run.code == 1 && run.stderr.contains("the page of this release is red"), "{}", run.stderr);
     assert!(run.stdout.contains("give its `bounds`"), "{}", run.stdout);
@@ -353,6 +360,81 @@ fn what_no_noise_hides_is_red_with_its_cause() {
     let (owned, r) = released(&folder, &format!("{line} {bounds} --min-level-count 9"), "fewer");
     assert!(told(&owned, "race").get("shows").is_none(), "{owned}");
     assert_eq!(of_release(&r).colour, Colour::Green, "{:?}", r.tell);
+}
+
+/// A table whose column `code` has so many different texts in 100 rows, and whose column `mixed` so many numbers among texts.
+fn guessed(different: usize, numbers: usize) -> String {
+    let mut text = String::from("x,code,mixed,y\n");
+    for i in 0..100 {
+        let mixed = if i < numbers { format!("{}", i % 4) } else { "none".into() };
+        writeln!(text, "{},a{},{mixed},{}", i % 13, i.min(different - 1), (i * 7) % 11).unwrap();
+    }
+    text
+}
+
+/// Columns that a release has because of one record show how that record is: the neighbouring tables would publish other columns.
+/// Nothing is published until somebody says which.
+#[test]
+fn a_guess_that_one_record_decides_is_refused_by_name() {
+    let folder = Folder::new();
+    let line = "--bounds x=0..16 --l2 0.05 --sigma 400 --min-level-count 0 --target y";
+    for (text, column, refused) in [
+        (guessed(40, 0), "code", false),
+        (guessed(89, 0), "code", false),
+        (guessed(90, 0), "code", true),
+        (guessed(91, 0), "code", true),
+        (guessed(95, 0), "code", false),
+        (guessed(40, 50), "mixed", false),
+        (guessed(40, 89), "mixed", true),
+    ] {
+        folder.write("t.csv", &text);
+        let run = folder.run(&format!("release t.csv {line} --out guessed"));
+        let named = run.stderr.contains(&format!("`{column}`: one record decides"))
+            && run.stderr.contains(&format!("--categorical {column}"))
+            && run.stderr.contains(&format!("--drop {column}"));
+        assert_eq!((run.code == 2, named), (refused, refused), "{column}: {}", run.stderr);
+        assert_eq!(folder.path("guessed").join("release-1").exists(), !refused);
+        let _ = std::fs::remove_dir_all(folder.path("guessed"));
+        // What was said is not guessed.
+        for said in [format!("--categorical {column}"), format!("--drop {column}")] {
+            let run = folder.run(&format!("release t.csv {line} {said} --out said"));
+            assert!(run.code <= 1 && !run.stderr.contains("one record decides"), "{said}: {}", run.stderr);
+            let columns = folder.json("said/release-1/model.json")["coefficients"].to_string();
+            assert_eq!(columns.contains(&format!("\"{column}=")), said.contains("categorical"));
+            std::fs::remove_dir_all(folder.path("said")).unwrap();
+        }
+    }
+}
+
+/// How often values are told apart was measured: even on a grid it shows on which side of a step a record puts it. Who knows all
+/// other records tries every value of the last one, and what is published of it is the same for all of them; so it is in each
+/// file. Before, the ceiling of this table went through several steps.
+#[test]
+fn how_often_values_are_told_apart_is_the_owners_to_know() {
+    let folder = Folder::new();
+    let people = People::draw(9, 60);
+    let line = format!("p.csv --target y --l2 {L2} {BOUNDS} --scale bounds");
+    let (mut measured, mut published) = (vec![], vec![]);
+    for (k, age) in ["30", "60", "90", "110"].into_iter().enumerate() {
+        folder.write("p.csv", people.with(7, "age", age).csv());
+        let out = format!("out{k}");
+        let (owned, r) = released(&folder, &format!("{line} --sigma 0.1"), &out);
+        let tell = r.tell.unwrap();
+        assert!(tell.limit_alone && tell.attributes.unwrap().at_most == 1.0, "{tell:?}");
+        measured.push(owners(&owned).tell.unwrap().attributes.unwrap().at_most);
+        let page = folder.read(&format!("{out}/release-1/report.html"));
+        let card = page.split("id=\"tell\"").nth(1).unwrap().split("</section>").next().unwrap();
+        published.push((serde_json::to_string(&tell).unwrap(), card.to_owned()));
+    }
+    measured.sort_by(f64::total_cmp);
+    measured.dedup();
+    assert!(measured.len() > 1, "steps of the owner's grid: {measured:?}");
+    published.dedup();
+    assert_eq!(published.len(), 1, "{published:?}");
+    // Values that somebody named are not called typical.
+    let (_, r) = released(&folder, &format!("{line} --sigma 400 --tell age=40,50"), "named");
+    assert!(of_release(&r).text().contains("(the values that were named: of age 40 or 50)"));
+    assert_eq!(r.tell.unwrap().attributes.unwrap().at_most, 0.6);
 }
 
 /// One record decides which levels are listed, whether a column is refused as constant, whether there are enough of a class, or

@@ -102,7 +102,10 @@ impl Table {
     fn told(&self, question: &Question, sigma: f64, refits: usize) -> Told {
         let (encoded, units) = (self.encoded(), self.units());
         let (rows, model) = (units.rows(&encoded), units.softmax(&self.fit()).unwrap());
-        SoftmaxTelling::new(&rows, (&model, &units), (sigma, 1)).unwrap().ask(question, refits).unwrap()
+        SoftmaxTelling::new(&rows, (&model, &units), (&Noise::Isotropic(sigma), 1))
+            .unwrap()
+            .ask(question, refits)
+            .unwrap()
     }
 
     /// The tables with each candidate of a question in place of record i; values of numbers in public units.
@@ -129,7 +132,12 @@ impl Table {
                     other
                 })
                 .collect(),
-            Question::Label { .. } => unreachable!("no question of these tests"),
+            Question::Own { column: Some(column), against } => {
+                vec![self.clone(), put(*column..column + 1, &[*against])]
+            }
+            Question::Label { .. } | Question::Own { column: None, .. } => {
+                unreachable!("no question of these tests")
+            }
         }
     }
 
@@ -158,6 +166,7 @@ fn questions(classes: usize, d: usize) -> Vec<Question> {
         Question::Number { column: 0, values: [-0.4, 0.7] },
         Question::Levels { columns: d - 2..d, encodings: vec![1.0, 0.0, 0.0, 1.0, 0.0, 0.0] },
         Question::Classes { codes: (0..classes).collect() },
+        Question::Own { column: Some(0), against: 0.1 },
     ]
 }
 
@@ -253,7 +262,7 @@ fn questions_that_do_not_fit_are_refused() {
     let table = Table::new(3, 30, 1, false, 2);
     let (encoded, units) = (table.encoded(), table.units());
     let (rows, model) = (units.rows(&encoded), units.softmax(&table.fit()).unwrap());
-    let telling = SoftmaxTelling::new(&rows, (&model, &units), (1.0, 1)).unwrap();
+    let telling = SoftmaxTelling::new(&rows, (&model, &units), (&Noise::Isotropic(1.0), 1)).unwrap();
     for question in [
         Question::Label { values: [0.0, 1.0] },
         Question::Classes { codes: vec![0, 3] },
@@ -263,6 +272,6 @@ fn questions_that_do_not_fit_are_refused() {
     ] {
         assert!(telling.ask(&question, 3).is_err(), "{question:?}");
     }
-    assert!(SoftmaxTelling::new(&rows, (&model, &units), (0.0, 1)).is_err());
-    assert!(SoftmaxTelling::new(&rows, (&model, &units), (1.0, 0)).is_err());
+    assert!(SoftmaxTelling::new(&rows, (&model, &units), (&Noise::Isotropic(0.0), 1)).is_err());
+    assert!(SoftmaxTelling::new(&rows, (&model, &units), (&Noise::Isotropic(1.0), 0)).is_err());
 }

@@ -39,13 +39,20 @@ fn questions(table: &Raw, units: &Units) -> Vec<(Question, Vec<(usize, f64)>)> {
         number(2, [-0.33, -0.27]),
         (Question::Levels { columns: 1..2, encodings: vec![0.0, 1.0] }, vec![(1, 0.0), (1, 1.0)]),
         (Question::Label { values: labels }, labels.map(|v| (usize::MAX, v)).to_vec()),
+        (Question::Own { column: Some(0), against: units.of_value(0, 47.0) }, vec![(0, OWN), (0, 47.0)]),
+        (Question::Own { column: None, against: 1.0 }, vec![(usize::MAX, OWN), (usize::MAX, 1.0)]),
     ]
 }
+
+/// Stands for the value that a record has.
+const OWN: f64 = f64::NAN;
 
 /// The model with a value in place, standardised and fitted anew.
 fn refit(table: &Raw, units: &Units, i: usize, (column, value): (usize, f64)) -> Vec<f64> {
     let mut changed = table.clone();
-    if column == usize::MAX {
+    if value.is_nan() {
+        // As it is.
+    } else if column == usize::MAX {
         changed.y[i] = value;
     } else {
         changed.x[i * table.d + column] = value;

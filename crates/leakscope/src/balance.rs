@@ -12,7 +12,7 @@ use leakscope_core::balance::{
     Balanced, Iteration, Level, Options, Sharing, Stopped, Update, Variant, balance_model,
 };
 use leakscope_core::fisher::{Directions, Release};
-use leakscope_core::glm::{Metric, Minimiser, ModelKind};
+use leakscope_core::glm::{Metric, Minimiser};
 use leakscope_report::Balance;
 use leakscope_report::balance::{Comparison, SCHEMA, Step};
 use leakscope_report::choice::Stopped as Ending;
@@ -98,9 +98,6 @@ pub fn run(
     say: impl Fn(&str),
 ) -> Result<Outcome> {
     balancing.check()?;
-    if request.family == ModelKind::Softmax && request.noise.options().is_some() {
-        return Err(crate::noise::not_for_softmax());
-    }
     let clock = Instant::now();
     let loaded = model::load(request, hooks)?;
     let options = options(request, balancing, &loaded)?;

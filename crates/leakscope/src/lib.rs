@@ -86,6 +86,7 @@ pub mod audit;
 pub mod balance;
 pub mod bound;
 pub mod calibrate;
+mod classes;
 pub mod clock;
 pub mod coefficients;
 pub mod failure;

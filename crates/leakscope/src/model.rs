@@ -1,5 +1,6 @@
 //! A table and its model, as balance, attack and release need them: read and encoded as the audit does it.
 
+pub(crate) use crate::classes::{class_names, coefficient_names, target_unit, two_class};
 use crate::failure::explain;
 use crate::noise::{self, UnitShape};
 use crate::remarks;
@@ -7,13 +8,13 @@ use crate::request::{Noise, Request};
 use crate::{Failure, Result};
 use leakscope_core::fisher::softmax::SoftmaxGeometry;
 use leakscope_core::fisher::{Geometry, Release};
-use leakscope_core::glm::softmax::expected_accuracy;
-use leakscope_core::glm::{self, Fit, Metric, Minimiser, ModelKind, Penalty, Utility};
+use leakscope_core::glm::softmax::{expected_accuracy, expected_accuracy_under};
+use leakscope_core::glm::{self, Fit, Fitted, Metric, Minimiser, ModelKind, Penalty, Utility};
 use leakscope_core::pass::Runner;
 use leakscope_core::rows::Rows;
 use leakscope_report::subject::Subject;
 use leakscope_table::{
-    Attribute, Dataset, EncodeOptions, Encoding, Holdout, Hooks, Subset, Table, TargetCoding, TargetKind,
+    Attribute, Dataset, EncodeOptions, Encoding, Holdout, Hooks, Subset, Table, TargetKind,
 };
 use std::borrow::Cow;
 
@@ -75,10 +76,11 @@ pub(crate) fn encode_options(request: &Request, seed: Option<u64>) -> EncodeOpti
             ModelKind::Poisson => TargetKind::Count,
             ModelKind::Softmax => TargetKind::Classes { most: request.max_classes },
         },
-        holdout: request.holdout.zip(seed).map(|(fraction, seed)| Holdout { fraction, seed }),
+        holdout: request.holdout.zip(seed).map(|(fraction, seed)| Holdout::seeded(fraction, seed)),
         positive: request.positive.clone(),
         public: request.public.clone(),
         min_level_count: request.min_level_count,
+        repeated_ids: false,
     }
 }
 
@@ -103,10 +105,9 @@ impl Loaded {
     /// Noise with a shape for a model of these rows, where one is asked for.
     pub fn shape(&self, request: &Request, fit: &Minimiser, hooks: &Hooks) -> Result<Option<UnitShape>> {
         let Some(options) = request.noise.options() else { return Ok(None) };
-        let Minimiser::Glm(fit) = fit else { return Err(noise::not_for_softmax()) };
         let model = noise::Model {
             encoding: &self.encoding,
-            fit,
+            fit: fit.into(),
             units: None,
             l2: request.l2,
             label_secret: request.label_secret,
@@ -195,56 +196,23 @@ pub fn scores_under(
     Ok((total.values(), total.constant_model()))
 }
 
-/// The same of a model of either kind; a softmax model has isotropic noise, on every coefficient of every class.
-pub fn scores_of(
+/// The same of a model of either kind; of a softmax model the factor is that of the noise on its contrasts, and isotropic noise is
+/// on every coefficient of every class.
+pub fn scores_of<'a>(
     rows: &Dataset,
-    fit: &Minimiser,
+    fit: impl Into<Fitted<'a>>,
     metric: Metric,
     sigmas: &[f64],
     factor: &[f64],
 ) -> Result<(Vec<f64>, f64)> {
-    match fit {
-        Minimiser::Glm(fit) => scores_under(rows, &fit.w, metric, sigmas, factor),
-        Minimiser::Softmax(_) if !factor.is_empty() => Err(noise::not_for_softmax()),
-        Minimiser::Softmax(fit) => {
-            let found = expected_accuracy(rows, &fit.w, fit.classes, sigmas)?;
+    match fit.into() {
+        Fitted::Glm(fit) => scores_under(rows, &fit.w, metric, sigmas, factor),
+        Fitted::Softmax(fit) => {
+            let found = match factor.is_empty() {
+                true => expected_accuracy(rows, &fit.w, fit.classes, sigmas)?,
+                false => expected_accuracy_under(rows, &fit.w, fit.classes, (sigmas, factor))?,
+            };
             Ok((found.values, found.constant_model))
         }
     }
-}
-
-/// Own units of the target in one unit of its code: of two classes the whole switch is one.
-pub(crate) fn target_unit(encoding: &Encoding) -> f64 {
-    match &encoding.target.coding {
-        TargetCoding::Number | TargetCoding::Count => 1.0,
-        TargetCoding::TwoClass { low, high } => 1.0 / (high.code - low.code),
-        // η is by the switch between classes, √2 long; an indicator lies √(1 − 1/K) along what keeps their sum.
-        TargetCoding::Classes(classes) => (2.0 - 2.0 / classes.len().max(2) as f64).sqrt(),
-    }
-}
-
-/// Names of the classes of a target, in the order of their codes; none of a number.
-pub(crate) fn class_names(encoding: &Encoding) -> Option<Vec<String>> {
-    match &encoding.target.coding {
-        TargetCoding::TwoClass { low, high } => Some(vec![low.name.clone(), high.name.clone()]),
-        TargetCoding::Classes(classes) => Some(classes.iter().map(|c| c.name.clone()).collect()),
-        TargetCoding::Number | TargetCoding::Count => None,
-    }
-}
-
-/// Names of the coefficients of a model: columns, or `class: column` where each class has a vector of its own.
-pub(crate) fn coefficient_names(encoding: &Encoding) -> Vec<String> {
-    let columns = encoding.columns();
-    match &encoding.target.coding {
-        TargetCoding::Number | TargetCoding::Count | TargetCoding::TwoClass { .. } => columns,
-        TargetCoding::Classes(classes) => {
-            let of_class = |class: &str| columns.iter().map(|column| format!("{class}: {column}")).collect();
-            classes.iter().flat_map(|class| -> Vec<String> { of_class(&class.name) }).collect()
-        }
-    }
-}
-
-/// Whether a target is two coded classes.
-pub(crate) fn two_class(encoding: &Encoding) -> bool {
-    matches!(encoding.target.coding, TargetCoding::TwoClass { .. })
 }

@@ -1,5 +1,9 @@
 //! Results in a folder, written whole or not at all, readable by their owner alone.
 
+mod pages;
+
+pub use pages::PAGE;
+
 use crate::{Failure, Result};
 use leakscope_table::{
     Columns, CompleteRecords, RecordsFormat, RecordsSchema, RecordsWriter, temporary_file,
@@ -51,6 +55,8 @@ impl Drop for Folder {
 pub struct Pending {
     files: Vec<(tempfile::NamedTempFile, PathBuf)>,
     tables: Vec<RecordsWriter>,
+    /// Files of earlier runs that go when these get their names.
+    outdated: Vec<PathBuf>,
 }
 
 impl Folder {
@@ -210,7 +216,7 @@ impl Folder {
         for table in tables {
             table.persist()?;
         }
-        for path in self.stale(&written) {
+        for path in self.stale(&written).into_iter().chain(pending.outdated) {
             let _ = fs::remove_file(path);
         }
         for (file, target) in pending.files {
@@ -218,7 +224,7 @@ impl Folder {
                 .map_err(|e| Failure::Message(format!("cannot write {}: {}", target.display(), e.error)))?;
         }
         // The page is what most people open: it comes first.
-        written.sort_by_key(|path| path.extension().is_none_or(|e| e != "html"));
+        written.sort_by_key(|path| (!path.ends_with(PAGE), path.extension().is_none_or(|e| e != "html")));
         Ok(written)
     }
 }

@@ -46,7 +46,7 @@ pub fn audit(
     let mut pending = Pending::default();
     write_tables(&folder, &mut pending, tables)?;
     let audit = &Audit { tables: pending.table_names(), ..audit.clone() };
-    folder.text(&mut pending, "report.html", &leakscope_report::page(audit))?;
+    folder.page(&mut pending, "audit", &leakscope_report::page(audit))?;
     folder.text(&mut pending, "audit.json", &leakscope_report::json(audit))?;
     folder.publish(pending)
 }
@@ -69,10 +69,10 @@ pub fn balance(
 
 /// What a balancing leaves besides its weights, still under temporary names.
 pub fn balance_texts(folder: &Folder, pending: &mut Pending, balance: &Balance) -> Result<()> {
-    folder.text(pending, "report.html", &leakscope_report::balance_page(balance))?;
-    folder.text(pending, "balance.json", &leakscope_report::document(balance))?;
+    folder.page(pending, "balance", &leakscope_report::balance_page(balance))?;
+    folder.text(pending, "balance.json", &leakscope_report::owners_document(balance))?;
     let model = serde_json::json!({ "coefficients": balance.coefficients });
-    folder.text(pending, "model.json", &leakscope_report::document(&model))
+    folder.text(pending, "model.json", &leakscope_report::owners_document(&model))
 }
 
 /// Writes attacks into a folder.
@@ -86,8 +86,8 @@ pub fn attack(attack: &Attack, out: &Path) -> Result<Vec<PathBuf>> {
 
 /// What attacks leave, still under temporary names.
 pub fn attack_texts(folder: &Folder, pending: &mut Pending, attack: &Attack) -> Result<()> {
-    folder.text(pending, "report.html", &leakscope_report::attack_page(attack))?;
-    folder.text(pending, "attack.json", &leakscope_report::document(attack))
+    folder.page(pending, "attack", &leakscope_report::attack_page(attack))?;
+    folder.text(pending, "attack.json", &leakscope_report::owners_document(attack))
 }
 
 /// Writes the files of a release again, without the ledger.
@@ -105,8 +105,13 @@ pub fn answer(out: &Path, name: &str, document: &str, page: Option<&str>) -> Res
     let folder = Folder::open(out, RecordsFormat::Parquet)?;
     let mut pending = Pending::default();
     if let Some(page) = page {
-        folder.text(&mut pending, "report.html", page)?;
+        folder.page(&mut pending, stem(name), page)?;
     }
     folder.text(&mut pending, name, document)?;
     folder.publish(pending)
+}
+
+/// The name of a document without its ending.
+fn stem(name: &str) -> &str {
+    name.strip_suffix(".json").unwrap_or(name)
 }

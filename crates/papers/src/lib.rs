@@ -335,7 +335,7 @@ pub fn run(
 /// Writes the page, the numbers, and every panel as a drawing and as numbers.
 pub fn write(r: &Reproduction, folder: &Folder) -> Result<Vec<PathBuf>> {
     let mut pending = Pending::default();
-    folder.text(&mut pending, "report.html", &leakscope_report::reproduction_page(r))?;
+    folder.page(&mut pending, "reproduce", &leakscope_report::reproduction_page(r))?;
     folder.text(&mut pending, "reproduce.json", &leakscope_report::document(r))?;
     for figure in &r.figures {
         for (k, panel) in figure.panels.iter().enumerate() {

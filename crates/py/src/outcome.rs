@@ -96,11 +96,11 @@ impl Outcome {
     fn json(&self) -> String {
         match &self.document {
             Document::Audit(audit) => leakscope_report::json(audit),
-            Document::Balance(balance) => leakscope_report::document(balance),
-            Document::Attack(attack) => leakscope_report::document(attack),
+            Document::Balance(balance) => leakscope_report::owners_document(balance),
+            Document::Attack(attack) => leakscope_report::owners_document(attack),
             Document::Release(release) => leakscope_report::document(release),
             Document::Account(costs) => costs.json(),
-            Document::Bound(found) => leakscope_report::document(found),
+            Document::Bound(found) => leakscope::bound::document(found),
             Document::Calibration(answer) => leakscope_report::sorted_document(answer),
             Document::Canary(found) => leakscope_report::document(found),
             Document::Texts(found) => leakscope_report::document(&found.0),

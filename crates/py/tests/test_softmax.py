@@ -68,8 +68,32 @@ def test_frames_and_classes_by_name():
     }
     with pytest.raises(leakscope.LeakscopeError, match="max_classes"):
         leakscope.audit(frame, target="tree", model="softmax", max_classes=2)
-    with pytest.raises(leakscope.OptionError, match="isotropic"):
-        leakscope.balance(frame, target="tree", model="softmax", l2=0.01, noise_shape="shaped", target_eta=1.0)
+
+
+def test_noise_with_a_shape(tmp_path):
+    x, y = data(n=400)
+    site = np.array(["north", "south"])[(x[:, 0] > 0.2).astype(int)]
+    frame = pd.DataFrame(x[:, 1:], columns=["b", "c"]).assign(site=site, tree=np.array(["ash", "birch", "cedar"])[y])
+    common = dict(target="tree", model="softmax", l2=0.05, one_hot="drop-last", target_eta=3.0)
+    for shape in ("shaped", "optimal"):
+        audited = leakscope.audit(frame, noise_shape=shape, **common)
+        noise = audited["noise"]
+        assert noise["gain"] > (1 if shape == "optimal" else 0.5) and audited["records"]["eta"]["max"] <= 3 and 0 < noise["covariance_information"] <= 0.05
+        assert noise["cost"] >= noise["lower_bound_on_cost"] and set(noise["deviations"]) == set(audited["model"]["coefficients"])
+        assert noise["gap"] >= noise["programme_gap"] >= 0
+        assert leakscope.calibrate(data=frame, noise_shape=shape, **common)["noise"]["gain"] == pytest.approx(noise["gain"], rel=0.3)
+        balanced = leakscope.balance(frame, iterations=2, noise_shape=shape, **common)
+        assert len(balanced["bought"]["gains"]) == 4
+    attacked = leakscope.attack(frame, secret="site", sigmas=[0.05], trials=10, seed=1, noise_shape="shaped", **common)
+    assert attacked["results"] and attacked["noise"]["shape"] == "shaped"
+    bounded = leakscope.bound(data=frame, secret="site", seed=1, noise_shape="shaped", **common)
+    assert 0.5 <= bounded["bounds"][0]["success"] <= 1.0
+    frame.to_csv(tmp_path / "public.csv", index=False)
+    public = str(tmp_path / "public.csv")
+    released = leakscope.release(frame, noise_shape="shaped", shape_from=public, out=tmp_path / "out", **common)
+    assert released["mechanism"]["shape"]["source"]["kind"] == "table"
+    for column in ("b", "c", "(intercept)"):
+        assert sum(released["coefficients"][f"{tree}: {column}"] for tree in ("ash", "birch", "cedar")) == pytest.approx(0, abs=1e-9)
 
 
 def test_every_function_takes_softmax(tmp_path):

@@ -46,8 +46,8 @@ pub use document::{
 pub use finite::{NotFinite, check_finite};
 pub use format::five_digits;
 pub use render::html::page::{
-    account_page, attack_page, balance_page, bound_page, canary_page, page, panel_svg, release_page,
-    reproduction_page, text_audit_page,
+    ResultPage, account_page, attack_page, balance_page, bound_page, canary_page, folder_page, page,
+    panel_svg, release_page, reproduction_page, text_audit_page, with_navigation,
 };
 pub use render::terminal::{account_summary, calibration, canary_summary, summary, text_audit_summary};
 
@@ -55,7 +55,21 @@ pub use render::terminal::{account_summary, calibration, canary_summary, summary
 ///
 /// JSON has no infinity: numbers without bound are written as `null`.
 pub fn json(audit: &Audit) -> String {
-    document(audit)
+    owners_document(audit)
+}
+
+/// What a document says that was computed on the data without noise: whoever reads the file alone must see it.
+pub const FOR_THE_OWNER: &str = "the owner of the data only: it was computed on the records, without noise";
+
+/// Such a document as pretty JSON: `for` says whose it is.
+pub fn owners_document(data: &impl serde::Serialize) -> String {
+    #[derive(serde::Serialize)]
+    struct Owners<'a, T> {
+        r#for: &'static str,
+        #[serde(flatten)]
+        data: &'a T,
+    }
+    document(&Owners { r#for: FOR_THE_OWNER, data })
 }
 
 /// The same with the fields in the order of their names.

@@ -379,7 +379,9 @@ pub(crate) fn clip(kind: ClipKind) -> &'static str {
 /// Why a run with noise states no ε.
 pub(crate) fn withheld(reason: Option<&Withheld>) -> &'static str {
     match reason {
-        Some(Withheld::ReadOffRecords(_)) => "how records are encoded was read off them",
+        Some(Withheld::ReadOffRecords(_)) => {
+            "something of the encoding or of the network was read off the records"
+        }
         Some(Withheld::NoiseFromSeed) | None => "the noise follows from a seed",
     }
 }

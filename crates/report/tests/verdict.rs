@@ -293,6 +293,8 @@ fn stated(attributes: (f64, Means), label: Option<(f64, Means)>) -> Release {
         label: label.map(ceiling),
         given: vec![],
         protect_at: PROTECT_AT,
+        more_noise: None,
+        limit_alone: false,
     };
     Release { tell: Some(tell), ..released(1.0, 0.3) }
 }
@@ -356,12 +358,23 @@ fn noise_that_was_solved_for_and_what_no_noise_hides_are_said() {
         (Some(Shows::Unit), "no noise hides that. The column age is scaled by its own spread"),
         (Some(Shows::Levels), "give its `levels`"),
         (Some(Shows::NoModel), "there is no model"),
-        (None, "Choose several times as much"),
+        (None, "how much noise hides them is beyond counting"),
     ] {
         let v = of(shows, 1.0, SigmaSource::Given);
         assert_eq!(v.colour, Colour::Red);
         assert!(v.text().contains(words), "{}", v.text());
     }
+    // Where it is known how far apart the models are, so is what hides them: 5,000/(2 Φ⁻¹(0.6)) = 9,868 times.
+    let v = of_audit(&with(|a| {
+        let mut tell = told(&[("age", 1.0, false)]);
+        tell.attributes[0].distance = Some(5000.0);
+        (a.tell, a.sigma_source) = (Some(tell), SigmaSource::Given);
+    }));
+    assert!(
+        v.text().contains("as much), would bring that to 60%") && v.text().contains("σ = 198"),
+        "{}",
+        v.text()
+    );
 }
 
 #[test]
@@ -426,7 +439,8 @@ proptest! {
             audit.tell = Some(tell);
         }
         let among = among.map_or(0.5, |(levels, worst)| of_guess(worst, 1.0 / levels as f64));
-        let worst = if given { attribute.max(label).max(local).max(among) } else { local };
+        // What η says of an attribute whose values were put in place is no number that the colour rests on.
+        let worst = if given { attribute.max(label).max(among) } else { local };
         never_calmer(&of_audit(&audit), &page(&audit), worst)?;
         if !given || left_out {
             prop_assert_ne!(of_audit(&audit).colour, Colour::Green);

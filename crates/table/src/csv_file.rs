@@ -71,6 +71,8 @@ pub(crate) struct CsvFile {
     pub(crate) nameless: Vec<bool>,
     /// What each column holds in the first rows.
     pub(crate) verdicts: Vec<Verdict>,
+    /// Whether one cell decides that.
+    pub(crate) hang_on_one: Vec<bool>,
     /// Notation of each column where it is more than what Rust reads; kept for the cells of every pass.
     notations: Vec<Option<Notation>>,
     /// Whether the header looks like a row of data.
@@ -113,6 +115,7 @@ impl CsvFile {
         let mut reader = file.parser(file.content.stream(0)?);
         file.read_header(&mut reader)?;
         file.verdicts = vec![Verdict::Empty; file.header.len()];
+        file.hang_on_one = vec![false; file.header.len()];
         file.notations = vec![None; file.header.len()];
         Ok(file)
     }
@@ -125,6 +128,7 @@ impl CsvFile {
             header: vec![],
             nameless: vec![],
             verdicts: vec![],
+            hang_on_one: vec![],
             notations: vec![],
             header_is_data: false,
             counts_header: !options.no_header,
@@ -263,6 +267,7 @@ impl CsvFile {
                 }
             }
         }
+        self.hang_on_one = samples.iter().map(Sample::hangs_on_one).collect();
         self.verdicts = samples.into_iter().map(Sample::verdict).collect();
         self.notations = vec![None; self.header.len()];
         self.header_is_data = !self.options.no_header && self.looks_like_data(&repeated);

@@ -79,6 +79,16 @@ pub enum ReadOff {
     Components,
 }
 
+/// What was guessed about a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Guess {
+    /// Whether it holds numbers, dates or texts.
+    Kind,
+    /// Whether its texts name the rows, so that it is left out.
+    Identifier,
+}
+
 /// What to do where a value is missing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
@@ -137,6 +147,8 @@ pub struct EncodeOptions {
     pub public: Public,
     /// Levels that were not given and that fewer training rows have are merged into `other`; none are by default.
     pub min_level_count: Option<u64>,
+    /// Whether several rows may have one id; otherwise that is an error.
+    pub repeated_ids: bool,
 }
 
 /// `min_level_count` of what is published.
@@ -155,6 +167,7 @@ impl Default for EncodeOptions {
             positive: None,
             public: Public::default(),
             min_level_count: None,
+            repeated_ids: false,
         }
     }
 }
@@ -348,16 +361,26 @@ pub struct Encoding {
     pub rows_training: u64,
     /// Rows held out (before those with unseen levels are left out).
     pub rows_held_out: u64,
+    /// The most rows that have one id, held-out ones included; 1 without an id.
+    #[serde(default = "one_row")]
+    pub rows_of_one: u64,
     /// Training rows that repeat an earlier one in every column used; `None` where there are too many rows to count.
     #[serde(default)]
     pub copies: Option<u64>,
     /// What was guessed about the table.
     #[serde(default)]
     pub remarks: Vec<Remark>,
+    /// Columns about which something was guessed that would be guessed otherwise if one row were another, or were not there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hang_on_one: Vec<(String, Guess)>,
 }
 
 fn one() -> f64 {
     1.0
+}
+
+fn one_row() -> u64 {
+    1
 }
 
 impl Encoding {

@@ -421,8 +421,9 @@ pub enum Error {
     },
     /// Two rows have one id.
     #[error(
-        "column `{column}`: id `{id}` occurs twice, in {first} and in {second}: ids must be unique; \
-         correct them, or leave ⟨id⟩ away to use row numbers"
+        "column `{column}`: id `{id}` occurs twice, in {first} and in {second}: every number here is about one row, and whoever \
+         stands behind several is exposed more, which this command does not count; join the rows of each into one (an audit counts \
+         them together)"
     )]
     DuplicateId {
         /// The id column.

@@ -6,7 +6,7 @@ use crate::batch::Reading;
 use crate::column::{Kind, Origin, Roles};
 use crate::encoder::Encoder;
 use crate::encoding::{
-    Attribute, Class, ColumnProfile, EncodeOptions, Encoding, Group, Missing, Pca, Scale, Target,
+    Attribute, Class, ColumnProfile, EncodeOptions, Encoding, Group, Guess, Missing, Pca, Scale, Target,
     TargetCoding,
 };
 use crate::hooks::{Hooks, Stage};
@@ -78,15 +78,21 @@ impl Encoding {
             if !names.is_empty() {
                 let mut without = profiling.without(&names)?;
                 without.layout.remarks.extend(remarks);
+                without.layout.hang_on_one.extend(hanging_identifiers(layout, &profile));
                 return Ok(Profiled::Identifiers(Box::new(without)));
             }
         }
         check_missing(layout, &profile, options)?;
         check_sizes(&profile, options)?;
         check_facts(layout, &profile)?;
+        let mut hang_on_one = layout.hang_on_one.clone();
+        if profiling.left_out().is_empty() {
+            hang_on_one.extend(hanging_identifiers(layout, &profile));
+        }
         let hanging = hanging_on_one(layout, &profile, options);
         let merged = merge_rare(layout, &mut profile, options);
         let mut encoding = assemble(layout, &profile, options)?;
+        encoding.hang_on_one = hang_on_one;
         for a in encoding.attributes.iter_mut().filter(|a| hanging.contains(&a.name)) {
             a.levels_hang_on_one = true;
         }
@@ -190,10 +196,21 @@ fn check_missing(layout: &Layout, profile: &Profile, options: &EncodeOptions) ->
     Ok(())
 }
 
+/// Features of which nobody said whether their texts name the rows.
+fn may_be_identifiers(layout: &Layout) -> impl Iterator<Item = usize> {
+    let is_guess = |i: &usize| layout.wants[*i].reading == Reading::Level && !layout.facts(*i).declared;
+    (0..layout.features).filter(is_guess)
+}
+
+/// Features of which one row decides whether they are left out because their texts name the rows.
+fn hanging_identifiers(layout: &Layout, profile: &Profile) -> Vec<(String, Guess)> {
+    let hanging = may_be_identifiers(layout).filter(|i| profile.columns[*i].hangs_on_one());
+    hanging.map(|i| (layout.names[i].clone(), Guess::Identifier)).collect()
+}
+
 /// Features whose texts name the rows, with what is said about each.
 fn identifiers(layout: &Layout, profile: &Profile) -> Vec<(String, Remark)> {
-    let is_guess = |i: &usize| layout.wants[*i].reading == Reading::Level && !layout.facts(*i).declared;
-    let named = (0..layout.features).filter(is_guess).filter(|i| profile.columns[*i].is_identifier());
+    let named = may_be_identifiers(layout).filter(|i| profile.columns[*i].is_identifier());
     let remark = |i: usize| {
         let c = &profile.columns[i];
         let values = (!c.identifies).then_some(c.levels.len() as u64);
@@ -226,19 +243,23 @@ fn check_facts(layout: &Layout, profile: &Profile) -> Result<()> {
     Ok(())
 }
 
-/// Merges the rare levels of features where nobody gave the levels; the places, with what is said about each.
-/// Columns whose list of levels would be another one if one row had another of them; none where nothing is merged.
+/// Columns whose list of levels, or that there is one, would be another if one row had another of them.
 fn hanging_on_one(layout: &Layout, profile: &Profile, options: &EncodeOptions) -> Vec<String> {
-    let Some(min_count) = options.min_level_count else { return vec![] };
     let hangs = |i: &usize| {
         let (facts, levels) = (layout.facts(*i), &profile.columns[*i].levels);
         let public = facts.levels.is_some() && facts.levels_origin == Origin::Given;
-        layout.wants[*i].reading == Reading::Level
-            && if public { levels.values().any(|n| *n == 1) } else { rare::hangs_on_one(levels, min_count) }
+        let list_hangs = || match (public, options.min_level_count) {
+            // A level that is listed and that no record has is an error.
+            (true, _) => levels.values().any(|n| *n == 1),
+            (false, Some(min_count)) => rare::hangs_on_one(levels, min_count),
+            (false, None) => false,
+        };
+        layout.wants[*i].reading == Reading::Level && list_hangs()
     };
     (0..layout.features).filter(hangs).map(|i| layout.names[i].clone()).collect()
 }
 
+/// Merges the rare levels of features where nobody gave the levels; the places, with what is said about each.
 fn merge_rare(layout: &Layout, profile: &mut Profile, options: &EncodeOptions) -> Vec<(usize, Remark)> {
     let Some(min_count) = options.min_level_count else { return vec![] };
     let mut remarks = vec![];
@@ -302,6 +323,9 @@ fn remarks(layout: &Layout, profile: &Profile, target: &Target, weight_mean: f64
     {
         remarks.push(Remark::Weights { column: layout.names[w].clone(), mean: weight_mean });
     }
+    if let (Some(id), true) = (layout.id, profile.rows_of_one > 1) {
+        remarks.push(Remark::Repeated { column: layout.names[id].clone(), most: profile.rows_of_one });
+    }
     if let Some(copies) = profile.copies.filter(|n| *n > 0) {
         remarks.push(Remark::Duplicates { copies, rows: profile.training });
     }
@@ -357,7 +381,9 @@ fn assemble(layout: &Layout, profile: &Profile, options: &EncodeOptions) -> Resu
     Ok(Encoding {
         attributes,
         remarks: remarks(layout, profile, &target, weight_mean),
+        hang_on_one: vec![],
         copies: profile.copies,
+        rows_of_one: profile.rows_of_one.max(1),
         weight_mean,
         target,
         id: layout.id.map(|i| layout.names[i].clone()),

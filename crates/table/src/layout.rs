@@ -3,7 +3,7 @@
 use crate::batch::{Reading, Want};
 use crate::column::Kind;
 use crate::column::Roles;
-use crate::encoding::Encoding;
+use crate::encoding::{Encoding, Guess};
 use crate::notation::Notation;
 use crate::public::{Facts, NO_FACTS};
 use crate::remark::Remark;
@@ -47,6 +47,8 @@ pub(crate) struct Layout {
     pub(crate) facts: Vec<Facts>,
     /// What was guessed about the columns.
     pub(crate) remarks: Vec<Remark>,
+    /// Guesses that one row decides.
+    pub(crate) hang_on_one: Vec<(String, Guess)>,
 }
 
 impl Layout {
@@ -57,7 +59,8 @@ impl Layout {
 
     /// The same without some features, by their places.
     pub(crate) fn without(&self, left_out: &[usize]) -> Result<Self> {
-        let mut layout = Self { remarks: self.remarks.clone(), ..Self::default() };
+        let (remarks, hang_on_one) = (self.remarks.clone(), self.hang_on_one.clone());
+        let mut layout = Self { remarks, hang_on_one, ..Self::default() };
         for i in (0..self.wants.len()).filter(|i| !left_out.contains(i)) {
             layout.wants.push(self.wants[i]);
             layout.names.push(self.names[i].clone());
@@ -157,6 +160,10 @@ impl Layout {
         {
             return Err(Error::TextWeights { column: table.columns()[w].name.clone() });
         }
+        // Bounds say that there are numbers, as a list of levels says that there are none.
+        let guessed = |c: &&usize| !(facts[**c].declared || facts[**c].bounds.is_some());
+        let hanging = used.clone().filter(guessed).filter(|c| table.hangs_on_one(**c));
+        let hang_on_one = hanging.map(|c| (table.columns()[*c].name.clone(), Guess::Kind)).collect();
         let of_kind = |reading: Reading| used.clone().filter(move |c| own_reading(**c) == reading);
         let (numbers, categories) = (of_kind(Reading::Number), of_kind(Reading::Level));
         let remarks = remarks(table, &left_out, numbers, categories);
@@ -170,7 +177,7 @@ impl Layout {
         if features.is_empty() {
             return Err(Error::NoFeatures);
         }
-        Ok(Self { features: features.len(), target, id, weights, group, remarks, ..layout })
+        Ok(Self { features: features.len(), target, id, weights, group, remarks, hang_on_one, ..layout })
     }
 
     /// Matches a fitted encoding with a table by name. The features must be there, and the target unless

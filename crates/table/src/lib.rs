@@ -69,12 +69,12 @@ pub use content::{TextEncoding, standard_input};
 pub use dataset::{CACHE_BYTES, Dataset, DatasetOptions, Labels};
 pub use dates::DateOrder;
 pub use encoding::{
-    Attribute, Class, ColumnProfile, EncodeOptions, Encoding, Group, MIN_LEVEL_COUNT, Missing, OneHot, Pca,
-    ReadOff, Scale, Target, TargetCoding, TargetKind,
+    Attribute, Class, ColumnProfile, EncodeOptions, Encoding, Group, Guess, MIN_LEVEL_COUNT, Missing, OneHot,
+    Pca, ReadOff, Scale, Target, TargetCoding, TargetKind,
 };
 pub use error::{Error, Result, TargetError};
 pub use fit::Profiled;
-pub use holdout::Holdout;
+pub use holdout::{Holdout, SplitKey};
 pub use hooks::{Hooks, OnProgress, Progress, Stage};
 pub use matrix::{Element, Matrix};
 pub use memory::{Memory, MemoryColumn};

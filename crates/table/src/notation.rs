@@ -161,11 +161,12 @@ fn ends_in_digit(number: &str) -> bool {
 /// What the first cells of a column were written like.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sample {
-    classes: [Class; 8],
+    classes: [Class; CLASSES],
     symbol: Option<String>,
     /// Cells that are no plain number but would be one with a decimal comma, and the first of them.
     comma: Class,
-    total: u64,
+    /// How many of each class are such cells.
+    commas: [u64; CLASSES],
 }
 
 /// Cells of one class: how many, and the first of them.
@@ -182,6 +183,7 @@ impl Class {
     }
 }
 
+const CLASSES: usize = 8;
 const PLAIN: usize = 0;
 const LOOSE: usize = 1; // separators or a currency: plain numbers may stand beside them
 const PERCENT: usize = 2;
@@ -210,7 +212,6 @@ const NEARLY_ALL: u64 = 9;
 impl Sample {
     /// Takes note of a cell that has a value.
     pub(crate) fn add(&mut self, row: u64, cell: &str, decimal: Decimal) {
-        self.total += 1;
         // Plain numbers are the common case.
         let plain = (decimal == Decimal::Point && cell.parse::<f64>().is_ok()).then_some(Notation::Plain);
         let class = match plain.or_else(|| notation(cell, decimal)) {
@@ -239,43 +240,122 @@ impl Sample {
             && !matches!(notation(cell, Decimal::Comma), None | Some(Notation::Date(_)))
         {
             self.comma.add(row, cell);
+            self.commas[class] += 1;
         }
     }
 
+    fn counts(&self) -> Counts {
+        Counts(std::array::from_fn(|c| [self.classes[c].count - self.commas[c], self.commas[c]]))
+    }
+
+    /// Whether the column would be taken for something else if one of its cells were written as another one is, were not there,
+    /// or were there twice: who knows the others then sees from what it was taken for how that one is written.
+    pub(crate) fn hangs_on_one(&self) -> bool {
+        let counts = self.counts();
+        let now = counts.guess();
+        // Without any cell nothing is guessed, and other files decide.
+        counts.neighbours().any(|other| other.guess() != now && other.guess() != Guess::Empty)
+    }
+
     pub(crate) fn verdict(self) -> Verdict {
-        let count = |class: usize| self.classes[class].count;
-        let families: [(u64, &[usize]); 5] = [
-            (count(DAY_FIRST) + count(EITHER_FIRST), &[DAY_FIRST, EITHER_FIRST]),
-            (count(MONTH_FIRST) + count(EITHER_FIRST), &[MONTH_FIRST, EITHER_FIRST]),
-            (count(PLAIN) + count(LOOSE), &[PLAIN, LOOSE]),
-            (count(PERCENT), &[PERCENT]),
-            (count(DATE), &[DATE]),
-        ];
-        let (best, members) = families.into_iter().max_by_key(|f| f.0).unwrap_or((0, &[]));
-        if self.total == 0 {
-            return Verdict::Empty;
-        }
-        if count(EITHER_FIRST) == self.total {
-            let [.., either] = self.classes;
-            return Verdict::Text { odd: None, comma: None, date: either.first };
-        }
-        if best == self.total {
-            return Verdict::Numbers(match members {
-                [PERCENT] => Notation::Percent,
-                [DATE] => Notation::Date(DateOrder::YearFirst),
-                [DAY_FIRST, _] => Notation::Date(DateOrder::DayFirst),
-                [MONTH_FIRST, _] => Notation::Date(DateOrder::MonthFirst),
-                _ if self.symbol.is_some() => Notation::Currency(self.symbol.unwrap_or_default()),
-                _ if count(LOOSE) > 0 => Notation::Grouped,
-                _ => Notation::Plain,
-            });
-        }
-        let nearly_all = best >= NEARLY_ALL * (self.total - best);
-        let with_comma = self.comma.count > 0 && self.comma.count + count(PLAIN) == self.total;
+        let counts = self.counts();
+        let members: &[usize] = match counts.guess() {
+            Guess::Empty => return Verdict::Empty,
+            Guess::Numbers => {
+                let separated = counts.of(LOOSE) > 0;
+                return Verdict::Numbers(match self.symbol {
+                    Some(symbol) => Notation::Currency(symbol),
+                    None if separated => Notation::Grouped,
+                    None => Notation::Plain,
+                });
+            }
+            Guess::Percent => return Verdict::Numbers(Notation::Percent),
+            Guess::Dates(order) => return Verdict::Numbers(Notation::Date(order)),
+            Guess::AnyOrder => {
+                let [.., either] = self.classes;
+                return Verdict::Text { odd: None, comma: None, date: either.first };
+            }
+            Guess::Text { .. } => counts.largest_family().1,
+        };
+        let Guess::Text { odd: nearly_all, comma } = counts.guess() else { return Verdict::Empty };
         let outside = self.classes.iter().enumerate().filter(|(class, _)| !members.contains(class));
         let odd = outside.filter_map(|(_, c)| c.first.clone()).min_by_key(|(row, _)| *row);
-        let comma = self.comma.first.filter(|_| with_comma);
+        let comma = self.comma.first.filter(|_| comma);
         Verdict::Text { odd: odd.filter(|_| nearly_all), comma, date: None }
+    }
+}
+
+/// What a column is taken for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Guess {
+    Empty,
+    Numbers,
+    Percent,
+    Dates(DateOrder),
+    /// Dates of which none tells whether the day or the month comes first: refused.
+    AnyOrder,
+    /// With `odd` nearly all are numbers, with `comma` all would be with a decimal comma: both are refused.
+    Text {
+        odd: bool,
+        comma: bool,
+    },
+}
+
+/// Cells of each class, those that would be numbers with a decimal comma apart.
+#[derive(Debug, Clone, Copy)]
+struct Counts([[u64; 2]; CLASSES]);
+
+impl Counts {
+    fn of(&self, class: usize) -> u64 {
+        self.0[class].iter().sum()
+    }
+
+    /// The largest number of cells that can be read as numbers together, and their classes.
+    fn largest_family(&self) -> (u64, &'static [usize]) {
+        let either = self.of(EITHER_FIRST);
+        let families: [(u64, &[usize]); 5] = [
+            (self.of(DAY_FIRST) + either, &[DAY_FIRST, EITHER_FIRST]),
+            (self.of(MONTH_FIRST) + either, &[MONTH_FIRST, EITHER_FIRST]),
+            (self.of(PLAIN) + self.of(LOOSE), &[PLAIN, LOOSE]),
+            (self.of(PERCENT), &[PERCENT]),
+            (self.of(DATE), &[DATE]),
+        ];
+        families.into_iter().max_by_key(|f| f.0).unwrap_or((0, &[]))
+    }
+
+    fn guess(&self) -> Guess {
+        let total: u64 = self.0.iter().flatten().sum();
+        let (best, members) = self.largest_family();
+        match members {
+            _ if total == 0 => Guess::Empty,
+            [PERCENT] if best == total => Guess::Percent,
+            _ if self.of(EITHER_FIRST) == total => Guess::AnyOrder,
+            [DATE] if best == total => Guess::Dates(DateOrder::YearFirst),
+            [DAY_FIRST, _] if best == total => Guess::Dates(DateOrder::DayFirst),
+            [MONTH_FIRST, _] if best == total => Guess::Dates(DateOrder::MonthFirst),
+            _ if best == total => Guess::Numbers,
+            _ => {
+                let commas: u64 = self.0.iter().map(|c| c[1]).sum();
+                let odd = best >= NEARLY_ALL * (total - best);
+                Guess::Text { odd, comma: commas > 0 && commas + self.of(PLAIN) == total }
+            }
+        }
+    }
+
+    /// The same with one cell fewer, one more like those that are there, or one written like another.
+    fn neighbours(self) -> impl Iterator<Item = Self> {
+        let there = (0..2 * CLASSES).map(|k| (k / 2, k % 2)).filter(move |(c, k)| self.0[*c][*k] > 0);
+        let with = move |more: Option<(usize, usize)>, fewer: Option<(usize, usize)>| {
+            let mut counts = self;
+            more.into_iter().for_each(|(c, k)| counts.0[c][k] += 1);
+            fewer.into_iter().for_each(|(c, k)| counts.0[c][k] -= 1);
+            counts
+        };
+        let others = there.clone();
+        there.flat_map(move |a| {
+            let moved = others.clone().map(move |b| with(Some(b), Some(a)));
+            moved.chain([with(Some(a), None), with(None, Some(a))])
+        })
     }
 }
 
@@ -288,6 +368,56 @@ mod tests {
         let notation = notation(cell, decimal)?;
         let x = value(cell, &notation, decimal)?;
         Some((notation, x))
+    }
+
+    /// Oracle: the column with every cell left out, doubled or replaced by another one, judged anew.
+    #[test]
+    fn a_guess_that_one_cell_decides_is_noticed() {
+        let judged = |cells: &[&str]| {
+            let mut sample = Sample::default();
+            cells.iter().enumerate().for_each(|(i, cell)| sample.add(i as u64, cell, Decimal::Point));
+            let hangs = sample.hangs_on_one();
+            let refused = |v: &Option<(u64, String)>| v.is_some();
+            let verdict = match sample.verdict() {
+                Verdict::Empty => 0,
+                Verdict::Numbers(Notation::Date(order)) => 20 + order as usize,
+                Verdict::Numbers(Notation::Percent) => 2,
+                Verdict::Numbers(_) => 3,
+                Verdict::Text { date: Some(_), .. } => 10,
+                Verdict::Text { odd, comma, date: None } => {
+                    4 + usize::from(refused(&odd)) + 2 * usize::from(refused(&comma))
+                }
+            };
+            (verdict, hangs)
+        };
+        let words = ["1", "2,000", "$3", "4%", "2020-01-05", "x", "1,5", "29.02.2024", "03/04/2024"];
+        let mut hanging = 0;
+        for (a, b) in (0..words.len()).flat_map(|a| (0..words.len()).map(move |b| (a, b))) {
+            for many in [0, 1, 2, 8, 9, 10, 17, 18, 19] {
+                for few in [0, 1, 2] {
+                    let cells = [vec![words[a]; many], vec![words[b]; few]].concat();
+                    let (now, hangs) = judged(&cells);
+                    let differs = (0..cells.len()).any(|i| {
+                        let mut fewer = cells.clone();
+                        fewer.remove(i);
+                        let mut more = cells.clone();
+                        more.push(cells[i]);
+                        let other = |j: usize| {
+                            let mut moved = cells.clone();
+                            moved[i] = cells[j];
+                            moved
+                        };
+                        [fewer, more]
+                            .into_iter()
+                            .chain((0..cells.len()).map(other))
+                            .any(|n| judged(&n).0 != now && judged(&n).0 != 0)
+                    });
+                    assert_eq!(hangs, differs, "{cells:?}");
+                    hanging += usize::from(hangs);
+                }
+            }
+        }
+        assert!(hanging > 50, "{hanging}");
     }
 
     #[test]

@@ -38,6 +38,9 @@ pub struct Profile {
     /// Training rows that repeat an earlier one; known once all rows were read.
     #[serde(skip)]
     pub(crate) copies: Option<u64>,
+    /// The most rows that have one id; known then too.
+    #[serde(skip)]
+    pub(crate) rows_of_one: u64,
     #[serde(skip)]
     scratch: Scratch,
 }
@@ -60,6 +63,8 @@ pub(crate) struct Column {
     pub(crate) outside: u64,
     /// Whether there are so many different texts that they name the rows; levels are then not counted.
     pub(crate) identifies: bool,
+    /// Whether one row decides that.
+    hangs: bool,
     /// Levels of this split where they are too many to count each.
     crowd: u64,
     /// Cells of a category that have a value, in all rows.
@@ -212,7 +217,13 @@ impl Profiling {
     pub(crate) fn check(&self, profile: &mut Profile, table: &Table, hooks: &Hooks) -> Result<()> {
         let layout = &self.layout;
         profile.copies = profile.row_hashes.take().map(RowHashes::copies);
-        if layout.id.is_some() {
+        profile.rows_of_one = 1;
+        if layout.id.is_some() && self.options.repeated_ids {
+            profile.id_hashes.par_sort_unstable();
+            let runs = profile.id_hashes.chunk_by(|a, b| a == b);
+            profile.rows_of_one = runs.map(|run| run.len() as u64).max().unwrap_or(1);
+            profile.id_hashes.clear();
+        } else if layout.id.is_some() {
             profile.check_ids(table, layout, hooks)?;
         }
         if let Some(w) = layout.weights
@@ -381,7 +392,10 @@ impl Profile {
             column.missing += found.missing;
             column.outside += found.outside;
             column.present += found.present;
-            column.identifies |= found.identifies;
+            if found.identifies {
+                column.hangs = found.hangs && (column.hangs || !column.identifies);
+                column.identifies = true;
+            }
             column.numbers.merge(found.numbers);
             found.distinct.values.iter().for_each(|(value, count)| column.distinct.add(*value, *count));
             column.distinct.more |= found.distinct.more;
@@ -393,8 +407,14 @@ impl Profile {
             let levels = column.levels.len() as u64;
             let many = found.crowd > 0 || column.levels.len() > MAX_LEVELS;
             if many && is_guess(layout, i) {
-                column.identifies |=
-                    nearly_all(found.crowd, found.present) || nearly_all(levels, column.present);
+                let seen = [(found.crowd, found.present), (levels, column.present)];
+                let clear = |(levels, cells): &(u64, u64)| {
+                    nearly_all(*levels, *cells) && !hangs_on_one(*levels, *cells)
+                };
+                // Nothing hangs where one part of the rows decides it clearly.
+                let decided = column.identifies && !column.hangs;
+                column.identifies |= seen.iter().any(|(levels, cells)| nearly_all(*levels, *cells));
+                column.hangs = column.identifies && !decided && !seen.iter().any(clear);
             }
             if column.identifies {
                 column.levels.clear();
@@ -451,6 +471,21 @@ fn too_many(layout: &Layout, i: usize, names: &[Box<str>]) -> Error {
     Error::TooManyLevels { column, limit: MAX_LEVELS }
 }
 
+/// Whether one row more, fewer or with another text would make so many texts name the rows, or no longer.
+fn hangs_on_one(levels: u64, cells: u64) -> bool {
+    let now = nearly_all(levels, cells);
+    let fewer = (levels.saturating_sub(1), cells.saturating_sub(1));
+    let others = [
+        (fewer.0, cells),
+        (levels + 1, cells),
+        (fewer.0, fewer.1),
+        (levels, fewer.1),
+        (levels, cells + 1),
+        (levels + 1, cells + 1),
+    ];
+    others.into_iter().any(|(levels, cells)| nearly_all(levels, cells) != now)
+}
+
 /// Whether so many different texts in so many cells name the rows.
 fn nearly_all(levels: u64, cells: u64) -> bool {
     cells >= MIN_IDENTIFIED && 10 * levels > 9 * cells
@@ -465,6 +500,16 @@ impl Column {
     /// Whether its texts name the rows rather than classify them.
     pub(crate) fn is_identifier(&self) -> bool {
         self.identifies || nearly_all(self.levels.len() as u64, self.levels.values().sum())
+    }
+
+    /// Whether one row decides that.
+    pub(crate) fn hangs_on_one(&self) -> bool {
+        if self.identifies {
+            return self.hangs;
+        }
+        // One level more than can be counted is an error, unless they name the rows.
+        let full = self.levels.len() == MAX_LEVELS && !self.is_identifier();
+        full || hangs_on_one(self.levels.len() as u64, self.levels.values().sum())
     }
 }
 

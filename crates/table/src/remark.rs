@@ -92,6 +92,13 @@ pub enum Remark {
         /// Training rows.
         rows: u64,
     },
+    /// Several rows have one id.
+    Repeated {
+        /// The id column.
+        column: String,
+        /// The most rows that have one id.
+        most: u64,
+    },
     /// A target of two texts is fitted as a number.
     TwoClasses {
         /// The target.
@@ -125,6 +132,7 @@ impl Remark {
             | Self::RareLevels { column, .. }
             | Self::Clipped { column, .. }
             | Self::Weights { column, .. }
+            | Self::Repeated { column, .. }
             | Self::TwoClasses { column, .. }
             | Self::FewValues { column, .. } => Some(column),
         }
@@ -201,6 +209,11 @@ impl fmt::Display for Remark {
                 f,
                 "{copies} of {rows} training rows repeat an earlier row in every column that is used. η is that of one \
                  row: whoever stands behind k equal rows moves the model k times as far."
+            ),
+            Self::Repeated { column, most } => write!(
+                f,
+                "Up to {most} rows have one `{column}`. η and what is told apart are those of one row: whoever stands behind k rows \
+                 moves the model up to about k times as far."
             ),
             Self::TwoClasses { column, low, high } => write!(
                 f,

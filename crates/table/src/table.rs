@@ -245,6 +245,14 @@ impl Table {
         first
     }
 
+    /// Whether what a column holds was guessed, and one cell decides the guess.
+    pub(crate) fn hangs_on_one(&self, column: usize) -> bool {
+        self.inner.files.iter().any(|TableFile { source, fields }| match source {
+            Source::Csv(csv) => csv.hang_on_one[fields[column]],
+            Source::Parquet(_) | Source::Memory(_) => false,
+        })
+    }
+
     /// Whether no file shows what a column holds.
     pub(crate) fn is_empty(&self, column: usize) -> bool {
         self.inner.files.iter().all(|f| f.source.kind(f.fields[column]).is_none())

@@ -361,7 +361,7 @@ fn held_out_rows_do_not_shape_the_encoding() {
     (0..400).for_each(|i| text += &format!("{i},{},{}\n", if i % 3 == 0 { "a" } else { "b" }, i % 5));
     let path = folder.write("h.csv", &text);
     let table = open(&path).unwrap();
-    let holdout = Holdout { fraction: 0.25, seed: 5 };
+    let holdout = Holdout::seeded(0.25, 5);
     let options = EncodeOptions { holdout: Some(holdout), scale: Scale::None, ..Default::default() };
     let encoding = fit(&table, &roles("y"), &options).unwrap();
     let training = content(&dataset(&table, &encoding, Subset::Training));

@@ -60,7 +60,7 @@ fn gram(data: &Dataset) -> Vec<f64> {
 fn memory_and_stream_give_the_same_rows_and_sums() {
     let folder = Folder::new();
     let table = table(&folder, 30_000, 4_000);
-    for holdout in [None, Some(Holdout { fraction: 0.3, seed: 11 })] {
+    for holdout in [None, Some(Holdout::seeded(0.3, 11))] {
         let encoding = fit(&table, &roles("y"), &EncodeOptions { holdout, ..Default::default() }).unwrap();
         let kept = dataset(&table, &encoding, Subset::Training);
         assert!(kept.is_in_memory());

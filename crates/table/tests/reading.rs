@@ -456,10 +456,10 @@ fn options_are_checked() {
         assert!(matches!(failure(&path, &roles("y"), &options), Error::Components { columns: 2, .. }));
     }
     for fraction in [0.0, 1.0, -0.1, f64::NAN] {
-        let options = EncodeOptions { holdout: Some(Holdout { fraction, seed: 1 }), ..plain() };
+        let options = EncodeOptions { holdout: Some(Holdout::seeded(fraction, 1)), ..plain() };
         assert!(matches!(failure(&path, &roles("y"), &options), Error::Holdout { .. }));
     }
-    let options = EncodeOptions { holdout: Some(Holdout { fraction: 1e-9, seed: 1 }), ..plain() };
+    let options = EncodeOptions { holdout: Some(Holdout::seeded(1e-9, 1)), ..plain() };
     assert!(matches!(failure(&path, &roles("y"), &options), Error::HoldoutEmpty { side: "to test on", .. }));
     let by = Roles { drop: vec!["x".into()], ..roles("y") };
     assert!(matches!(failure(&path, &by, &EncodeOptions::default()), Error::NoColumns));

@@ -205,7 +205,7 @@ fn parquet_by_splits_is_the_table() {
     let options =
         EncodeOptions { missing: Missing::Drop, target: TargetKind::TwoClass01, ..Default::default() };
     same_bits(&paths, &options);
-    let holdout = Some(Holdout { fraction: 0.3, seed: 5 });
+    let holdout = Some(Holdout::seeded(0.3, 5));
     same_bits(
         &paths,
         &EncodeOptions { missing: Missing::Mean, scale: Scale::UnitBall, pca: Some(3), holdout, ..options },
@@ -334,6 +334,6 @@ fn damaged_profiles_are_refused() {
     let fewer = Roles { drop: vec!["c".into()], ..by_roles() };
     let other = Profiling::new(&table, &fewer, &options).unwrap();
     assert!(other.from_bytes(&bytes).unwrap_err().to_string().contains("another pass"));
-    let held = EncodeOptions { holdout: Some(Holdout { fraction: 0.5, seed: 1 }), ..options };
+    let held = EncodeOptions { holdout: Some(Holdout::seeded(0.5, 1)), ..options };
     assert!(Profiling::new(&table, &by_roles(), &held).unwrap().from_bytes(&bytes).is_err());
 }

@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let display = Display::start(args.output.run.quiet || args.output.run.json, args.output.out.clone())?;
     let mut found = attack::run(&base, &playing, &display.hooks)?;
     drop(display);
-    let json = leakscope_report::document(&found);
+    let json = leakscope_report::owners_document(&found);
     let mut written = vec![];
     if let Some(folder) = &folder {
         let mut pending = Pending::default();

@@ -74,7 +74,8 @@ pub(crate) struct Args {
     /// Show what any attacker can guess of this attribute, beside what attacks do
     #[arg(long, value_name = "ATTRIBUTE")]
     pub(crate) secret: Option<String>,
-    /// Two values of an attribute to tell apart, instead of its 10% and 90% quantiles
+    /// Two values of an attribute to tell apart, instead of its 10% and 90% quantiles and of each
+    /// record's own value and the median
     #[arg(long, value_name = "ATTRIBUTE=A,B")]
     pub(crate) tell: Vec<String>,
     /// Values that are told apart at most this often count as protected
@@ -140,7 +141,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         audit.tables = pending.table_names();
         let page = leakscope_report::page(&audit);
         audit.timings.report = clock.elapsed().as_secs_f64();
-        folder.text(&mut pending, "report.html", &page)?;
+        folder.page(&mut pending, "audit", &page)?;
         folder.text(&mut pending, "audit.json", &leakscope_report::json(&audit))?;
         display.check()?;
         written = folder.publish(pending)?;

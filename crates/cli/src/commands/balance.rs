@@ -110,7 +110,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let Outcome { mut balance, mut pending } =
         balance::run(&base, &balancing, folder.as_ref(), &display.hooks, |text| display.line(text))?;
     drop(display);
-    let json = leakscope_report::document(&balance);
+    let json = leakscope_report::owners_document(&balance);
     let mut written = vec![];
     if let Some(folder) = &folder {
         balance_texts(folder, &mut pending, &balance)?;

@@ -180,7 +180,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let display = Display::start(args.show.quiet || args.show.json, args.show.out.clone())?;
     let bounds = bound::answer(&request, &display.hooks)?;
     drop(display);
-    let json = leakscope_report::document(&bounds);
+    let json = leakscope::bound::document(&bounds);
     let page = || leakscope_report::bound_page(&bounds);
     args.show.show(folder.as_ref(), ("bound.json", &json), page, &bound::summary(&bounds))?;
     Ok(ExitCode::SUCCESS)

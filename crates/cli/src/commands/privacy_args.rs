@@ -38,7 +38,7 @@ impl ShowArgs {
         let mut written = vec![];
         if let Some(folder) = folder {
             let mut pending = Pending::default();
-            folder.text(&mut pending, "report.html", &page())?;
+            folder.page(&mut pending, name.strip_suffix(".json").unwrap_or(name), &page())?;
             folder.text(&mut pending, name, json)?;
             written = folder.publish(pending)?;
         }

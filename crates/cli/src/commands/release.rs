@@ -6,7 +6,7 @@ use super::run_args::{RunArgs, TestArgs, request};
 use super::table_args::{ModelArgs, TableArgs};
 use crate::progress::Display;
 use leakscope::audit::{Request, Statistic};
-use leakscope::output::Folder;
+use leakscope::output::{Folder, Pending};
 use leakscope::release::{self, Amount, Outcome, Terms};
 use leakscope::saving::RELEASE;
 use leakscope::{Failure, Result};
@@ -62,7 +62,8 @@ pub(crate) struct Args {
     /// in private/]
     #[arg(long, value_name = "FILE")]
     ledger_key: Option<PathBuf>,
-    /// Two values of an attribute to tell apart, instead of its 10% and 90% quantiles; they are published
+    /// Two values of an attribute to tell apart, instead of its 10% and 90% quantiles and of each
+    /// record's own value and the median; they are published
     #[arg(long, value_name = "ATTRIBUTE=A,B")]
     tell: Vec<String>,
     /// Values that are told apart at most this often count as protected
@@ -135,11 +136,17 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         }
     };
     let written = ready.publish(&owned)?;
+    // The release is out: what lists it must not make that look like a failure.
+    let mut pending = Pending::default();
+    if let Err(why) = folder.list_releases(&mut pending).and_then(|()| folder.publish(pending)) {
+        crate::note!("the release could not be listed with the other pages of the folder: {why}");
+    }
     let json = leakscope_report::document(&*owned);
     args.run.warn(&std::mem::take(&mut owned.remarks));
     args.run.warn(&std::mem::take(&mut owned.statement.warnings));
     args.run.show(&json, &release::summary(&owned), &written);
-    if of_release(&owned.statement).colour == Colour::Red {
+    // The page that was written says whether the limit holds, and is red where it does not.
+    if of_release(&owned.statement.for_publication()).colour == Colour::Red {
         crate::note!("the page of this release is red: keep it to yourself (exit code 1)");
         return Ok(ExitCode::from(1));
     }

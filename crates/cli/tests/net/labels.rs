@@ -166,3 +166,35 @@ fn batch_norms_take_their_statistics_from_public_records() {
     let said = refused(&[&linear[..], &["--batch", "9", "--public", text(&public)]].concat());
     assert!(said.contains("--public: the network has no batch-norm"), "{said}");
 }
+
+/// How many outputs a preset has, and which loss, shows in the published network. Counted off the labels, one record may decide
+/// it, and no noise of a step covers that: no ε without the options that say it.
+#[test]
+fn a_network_that_is_read_off_the_labels_has_no_epsilon() {
+    let dir = tempfile::tempdir().unwrap();
+    let class = |x: &[f64]| vec![if x[0] > 0.0 { 1.0 } else { 0.0 }];
+    let several = |x: &[f64]| vec![f64::from(u8::from(x[0] > 0.0)), f64::from(u8::from(x[1] > 0.0))];
+    let one = records(dir.path(), "one.safetensors", 60, 1, &class);
+    let two = records(dir.path(), "two.safetensors", 60, 2, &several);
+    let cases: [(&Path, &[&str], &str); 4] = [
+        (&one, &[], "the number of outputs (give `outputs`)"),
+        (&one, &["--outputs", "2"], ""),
+        (&two, &[], "the loss (give `loss`)"),
+        (&two, &["--loss", "binary-cross-entropy"], ""),
+    ];
+    let out = dir.path().join("out");
+    for (data, more, read) in cases {
+        let private = [&train(data, &out, more)[..], &["--sigma", "2"]].concat();
+        answered(&private);
+        let p = &json(&out.join("training.json"))["privacy"];
+        assert_eq!(p["epsilon"].is_number(), read.is_empty(), "{p}");
+        assert!(p["withheld"].to_string().contains(read), "{p}");
+        let page = fs::read_to_string(out.join("report.html")).unwrap();
+        assert_eq!(page.contains("no ε is stated"), !read.is_empty());
+        if !read.is_empty() {
+            let flag = if read.contains("outputs") { "--outputs" } else { "--loss" };
+            let said = refused(&[&train(data, &out, more)[..], &["--epsilon", "2"]].concat());
+            assert!(said.contains("--epsilon") && said.contains(flag), "{said}");
+        }
+    }
+}

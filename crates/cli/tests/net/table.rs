@@ -402,3 +402,108 @@ fn what_cannot_be_is_refused_by_name() {
     let said = refused(&["audit", "--model", text(&out), "--data", text(images.path())]);
     assert!(said.contains("rows of a table"), "{said}");
 }
+
+/// Ids of the records that a run was trained on.
+fn trained_on(model: &Path) -> Vec<String> {
+    csv(&model.join("records.csv")).1.into_iter().map(|r| r[0].clone()).collect()
+}
+
+/// A split by row numbers and a seed that is published moves every later record to another side when one is removed: what the
+/// two runs are trained on then differs by far more than one record, and no ε of the steps covers that. So the split of a private
+/// run is drawn by a key that no published file holds; it is the same when the run goes on.
+#[test]
+fn who_is_held_out_of_a_private_run_does_not_follow_from_the_seed() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = patients(dir.path(), 120);
+    let levels = public_levels(dir.path());
+    let about = ["--target", "high", "--drop", "budget,dose", "--holdout", "0.4", "--rate", "0.2", "--track"];
+    let given = [&about[..], &BOUNDS, &["--levels", text(&levels)]].concat();
+    let run = |name: &str, more: &[&str]| {
+        let out = dir.path().join(name);
+        trained(&data, &out, &[&given[..], more].concat());
+        out
+    };
+    let (a, b) = (run("a", &["--sigma", "1.2"]), run("b", &["--sigma", "1.2"]));
+    assert_ne!(trained_on(&a), trained_on(&b), "the same seed");
+    let t = json(&a.join("training.json"));
+    assert!(
+        t["privacy"]["epsilon"].is_number() && t["privacy"]["adjacency"] == "add-remove",
+        "{}",
+        t["privacy"]
+    );
+    // the key is in the private folder alone
+    let key = json(&a.join("private/encoding.json"))["encoding"]["holdout"]["key"].clone();
+    assert_eq!(key.as_array().unwrap().len(), 32);
+    for name in ["training.json", "network.json", "report.html"] {
+        assert!(!fs::read_to_string(a.join(name)).unwrap().contains(&key.to_string()), "{name}");
+    }
+    // noise from a seed repeats the split too, and promises nothing
+    let repeated = ["--sigma", "1.2", "--not-private-noise-from-seed"];
+    let (c, d) = (run("c", &repeated), run("d", &repeated));
+    assert_eq!(trained_on(&c), trained_on(&d));
+    assert!(json(&c.join("training.json"))["privacy"]["epsilon"].is_null());
+    // a run that goes on has the same records
+    let before = trained_on(&a);
+    run("a", &["--sigma", "1.2", "--resume"]);
+    assert_eq!(trained_on(&a), before);
+}
+
+/// A level that was given and that one record has: without it there would be an error in place of a network.
+#[test]
+fn what_one_record_decides_leaves_no_epsilon() {
+    let dir = tempfile::tempdir().unwrap();
+    let (data, model) = (patients(dir.path(), 60), dir.path().join("model"));
+    let levels = dir.path().join("levels.json");
+    fs::write(&levels, r#"{"race": ["asian", "black", "white", "inuit"], "high": ["no", "yes", "unknown"]}"#)
+        .unwrap();
+    let all = fs::read_to_string(&data).unwrap();
+    let changed = |from: &str, to: &str, lines: &[usize]| {
+        let line =
+            |(i, l): (usize, &str)| if lines.contains(&i) { l.replace(from, to) } else { l.to_owned() };
+        all.lines().enumerate().map(line).collect::<Vec<_>>().join("\n")
+    };
+    let label = |text: String, lines: &[usize]| {
+        let line = |(i, l): (usize, &str)| match lines.contains(&i) {
+            true => format!("{},unknown", l.rsplit_once(',').unwrap().0),
+            false => l.to_owned(),
+        };
+        text.lines().enumerate().map(line).collect::<Vec<_>>().join("\n")
+    };
+    let race = |rows: &[usize]| changed("asian", "inuit", rows);
+    for (text_of, read) in [
+        (label(race(&[1, 4]), &[7, 8, 9]), ""),
+        (label(race(&[1]), &[7, 8, 9]), "that race has a level listed that a single record has"),
+        (label(race(&[1, 4]), &[7, 8]), "class unknown of high has just enough records"),
+    ] {
+        fs::write(&data, text_of).unwrap();
+        let about = ["--target", "high", "--drop", "budget,dose", "--levels", text(&levels), "--sigma", "1"];
+        trained(&data, &model, &[&about[..], &BOUNDS].concat());
+        let p = &json(&model.join("training.json"))["privacy"];
+        assert_eq!(p["epsilon"].is_number(), read.is_empty(), "{read}: {p}");
+        assert!(p["withheld"].to_string().contains(read), "{p}");
+    }
+}
+
+/// The bounds of a target say that it is a number: two values of it are no classes, and one record with a third changes nothing.
+#[test]
+fn a_target_with_bounds_is_a_number_however_many_values_it_has() {
+    let dir = tempfile::tempdir().unwrap();
+    let (data, model) = (dir.path().join("t.csv"), dir.path().join("model"));
+    let loss = |third: bool, more: &[&str]| {
+        let row = |i: usize| format!("{},{}", i % 7, if third && i == 3 { 2.0 } else { (i % 2) as f64 });
+        let rows: Vec<String> = (0..40).map(row).collect();
+        fs::write(&data, format!("x,y\n{}\n", rows.join("\n"))).unwrap();
+        let base =
+            ["train", "--data", text(&data), "--network", "linear", "--target", "y", "--bounds", "x=0..8"];
+        let run = ["--batch", "10", "--steps", "2", "--sigma", "1", "--out", text(&model)];
+        answered(&[&base[..], &run, more].concat());
+        let t = json(&model.join("training.json"));
+        (t["network"]["loss"].clone(), t["privacy"]["epsilon"].is_number(), t["privacy"]["withheld"].clone())
+    };
+    for third in [false, true] {
+        let (loss, stated, withheld) = loss(third, &["--scale", "bounds", "--bounds", "y=0..4"]);
+        assert_eq!((loss, stated), ("squared-error".into(), true), "{withheld}");
+    }
+    let (_, stated, withheld) = loss(true, &["--scale", "none"]);
+    assert!(!stated && withheld.to_string().contains("more than two values of y"), "{withheld}");
+}

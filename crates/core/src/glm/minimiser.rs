@@ -58,3 +58,80 @@ impl Minimiser {
         }
     }
 }
+
+/// A fitted model of either kind, borrowed.
+#[derive(Debug, Clone, Copy)]
+pub enum Fitted<'a> {
+    /// One vector of coefficients.
+    Glm(&'a Fit),
+    /// One for each class.
+    Softmax(&'a SoftmaxFit),
+}
+
+impl<'a> From<&'a Fit> for Fitted<'a> {
+    fn from(fit: &'a Fit) -> Self {
+        Self::Glm(fit)
+    }
+}
+
+impl<'a> From<&'a SoftmaxFit> for Fitted<'a> {
+    fn from(fit: &'a SoftmaxFit) -> Self {
+        Self::Softmax(fit)
+    }
+}
+
+impl<'a> From<&'a Minimiser> for Fitted<'a> {
+    fn from(fit: &'a Minimiser) -> Self {
+        match fit {
+            Minimiser::Glm(fit) => Self::Glm(fit),
+            Minimiser::Softmax(fit) => Self::Softmax(fit),
+        }
+    }
+}
+
+impl<'a> Fitted<'a> {
+    /// Columns p, intercept included.
+    pub fn width(self) -> usize {
+        match self {
+            Self::Glm(fit) => fit.w.len(),
+            Self::Softmax(fit) => fit.width,
+        }
+    }
+
+    /// Vectors of free coefficients: 1, or K − 1 contrasts of classes.
+    pub fn contrasts(self) -> usize {
+        match self {
+            Self::Glm(_) => 1,
+            Self::Softmax(fit) => fit.classes - 1,
+        }
+    }
+
+    /// Coordinates in which noise counts: the coefficients, or their (K−1)p contrasts.
+    pub fn free(self) -> usize {
+        self.contrasts() * self.width()
+    }
+
+    /// The coefficients in these coordinates, one row a contrast.
+    pub fn coordinates(self) -> &'a [f64] {
+        match self {
+            Self::Glm(fit) => &fit.w,
+            Self::Softmax(fit) => &fit.theta,
+        }
+    }
+
+    /// The Hessian in these coordinates.
+    pub fn hessian(self) -> &'a [f64] {
+        match self {
+            Self::Glm(fit) => &fit.hessian,
+            Self::Softmax(fit) => &fit.hessian,
+        }
+    }
+
+    /// The penalty.
+    pub fn penalty(self) -> Penalty {
+        match self {
+            Self::Glm(fit) => fit.penalty,
+            Self::Softmax(fit) => fit.penalty,
+        }
+    }
+}

@@ -7,7 +7,7 @@ mod sums;
 mod utility;
 
 pub use fit::{Fit, Penalty, TOLERANCE, distance, evaluate, evaluate_by, fit, fit_by};
-pub use minimiser::Minimiser;
+pub use minimiser::{Fitted, Minimiser};
 pub use sums::{Newton, PoissonStart, Sums};
 pub use utility::{Metric, Utility, UtilityCurve};
 

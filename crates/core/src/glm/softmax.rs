@@ -15,7 +15,7 @@
 
 mod accuracy;
 
-pub use accuracy::{Accuracies, expected_accuracy};
+pub use accuracy::{Accuracies, expected_accuracy, expected_accuracy_under};
 
 use super::Penalty;
 use crate::linalg::{
@@ -525,6 +525,14 @@ impl SoftmaxFit {
         let k = self.classes - 1;
         let mut out = vec![0.0; k * self.width];
         matmul_transposed(&contrasts(self.classes), v, (k, self.classes, self.width), &mut out);
+        out
+    }
+
+    /// `UΘ` of contrasts Θ: the coefficients of the classes, K × p, which sum to zero in every column.
+    pub fn of_classes(&self, theta: &[f64]) -> Vec<f64> {
+        let k = self.classes - 1;
+        let mut out = vec![0.0; self.classes * self.width];
+        crate::linalg::matmul(&contrasts(self.classes), theta, (self.classes, k, self.width), &mut out);
         out
     }
 }

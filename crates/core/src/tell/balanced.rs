@@ -113,6 +113,7 @@ impl<'a> BalancedTelling<'a> {
     fn with(&self, i: usize, candidate: &Candidate) -> Result<Found> {
         let p = self.width;
         let (own, n) = (&self.x[i * p..(i + 1) * p], self.y.len() as f64);
+        let candidate = &*candidate.of(own, self.y[i]);
         let (row, label) = replaced(own, self.y[i], candidate);
         if row == own && label == self.y[i] {
             return Ok(Found::Model(self.w.clone()));

@@ -152,6 +152,7 @@ impl Models<'_> {
         v.clear();
         glanced.clear();
         for candidate in frame.candidates {
+            let candidate = &*candidate.of(record.x, record.y);
             let step = self.in_plane(
                 (record.x, record.y, record.omega),
                 self.products(record, candidate),

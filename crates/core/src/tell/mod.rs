@@ -36,6 +36,7 @@ use crate::rows::Rows;
 use crate::special::{normal_cdf, normal_quantile};
 use crate::units::{FitInUnits, Units};
 use crate::{Error, Result};
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// The noise on the coefficients, in public units.
@@ -122,6 +123,13 @@ pub enum Question {
         /// As the model codes them.
         values: [f64; 2],
     },
+    /// The value that each record has, and another: a value far out is told apart however near typical ones are.
+    Own {
+        /// The column of a number; the label without one.
+        column: Option<usize>,
+        /// The other value.
+        against: f64,
+    },
 }
 
 /// A record with one candidate in place.
@@ -130,6 +138,19 @@ struct Candidate {
     columns: Range<usize>,
     x: Vec<f64>,
     y: Option<f64>,
+    /// Whether it is the value that the record has, whatever stands in `x` and `y`.
+    own: bool,
+}
+
+impl Candidate {
+    /// The candidate as it is for one record.
+    fn of(&self, x: &[f64], y: f64) -> Cow<'_, Self> {
+        if !self.own {
+            return Cow::Borrowed(self);
+        }
+        let columns = self.columns.clone();
+        Cow::Owned(Self { x: x[columns.clone()].to_vec(), y: self.y.map(|_| y), columns, own: false })
+    }
 }
 
 impl Question {
@@ -138,12 +159,20 @@ impl Question {
             x: if columns.is_empty() { vec![] } else { vec![x] },
             y,
             columns,
+            own: false,
         };
         let found = match self {
             Self::Number { column, values } => {
                 values.iter().map(|v| number(*v, None, *column..column + 1)).collect()
             }
             Self::Label { values } => values.iter().map(|v| number(0.0, Some(*v), 0..0)).collect(),
+            Self::Own { column, against } => {
+                let other = match column {
+                    Some(column) => number(*against, None, *column..column + 1),
+                    None => number(0.0, Some(*against), 0..0),
+                };
+                vec![Candidate { own: true, ..other.clone() }, other]
+            }
             Self::Classes { codes } => {
                 codes.iter().map(|class| number(0.0, Some(*class as f64), 0..0)).collect()
             }
@@ -154,7 +183,7 @@ impl Question {
                     return Err(Error::Shape { what: "the encodings of levels", found, expected });
                 }
                 let each = encodings.chunks_exact(m);
-                each.map(|x| Candidate { columns: columns.clone(), x: x.to_vec(), y: None })
+                each.map(|x| Candidate { columns: columns.clone(), x: x.to_vec(), y: None, own: false })
                     .collect::<Vec<_>>()
             }
         };

@@ -17,11 +17,11 @@ mod worst;
 use super::refit::{Job, Refit};
 use super::step::excess;
 use super::worst::Told;
-use super::{Candidate, Question, penalty_change, replaced};
+use super::{Candidate, Noise, Question, penalty_change, replaced};
 use crate::glm::softmax::{contrasts, fit_from, reduced_curvature, reduced_residual, softmax};
 use crate::linalg::{
     Cholesky, axpy, condition, dot, largest_eigenvalue, matmul, matmul_by_transposed, matmul_transposed,
-    norm, times,
+    mirror_lower, norm, times,
 };
 use crate::rows::{Block, Replaced, Rows};
 use crate::units::{SoftmaxInUnits, Units};
@@ -44,8 +44,8 @@ pub struct SoftmaxTelling<'a> {
 }
 
 impl<'a> SoftmaxTelling<'a> {
-    /// Prepares a table (in the units of the model) for any number of questions: one pass over it. The noise is N(0, σ²I)
-    /// on all K × p coefficients.
+    /// Prepares a table (in the units of the model) for any number of questions: one pass over it. The noise is that on Θ, the
+    /// (K−1)p contrasts of the classes; N(0, σ²I) on all K × p coefficients is N(0, σ²I) there.
     ///
     /// # Errors
     /// [`Error::Shape`] and [`Error::OutOfRange`] for rows, units or noise that do not fit the model, [`Error::Singular`]
@@ -53,13 +53,16 @@ impl<'a> SoftmaxTelling<'a> {
     pub fn new(
         rows: &'a dyn Rows,
         (model, units): (&'a SoftmaxInUnits, &'a Units),
-        (sigma, releases): (f64, u32),
+        (noise, releases): (&Noise, u32),
     ) -> Result<Self> {
-        crate::dp::positive("the standard deviation of the noise", sigma)?;
         if releases == 0 {
             return Err(Error::OutOfRange { what: "releases", value: 0.0, expected: "at least 1" });
         }
-        Ok(Self { rows, models: Models::new(rows, model, units, sigma)?, releases })
+        Ok(Self {
+            rows,
+            models: Models::new(rows, model, units, Spread::of(noise, model.fit.coefficients())?)?,
+            releases,
+        })
     }
 
     /// Bounds how often somebody who knows all else can answer `question` about each record.
@@ -72,7 +75,7 @@ impl<'a> SoftmaxTelling<'a> {
     /// [`Error::Shape`] and [`Error::OutOfRange`] for a question that does not fit the model, and those of a fit.
     pub fn ask(&self, question: &Question, refits: usize) -> Result<Told> {
         let classes = self.models.model.fit.classes;
-        if let Question::Label { .. } = question {
+        if let Question::Label { .. } | Question::Own { column: None, .. } = question {
             let (what, setting) = ("a question about two numbers of the label", "a model of classes");
             return Err(Error::NotApplicable { what, setting, advice: "ask about its classes" });
         }
@@ -89,19 +92,63 @@ impl<'a> SoftmaxTelling<'a> {
     }
 }
 
+/// The noise on Θ, as lengths are measured by it.
+#[derive(Debug)]
+enum Spread {
+    Isotropic(f64),
+    /// W with `WᵀW = Σ⁻¹`, q × q.
+    White(Vec<f64>),
+}
+
+impl Spread {
+    fn of(noise: &Noise, q: usize) -> Result<Self> {
+        match noise {
+            Noise::Isotropic(sigma) => {
+                crate::dp::positive("the standard deviation of the noise", *sigma)?;
+                Ok(Self::Isotropic(*sigma))
+            }
+            Noise::Columns(_) | Noise::Precision(_) | Noise::Whitener(_) => {
+                noise.whitening(q).map(Self::White)
+            }
+        }
+    }
+
+    /// `√(vᵀΣ⁻¹v)`.
+    fn length(&self, v: &[f64]) -> f64 {
+        match self {
+            Self::Isotropic(sigma) => norm(v) / sigma,
+            Self::White(w) => norm(&times(w, v)),
+        }
+    }
+
+    /// `max √(vᵀΣ⁻¹v)` over `vᵀHv = 1`, from H⁻¹.
+    fn strain(&self, inverse: &[f64], q: usize) -> Result<f64> {
+        match self {
+            Self::Isotropic(sigma) => Ok(largest_eigenvalue(inverse, q)?.sqrt() / sigma),
+            Self::White(w) => {
+                let (mut half, mut white) = (vec![0.0; q * q], vec![0.0; q * q]);
+                matmul(w, inverse, (q, q, q), &mut half);
+                matmul_by_transposed(&half, w, (q, q, q), &mut white);
+                mirror_lower(&mut white, q);
+                Ok(largest_eigenvalue(&white, q)?.sqrt())
+            }
+        }
+    }
+}
+
 /// What does not depend on the record.
 #[derive(Debug)]
 struct Models<'a> {
     model: &'a SoftmaxInUnits,
     units: &'a Units,
-    sigma: f64,
+    spread: Spread,
     inverse: Vec<f64>,
     /// H⁻¹ as p × (K−1)q: row j holds its rows (l, j) of all l.
     right: Vec<f64>,
     u: Vec<f64>,
     /// R².
     reach: f64,
-    /// `max ‖v‖/(σ‖v‖_H)`.
+    /// `max √(vᵀΣ⁻¹v)/‖v‖_H`.
     strain: f64,
     /// What the fit left of its gradient, in the norm of H⁻¹.
     rest: f64,
@@ -124,7 +171,7 @@ struct Step {
 }
 
 impl<'a> Models<'a> {
-    fn new(rows: &dyn Rows, model: &'a SoftmaxInUnits, units: &'a Units, sigma: f64) -> Result<Self> {
+    fn new(rows: &dyn Rows, model: &'a SoftmaxInUnits, units: &'a Units, spread: Spread) -> Result<Self> {
         let fit = &model.fit;
         let (p, k, q) = (fit.width, fit.classes - 1, fit.coefficients());
         if rows.width() != p || units.len() != fit.penalty.data_width(p) {
@@ -138,11 +185,11 @@ impl<'a> Models<'a> {
         let rest = dot(&fit.gradient, &times(&inverse, &fit.gradient)).max(0.0).sqrt();
         let (condition, _) = condition(&fit.hessian, &inverse, q)?;
         let mut models = Self {
-            strain: largest_eigenvalue(&inverse, q)?.sqrt() / sigma,
+            strain: spread.strain(&inverse, q)?,
             slack: 1.0 + 16.0 * f64::EPSILON * condition,
             model,
             units,
-            sigma,
+            spread,
             inverse,
             right,
             u: contrasts(fit.classes),
@@ -392,7 +439,7 @@ impl<'a> Models<'a> {
         let inverse = Cholesky::new(&refitted.hessian, q)?.inverse();
         let lambda = dot(&refitted.gradient, &times(&inverse, &refitted.gradient)).max(0.0).sqrt();
         let stretched: Vec<f64> = (0..q * q).map(|ij| inverse[ij] / (of(ij / q) * of(ij % q))).collect();
-        let error = self.slack * 2.0 * lambda * largest_eigenvalue(&stretched, q)?.sqrt() / self.sigma;
+        let error = self.slack * 2.0 * lambda * self.spread.strain(&stretched, q)?;
         if !error.is_finite() {
             let expected = "a finite number";
             return Err(Error::OutOfRange { what: "the error of a refit", value: error, expected });
@@ -404,14 +451,17 @@ impl<'a> Models<'a> {
 impl Models<'_> {
     /// `√(vᵀΣ⁻¹v)`, rounded up.
     fn length(&self, v: &[f64]) -> f64 {
-        norm(v) / self.sigma * self.slack
+        self.spread.length(v) * self.slack
     }
 
     /// How the candidates of each row of a block move the model, with a limit on the error; `None` shows for certain.
     fn look(&self, block: &Block, candidates: &[Candidate], each: &mut dyn FnMut(&[Option<Refit>])) {
         self.products(block, |i, hx| {
             let record = (block.row(i), block.y[i], block.weight_of(i));
-            let moved = |c| self.step(record, hx, c).map(|s| Refit { delta: s.delta, error: s.error });
+            let moved = |c: &Candidate| {
+                self.step(record, hx, &c.of(record.0, record.1))
+                    .map(|s| Refit { delta: s.delta, error: s.error })
+            };
             each(&candidates.iter().map(moved).collect::<Vec<_>>());
         });
     }

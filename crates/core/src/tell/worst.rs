@@ -8,6 +8,7 @@ use crate::linalg::times;
 use crate::rows::Rows;
 use crate::units::{FitInUnits, Units};
 use crate::{Error, Result};
+use std::borrow::Cow;
 
 /// How far apart two values of a record can be, over a table.
 #[derive(Debug, Clone, PartialEq)]
@@ -136,8 +137,9 @@ impl<'a> Telling<'a> {
             return Ok(told);
         }
         let worst = records(self.rows, &[told.worst_row as usize])?;
-        let shows =
-            |(_, x, ..): &Record| look.candidates.iter().any(|c| self.models.penalty_change(x, c).is_none());
+        let shows = |(_, x, y, _): &Record| {
+            look.candidates.iter().any(|c| self.models.penalty_change(x, &c.of(x, *y)).is_none())
+        };
         told.shows_in_units = worst.first().is_some_and(shows);
         Ok(told)
     }
@@ -219,7 +221,8 @@ fn sharpen(rows: &dyn Rows, models: &Models<'_>, look: &mut Look) -> Result<()> 
     }
     for (row, x, y, omega) in records(rows, &order)? {
         let h = times(&models.inverse, &x);
-        let steps: Vec<_> = look.candidates.iter().map(|c| models.step((&x, y, omega), &h, c)).collect();
+        let steps: Vec<_> =
+            look.candidates.iter().map(|c| models.step((&x, y, omega), &h, &c.of(&x, y))).collect();
         let found: Vec<_> = steps.iter().map(|s| s.as_ref().map(|s| (s.delta.as_slice(), s.error))).collect();
         look.limits[row as usize] = Limits { refitted: true, ..models.limits(&found) };
     }
@@ -243,13 +246,8 @@ fn refine(rows: &dyn Rows, models: &Models<'_>, look: &mut Look, refits: usize) 
             break;
         }
         let records = records(rows, &round)?;
-        let jobs: Vec<Job<'_>> = records
-            .iter()
-            .flat_map(|(row, x, y, omega)| {
-                let job = |candidate| Job { row: *row, x, y: *y, omega: *omega, candidate };
-                candidates.iter().map(job)
-            })
-            .collect();
+        let placed = placed(&records, candidates);
+        let jobs = jobs(&records, &placed);
         let found = models.refit(rows, &jobs)?;
         for ((row, ..), found) in records.iter().zip(found.chunks_exact(candidates.len())) {
             let found: Vec<_> =
@@ -259,6 +257,21 @@ fn refine(rows: &dyn Rows, models: &Models<'_>, look: &mut Look, refits: usize) 
         *refitted += round.len();
     }
     Ok(())
+}
+
+/// The candidates of each record.
+pub(super) fn placed<'c>(records: &[Record], candidates: &'c [Candidate]) -> Vec<Vec<Cow<'c, Candidate>>> {
+    records.iter().map(|(_, x, y, _)| candidates.iter().map(|c| c.of(x, *y)).collect()).collect()
+}
+
+/// A job for every record and candidate.
+pub(super) fn jobs<'r>(records: &'r [Record], placed: &'r [Vec<Cow<'_, Candidate>>]) -> Vec<Job<'r>> {
+    let of = |((row, x, y, omega), candidates): (&'r Record, &'r Vec<Cow<'_, Candidate>>)| {
+        let job =
+            move |candidate: &'r Cow<'_, Candidate>| Job { row: *row, x, y: *y, omega: *omega, candidate };
+        candidates.iter().map(job)
+    };
+    records.iter().zip(placed).flat_map(of).collect()
 }
 
 pub(super) type Record = (u64, Vec<f64>, f64, f64);

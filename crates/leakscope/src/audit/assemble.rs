@@ -104,6 +104,7 @@ impl Found<'_> {
             target: e.target.name.clone(),
             classes: class_names(e),
             id: e.id.clone(),
+            rows_of_one: Some(e.rows_of_one).filter(|k| *k > 1),
             group: e.group.as_ref().map(|g| g.name.clone()),
             weights: e.weights.clone(),
             columns: columns(e, &self.request.roles.drop),

@@ -34,7 +34,7 @@ use leakscope_core::glm::{self, Fit, Minimiser, ModelKind};
 use leakscope_report::Audit;
 use leakscope_report::audit::Timings;
 use leakscope_report::bound::Found;
-use leakscope_table::{Dataset, Encoding, Hooks, Kind, OneHot, Subset, Table};
+use leakscope_table::{Dataset, EncodeOptions, Encoding, Hooks, Kind, OneHot, Subset, Table};
 use scaling::Spread;
 use std::time::Instant;
 use tell::Fitted;
@@ -93,7 +93,9 @@ pub fn run(
     let clock = Instant::now();
     let table = Table::open(&request.read)?;
     let seed = request.holdout.map(|_| request.seed.unwrap_or_else(crate::seed::drawn));
-    let encoding = Encoding::fit(&table, &request.roles, &encode_options(request, seed), hooks)?;
+    // Several rows of one person are audited, and never called protected.
+    let options = EncodeOptions { repeated_ids: true, ..encode_options(request, seed) };
+    let encoding = Encoding::fit(&table, &request.roles, &options, hooks)?;
     on_encoding(&encoding);
     request.check_names(&encoding)?;
     crate::telling::check(request, &encoding)?;
@@ -128,8 +130,9 @@ pub fn run(
     let test = utility::test_rows(request, &table, encoding, hooks)?;
     let utility =
         test.as_ref().map(|t| utility::utility(request, t, geometry, &measured, &chosen)).transpose()?;
-    let noise = shapes::described(request, &loaded, &model.fit, &chosen, test.as_ref())?;
-    let inference = inference::inference(request, &loaded, &model, &chosen)?;
+    let noise = shapes::described(request, &loaded, (&model.fit).into(), &chosen, test.as_ref())?;
+    let own = model.best.is_none().then_some((&model.fit).into());
+    let inference = inference::inference(request, &loaded, own, &chosen)?;
     let score = score::score(
         request,
         encoding,

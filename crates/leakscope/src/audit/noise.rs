@@ -4,10 +4,10 @@ use super::measure::{self, Measured};
 use super::scaling::{self, Prepared, Spread};
 use super::{AttributeSlot, Model, Noise, Request, attribute_directions, target_unit};
 use crate::model::Loaded;
-use crate::noise::{self, Designed, isotropic_sigma};
+use crate::noise::{self, Designed, NoiseOptions, isotropic_sigma};
 use crate::{Failure, Result};
 use leakscope_core::fisher::noise::Noise as Gaussian;
-use leakscope_core::glm::{Fit, Minimiser};
+use leakscope_core::glm::{Fitted, Minimiser};
 use leakscope_core::num::Distribution;
 use leakscope_core::tell;
 use leakscope_report::audit::SigmaSource;
@@ -69,16 +69,27 @@ pub(super) fn choose(
         let (sigma, source) = choose_sigma(request, encoding, slots, rows, prepare)?;
         return Ok(Chosen { sigma, source, shaped: None });
     };
-    let fitted = fitted(request, encoding, &model.fit);
-    let mut designed = noise::design(options, &fitted, rows, hooks)?;
-    scaling::count(request, encoding, &model.fit, rows, &mut designed)?;
+    made(options, request, encoding, (&model.fit).into(), rows, hooks)
+}
+
+/// Noise that is made for its targets.
+pub(super) fn made(
+    options: &NoiseOptions,
+    request: &Request,
+    encoding: &Encoding,
+    fit: Fitted<'_>,
+    rows: &Dataset,
+    hooks: &Hooks,
+) -> Result<Chosen> {
+    let mut designed = noise::design(options, &fitted(request, encoding, fit), rows, hooks)?;
+    scaling::count(request, encoding, fit, rows, &mut designed)?;
     let design = &designed.design;
     let sigma = isotropic_sigma(&design.cost_matrix, design.noise.len(), design.cost);
     Ok(Chosen { sigma, source: SigmaSource::Targets, shaped: Some(designed) })
 }
 
 /// The model as shapes take it.
-pub(super) fn fitted<'a>(request: &'a Request, encoding: &'a Encoding, fit: &'a Fit) -> noise::Model<'a> {
+pub(super) fn fitted<'a>(request: &'a Request, encoding: &'a Encoding, fit: Fitted<'a>) -> noise::Model<'a> {
     noise::Model {
         encoding,
         fit,

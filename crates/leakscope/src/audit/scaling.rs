@@ -6,12 +6,12 @@
 use super::{Request, measure};
 use crate::Result;
 use crate::failure::explain;
-use crate::noise::{Designed, count_scaling};
+use crate::noise::{Designed, Scaled, count_scaling};
 use crate::request::ScalingChoice;
 use leakscope_core::fisher::noise::Noise as Gaussian;
 use leakscope_core::fisher::scaling::{Counted, CountedRecords, Depth};
 use leakscope_core::fisher::{Directions, Geometry, Records, Release};
-use leakscope_core::glm::Fit;
+use leakscope_core::glm::{Fit, Fitted};
 use leakscope_core::measure::{self as core, Counting, Largest};
 use leakscope_core::num::Distribution;
 use leakscope_core::rows::Rows;
@@ -100,15 +100,25 @@ fn depth(fit: &Fit) -> Depth {
 pub(crate) fn count(
     request: &Request,
     encoding: &Encoding,
-    fit: &Fit,
+    fit: Fitted<'_>,
     rows: &Dataset,
     designed: &mut Designed,
 ) -> Result<()> {
     if request.scaling != ScalingChoice::Counted || !matters(encoding, request.l2) {
         return Ok(());
     }
-    let (model, units) = units(encoding, fit, true).map_err(|e| explain(e, encoding, request.l2))?;
-    count_scaling(designed, (&model, &units), rows, request.releases, depth(fit))
+    let explained = |e| explain(e, encoding, request.l2);
+    match fit {
+        Fitted::Glm(fit) => {
+            let (model, units) = units(encoding, fit, true).map_err(explained)?;
+            let model = Scaled::Glm(&model, depth(fit));
+            count_scaling(designed, (model, &units), rows, request.releases)
+        }
+        Fitted::Softmax(fit) => {
+            let units = own_units(encoding, true).map_err(explained)?;
+            count_scaling(designed, (Scaled::Softmax(fit), &units), rows, request.releases)
+        }
+    }
 }
 
 /// Everything that passes over the records need, at a noise.

@@ -4,21 +4,22 @@ use super::Request;
 use super::noise::{Chosen, fitted};
 use super::utility::TestRows;
 use crate::Result;
-use crate::model::{Loaded, scores_under};
+use crate::model::{Loaded, scores_of};
 use crate::noise::{alternatives, cost_of, described as in_words};
 use leakscope_core::fisher::noise::Design;
-use leakscope_core::glm::{Fit, Metric};
+use leakscope_core::glm::{Fitted, Metric};
 use leakscope_report::noise::{Noise, ShapeCost, ShapePoint};
 
 /// Points of a curve, and how many times stricter and laxer than asked its ends are.
 const POINTS: usize = 41;
+const FEW_POINTS: usize = 13;
 const WIDEST: f64 = 100.0;
 
 /// The noise as the audit tells of it; none where it was not made for targets.
 pub(super) fn described(
     request: &Request,
     loaded: &Loaded,
-    fit: &Fit,
+    fit: Fitted<'_>,
     chosen: &Chosen,
     test: Option<&TestRows>,
 ) -> Result<Option<Noise>> {
@@ -28,7 +29,7 @@ pub(super) fn described(
     let mut shapes = vec![];
     for design in &others {
         let points = match test {
-            Some(test) => curve(request, fit, design, test)?,
+            Some(test) => curve(fit, loaded.metric(request), design, test)?,
             None => vec![],
         };
         shapes.push(ShapeCost { points, ..cost_of(design) });
@@ -37,12 +38,16 @@ pub(super) fn described(
 }
 
 /// Utility where the targets are met exactly, at the η asked for and at multiples of it.
-fn curve(request: &Request, fit: &Fit, design: &Design, test: &TestRows) -> Result<Vec<ShapePoint>> {
-    let at = |k: usize| WIDEST.powf(2.0 * k as f64 / (POINTS - 1) as f64 - 1.0);
-    let multiples: Vec<f64> = (0..POINTS).map(at).collect();
+fn curve(fit: Fitted<'_>, metric: Metric, design: &Design, test: &TestRows) -> Result<Vec<ShapePoint>> {
+    let points = match fit {
+        Fitted::Glm(_) => POINTS,
+        // An integral over all classes, for every row and point.
+        Fitted::Softmax(_) => FEW_POINTS,
+    };
+    let at = |k: usize| WIDEST.powf(2.0 * k as f64 / (points - 1) as f64 - 1.0);
+    let multiples: Vec<f64> = (0..points).map(at).collect();
     // The published noise meets its targets with room to spare.
     let scales: Vec<f64> = multiples.iter().map(|m| design.largest_eta / m).collect();
-    let metric = Metric::of(request.glm()?, super::two_class(test.rows.encoding()));
-    let (values, _) = scores_under(&test.rows, &fit.w, metric, &scales, design.noise.factor())?;
+    let (values, _) = scores_of(&test.rows, fit, metric, &scales, design.noise.factor())?;
     Ok(multiples.iter().zip(values).map(|(&multiple, value)| ShapePoint { multiple, value }).collect())
 }

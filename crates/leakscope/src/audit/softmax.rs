@@ -4,24 +4,26 @@ use super::assemble;
 use super::facts::{Facts, distance};
 use super::measure::{self, Measured, SeriesNames, series_of};
 use super::names::Names;
-use super::noise::{Chosen, exposure_in_own_units, sigma_for};
+use super::noise::{Chosen, exposure_in_own_units, made, sigma_for};
 use super::remarks::away_from_minimiser;
-use super::scaling;
+use super::scaling::{self, Spread};
 use super::tell::{self, Fitted};
-use super::utility::{Cost, grid, points, test_rows};
+use super::utility::{Cost, TestRows, grid, points, test_rows};
 use super::{AttributeSlot, Noise, Outcome, Request, ScalingChoice, attribute_directions};
-use super::{guessed, score};
+use super::{guessed, inference, score, shapes};
 use crate::Result;
 use crate::coefficients::match_named;
 use crate::failure::explain;
 use crate::model::{Loaded, class_names, coefficient_names, penalty};
-use crate::noise::not_for_softmax;
+use crate::noise::UnitShape;
 use crate::output::{Folder, Pending};
 use crate::remarks::{few_digits, of_test};
 use leakscope_core::Error as CoreError;
 use leakscope_core::fisher::softmax::{SoftmaxGeometry, SoftmaxRecords};
 use leakscope_core::fisher::{Directions, Release};
-use leakscope_core::glm::softmax::{self, SoftmaxFit, TOLERANCE, contrasts, expected_accuracy};
+use leakscope_core::glm::softmax::{
+    self, SoftmaxFit, TOLERANCE, contrasts, expected_accuracy, expected_accuracy_under,
+};
 use leakscope_core::glm::{Metric, Minimiser, ModelKind};
 use leakscope_core::measure::{OfClass, Series, SoftmaxMeasure, SoftmaxMeasured, SoftmaxSums};
 use leakscope_core::num::Distribution;
@@ -55,9 +57,6 @@ pub(super) fn run(
     seed: Option<u64>,
     mut timings: Timings,
 ) -> Result<Outcome> {
-    if request.noise.options().is_some() {
-        return Err(not_for_softmax());
-    }
     let (encoding, rows) = (&loaded.encoding, &loaded.rows);
     let clock = Instant::now();
     let model = fit(request, encoding, rows)?;
@@ -65,16 +64,23 @@ pub(super) fn run(
 
     let clock = Instant::now();
     let (slots, directions) = attribute_directions(encoding);
-    let prepare = |sigma: f64| prepare(request, encoding, &model.fit, &directions, sigma);
-    let (sigma, source) = sigma_for(
-        request,
-        || eta_distribution(&prepare(1.0)?, rows),
-        |attribute| {
-            let (unit, _) = measured(rows, &prepare(1.0)?, &slots, None)?;
-            exposure_in_own_units(attribute, encoding, &slots, &unit)
-        },
-    )?;
-    let prepared = prepare(sigma)?;
+    let prepare = |spread: Spread<'_>| prepare(request, encoding, &model.fit, &directions, spread);
+    let chosen = match request.noise.options() {
+        Some(options) => made(options, request, encoding, (&model.fit).into(), rows, hooks)?,
+        None => {
+            let unit = || prepare(Spread::Isotropic(1.0));
+            let (sigma, source) = sigma_for(
+                request,
+                || eta_distribution(&unit()?, rows),
+                |attribute| {
+                    let (unit, _) = measured(rows, &unit()?, &slots, None)?;
+                    exposure_in_own_units(attribute, encoding, &slots, &unit)
+                },
+            )?;
+            Chosen { sigma, source, shaped: None }
+        }
+    };
+    let prepared = prepare(chosen.spread())?;
     let mut pending = Pending::default();
     let mut writer = match folder {
         Some(folder) => {
@@ -84,13 +90,18 @@ pub(super) fn run(
     };
     let (measured, sums) = measured(rows, &prepared, &slots, writer.as_mut())?;
     pending.tables(writer);
-    let utility = utility(request, table, encoding, (&model.fit, sigma), &measured, hooks)?;
+    let test = test_rows(request, table, encoding, hooks)?;
+    let utility = test.as_ref().map(|t| utility(t, &model.fit, &measured, &chosen)).transpose()?;
+    let noise = shapes::described(request, loaded, (&model.fit).into(), &chosen, test.as_ref())?;
+    let own = model.best.is_none().then_some((&model.fit).into());
+    let inference = inference::inference(request, loaded, own, &chosen)?;
     let scoring = score::OfClasses { geometry: &prepared.geometry, counting: prepared.counting };
     let score = score::score(request, encoding, &scoring, &measured, folder, &mut pending, hooks)?;
     let secret = match &request.secret {
         Some(name) => {
             let minimiser = model.best.is_none().then(|| Minimiser::Softmax(model.fit.clone()));
-            Some(guessed(request, loaded, minimiser.as_ref(), name, (sigma, None))?)
+            let shape = chosen.shaped.clone().map(UnitShape::of).transpose()?;
+            Some(guessed(request, loaded, minimiser.as_ref(), name, (chosen.sigma, shape.as_ref()))?)
         }
         None => None,
     };
@@ -98,7 +109,6 @@ pub(super) fn run(
 
     let clock = Instant::now();
     let fitted = Fitted::Softmax(model.best.as_ref().unwrap_or(&model.fit));
-    let chosen = Chosen { sigma, source, shaped: None };
     let tell = tell::tell(request, rows, fitted, &slots, &measured, &chosen)?;
     timings.tell = clock.elapsed().as_secs_f64();
     let scaling =
@@ -113,8 +123,8 @@ pub(super) fn run(
         measured,
         sigma: chosen.sigma,
         sigma_source: chosen.source,
-        noise: None,
-        inference: None,
+        noise,
+        inference,
         seed,
         utility,
         score,
@@ -129,10 +139,13 @@ pub(super) fn solve(request: &Request, loaded: &Loaded, fit: &SoftmaxFit) -> Res
     let (encoding, rows) = (&loaded.encoding, &loaded.rows);
     let (slots, directions) = attribute_directions(encoding);
     let exposure = |sigma: f64, attribute: &str| {
-        let (found, _) = measured(rows, &prepare(request, encoding, fit, &directions, sigma)?, &slots, None)?;
+        let prepared = prepare(request, encoding, fit, &directions, Spread::Isotropic(sigma))?;
+        let (found, _) = measured(rows, &prepared, &slots, None)?;
         exposure_in_own_units(attribute, encoding, &slots, &found)
     };
-    let eta = |sigma: f64| eta_distribution(&prepare(request, encoding, fit, &directions, sigma)?, rows);
+    let eta = |sigma: f64| {
+        eta_distribution(&prepare(request, encoding, fit, &directions, Spread::Isotropic(sigma))?, rows)
+    };
     let (sigma, _) = sigma_for(request, || eta(1.0), |attribute| exposure(1.0, attribute))?;
     let achieved = match &request.noise {
         Noise::Default | Noise::Given(_) | Noise::Shaped(_) => sigma,
@@ -156,11 +169,19 @@ fn prepare(
     encoding: &Encoding,
     fit: &SoftmaxFit,
     directions: &[Directions],
-    sigma: f64,
+    spread: Spread<'_>,
 ) -> Result<Prepared> {
+    let sigma = match spread {
+        Spread::Isotropic(sigma) => sigma,
+        Spread::Shaped(_) => 1.0,
+    };
     let release = Release { sigma, releases: request.releases, label_secret: request.label_secret };
     let explained = |e| explain(e, encoding, request.l2);
-    let geometry = SoftmaxGeometry::new(fit, directions, release).map_err(explained)?;
+    let geometry = match spread {
+        Spread::Isotropic(_) => SoftmaxGeometry::new(fit, directions, release),
+        Spread::Shaped(noise) => SoftmaxGeometry::under(fit, directions, release, noise),
+    }
+    .map_err(explained)?;
     match scaling::units_that_count(request, encoding)? {
         None => Ok(Prepared { geometry, counting: None }),
         Some(units) => Ok(Prepared {
@@ -261,16 +282,8 @@ fn write(
 }
 
 /// The expected accuracy on held-out rows at each noise: an integral, and no simulation.
-fn utility(
-    request: &Request,
-    table: &Table,
-    encoding: &Encoding,
-    (fit, sigma): (&SoftmaxFit, f64),
-    measured: &Measured,
-    hooks: &Hooks,
-) -> Result<Option<Cost>> {
-    let Some(test) = test_rows(request, table, encoding, hooks)? else { return Ok(None) };
-    let rows = test.rows;
+fn utility(test: &TestRows, fit: &SoftmaxFit, measured: &Measured, chosen: &Chosen) -> Result<Cost> {
+    let (rows, sigma) = (&test.rows, chosen.sigma);
     let mut sigmas = grid(sigma, measured.eta.max() * sigma);
     let work = rows.len() as f64 * fit.classes as f64 * sigmas.len() as f64 * 1000.0;
     if work > MOST_WORK {
@@ -279,7 +292,11 @@ fn utility(
     }
     let on_grid = sigmas.len();
     sigmas.extend([0.0, sigma]);
-    let found = expected_accuracy(&rows, &fit.w, fit.classes, &sigmas)?;
+    let factor = chosen.factor();
+    let found = match factor.is_empty() {
+        true => expected_accuracy(rows, &fit.w, fit.classes, &sigmas)?,
+        false => expected_accuracy_under(rows, &fit.w, fit.classes, (&sigmas, &factor))?,
+    };
     let utility = report::Utility {
         metric: Metric::Accuracy.into(),
         higher_is_better: true,
@@ -289,7 +306,7 @@ fn utility(
         constant_model: found.constant_model,
         points: points(&sigmas[..on_grid], &found.values, sigma, measured),
     };
-    Ok(Some(Cost { utility, warnings: of_test(&rows, test.own_file) }))
+    Ok(Cost { utility, warnings: of_test(rows, test.own_file) })
 }
 
 fn facts(encoding: &Encoding, model: &Model, geometry: &SoftmaxGeometry, sums: SoftmaxSums) -> Result<Facts> {

@@ -35,7 +35,8 @@ pub(super) fn tell(
         Fitted::Softmax(fit) => {
             let units = units_of_encoding(request, encoding)?;
             let in_units = units.softmax(fit).map_err(|e| explain(e, encoding, request.l2))?;
-            let model = telling::ModelOfClasses { rows, fit: (&in_units, &units), sigma: chosen.sigma };
+            let noise = chosen.for_telling();
+            let model = telling::ModelOfClasses { rows, fit: (&in_units, &units), noise: &noise };
             Ok(telling::tried_softmax(request, rows, subjects, &model)?.1)
         }
     }

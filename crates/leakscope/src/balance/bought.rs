@@ -14,12 +14,12 @@
 
 use super::balanced;
 use crate::model::Loaded;
-use crate::noise::{NoiseOptions, failed, not_for_softmax};
+use crate::noise::{NoiseOptions, failed};
 use crate::request::Request;
 use crate::{Failure, Result};
 use leakscope_core::balance::{Balanced, Options};
 use leakscope_core::fisher::noise::{self as core, Shape, design};
-use leakscope_core::glm::{Fit, Minimiser};
+use leakscope_core::glm::{Fitted, Minimiser};
 use leakscope_core::linalg::{dot, times};
 use leakscope_core::rows::Reweighted;
 use leakscope_report::balance::{Bought, Gain};
@@ -42,9 +42,8 @@ pub(super) fn bought(
             "what it buys beside balancing is compared with ⟨noise_shape=shaped⟩ or ⟨noise_shape=optimal⟩";
         return Err(Failure::option("noise_shape", message));
     }
-    let Minimiser::Glm(first) = &found.fit else { return Err(not_for_softmax()) };
     let asked = noise.asked(&loaded.encoding, request.label_secret, None)?;
-    let plain = loaded.fit(request)?;
+    let plain = loaded.minimiser(request)?;
     let fail = |e| failed(e, &loaded.encoding, request.l2);
     let of = |shape, cost: Option<Vec<f64>>| core::Request {
         releases: request.releases,
@@ -56,17 +55,18 @@ pub(super) fn bought(
     let isotropic = design(&loaded.rows, &plain, &of(Shape::Isotropic, None)).map_err(fail)?;
     let a = isotropic.cost_matrix.clone();
     let shaped = design(&loaded.rows, &plain, &of(noise.shape, Some(a.clone()))).map_err(fail)?;
-    let away = |fit: &Fit| {
-        let moved: Vec<f64> = fit.w.iter().zip(&plain.w).map(|(w, v)| w - v).collect();
+    let away = |fit: &Minimiser| {
+        let (fit, plain) = (Fitted::from(fit).coordinates(), Fitted::from(&plain).coordinates());
+        let moved: Vec<f64> = fit.iter().zip(plain).map(|(w, v)| w - v).collect();
         dot(&moved, &times(&a, &moved))
     };
-    let under = |weights: &[f64], fit: &Fit, shape| -> Result<core::Design> {
+    let under = |weights: &[f64], fit: &Minimiser, shape| -> Result<core::Design> {
         design(&Reweighted::new(&loaded.rows, weights)?, fit, &of(shape, Some(a.clone()))).map_err(fail)
     };
-    let alone = under(&found.weights, first, Shape::Isotropic)?;
+    let alone = under(&found.weights, &found.fit, Shape::Isotropic)?;
     let mut gains = vec![
         Gain { balanced: false, shape: Shape::Isotropic, weights: 0.0, noise: isotropic.exact_cost },
-        Gain { balanced: true, shape: Shape::Isotropic, weights: away(first), noise: alone.exact_cost },
+        Gain { balanced: true, shape: Shape::Isotropic, weights: away(&found.fit), noise: alone.exact_cost },
         Gain { balanced: false, shape: noise.shape, weights: 0.0, noise: shaped.exact_cost },
     ];
     // Weights for the shape, a shape for the weights.
@@ -76,9 +76,9 @@ pub(super) fn bought(
     for _ in 0..ROUNDS {
         let options = Options { shape: Some(held.clone()), ..options.clone() };
         let weighted = balanced(request, loaded, &options, |_, _| Ok(()))?;
-        let Minimiser::Glm(model) = &weighted.fit else { return Err(not_for_softmax()) };
-        let next = under(&weighted.weights, model, noise.shape)?;
-        let gain = Gain { balanced: true, shape: noise.shape, weights: away(model), noise: next.exact_cost };
+        let next = under(&weighted.weights, &weighted.fit, noise.shape)?;
+        let weights = away(&weighted.fit);
+        let gain = Gain { balanced: true, shape: noise.shape, weights, noise: next.exact_cost };
         rounds += 1;
         let before = best.as_ref().map_or(f64::INFINITY, Gain::error);
         if gain.error() < before {

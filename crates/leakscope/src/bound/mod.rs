@@ -81,6 +81,14 @@ impl Seen {
     }
 }
 
+/// An answer as JSON, which says whose it is where it was computed on data.
+pub fn document(found: &Found) -> String {
+    match found.is_owners() {
+        true => leakscope_report::owners_document(found),
+        false => leakscope_report::document(found),
+    }
+}
+
 /// An empty answer about a setting.
 fn empty(setting: String) -> Found {
     Found {
@@ -95,6 +103,7 @@ fn empty(setting: String) -> Found {
         optimal: None,
         estimation: vec![],
         typical: vec![],
+        counted: false,
         data: None,
         figures: vec![],
         seed: None,
@@ -191,15 +200,16 @@ pub fn summary(f: &Found) -> String {
 
 /// What the best attack achieves.
 fn best_attack(f: &Found, text: &mut String) {
+    let alone = if f.data.is_some() { " that goes by the model alone" } else { "" };
     match &f.optimal {
         Some(Optimal::Exact(value)) => {
-            let _ = writeln!(text, "\nThe best attack achieves {}.", share(*value));
+            let _ = writeln!(text, "\nThe best attack{alone} achieves {}.", share(*value));
         }
         Some(Optimal::Observed(o)) => {
             let (low, high) = (share(o.ci_low), share(o.ci_high));
             let _ = writeln!(
                 text,
-                "\nThe best attack was observed at {} ({low} to {high}, {}).",
+                "\nThe best attack{alone} was observed at {} ({low} to {high}, {}).",
                 share(o.value),
                 format::counted(o.trials, "trial")
             );

@@ -196,6 +196,7 @@ pub fn answer(args: &BoundRequest, hooks: &Hooks) -> Result<Found> {
         return epsilon_curve(args);
     }
     let mut warnings = vec![];
+    let is_counted = counted.is_some();
     let prior = match counted {
         Some((prior, warning)) => {
             warnings.extend(warning);
@@ -222,9 +223,9 @@ pub fn answer(args: &BoundRequest, hooks: &Hooks) -> Result<Found> {
         };
         let at = if args.at.is_empty() { varied.grid() } else { args.at.clone() };
         let found = against_noise(&prior, &varied, &at, args.delta, simulation)?;
-        return Ok(Found { warnings, ..found });
+        return Ok(Found { warnings, counted: is_counted, ..found });
     }
-    Ok(Found { warnings, ..run(&prior, &seen(args, kind, &prior)?, simulation)? })
+    Ok(Found { warnings, counted: is_counted, ..run(&prior, &seen(args, kind, &prior)?, simulation)? })
 }
 
 /// The question about a secret column of a table.

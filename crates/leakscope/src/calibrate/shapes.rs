@@ -1,10 +1,10 @@
 //! What each shape of the noise costs for the targets of a table's model.
 
 use crate::audit::Request;
-use crate::model::{self, Loaded, scores_under};
+use crate::model::{self, Loaded, scores_of};
 use crate::noise::{self, Model, alternatives, cost_of, described, isotropic_sigma};
 use crate::{Failure, Result};
-use leakscope_core::glm::{Fit, ModelKind};
+use leakscope_core::glm::Minimiser;
 use leakscope_report::Calibration;
 use leakscope_report::calibrate::{Leakage, OnModel, Scored, Utility};
 use leakscope_report::noise::{ShapeCost, ShapePoint};
@@ -18,13 +18,10 @@ pub(super) fn run(request: &Request, hooks: &Hooks) -> Result<Calibration> {
         .ok_or_else(|| Failure::option("noise_shape", "say what the noise must achieve"))?;
     let loaded = model::load(request, hooks)?;
     request.check_names(&loaded.encoding)?;
-    if request.family == ModelKind::Softmax {
-        return Err(noise::not_for_softmax());
-    }
-    let fit = loaded.fit(request)?;
+    let fit = loaded.minimiser(request)?;
     let fitted = Model {
         encoding: &loaded.encoding,
-        fit: &fit,
+        fit: (&fit).into(),
         units: None,
         l2: request.l2,
         label_secret: request.label_secret,
@@ -32,7 +29,7 @@ pub(super) fn run(request: &Request, hooks: &Hooks) -> Result<Calibration> {
         public: &request.public,
     };
     let mut designed = noise::design(options, &fitted, &loaded.rows, hooks)?;
-    crate::audit::count_scaling(request, &loaded.encoding, &fit, &loaded.rows, &mut designed)?;
+    crate::audit::count_scaling(request, &loaded.encoding, (&fit).into(), &loaded.rows, &mut designed)?;
     let (on, rows) = match &loaded.test {
         Some(test) => (Scored::HeldOut, test),
         None => (Scored::Training, &loaded.rows),
@@ -61,9 +58,9 @@ pub(super) fn run(request: &Request, hooks: &Hooks) -> Result<Calibration> {
 fn score(
     request: &Request,
     loaded: &Loaded,
-    fit: &Fit,
+    fit: &Minimiser,
     rows: &Dataset,
     (scales, factor): (&[f64], &[f64]),
 ) -> Result<(Vec<f64>, f64)> {
-    scores_under(rows, &fit.w, loaded.metric(request), scales, factor)
+    scores_of(rows, fit, loaded.metric(request), scales, factor)
 }

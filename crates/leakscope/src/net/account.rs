@@ -64,7 +64,7 @@ pub(super) fn finish<T: Real>(
         folder.text(&mut pending, ENCODING, &coding.json()?)?;
     }
     folder.text(&mut pending, TRAINING, &page::to_json(&training))?;
-    folder.text(&mut pending, "report.html", &page::training_page(&training))?;
+    folder.page(&mut pending, "training", &page::training_page(&training))?;
     let written = folder.publish(pending)?;
     Ok((training, written))
 }
@@ -84,7 +84,7 @@ pub(super) fn training<T: Real>(
             let read = f.names.read_off();
             let withheld = match config.randomness {
                 Randomness::SeededNotPrivate => Some(Withheld::NoiseFromSeed),
-                Randomness::System => (!read.is_empty()).then_some(Withheld::ReadOffRecords(read)),
+                Randomness::System => (!read.is_empty()).then(|| Withheld::ReadOffRecords(in_words(&read))),
             };
             let promise = if withheld.is_some() { None } else { promise(run)? };
             let clip = bound.unwrap_or(1.0);
@@ -220,6 +220,11 @@ fn filtered<T: Real>(ended: &Ended<'_, T>, data: &Data<T>, plan: &Plan, names: &
     })
 }
 
+/// Options as a document has them, whoever asked.
+fn in_words(parts: &[String]) -> Vec<String> {
+    parts.iter().map(|part| part.replace(['⟨', '⟩'], "`")).collect()
+}
+
 fn notes<T: Real>(ended: &Ended<'_, T>, f: &Facts) -> Vec<String> {
     let config = ended.run.config();
     let mut out = Vec::new();
@@ -256,10 +261,14 @@ fn notes<T: Real>(ended: &Ended<'_, T>, f: &Facts) -> Vec<String> {
     let read = f.names.read_off();
     if config.privacy.is_some() && !read.is_empty() {
         out.push(format!(
-            "No ε is stated, because of how the table was encoded: {} were read off all records, so that one of them more or \
-             less moves the values of the others. Give `bounds` with `scale = bounds`, `levels`, or a `schema`, and nothing \
-             is. private/encoding.json holds all of it.",
-            read.join(", ")
+            "No ε is stated: {} were read off all records, so that one of them more or less changes what the others are in.{}",
+            in_words(&read).join(", "),
+            if f.names.coding.is_some() {
+                " Give `bounds` with `scale = bounds`, `levels`, or a `schema`, and nothing is. private/encoding.json holds all of \
+                 it."
+            } else {
+                ""
+            }
         ));
     }
     if ended.start.pretrained.is_some() {

@@ -274,7 +274,7 @@ pub(super) fn texts(
     pictures: &page::Pictures,
 ) -> Result<()> {
     folder.text(pending, "audit.json", &page::to_json(audit))?;
-    folder.text(pending, "report.html", &page::page(audit, pictures))
+    folder.page(pending, "audit", &page::page(audit, pictures))
 }
 
 /// What the words ask for, of a model.

@@ -30,6 +30,8 @@ pub(super) struct Names {
     ids: Vec<String>,
     /// How the rows were encoded.
     pub(super) coding: Option<Arc<Coding>>,
+    /// What of the network was read off the labels, in words, each with the option that gives it.
+    pub(super) guessed: Vec<&'static str>,
 }
 
 impl Names {
@@ -71,9 +73,10 @@ impl Names {
         }
     }
 
-    /// What of the encoding was read off the records, in words.
+    /// What of the encoding, or of the network, was read off the records, in words.
     pub(super) fn read_off(&self) -> Vec<String> {
-        self.coding.as_ref().map(|c| c.read_off()).unwrap_or_default()
+        let encoded = self.coding.as_ref().map(|c| c.read_off()).unwrap_or_default();
+        encoded.into_iter().chain(self.guessed.iter().map(|g| (*g).to_owned())).collect()
     }
 
     /// The column that is predicted, where there is a table.
@@ -223,7 +226,7 @@ impl<T: Real> Source<T> {
             files,
             shape: Shape::Vector([rows.x.len() / n.max(1)]),
             range: [0.0, 1.0],
-            names: Names { ids: rows.ids, coding: Some(Arc::clone(coding)) },
+            names: Names { ids: rows.ids, coding: Some(Arc::clone(coding)), guessed: vec![] },
             x: values(rows.x),
             labels: rows.y.map(|y| Labels { each: 1, values: values(y) }),
         }
@@ -287,6 +290,17 @@ impl<T: Real> Source<T> {
             return Ok(labels.each);
         }
         Ok(self.classes(&labels.values)?.into_iter().max().map_or(2, |c| c as usize + 1).max(2))
+    }
+
+    /// Whether outputs under a loss are counted by the largest class of the labels: one record may hold that.
+    pub(super) fn counts_classes(&self, loss: Option<Loss>) -> bool {
+        let one = self.labels.as_ref().is_some_and(|l| l.each == 1);
+        one && matches!(loss, None | Some(Loss::SoftmaxCrossEntropy)) && self.names.coding.is_none()
+    }
+
+    /// Whether the values of labels decide the loss of a preset.
+    pub(super) fn guesses_loss(&self) -> bool {
+        self.names.coding.is_none() && self.labels.as_ref().is_some_and(|l| l.each > 1)
     }
 
     /// The loss of a preset: squares for a number of a table; for labels of several values the softmax where they are a class

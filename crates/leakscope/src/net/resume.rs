@@ -8,6 +8,7 @@ use leakscope_net::{
     train::{Filter, Optimizer, Randomness, Sampling, TrainConfig},
 };
 use leakscope_report::net::Point;
+use leakscope_table::SplitKey;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -23,6 +24,9 @@ pub(super) struct Start {
     pub(super) freeze_smallest: Option<f64>,
     /// Steps asked for.
     pub(super) steps: u64,
+    /// What decided which rows are held out, where it is a secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) split: Option<SplitKey>,
 }
 
 /// What a checkpoint keeps beside the trainer's state.

@@ -6,8 +6,9 @@
 use crate::{Failure, Result};
 use leakscope_net::{Loss, io::advice};
 use leakscope_table::{
-    Dataset, DatasetOptions, EncodeOptions, Encoding, Holdout, Hooks, Kind, Missing, OneHot, Origin, Public,
-    ReadOptions, Remark, Roles, Scale, Subset, Table, TargetCoding, TargetError, TargetKind,
+    Attribute, Class, Dataset, DatasetOptions, EncodeOptions, Encoding, Guess, Holdout, Hooks, Kind, Missing,
+    OneHot, Origin, Public, ReadOptions, Remark, Roles, Scale, SplitKey, Subset, Table, TargetCoding,
+    TargetError, TargetKind,
 };
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -142,7 +143,7 @@ impl TableRequest {
         &self,
         data: &[PathBuf],
         (budgets, loss): (Option<&str>, Option<Loss>),
-        seed: u64,
+        (seed, key): (u64, Option<SplitKey>),
         hooks: &Hooks,
     ) -> Result<(Table, Coding)> {
         let read = ReadOptions { paths: data.to_vec(), ..self.read.clone() };
@@ -158,14 +159,17 @@ impl TableRequest {
             intercept: false,
             target: match loss {
                 Some(Loss::SoftmaxCrossEntropy) => TargetKind::Classes { most: MOST_CLASSES },
-                None | Some(Loss::BinaryCrossEntropy | Loss::SquaredError) => {
-                    TargetKind::Number { two_class_as_plus_minus_one: true }
+                Some(Loss::BinaryCrossEntropy) => TargetKind::Number { two_class_as_plus_minus_one: true },
+                // Who gives the bounds of a target says that it is a number, however many values it has.
+                None | Some(Loss::SquaredError) => {
+                    TargetKind::Number { two_class_as_plus_minus_one: !self.has_bounded_target() }
                 }
             },
-            holdout: self.holdout.map(|fraction| Holdout { fraction, seed }),
+            holdout: self.holdout.map(|fraction| Holdout { key, ..Holdout::seeded(fraction, seed) }),
             positive: self.positive.clone(),
             public: self.public.clone(),
             min_level_count: self.min_level_count,
+            repeated_ids: false,
         };
         let encoding = match (Encoding::fit(&table, &roles, &options, hooks), loss) {
             // text of three or more values: classes
@@ -184,6 +188,14 @@ impl TableRequest {
             self.public.schema.as_ref().is_some_and(|s| s.draft) && !self.public.bounds.iter().any(given);
         let units = self.units.clone();
         Ok((table, Coding { encoding, read, centre, scale, target_drafted, units }))
+    }
+
+    /// Whether somebody gave the bounds of the target.
+    fn has_bounded_target(&self) -> bool {
+        let target = self.roles.target.trim();
+        let schema = self.public.schema.as_ref().filter(|s| !s.draft);
+        self.public.bounds.iter().any(|(name, _)| name.trim() == target)
+            || schema.and_then(|s| s.column(target)).is_some_and(|c| c.bounds.is_some())
     }
 
     fn check_units(&self, encoding: &Encoding) -> Result<()> {
@@ -386,13 +398,13 @@ impl Coding {
         let target = &self.encoding.target;
         let target_read = match target.coding {
             TargetCoding::TwoClass { .. } | TargetCoding::Classes(_) => target.origin == Origin::ReadOffData,
-            TargetCoding::Number | TargetCoding::Count => {
-                let given = target.bounds.is_some() && !self.target_drafted;
-                self.encoding.scale != Scale::None && !given
-            }
+            TargetCoding::Number | TargetCoding::Count => target.bounds.is_none() || self.target_drafted,
         };
         let coded = match target.coding {
             TargetCoding::TwoClass { .. } | TargetCoding::Classes(_) => "the classes",
+            TargetCoding::Number | TargetCoding::Count if self.encoding.scale == Scale::None => {
+                "whether there are more than two values"
+            }
             TargetCoding::Number | TargetCoding::Count => "mean and spread",
         };
         let each = [
@@ -402,6 +414,33 @@ impl Coding {
             listed("what stands in for missing values", filled.collect()),
             self.encoding.pca.is_some().then(|| "the principal components".to_owned()),
         ];
-        each.into_iter().flatten().chain(self.encoding.remarks.iter().filter_map(named)).collect()
+        let remarked = self.encoding.remarks.iter().filter_map(named);
+        each.into_iter().flatten().chain(remarked).chain(self.hanging()).collect()
+    }
+
+    /// What was guessed or given, and one record decides: without it there would be another network, or none.
+    fn hanging(&self) -> Vec<String> {
+        let guessed = |(column, guess): &(String, Guess)| match guess {
+            Guess::Kind => format!("whether {column} holds numbers, which one record decides"),
+            Guess::Identifier => format!("whether {column} names records, which one record decides"),
+        };
+        let alone = |name: &str| format!("that {name} has a level listed that a single record has");
+        let of_levels = |a: &&Attribute| a.levels_hang_on_one && a.levels_origin == Origin::Given;
+        let target = &self.encoding.target;
+        let (classes, least): (Vec<&Class>, u64) = match &target.coding {
+            TargetCoding::TwoClass { low, high } => (vec![low, high], 1),
+            // A class of fewer is refused.
+            TargetCoding::Classes(all) => (all.iter().collect(), 2),
+            TargetCoding::Number | TargetCoding::Count => (vec![], 0),
+        };
+        let rare = classes.into_iter().find(|c| target.origin == Origin::Given && c.count <= least);
+        let rare = rare.map(|c| {
+            format!("that there is a network at all, since class {} of {} has just enough records (⟨target⟩: join it with another)", c.name, target.name)
+        });
+        let split = self.encoding.holdout.filter(|h| h.key.is_none());
+        let split = split.map(|_| "which records are held out, by their numbers (start anew)".to_owned());
+        let guesses = self.encoding.hang_on_one.iter().map(guessed);
+        let levels = self.encoding.attributes.iter().filter(of_levels).map(|a| alone(&a.name));
+        guesses.chain(levels).chain(rare).chain(split).collect()
     }
 }

@@ -1,7 +1,7 @@
 //! Training of a network, in private where there is noise: a request in, a run in a folder out.
 
 use super::data::{Names, Part, Reading, Source};
-use super::inputs::{Inputs, inputs};
+use super::inputs::{Inputs, covered, inputs, split_key};
 use super::resume::{Resumed, Start};
 use super::run::{CHECKPOINT, Plan, train};
 use super::table::{ENCODING, TableRequest, Which};
@@ -244,9 +244,13 @@ fn run_in<T: Real>(args: &TrainRequest, out: &Path, listener: &Listener<'_>) -> 
     let stored = resumed.as_ref().map(Resumed::seed);
     let seed = args.seed.or(stored).unwrap_or_else(crate::seed::drawn);
 
-    let Inputs { mut source, test, budgets } = inputs::<T>(args, seed, listener.hooks)?;
+    let split = match &resumed {
+        Some(resumed) => resumed.progress.start.split,
+        None => split_key(args, wanted.is_some())?,
+    };
+    let Inputs { mut source, test, budgets } = inputs::<T>(args, (seed, split), listener.hooks)?;
+    let mut spec = spec(args, &mut source)?;
     covered(args, &source.names)?;
-    let mut spec = spec(args, &source)?;
     model::freeze(&mut spec, &args.freeze)?;
     let mut net = Network::<T>::new(spec, seed)?;
     let pretrained =
@@ -262,7 +266,7 @@ fn run_in<T: Real>(args: &TrainRequest, out: &Path, listener: &Listener<'_>) -> 
 
     let plan = plan(args, &source.names, data.len(), folder.path().to_path_buf());
     let config = config(args, budgets, wanted, plan.steps, data.len(), seed)?;
-    let start = Start { pretrained, freeze_smallest: args.freeze_smallest, steps: plan.steps };
+    let start = Start { pretrained, freeze_smallest: args.freeze_smallest, steps: plan.steps, split };
     if let Some(resumed) = &resumed {
         resumed.check(&config, net.spec(), &start, args.epsilon.is_some())?;
     }
@@ -291,40 +295,30 @@ fn run_in<T: Real>(args: &TrainRequest, out: &Path, listener: &Listener<'_>) -> 
 }
 
 /// The network that was asked for; a preset gets outputs and loss that suit the labels.
-pub(super) fn spec<T: Real>(args: &TrainRequest, source: &Source<T>) -> Result<NetSpec> {
+pub(super) fn spec<T: Real>(args: &TrainRequest, source: &mut Source<T>) -> Result<NetSpec> {
     if !model::is_preset(&args.network) {
         return model::spec(&args.network, source.shape, 1, None);
     }
     let loss = match args.loss {
         Some(kind) => Some(kind.into()),
-        None => source.own_loss()?,
+        None => {
+            if source.guesses_loss() {
+                source.names.guessed.push("the loss (give ⟨loss⟩)");
+            }
+            source.own_loss()?
+        }
     };
     let outputs = match args.outputs {
         Some(0) => return Err(Failure::option("outputs", "0: expected at least 1")),
         Some(k) => k,
-        None => source.outputs(loss)?,
+        None => {
+            if source.counts_classes(loss) {
+                source.names.guessed.push("the number of outputs (give ⟨outputs⟩)");
+            }
+            source.outputs(loss)?
+        }
     };
     model::spec(&args.network, source.shape, outputs, loss)
-}
-
-/// Refuses an ε for the whole run, or for a record of it, where the encoding was read off the records: one of them more or
-/// less moves the values of all others, which no clip bounds, so that such an ε would be wrong.
-pub(super) fn covered(args: &TrainRequest, names: &Names) -> Result<()> {
-    let read = names.read_off();
-    let filtered = args.filter_epsilon.is_some() || args.filter_budgets.is_some() || !args.budgets.is_empty();
-    let flag = match (args.epsilon, filtered) {
-        _ if read.is_empty() || args.not_private_noise_from_seed => return Ok(()),
-        (Some(_), _) => "epsilon",
-        (None, true) if args.filter_epsilon.is_some() => "filter_epsilon",
-        (None, true) => "filter_budgets",
-        (None, false) => return Ok(()),
-    };
-    let message = format!(
-        "{} are read off all records, and no noise of a step covers that, so no ε would hold: give ⟨bounds⟩ with \
-         ⟨scale=bounds⟩, ⟨levels⟩ or a ⟨schema⟩, which are public, or the noise as ⟨sigma⟩, and no ε is stated",
-        read.join(", ")
-    );
-    Err(Failure::option(flag, message))
 }
 
 /// Gives batch norms their statistics: from public records, or, where nothing is private, from the training records.

@@ -2,13 +2,13 @@
 
 use super::account::{self, Facts};
 use super::data::Names;
-use super::inputs::{Inputs, inputs};
+use super::inputs::{Inputs, covered, inputs, split_key};
 use super::memory::{NetArrays, frozen};
 use super::model::{self, NETWORK, TRAINING, WEIGHTS};
 use super::resume::Start;
 use super::run::{Ended, PRIVATE, first, make_private, point};
 use super::table::ENCODING;
-use super::train::{TrainRequest, check_numbers, config, covered, plan, spec, wanted};
+use super::train::{TrainRequest, check_numbers, config, plan, spec, wanted};
 use crate::output::{Folder, Pending, Results, results, write_tables};
 use crate::{Failure, Result};
 use leakscope_net::io::Tensors;
@@ -99,9 +99,10 @@ pub fn train<T: Real>(
 pub fn train_rows<T: Real>(request: &TrainRequest, hooks: &Hooks) -> Result<NetTrained<T>> {
     check_numbers(request)?;
     let seed = request.seed.unwrap_or_else(crate::seed::drawn);
-    let Inputs { mut source, test, budgets } = inputs::<T>(request, seed, hooks)?;
+    let split = split_key(request, wanted(request)?.is_some())?;
+    let Inputs { mut source, test, budgets } = inputs::<T>(request, (seed, split), hooks)?;
+    let mut spec = spec(request, &mut source)?;
     covered(request, &source.names)?;
-    let mut spec = spec(request, &source)?;
     model::freeze(&mut spec, &request.freeze)?;
     let net = Network::new(spec, seed)?;
     let data = source.take_data(&net)?;
@@ -135,7 +136,8 @@ fn over<T: Real>(request: &TrainRequest, prepared: Prepared<T>, hooks: &Hooks) -
         }
         hooks.report(Stage::Steps, run.steps(), plan.steps);
     }
-    let start = Start { pretrained, freeze_smallest: request.freeze_smallest, steps: plan.steps };
+    let start =
+        Start { pretrained, freeze_smallest: request.freeze_smallest, steps: plan.steps, split: None };
     let seconds = clock.elapsed().as_secs_f64();
     let ended = Ended { run, start, history, stopped: Stopped::Finished, failure: None, seconds };
     let facts = Facts {
@@ -182,6 +184,6 @@ pub fn write(run: &NetTraining, out: &Path, format: RecordsFormat) -> Result<Vec
         folder.text(&mut pending, ENCODING, encoding)?;
     }
     folder.text(&mut pending, TRAINING, &page::to_json(&training))?;
-    folder.text(&mut pending, "report.html", &page::training_page(&training))?;
+    folder.page(&mut pending, "training", &page::training_page(&training))?;
     folder.publish(pending)
 }

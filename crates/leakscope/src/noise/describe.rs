@@ -2,7 +2,8 @@
 
 use super::{Designed, NoiseOptions, ShapeSource};
 use crate::Result;
-use leakscope_core::fisher::noise::{Design, Noise};
+use crate::classes::{class_count, coefficient_names, contrast_names};
+use leakscope_core::fisher::noise::{Design, Noise, class_covariances};
 use leakscope_core::linalg::{dot, symmetric_eigen, times};
 use leakscope_report::noise::{self as report, Direction, ShapeCost, Source};
 use leakscope_table::Encoding;
@@ -23,11 +24,11 @@ pub fn described(
     shapes: Vec<ShapeCost>,
 ) -> Result<report::Noise> {
     let Designed { design, source, asked, instead } = designed;
-    let names = encoding.columns();
-    let covariance = design.noise.covariance();
-    let p = names.len();
-    let deviations: BTreeMap<String, f64> =
-        names.iter().enumerate().map(|(j, name)| (name.clone(), covariance[j * p + j].sqrt())).collect();
+    let (p, names) = (design.noise.len(), contrast_names(encoding));
+    let deviations: BTreeMap<String, f64> = coefficient_names(encoding)
+        .into_iter()
+        .zip(variances(&design.noise, encoding).iter().map(|v| v.sqrt()))
+        .collect();
     Ok(report::Noise {
         shape: design.shape,
         requested: options.shape,
@@ -45,6 +46,7 @@ pub fn described(
         gain: design.gain,
         lower_bound_on_cost: design.lower_bound_on_cost,
         gap: design.gap,
+        programme_gap: design.programme_gap,
         covariance_information: design.covariance_information,
         shape_budget: options.shape_budget,
         largest_eta: design.largest_eta.hypot(design.covariance_information.sqrt()),
@@ -68,6 +70,16 @@ pub fn cost_of(design: &Design) -> ShapeCost {
         covariance_information: design.covariance_information,
         points: vec![],
     }
+}
+
+/// Variance of the noise on every coefficient that a model file has, from that on its free coordinates.
+fn variances(noise: &Noise, encoding: &Encoding) -> Vec<f64> {
+    let (p, covariance) = (encoding.width(), noise.covariance());
+    let vectors = match class_count(encoding) {
+        None => vec![covariance],
+        Some(classes) => class_covariances(&covariance, classes, p),
+    };
+    vectors.iter().flat_map(|v| (0..p).map(|j| v[j * p + j]).collect::<Vec<_>>()).collect()
 }
 
 /// σ of isotropic noise with `σ² tr A = cost`.
@@ -100,7 +112,8 @@ fn directions(noise: &Noise, a: &[f64], encoding: &Encoding) -> Result<Vec<Direc
 fn weights(v: &[f64], encoding: &Encoding) -> Vec<(String, f64)> {
     let names = encoding.columns();
     let mut shares: Vec<(String, f64)> = vec![];
-    for (j, v) in v.iter().enumerate() {
+    // Of classes each contrast has all columns.
+    for (j, v) in (0..names.len()).cycle().zip(v) {
         let of = encoding.attributes.iter().find(|a| encoding.pca.is_none() && a.columns.contains(&j));
         let name = of.map_or_else(|| names[j].clone(), |a| a.name.clone());
         match shares.iter_mut().find(|(n, _)| *n == name) {

@@ -20,11 +20,11 @@ mod shaped;
 mod target;
 mod unit;
 
-pub use counted::count_scaling;
+pub use counted::{Scaled, count_scaling};
 pub(crate) use describe::isotropic_sigma;
 pub use describe::{cost_of, described};
-pub(crate) use shaped::failed;
 pub use shaped::{Designed, Model, ShapeSource, alternatives, design};
+pub(crate) use shaped::{failed, of_all_classes};
 pub use target::Asked;
 pub use unit::UnitShape;
 
@@ -133,13 +133,6 @@ impl NoiseOptions {
         }
         Ok(())
     }
-}
-
-/// Noise with a shape is made for models with one vector of coefficients.
-pub(crate) fn not_for_softmax() -> Failure {
-    let message = "noise that is made for its targets is not known for softmax regression: use ⟨noise_shape=isotropic⟩ with \
-                   ⟨sigma⟩ or one ⟨target_eta⟩";
-    Failure::option("noise_shape", message)
 }
 
 #[cfg(test)]

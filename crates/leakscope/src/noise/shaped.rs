@@ -6,7 +6,7 @@ use crate::failure::explain;
 use crate::{Failure, Result};
 use leakscope_core::Error as CoreError;
 use leakscope_core::fisher::noise::{self as core, Design, Factor, Request, Shape};
-use leakscope_core::glm::{self, Fit, Penalty};
+use leakscope_core::glm::{self, Fitted, Minimiser, Penalty, softmax};
 use leakscope_core::rows::Rows;
 use leakscope_core::units::Units;
 use leakscope_report::format;
@@ -18,7 +18,7 @@ pub struct Model<'a> {
     /// How columns were encoded.
     pub encoding: &'a Encoding,
     /// The model, in the units of the rows.
-    pub fit: &'a Fit,
+    pub fit: Fitted<'a>,
     /// Units of the rows, where they are not those of the encoding.
     pub units: Option<&'a Units>,
     /// Penalty λ.
@@ -118,7 +118,7 @@ pub fn design(options: &NoiseOptions, model: &Model<'_>, rows: &dyn Rows, hooks:
     Ok(whole(isotropic, ShapeSource::Nowhere, Some(instead)))
 }
 
-/// Work (rows × coefficients²) up to which shapes that were not asked for are designed for comparison.
+/// Work (rows × coefficients² × contrasts of classes) up to which shapes that were not asked for are designed for comparison.
 const COMPARED_UP_TO: f64 = 5e8;
 
 /// The noise that each shape from the rows would have for the same targets, the one that was taken among them: isotropic, the
@@ -129,7 +129,8 @@ pub fn alternatives(
     rows: &dyn Rows,
     taken: &Designed,
 ) -> Result<Vec<Design>> {
-    let affordable = rows.len() as f64 * (model.fit.w.len() as f64).powi(2) <= COMPARED_UP_TO;
+    let (free, vectors) = (model.fit.free() as f64, model.fit.contrasts() as f64);
+    let affordable = rows.len() as f64 * free.powi(2) * vectors <= COMPARED_UP_TO;
     let from_rows = matches!(taken.source, ShapeSource::Rows | ShapeSource::Nowhere);
     let mut all = vec![];
     for shape in [Shape::Isotropic, Shape::Shaped, Shape::Optimal] {
@@ -156,17 +157,28 @@ pub fn alternatives(
     Ok(all)
 }
 
-/// That an optimal shape is not as near the cheapest as was asked for: closer to it the covariance would give more away than is
-/// set aside.
+/// That an optimal shape is not as near the cheapest as was asked for, and why: closer to it the covariance would give more away
+/// than is set aside, or the search ended before.
 fn missed_gap(options: &NoiseOptions, design: &Design) -> Option<String> {
-    (options.shape == Shape::Optimal && design.gap > options.gap).then(|| {
-        format!(
-            "This noise costs up to {} more than the cheapest, where {} were asked for: closer to it, its covariance would give away \
-             more about a record than the {} of the target that are set aside for that (`shape_budget`).",
-            format::share_at_most(design.gap),
-            format::share(options.gap),
+    if options.shape != Shape::Optimal || design.gap <= options.gap {
+        return None;
+    }
+    let costs = format!(
+        "This noise costs up to {} more than the cheapest, where {} were asked for",
+        format::share_at_most(design.gap),
+        format::share(options.gap)
+    );
+    Some(match design.programme_gap < design.gap {
+        true => format!(
+            "{costs}: noise within {} of it was found, but its covariance would give away more about a record than the {} of the \
+             target that are set aside for that (`shape_budget`).",
+            format::share_at_most(design.programme_gap),
             format::share(options.shape_budget)
-        )
+        ),
+        false => format!(
+            "{costs}: the search ended after {} without coming closer.",
+            format::counted(design.rounds as u64, "round")
+        ),
     })
 }
 
@@ -193,16 +205,41 @@ fn shape_of(options: &NoiseOptions, model: &Model<'_>, rows: &dyn Rows) -> Resul
     let encoding = model.encoding;
     let penalty = Penalty { l2: model.l2, intercept: encoding.intercept };
     let explained = |e| explain(e, encoding, model.l2);
-    let fit = glm::fit(rows, model.fit.family, penalty).map_err(explained)?;
+    let fit = match model.fit {
+        Fitted::Glm(fit) => Minimiser::Glm(glm::fit(rows, fit.family, penalty).map_err(explained)?),
+        Fitted::Softmax(fit) => Minimiser::Softmax(of_all_classes(rows, penalty, fit.classes, &explained)?),
+    };
     let asked = options.asked(encoding, model.label_secret, model.units)?;
     // What a public table gives away about itself does not count.
     let request =
         Request { gap: options.gap, shape_budget: 1.0, ..Request::new(asked.targets, options.shape) };
-    let found = match model.units {
-        None => core::design(rows, &fit, &request),
-        Some(units) => core::design(&units.rows(rows), &units.fit(&fit).map_err(explained)?.fit, &request),
+    let found = match (model.units, &fit) {
+        (None, fit) => core::design(rows, fit, &request),
+        (Some(units), Minimiser::Glm(fit)) => {
+            core::design(&units.rows(rows), &units.fit(fit).map_err(explained)?.fit, &request)
+        }
+        (Some(units), Minimiser::Softmax(fit)) => {
+            core::design(&units.rows(rows), &units.softmax(fit).map_err(explained)?.fit, &request)
+        }
     };
     Ok(found.map_err(|e| failed(e, model.encoding, model.l2))?.factor)
+}
+
+/// A softmax model of rows that must have as many classes as the model whose noise they shape.
+pub(crate) fn of_all_classes(
+    rows: &dyn Rows,
+    penalty: Penalty,
+    classes: usize,
+    explained: &impl Fn(CoreError) -> Failure,
+) -> Result<softmax::SoftmaxFit> {
+    let fit = softmax::fit(rows, penalty, classes).map_err(explained)?;
+    if fit.classes == classes {
+        return Ok(fit);
+    }
+    Err(Failure::Data(format!(
+        "there are records of {} of the {classes} classes only: a shape needs some of every class",
+        fit.classes
+    )))
 }
 
 /// A failure of a design in words. The model was fitted, so that what has no inverse is the cost, which knows no penalty.

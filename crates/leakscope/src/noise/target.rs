@@ -1,12 +1,13 @@
 //! Targets as users name them, in their units, and as the mathematics takes them.
 
 use super::NoiseOptions;
+use crate::classes::target_unit;
 use crate::{Failure, Result};
 use leakscope_core::fisher::Directions;
 use leakscope_core::fisher::noise::{Protected, Target};
 use leakscope_core::units::Units;
 use leakscope_report::noise::{Goal, Secret};
-use leakscope_table::{Encoding, Kind, OneHot, TargetCoding, closest};
+use leakscope_table::{Encoding, Kind, OneHot, closest};
 
 /// What was asked for: the targets of the mathematics, and each in words.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,7 +60,7 @@ impl NoiseOptions {
             let goal = |secret, eta| Goal { secret, name: Some(name.clone()), eta, sd: Some(*sd) };
             match place(encoding, label_secret, "target_sd", name)? {
                 None => {
-                    let eta = label_unit(encoding) / sd;
+                    let eta = target_unit(encoding) / sd;
                     asked.push(goal(Secret::Label, eta), vec![Target { protected: Protected::Label, eta }]);
                 }
                 Some(attribute) => {
@@ -126,15 +127,5 @@ fn place(encoding: &Encoding, label_secret: bool, option: &str, name: &str) -> R
             };
             Err(Failure::option(option, format!("`{name}` is not an attribute of this model; {hint}")))
         }
-    }
-}
-
-/// Own units of the target in one unit of its code: of two classes the whole switch is one.
-fn label_unit(encoding: &Encoding) -> f64 {
-    match &encoding.target.coding {
-        TargetCoding::Number | TargetCoding::Count => 1.0,
-        TargetCoding::TwoClass { low, high } => 1.0 / (high.code - low.code),
-        // Noise has no shape for softmax models yet; their labels are measured by the switch between classes.
-        TargetCoding::Classes(_) => 1.0,
     }
 }

@@ -70,6 +70,7 @@ impl Fitted {
         let min_level_count = Some(min_level_count(request));
         let request = &Request { min_level_count, ..request.clone() };
         let loaded = model::load(request, hooks)?;
+        refuse::guesses(&loaded.encoding)?;
         refuse::columns(&loaded.encoding)?;
         crate::telling::check(request, &loaded.encoding)?;
         let units = units(request, &loaded.encoding)?;
@@ -85,26 +86,25 @@ impl Fitted {
 
     /// η is measured once the noise is known.
     fn in_public_units(request: &Request, loaded: Loaded, units: Units) -> Result<Self> {
-        let fit = glm::fit(&units.rows(&loaded.rows), request.glm()?, penalty(request))
+        let rows = units.rows(&loaded.rows);
+        let fit = Minimiser::fit(&rows, request.family, penalty(request), request.max_classes)
             .map_err(|e| explain(e, &loaded.encoding, request.l2))?;
-        let (w, unit, counting) = (fit.w.clone(), Distribution::default(), Counting::Units);
-        let strength = vec![fit.n as f64 * fit.penalty.l2; units.len()];
-        let in_units = Some(InPublicUnits::Glm(FitInUnits { fit: fit.clone(), strength }));
-        let fit = Minimiser::Glm(fit);
+        let (w, unit, counting) = (fit.w().to_vec(), Distribution::default(), Counting::Units);
+        let of = |n: u64| vec![n as f64 * request.l2; units.len()];
+        let in_units = Some(match fit.clone() {
+            Minimiser::Glm(fit) => InPublicUnits::Glm(FitInUnits { strength: of(fit.n), fit }),
+            Minimiser::Softmax(fit) => {
+                unambiguous(&loaded.encoding)?;
+                InPublicUnits::Softmax(SoftmaxInUnits { strength: of(fit.n), fit })
+            }
+        });
         Ok(Self { loaded, units, fit, w, in_units, unit, counting, balancing: None })
     }
 
     /// The same of a softmax model: what its scaling gives away is counted exactly, always.
     fn softmax(request: &Request, loaded: Loaded, units: Units) -> Result<Self> {
         let explained = |e| explain(e, &loaded.encoding, request.l2);
-        let mut names = model::coefficient_names(&loaded.encoding);
-        names.sort();
-        if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(Failure::Data(format!(
-                "two coefficients would be published as `{}`, a class and a column: rename one of them, without `: `",
-                pair[0]
-            )));
-        }
+        unambiguous(&loaded.encoding)?;
         let fit: SoftmaxFit =
             softmax::fit(&loaded.rows, penalty(request), request.max_classes).map_err(explained)?;
         let in_units = units.softmax(&fit).map_err(explained)?;
@@ -197,6 +197,19 @@ impl Fitted {
         let fit = Minimiser::Glm(fit);
         let balancing = Some(Balanced { options, iterations: terms.balance, most_even });
         Ok(Self { loaded, units, fit, w, in_units: None, unit, counting, balancing })
+    }
+}
+
+/// Checks that no two coefficients have the same name.
+fn unambiguous(encoding: &Encoding) -> Result<()> {
+    let mut names = model::coefficient_names(encoding);
+    names.sort();
+    match names.windows(2).find(|pair| pair[0] == pair[1]) {
+        None => Ok(()),
+        Some(pair) => Err(Failure::Data(format!(
+            "two coefficients would be published as `{}`, a class and a column: rename one of them, without `: `",
+            pair[0]
+        ))),
     }
 }
 

@@ -43,7 +43,8 @@ use crate::noise::NoiseOptions;
 use crate::request::{Request, Statistic};
 use crate::{Failure, Result};
 use fitted::Fitted;
-use leakscope_core::fisher::noise::Noise;
+use leakscope_core::fisher::noise::{Noise, class_covariances};
+use leakscope_core::glm::Minimiser;
 use leakscope_core::random::{Bits, Seeded};
 use leakscope_core::release::Grid;
 use leakscope_core::tell::Noise as NoiseToTell;
@@ -271,7 +272,13 @@ impl Prepared {
         let (p, vectors) = (self.fitted.units.width(), self.fitted.fit.vectors());
         Ok(match &self.added {
             Added::Isotropic(grid) => vec![Noise::isotropic(grid.sigma(), p)?.covariance(); vectors],
-            Added::Shaped(shaped) => vec![shaped.design.noise.covariance()],
+            Added::Shaped(shaped) => {
+                let covariance = shaped.design.noise.covariance();
+                match &self.fitted.fit {
+                    Minimiser::Glm(_) => vec![covariance],
+                    Minimiser::Softmax(fit) => class_covariances(&covariance, fit.classes, p),
+                }
+            }
         })
     }
 
@@ -280,7 +287,11 @@ impl Prepared {
         let Fitted { loaded, units, w, .. } = &self.fitted;
         let noisy = match &self.added {
             Added::Isotropic(grid) => grid.release(w, bits)?,
-            Added::Shaped(shaped) => shaped.design.noise.release(w, bits)?,
+            Added::Shaped(shaped) => match &self.fitted.fit {
+                Minimiser::Glm(_) => shaped.design.noise.release(w, bits)?,
+                // Noise is on the contrasts of classes; what is published of them are multiples that everybody knows.
+                Minimiser::Softmax(fit) => fit.of_classes(&shaped.design.noise.release(&fit.theta, bits)?),
+            },
         };
         let mut values = vec![];
         for vector in noisy.chunks_exact(units.width()) {

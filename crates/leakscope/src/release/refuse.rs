@@ -5,7 +5,7 @@ use super::{Amount, Terms};
 use crate::request::Request;
 use crate::{Failure, Result};
 use leakscope_core::glm::ModelKind;
-use leakscope_table::{Class, Encoding, Missing, Origin, Scale, TargetCoding};
+use leakscope_table::{Class, Encoding, Guess, Missing, Origin, Scale, TargetCoding};
 
 /// Settings that make no sense, and choices that are not counted.
 pub(super) fn settings(request: &Request, terms: &Terms) -> Result<()> {
@@ -21,7 +21,9 @@ pub(super) fn settings(request: &Request, terms: &Terms) -> Result<()> {
             if terms.balance > 0 {
                 return Err(Failure::option(
                     "balance",
-                    "weights that balance leakage are functions of the data, and how they move a model whose noise has a shape                      is not counted, so no η could be stated: release without it, or with ⟨noise_shape=isotropic⟩ and ⟨target_eta⟩                      alone",
+                    "weights that balance leakage are functions of the data, and how they move a model whose noise has a shape \
+                     is not counted, so no η could be stated: release without it, or with ⟨noise_shape=isotropic⟩ and \
+                     ⟨target_eta⟩ alone",
                 ));
             }
         }
@@ -32,9 +34,6 @@ pub(super) fn settings(request: &Request, terms: &Terms) -> Result<()> {
             "how balancing weights depend on each record is not counted for softmax regression, so no η could be stated: \
              release without it",
         ));
-    }
-    if request.family == ModelKind::Softmax && matches!(terms.noise, Amount::Shaped(_)) {
-        return Err(crate::noise::not_for_softmax());
     }
     if terms.attribute.is_some() && terms.balance == 0 {
         let message = "it says what ⟨balance⟩ N balances, which is not asked for";
@@ -71,6 +70,23 @@ pub(super) fn settings(request: &Request, terms: &Terms) -> Result<()> {
         )),
         Missing::Fail | Missing::Drop => Ok(()),
     }
+}
+
+/// Guesses about columns that one record decides: which columns the published model has would show how that record is.
+pub(super) fn guesses(encoding: &Encoding) -> Result<()> {
+    let Some((column, guess)) = encoding.hang_on_one.first() else { return Ok(()) };
+    Err(Failure::Data(match guess {
+        Guess::Identifier => format!(
+            "column `{column}`: one record decides whether nearly all its texts differ, so that it is left out as an identifier, \
+             and the published model would show which: say that it stays with ⟨categorical={column}⟩ (⟨levels⟩ and a ⟨schema⟩ do \
+             so too), or that it goes with ⟨drop={column}⟩"
+        ),
+        Guess::Kind => format!(
+            "column `{column}`: one record decides whether it is taken for numbers, dates or texts, and the published model would \
+             show which: say what it holds with ⟨categorical={column}⟩, ⟨bounds⟩ or a ⟨schema⟩, or leave it out with \
+             ⟨drop={column}⟩"
+        ),
+    }))
 }
 
 /// Columns that cannot be scaled in a way that is counted.

@@ -7,17 +7,19 @@
 //! discrete Gaussian noise, of the options, and of numbers on public grids.
 
 use super::fitted::Fitted;
+use crate::classes::contrast_names;
 use crate::failure::explain;
-use crate::noise::{NoiseOptions, ShapeSource, failed, public};
+use crate::noise::{NoiseOptions, ShapeSource, failed, of_all_classes, public};
 use crate::request::Request;
 use crate::{Failure, Result};
 use leakscope_core::fisher::noise::{
     self as core, Design, Factor, Protected, Shape, Target, design_with_shape,
 };
+use leakscope_core::fisher::softmax::{SoftmaxGeometry, SoftmaxRecords};
 use leakscope_core::fisher::{Geometry, Records, Release};
-use leakscope_core::glm::{self, Fit, Minimiser};
+use leakscope_core::glm::{self, Minimiser};
 use leakscope_core::num::Distribution;
-use leakscope_core::rows::Rows;
+use leakscope_core::rows::{Block, Rows};
 use leakscope_core::units::{Units, public_sigma};
 use leakscope_report::choice;
 use leakscope_report::noise::{Goal, Secret, Source};
@@ -80,7 +82,7 @@ impl Shaped {
                 ShapeSource::Bounds => Source::Bounds,
             },
             goals: asked.goals,
-            coefficients: encoding.columns(),
+            coefficients: contrast_names(encoding),
             factor: found.design.factor.clone(),
         };
         Ok(Self { design: found.design, published, eta, measured, instead: found.instead })
@@ -111,27 +113,40 @@ fn in_public_units(target: &mut Target, goal: &mut Goal, units: &Units) {
     }
 }
 
-/// The model of a release whose noise has a shape.
-fn fit_of(fitted: &Fitted) -> Result<&Fit> {
-    match &fitted.fit {
-        Minimiser::Glm(fit) => Ok(fit),
-        Minimiser::Softmax(_) => Err(crate::noise::not_for_softmax()),
-    }
-}
-
 /// η of whole records under the noise.
 fn whole_records(request: &Request, fitted: &Fitted, design: &Design) -> Result<Distribution> {
     let release = Release { sigma: 1.0, releases: 1, label_secret: request.label_secret };
-    let geometry = Geometry::under(fit_of(fitted)?, &[], release, &design.noise)
-        .map_err(|e| explain(e, &fitted.loaded.encoding, request.l2))?;
+    let explained = |e| explain(e, &fitted.loaded.encoding, request.l2);
+    let rows = fitted.units.rows(&fitted.loaded.rows);
+    match &fitted.fit {
+        Minimiser::Glm(fit) => {
+            let geometry = Geometry::under(fit, &[], release, &design.noise).map_err(explained)?;
+            distribution(&rows, |block, (eta, records): &mut (Distribution, Records)| {
+                geometry.eta(block, records);
+                eta.extend(&records.eta);
+                Ok(())
+            })
+        }
+        Minimiser::Softmax(fit) => {
+            let geometry = SoftmaxGeometry::under(fit, &[], release, &design.noise).map_err(explained)?;
+            distribution(&rows, |block, (eta, records): &mut (Distribution, SoftmaxRecords)| {
+                geometry.records(block, records)?;
+                eta.extend(&records.eta);
+                Ok(())
+            })
+        }
+    }
+}
+
+/// η of all rows, block by block.
+fn distribution<R: Default + Send>(
+    rows: &dyn Rows,
+    measure: impl Fn(&Block, &mut (Distribution, R)) -> leakscope_core::Result<()> + Sync,
+) -> Result<Distribution> {
     let mut eta = Distribution::default();
-    fitted.units.rows(&fitted.loaded.rows).as_rows().fold(
-        || (Distribution::default(), Records::default()),
-        |(eta, records), block| {
-            geometry.eta(block, records);
-            eta.extend(&records.eta);
-            Ok(())
-        },
+    rows.fold(
+        <(Distribution, R)>::default,
+        |state, block| measure(block, state),
         |(part, _)| {
             eta.merge(part);
             Ok(())
@@ -159,7 +174,7 @@ struct Search<'a, F> {
 impl<F: Fn(Shape) -> core::Request> Search<'_, F> {
     fn run(&self) -> Result<Found> {
         let (options, fitted) = (self.options, self.fitted);
-        let fit = fit_of(fitted)?;
+        let fit = &fitted.fit;
         let rows = fitted.units.rows(&fitted.loaded.rows);
         let encoding = &fitted.loaded.encoding;
         let fail = |e| failed(e, encoding, self.request.l2);
@@ -174,18 +189,18 @@ impl<F: Fn(Shape) -> core::Request> Search<'_, F> {
             let design = design_with_shape(&rows, fit, &(self.ask)(options.shape), &factor).map_err(fail)?;
             return Ok(public(design, ShapeSource::Table(read.names()), None));
         }
-        let isotropic = core::design(&rows, fit, &(self.ask)(Shape::Isotropic)).map_err(fail)?;
+        // Which of the two is taken follows from what was given alone: that one is cheaper on these records would show in it.
         if let Some(made_up) = public::made_up(encoding, &self.request.public)
             && let Ok(factor) = self.shape_of(&made_up)
         {
             let design = design_with_shape(&rows, fit, &(self.ask)(options.shape), &factor).map_err(fail)?;
-            if design.cost < isotropic.cost {
-                let instead = format!(
-                    "{FROM_RECORDS} The shape was taken from the public bounds of the columns alone."
-                );
-                return Ok(public(design, ShapeSource::Bounds, Some(instead)));
-            }
+            let dearer = if design.gain < 1.0 { DEARER } else { "" };
+            let instead = format!(
+                "{FROM_RECORDS} The shape was taken from the public bounds of the columns alone.{dearer}"
+            );
+            return Ok(public(design, ShapeSource::Bounds, Some(instead)));
         }
+        let isotropic = core::design(&rows, fit, &(self.ask)(Shape::Isotropic)).map_err(fail)?;
         let instead =
             format!("{FROM_RECORDS} Isotropic noise is safer, since it has no shape, and was taken instead.");
         Ok(public(isotropic, ShapeSource::Nowhere, Some(instead)))
@@ -195,8 +210,13 @@ impl<F: Fn(Shape) -> core::Request> Search<'_, F> {
     fn shape_of(&self, encoded: &dyn Rows) -> Result<Factor> {
         let (encoding, l2) = (&self.fitted.loaded.encoding, self.request.l2);
         let rows = self.fitted.units.rows(encoded);
-        let fit = glm::fit(&rows, self.request.glm()?, crate::model::penalty(self.request))
-            .map_err(|e| explain(e, encoding, l2))?;
+        let (penalty, explained) = (crate::model::penalty(self.request), |e| explain(e, encoding, l2));
+        let fit = match &self.fitted.fit {
+            Minimiser::Glm(fit) => Minimiser::Glm(glm::fit(&rows, fit.family, penalty).map_err(explained)?),
+            Minimiser::Softmax(fit) => {
+                Minimiser::Softmax(of_all_classes(&rows, penalty, fit.classes, &explained)?)
+            }
+        };
         // What a public table gives away about itself does not count, and a shape does not change where all targets grow alike.
         let mut request = core::Request { shape_budget: 1.0, ..(self.ask)(self.options.shape) };
         request.targets.iter_mut().for_each(|t| t.eta *= FAR);
@@ -206,6 +226,10 @@ impl<F: Fn(Shape) -> core::Request> Search<'_, F> {
 
 /// Targets of a public table, over those of the records: nothing of its shape is then taken off them.
 const FAR: f64 = 1e6;
+
+/// For the owner alone: it is measured on the records.
+const DEARER: &str = " On these records isotropic noise (`noise_shape`) would add less to the error of predictions; that was not \
+                      chosen for you, because the choice would be published, and would tell about the records.";
 
 const FROM_RECORDS: &str = "A shape that is read off the records is not released: its scale would be published with it, and over several \
                             releases that tells the values of the record that it was made for.";

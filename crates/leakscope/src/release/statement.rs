@@ -257,9 +257,11 @@ fn read_off(request: &Request, terms: &Terms, prepared: &Prepared) -> Vec<String
         list.push("σ, which was solved for the target and rounded up to a power of 2^¼.".into());
     }
     list.push(
-        "How often two values are told apart: rounded up to 51, 53, 55, 60, 65 … 95, 99 or 100%, or to the limit that was set. \
-         Which attribute, which record and which values that is stays with the owner."
-            .into(),
+        format!(
+            "Whether two values are told apart in at most {} of cases, the limit that was set. How often they are, and which \
+             attribute, which record and which values that is, stays with the owner.",
+            format::share(request.protect_at)
+        ),
     );
     list.push(
         "Nothing else: neither means nor standard deviations, nor the number of records, nor what was measured is in these \

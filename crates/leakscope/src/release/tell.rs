@@ -20,7 +20,7 @@ use leakscope_core::special::normal_cdf;
 use leakscope_core::tell::{Noise, any_level, two_values};
 use leakscope_report::release::{Ceiling, Counting, GivenPair, Means, Stated};
 use leakscope_report::tell::{self as report, Shows, Tell};
-use leakscope_report::verdict::Success;
+use leakscope_report::verdict::{Success, noise_to_hide};
 use leakscope_table::{Class, Dataset, Encoding, Kind, Origin, TargetCoding};
 use std::collections::BTreeMap;
 
@@ -58,8 +58,7 @@ pub(super) fn distances(request: &Request, fitted: &Fitted, noise: &Noise) -> Re
             telling::tried(&once, &loaded.rows, (subjects, rank), &model)?
         }
         (Some(InPublicUnits::Softmax(fit)), _) => {
-            let Noise::Isotropic(sigma) = *noise else { return Ok(none) };
-            let model = telling::ModelOfClasses { rows: &rows, fit: (fit, units), sigma };
+            let model = telling::ModelOfClasses { rows: &rows, fit: (fit, units), noise };
             telling::tried_softmax(&once, &loaded.rows, subjects, &model)?
         }
         (None, Some(Balanced { options, iterations, .. })) => {
@@ -82,7 +81,7 @@ pub(super) fn distances(request: &Request, fitted: &Fitted, noise: &Noise) -> Re
 
 fn line(answer: &Answer) -> Line {
     let distance = answer.distance;
-    Line { values: answer.asked.values.clone(), distance: distance.is_finite().then_some(distance) }
+    Line { values: answer.asked.identity(), distance: distance.is_finite().then_some(distance) }
 }
 
 /// What shows without any coefficient: a list of levels that one record decides, a class that just enough records have, a
@@ -120,7 +119,7 @@ fn count_what_shows(
         answer.distance = f64::INFINITY;
         let same = |t: &&mut report::Told| t.attribute == name && t.label == answer.asked.label;
         if let Some(told) = tell.attributes.iter_mut().find(same) {
-            (told.worst, told.shows) = (1.0, Some(Shows::Levels));
+            (told.worst, told.distance, told.shows) = (1.0, None, Some(Shows::Levels));
             told.worst_record = record.unwrap_or_default();
             told.among_all.iter_mut().for_each(|all| all.worst = 1.0);
         }
@@ -252,7 +251,30 @@ pub(super) fn stated(
             .then(|| ceiling(worst_of(true), normal_cdf(0.5 * label * eta_of_all), own_of(true))),
         given: request.tell.iter().map(given).collect(),
         protect_at,
+        more_noise: together.as_ref().and_then(|all| more_noise(all, &distances.lines, protect_at)),
+        limit_alone: false,
     }
+}
+
+/// How many times the noise of this release brings all values within the limit, what earlier ones told included; none where it is
+/// enough, or no noise is.
+fn more_noise(
+    together: &BTreeMap<String, (usize, f64)>,
+    lines: &BTreeMap<String, Line>,
+    protect_at: f64,
+) -> Option<f64> {
+    let mut most = 1.0_f64;
+    for (name, (levels, all)) in together {
+        let own = lines.get(name)?.distance?;
+        // The distance that is just within the limit, less what was told before.
+        let limit = 1.0 / noise_to_hide(1.0, *levels, protect_at)?;
+        let left = limit * limit - (all * all - own * own).max(0.0);
+        if left <= 0.0 {
+            return None;
+        }
+        most = most.max(own / left.sqrt());
+    }
+    (most > 1.0).then_some(most)
 }
 
 fn given(pair: &Pair) -> GivenPair {

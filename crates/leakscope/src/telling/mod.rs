@@ -1,8 +1,9 @@
 //! Which two values of an attribute, or of a secret label, somebody tells apart: the questions, and their answers by exact
 //! refits. An audit asks in the units of its encoding, a release in those that it publishes.
 //!
-//! A number is asked about at its 10% and 90% quantiles, rounded to a few digits, or at the values of `--tell`; a category at any
-//! two of its levels. What would take too long is left out, by name, and then no page is green.
+//! A number is asked about at its 10% and 90% quantiles, rounded to a few digits, and for every record at its own value and
+//! the median, since a value far out is told apart where typical ones are not; or at the values of `--tell`. A category is asked
+//! about at any two of its levels. What would take too long is left out, by name, and then no page is green.
 
 mod budget;
 mod questions;
@@ -37,18 +38,28 @@ pub(crate) const TYPICAL: f64 = 2.563_103_131_089_201;
 /// A question with its answer; none where a candidate's model cannot be fitted, and so shows for all that is known.
 pub(crate) struct Answer {
     pub(crate) asked: Asked,
-    /// The answer, without the distances of single records.
+    /// The answer, without the distances of single records; of several questions the one with the largest distance.
     told: Option<Told>,
+    /// Whether that is about the own value of a record.
+    of_own: bool,
     /// The largest distance of the two values over records, in standard deviations of the noise.
     pub(crate) distance: f64,
 }
 
 impl Answer {
     /// The distances of single records are not kept: with many questions they would be as large as the table.
-    fn new(asked: Asked, told: Option<Told>) -> Self {
-        let distance = |t: &Told| t.delta.iter().copied().fold(0.0, f64::max);
-        let distance = told.as_ref().map_or(f64::INFINITY, distance);
-        Self { asked, told: told.map(|t| Told { delta: vec![], ..t }), distance }
+    fn new(asked: Asked, each: Vec<Option<Told>>) -> Self {
+        let of = |told: &Option<Told>| match told {
+            Some(t) => t.delta.iter().copied().fold(0.0, f64::max),
+            None => f64::INFINITY,
+        };
+        let distances: Vec<f64> = each.iter().map(of).collect();
+        // The typical values where both are told alike.
+        let at =
+            (1..distances.len()).fold(0, |best, k| if distances[k] > distances[best] { k } else { best });
+        let distance = distances.get(at).copied().unwrap_or(f64::INFINITY);
+        let told = each.into_iter().nth(at).flatten().map(|t| Told { delta: vec![], ..t });
+        Self { asked, told, of_own: at > 0, distance }
     }
 }
 
@@ -81,8 +92,9 @@ impl Subject<'_> {
 /// How many values of an attribute are put in place.
 pub(crate) fn candidates(a: &Attribute, chosen: bool) -> usize {
     match a.kind {
-        Kind::Number => 2,
-        Kind::Category if chosen => 2,
+        Kind::Number | Kind::Category if chosen => 2,
+        // Beside two values the median; a record's own is there already.
+        Kind::Number => 3,
         Kind::Category => a.levels.len(),
     }
 }
@@ -106,7 +118,7 @@ pub(crate) fn tried<'s>(
 pub(crate) struct ModelOfClasses<'a> {
     pub(crate) rows: &'a dyn Rows,
     pub(crate) fit: (&'a SoftmaxInUnits, &'a Units),
-    pub(crate) sigma: f64,
+    pub(crate) noise: &'a Noise,
 }
 
 /// The same of a softmax model.
@@ -123,16 +135,20 @@ pub(crate) fn tried_softmax(
     let budget = Budget::of(request);
     let work = Work { look: 4.0 * k * q, pair: q, coefficients: q, most: budget.work(true) };
     let answered = |asked: Vec<Asked>| {
-        let release = (of_classes.sigma, request.releases);
+        let release = (of_classes.noise, request.releases);
         let telling = SoftmaxTelling::new(of_classes.rows, (model, units), release).map_err(explained)?;
         let mut answers = vec![];
         let total = asked.len() as u64;
         for asked in asked {
-            let question = in_units(&asked.question, units);
             let a_pass = 12.0 * rows.len() as f64 * (model.fit.classes * model.fit.width) as f64;
             let refits = budget.refits(a_pass * asked.values.len() as f64);
-            let told = sharpened_by(refits, request.releases, |refits| telling.ask(&question, refits));
-            answers.push(Answer::new(asked, unless_it_shows(told).map_err(explained)?));
+            let each = asked.questions().map(|question| {
+                let question = in_units(question, units);
+                let told = sharpened_by(refits, request.releases, |refits| telling.ask(&question, refits));
+                unless_it_shows(told).map_err(explained)
+            });
+            let each = each.collect::<Result<Vec<_>>>()?;
+            answers.push(Answer::new(asked, each));
             rows.hooks().report(Stage::Tell, answers.len() as u64, total);
         }
         Ok(answers)
@@ -171,11 +187,15 @@ pub(crate) fn tried_balanced<'s>(
         let mut answers: Vec<Answer> = vec![];
         for asked in asked {
             let before = answers.len() as u64 * rows.len();
-            let told = telling.ask(&in_units(&asked.question, units), |record| {
-                hooks.report(Stage::Tell, before + record, total);
-                if hooks.interrupted() { Err(CoreError::Interrupted) } else { Ok(()) }
+            let each = asked.questions().map(|question| {
+                let told = telling.ask(&in_units(question, units), |record| {
+                    hooks.report(Stage::Tell, before + record, total);
+                    if hooks.interrupted() { Err(CoreError::Interrupted) } else { Ok(()) }
+                });
+                unless_it_shows(told).map_err(explained)
             });
-            answers.push(Answer::new(asked, unless_it_shows(told).map_err(explained)?));
+            let each = each.collect::<Result<Vec<_>>>()?;
+            answers.push(Answer::new(asked, each));
         }
         hooks.report(Stage::Tell, total, total);
         Ok(answers)
@@ -263,8 +283,8 @@ fn tried_by<'s>(
     }
     let answers = answered(asked)?;
     let worst: Vec<u64> = answers.iter().filter_map(|a| a.told.as_ref().map(|t| t.worst_row)).collect();
-    let ids = ids(rows, &worst)?;
-    tell.attributes = answers.iter().map(|a| described(a, &ids)).collect();
+    let records = chosen_records(rows, &worst)?;
+    tell.attributes = answers.iter().map(|a| described(a, encoding, &records, request.releases)).collect();
     tell.attributes.sort_by(|a, b| b.worst.total_cmp(&a.worst));
     Ok((answers, tell))
 }
@@ -282,11 +302,16 @@ fn answered(request: &Request, rows: &Dataset, asked: Vec<Asked>, model: &Model<
         if part.is_empty() {
             return Ok(answers);
         }
-        let questions: Vec<Question> = part.iter().map(|a| in_units(&a.question, model.fit.1)).collect();
-        let looks = telling.look(&questions).map_err(explained)?;
-        for (asked, look) in part.into_iter().zip(looks) {
-            let told = sharpened(&telling, look, model.rows, request);
-            answers.push(Answer::new(asked, unless_it_shows(told).map_err(explained)?));
+        let questions: Vec<Question> =
+            part.iter().flat_map(Asked::questions).map(|q| in_units(q, model.fit.1)).collect();
+        let mut looks = telling.look(&questions).map_err(explained)?.into_iter();
+        for asked in part {
+            let own = looks.by_ref().take(asked.questions().count());
+            let each = own.map(|look| {
+                unless_it_shows(sharpened(&telling, look, model.rows, request)).map_err(explained)
+            });
+            let each = each.collect::<Result<Vec<_>>>()?;
+            answers.push(Answer::new(asked, each));
             hooks.report(Stage::Tell, answers.len() as u64, total);
         }
     }
@@ -326,7 +351,12 @@ fn in_units(question: &Question, units: &Units) -> Question {
                 .map(|(k, x)| moved(columns.start + k % columns.len().max(1), *x))
                 .collect(),
         },
-        Question::Label { .. } | Question::Classes { .. } => question.clone(),
+        Question::Own { column: Some(column), against } => {
+            Question::Own { column: Some(*column), against: moved(*column, *against) }
+        }
+        Question::Label { .. } | Question::Classes { .. } | Question::Own { column: None, .. } => {
+            question.clone()
+        }
     }
 }
 
@@ -336,21 +366,43 @@ pub(crate) fn target_spread(encoding: &Encoding) -> Option<f64> {
     if class_names(encoding).is_some() { None } else { profile.sd }
 }
 
-fn described(answer: &Answer, ids: &HashMap<u64, String>) -> report::Told {
-    let Answer { asked, told, distance: _ } = answer;
+/// A record: its id, its encoded columns, its target.
+type Chosen = (String, Vec<f64>, f64);
+
+/// The value that the worst record has, as it is written.
+fn own_value(asked: &Asked, encoding: &Encoding, (_, x, y): &Chosen) -> String {
+    let attribute = encoding.attributes.iter().find(|a| a.name == asked.name && !asked.label);
+    let value = attribute.map_or(*y, |a| a.centre + a.scale * x[a.columns.start]);
+    // Encoding and back costs the last digits.
+    format!("{value:.9e}").parse::<f64>().map_or_else(|_| value.to_string(), |v| v.to_string())
+}
+
+fn described(
+    answer: &Answer,
+    encoding: &Encoding,
+    records: &HashMap<u64, Chosen>,
+    releases: u32,
+) -> report::Told {
+    let Answer { asked, told, of_own, distance: _ } = answer;
     let told = told.as_ref();
     let [from, to] = told.map_or([0, 1], |t| t.worst_pair);
     let levels = asked.values.len();
+    let record = told.and_then(|t| records.get(&t.worst_row));
+    let [from, to] = match (&asked.own, record) {
+        (Some((_, median)), Some(record)) if *of_own => [own_value(asked, encoding, record), median.clone()],
+        _ => [from, to].map(|k| asked.values[k].clone()),
+    };
     report::Told {
         attribute: asked.name.clone(),
-        from: asked.values[from].clone(),
-        to: asked.values[to].clone(),
+        from,
+        to,
         worst: told.map_or(1.0, |t| t.worst.value),
         median: told.map_or(1.0, |t| t.median.value),
-        worst_record: told.and_then(|t| ids.get(&t.worst_row).cloned()).unwrap_or_default(),
+        worst_record: record.map(|r| r.0.clone()).unwrap_or_default(),
         among_all: (levels > 2)
             .then(|| AmongAll { levels, worst: told.map_or(1.0, |t| t.worst_among_all.value) }),
         label: asked.label,
+        distance: Some(answer.distance * f64::from(releases).sqrt()).filter(|d| d.is_finite()),
         shows: match told {
             None => Some(Shows::NoModel),
             Some(t) if t.shows_in_units => Some(Shows::Unit),
@@ -426,15 +478,17 @@ pub(crate) fn singular_values(rows: &Dataset) -> Result<Vec<Option<(usize, Strin
     Ok(all.into_iter().map(alone).collect())
 }
 
-/// Ids of some rows.
-fn ids(rows: &Dataset, chosen: &[u64]) -> Result<HashMap<u64, String>> {
+/// Some rows by number.
+fn chosen_records(rows: &Dataset, chosen: &[u64]) -> Result<HashMap<u64, Chosen>> {
     let mut all = HashMap::new();
     rows.fold_labelled(
         Vec::new,
-        |found: &mut Vec<(u64, String)>, block: &Block, labels: &Labels| {
+        |found: &mut Vec<(u64, Chosen)>, block: &Block, labels: &Labels| {
             let here = block.first_row..block.first_row + block.len() as u64;
             let mine = chosen.iter().filter(|row| here.contains(row));
-            found.extend(mine.map(|&row| (row, labels.ids[(row - here.start) as usize].clone())));
+            let at = |row: &u64| (row - here.start) as usize;
+            let record = |i: usize| (labels.ids[i].clone(), block.row(i).to_vec(), block.y[i]);
+            found.extend(mine.map(|row| (*row, record(at(row)))));
             Ok(())
         },
         |found| {

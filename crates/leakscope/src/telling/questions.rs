@@ -19,6 +19,29 @@ pub(crate) struct Asked {
     /// The values, as they are written.
     pub(crate) values: Vec<String>,
     pub(crate) label: bool,
+    /// For a number: the value that each record has against the median.
+    pub(super) own: Option<(Question, String)>,
+}
+
+impl Asked {
+    /// Every question about the attribute.
+    pub(super) fn questions(&self) -> impl Iterator<Item = &Question> {
+        std::iter::once(&self.question).chain(self.own.as_ref().map(|(question, _)| question))
+    }
+
+    /// What the answer is about, in words: the same where the same was asked.
+    pub(crate) fn identity(&self) -> Vec<String> {
+        let mut values = self.values.clone();
+        if let (Some((_, median)), Some(last)) = (&self.own, values.last_mut()) {
+            last.push_str(&format!("; a record's own or {median}"));
+        }
+        values
+    }
+
+    /// Besides, the value that each record has against another.
+    fn and_own(self, column: Option<usize>, against: f64, median: String) -> Self {
+        Self { own: Some((Question::Own { column, against }, median)), ..self }
+    }
 }
 
 /// The questions about the subjects; one whose values are all the same has none.
@@ -36,9 +59,10 @@ pub(super) fn questions(request: &Request, rows: &Dataset, subjects: &[Subject<'
             (Some(a), _) if a.kind == Kind::Category => Some(about_levels(encoding, a, pair)?),
             (Some(a), Some(pair)) => Some(about_number(a, numbers(pair)?)),
             (None, Some(pair)) => Some(about_label(encoding, pair)?),
-            (Some(a), None) => spread
-                .and_then(|d| typical(&d, (a.centre, a.scale), a.bounds))
-                .map(|values| about_number(a, values)),
+            (Some(a), None) => spread.and_then(|d| {
+                let (values, (m, median)) = typical(&d, (a.centre, a.scale), a.bounds)?;
+                Some(about_number(a, values).and_own(Some(a.columns.start), (m - a.centre) / a.scale, median))
+            }),
             (None, None) => match &encoding.target.coding {
                 TargetCoding::TwoClass { low, high } => {
                     let classes = [&low.name, &high.name].map(|n| n.clone());
@@ -47,9 +71,11 @@ pub(super) fn questions(request: &Request, rows: &Dataset, subjects: &[Subject<'
                 TargetCoding::Classes(classes) => {
                     Some(about_classes(encoding, classes, (0..classes.len()).collect()))
                 }
-                TargetCoding::Number | TargetCoding::Count => spread
-                    .and_then(|d| typical(&d, (0.0, 1.0), encoding.target.bounds))
-                    .map(|values| label(encoding, values.each_ref().map(|v| v.0), values.map(|v| v.1))),
+                TargetCoding::Number | TargetCoding::Count => spread.and_then(|d| {
+                    let (values, (m, median)) = typical(&d, (0.0, 1.0), encoding.target.bounds)?;
+                    let asked = label(encoding, values.each_ref().map(|v| v.0), values.map(|v| v.1));
+                    Some(asked.and_own(None, m, median))
+                }),
             },
         };
         all.extend(asked);
@@ -71,6 +97,7 @@ fn about_number(a: &Attribute, values: [(f64, String); 2]) -> Asked {
         question: Question::Number { column: a.columns.start, values: coded },
         values: values.map(|(_, text)| text).into(),
         label: false,
+        own: None,
     }
 }
 
@@ -97,6 +124,7 @@ fn about_levels(encoding: &Encoding, a: &Attribute, pair: Option<&Pair>) -> Resu
         },
         values: levels.iter().map(|&l| a.levels[l].clone()).collect(),
         label: false,
+        own: None,
     })
 }
 
@@ -130,20 +158,24 @@ fn about_label(encoding: &Encoding, pair: &Pair) -> Result<Asked> {
 /// Any two of some classes.
 fn about_classes(encoding: &Encoding, classes: &[Class], codes: Vec<usize>) -> Asked {
     let values = codes.iter().map(|&c| classes[c].name.clone()).collect();
-    Asked { name: encoding.target.name.clone(), question: Question::Classes { codes }, values, label: true }
+    let (name, question) = (encoding.target.name.clone(), Question::Classes { codes });
+    Asked { name, question, values, label: true, own: None }
 }
 
 fn label(encoding: &Encoding, values: [f64; 2], texts: [String; 2]) -> Asked {
     let (name, question) = (encoding.target.name.clone(), Question::Label { values });
-    Asked { name, question, values: texts.into(), label: true }
+    Asked { name, question, values: texts.into(), label: true, own: None }
 }
 
-/// The 10% and 90% quantiles in own units, or where those are equal ones further out; none of a constant.
+/// A value with how it is written.
+type Written = (f64, String);
+
+/// The 10% and 90% quantiles in own units, or where those are equal ones further out, and the median; none of a constant.
 fn typical(
     d: &Distribution,
     (centre, scale): (f64, f64),
     bounds: Option<Bounds>,
-) -> Option<[(f64, String); 2]> {
+) -> Option<([Written; 2], Written)> {
     // Values that occur, not what lies between two of them: of a column of zeros and ones nobody asks about 0.3.
     let last = d.count().saturating_sub(1).max(1) as f64;
     let outward = |q: f64| if q < 0.5 { (q * last).floor() } else { (q * last).ceil() };
@@ -152,7 +184,7 @@ fn typical(
     let ends =
         [[0.1, 0.9], [0.01, 0.99], [0.0, 1.0]].map(|shares| shares.map(own)).into_iter().find(apart)?;
     let step = (ends[1] - ends[0]).abs().log10().floor() as i32 - 2;
-    Some(ends.map(|x| {
+    let written = |x: f64| {
         let text = rounded(x, step);
         match (text.parse::<f64>(), bounds) {
             (Ok(v), Some(b)) if v < b.low() || v > b.high() => {
@@ -163,7 +195,9 @@ fn typical(
             // What cannot be read back is taken as it is.
             (Err(_), _) => (x, x.to_string()),
         }
-    }))
+    };
+    let median = centre + scale * d.quantile((0.5 * last).floor() / last);
+    Some((ends.map(written), written(median)))
 }
 
 /// A number to the place `10^step`, without zeros at its end.
@@ -278,7 +312,7 @@ mod tests {
             d
         };
         let shown = |d: &Distribution, unit, bounds| {
-            typical(d, unit, bounds).map(|pair| {
+            typical(d, unit, bounds).map(|(pair, _)| {
                 pair.map(|(value, text)| {
                     assert_eq!(text.parse::<f64>().unwrap(), value);
                     text

@@ -211,7 +211,7 @@ pub fn run(request: &TextAuditRequest, folder: Option<&Folder>, hooks: &Hooks) -
 pub fn publish(folder: &Folder, found: TextAuditOutcome) -> Result<(TextAudit, Vec<PathBuf>)> {
     let TextAuditOutcome { audit, texts, mut pending } = found;
     folder.text(&mut pending, FILES.0[0], &document(&audit))?;
-    folder.text(&mut pending, FILES.0[1], &text_audit_page(&audit, &texts))?;
+    folder.page(&mut pending, "audit", &text_audit_page(&audit, &texts))?;
     Ok((audit, folder.publish(pending)?))
 }
 

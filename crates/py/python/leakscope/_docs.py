@@ -76,7 +76,7 @@ PARAMETERS = {
                   "``within_limits`` says whether they hold.",
     "secret": "An attribute whose guessing is bounded and tried.",
     "tell": "Two values of attributes to tell apart, such as ``{\"age\": (40, 60)}``. By default the 10% and 90% quantiles of "
-            "numbers and any two levels of categories.",
+            "numbers, each record's own value and the median, and any two levels of categories.",
     "protect_at": "Values that are told apart at most this often count as protected, between 0.5 and 0.75.",
     "tell_budget": "About how long telling values apart may take, in seconds of an ordinary machine, or ``\"all\"``: as long as it "
                    "takes. The most exposed come first, and a page that leaves any out is never green.",

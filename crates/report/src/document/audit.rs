@@ -121,6 +121,9 @@ pub struct Data {
     pub classes: Option<Vec<String>>,
     /// Name of the id column; without one, records are named by their row number, from 1.
     pub id: Option<String>,
+    /// The most rows that have one id, where any has several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rows_of_one: Option<u64>,
     /// Name of the group column.
     pub group: Option<String>,
     /// Name of the weight column.

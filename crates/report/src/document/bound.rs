@@ -45,6 +45,9 @@ pub struct Found {
     /// Errors of estimates that are estimates themselves: no bound.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub typical: Vec<Typical>,
+    /// Whether the prior was counted from a column of a table, so that the answer tells how often its values occur.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub counted: bool,
     /// What was computed from a table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<FromData>,
@@ -56,6 +59,13 @@ pub struct Found {
     /// Things the user should know, in whole sentences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+}
+
+impl Found {
+    /// Whether it tells about a table, and is for the owner of it alone.
+    pub fn is_owners(&self) -> bool {
+        self.counted || self.data.is_some()
+    }
 }
 
 /// One bound with everything it rests on.

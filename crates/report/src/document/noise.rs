@@ -34,6 +34,10 @@ pub struct Noise {
     /// `cost/lower_bound_on_cost − 1`.
     #[serde(with = "crate::unbounded::number")]
     pub gap: f64,
+    /// The gap that the search for the cheapest noise reached, before weights of single records were evened out to stay within
+    /// `shape_budget`: what `gap` is above it is the price of that, not of the search.
+    #[serde(default, with = "crate::unbounded::number")]
+    pub programme_gap: f64,
     /// Largest information of the covariance itself about what a goal protects, as a share of its `η²`; 0 where the shape
     /// is not read off the records.
     pub covariance_information: f64,

@@ -56,14 +56,22 @@ pub struct Release {
 }
 
 impl Release {
-    /// The statement without what only the owner may see: an η that was measured, even on a grid, shows on which side of a step
-    /// a record puts it to whoever knows the others.
+    /// The statement without what only the owner may see: an η that was measured, or how often values are told apart, shows even
+    /// on a grid on which side of a step a record puts it to whoever knows the others. Of the latter it is said whether the limit
+    /// that was set holds, and nothing else.
     pub fn for_publication(&self) -> Self {
         let is_target = self.eta.target.is_some_and(|t| t.statistic == Statistic::Max);
         let mut published = self.clone();
         published.eta.max = self.eta.max.filter(|_| is_target);
         published.composed.eta_max =
             self.composed.eta_max.filter(|_| is_target && self.composed.releases == 1);
+        if let Some(tell) = &mut published.tell {
+            let limit = tell.protect_at;
+            let coarse = |c: Ceiling| Ceiling { at_most: if c.at_most <= limit { limit } else { 1.0 }, ..c };
+            tell.attributes = tell.attributes.map(coarse);
+            tell.label = tell.label.map(coarse);
+            (tell.limit_alone, tell.more_noise) = (true, None);
+        }
         published
     }
 }
@@ -162,8 +170,8 @@ pub struct Target {
 }
 
 /// How often somebody who knows all else, and that one of two values is right, names the right one for the most exposed record,
-/// all releases of these data seen: rounded up to a public grid. Records, values that were read off the data, and which
-/// attribute it is stay with the owner.
+/// all releases of these data seen: rounded up to a public grid for the owner, and to the limit that was set for everybody else
+/// ([`Release::for_publication`]). Records, values that were read off the data, and which attribute it is stay with the owner.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Stated {
     /// Two values of any attribute; absent where the model has none.
@@ -172,11 +180,26 @@ pub struct Stated {
     /// Two values of the label, where it is secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<Ceiling>,
-    /// Values that were given; elsewhere they are the 10% and 90% quantiles of a number, and any two levels of a category.
+    /// Values that were given; elsewhere they are the 10% and 90% quantiles of a number, each record's own and the
+    /// median, and any two levels of a category.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub given: Vec<GivenPair>,
     /// Told apart at most this often, values count as protected.
     pub protect_at: f64,
+    /// How many times the noise brings all of it within that limit, for the owner alone; absent where it is, or where no noise does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub more_noise: Option<f64>,
+    /// Whether only that is said: ceilings are this limit, or 100% where it does not hold.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub limit_alone: bool,
+}
+
+impl Stated {
+    /// Whether a statement that says no more than that says that the limit does not hold.
+    pub(crate) fn is_past_limit(&self) -> bool {
+        let past = |c: &Ceiling| c.at_most > self.protect_at;
+        self.limit_alone && self.attributes.iter().chain(&self.label).any(past)
+    }
 }
 
 /// A probability of telling two values apart that is not exceeded.

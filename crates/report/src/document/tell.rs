@@ -43,6 +43,10 @@ pub struct Told {
     /// Whether the attribute is the label.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub label: bool,
+    /// How far apart the models with either value are for that record, in standard deviations of the noise over all releases: the
+    /// noise that hides it is proportional to this. Absent where no noise does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub distance: Option<f64>,
     /// Why the worst record is told for certain, whatever the noise on the coefficients is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shows: Option<Shows>,

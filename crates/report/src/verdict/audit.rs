@@ -2,7 +2,7 @@
 
 use super::{
     Colour, Decision, Facts, Noise, PROTECT_AT, Span, Success, TOLD_AT, TYPICAL, Verdict, decide, estimated,
-    headline, more_noise, plain, strong,
+    headline, more_noise, noise_to_hide, plain, strong,
 };
 use crate::document::audit::{Attribute, Audit, Label, Limit, SigmaSource};
 use crate::document::bound::Found;
@@ -12,6 +12,7 @@ use crate::document::tell::{Shows, Tell, Told};
 use crate::format;
 use crate::noise_words;
 use crate::words;
+use leakscope_core::special::normal_cdf;
 
 /// A given model this close to the minimiser is at it.
 const AT_MINIMISER: f64 = 1e-6;
@@ -81,10 +82,15 @@ fn worst(told: &Told) -> f64 {
 
 /// What an audit prints.
 pub(crate) fn facts(audit: &Audit) -> Facts {
-    let exposures = exposures(audit);
+    // What η estimates of values that were put in place one by one adds nothing: a release goes by the same rule.
+    let exposures: Vec<Exposure<'_>> =
+        exposures(audit).into_iter().filter(|e| !is_tried(audit, &e.attribute.name, false)).collect();
     let (told, label_told) = audit.tell.as_ref().map(of_tell).unwrap_or_default();
     let (bounded, observed) = audit.secret.as_ref().map(of_secret).unwrap_or_default();
-    let whole = || (audit.records.eta.max > 0.0).then(|| estimated(TYPICAL, 1.0 / audit.records.eta.max));
+    let whole = || {
+        let unknown = audit.tell.is_none() && audit.records.eta.max > 0.0;
+        unknown.then(|| estimated(TYPICAL, 1.0 / audit.records.eta.max))
+    };
     Facts {
         noise: match audit.sigma_source {
             SigmaSource::Default => Noise::Unit,
@@ -97,16 +103,67 @@ pub(crate) fn facts(audit: &Audit) -> Facts {
         unfinished: !untried(audit).is_empty()
             || is_approximate(audit)
             || is_seen_in_shape(audit)
-            || is_solved(audit),
+            || is_solved(audit)
+            || audit.data.rows_of_one.is_some(),
         protect_at: audit.tell.as_ref().map_or(PROTECT_AT, |t| t.protect_at),
-        estimated: exposures.first().map(|e| e.told).or_else(whole),
-        label_estimated: audit.label.as_ref().and_then(|l| label_estimated(audit, l)),
+        estimated: [exposures.first().map(|e| e.told).or_else(whole), together(audit)]
+            .into_iter()
+            .flatten()
+            .max_by(f64::total_cmp),
+        label_estimated: audit
+            .label
+            .as_ref()
+            .filter(|l| !is_tried(audit, &l.name, true))
+            .and_then(|l| label_estimated(audit, l)),
         told,
         label_told,
         bounded,
         observed,
         ..Facts::default()
     }
+}
+
+/// How often values of a person are told apart that stand in all rows of that person, as far as those of single rows tell: k rows
+/// move the model up to about k times as far.
+fn together(audit: &Audit) -> Option<f64> {
+    let rows = audit.data.rows_of_one? as f64;
+    let told = audit.tell.as_ref()?.attributes.iter();
+    let furthest = told.map(|t| t.distance.unwrap_or(f64::INFINITY)).max_by(f64::total_cmp)?;
+    Some(normal_cdf(0.5 * rows * furthest))
+}
+
+/// Whether values of an attribute, or of the label, were put in place.
+pub(crate) fn is_tried(audit: &Audit, name: &str, label: bool) -> bool {
+    let of = |t: &Told| t.label == label && t.attribute == name;
+    audit.tell.as_ref().is_some_and(|t| t.attributes.iter().any(of))
+}
+
+/// How many times the noise makes every number of the page calm, whether that is exact, and nothing where none does.
+fn noise_needed(audit: &Audit, facts: &Facts) -> Option<(f64, bool)> {
+    let goal = facts.protect_at;
+    let mut most = 1.0_f64;
+    for told in audit.tell.iter().flat_map(|t| &t.attributes).filter(|t| worst(t) > goal) {
+        let levels = told.among_all.map_or(2, |all| all.levels);
+        most = most.max(match (told.distance, told.shows) {
+            (_, Some(_)) => return None,
+            (Some(distance), None) => noise_to_hide(distance, levels, goal)?,
+            (None, None) => more_noise(worst(told), goal)?,
+        });
+    }
+    if let Some(rows) = audit.data.rows_of_one {
+        let all = audit.tell.iter().flat_map(|t| &t.attributes).filter_map(|t| t.distance);
+        let furthest = all.fold(0.0, f64::max) * rows as f64;
+        return noise_to_hide(furthest, 2, goal).map(|times| (times.max(most), false)).filter(|t| t.0 > 1.0);
+    }
+    // What is proved decides, or what is estimated or observed.
+    let (proved, mut other) = (most, 1.0_f64);
+    let others =
+        facts.bounded.into_iter().chain(facts.observed).map(Success::told).chain(facts.approximate());
+    for p in others.filter(|p| *p > goal) {
+        other = other.max(more_noise(p, goal)?);
+    }
+    let (most, exact) = (proved.max(other), proved >= other);
+    (most > 1.0).then_some((most, exact))
 }
 
 /// Attributes that were left out where others were tried.
@@ -182,7 +239,15 @@ fn limits(breached: &[&Limit]) -> String {
 fn exposed(audit: &Audit, facts: &Facts) -> Vec<Span> {
     if let Some(told) = audit.tell.as_ref().and_then(Tell::worst) {
         let unit = audit.attributes.iter().find(|a| a.name == told.attribute && !told.label);
-        return tested(told, unit.and_then(|a| a.unit.as_deref()));
+        let mut spans = tested(told, unit.and_then(|a| a.unit.as_deref()));
+        if let Some((rows, share)) = audit.data.rows_of_one.zip(together(audit)) {
+            spans.push(plain(format!(
+                " Up to {rows} rows have one {}: changed together, they are told apart in about ",
+                audit.data.id.as_deref().unwrap_or("id")
+            )));
+            spans.extend([strong(format::share_at_most(share)), plain(" of cases.")]);
+        }
+        return spans;
     }
     let label = facts.label_estimated.zip(audit.label.as_ref());
     let exposures = exposures(audit);
@@ -214,7 +279,18 @@ fn exposed(audit: &Audit, facts: &Facts) -> Vec<Span> {
 
 /// The sentence where two values were tried.
 fn tested(told: &Told, unit: Option<&str>) -> Vec<Span> {
-    let Told { attribute, from, to, worst, median, worst_record, among_all: _, label: _, shows: _ } = told;
+    let Told {
+        attribute,
+        from,
+        to,
+        worst,
+        median,
+        worst_record,
+        among_all: _,
+        label: _,
+        distance: _,
+        shows: _,
+    } = told;
     let unit = unit.map(|u| format!(" {u}")).unwrap_or_default();
     vec![
         plain("Somebody who knows everything else tells "),
@@ -281,14 +357,18 @@ fn noise_cost(audit: &Audit, noise: Noise) -> Vec<Span> {
     ]
 }
 
+/// A green audit is about noise in the units of its encoding: the same σ is another noise elsewhere.
+const IN_OTHER_UNITS: &str = "The model may be released with this noise, once; a release adds its own in public units, where the same \
+                              protection takes another σ, and its page says which.";
+
 /// What to do.
 fn advice(audit: &Audit, facts: &Facts, decision: &Decision) -> Vec<Span> {
     let exact = facts.exact();
-    let told = exact.or(facts.approximate()).unwrap_or(0.5);
+    let told = exact.into_iter().chain(facts.approximate()).fold(0.5, f64::max);
     let goal = facts.protect_at;
-    let Some(times) = more_noise(told, goal) else {
+    let Some((times, is_exact)) = noise_needed(audit, facts) else {
         return match (decision.colour, told > goal) {
-            (Colour::Green, _) => vec![plain("The model may be released with this noise, once.")],
+            (Colour::Green, _) => vec![plain(IN_OTHER_UNITS)],
             (_, true) => vec![plain(read_off(audit, facts))],
             (_, false) if facts.noise == Noise::Unit => {
                 vec![plain("Choose a noise (σ), and look again.")]
@@ -304,6 +384,9 @@ fn advice(audit: &Audit, facts: &Facts, decision: &Decision) -> Vec<Span> {
                 },
                 if untried(audit).len() == 1 { "it" } else { "them" }
             ))],
+            (_, false) if audit.data.rows_of_one.is_some() => vec![plain(
+                "What all rows of one person tell together was not tried: join them into one row, and look again.",
+            )],
             (_, false) if is_approximate(audit) => vec![plain(
                 "The given coefficients are not at the minimiser, so this is an approximation: fit the model closer, and \
                  look again.",
@@ -319,7 +402,10 @@ fn advice(audit: &Audit, facts: &Facts, decision: &Decision) -> Vec<Span> {
         let there = words::metric_at(u, audit.sigma * times)?;
         Some(format!(" and costs {}", words::cost(u, there)))
     });
-    let about = if exact.is_some() { "" } else { "about " };
+    let about = if is_exact { "" } else { "about " };
+    // Where every value can be read off, how often is no help: what the noise must grow by is.
+    let far =
+        if times > 10.0 { format!(" ({} times as much)", format::number(times)) } else { String::new() };
     if audit.noise.is_some() {
         return vec![
             strong(format!("Targets {} as strict", format::times(times))),
@@ -331,7 +417,7 @@ fn advice(audit: &Audit, facts: &Facts, decision: &Decision) -> Vec<Span> {
         ];
     }
     vec![
-        strong(format!("σ = {sigma}, now {}", format::setting(audit.sigma))),
+        strong(format!("σ = {sigma}, now {}{far}", format::setting(audit.sigma))),
         plain(format!(
             ", would bring that to {about}{}{}: run it again with that.",
             format::share(goal),
@@ -348,7 +434,7 @@ fn read_off(audit: &Audit, facts: &Facts) -> String {
         return match facts.noise {
             Noise::Unit => "Do not release it at this noise: values can be read off. Choose a noise first.",
             Noise::Absent | Noise::Chosen => {
-                "Do not release it at this noise: values can be read off. Choose several times as much."
+                "Do not release it at this noise: values can be read off, and how much noise hides them is beyond counting."
             }
         }
         .into();

@@ -6,7 +6,6 @@ use crate::document::choice::Stopped;
 use crate::format;
 use crate::words;
 use leakscope_core::balance::Variant;
-use leakscope_core::special::normal_quantile;
 
 /// η that varies by less than this share of its mean counts as equal.
 const EVEN: f64 = 0.05;
@@ -80,21 +79,17 @@ pub fn of_balance(b: &Balance) -> Verdict {
     Verdict::new(decision, head, sentences)
 }
 
-/// What to do where balancing alone does not protect: the η at which two typical values are told apart as often as a protected
-/// record's are.
+/// What to do where balancing alone does not protect. η counts a label in its raw units and looks at small changes alone, so how much
+/// noise hides two values does not follow from it: the page of a release puts them in place and says.
 fn advice(b: &Balance, facts: &Facts) -> Option<Vec<Span>> {
-    let told = facts.estimated.filter(|p| *p > facts.protect_at)?;
-    let eta = 2.0 * normal_quantile(facts.protect_at) / TYPICAL;
-    let eta = format::setting((eta * 100.0).floor() / 100.0);
+    facts.estimated.filter(|p| *p > facts.protect_at)?;
+    let sigma = format::setting(b.sigma);
     Some(vec![
-        strong(format!("--target-eta {eta}")),
-        plain(format!(
-            " brings {} down to about {}, as far as η tells: run leakscope release --balance {} --target-eta {eta}, whose page \
-             puts values in place one by one.",
-            format::share_at_most(told),
-            format::share(facts.protect_at),
-            b.best.max(1)
-        )),
+        plain("How much noise hides values is not known from η: run "),
+        strong(format!("leakscope release --balance {} --sigma {sigma}", b.best.max(1))),
+        plain(
+            ", which puts them in place one by one, keep what it leaves to yourself, and release again with the σ that it advises.",
+        ),
     ])
 }
 

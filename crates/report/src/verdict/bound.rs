@@ -54,12 +54,14 @@ pub fn of_bound(f: &Found) -> Verdict {
             plain(format!("; without the release it is {}.", format::share(prior))),
         ],
     };
+    // The black box does not go by the model alone, and may win more often.
+    let alone = if f.data.is_some() { " that goes by the model alone" } else { "" };
     match &f.optimal {
         Some(Optimal::Exact(x)) => {
-            first.push(plain(format!(" The best attack achieves {}.", format::share(*x))));
+            first.push(plain(format!(" The best attack{alone} achieves {}.", format::share(*x))));
         }
         Some(Optimal::Observed(o)) => first.push(plain(format!(
-            " The best attack was observed at {} ({} to {}) in {}.",
+            " The best attack{alone} was observed at {} ({} to {}) in {}.",
             format::share(o.value),
             format::share(o.ci_low),
             format::share(o.ci_high),

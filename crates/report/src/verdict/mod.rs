@@ -305,6 +305,23 @@ pub(crate) fn more_noise(told: f64, goal: f64) -> Option<f64> {
         .then(|| normal_quantile(told) / normal_quantile(goal))
 }
 
+/// How many times the noise brings values of an attribute, `distance` standard deviations of the noise apart, and all its `levels`
+/// at once, down to `goal`: the very rule that colours, inverted. At most 1 where they are there already; absent where no noise
+/// helps.
+pub fn noise_to_hide(distance: f64, levels: usize, goal: f64) -> Option<f64> {
+    if !(distance.is_finite() && goal > 0.5 && goal < 1.0) {
+        return None;
+    }
+    let two = 0.5 * distance / normal_quantile(goal);
+    let m = levels.max(2) as f64;
+    // Of all levels a guess is right once in m; the goal is the same share of what is left to gain.
+    let success = 1.0 / m + (2.0 * goal - 1.0) * (1.0 - 1.0 / m);
+    let reach = normal_quantile(success) - normal_quantile(1.0 / m);
+    let all = distance * ((m - 1.0) / (2.0 * m)).sqrt() / reach;
+    // What is stated is rounded to the safe side.
+    Some(if levels > 2 { two.max(all) } else { two } * (1.0 + 1e-6))
+}
+
 /// A piece of a sentence; what carries it is strong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Span {

@@ -110,9 +110,14 @@ fn not_covered(read: &[String]) -> Vec<Span> {
         plain("The noise is secret, yet "),
         strong("no ε is stated"),
         plain(format!(
-            ": {} were read off all records, and no noise of a step covers that; give `bounds` with `scale` = bounds, `levels`, \
-             or a `schema`, which are public.",
-            read.join(", ")
+            ": {} were read off all records, and no noise of a step covers that; {}.",
+            read.join(", "),
+            // What is said in brackets names the option.
+            if read.iter().all(|part| part.ends_with(')')) {
+                "give that"
+            } else {
+                "give `bounds` with `scale` = bounds, `levels`, or a `schema`, which are public"
+            }
         )),
     ]
 }

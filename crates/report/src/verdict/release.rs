@@ -4,7 +4,7 @@ use super::{
     Colour, Decision, Facts, Noise, PROTECT_AT, Span, TYPICAL, Verdict, decide, estimated, more_noise, plain,
     strong,
 };
-use crate::document::release::{Ceiling, Means, Release};
+use crate::document::release::{Ceiling, GivenPair, Means, Release, Stated};
 use crate::format;
 use leakscope_core::units::public_sigma;
 
@@ -97,7 +97,15 @@ fn told_apart(r: &Release, facts: &Facts) -> Vec<Span> {
         spans.push(plain("."));
         return spans;
     }
-    spans.push(plain(": somebody who knows all else tells two typical values "));
+    if let Some(tell) = r.tell.as_ref().filter(|t| t.is_past_limit()) {
+        spans
+            .push(plain(": that somebody who knows all else tells two values of a record apart in at most "));
+        spans.push(strong(format!("{} of cases is not shown", format::share(tell.protect_at))));
+        spans.push(plain(" (a coin toss: 50%)."));
+        return spans;
+    }
+    let named = r.tell.as_ref().map(|t| named_values(&t.given)).unwrap_or_default();
+    spans.push(plain(format!(": somebody who knows all else tells two typical values {named}")));
     if let Some(p) = attribute {
         spans.extend([plain("of an attribute of the most exposed record apart in "), strong(share(p))]);
     }
@@ -110,10 +118,20 @@ fn told_apart(r: &Release, facts: &Facts) -> Vec<Span> {
         spans.extend([plain(format!("{start}{}) in ", r.subject.target)), strong(share(p))]);
     }
     spans.push(plain(
-        " of cases (a coin toss: 50%), by the coefficients; levels and ceilings in these files that were read off the \
-         data may tell more of a record at their edge.",
+        " of cases (a coin toss: 50%), by the coefficients; what else in these files was read off the data may tell more of a \
+         record at its edge.",
     ));
     spans
+}
+
+/// Values that somebody named in place of typical ones, in brackets; empty where nobody did.
+fn named_values(given: &[GivenPair]) -> String {
+    let each: Vec<String> =
+        given.iter().map(|p| format!("of {} {} or {}", p.attribute, p.from, p.to)).collect();
+    match each.is_empty() {
+        true => String::new(),
+        false => format!("(the values that were named: {}) ", each.join(", ")),
+    }
 }
 
 /// The same where η was measured, and is the owner's to know.
@@ -167,7 +185,8 @@ fn advice(r: &Release, facts: &Facts, decision: &Decision) -> Option<Vec<Span>> 
     let worst = larger(facts.exact(), facts.approximate()).unwrap_or(0.5);
     let goal = facts.protect_at;
     // A little below a power of 2^¼, to which it is rounded up: not beyond.
-    let times = more_noise(worst, goal);
+    let stated = r.tell.as_ref().and_then(|t| t.more_noise);
+    let times = stated.or_else(|| more_noise(worst, goal));
     if let (Some(times), Some(_), true) = (times, &r.mechanism.shape, decision.colour != Colour::Green) {
         return Some(vec![
             strong(format!("Targets {} times as strict", format::number(times))),
@@ -180,12 +199,24 @@ fn advice(r: &Release, facts: &Facts, decision: &Decision) -> Option<Vec<Span>> 
     match (decision.colour, more) {
         (Colour::Green, _) => None,
         (_, Some(sigma)) => Some(vec![
-            strong(format!("σ = {sigma}, now {}", format::setting(r.mechanism.sigma))),
+            strong(match times {
+                Some(times) if times > 10.0 => {
+                    format!(
+                        "σ = {sigma}, now {} ({} times as much)",
+                        format::setting(r.mechanism.sigma),
+                        format::number(times)
+                    )
+                }
+                Some(_) | None => format!("σ = {sigma}, now {}", format::setting(r.mechanism.sigma)),
+            }),
             plain(format!(
                 ", brings that to {} or less: keep this one to yourself, and release with --sigma {sigma}.",
                 format::share(goal)
             )),
         ]),
+        (Colour::Red, None) if r.tell.as_ref().is_some_and(Stated::is_past_limit) => {
+            Some(vec![plain("Its owner was told what helps: do not pass it on.")])
+        }
         (Colour::Red, None) => Some(vec![plain(
             "Keep it to yourself: values can be read off. Release again with several times the noise; where that changes nothing, a \
              unit or a list of levels that was read off the data shows them, and --bounds, --levels or a --schema that give it \

@@ -172,6 +172,7 @@ pub(crate) fn found() -> Found {
         optimal: None,
         estimation: vec![],
         typical: vec![],
+        counted: false,
         data: None,
         figures: vec![figure.clone(), figure],
         seed: Some(1),
@@ -211,6 +212,8 @@ pub(crate) fn released(sigma: f64, eta_max: f64) -> Release {
                 to: HOSTILE.into(),
             }],
             protect_at: 0.6,
+            more_noise: None,
+            limit_alone: false,
         }),
         composed: release::Composed {
             releases: 3,

@@ -214,6 +214,7 @@ pub(crate) fn clinic(n: usize, groups: usize) -> Audit {
             target: "dose".into(),
             classes: None,
             id: Some("patient".into()),
+            rows_of_one: None,
             group: (groups > 0).then(|| "race".into()),
             weights: None,
             columns: vec![
@@ -481,6 +482,7 @@ pub(crate) fn told(each: &[(&str, f64, bool)]) -> Tell {
         worst_record: "P-14380".into(),
         among_all: None,
         label,
+        distance: None,
         shows: None,
     };
     Tell {

@@ -36,6 +36,7 @@ pub(crate) fn shaped(audit: &mut Audit, source: Source) {
         gain: 80.0,
         lower_bound_on_cost: 1.095,
         gap: 0.0046,
+        programme_gap: 0.008,
         covariance_information: if of_records { 0.012 } else { 0.0 },
         shape_budget: 0.05,
         largest_eta: 0.97,

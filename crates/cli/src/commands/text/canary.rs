@@ -96,7 +96,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let mut written = vec![];
     if let Some(folder) = &folder {
         let mut pending = Pending::default();
-        folder.text(&mut pending, "report.html", &canary_page(&found))?;
+        folder.page(&mut pending, "canary", &canary_page(&found))?;
         folder.text(&mut pending, "canary.json", &document(&found))?;
         written = folder.publish(pending)?;
     }

@@ -5,14 +5,13 @@
 //! adds their worst directions as atoms, solves for the weights of all atoms and drops those without weight. Any
 //! weights give a certificate; the best one seen and the cheapest design seen are kept.
 
-use super::sums::Sums;
 use super::weights::{Pool, Spectrum};
-use super::worst::{Record, Worst, along, direction, inverse_hessian, worst};
+use super::worst::{Record, Worst, along, direction, worst};
 use super::{Atom, Group, Target};
-use crate::Result;
-use crate::glm::Fit;
+use crate::glm::Fitted;
 use crate::linalg::{Cholesky, matmul, matmul_transposed};
 use crate::rows::Rows;
+use crate::{Error, Result};
 
 /// Rounds after which the best design so far is returned with the gap that it has.
 const MAX_ROUNDS: usize = 200;
@@ -23,6 +22,8 @@ const WEIGHTLESS: f64 = 1e-6;
 const WEIGHT_GRID: f64 = 1.0 / 4096.0;
 /// See [`WEIGHT_GRID`].
 const DIRECTION_GRID: f64 = 1.0 / 256.0;
+/// How many times finer these grids become, one after the other.
+const REFINED: [f64; 4] = [1.0, 8.0, 64.0, 512.0];
 /// Share of the mean eigenvalue of M that is added to every one, so that Σ has an inverse where nothing leaks.
 const FLOOR: f64 = 1e-9;
 
@@ -51,7 +52,7 @@ pub(super) struct Shaped {
 /// What does not change from round to round.
 pub(super) struct Generator<'a> {
     pub(super) rows: &'a dyn Rows,
-    pub(super) fit: &'a Fit,
+    pub(super) fit: Fitted<'a>,
     pub(super) targets: &'a [Target],
     pub(super) groups: &'a [Group],
     pub(super) inverse: Vec<f64>,
@@ -62,25 +63,27 @@ pub(super) struct Generator<'a> {
 }
 
 impl<'a> Generator<'a> {
+    /// `m` is M with equal weights, `cost` is A.
     pub(super) fn new(
         rows: &'a dyn Rows,
-        fit: &'a Fit,
+        fit: Fitted<'a>,
         (targets, groups): (&'a [Target], &'a [Group]),
-        sums: &Sums,
+        m: Vec<f64>,
         cost: &[f64],
     ) -> Result<Self> {
-        let p = fit.w.len();
-        let lower = Cholesky::new(cost, p)?.lower();
-        let m = sums.uniform(fit, groups)?;
+        let p = fit.free();
+        let lower = Cholesky::new(cost, p).map_err(|e| of_columns(e, fit))?.lower();
         let (mut half, mut uniform) = (vec![0.0; p * p], vec![0.0; p * p]);
         matmul(&m, &lower, (p, p, p), &mut half);
         matmul_transposed(&lower, &half, (p, p, p), &mut uniform);
         crate::linalg::mirror_lower(&mut uniform, p);
-        Ok(Self { rows, fit, targets, groups, inverse: inverse_hessian(fit)?, lower, uniform })
+        let inverse = inverse_hessian(fit)?;
+        Ok(Self { rows, fit, targets, groups, inverse, lower, uniform })
     }
 
-    fn p(&self) -> usize {
-        self.fit.w.len()
+    /// Free coefficients.
+    pub(super) fn p(&self) -> usize {
+        self.fit.free()
     }
 
     fn pool(&self) -> Pool {
@@ -165,7 +168,22 @@ impl<'a> Generator<'a> {
             pool.solve(inner)?;
         }
         let (pool, atoms) = best;
-        Ok(Shaped { rounds, ..self.at(rounded(&pool, atoms), lower_bound)? })
+        // Where the noise is far from round, small errors of weights and directions matter: grids are refined until they do not.
+        let mut found: Option<Shaped> = None;
+        for refined in REFINED {
+            let shaped = self.at(rounded(&pool, &atoms, refined), lower_bound)?;
+            let close = shaped.cost <= (1.0 + gap) * shaped.lower_bound;
+            if found.as_ref().is_none_or(|best| shaped.cost < best.cost) {
+                found = Some(shaped);
+            }
+            if close {
+                break;
+            }
+        }
+        match found {
+            Some(shaped) => Ok(Shaped { rounds, ..shaped }),
+            None => self.closed_form(),
+        }
     }
 
     /// The shape of a dual with its weights and directions as they are; `lower_bound` is a certificate already known.
@@ -181,13 +199,12 @@ impl<'a> Generator<'a> {
         })
     }
 
-    /// The shape with half of the atoms' weights given to the equal weights: the covariance then depends on single
-    /// records half as much.
-    pub(super) fn evened(&self, shaped: &Shaped) -> Result<Shaped> {
-        let total = shaped.dual.uniform + shaped.dual.atoms.iter().map(|(a, _)| a.weight).sum::<f64>();
+    /// The shape where atoms keep a share of their weights and the rest goes to the equal weights: the covariance then depends
+    /// on single records that much less.
+    pub(super) fn evened(&self, shaped: &Shaped, kept: f64) -> Result<Shaped> {
         let mut dual = shaped.dual.clone();
-        dual.uniform = 0.5 * (dual.uniform + total);
-        dual.atoms.iter_mut().for_each(|(atom, _)| atom.weight *= 0.5);
+        dual.uniform += (1.0 - kept) * dual.atoms.iter().map(|(a, _)| a.weight).sum::<f64>();
+        dual.atoms.iter_mut().for_each(|(atom, _)| atom.weight *= kept);
         Ok(Shaped { rounds: shaped.rounds + 1, ..self.at(dual, shaped.lower_bound)? })
     }
 
@@ -221,19 +238,38 @@ impl<'a> Generator<'a> {
 }
 
 /// Weights and directions on their public grids.
-fn rounded(pool: &Pool, atoms: Vec<(Atom, Record)>) -> Dual {
+fn rounded(pool: &Pool, atoms: &[(Atom, Record)], refined: f64) -> Dual {
     let total: f64 = pool.lambda().iter().sum();
     let on_grid = |value: f64, grid: f64| (value / grid).round() * grid;
     let mut kept = vec![];
-    for ((mut atom, record), lambda) in atoms.into_iter().zip(&pool.lambda()[1..]) {
-        atom.weight = on_grid(lambda / total, WEIGHT_GRID);
-        atom.direction.iter_mut().for_each(|u| *u = on_grid(*u, DIRECTION_GRID));
+    for ((mut atom, record), lambda) in atoms.iter().cloned().zip(&pool.lambda()[1..]) {
+        atom.weight = on_grid(lambda / total, WEIGHT_GRID / refined);
+        atom.direction.iter_mut().for_each(|u| *u = on_grid(*u, DIRECTION_GRID / refined));
         if atom.weight > 0.0 && atom.direction.iter().any(|u| *u != 0.0) {
             kept.push((atom, record));
         }
     }
-    let uniform = on_grid(pool.lambda()[0] / total, WEIGHT_GRID);
+    let uniform = on_grid(pool.lambda()[0] / total, WEIGHT_GRID / refined);
     // Weights that all round to nothing (thousands of equal atoms) leave the closed form.
     let uniform = if kept.is_empty() { uniform.max(WEIGHT_GRID) } else { uniform };
     Dual { uniform, atoms: kept }
+}
+
+/// `H⁻¹` of a fit.
+pub(super) fn inverse_hessian(fit: Fitted<'_>) -> Result<Vec<f64>> {
+    Ok(Cholesky::new(fit.hessian(), fit.free()).map_err(|e| of_columns(e, fit))?.inverse())
+}
+
+/// A failure that names columns, whatever contrast of classes they belong to.
+fn of_columns(error: Error, fit: Fitted<'_>) -> Error {
+    let p = fit.width();
+    match error {
+        Error::Singular { column, of } => {
+            let mut others: Vec<usize> = of.iter().map(|j| j % p).filter(|j| *j != column % p).collect();
+            others.sort_unstable();
+            others.dedup();
+            Error::Singular { column: column % p, of: others }
+        }
+        other => other,
+    }
 }

@@ -32,8 +32,11 @@
 //! choose Gaussian mechanisms by semidefinite programmes. New here: a constraint for every record of a fitted model,
 //! solved through its dual with a certificate, the information of the covariance itself, and exact discrete noise.
 
+mod classes;
+mod derivative;
 mod gaussian;
 mod generate;
+mod group;
 mod inference;
 mod information;
 mod moved;
@@ -41,6 +44,7 @@ mod sums;
 #[cfg(test)]
 mod tests;
 mod weights;
+mod white;
 mod worst;
 
 pub use gaussian::{Factor, Noise};
@@ -50,13 +54,13 @@ pub use inference::{
 };
 
 use super::Directions;
-use crate::glm::Fit;
-use crate::linalg::{Cholesky, dot, matmul_transposed};
+use crate::glm::Fitted;
+use crate::linalg::Cholesky;
 use crate::rows::Rows;
 use crate::{Error, Result};
 use generate::{Generator, Shaped};
+use group::Group;
 use serde::{Deserialize, Serialize};
-use sums::Sums;
 
 /// The shape of the noise on the coefficients.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -112,7 +116,7 @@ pub struct Request {
     /// Binary places that the factor of a published shape keeps below its diagonal.
     pub bits: u32,
     /// The cost matrix A, p × p, where it is public; `None` takes `Σ a xxᵀ/n` of the rows (for squared error
-    /// `XᵀX/n`), intercept included.
+    /// `XᵀX/n`, for classes `Σ Ŝ ⊗ xxᵀ/n` in the coordinates of Θ), intercept included.
     pub cost: Option<Vec<f64>>,
 }
 
@@ -159,6 +163,9 @@ pub struct Design {
     pub lower_bound_on_cost: f64,
     /// `exact_cost/lower_bound_on_cost − 1`.
     pub gap: f64,
+    /// The gap that the search itself reached, before weights were evened out for what the covariance may give away; `gap`
+    /// where nothing was searched.
+    pub programme_gap: f64,
     /// Largest information of the covariance itself about what a target protects, as a share of its `η²`; 0 for
     /// shapes that are not read off these rows.
     pub covariance_information: f64,
@@ -172,80 +179,9 @@ pub struct Design {
     pub rounds: usize,
 }
 
-/// How often the weights of single records are halved to stay within the budget for the shape.
-const MOST_HALVINGS: usize = 8;
-
-/// A target in the mathematics: directions scaled by `√K/η`, so that every constraint is `≤ 1`.
-#[derive(Debug, Clone)]
-struct Group {
-    p: usize,
-    /// p × count, row-major, scaled.
-    basis: Vec<f64>,
-    count: usize,
-    /// Scale of the label where it is in the group, else 0.
-    label: f64,
-    /// `Bᵀw`.
-    w: Vec<f64>,
-    /// `√K/η`.
-    scale: f64,
-}
-
-impl Group {
-    fn new(target: &Target, fit: &Fit, releases: u32) -> Result<Self> {
-        let p = fit.w.len();
-        if !(target.eta > 0.0 && target.eta.is_finite()) {
-            return Err(Error::OutOfRange {
-                what: "the target for eta",
-                value: target.eta,
-                expected: "a positive number",
-            });
-        }
-        let scale = f64::from(releases).sqrt() / target.eta;
-        let (directions, label) = match &target.protected {
-            Protected::Record { label } => {
-                (Directions::columns(0..fit.penalty.data_width(p), p), if *label { scale } else { 0.0 })
-            }
-            Protected::Attribute(directions) => (directions.clone(), 0.0),
-            Protected::Label => (Directions { basis: vec![], count: 0 }, scale),
-        };
-        let count = directions.count;
-        if directions.basis.len() != p * count {
-            let (found, expected) = (directions.basis.len(), p * count);
-            return Err(Error::Shape { what: "the directions of an attribute", found, expected });
-        }
-        if count == 0 && label == 0.0 {
-            return Err(nothing_to_protect());
-        }
-        let basis: Vec<f64> = directions.basis.iter().map(|v| v * scale).collect();
-        let mut w = vec![0.0; count];
-        matmul_transposed(&basis, &fit.w, (count, p, 1), &mut w);
-        Ok(Self { p, basis, count, label, w, scale })
-    }
-
-    /// Directions, the label included.
-    fn dimensions(&self) -> usize {
-        self.count + usize::from(self.label != 0.0)
-    }
-
-    /// Row i of the basis.
-    fn row(&self, i: usize) -> &[f64] {
-        &self.basis[i * self.count..(i + 1) * self.count]
-    }
-
-    /// Direction k as a change of the record's values and of its label.
-    fn change(&self, k: usize) -> (Vec<f64>, f64) {
-        if k < self.count {
-            ((0..self.p).map(|j| self.row(j)[k]).collect(), 0.0)
-        } else {
-            (vec![0.0; self.p], self.label)
-        }
-    }
-
-    /// `Bv`.
-    fn combined(&self, v: &[f64]) -> Vec<f64> {
-        (0..self.p).map(|i| dot(self.row(i), v)).collect()
-    }
-}
+/// Single records keep `2^(−j/4)` of their weights to stay within the budget for the shape, a public grid as weights are on one; j
+/// grows in these steps until they do, and is then halved in between.
+const LOWERED: [usize; 4] = [4, 12, 28, 60];
 
 fn nothing_to_protect() -> Error {
     Error::NotApplicable {
@@ -266,8 +202,8 @@ fn nothing_to_protect() -> Error {
 /// [`Error::NotApplicable`] without targets or where nothing leaks; [`Error::OutOfRange`] for a target, gap or number of
 /// releases that is no such number; [`Error::Singular`] where A or H has no inverse; [`Error::Unreachable`] where the
 /// covariance of a shape from these rows alone gives away more than the target allows.
-pub fn design(rows: &dyn Rows, fit: &Fit, request: &Request) -> Result<Design> {
-    designed(rows, fit, request, None)
+pub fn design<'a>(rows: &dyn Rows, fit: impl Into<Fitted<'a>>, request: &Request) -> Result<Design> {
+    designed(rows, fit.into(), request, None)
 }
 
 /// The noise of `request` with a shape that is public (`shape.quarters` is ignored): only its scale is read off the rows,
@@ -275,23 +211,28 @@ pub fn design(rows: &dyn Rows, fit: &Fit, request: &Request) -> Result<Design> {
 ///
 /// # Errors
 /// As for [`design`]; [`Error::Shape`] for a shape of another number of coefficients.
-pub fn design_with_shape(rows: &dyn Rows, fit: &Fit, request: &Request, shape: &Factor) -> Result<Design> {
-    designed(rows, fit, request, Some(shape))
+pub fn design_with_shape<'a>(
+    rows: &dyn Rows,
+    fit: impl Into<Fitted<'a>>,
+    request: &Request,
+    shape: &Factor,
+) -> Result<Design> {
+    designed(rows, fit.into(), request, Some(shape))
 }
 
-fn designed(rows: &dyn Rows, fit: &Fit, request: &Request, public: Option<&Factor>) -> Result<Design> {
+fn designed(rows: &dyn Rows, fit: Fitted<'_>, request: &Request, public: Option<&Factor>) -> Result<Design> {
     check(request)?;
-    let p = fit.w.len();
+    let p = fit.free();
     let groups: Vec<Group> =
         request.targets.iter().map(|t| Group::new(t, fit, request.releases)).collect::<Result<_>>()?;
     let pair = (request.targets.as_slice(), groups.as_slice());
-    let sums = Sums::of(rows, fit)?;
+    let (own, uniform) = sums::cost_and_uniform(rows, fit, &groups)?;
     let a = match &request.cost {
         Some(a) if a.len() == p * p => a.clone(),
         Some(a) => return Err(Error::Shape { what: "the cost matrix", found: a.len(), expected: p * p }),
-        None => sums.cost(),
+        None => own,
     };
-    let generator = Generator::new(rows, fit, pair, &sums, &a)?;
+    let generator = Generator::new(rows, fit, pair, uniform, &a)?;
     let needed = |noise: &Noise| -> Result<f64> {
         let top = worst::worst(rows, fit, pair, noise.whitener(), 1)?;
         top.first().map(|w| w.value).filter(|v| *v > 0.0).ok_or_else(nothing_leaks)
@@ -312,12 +253,13 @@ fn designed(rows: &dyn Rows, fit: &Fit, request: &Request, public: Option<&Facto
         information::largest(&generator, &shaped.dual, request.cost.is_some())
     };
     let mut covariance_information = given_away(&shaped)?;
-    for _ in 0..MOST_HALVINGS {
-        if shaped.dual.atoms.is_empty() || covariance_information <= request.shape_budget {
-            break;
-        }
-        shaped = generator.evened(&shaped)?;
-        covariance_information = given_away(&shaped)?;
+    let searched = match (request.shape, public) {
+        (Shape::Optimal, None) => Some((shaped.cost / shaped.lower_bound - 1.0).max(0.0)),
+        (Shape::Shaped | Shape::Isotropic, _) | (_, Some(_)) => None,
+    };
+    if !shaped.dual.atoms.is_empty() && covariance_information > request.shape_budget {
+        (shaped, covariance_information) =
+            within_budget(&generator, &shaped, request.shape_budget, given_away)?;
     }
     if covariance_information.is_nan() || covariance_information >= 1.0 {
         return Err(Error::Unreachable {
@@ -354,6 +296,7 @@ fn designed(rows: &dyn Rows, fit: &Fit, request: &Request, public: Option<&Facto
         gain: cost_isotropic / exact_cost,
         lower_bound_on_cost: shaped.lower_bound,
         gap: (exact_cost / shaped.lower_bound - 1.0).max(0.0),
+        programme_gap: searched.unwrap_or((exact_cost / shaped.lower_bound - 1.0).max(0.0)),
         covariance_information,
         largest_eta: needed(&noise)?,
         atoms: shaped.dual.atoms.into_iter().map(|(atom, _)| atom).collect(),
@@ -362,6 +305,45 @@ fn designed(rows: &dyn Rows, fit: &Fit, request: &Request, public: Option<&Facto
         factor,
         cost_matrix: a,
     })
+}
+
+/// The shape nearest to an optimal one whose covariance gives away no more than the budget, and what it does: weight goes from single
+/// records back to all alike, as little as is needed; all of it, whatever that gives away, where nothing else is found.
+fn within_budget(
+    generator: &Generator<'_>,
+    optimal: &Shaped,
+    budget: f64,
+    given_away: impl Fn(&Shaped) -> Result<f64>,
+) -> Result<(Shaped, f64)> {
+    let kept = |j: usize| -> Result<(Shaped, f64)> {
+        let shaped = generator.evened(optimal, (-0.25 * j as f64).exp2())?;
+        let found = given_away(&shaped)?;
+        Ok((shaped, found))
+    };
+    let (mut above, mut found) = (0, None);
+    for j in LOWERED {
+        let (shaped, information) = kept(j)?;
+        if information <= budget {
+            found = Some((j, shaped, information));
+            break;
+        }
+        above = j;
+    }
+    let Some((mut below, mut shaped, mut information)) = found else {
+        let closed = generator.closed_form()?;
+        let lower_bound = optimal.lower_bound.max(closed.lower_bound);
+        let shaped = Shaped { lower_bound, rounds: optimal.rounds, ..closed };
+        let information = given_away(&shaped)?;
+        return Ok((shaped, information));
+    };
+    while below - above > 1 {
+        let between = usize::midpoint(above, below);
+        match kept(between)? {
+            (next, less) if less <= budget => (below, shaped, information) = (between, next, less),
+            _ => above = between,
+        }
+    }
+    Ok((shaped, information))
 }
 
 /// The factor of a shape at determinant one, on its public grid.

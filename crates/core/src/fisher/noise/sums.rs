@@ -1,14 +1,37 @@
 //! One pass over the training rows: the cost matrix A and the parts of M with equal weights.
 
 use super::Group;
-use crate::glm::Fit;
-use crate::linalg::{Cholesky, axpy, dot, gram_add_lower, matmul_parallel, mirror_lower};
+use super::generate::inverse_hessian;
+use crate::glm::{Fit, Fitted};
+use crate::linalg::{axpy, dot, gram_add_lower, matmul_parallel, mirror_lower};
 use crate::rows::Rows;
 use crate::{Error, Result};
 
+/// A, and M with equal weights on every record and on every direction of the groups, of total trace one.
+pub(super) fn cost_and_uniform(
+    rows: &dyn Rows,
+    fit: Fitted<'_>,
+    groups: &[Group],
+) -> Result<(Vec<f64>, Vec<f64>)> {
+    let q = fit.free();
+    let (cost, inner) = match fit {
+        Fitted::Glm(fit) => {
+            let sums = Sums::of(rows, fit)?;
+            (sums.cost(), sums.inner(groups))
+        }
+        Fitted::Softmax(fit) => super::classes::sums(rows, fit, groups)?,
+    };
+    let inverse = inverse_hessian(fit)?;
+    let (mut half, mut m) = (vec![0.0; q * q], vec![0.0; q * q]);
+    matmul_parallel(&inverse, &inner, (q, q, q), &mut half);
+    matmul_parallel(&half, &inverse, (q, q, q), &mut m);
+    mirror_lower(&mut m, q);
+    Ok((cost, m))
+}
+
 /// Sums from which A and the equally weighted M follow (MATHS §1.3).
 #[derive(Debug, Clone)]
-pub(super) struct Sums {
+struct Sums {
     p: usize,
     rows: u64,
     /// `Σω²r²`.
@@ -29,7 +52,7 @@ impl Sums {
         Self { p, rows: 0, r2: 0.0, s: vec![0.0; p], curved: square(), plain: square(), cost: square() }
     }
 
-    pub(super) fn of(rows: &dyn Rows, fit: &Fit) -> Result<Self> {
+    fn of(rows: &dyn Rows, fit: &Fit) -> Result<Self> {
         let p = fit.w.len();
         if rows.width() != p {
             return Err(Error::Shape { what: "the coefficients", found: p, expected: rows.width() });
@@ -76,14 +99,13 @@ impl Sums {
     }
 
     /// `A = Σa xxᵀ/n`: the Hessian of the mean loss, without weights, since that is how predictions are judged.
-    pub(super) fn cost(&self) -> Vec<f64> {
+    fn cost(&self) -> Vec<f64> {
         self.cost.iter().map(|v| v / self.rows as f64).collect()
     }
 
-    /// `M = H⁻¹KH⁻¹` with equal weights on every record and on every direction of the groups, of total trace one.
-    pub(super) fn uniform(&self, fit: &Fit, groups: &[Group]) -> Result<Vec<f64>> {
+    /// `K` of `M = H⁻¹KH⁻¹`.
+    fn inner(&self, groups: &[Group]) -> Vec<f64> {
         let p = self.p;
-        let inverse = Cholesky::new(&fit.hessian, p)?.inverse();
         let share = 1.0 / (self.rows as f64 * groups.iter().map(|g| g.dimensions() as f64).sum::<f64>());
         let mut k = vec![0.0; p * p];
         for group in groups {
@@ -102,10 +124,6 @@ impl Sums {
             }
         }
         k.iter_mut().for_each(|v| *v *= share);
-        let (mut half, mut m) = (vec![0.0; p * p], vec![0.0; p * p]);
-        matmul_parallel(&inverse, &k, (p, p, p), &mut half);
-        matmul_parallel(&half, &inverse, (p, p, p), &mut m);
-        mirror_lower(&mut m, p);
-        Ok(m)
+        k
     }
 }

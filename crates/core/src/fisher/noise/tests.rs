@@ -1,8 +1,9 @@
 //! What the covariance gives away against finite differences of refits, and against the variance of the score.
 
+use super::derivative::Columns;
 use super::generate::{Dual, Generator};
 use super::information::Derivative;
-use super::sums::Sums;
+use super::sums::cost_and_uniform;
 use super::worst::{Record, jacobian};
 use super::{Atom, Group, Protected, Target};
 use crate::fisher::Directions;
@@ -71,8 +72,8 @@ impl Table {
     fn shape(&self, targets: &[Target], dual: &Dual) -> (Vec<f64>, Vec<f64>) {
         let (rows, fit) = (self.rows(), self.fit());
         let groups: Vec<Group> = targets.iter().map(|t| Group::new(t, &fit, 1).unwrap()).collect();
-        let sums = Sums::of(&rows, &fit).unwrap();
-        let generator = Generator::new(&rows, &fit, (targets, &groups), &sums, &sums.cost()).unwrap();
+        let (cost, uniform) = cost_and_uniform(&rows, (&fit).into(), &groups).unwrap();
+        let generator = Generator::new(&rows, (&fit).into(), (targets, &groups), uniform, &cost).unwrap();
         let mut dual = dual.clone();
         dual.atoms.iter_mut().for_each(|(atom, record)| *record = self.record(atom.row as usize));
         let mut covariance = generator.covariance_of(&dual).unwrap();
@@ -113,11 +114,11 @@ fn the_information_of_a_shape_is_that_of_finite_differences_of_refits() {
             let (rows, fit, p) = (table.rows(), table.fit(), table.p);
             for targets in [whole(true), whole(false), mixed(p)] {
                 let groups: Vec<Group> = targets.iter().map(|t| Group::new(t, &fit, 1).unwrap()).collect();
-                let sums = Sums::of(&rows, &fit).unwrap();
+                let (cost, uniform) = cost_and_uniform(&rows, (&fit).into(), &groups).unwrap();
                 let generator =
-                    Generator::new(&rows, &fit, (&targets, &groups), &sums, &sums.cost()).unwrap();
+                    Generator::new(&rows, (&fit).into(), (&targets, &groups), uniform, &cost).unwrap();
                 for dual in duals(&table, &targets, &groups) {
-                    let derivative = Derivative::new(&generator, &dual, false).unwrap();
+                    let derivative = Columns::new(&generator, &fit, &dual, false).unwrap();
                     for (i, group) in [3, 9, 17].into_iter().flat_map(|i| groups.iter().map(move |g| (i, g)))
                     {
                         let found = derivative.information(i as u64, &table.record(i), group).unwrap();
@@ -165,17 +166,17 @@ fn information_of_mean_and_covariance_is_the_variance_of_the_score() {
     let (rows, fit, p) = (table.rows(), table.fit(), table.p);
     let targets = vec![Target { protected: Protected::Attribute(Directions::columns(0..1, p)), eta: 0.5 }];
     let groups = vec![Group::new(&targets[0], &fit, 1).unwrap()];
-    let sums = Sums::of(&rows, &fit).unwrap();
-    let generator = Generator::new(&rows, &fit, (&targets, &groups), &sums, &sums.cost()).unwrap();
+    let (cost, uniform) = cost_and_uniform(&rows, (&fit).into(), &groups).unwrap();
+    let generator = Generator::new(&rows, (&fit).into(), (&targets, &groups), uniform, &cost).unwrap();
     let dual = duals(&table, &targets, &groups).remove(1);
-    let derivative = Derivative::new(&generator, &dual, false).unwrap();
+    let derivative = Columns::new(&generator, &fit, &dual, false).unwrap();
     // An atom's own record: here the covariance says as much as the mean does.
     let (i, scale) = (9, 0.7);
     let of_covariance = derivative.information(i as u64, &table.record(i), &groups[0]).unwrap();
     let (w, covariance) = table.shape(&targets, &dual);
     let lower = Cholesky::new(&covariance, p).unwrap().lower();
     let inverse = super::gaussian::triangular_inverse(&lower, p);
-    let moved = jacobian(&fit, &generator.inverse, &groups[0], &table.record(i));
+    let moved = jacobian((&fit).into(), &generator.inverse, &groups[0], &table.record(i));
     let mut white = vec![0.0; p];
     matmul_by_transposed(&moved, &inverse, (1, p, p), &mut white);
     let expected = dot(&white, &white) / (scale * scale) + of_covariance;

@@ -132,14 +132,24 @@ impl SoftmaxGeometry {
             let (found, expected) = (noise.len(), fit.coefficients());
             return Err(Error::Shape { what: "the noise", found, expected });
         }
-        Self::prepared(fit, attributes, release, Some(noise))
+        Self::prepared(fit, attributes, release, Some(noise.whitener()))
+    }
+
+    /// Prepares a model for noise that W makes white, q × q.
+    pub(super) fn whitened(
+        fit: &SoftmaxFit,
+        attributes: &[Directions],
+        release: Release,
+        whitener: &[f64],
+    ) -> Result<Self> {
+        Self::prepared(fit, attributes, release, Some(whitener))
     }
 
     fn prepared(
         fit: &SoftmaxFit,
         attributes: &[Directions],
         release: Release,
-        noise: Option<&Noise>,
+        whitener: Option<&[f64]>,
     ) -> Result<Self> {
         let out_of_range = |what, value, expected| Err(Error::OutOfRange { what, value, expected });
         if !(release.sigma > 0.0 && release.sigma.is_finite()) {
@@ -157,9 +167,9 @@ impl SoftmaxGeometry {
         let columns: Vec<usize> = (0..p).filter(matters).collect();
         let (n, g) = {
             let (mut n, mut g) = (inverse, vec![0.0; q * q]);
-            if let Some(noise) = noise {
+            if let Some(whitener) = whitener {
                 let mut white = vec![0.0; q * q];
-                matmul_parallel(noise.whitener(), &n, (q, q, q), &mut white);
+                matmul_parallel(whitener, &n, (q, q, q), &mut white);
                 n = white;
             }
             crate::linalg::matmul_transposed_parallel(&n, &n, (q, q, q), &mut g);
@@ -426,7 +436,7 @@ impl SoftmaxGeometry {
             }
             eta.push(gain * scratch.lanczos.top(gram, m)?.sqrt());
             dfil.push(gain * gain * trace.max(0.0) / m.max(1) as f64);
-            label_eta.push(gain * switch * largest_eigenvalue(&quadratic, k)?.sqrt());
+            label_eta.push(gain * switch * scratch.lanczos.top(&quadratic, k)?.sqrt());
             for Sparse { entries, count } in &self.attributes {
                 attribute_eta.push(gain * attribute_top(entries, *count, gram, m)?.sqrt());
             }

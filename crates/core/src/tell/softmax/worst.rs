@@ -2,8 +2,8 @@
 
 use super::Models;
 use crate::rows::Rows;
-use crate::tell::refit::{Job, Refit};
-use crate::tell::worst::{Told, records};
+use crate::tell::refit::Refit;
+use crate::tell::worst::{Told, jobs, placed, records};
 use crate::tell::{Candidate, Question, any_level, two_values};
 use crate::{Error, Result};
 
@@ -113,13 +113,8 @@ fn refine(
             break;
         }
         let records = records(rows, &round)?;
-        let jobs: Vec<Job<'_>> = records
-            .iter()
-            .flat_map(|(row, x, y, omega)| {
-                let job = |candidate| Job { row: *row, x, y: *y, omega: *omega, candidate };
-                candidates.iter().map(job)
-            })
-            .collect();
+        let placed = placed(&records, candidates);
+        let jobs = jobs(&records, &placed);
         let moved = models.refit(rows, &jobs)?;
         for ((row, ..), moved) in records.iter().zip(moved.chunks_exact(candidates.len())) {
             of_records[*row as usize] = Limits { refitted: true, ..limits(models, moved) };

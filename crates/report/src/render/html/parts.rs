@@ -9,6 +9,9 @@ use crate::verdict::{Colour, Verdict};
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 
+/// Where a page of a folder with several results has its navigation; between the marks stands of which kind it is.
+pub(crate) const NAVIGATION: (&str, &str) = ("<!--results", "<!--/results-->");
+
 /// A complete document: one shell for every page. It makes no request of any kind (a content security policy says so to
 /// the browser) and needs no script to be read.
 pub(crate) fn shell(title: &str, body: &Html) -> String {
@@ -24,7 +27,7 @@ pub(crate) fn shell(title: &str, body: &Html) -> String {
     head.and(Html::literal(STYLE))
         .and(Html::literal("</style></head>\n<body>\n"))
         .and(super::chart::patterns())
-        .and(fill("<main>\n{}</main>\n", &[body]))
+        .and(fill("<main>\n<!--results --><!--/results-->\n{}</main>\n", &[body]))
         .and(Html::literal("<script>\n"))
         .and(Html::literal(SCRIPT))
         .and(Html::literal("</script>\n</body></html>\n"))

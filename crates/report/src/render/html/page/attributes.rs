@@ -19,8 +19,8 @@ pub(super) fn attributes(audit: &Audit) -> Html {
     let longest = largest.filter(|e| e.is_finite()).fold(0.0, f64::max);
     let exposures = exposures(audit);
     let open = |a: &Attribute| {
-        is_open(tried(audit, a).unwrap_or(0.0))
-            || exposures.iter().any(|e| std::ptr::eq(e.attribute, a) && is_open(e.told))
+        let estimated = || exposures.iter().find(|e| std::ptr::eq(e.attribute, a)).map(|e| e.told);
+        tried(audit, a).or_else(estimated).is_some_and(is_open)
     };
     // Most exposed first, as the document has them.
     let (shown, others) = audit.attributes.split_at(audit.attributes.len().min(SHOWN));

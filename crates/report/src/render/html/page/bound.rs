@@ -22,7 +22,7 @@ pub fn bound_page(f: &Found) -> String {
     };
     facts.extend(f.seed.map(|s| format!("seed {s}")));
     let body = header("Leakscope bound", &title, &facts.join(" · "))
-        .and(if f.data.is_some() { for_the_owner() } else { Html::new() })
+        .and(if f.is_owners() { for_the_owner() } else { Html::new() })
         .and(judged(&of_bound(f)))
         .and(f.data.as_ref().map(|d| main_numbers(f, d)).unwrap_or_default())
         .and(warnings(&f.warnings))

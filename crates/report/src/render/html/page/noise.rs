@@ -1,13 +1,14 @@
 //! What noise costs and what it buys.
 
 use crate::document::audit::{Audit, SigmaSource};
+use crate::document::tell::Told;
 use crate::figure::Claim;
 use crate::format;
 use crate::render::html::chart;
 use crate::render::html::markup::{Html, fill};
 use crate::render::html::parts::{card, split};
 use crate::render::html::table::{Cell, numbers, table, words as text_column};
-use crate::verdict::{PROTECT_AT, TOLD_AT, exposures, more_noise};
+use crate::verdict::{PROTECT_AT, TOLD_AT, exposures, more_noise, noise_to_hide};
 use crate::words;
 
 pub(super) fn noise(audit: &Audit) -> Html {
@@ -45,15 +46,9 @@ fn targets(audit: &Audit) -> Vec<(String, f64)> {
         | SigmaSource::TargetSd { .. }
         | SigmaSource::Targets => ("as audited".to_owned(), s),
     }];
-    let worst = audit.tell.as_ref().and_then(|t| t.worst()).map(|t| (t.attribute.clone(), t.worst, ""));
-    let estimated = || exposures(audit).first().map(|e| (e.attribute.name.clone(), e.told, "about "));
-    if let Some((name, told, about)) = worst.or_else(estimated) {
-        for goal in [TOLD_AT, PROTECT_AT] {
-            if let Some(times) = more_noise(told, goal) {
-                let text = format!("two values of {name} told apart in {about}{}", format::share(goal));
-                all.push((text, s * times));
-            }
-        }
+    let limit = audit.tell.as_ref().map_or(PROTECT_AT, |t| t.protect_at);
+    for goal in [TOLD_AT, limit] {
+        all.extend(hidden_at(audit, goal).map(|(text, times)| (text, s * times)));
     }
     if eta.max > 0.0 {
         all.push(("largest η = 1".to_owned(), s * eta.max));
@@ -62,6 +57,26 @@ fn targets(audit: &Audit) -> Vec<(String, f64)> {
     all.retain(|(_, sigma)| *sigma > 0.0 && sigma.is_finite());
     all.sort_by(|a, b| a.1.total_cmp(&b.1));
     all
+}
+
+/// What brings the attribute that needs most noise down to a goal, and how many times the noise that is.
+fn hidden_at(audit: &Audit, goal: f64) -> Option<(String, f64)> {
+    let text = |name: &str, about: &str| {
+        format!("two values of {name} told apart in {about}{}", format::share(goal))
+    };
+    let Some(tell) = &audit.tell else {
+        let e = exposures(audit).into_iter().next()?;
+        return more_noise(e.told, goal).map(|times| (text(&e.attribute.name, "about "), times));
+    };
+    let needed = |t: &Told| {
+        let levels = t.among_all.map_or(2, |all| all.levels);
+        let times = match t.distance {
+            Some(distance) => noise_to_hide(distance, levels, goal),
+            None => more_noise(t.worst, goal),
+        };
+        times.filter(|times| *times > 1.0).map(|times| (text(&t.attribute, ""), times))
+    };
+    tell.attributes.iter().filter_map(needed).max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
 /// What to choose.

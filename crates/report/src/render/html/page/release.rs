@@ -8,6 +8,7 @@ use crate::render::html::markup::Html;
 use crate::render::html::parts::{card, header, judged, list, shell, tile, tiles, warnings};
 use crate::render::html::table::{Cell, SHOWN, numbers, rest, table, words as text_column};
 use crate::verdict::of_release;
+use leakscope_core::glm::ModelKind;
 
 /// A release as one self-contained HTML page, which may be published with the model.
 pub fn release_page(r: &Release) -> String {
@@ -66,11 +67,11 @@ fn told(r: &Release, tell: &Stated) -> Html {
                 Means::Refits => "fitting the model with either value",
                 Means::Eta => "η alone: an approximation, no bound",
             };
-            vec![
-                Cell::name(name),
-                Cell::sorted(format::share_at_most(ceiling.at_most), ceiling.at_most),
-                Cell::text(by),
-            ]
+            let share = match tell.limit_alone && ceiling.at_most > tell.protect_at {
+                true => format!("not shown to be {}", format::share(tell.protect_at)),
+                false => format::share_at_most(ceiling.at_most),
+            };
+            vec![Cell::name(name), Cell::sorted(share, ceiling.at_most), Cell::text(by)]
         })
         .collect();
     // η looks at small changes alone: what comes from it covers no attacker who compares two values.
@@ -86,14 +87,18 @@ fn told(r: &Release, tell: &Stated) -> Html {
         pairs => {
             let each: Vec<String> =
                 pairs.iter().map(|p| format!("{} {} or {}", p.attribute, p.from, p.to)).collect();
-            format!(" Values that were given: {}.", each.join("; "))
+            format!(" In place of these, values that were named: {}.", each.join("; "))
         }
     };
     let lead = format!(
         "Somebody who knows every other value of the table, and that one of two values is right, names the right one {so_often}, \
          for the most exposed record and after all releases of these data so far; a coin toss has 50%. Two typical values: \
-         the 10% and 90% quantiles of a number, any two levels of a category.{given} Rounded up to a grid that does not depend on \
-         the data; up to {} counts as protected.",
+         the 10% and 90% quantiles of a number, and a record’s own and the median; any two levels of a category.{given} {} {} counts as protected.",
+        match tell.limit_alone {
+            true =>
+                "What was measured stays with the owner; here stands whether the limit that was set holds:",
+            false => "Rounded up to a grid that does not depend on the data; up to",
+        },
         format::share(tell.protect_at)
     );
     card(
@@ -133,9 +138,16 @@ fn mechanism(r: &Release) -> String {
                 // No release has one.
                 Source::Records => "The shape was read off the records.",
             };
+            let contrasts = match r.subject.family {
+                ModelKind::Linear | ModelKind::Logistic | ModelKind::Poisson => "",
+                ModelKind::Softmax => {
+                    " It is the noise on contrasts of the classes, each against the mean of those before it and of length one: the \
+                     coefficients of all classes sum to zero in every column, with noise or without."
+                }
+            };
             format!(
                 "{name} Its covariance Σ = FFᵀ was made for its targets; F is in model.json, for columns in public units, x̃ = (x − \
-                 centre)/unit. Coordinates F⁻¹w lie on multiples of {grid} with independent noise of standard deviation one; what \
+                 centre)/unit.{contrasts} Coordinates F⁻¹w lie on multiples of {grid} with independent noise of standard deviation one; what \
                  is published are the same coefficients in original units, so the points they lie on follow from F and the \
                  public units. {source} Randomness from {generator}. {exact}"
             )
