@@ -199,7 +199,7 @@ pub fn run(
 fn written(outcome: &InformedOutcome, folder: &Folder) -> Result<Vec<PathBuf>> {
     let mut pending = Pending::default();
     folder.text(&mut pending, "informed.json", &to_json(&outcome.document))?;
-    folder.text(&mut pending, "report.html", &informed_page(&outcome.document, &outcome.pictures))?;
+    folder.page(&mut pending, "informed", &informed_page(&outcome.document, &outcome.pictures))?;
     folder.publish(pending)
 }
 

@@ -176,7 +176,7 @@ fn written(outcome: &mut MembershipOutcome, folder: &Folder) -> Result<Vec<PathB
     write_tables(folder, &mut pending, &outcome.tables)?;
     outcome.document.tables = pending.table_names();
     folder.text(&mut pending, "membership.json", &to_json(&outcome.document))?;
-    folder.text(&mut pending, "report.html", &membership_page(&outcome.document))?;
+    folder.page(&mut pending, "membership", &membership_page(&outcome.document))?;
     folder.publish(pending)
 }
 

@@ -209,6 +209,6 @@ pub(super) fn write(outcome: &mut InversionOutcome, folder: &Folder) -> Result<V
         given.file = Some(name.into());
     }
     folder.text(&mut pending, "inversion.json", &to_json(&outcome.document))?;
-    folder.text(&mut pending, "report.html", &inversion_page(&outcome.document, &outcome.pictures))?;
+    folder.page(&mut pending, "inversion", &inversion_page(&outcome.document, &outcome.pictures))?;
     folder.publish(pending)
 }
