@@ -61,7 +61,7 @@ pub(super) fn train<'d, T: Real>(
 ) -> Result<Ended<'d, T>> {
     let clock = Instant::now();
     make_private(&plan.folder.join(PRIVATE))?;
-    let watched = test.map_or_else(|| first(data), |test| Ok(Cow::Borrowed(test)))?;
+    let watched = watched(data, test)?;
     let per_epoch = data.len() as f64 / config.sampling.expected(data.len());
     let (mut run, mut progress) = match resumed {
         Some(r) => {
@@ -168,6 +168,11 @@ pub(super) fn point<T: Real>(
 /// ε of the run so far; absent where nothing is promised.
 pub(super) fn epsilon<T: Real>(run: &Trainer<'_, T>, covered: bool) -> Result<Option<f64>> {
     Ok(run.account()?.filter(|_| covered).map(|a| a.epsilon()))
+}
+
+/// What accuracy is measured on.
+pub(super) fn watched<'a, T: Real>(data: &'a Data<T>, test: Option<&'a Data<T>>) -> Result<Cow<'a, Data<T>>> {
+    test.map_or_else(|| first(data), |test| Ok(Cow::Borrowed(test)))
 }
 
 /// What accuracy is measured on without test records: the training records, or the first of them.

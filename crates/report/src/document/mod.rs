@@ -13,6 +13,7 @@ pub mod canary;
 pub mod choice;
 pub mod net;
 pub mod noise;
+pub mod public;
 pub mod release;
 pub mod reproduction;
 pub mod subject;

@@ -104,6 +104,21 @@ pub(crate) fn training(epsilon: f64) -> Training {
             taking_part: vec![(0, 100), (2, 99), (4, 99)],
             first: vec![Dropout { record: 3, id: Some(HOSTILE.into()), label: None, steps: 1 }],
         }),
+        public: Some(PublicUse {
+            pretraining: Some(Pretraining {
+                files: vec![HOSTILE.into()],
+                records: 40,
+                optimizer: "Adam".into(),
+                learning_rate: 0.01,
+                weight_decay: 1e-4,
+                batch: 20,
+                steps: 60,
+                loss: 0.2,
+                accuracy: Some(0.9),
+                watched_accuracy: Some(0.8),
+            }),
+            density: Some(0.5),
+        }),
         notes: vec![HOSTILE.into()],
         seconds: 1.0,
     }
