@@ -115,6 +115,8 @@ const GROUPS: [(&str, &[&str]); 9] = [
             "shape_from",
             "gap",
             "clip",
+            "perturb",
+            "perturb_lambda",
             "clip_kind",
             "epsilon",
             "delta",

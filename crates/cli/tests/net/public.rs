@@ -247,3 +247,55 @@ fn bad_public_records_and_densities_are_explained() {
         assert!(!out.join("model.safetensors").exists());
     }
 }
+
+/// The perturbation costs no ε, the run says what it was, and goes on only with the same.
+#[test]
+fn gradients_are_perturbed_by_what_public_records_tell() {
+    let data = folder(48);
+    let dir = data.path();
+    let [images, labels] = public(dir, "public", 30);
+    let from = ["--public", text(&images), text(&labels), "--track", "every", "--clip-kind", "gelu"];
+    let (plain, out) = (dir.join("plain"), dir.join("out"));
+    let perturbed = [&from[..], &["--perturb", "average"]].concat();
+    private(dir, &plain, &["--track", "every", "--clip-kind", "gelu", "--steps", "4"]);
+    private(dir, &out, &[&perturbed[..], &["--steps", "3"]].concat());
+    let resumed = |more: &[&'static str]| [&perturbed[..], &["--steps", "4", "--resume"], more].concat();
+    private(dir, &out, &resumed(&[]));
+    let (plain, run) = (json(&plain.join("training.json")), json(&out.join("training.json")));
+    assert_eq!(run["privacy"]["epsilon"], plain["privacy"]["epsilon"]);
+    let p = &run["public"]["perturbation"];
+    assert_eq!((&p["variant"], &p["records"]), (&"average".into(), &30.into()));
+    assert_eq!(p["lambda"], 1000.0);
+    assert!((p["cosine"].as_f64().unwrap().abs() - 1.0).abs() < 1e-6, "{p}");
+    assert!(p["norm"].as_f64().unwrap() > 0.0 && p["with"].as_f64() < p["without"].as_f64(), "{p}");
+    assert!(
+        run["accounts"]["dfil"]["max"].as_f64().unwrap() < plain["accounts"]["dfil"]["max"].as_f64().unwrap()
+    );
+    let page = fs::read_to_string(out.join("report.html")).unwrap();
+    check_page(&page);
+    for said in ["the average public gradient times a number", "cosine with the average public gradient"] {
+        assert!(page.contains(said), "{said}");
+    }
+    let net = network(dir);
+    let base = ["train", "--data", text(dir), "--network", text(&net), "--out", text(&out), "--batch", "12"];
+    let rest = ["--lr", "0.3", "--sigma", "0.8", "--clip", "1", "--seed", "5", "--format", "csv"];
+    let given = [&base[..], &rest, &["--track", "every", "--clip-kind", "gelu", "--steps", "6"]].concat();
+    let others = ["--public", text(&labels), text(&images)];
+    let public = ["--public", text(&images), text(&labels)];
+    let with = |more: &[&'static str]| [&given[..], &public, more].concat();
+    for (args, says) in [
+        (with(&["--resume", "--perturb", "average", "--perturb-lambda", "5"]), "--perturb: "),
+        ([&given[..], &["--resume"]].concat(), "--perturb: "),
+        ([&given[..], &["--perturb", "average"]].concat(), "--perturb: it is learned on public records"),
+        (with(&["--perturb", "average", "--perturb-lambda", "0"]), "--perturb-lambda: 0"),
+        (with(&["--perturb-lambda", "5"]), "--perturb-lambda: it belongs to --perturb"),
+        ([&given[..], &others, &["--perturb", "average"]].concat(), "images first"),
+        (
+            [&base[..], &public, &["--perturb", "average", "--steps", "1"]].concat(),
+            "--perturb: without noise",
+        ),
+    ] {
+        let said = refused(&args);
+        assert!(said.contains(says), "{args:?}: {said}");
+    }
+}

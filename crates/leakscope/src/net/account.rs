@@ -19,8 +19,8 @@ use leakscope_net::{
     train::{Neighbours, Randomness, RecordBudget, Sampling, Tracking, Trainer},
 };
 use leakscope_report::net::{
-    self as page, Account, Accounts, Below, DataFacts, Dropout, Filtered, Histogram, PrivacyFacts, Promise,
-    TRAINING_SCHEMA, Training, Withheld,
+    self as page, Account, Accounts, Below, DataFacts, Dropout, Filtered, Histogram, Perturbation,
+    PerturbationKind, PrivacyFacts, Promise, TRAINING_SCHEMA, Training, Withheld,
 };
 use leakscope_table::{RecordsSchema, RecordsWriter};
 use std::path::PathBuf;
@@ -141,8 +141,23 @@ pub(super) fn training<T: Real>(
         history: ended.history.clone(),
         accounts: accounts(ended, data, budgets, &f.names)?,
         filter: filtered(ended, data, plan, &f.names),
-        public: ended.start.public_use(),
+        public: ended.start.public_use(perturbation(run)),
         seconds: ended.seconds,
+    })
+}
+
+/// What was added to gradients in the last step.
+fn perturbation<T: Real>(run: &Trainer<'_, T>) -> Option<Perturbation> {
+    let (how, records) = run.perturbing()?;
+    let last = run.perturbed()?;
+    Some(Perturbation {
+        variant: PerturbationKind::Average,
+        lambda: how.lambda,
+        records: records as u64,
+        norm: last.norm,
+        cosine: last.cosine,
+        without: last.without,
+        with: last.with,
     })
 }
 
@@ -287,6 +302,13 @@ fn notes<T: Real>(ended: &Ended<'_, T>, f: &Facts) -> Vec<String> {
             pretraining.records,
             pretraining.files.join(", ")
         ));
+    }
+    if ended.run.perturbing().is_some() {
+        out.push(
+            "Gradients were perturbed by what public records tell, which costs no record anything. Accounts are of what was \
+             released; an audit of the model measures a step without the perturbation."
+                .to_owned(),
+        );
     }
     if !f.public.is_empty() && has_statistics {
         out.push(format!(

@@ -9,6 +9,7 @@ use leakscope_net::{
     Data, Error, Network, Real,
     engine::evaluate,
     leak::Label,
+    perturb::Perturbing,
     train::{Optimizer, Randomness, Sampling, Tracking, TrainConfig, Trainer},
 };
 use leakscope_report::net::Pretraining;
@@ -43,6 +44,15 @@ pub enum OptimizerKind {
     Sgd,
     /// Adam
     Adam,
+}
+
+/// How gradients are perturbed before the clip, learned on public records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[serde(rename_all = "kebab-case")]
+pub enum PerturbKind {
+    /// By the average public gradient times one number
+    Average,
 }
 
 impl PublicTraining {
@@ -94,6 +104,7 @@ pub(super) fn check(args: &TrainRequest) -> Result<()> {
             "⟨public_steps⟩ says how long already: give one of the two",
         ));
     }
+    check_perturbation(args)?;
     let unset = PublicTraining::default().settings();
     let stray = how.settings().into_iter().zip(unset).find(|(now, unset)| now != unset).map(|(now, _)| now.0);
     match stray {
@@ -105,6 +116,39 @@ pub(super) fn check(args: &TrainRequest) -> Result<()> {
         }
         Some(_) | None => Ok(()),
     }
+}
+
+fn check_perturbation(args: &TrainRequest) -> Result<()> {
+    match (args.perturb, args.perturb_lambda) {
+        (None, None) => return Ok(()),
+        (None, Some(_)) => {
+            return Err(Failure::option("perturb_lambda", "it belongs to ⟨perturb⟩: give that too"));
+        }
+        (Some(PerturbKind::Average), None) => {}
+        (Some(PerturbKind::Average), Some(lambda)) => {
+            if !(lambda > 0.0 && lambda.is_finite()) {
+                return Err(Failure::option(
+                    "perturb_lambda",
+                    format!("{lambda}: expected a positive number"),
+                ));
+            }
+        }
+    }
+    if args.public.is_empty() {
+        return Err(Failure::option("perturb", "it is learned on public records: name them with ⟨public⟩"));
+    }
+    if args.release.sigma.is_none() && args.epsilon.is_none() {
+        let message = "without noise a gradient gives everything away: give ⟨sigma⟩ or ⟨epsilon⟩";
+        return Err(Failure::option("perturb", message));
+    }
+    Ok(())
+}
+
+/// How the gradients of a run are perturbed.
+pub(super) fn perturbing(args: &TrainRequest) -> Option<Perturbing> {
+    let PerturbKind::Average = args.perturb?;
+    let usual = Perturbing::default();
+    Some(Perturbing { lambda: args.perturb_lambda.unwrap_or(usual.lambda), ..usual })
 }
 
 /// The share of the weights that stays as it is, by either of its options.

@@ -8,7 +8,7 @@ use leakscope_net::{
     io::Tensors,
     train::{Filter, Optimizer, Randomness, Sampling, TrainConfig},
 };
-use leakscope_report::net::{Point, PublicUse};
+use leakscope_report::net::{Perturbation, Point, PublicUse};
 use leakscope_table::SplitKey;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -38,9 +38,9 @@ pub(super) struct Start {
 
 impl Start {
     /// What the run took from public records, for its document.
-    pub(super) fn public_use(&self) -> Option<PublicUse> {
+    pub(super) fn public_use(&self, perturbation: Option<Perturbation>) -> Option<PublicUse> {
         let pretraining = self.public.as_ref().map(|p| p.facts.clone());
-        let used = PublicUse { pretraining, density: self.density };
+        let used = PublicUse { pretraining, density: self.density, perturbation };
         (used != PublicUse::default()).then_some(used)
     }
 }

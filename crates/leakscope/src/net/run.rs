@@ -9,6 +9,7 @@ use leakscope_net::{
     Data, Error, Loss, Network, Real,
     engine::evaluate,
     io::Tensors,
+    perturb::Perturbing,
     train::{TrainConfig, Trainer},
 };
 use leakscope_report::net::{Point, Stopped};
@@ -53,7 +54,7 @@ pub(super) struct Ended<'d, T> {
 pub(super) fn train<'d, T: Real>(
     net: Network<T>,
     data: &'d Data<T>,
-    test: Option<&Data<T>>,
+    (test, perturbing): (Option<&Data<T>>, Option<(Perturbing, &'d Data<T>)>),
     config: TrainConfig,
     plan: &Plan,
     (start, resumed): (Start, Option<Resumed>),
@@ -70,6 +71,13 @@ pub(super) fn train<'d, T: Real>(
         }
         None => (Trainer::new(net, data, config)?, Progress::new(start)),
     };
+    if let Some((how, public)) = perturbing {
+        run.perturb(how, public).map_err(|e| Failure::option("perturb", e))?;
+    }
+    if run.lacks_perturbation() {
+        let message = "the run perturbs gradients: give ⟨perturb⟩ and ⟨public⟩ as it was started with";
+        return Err(Failure::option("perturb", message));
+    }
     // A checkpoint is good once a step from it has succeeded: its own update may have been the one that went too far.
     let (mut good, mut candidate) = (bytes(&run, &progress)?, None);
     if run.steps() > plan.steps {
@@ -97,10 +105,12 @@ pub(super) fn train<'d, T: Real>(
             Err(Error::Diverged { step, what }) => {
                 failure = Some(format!("training diverged at step {step}: {what}"));
                 stopped = Stopped::Diverged;
-                (run, progress) = (
-                    Trainer::resume(&good, data, run.config().clone())?,
-                    Progress::read(&Tensors::from_bytes(&good)?).map_err(Failure::Message)?,
-                );
+                let mut back = Trainer::resume(&good, data, run.config().clone())?;
+                if let Some((how, public)) = perturbing {
+                    back.perturb(how, public)?;
+                }
+                (run, progress) =
+                    (back, Progress::read(&Tensors::from_bytes(&good)?).map_err(Failure::Message)?);
                 break;
             }
             Err(e) => return Err(e.into()),

@@ -2,7 +2,7 @@
 
 use super::data::{Names, Source};
 use super::inputs::{Inputs, covered, inputs, split_key};
-use super::public::{self, Public, PublicStart, PublicTraining};
+use super::public::{self, PerturbKind, Public, PublicStart, PublicTraining};
 use super::resume::{Resumed, Start};
 use super::run::{CHECKPOINT, Plan, train, watched};
 use super::table::{ENCODING, TableRequest};
@@ -74,6 +74,10 @@ pub struct TrainRequest {
     pub public: Vec<PathBuf>,
     /// Training on the public records before the run.
     pub public_training: PublicTraining,
+    /// Adds to every gradient, before the clip, what the public records show to make it give less away.
+    pub perturb: Option<PerturbKind>,
+    /// λ of the perturbation; absent: 1000, as published.
+    pub perturb_lambda: Option<f64>,
     /// Whether what records give away is kept at every step, and of which.
     pub track: Option<Track>,
     /// Random probes of each trace that tracking keeps.
@@ -131,6 +135,8 @@ impl Default for TrainRequest {
             pretrain: None,
             public: vec![],
             public_training: PublicTraining::default(),
+            perturb: None,
+            perturb_lambda: None,
             track: None,
             probes: 4,
             label: Label::Public,
@@ -269,15 +275,23 @@ fn run_in<T: Real>(args: &TrainRequest, out: &Path, listener: &Listener<'_>) -> 
         args.pretrain.as_ref().map(|weights| model::load_weights(&mut net, weights)).transpose()?;
     let data = source.take_data(&net)?;
     let test = test.map(|mut test| test.take_data(&net)).transpose()?;
+    let (perturbing, labelled) = (public::perturbing(args), pretrains || args.perturb.is_some());
+    let public = match resumed.is_none() || labelled {
+        true => Public::read(args, &net, &source.names, labelled, listener.hooks)?,
+        false => None,
+    };
     let public_start = match &resumed {
-        Some(resumed) => public_again(args, &net, &source.names, resumed, listener.hooks)?,
+        Some(resumed) => {
+            let start = resumed.progress.start.public.clone();
+            PublicStart::check(start.as_ref(), public.as_ref(), &args.public_training)?;
+            start
+        }
         None => {
-            let public = Public::read(args, &net, &source.names, pretrains, listener.hooks)?;
-            public::statistics(&mut net, public.as_ref(), &data, (wanted.is_some(), !pretrains))?;
-            match public.filter(|_| pretrains) {
+            public::statistics(&mut net, public.as_ref(), &data, (wanted.is_some(), !labelled))?;
+            match public.as_ref().filter(|_| pretrains) {
                 Some(public) => {
                     let watched = watched(&data, test.as_ref())?;
-                    Some(trained_on(&public, &mut net, &watched, args, seed, listener.hooks)?)
+                    Some(trained_on(public, &mut net, &watched, args, seed, listener.hooks)?)
                 }
                 None => None,
             }
@@ -304,7 +318,8 @@ fn run_in<T: Real>(args: &TrainRequest, out: &Path, listener: &Listener<'_>) -> 
     if seed_drawn {
         (listener.on_seed)(seed);
     }
-    let ended = train(net, &data, test.as_ref(), config, &plan, (start, resumed), listener)?;
+    let perturbing = perturbing.zip(public.as_ref().map(|p| &p.data));
+    let ended = train(net, &data, (test.as_ref(), perturbing), config, &plan, (start, resumed), listener)?;
     let facts = account::Facts {
         name: model::name_of(&args.network),
         files: source.files.clone(),
@@ -322,21 +337,6 @@ fn run_in<T: Real>(args: &TrainRequest, out: &Path, listener: &Listener<'_>) -> 
         format!("{why}; the last good checkpoint and model, of step {at}, are in {kept}: {advice}")
     });
     Ok(TrainOutcome { training, written, seed_drawn, diverged })
-}
-
-/// How a run that goes on started from public records, which must be the same now.
-fn public_again<T: Real>(
-    args: &TrainRequest,
-    net: &Network<T>,
-    names: &Names,
-    resumed: &Resumed,
-    hooks: &Hooks,
-) -> Result<Option<PublicStart>> {
-    let how = &args.public_training;
-    let public = if how.is_wanted() { Public::read(args, net, names, true, hooks)? } else { None };
-    let start = resumed.progress.start.public.clone();
-    PublicStart::check(start.as_ref(), public.as_ref(), how)?;
-    Ok(start)
 }
 
 /// Trains the network on public records, then freezes the layers that the run leaves as they are.

@@ -2,7 +2,7 @@
 
 use crate::document::choice::{PlisOf, ValueKind};
 use crate::document::net::{NetAttribute, NetAudit, Record};
-use crate::document::public::Pretraining;
+use crate::document::public::{Perturbation, PerturbationKind, Pretraining};
 use crate::format;
 use leakscope_core::claim::Measured;
 use leakscope_core::dp::Interval;
@@ -41,6 +41,23 @@ pub(crate) fn density(share: f64) -> String {
     format!(
         "the largest {} of the weights are trained; the others stay at their public values",
         format::share(share)
+    )
+}
+
+/// What was added to gradients.
+pub(crate) fn perturbation(p: &Perturbation) -> String {
+    let variant = match p.variant {
+        PerturbationKind::Average => "the average public gradient times a number learned before each step",
+    };
+    format!(
+        "every gradient plus {variant} (λ = {}, {}); in the last step its norm was {}, its cosine with the average public \
+         gradient {}, and the Jacobian of what is released of public records over its size fell from {} to {} (mean squares)",
+        format::setting(p.lambda),
+        format::counted(p.records, "public record"),
+        format::number(p.norm),
+        format::number(p.cosine),
+        format::number(p.without),
+        format::number(p.with)
     )
 }
 

@@ -5,7 +5,7 @@ use super::super::table_args::{ColumnArgs, TableArgs, name_and_text};
 use super::{ReleaseArgs, normalize};
 use crate::progress::Display;
 use leakscope::net::Precision;
-use leakscope::net::public::{OptimizerKind, PublicTraining};
+use leakscope::net::public::{OptimizerKind, PerturbKind, PublicTraining};
 use leakscope::net::table::TableRequest;
 use leakscope::net::train::{Listener, LossKind, SamplingKind, Track, TrainRequest, run as train};
 use leakscope::{Failure, Result};
@@ -130,6 +130,13 @@ pub(crate) struct Args {
     /// Weight decay on public records
     #[arg(long, value_name = "W", default_value_t = 0.0, allow_negative_numbers = true)]
     public_weight_decay: f64,
+    /// Add to every gradient, before the clip, what the --public records show to make it give less away; learned again before
+    /// each step
+    #[arg(long, value_enum, value_name = "HOW")]
+    perturb: Option<PerturbKind>,
+    /// λ of --perturb: what the leak of a gradient weighs against the size of the perturbation [default: 1000]
+    #[arg(long, value_name = "LAMBDA", allow_negative_numbers = true)]
+    perturb_lambda: Option<f64>,
     /// Keep what records give away: of a random panel at every step and besides of those drawn, of those drawn alone, or of
     /// every one at every step
     #[arg(long, value_enum, value_name = "WHICH", num_args = 0..=1, default_missing_value = "panel")]
@@ -215,6 +222,8 @@ impl Args {
                 optimizer: self.public_optimizer,
                 weight_decay: self.public_weight_decay,
             },
+            perturb: self.perturb,
+            perturb_lambda: self.perturb_lambda,
             track: self.track,
             probes: self.probes,
             label: self.label,

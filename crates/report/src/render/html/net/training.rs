@@ -266,6 +266,9 @@ pub(super) fn settings(t: &Training) -> Html {
     if let Some(density) = t.public.as_ref().and_then(|p| p.density) {
         rows.push(("density", networks::density(density)));
     }
+    if let Some(p) = t.public.as_ref().and_then(|p| p.perturbation.as_ref()) {
+        rows.push(("released", networks::perturbation(p)));
+    }
     let promise = t.privacy.as_ref().and_then(|p| p.promise.as_ref());
     let statement = promise.map(|p| list([&accountants(p), &p.statement])).unwrap_or_default();
     card("settings", "How it was trained", &[], "", facts(&rows).and(statement))
