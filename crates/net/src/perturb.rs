@@ -223,7 +223,7 @@ mod tests {
             let a = least(|a| (a - at) * (a - at) + 1.0, 1.0);
             assert!((a - at).abs() < 1e-6 * (1.0 + at.abs()), "{a} {at}");
         }
-        assert_eq!(least(f64::abs, 1.0).abs() < 1e-9, true);
+        assert!(least(f64::abs, 1.0).abs() < 1e-9);
         // a minimum beyond a worse one
         let two = |a: f64| (a - 2.0).powi(2).min((a + 9.0).powi(2) + 0.1);
         assert!((least(two, 1.0) - 2.0).abs() < 1e-6);

@@ -39,6 +39,9 @@ pub struct Plan {
     pub covered: bool,
 }
 
+/// How gradients are perturbed and by which public records, where they are.
+type PerturbedBy<'d, T> = Option<(Perturbing, &'d Data<T>)>;
+
 /// A run that has ended, one way or another.
 pub(super) struct Ended<'d, T> {
     pub(super) run: Trainer<'d, T>,
@@ -54,7 +57,7 @@ pub(super) struct Ended<'d, T> {
 pub(super) fn train<'d, T: Real>(
     net: Network<T>,
     data: &'d Data<T>,
-    (test, perturbing): (Option<&Data<T>>, Option<(Perturbing, &'d Data<T>)>),
+    (test, perturbing): (Option<&Data<T>>, PerturbedBy<'d, T>),
     config: TrainConfig,
     plan: &Plan,
     (start, resumed): (Start, Option<Resumed>),
