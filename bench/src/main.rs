@@ -7,6 +7,7 @@
 //! cargo run --release -p leakscope-bench -- account        ε and calibration against dp-accounting and riskcal (Python)
 //! cargo run --release -p leakscope-bench -- stream [ROWS]  Parquet × 50 columns: memory, and passes against reading
 //! cargo run --release -p leakscope-bench -- net [PYTHON]   the CNN of Edmunds table B.7 against JAX (pip install jax)
+//! cargo run --release -p leakscope-bench -- inversion [PYTHON]  gradient inversion against PyTorch; 10,000 linear models at once
 //! cargo run --release -p leakscope-bench -- noise          shapes of noise to their certificate
 //! cargo run --release -p leakscope-bench -- softmax        η of softmax regression against Jacobians and SVDs
 //! ```
@@ -15,6 +16,7 @@
 mod account;
 mod attack;
 mod glm;
+mod inversion;
 mod net;
 mod noise;
 mod parallel;
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
             let rows = arguments.get(1).map_or(Ok(10_000_000), |text| text.parse());
             rows.map_err(Into::into).and_then(stream::run)
         }
+        Some("inversion") => inversion::run(arguments.get(1).map(String::as_str)),
         Some("net") => net::run(arguments.get(1).map(String::as_str)),
         // what `net` runs in a process of its own
         Some("net-memory") => {
@@ -44,7 +47,7 @@ fn main() -> ExitCode {
             hidden.map_err(Into::into).and_then(|hidden| net::memory(&hidden))
         }
         _ => {
-            Err("usage: leakscope-bench glm|wide|attack|noise|softmax|account|stream [ROWS]|net [PYTHON]"
+            Err("usage: leakscope-bench glm|wide|attack|noise|softmax|account|inversion [PYTHON]|stream [ROWS]|net [PYTHON]"
                 .into())
         }
     };

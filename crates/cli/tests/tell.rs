@@ -450,8 +450,7 @@ fn advice_that_is_taken_ends_green() {
     assert!(taken >= 8, "{taken}");
 }
 
-/// A person behind several rows moves the model with all of them: a page that is green for rows is not for people. The rows of one
-/// are changed together, and the model fitted by hand.
+/// A person behind several rows moves the model with all of them: a page that is green for rows is not for people.
 #[test]
 fn a_person_with_several_rows_is_not_called_protected() {
     use leakscope_report::verdict::{Colour, of_audit};

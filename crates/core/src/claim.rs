@@ -69,6 +69,10 @@ pub enum Theorem {
     TotalVariation,
     /// The likelihood ratio of two models, each fitted with one of two values in place.
     TwoValues,
+    /// Right guesses of canaries in one run: a lower bound on ε.
+    OneRun,
+    /// True against false positives of a test under (ε, δ).
+    EpsilonDelta,
 }
 
 impl Theorem {
@@ -94,6 +98,10 @@ impl Theorem {
             Self::TradeOff => "1 − f(p*), f from privacy loss distributions; Kulynych et al. 2024, thm. 3.3",
             Self::TwoValues => {
                 "Neyman–Pearson between two refitted models: Φ(δ√K/2), δ² = (w_a − w_b)ᵀΣ⁻¹(w_a − w_b)"
+            }
+            Self::OneRun => "Steinke, Nasr, Jagielski 2023, theorem 5.2",
+            Self::EpsilonDelta => {
+                "Kairouz, Oh, Viswanath 2015, theorem 2.1: TPR ≤ e^ε FPR + δ, 1 − FPR ≤ e^ε (1 − TPR) + δ"
             }
             Self::TotalVariation => "p* plus the total variation distance, δ at ε = 0",
         }
@@ -124,6 +132,15 @@ impl Theorem {
                 "nothing is published of the model but its coefficients with Gaussian noise of the stated covariance, and what does \
                  not depend on the value",
             ],
+            Self::OneRun => &[
+                "each canary was in the data or not by a fair coin of its own, which nothing else saw",
+                "the guesses were made from what the run gave out, and their number was fixed beforehand",
+                "the run is private under adding or removing one record, as stated",
+                "holds with the stated confidence over the coins and the run",
+            ],
+            Self::EpsilonDelta => {
+                &["the run is (ε, δ)-private, as it states, for a record that is there or is not", KNOWS]
+            }
             Self::TradeOff | Self::TotalVariation => {
                 &[GAME, KNOWS, "the mechanism is private as accounted under the stated adjacency"]
             }
@@ -224,6 +241,28 @@ impl Observed {
         Self { value, ci_low, ci_high, trials, seed }
     }
 
+    /// The share of hits with the exact 95% interval of Clopper and Pearson (1934), which covers at least as often as it says,
+    /// however rare hits are.
+    pub fn of_rare_hits(hits: u64, trials: u64, seed: u64) -> Self {
+        let (n, k) = (trials.max(1), hits.min(trials));
+        // P[X ≥ k] grows in p: where it is this is found by halving
+        let where_tail_is = |k: u64, level: f64| {
+            let (mut low, mut high) = (0.0, 1.0);
+            for _ in 0..100 {
+                let middle = 0.5 * (low + high);
+                if crate::special::binomial_tail(n, k, middle, 1.0 - middle) < level {
+                    low = middle
+                } else {
+                    high = middle
+                }
+            }
+            (low, high)
+        };
+        let ci_low = if k == 0 { 0.0 } else { where_tail_is(k, 0.025).0 };
+        let ci_high = if k == n { 1.0 } else { where_tail_is(k + 1, 0.975).1 };
+        Self { value: k as f64 / n as f64, ci_low, ci_high, trials, seed }
+    }
+
     /// The same on another scale, `(value − offset)/scale`, scale positive: an advantage from a success.
     #[must_use]
     pub fn rescaled(&self, offset: f64, scale: f64) -> Self {
@@ -255,6 +294,16 @@ mod tests {
         let all = Observed::of_hits(20, 20, 1);
         assert!(all.ci_high == 1.0 && all.value == 1.0 && all.ci_low < 0.84);
         assert_eq!(Observed::of_hits(0, 0, 1).value, 0.0);
+        // Clopper and Pearson, by mpmath to 40 digits
+        let rare = Observed::of_rare_hits(3, 20, 1);
+        assert!(
+            (rare.ci_low - 0.032_070_937_185_46).abs() < 1e-9
+                && (rare.ci_high - 0.378_926_826_545_31).abs() < 1e-9,
+            "{rare:?}"
+        );
+        let none = Observed::of_rare_hits(0, 20, 1);
+        assert!(none.ci_low == 0.0 && (none.ci_high - 0.168_433_470_98).abs() < 1e-9, "{none:?}");
+        assert_eq!(Observed::of_rare_hits(20, 20, 1).ci_high, 1.0);
         let advantage = half.rescaled(0.1, 0.9);
         assert!((advantage.value - 4.0 / 9.0).abs() < 1e-15 && advantage.trials == 20);
     }

@@ -146,6 +146,21 @@ pub fn student_t_quantile(p: f64, degrees: f64) -> f64 {
     sign * high
 }
 
+/// `P[X ≥ k]` of a binomial variable of n trials, each a success with probability p; `miss` is 1 − p.
+pub fn binomial_tail(n: u64, k: u64, p: f64, miss: f64) -> f64 {
+    match k {
+        0 => 1.0,
+        k if k > n => 0.0,
+        k => incomplete_beta(k as f64, (n - k) as f64 + 1.0, p, miss),
+    }
+}
+
+/// `ln binomial(n, k)`.
+pub fn ln_binomial(n: u64, k: u64) -> f64 {
+    let (n, k) = (n as f64, k as f64);
+    libm::lgamma(n + 1.0) - libm::lgamma(k + 1.0) - libm::lgamma(n - k + 1.0)
+}
+
 /// The regularised incomplete beta function `I_x(a, b)` by its continued fraction (modified Lentz); `y = 1 − x`.
 fn incomplete_beta(a: f64, b: f64, x: f64, y: f64) -> f64 {
     if x <= 0.0 || y <= 0.0 {

@@ -14,11 +14,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Tables that a command may leave, by the document that goes with them.
-const TABLES: [(&str, &str); 4] = [
+const TABLES: [(&str, &str); 6] = [
     ("audit.json", "records"),
     ("audit.json", "scores"),
     ("balance.json", "weights"),
     ("training.json", "records"),
+    ("inversion.json", "records"),
+    ("membership.json", "records"),
 ];
 
 /// A document all of whose numbers are numbers: to be asked before anything is written or shown.

@@ -5,6 +5,11 @@
 
 use crate::{
     Clip, Data, NetSpec, Network, Result,
+    attack::{
+        inversion::{self, Inversion, Reconstruction},
+        membership,
+        sight::Sight,
+    },
     engine::{self, BatchGradient, Prediction, Workers},
     layer::Draws,
     leak::{self, Measure, RecordLeak},
@@ -57,6 +62,17 @@ pub trait Compiled: Sized {
         sets: &[Directions],
         what: &Measure,
     ) -> Result<Vec<Vec<Vec<f64>>>>;
+
+    #[doc(hidden)]
+    fn alignments(net: &Network<Self>, data: &Data<Self>, records: &[usize], v: &[Self]) -> Result<Vec<f64>>;
+
+    #[doc(hidden)]
+    fn invert(
+        net: &Network<Self>,
+        sights: &[Sight<Self>],
+        how: &Inversion,
+        watch: &(dyn Fn(u64) -> bool + Sync),
+    ) -> Result<Vec<Reconstruction>>;
 
     #[doc(hidden)]
     fn train_step(trainer: &mut Trainer<'_, Self>) -> Result<StepReport>;
@@ -121,6 +137,26 @@ macro_rules! compiled {
                 what: &Measure,
             ) -> Result<Vec<Vec<Vec<f64>>>> {
                 leak::information_along_generic(net, data, records, sets, what)
+            }
+
+            #[inline(never)]
+            fn alignments(
+                net: &Network<Self>,
+                data: &Data<Self>,
+                records: &[usize],
+                v: &[Self],
+            ) -> Result<Vec<f64>> {
+                membership::alignments_generic(net, data, records, v)
+            }
+
+            #[inline(never)]
+            fn invert(
+                net: &Network<Self>,
+                sights: &[Sight<Self>],
+                how: &Inversion,
+                watch: &(dyn Fn(u64) -> bool + Sync),
+            ) -> Result<Vec<Reconstruction>> {
+                inversion::invert_generic(net, sights, how, watch)
             }
 
             #[inline(never)]

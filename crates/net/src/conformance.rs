@@ -221,7 +221,7 @@ fn conforms(name: &str, mut c: Case) {
     let (alpha, beta, kappa, zero) = (draw(), draw(), draw(), vec![0.0; RECORDS]);
     let v: Vec<f64> = (0..p).map(|i| if trained[i] { c.rng.normal() } else { 0.0 }).collect();
     let vb = dev.upload(&v);
-    let along = c.net.along(&mut dev, &primal, &vb);
+    let along = c.net.along(&mut dev, &primal, &vb, 1);
     let along = dev.download_scalars(&along).unwrap();
     for i in 0..RECORDS {
         close(along[i], dot(&g[i], &v), norm(&g[i]) * norm(&v), 1e-12, &format!("{name}: g·v"));
@@ -232,7 +232,7 @@ fn conforms(name: &str, mut c: Case) {
         let alpha = if with_tangent { &alpha } else { &zero };
         let [on_alpha, on_beta, weights] = [alpha, &beta, &kappa].map(|v| dev.upload_scalars(v));
         let pairs = OwnDirection { tangent: with_tangent.then_some(&one), alpha: &on_alpha, beta: &on_beta };
-        let array = SharedDirection { array: &vb, weights: &weights };
+        let array = SharedDirection { array: &vb, copies: 1, weights: &weights };
         let found = c.net.adjoint(&mut dev, &primal, own.then_some(&pairs), shared.then_some(&array));
         let (back, label) = found.unwrap();
         for i in 0..RECORDS {
@@ -251,6 +251,29 @@ fn conforms(name: &str, mut c: Case) {
             }
             close(found, expected, scale, 1e-11, &format!("{name}: adjoint"));
         }
+    }
+
+    // 5. an array for each record: what it gives alone
+    if c.net.vocabulary().is_some() || c.length > 1 {
+        return;
+    }
+    let each: Vec<Vec<f64>> = (0..RECORDS).map(|_| (0..p).map(|_| c.rng.normal()).collect()).collect();
+    let all = c.net.interleaved(&each.iter().map(Vec::as_slice).collect::<Vec<_>>());
+    let (all, weights) = (dev.upload(&all), dev.upload_scalars(&kappa));
+    let products = c.net.along(&mut dev, &primal, &all, RECORDS);
+    let products = dev.download_scalars(&products).unwrap();
+    let array = SharedDirection { array: &all, copies: RECORDS, weights: &weights };
+    let (back, _) = c.net.adjoint(&mut dev, &primal, None, Some(&array)).unwrap();
+    for (i, v) in each.iter().enumerate() {
+        let one = dev.upload(v);
+        let array = SharedDirection { array: &one, copies: 1, weights: &weights };
+        let alone = c.net.along(&mut dev, &primal, &one, 1);
+        let alone = dev.download_scalars(&alone).unwrap()[i];
+        close(products[i], alone, norm(&g[i]) * norm(v), 1e-12, &format!("{name}: g·v of each"));
+        let (expected, _) = c.net.adjoint(&mut dev, &primal, None, Some(&array)).unwrap();
+        let (found, expected) = (&back[i * d..][..d], &expected[i * d..][..d]);
+        let off: Vec<f64> = found.iter().zip(expected).map(|(a, b)| a - b).collect();
+        close(norm(&off), 0.0, norm(expected), 1e-11, &format!("{name}: adjoint of each"));
     }
 }
 

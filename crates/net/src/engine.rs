@@ -307,14 +307,14 @@ pub fn pullback<T: Real>(
             let primal = net.primal(dev, batch, Label::Public, None);
             let (norms, losses) = primal.norms(dev, piece)?;
             let v = dev.upload(&v);
-            let along = net.along(dev, &primal, &v);
+            let along = net.along(dev, &primal, &v, 1);
             let products = dev.download_scalars(&along)?;
             let each: Vec<Combination> = norms.iter().zip(&products).map(|(n, p)| combine(*n, *p)).collect();
             let beta = dev.upload_scalars(&each.iter().map(|c| c.own).collect::<Vec<f64>>());
             let weights = dev.upload_scalars(&each.iter().map(|c| c.shared).collect::<Vec<f64>>());
             let alpha = dev.scalars(piece.len());
             let own = OwnDirection { tangent: None, alpha: &alpha, beta: &beta };
-            let shared = SharedDirection { array: &v, weights: &weights };
+            let shared = SharedDirection { array: &v, copies: 1, weights: &weights };
             let (input, _) = net.adjoint(dev, &primal, Some(&own), Some(&shared))?;
             primal.recycle(dev);
             dev.put(v);

@@ -13,6 +13,8 @@
 //! | [`engine`] | batches: clipped gradients, evaluation | `Σ clip(gᵢ)` |
 //! | [`train`] | SGD, Adam, DP-SGD; what every record has given away so far | `Σ clip(gᵢ) + N(0, (σC)²I)` |
 //! | [`io`] | npz, npy, idx and safetensors files | |
+//! | [`attack`] | attacks: records from gradients | `1 − cos(g(x̂), v) + α TV(x̂)` |
+//! | [`quality`] | how like a reconstruction is to its record | MSE, PSNR, SSIM, HaarPSI |
 //! | [`text`] | tokenisers, and language models of Hugging Face and llama2.c | |
 //! | [`random`] | the generator: seeded, by purpose and step | |
 //! | [`device`] | back ends, buffers and kernels: the seam for a GPU | |
@@ -36,6 +38,7 @@
 //! A gradient is a pair (δ, a) of what came back and what went in, never an array of parameters per record
 //! (MATHS §5.1). Images are channels last. Of a text, leakage is that of its embedded values (MATHS §10).
 
+pub mod attack;
 mod builder;
 pub mod clip;
 mod compiled;
@@ -56,6 +59,7 @@ mod pass;
 pub mod perturb;
 pub mod poisson;
 pub mod preset;
+pub mod quality;
 pub mod random;
 mod real;
 pub mod renyi;

@@ -22,6 +22,8 @@ pub enum Purpose {
     Other = 5,
     /// Which values dropout leaves out.
     Dropout = 6,
+    /// Where attacks start, and the noise that they are shown.
+    Attack = 7,
 }
 
 /// A stream of random numbers.

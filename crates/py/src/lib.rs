@@ -10,12 +10,13 @@
 //! | `running` | work beside the interpreter: signals, progress, panics |
 //! | `failure` | exception classes |
 //! | `accountant` | ε of a history of steps |
-//! | `net` | networks over arrays |
+//! | `net`, `attacks` | networks over arrays, and attacks on them |
 //! | `elsewhere` | what another framework measured |
 //!
 //! Adapters to numpy, pandas, polars, scikit-learn and torch are Python, under `python/leakscope`.
 
 mod accountant;
+mod attacks;
 mod calls;
 mod elsewhere;
 mod failure;
@@ -34,6 +35,8 @@ use pyo3::pymodule;
 mod _native {
     #[pymodule_export]
     use crate::accountant::{account_advantage, account_delta, account_epsilon};
+    #[pymodule_export]
+    use crate::attacks::{attack_informed, attack_inversion, attack_membership};
     #[pymodule_export]
     use crate::calls::{
         account, attack, audit, balance, bound, bounds, calibrate, coefficients, defaults, delimiter,

@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// A network in one of two precisions.
 #[derive(Debug, Clone)]
-enum Either {
+pub(crate) enum Either {
     Single(Arc<Net<f32>>),
     Double(Arc<Net<f64>>),
 }
@@ -53,9 +53,9 @@ fn shape(dims: &[usize]) -> PyResult<Shape> {
 }
 
 /// Records as Python hands them over: the shape of one, their values, and how many values a label has with the values.
-type Given<'py> = (Vec<usize>, Bound<'py, PyAny>, Option<(usize, Bound<'py, PyAny>)>);
+pub(crate) type Given<'py> = (Vec<usize>, Bound<'py, PyAny>, Option<(usize, Bound<'py, PyAny>)>);
 
-fn arrays<T: Real + Element>(py: Python<'_>, (dims, x, y): &Given<'_>) -> PyResult<NetArrays<T>> {
+pub(crate) fn arrays<T: Real + Element>(py: Python<'_>, (dims, x, y): &Given<'_>) -> PyResult<NetArrays<T>> {
     let values = |array: &Bound<'_, PyAny>| PyBuffer::<T>::get(array)?.to_vec(py);
     let y = y.as_ref().map(|(each, y)| PyResult::Ok((*each, values(y)?))).transpose()?;
     Ok(NetArrays { dims: dims.clone(), x: values(x)?, y })
@@ -76,7 +76,7 @@ struct About<'a, 'py> {
 }
 
 /// The run that trained a network, from its document.
-fn remembered(training: Option<&str>) -> PyResult<Option<Training>> {
+pub(crate) fn remembered(training: Option<&str>) -> PyResult<Option<Training>> {
     let unread =
         |e| failed(Failure::Message(format!("what is remembered of the training run cannot be read: {e}")));
     training.map(serde_json::from_str).transpose().map_err(unread)
@@ -126,7 +126,7 @@ fn loaded<T: Real>(net: &Net<T>, tensors: &Tensors) -> PyResult<Arc<Net<T>>> {
 }
 
 impl Network {
-    fn now(&self) -> Either {
+    pub(crate) fn now(&self) -> Either {
         self.net.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

@@ -2,6 +2,9 @@
 
 use crate::failure::{LeakscopeError, exception};
 use crate::frames::{Named, ResultTable, bytes};
+use leakscope::net::attack::informed::{self, InformedOutcome};
+use leakscope::net::attack::inversion::{self, InversionOutcome};
+use leakscope::net::attack::membership::{self, MembershipOutcome};
 use leakscope::net::memory::{self, NetMeasured};
 use leakscope::net::training::{self, NetTraining};
 use leakscope::output::Results;
@@ -33,6 +36,9 @@ pub(crate) enum Document {
     Texts(Box<(TextAudit, Texts)>),
     Net(Box<NetMeasured>),
     Training(Box<NetTraining>),
+    Inversion(Box<InversionOutcome>),
+    Membership(Box<MembershipOutcome>),
+    Informed(Box<InformedOutcome>),
 }
 
 /// A document and the tables that go with it.
@@ -77,6 +83,9 @@ impl Outcome {
             }
             Document::Net(measured) => memory::write(measured, out, format),
             Document::Training(run) => training::write(run, out, format),
+            Document::Inversion(found) => inversion::write(found, out, format),
+            Document::Membership(found) => membership::write(found, out, format),
+            Document::Informed(found) => informed::write(found, out),
         }
     }
 }
@@ -97,6 +106,9 @@ impl Outcome {
             Document::Texts(found) => leakscope_report::document(&found.0),
             Document::Net(measured) => net_page::to_json(&measured.audit),
             Document::Training(run) => net_page::to_json(&run.training),
+            Document::Inversion(found) => net_page::to_json(&found.document),
+            Document::Membership(found) => net_page::to_json(&found.document),
+            Document::Informed(found) => net_page::to_json(&found.document),
         }
     }
 
@@ -114,6 +126,9 @@ impl Outcome {
             Document::Texts(found) => Some(leakscope_report::text_audit_page(&found.0, &found.1)),
             Document::Net(measured) => Some(net_page::page(&measured.audit, &measured.pictures)),
             Document::Training(run) => Some(net_page::training_page(&run.training)),
+            Document::Inversion(found) => Some(net_page::inversion_page(&found.document, &found.pictures)),
+            Document::Membership(found) => Some(net_page::membership_page(&found.document)),
+            Document::Informed(found) => Some(net_page::informed_page(&found.document, &found.pictures)),
         }
     }
 
@@ -131,6 +146,9 @@ impl Outcome {
             Document::Texts(found) => leakscope_report::text_audit_summary(&found.0),
             Document::Net(measured) => net_page::summary(&measured.audit),
             Document::Training(run) => net_page::training_summary(&run.training),
+            Document::Inversion(found) => net_page::inversion_summary(&found.document),
+            Document::Membership(found) => net_page::membership_summary(&found.document),
+            Document::Informed(found) => net_page::informed_summary(&found.document),
         }
     }
 
@@ -141,6 +159,24 @@ impl Outcome {
                 Ok(Some(bytes(py, measured.maps.len(), measured.maps.iter().map(|x| x.to_ne_bytes()))?))
             }
             _ => Ok(None),
+        }
+    }
+
+    /// Reconstructions (float64) of an attack on a network; `None` where there are none.
+    fn reconstructions<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let values = match &self.document {
+            Document::Inversion(found) => &found.reconstructions,
+            Document::Informed(found) => &found.reconstructions,
+            _ => return Ok(None),
+        };
+        Ok(Some(bytes(py, values.len(), values.iter().map(|x| x.to_ne_bytes()))?))
+    }
+
+    /// Numbers of the records that were attacked by inversion.
+    fn attacked(&self) -> Vec<usize> {
+        match &self.document {
+            Document::Inversion(found) => found.records.clone(),
+            _ => vec![],
         }
     }
 
@@ -163,7 +199,10 @@ impl Outcome {
             | Document::Calibration(_)
             | Document::Canary(_)
             | Document::Texts(_)
-            | Document::Net(_) => &[],
+            | Document::Net(_)
+            | Document::Inversion(_)
+            | Document::Membership(_)
+            | Document::Informed(_) => &[],
         };
         let of_records = self.tables.iter().map(|t| t.name.clone());
         of_records.chain(of_document.iter().map(|name| (*name).to_owned())).collect()
@@ -187,7 +226,12 @@ impl Outcome {
             _ => {}
         }
         let named = match &self.document {
-            Document::Net(_) | Document::Training(_) | Document::Texts(_) => Named::Record,
+            Document::Net(_)
+            | Document::Training(_)
+            | Document::Texts(_)
+            | Document::Inversion(_)
+            | Document::Membership(_)
+            | Document::Informed(_) => Named::Record,
             Document::Audit(_)
             | Document::Balance(_)
             | Document::Attack(_)

@@ -40,8 +40,8 @@ pub use document::release::Release;
 pub use document::reproduction::Reproduction;
 pub use document::text_audit::TextAudit;
 pub use document::{
-    account, attack, audit, balance, bound, calibrate, canary, choice, noise, release, reproduction, subject,
-    tell, text, text_audit,
+    account, attack, audit, balance, bound, calibrate, canary, choice, informed, inversion, membership,
+    noise, release, reproduction, subject, tell, text, text_audit,
 };
 pub use finite::{NotFinite, check_finite};
 pub use format::five_digits;

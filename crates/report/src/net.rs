@@ -3,6 +3,9 @@
 //! | function | gives | for |
 //! |---|---|---|
 //! | [`page`] | one HTML file: who leaks, pictures, heat maps | a privacy officer |
+//! | [`informed_page`] | one HTML file: the last record, from the parameters | |
+//! | [`inversion_page`] | one HTML file: original, reconstruction, PLIS side by side | |
+//! | [`membership_page`] | one HTML file: who took part, true positives and ε from canaries | |
 //! | [`training_page`] | one HTML file: loss, ε and dFIL over training | whoever trained |
 //! | [`summary`], [`training_summary`] | a few lines of text | the person at the terminal |
 //! | [`to_json`] | versioned JSON | a pipeline |
@@ -22,8 +25,12 @@ pub use crate::document::training::{
     Tracking, Training, Withheld,
 };
 pub use crate::figure::picture::{Picture, Pictures, Shown};
-pub use crate::render::html::net::{page, training_page};
+pub use crate::render::html::net::{
+    InformedPictures, InversionPictures, Reconstructed, informed_page, inversion_page, membership_page, page,
+    training_page,
+};
 pub use crate::render::terminal::net::{summary, training_summary};
+pub use crate::render::terminal::{informed_summary, inversion_summary, membership_summary};
 
 /// Plain data as pretty JSON in the order of its fields, with a newline at the end.
 pub fn to_json<T: serde::Serialize>(data: &T) -> String {

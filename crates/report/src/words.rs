@@ -5,6 +5,9 @@ use crate::document::audit::{Attribute, Audit, Label, ScalingEffect, SigmaSource
 use crate::document::bound::Row;
 use crate::document::canary::{self, PriorKind, Source};
 use crate::document::choice::{ClipKind, Measure, Metric, ScalingMode, SeriesBy, Statistic, ValueKind};
+use crate::document::informed::Adversary;
+use crate::document::inversion::{Leakage, QualityKind};
+use crate::document::membership::MembershipAttacker;
 use crate::document::subject::Subject;
 use crate::document::text::Part;
 use crate::document::training::Withheld;
@@ -12,6 +15,42 @@ use crate::format;
 use leakscope_core::attack::Attack as Attacker;
 use leakscope_core::claim::Theorem;
 use leakscope_core::dp::{Adjacency, Mechanism};
+
+/// What of a record goes with how well it is found.
+pub(crate) fn leakage(leakage: Leakage) -> &'static str {
+    match leakage {
+        Leakage::Plis => "norm of PLIS",
+        Leakage::Dfil => "dFIL",
+        Leakage::GradientNorm => "norm of the gradient",
+    }
+}
+
+/// Who reconstructs the last record.
+pub(crate) fn adversary(adversary: Adversary) -> &'static str {
+    match adversary {
+        Adversary::Labels => "label alone",
+        Adversary::Ridge => "ridge regression",
+        Adversary::Network => "network",
+    }
+}
+
+/// Who tells members from others.
+pub(crate) fn membership_attacker(attacker: MembershipAttacker) -> &'static str {
+    match attacker {
+        MembershipAttacker::Loss => "attack by loss",
+        MembershipAttacker::GradientNorm => "attack by gradient norm",
+        MembershipAttacker::Lira => "likelihood ratio attack",
+    }
+}
+
+/// How well a record is found.
+pub(crate) fn quality(quality: QualityKind) -> &'static str {
+    match quality {
+        QualityKind::Mse => "mean squared error",
+        QualityKind::Ssim => "SSIM",
+        QualityKind::HaarPsi => "HaarPSI",
+    }
+}
 
 /// The spread of an indicator is at most that of a fair coin: what somebody is off by who knows nothing.
 pub(crate) const INDICATOR_SPREAD: f64 = 0.5;
@@ -373,6 +412,8 @@ pub fn theorem(theorem: Theorem) -> &'static str {
         Theorem::TradeOff => "trade-off function",
         Theorem::TotalVariation => "total variation",
         Theorem::TwoValues => "two values told apart",
+        Theorem::OneRun => "canaries in one run",
+        Theorem::EpsilonDelta => "(ε, δ)",
         Theorem::CramerRao | Theorem::CramerRaoRecord | Theorem::CramerRaoGradient => "Cramér–Rao",
         Theorem::VanTrees => "van Trees",
     }
@@ -394,6 +435,8 @@ pub(crate) fn gloss(theorem: Theorem) -> Option<&'static str> {
         | Theorem::TradeOff
         | Theorem::TotalVariation
         | Theorem::TwoValues
+        | Theorem::OneRun
+        | Theorem::EpsilonDelta
         | Theorem::CramerRao
         | Theorem::CramerRaoRecord
         | Theorem::CramerRaoGradient

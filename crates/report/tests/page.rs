@@ -19,6 +19,15 @@ fn well_formed(html: &str) -> Result<Vec<String>, String> {
             return Err(format!("stray > in {text:?}"));
         }
         rest = &rest[at + 1..];
+        // The two marks between which a folder's navigation goes; there are no other comments.
+        if let Some(mark) = rest.strip_prefix("!--") {
+            let (mark, after) = mark.split_once("-->").ok_or("unclosed comment")?;
+            if !["results ", "/results"].contains(&mark) {
+                return Err(format!("a comment: {mark}"));
+            }
+            rest = after;
+            continue;
+        }
         // Quoted attributes may hold anything but their quote.
         let mut quoted = false;
         let end = rest

@@ -44,7 +44,8 @@ fn a_balance_says_whether_it_worked() {
 fn every_page_says_whose_it_is() {
     for (kind, page) in common::pages::every_kind() {
         let private = match kind {
-            "audit" | "wide audit" | "balance" | "attack" | "network" | "training" | "texts" => true,
+            "audit" | "wide audit" | "balance" | "attack" | "network" | "training" | "inversion"
+            | "informed" | "membership" | "texts" => true,
             "bound" => found().data.is_some(),
             "release" | "account" | "reproduction" | "canary" => false,
             other => panic!("{other}: is it for publication?"),

@@ -576,3 +576,57 @@ fn texts_are_never_green_and_say_what_words_are_off_by() {
     audit.exposures[0].rank = 1;
     assert!(of_text_audit(&audit).text().contains("can pull it out"));
 }
+
+/// What an attack did not find makes nothing green, and no noise at all is red.
+#[test]
+fn reconstructions_are_judged_by_how_often_they_are_known_again() {
+    use leakscope_report::verdict::of_inversion;
+    let judged =
+        |identified: f64, sigmas: &[f64]| of_inversion(&common::networks::inverted(identified, sigmas));
+    assert_eq!(judged(0.5, &[0.1, 1.0]).colour, Colour::Amber);
+    assert_eq!(judged(0.95, &[0.1, 1.0]).colour, Colour::Red);
+    assert_eq!(judged(0.5, &[0.0, 1.0]).colour, Colour::Red);
+    let text = judged(0.95, &[0.1, 1.0]).text();
+    assert!(text.contains("σ = 0.1") && text.contains("95%") && text.contains("choose more"), "{text}");
+    assert!(judged(0.55, &[0.1]).text().contains("does not clearly beat the coin"));
+    assert!(judged(0.5, &[0.1]).text().contains("no guarantee"));
+    let summary = leakscope_report::net::inversion_summary(&common::networks::inverted(0.9, &[0.0, 0.1]));
+    assert!(summary.contains("known again") && summary.contains("norm of PLIS and SSIM"), "{summary}");
+}
+
+/// A small ε hides who took part whatever an attack does not find; a run that canaries refute is red.
+#[test]
+fn membership_is_judged_by_epsilon_attacks_and_canaries() {
+    use leakscope_report::verdict::of_membership;
+    let judged = |area, epsilon, shown| of_membership(&common::networks::members(area, epsilon, shown));
+    assert_eq!(judged(0.51, Some(0.5), 0.0).colour, Colour::Green);
+    assert_eq!(judged(0.51, Some(4.0), 0.0).colour, Colour::Amber);
+    assert_eq!(judged(0.51, None, 0.0).colour, Colour::Red);
+    assert_eq!(judged(0.9, Some(0.5), 0.0).colour, Colour::Red);
+    let broken = judged(0.51, Some(0.5), 1.0);
+    assert_eq!(
+        (broken.colour, broken.headline.as_str()),
+        (Colour::Red, "The training code breaks its promise")
+    );
+    assert!(broken.text().contains("above the 0.5"), "{}", broken.text());
+    let text = leakscope_report::net::membership_summary(&common::networks::members(0.51, Some(0.5), 0.0));
+    assert!(text.contains("likelihood ratio attack") && text.contains("no guarantee"), "{text}");
+}
+
+/// The informed adversary: ε may cover, reconstructions that are known again warn, and no noise is red.
+#[test]
+fn the_last_record_is_judged_by_epsilon_and_by_what_was_known_again() {
+    use leakscope_report::verdict::of_informed;
+    let judged = |identified, sigma| of_informed(&common::networks::informed(identified, sigma));
+    assert_eq!(judged(0.5, 2.0).colour, Colour::Green);
+    assert_eq!(judged(0.5, 0.5).colour, Colour::Amber);
+    assert_eq!(judged(0.95, 2.0).colour, Colour::Red);
+    assert_eq!(judged(0.5, 0.0).colour, Colour::Red);
+    let text = judged(0.95, 2.0).text();
+    assert!(
+        text.contains("0.011") && text.contains("clearly less than the 0.044") && text.contains("95"),
+        "{text}"
+    );
+    let text = leakscope_report::net::informed_summary(&common::networks::informed(0.9, 2.0));
+    assert!(text.contains("label alone") && text.contains("10,000 models"), "{text}");
+}

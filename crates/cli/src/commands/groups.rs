@@ -87,6 +87,7 @@ const GROUPS: [(&str, &[&str]); 9] = [
             "lr",
             "momentum",
             "adam",
+            "sgd",
             "sampling",
             "weight_decay",
             "public_epochs",
@@ -162,6 +163,26 @@ const GROUPS: [(&str, &[&str]); 9] = [
             "secret_pattern",
             "no_eta",
             "fail_above",
+            "method",
+            "gradient",
+            "after",
+            "local_steps",
+            "local_lr",
+            "objective",
+            "labels",
+            "restarts",
+            "total_variation",
+            "range",
+            "shadows",
+            "classes",
+            "known",
+            "learn",
+            "targets",
+            "density",
+            "attack_lr",
+            "attack_decay",
+            "canaries",
+            "confidence",
         ],
     ),
     (
@@ -187,7 +208,7 @@ const GROUPS: [(&str, &[&str]); 9] = [
 const MANY: usize = 20;
 
 /// Examples of each command, to be read below its options.
-const EXAMPLES: [(&str, &str); 15] = [
+const EXAMPLES: [(&str, &str); 16] = [
     (
         "audit",
         "  leakscope audit patients.csv --target dose --id patient --l2 0.01 --sigma 0.4 --out audit/
@@ -227,6 +248,12 @@ const EXAMPLES: [(&str, &str); 15] = [
     (
         "net audit",
         "  leakscope net audit --model run/ --data mnist/ --records 1000 --eta --plis --out audit/",
+    ),
+    (
+        "net attack",
+        "  leakscope net attack --method inversion --model run/ --data mnist/ --records 100 --sigmas 0,0.01,0.1 --out attack/
+  leakscope net attack --method membership --model run/ --data mnist/ --canaries 1000 --out members/
+  leakscope net attack --method informed --data mnist/ --classes 0,1 --clip 10 --clip-kind gelu --sigma 0.05 --out informed/",
     ),
     ("text audit", "  leakscope text audit --model gpt2/ letters.txt --layers last --out audit/"),
     ("completions", "  leakscope completions bash > ~/.local/share/bash-completion/completions/leakscope"),

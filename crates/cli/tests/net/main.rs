@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod attack;
 mod audit;
 mod bad_input;
 mod data;

@@ -10,6 +10,7 @@
 //! | `counting` | what holds without a grid: one step, total variation, counts of large losses | |
 //! | [`accountant`] | certified ε, δ and trade-off curve of a composition | Kulynych et al. 2024 |
 //! | [`mod@account`] | one composition by every accountant that applies | |
+//! | [`one_run`] | a lower bound on ε from canaries in one run | Steinke, Nasr, Jagielski 2023 |
 //! | [`mod@calibrate`] | the noise, rate or number of steps for a target | |
 //!
 //! Noise is in units of the sensitivity under *add/remove* adjacency: the clipping norm of DP-SGD. Under
@@ -22,6 +23,7 @@ mod compose;
 mod counting;
 pub mod gaussian;
 mod grid;
+pub mod one_run;
 mod pair;
 pub mod rdp;
 

@@ -218,7 +218,7 @@ fn run_in<T: Real>(
 }
 
 /// The rows of a table, encoded as those that the model was trained on.
-fn rows<T: Real>(
+pub(super) fn rows<T: Real>(
     coding: &Arc<Coding>,
     files: &[PathBuf],
     (flag, subset): (&str, Subset),
@@ -333,7 +333,7 @@ fn trained_clip(p: &PrivacyFacts) -> Clip {
 }
 
 /// The records to measure, ascending.
-fn choose(records: Option<usize>, n: usize, seed: u64) -> Result<Vec<usize>> {
+pub(super) fn choose(records: Option<usize>, n: usize, seed: u64) -> Result<Vec<usize>> {
     let wanted = match records {
         None => n,
         Some(0) => return Err(Failure::option("records", "`0`: expected a number from 1, or all")),

@@ -75,7 +75,7 @@ pub struct NetMeasured {
 }
 
 impl<T: Real> NetArrays<T> {
-    fn source(self, name: &str) -> Result<Source<T>> {
+    pub(super) fn source(self, name: &str) -> Result<Source<T>> {
         let each: usize = self.dims.iter().product();
         let n = self.x.len() / each.max(1);
         let shape = std::iter::once(n).chain(self.dims).collect();

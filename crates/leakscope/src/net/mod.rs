@@ -8,6 +8,7 @@
 //! | `resume` | going on from a checkpoint, as the run was started |
 //! | `account` | a run that has ended → `training.json`, `records.*`, its page |
 //! | [`audit`] | an [`audit::NetAuditRequest`] in, what is measured out |
+//! | [`attack`] | attacks: records from gradients |
 //! | `measuring` | the measures of an audit, over records, another model, points |
 //! | [`memory`], [`training`] | audit and training over arrays |
 //! | `elements` | means of every value of a record |
@@ -23,6 +24,7 @@
 
 mod account;
 mod assemble;
+pub mod attack;
 mod attributes;
 pub mod audit;
 mod data;

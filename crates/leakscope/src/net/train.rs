@@ -550,9 +550,9 @@ pub(super) fn config(
 ) -> Result<TrainConfig> {
     let (n, delta) = (records as f64, args.delta.unwrap_or(1e-5));
     if args.batch > n && args.rate.is_none() {
-        let own = if args.batch == TrainRequest::default().batch { "the default, " } else { "" };
+        let own = if args.batch == TrainRequest::default().batch { " (it is the default)" } else { "" };
         let message = format!(
-            "{own}{} records a step: there are only {records} records; say ⟨batch={}⟩, for example",
+            "{}: there are only {records} records{own}; say ⟨batch={}⟩, for example",
             args.batch,
             (records / 8).max(1)
         );

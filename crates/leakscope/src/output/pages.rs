@@ -12,7 +12,7 @@ pub const PAGE: &str = "report.html";
 /// The page that lists the others.
 const INDEX: &str = "index.html";
 /// Documents whose pages may stand in one folder, in the order in which they are listed.
-const KINDS: [&str; 10] = [
+const KINDS: [&str; 13] = [
     "audit",
     "balance",
     "attack",
@@ -20,6 +20,9 @@ const KINDS: [&str; 10] = [
     "calibrate",
     "account",
     "training",
+    "inversion",
+    "membership",
+    "informed",
     "canary",
     "reproduce",
     "release",

@@ -61,13 +61,9 @@ impl Affine {
             }
         }
         if let Some(shared) = dir.shared() {
-            cx.dev.add_scaled_blocks(
-                shared.weights,
-                shared.array.part(self.gamma, self.channels),
-                &mut gamma,
-            );
+            cx.dev.add_scaled_blocks(shared.weights, shared.part(self.gamma, self.channels), &mut gamma);
             if let Some(at) = self.beta {
-                cx.dev.add_scaled_blocks(shared.weights, shared.array.part(at, self.channels), &mut beta);
+                cx.dev.add_scaled_blocks(shared.weights, shared.part(at, self.channels), &mut beta);
             }
         }
         let wide = |v: Buf<T>, dev: &mut Device<T>| {

@@ -1,5 +1,5 @@
 //! A direction of the parameters of a dense layer or a convolution: as pairs, `θ̇ = α ġ + β g` per record, never an
-//! array of parameters where the layer's form is dots or Gram; or one array for all records.
+//! array of parameters where the layer's form is dots or Gram; or arrays, one for all records or one for each.
 
 use super::{Context, Gradient, Linear, Own, Shared, Tangent, Tape};
 use crate::{
@@ -125,7 +125,7 @@ impl Linear {
         }
     }
 
-    /// Adds `w (V a + v)` to ż.
+    /// Adds `w (V a + v)` to ż, V the record's own or that of all.
     pub(super) fn shared_forward<T: Real>(
         &self,
         cx: &mut Context<'_, T>,
@@ -137,12 +137,24 @@ impl Linear {
         let Some(a) = &tape.input else { return };
         let rows = a.len() / k;
         let mut moved = cx.dev.take(rows * o);
-        let mut product = Gemm::nt(rows, o, k);
-        if let Some(bias) = self.bias {
-            cx.dev.set_rows(&mut moved, dir.array.part(bias, o));
-            product = product.adding();
+        let v = dir.part(self.weight, o * k);
+        if dir.copies > 1 {
+            let t = self.positions.at(cx.length);
+            cx.dev.gemm_batched(Gemm::nt(t, o, k), a.all(), v, &mut moved);
+            if let Some(bias) = self.bias {
+                let mut each = cx.dev.take(dir.copies * t * o);
+                cx.dev.repeat_rows(o, t, dir.part(bias, o), &mut each);
+                cx.dev.add(&mut moved, each.all());
+                cx.dev.put(each);
+            }
+        } else {
+            let mut product = Gemm::nt(rows, o, k);
+            if let Some(bias) = self.bias {
+                cx.dev.set_rows(&mut moved, dir.part(bias, o));
+                product = product.adding();
+            }
+            cx.dev.gemm(product, a.all(), v, &mut moved, 0);
         }
-        cx.dev.gemm(product, a.all(), dir.array.part(self.weight, o * k), &mut moved, 0);
         cx.dev.add_scaled_blocks(dir.weights, moved.all(), z);
         cx.dev.put(moved);
     }
@@ -160,7 +172,13 @@ impl Linear {
         let rows = d.len() / o;
         let mut scaled = cx.dev.take(d.len());
         cx.dev.scale_blocks(dir.weights, d.all(), &mut scaled);
-        cx.dev.gemm(Gemm::nn(rows, k, o).adding(), scaled.all(), dir.array.part(self.weight, o * k), cols, 0);
+        let v = dir.part(self.weight, o * k);
+        if dir.copies > 1 {
+            let t = self.positions.at(cx.length);
+            cx.dev.gemm_batched(Gemm::nn(t, k, o).adding(), scaled.all(), v, cols);
+        } else {
+            cx.dev.gemm(Gemm::nn(rows, k, o).adding(), scaled.all(), v, cols, 0);
+        }
         cx.dev.put(scaled);
     }
 }

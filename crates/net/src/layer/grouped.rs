@@ -79,6 +79,10 @@ impl<T: Real> Layer<T> for Grouped {
         each.into_iter().map(all).collect()
     }
 
+    fn pieces(&self) -> Vec<(usize, usize)> {
+        self.groups.iter().flat_map(Layer::<T>::pieces).collect()
+    }
+
     fn set_masked(&mut self) {
         self.groups.iter_mut().for_each(Layer::<T>::set_masked);
     }

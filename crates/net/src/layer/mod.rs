@@ -14,9 +14,9 @@
 //! variant of [`crate::LayerSpec`], a branch of `builder`, a line in `conformance`, which checks the rest. A layer
 //! reads one value; what reads several is a [`Join`].
 //!
-//! A direction θ̇ of the parameters ([`Direction`]) is never an array of parameters per record: it is `α ġ + β g`, a
-//! combination of the record's own gradient and of the tangent of that gradient, both pairs, or one array for all, or
-//! the sum of the two.
+//! A direction θ̇ of the parameters ([`Direction`]) is no array made for a record: it is `α ġ + β g`, a
+//! combination of the record's own gradient and of the tangent of that gradient, both pairs, or the array that an attacker
+//! saw, or the sum of the two.
 
 mod activation;
 mod affine;
@@ -46,7 +46,7 @@ pub(crate) use positions::PositionTable;
 
 use crate::{
     Real,
-    device::{Buf, Device, Index, Products, Scalars},
+    device::{Buf, Device, Index, Products, Scalars, View},
 };
 
 /// What a layer keeps of the primal pass.
@@ -150,7 +150,7 @@ impl<T: Real> Tangent<T> {
 pub(crate) enum Direction<'a, T> {
     /// The record's own: what its information needs.
     Own(Own<'a, T>),
-    /// An array for all: what attacks need, who know the gradient that was released.
+    /// An array for all, or one for each: what attacks need, who know the gradient that was released.
     Shared(Shared<'a, T>),
     /// The sum of the two.
     Sum(Own<'a, T>, Shared<'a, T>),
@@ -167,13 +167,23 @@ pub(crate) struct Own<'a, T> {
     pub(crate) beta: &'a Scalars,
 }
 
-/// A shared direction, `θ̇ = w v`.
+/// A direction from arrays, `θ̇ = w v`: one v for all records, or one for each.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shared<'a, T> {
-    /// v, as long as the parameters.
+    /// v, as long as the parameters; or as many of them as there are records, piece by piece ([`Layer::pieces`]) and
+    /// within a piece record by record.
     pub(crate) array: &'a Buf<T>,
+    /// How many arrays there are: 1, or one for each record.
+    pub(crate) copies: usize,
     /// w, per record.
     pub(crate) weights: &'a Scalars,
+}
+
+impl<'a, T: Real> Shared<'a, T> {
+    /// The parameters of a piece, `(copies, len)`.
+    fn part(&self, offset: usize, len: usize) -> View<'a, T> {
+        self.array.part(self.copies * offset, self.copies * len)
+    }
 }
 
 impl<'a, T> Direction<'a, T> {
@@ -260,6 +270,11 @@ pub(crate) trait Layer<T: Real>: std::fmt::Debug + Send + Sync {
     /// The tensors of its parameters; none by default.
     fn tensors(&self) -> Vec<Tensor> {
         Vec::new()
+    }
+
+    /// Where the parameters that it reads at once start, and how many they are: its tensors by default.
+    fn pieces(&self) -> Vec<(usize, usize)> {
+        self.tensors().iter().map(|t| (t.offset, t.shape.iter().product())).collect()
     }
 
     /// Says that some of its parameters are frozen on their own: its gradient is then an array, in which they are 0.

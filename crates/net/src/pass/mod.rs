@@ -47,10 +47,13 @@ pub(crate) struct OwnDirection<'a, T> {
     pub(crate) beta: &'a Scalars,
 }
 
-/// A direction of the parameters that is the same array for all records, times a number for each.
-#[derive(Debug)]
+/// A direction of the parameters that is the same array for all records, or an array for each ([`Network::interleaved`]),
+/// times a number for each.
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct SharedDirection<'a, T> {
     pub(crate) array: &'a Buf<T>,
+    /// How many arrays: 1, or one for each record.
+    pub(crate) copies: usize,
     pub(crate) weights: &'a Scalars,
 }
 
@@ -296,7 +299,7 @@ impl<T: Real> Network<T> {
         let direction = |i: usize| {
             let tangent = |t: &'a TangentPass<T>| if i == EMBEDDING { &t.embedded } else { &t.tangents[i] };
             let own = own.map(|o| Own { tangent: o.tangent.map(tangent), alpha: &alpha, beta: &beta });
-            let shared = shared.map(|s| Shared { array: s.array, weights: &weights });
+            let shared = shared.map(|s| Shared { array: s.array, copies: s.copies, weights: &weights });
             let trained = if i == EMBEDDING { self.moves[0] } else { self.nodes[i].trained };
             trained.then(|| Direction::of(own, shared)).flatten()
         };
@@ -328,11 +331,33 @@ impl<T: Real> Network<T> {
         Ok(out)
     }
 
-    /// `g·v` of every record for a direction v of the parameters: `Σ δ ż`, the derivative of the loss along it.
-    pub(crate) fn along(&self, dev: &mut Device<T>, primal: &Primal<T>, v: &Buf<T>) -> Scalars {
+    /// Arrays of all parameters, one for each record, in the order that layers read them as a [`SharedDirection`].
+    pub(crate) fn interleaved(&self, arrays: &[&[T]]) -> Vec<T> {
+        let copies = arrays.len();
+        let mut out = vec![T::ZERO; copies * self.parameter_count()];
+        let layers = self.nodes.iter().filter_map(|n| match &n.op {
+            Op::Layer(layer) => Some(layer.pieces()),
+            Op::Join(_) => None,
+        });
+        for (offset, len) in layers.flatten() {
+            let rows = out[copies * offset..][..copies * len].chunks_exact_mut(len);
+            rows.zip(arrays).for_each(|(row, array)| row.copy_from_slice(&array[offset..][..len]));
+        }
+        out
+    }
+
+    /// `g·v` of every record for a direction v of the parameters, one for all or one for each: `Σ δ ż`, the derivative
+    /// of the loss along it.
+    pub(crate) fn along(
+        &self,
+        dev: &mut Device<T>,
+        primal: &Primal<T>,
+        v: &Buf<T>,
+        copies: usize,
+    ) -> Scalars {
         let ones = dev.upload_scalars(&vec![1.0; primal.records]);
         let direction = |i: usize| {
-            let shared = Shared { array: v, weights: &ones };
+            let shared = Shared { array: v, copies, weights: &ones };
             let trained = if i == EMBEDDING { self.moves[0] } else { self.nodes[i].trained };
             trained.then_some(Direction::Shared(shared))
         };

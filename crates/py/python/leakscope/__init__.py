@@ -11,7 +11,7 @@
 Questions are functions: :func:`audit`, :func:`balance`, :func:`attack`, :func:`release`, :func:`account`, :func:`bound`,
 :func:`calibrate`; ``help`` says what each keyword means. :func:`attack_model` plays black-box attacks on anything that predicts. What they return is a :class:`Result`: ``document``,
 ``summary()``, ``report(path)``, ``save(folder)``, ``records``. :class:`Accountant` keeps the steps of a training loop; :class:`PrivateLinear` and :class:`PrivateLogistic` are scikit-learn estimators;
-:class:`Network`, :func:`train_network` (on a table) and ``leakscope.torch`` measure networks.
+:class:`Network`, :func:`train_network` (on a table), :func:`attack_network` and ``leakscope.torch`` measure networks.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from ._accountant import Accountant
 from ._attack_model import ModelAttack, attack_model
 from ._models import attack, audit, balance, release
+from ._net_attack import NetAttack, attack_network
 from ._net_results import NetAudit, Training
 from ._network import Network
 from ._net_tables import train_network
@@ -44,6 +45,7 @@ __all__ = [
     "FitError",
     "LeakscopeError",
     "ModelAttack",
+    "NetAttack",
     "NetAudit",
     "Network",
     "OptionError",
@@ -56,6 +58,7 @@ __all__ = [
     "account",
     "attack",
     "attack_model",
+    "attack_network",
     "audit",
     "balance",
     "bound",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -29,6 +29,8 @@ class _Kept:
     files: list[Path]
     frames: dict[str, _native.ResultTable]
     plis: bytes | None
+    found: bytes | None = None
+    numbers: list[int] = field(default_factory=list)
 
     def json(self) -> str:
         return self.document
@@ -41,6 +43,12 @@ class _Kept:
 
     def maps(self) -> bytes | None:
         return self.plis
+
+    def reconstructions(self) -> bytes | None:
+        return self.found
+
+    def attacked(self) -> list[int]:
+        return self.numbers
 
     def written(self) -> list[Path]:
         return self.files
@@ -124,7 +132,8 @@ class Result:
         outcome: Any = self._outcome
         if not isinstance(outcome, _Kept):
             tables = {name: outcome.table(name) for name in outcome.tables()}
-            outcome = _Kept(outcome.json(), outcome.page(), outcome.summary(80), outcome.written(), tables, outcome.maps())
+            outcome = _Kept(outcome.json(), outcome.page(), outcome.summary(80), outcome.written(), tables, outcome.maps(),
+                            outcome.reconstructions(), outcome.attacked())
         return {"_outcome": outcome, "_given": None if self._given is None else replace(self._given, table=None)}
 
     def __repr__(self) -> str:

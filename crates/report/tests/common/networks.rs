@@ -240,3 +240,188 @@ pub(crate) fn pictures() -> Pictures {
     };
     Pictures { records: [(2, shown.clone())].into(), scored: [(2, shown)].into() }
 }
+
+/// Records reconstructed at two noises, each nearer to its own record than to another so often.
+pub(crate) fn inverted(identified: f64, sigmas: &[f64]) -> leakscope_report::inversion::Inversion {
+    use leakscope_core::claim::Observed;
+    use leakscope_report::inversion::*;
+    let seen =
+        |value: f64| Observed { value, ci_low: value - 0.1, ci_high: value + 0.1, trials: 40, seed: 1 };
+    let level = |k: usize, sigma: f64| Level {
+        sigma,
+        noise: sigma,
+        mse: seen(0.02 * (k + 1) as f64),
+        ssim: Some(seen(0.8 / (k + 1) as f64)),
+        haar_psi: Some(seen(0.5 / (k + 1) as f64)),
+        psnr: Some(17.0),
+        cosine: 0.99,
+        identified: seen(identified),
+        labels_right: Some(seen(1.0)),
+        first_layer: None,
+        correlations: vec![Correlation {
+            leakage: Leakage::Plis,
+            quality: QualityKind::Ssim,
+            rho: 0.4,
+            interval: [0.1, 0.6],
+            records: 40,
+        }],
+        cramer_rao: (sigma > 0.0).then_some(1e-3),
+        van_trees: (sigma > 0.0).then_some(Measured { value: 1e-4, standard_error: Some(1e-6) }),
+    };
+    let levels: Vec<Level> = sigmas.iter().enumerate().map(|(k, s)| level(k, *s)).collect();
+    let outcome = Outcome { mse: 0.02, psnr: Some(17.0), ssim: Some(0.8), haar_psi: Some(0.5), cosine: 0.99 };
+    Inversion {
+        schema: SCHEMA.into(),
+        tables: vec![],
+        network: network(),
+        data: Some(data()),
+        attack: Settings {
+            objective: Objective::Cosine,
+            labels: Labels::Recover,
+            batch: 1,
+            local_steps: None,
+            iterations: 1000,
+            restarts: 1,
+            learning_rate: 0.1,
+            total_variation: 1e-4,
+            range: [0.0, 1.0],
+            clip_kind: ClipKind::Hard,
+            clip: Some(1.0),
+        },
+        attacked: 40,
+        spread: 0.07,
+        figures: figures(&levels, 0.07),
+        shown: vec![Attacked {
+            record: 3,
+            id: Some(HOSTILE.into()),
+            label: Some(HOSTILE.into()),
+            plis: 3.0,
+            dfil: 0.1,
+            found: vec![outcome; levels.len()],
+        }],
+        levels,
+        given: None,
+        seed: 1,
+        seconds: 2.0,
+        warnings: vec![HOSTILE.into()],
+    }
+}
+
+pub(crate) fn reconstructed() -> InversionPictures {
+    let picture = || Picture::image([2, 2, 1], &[0.0, 0.5, 1.0, 0.2], [0.0, 1.0]);
+    let shown = Reconstructed {
+        original: picture(),
+        found: vec![picture(), picture()],
+        plis: Picture::heat([2, 2], &[0.0, 1.0, 2.0, 3.0], 3.0),
+    };
+    InversionPictures {
+        records: [(3, shown)].into_iter().collect(),
+        points: (1..20).map(|i| [f64::from(i), 0.1 * f64::from(i), 0.04 * f64::from(i)]).collect(),
+    }
+}
+
+/// Attacks on membership of this area, in a run of this ε, with canaries that show so much of it.
+pub(crate) fn members(
+    area: f64,
+    epsilon: Option<f64>,
+    shown: f64,
+) -> leakscope_report::membership::Membership {
+    use leakscope_core::claim::Observed;
+    use leakscope_report::membership::*;
+    let promise = epsilon.map(|epsilon| Stated { epsilon, delta: 1e-5 });
+    let attack = |attacker: MembershipAttacker| MembershipAttack {
+        attacker,
+        area,
+        points: [0.001, 0.01]
+            .map(|rate| Rate {
+                rate,
+                false_positive: Observed::of_rare_hits(1, 1000, 1),
+                true_positive: Observed::of_rare_hits(7, 1000, 1),
+                allowed: promise.map(|p| p.allows(rate)),
+            })
+            .to_vec(),
+        curve: (1..20).map(|k| [0.05 * f64::from(k), 0.05 * f64::from(k)]).collect(),
+    };
+    let attacks: Vec<MembershipAttack> =
+        [MembershipAttacker::Loss, MembershipAttacker::GradientNorm, MembershipAttacker::Lira]
+            .map(attack)
+            .to_vec();
+    Membership {
+        schema: SCHEMA.into(),
+        tables: vec![],
+        network: network(),
+        data: data(),
+        members: 1000,
+        others: 1000,
+        shadows: 16,
+        promise,
+        noise: epsilon.is_some(),
+        figures: figures(&attacks, promise),
+        attacks,
+        canaries: Some(CanaryAudit {
+            canaries: 500,
+            guessed: 100,
+            right: 70,
+            epsilon: Bound::at_least(shown, Theorem::OneRun),
+            confidence: 0.95,
+            delta: 1e-5,
+            steps: 100,
+            promised: epsilon,
+        }),
+        seed: 1,
+        seconds: 3.0,
+        warnings: vec![HOSTILE.into()],
+    }
+}
+
+/// An informed adversary whose reconstructions are known again so often, against models of this σ.
+pub(crate) fn informed(identified: f64, sigma: f64) -> leakscope_report::informed::Informed {
+    use leakscope_core::claim::Observed;
+    use leakscope_report::informed::*;
+    let seen =
+        |value: f64| Observed { value, ci_low: value - 1e-3, ci_high: value + 1e-3, trials: 500, seed: 1 };
+    let attack = |adversary: Adversary, error: f64, identified: f64| InformedAttack {
+        adversary,
+        mse: seen(error),
+        gain: seen(0.044 - error),
+        ssim: Some(seen(0.4)),
+        haar_psi: None,
+        identified: seen(identified),
+    };
+    Informed {
+        schema: SCHEMA.into(),
+        network: network(),
+        data: data(),
+        known: 1000,
+        learned: 9500,
+        attacked: 500,
+        training: ModelTraining {
+            optimizer: "Adam".into(),
+            learning_rate: 0.1,
+            weight_decay: 0.0,
+            steps: 5,
+            clip_kind: ClipKind::Gelu,
+            clip: Some(10.0),
+            sigma,
+            density: 0.5,
+        },
+        epsilon: (sigma > 0.0).then_some(1.0 / sigma),
+        delta: 1e-9,
+        attacks: vec![
+            attack(Adversary::Labels, 0.044, 0.5),
+            attack(Adversary::Ridge, 0.02, identified),
+            attack(Adversary::Network, 0.011, identified),
+        ],
+        spread: 0.06,
+        shown: vec![0],
+        seed: 1,
+        training_seconds: 5.0,
+        seconds: 60.0,
+        warnings: vec![HOSTILE.into()],
+    }
+}
+
+pub(crate) fn learned() -> InformedPictures {
+    let picture = || Picture::image([2, 2, 1], &[0.0, 0.5, 1.0, 0.2], [0.0, 1.0]).unwrap();
+    [(0, vec![picture(), picture(), picture(), picture()])].into_iter().collect()
+}

@@ -1,7 +1,7 @@
 //! Every kind of page, from names that try to break out of it.
 
 use super::kinds::{attacked, balanced, canary, costs, found, released, reproduced, texts};
-use super::networks::{audit, pictures, training};
+use super::networks::{audit, informed, inverted, learned, members, pictures, reconstructed, training};
 use super::{hostile, told};
 use leakscope_core::attack::Attack as Attacker;
 use leakscope_core::balance::Variant;
@@ -27,6 +27,9 @@ pub(crate) fn every_kind() -> Vec<(&'static str, String)> {
         ("canary", canary_page(&canary(0.3))),
         ("texts", text_audit_page(&texts(4.0).0, &texts(4.0).1)),
         ("network", net::page(&audit(), &pictures())),
+        ("inversion", net::inversion_page(&inverted(0.9, &[0.0, 0.01, 0.1]), &reconstructed())),
+        ("membership", net::membership_page(&members(0.7, Some(2.0), 0.3))),
+        ("informed", net::informed_page(&informed(0.9, 2.0), &learned())),
         ("training", net::training_page(&training(1.0))),
         ("reproduction", reproduction_page(&reproduced())),
     ]

@@ -1,5 +1,6 @@
 //! `leakscope net`: private training of networks, and what their gradients give away.
 
+mod attack;
 mod audit;
 mod demo;
 mod train;
@@ -21,6 +22,8 @@ enum Command {
     Train(Box<train::Args>),
     /// Measure what a gradient step of a trained network gives away about every record
     Audit(Box<audit::Args>),
+    /// Attack a network: what its gradients give away
+    Attack(Box<attack::Args>),
     /// A private regression on synthetic records: which of their values it gives away
     Demo(demo::Args),
 }
@@ -30,6 +33,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     match &args.command {
         Command::Train(args) => train::run(args),
         Command::Audit(args) => audit::run(args),
+        Command::Attack(args) => attack::run(args),
         Command::Demo(args) => demo::run(args),
     }
 }

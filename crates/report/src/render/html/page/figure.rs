@@ -10,7 +10,7 @@ use crate::render::html::parts::{card, narrow};
 const MOST: usize = 8;
 
 /// The figure as a card of its own.
-pub(super) fn figure(f: &Figure) -> Html {
+pub(crate) fn figure(f: &Figure) -> Html {
     card(&f.id, &f.title, &claims(f), f.caption.as_str(), narrow(drawn(f)))
 }
 

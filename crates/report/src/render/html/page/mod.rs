@@ -23,6 +23,7 @@ mod text_audit;
 mod who;
 
 pub(crate) use appendix::theorem;
+pub(crate) use figure::figure as figure_card;
 
 pub use account::account_page;
 pub use attack::attack_page;

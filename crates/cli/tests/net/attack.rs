@@ -1,0 +1,263 @@
+//! `net attack`: what attacks find, and what is refused.
+
+use super::support::*;
+use leakscope_net::engine::clipped_gradient;
+use leakscope_net::io::Tensors;
+use leakscope_net::random::{Generator, Purpose};
+use leakscope_net::{Clip, Data, NetSpec, Network};
+use std::fs;
+use std::path::Path;
+
+fn trained(data: &Path, network: &str, out: &Path) {
+    answered(&[
+        "train",
+        "--data",
+        text(data),
+        "--network",
+        network,
+        "--steps",
+        "4",
+        "--lr",
+        "0.05",
+        "--batch",
+        "10",
+        "--seed",
+        "2",
+        "--out",
+        text(out),
+    ]);
+}
+
+/// A model whose first layer is dense gives every record away in one step, and the page says so; pictures stay off the JSON.
+#[test]
+fn inversion_reconstructs_compares_and_shows() {
+    let data = folder(30);
+    let (model, out) = (data.path().join("model"), data.path().join("attack"));
+    trained(data.path(), "mlp", &model);
+    let said = answered(&[
+        "attack",
+        "--method",
+        "inversion",
+        "--model",
+        text(&model),
+        "--data",
+        text(data.path()),
+        "--records",
+        "6",
+        "--iterations",
+        "40",
+        "--sigmas",
+        "0,0.001,0.5",
+        "--clip",
+        "1",
+        "--labels",
+        "recover",
+        "--seed",
+        "1",
+        "--format",
+        "csv",
+        "--out",
+        text(&out),
+    ]);
+    let said = String::from_utf8(said.stdout).unwrap();
+    assert!(said.contains("first layer") && said.contains("known again"), "{said}");
+    let found = json(&out.join("inversion.json"));
+    let levels = found["levels"].as_array().unwrap();
+    let first = |k: usize| levels[k]["first_layer"]["value"].as_f64().unwrap();
+    assert!(first(0) < 1e-8 && first(1) > first(0) && first(2) > first(1), "{levels:?}");
+    assert_eq!(levels[0]["labels_right"]["value"], 1.0);
+    assert!(levels[0]["cramer_rao"].is_null() && levels[1]["cramer_rao"].as_f64().unwrap() > 0.0);
+    let trees = |k: usize| levels[k]["van_trees"]["value"].as_f64().unwrap();
+    assert!(trees(2) > trees(1) && trees(2) <= found["spread"].as_f64().unwrap());
+    for (k, level) in levels.iter().enumerate().skip(1) {
+        for attack in ["mse", "first_layer"] {
+            assert!(level[attack]["ci_high"].as_f64().unwrap() >= trees(k), "{attack} beats the bound");
+        }
+    }
+    // images of 8 × 8 are too small for both similarities
+    assert!(levels[0]["ssim"].is_null() && levels[0]["haar_psi"].is_null());
+    let page = fs::read_to_string(out.join("report.html")).unwrap();
+    check_page(&page);
+    assert!(page.contains("data:image/png") && page.contains("Original, reconstruction, PLIS"));
+    assert!(!fs::read_to_string(out.join("inversion.json")).unwrap().contains("base64"));
+    let table = csv(&out.join("records.csv"));
+    assert_eq!(column(&table, "mse_at_sigma_0").len(), 6);
+    assert!(column(&table, "dfil").iter().all(|d| *d > 0.0));
+}
+
+/// A gradient in a file: the record comes back; those of other networks, of zeros and of NaN are refused.
+#[test]
+fn a_given_gradient_is_inverted_or_refused() {
+    let data = folder(30);
+    let model = data.path().join("model");
+    trained(data.path(), "linear", &model);
+    let spec = fs::read_to_string(model.join("network.json")).unwrap();
+    let mut net = Network::<f32>::new(NetSpec::from_json(&spec).unwrap(), 0).unwrap();
+    net.load_tensors(&Tensors::from_bytes(&fs::read(model.join("model.safetensors")).unwrap()).unwrap())
+        .unwrap();
+    let mut rng = Generator::new(5, Purpose::Other, 0);
+    let x: Vec<f32> = (0..64).map(|_| rng.uniform() as f32).collect();
+    let record = Data::classes(net.input(), x.clone(), 3, &[2]).unwrap();
+    let gradient = clipped_gradient(&net, &record, &[0], Clip::None).unwrap().sum;
+    let file = |name: &str, scale: f32, d: usize| {
+        let mut file = Tensors::default();
+        for t in net.tensors() {
+            let len: usize = t.shape.iter().product();
+            let g: Vec<f32> = gradient[t.offset..][..len].iter().map(|v| scale * v).collect();
+            match t.shape[..] {
+                [outputs, _] => file.insert(&t.name, &[outputs, d], &g[..outputs * d]),
+                _ => file.insert(&t.name, &t.shape, &g),
+            }
+        }
+        let path = data.path().join(name);
+        fs::write(&path, file.to_bytes().unwrap()).unwrap();
+        path
+    };
+    let out = data.path().join("found");
+    let attack = |gradient: &Path| {
+        let words =
+            ["attack", "--method", "inversion", "--model", text(&model), "--gradient", text(gradient)];
+        let words: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
+        words
+    };
+    let with = |words: &[String], more: &[&str]| {
+        let mut all: Vec<String> = words.to_vec();
+        all.extend(more.iter().map(|w| (*w).to_owned()));
+        all
+    };
+    let good = with(
+        &attack(&file("g.safetensors", 1.0, 64)),
+        &["--iterations", "20", "--seed", "1", "--out", text(&out)],
+    );
+    answered(&good.iter().map(String::as_str).collect::<Vec<_>>());
+    let found = json(&out.join("inversion.json"));
+    assert_eq!(
+        (found["given"]["first_layer"].as_bool(), found["given"]["labels"][0].as_str()),
+        (Some(true), Some("2"))
+    );
+    let back = Tensors::from_bytes(&fs::read(out.join("reconstruction.safetensors")).unwrap()).unwrap();
+    let (shape, values) = back.get::<f64>("x").unwrap();
+    assert_eq!(shape, [1, 8, 8, 1]);
+    assert!(values.iter().zip(&x).all(|(a, b)| (a - f64::from(*b)).abs() < 1e-4));
+    check_page(&fs::read_to_string(out.join("report.html")).unwrap());
+    let refuse = |gradient: &Path| {
+        let words = attack(gradient);
+        refused(&words.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    assert!(refuse(&file("other.safetensors", 1.0, 60)).contains("gradient of another network"));
+    assert!(refuse(&file("zero.safetensors", 0.0, 64)).contains("zero everywhere"));
+    let nan = refuse(&file("nan.safetensors", f32::NAN, 64));
+    assert!(nan.contains("--gradient") && nan.contains("not finite"), "{nan}");
+    assert!(refuse(&model.join("network.json")).contains("safetensors"));
+}
+
+#[test]
+fn attacks_that_make_no_sense_are_refused() {
+    let data = folder(12);
+    let model = data.path().join("model");
+    trained(data.path(), "linear", &model);
+    let refuse = |more: &[&str]| {
+        let mut words = vec!["attack", "--method", "inversion", "--model", text(&model)];
+        words.extend(more);
+        refused(&words)
+    };
+    let shown = text(data.path());
+    assert!(refuse(&[]).contains("--gradient"));
+    assert!(refuse(&["--data", shown, "--sigmas", "-1"]).contains("--sigmas"));
+    assert!(refuse(&["--data", shown, "--iterations", "0"]).contains("--iterations"));
+    assert!(refuse(&["--data", shown, "--batch", "40"]).contains("--batch"));
+    assert!(refuse(&["--data", shown, "--range", "1,0"]).contains("--range"));
+    assert!(refuse(&["--data", shown, "--total-variation", "-1"]).contains("--total-variation"));
+    assert!(refuse(&["--data", shown, "--local-steps", "2", "--sigmas", "1"]).contains("--local-steps"));
+}
+
+/// Membership: attackers beside what ε allows, and canaries that do not refute a correct training code.
+#[test]
+fn membership_is_attacked_and_epsilon_bounded_from_below() {
+    let data = folder(60);
+    let (model, out) = (data.path().join("model"), data.path().join("members"));
+    private(data.path(), &model, &["--steps", "6"]);
+    let words = ["attack", "--method", "membership", "--model", text(&model), "--data", text(data.path())];
+    let with = |more: &[&'static str]| {
+        let mut all = words.to_vec();
+        all.extend(more);
+        all
+    };
+    let mut asked = with(&["--shadows", "4", "--canaries", "40", "--seed", "3", "--format", "csv", "--out"]);
+    let shown = text(&out).to_owned();
+    asked.push(&shown);
+    let said = String::from_utf8(answered(&asked).stdout).unwrap();
+    assert!(said.contains("likelihood ratio attack") && said.contains("no guarantee"), "{said}");
+    let found = json(&out.join("membership.json"));
+    assert_eq!((found["members"].as_u64(), found["others"].as_u64()), (Some(30), Some(30)));
+    let (epsilon, delta) =
+        (found["promise"]["epsilon"].as_f64().unwrap(), found["promise"]["delta"].as_f64().unwrap());
+    for attack in found["attacks"].as_array().unwrap() {
+        for p in attack["points"].as_array().unwrap() {
+            let allowed = p["allowed"]["value"].as_f64().unwrap();
+            let rate = p["rate"].as_f64().unwrap();
+            assert!(allowed <= (epsilon.exp() * rate + delta) * (1.0 + 1e-9));
+            assert!(p["true_positive"]["ci_low"].as_f64().unwrap() <= allowed, "{attack}: {p}");
+        }
+    }
+    let canaries = &found["canaries"];
+    assert!(canaries["epsilon"]["value"].as_f64().unwrap() <= canaries["promised"].as_f64().unwrap());
+    check_page(&fs::read_to_string(out.join("report.html")).unwrap());
+    let table = csv(&out.join("records.csv"));
+    assert_eq!(column(&table, "member").iter().sum::<f64>(), 30.0);
+    assert_eq!(column(&table, "log_likelihood_ratio").len(), 60);
+    assert!(refused(&with(&["--shadows", "3"])).contains("--shadows"));
+    assert!(refused(&with(&["--confidence", "2"])).contains("--confidence"));
+    assert!(refused(&with(&["--shadows", "0", "--canaries", "60"])).contains("--canaries"));
+    assert!(refused(&with(&["--sigmas", "1"])).contains("--method inversion"));
+    let empty = tempfile::tempdir().unwrap();
+    for name in ["train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz"] {
+        fs::copy(data.path().join(name), empty.path().join(name)).unwrap();
+    }
+    let alone = ["attack", "--method", "membership", "--model", text(&model), "--data", text(empty.path())];
+    assert!(refused(&alone).contains("--test"));
+}
+
+/// The informed adversary: without noise the parameters tell the last record, and the page shows it.
+#[test]
+fn the_informed_adversary_learns_the_last_record() {
+    let data = folder(300);
+    let out = data.path().join("informed");
+    let shown = text(data.path()).to_owned();
+    let with = |more: &[&'static str]| {
+        let mut all: Vec<&str> = vec!["attack", "--method", "informed", "--data"];
+        all.push(&shown);
+        all.extend(more);
+        all
+    };
+    let small: [&'static str; 8] = ["--known", "20", "--learn", "240", "--targets", "30", "--epochs", "4"];
+    let mut asked = with(&small);
+    asked.extend(["--sgd", "--lr", "1", "--seed", "1", "--out", text(&out)]);
+    let said = String::from_utf8(answered(&asked).stdout).unwrap();
+    assert!(said.contains("label alone") && said.contains("270 models trained at once"), "{said}");
+    let found = json(&out.join("informed.json"));
+    let error = |k: usize| found["attacks"][k]["mse"]["value"].as_f64().unwrap();
+    assert!(error(1) < 0.8 * error(0), "ridge {} labels {}", error(1), error(0));
+    assert!(found["epsilon"].is_null());
+    let page = fs::read_to_string(out.join("report.html")).unwrap();
+    check_page(&page);
+    assert!(page.contains("data:image/png"));
+    let mut private = with(&["--known", "20", "--learn", "240", "--targets", "30", "--epochs", "0"]);
+    private.extend(["--clip", "1", "--sigma", "5", "--seed", "1", "--json"]);
+    let json: serde_json::Value = serde_json::from_slice(&answered(&private).stdout).unwrap();
+    assert!(json["epsilon"].as_f64().unwrap() > 0.0);
+    for (more, flag) in [
+        (&["--learn", "20", "--known", "20", "--targets", "5"][..], "--learn"),
+        (&["--known", "400"][..], "--learn"),
+        (&["--density", "0"][..], "--density"),
+        (&["--density", "1.5"][..], "--density"),
+        (&["--sigma", "1"][..], "--sigma"),
+        (&["--classes", "1"][..], "--classes"),
+        (&["--canaries", "5"][..], "--canaries"),
+    ] {
+        let mut words = with(&[]);
+        words.extend(more);
+        let said = refused(&words);
+        assert!(said.contains(flag), "{said}");
+    }
+}

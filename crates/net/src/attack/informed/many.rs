@@ -1,0 +1,353 @@
+//! Many linear models at once. All have the same records but one; with W the parameters of c models below one another,
+//! `(c k, d + 1)`, and X the records with a 1 at the end, a step needs `Z = W Xᵀ`, the slopes `R` of the loss by Z, each
+//! record's clipped, and `R X`: two products whatever the number of models.
+
+use crate::{
+    Clip, Loss,
+    clip::Clipped,
+    error::{Error, Result, check, check_finite, check_len},
+    random::{Generator, Purpose},
+    train::Optimizer,
+};
+use leakscope_core::linalg::{matmul, matmul_by_transposed};
+use rayon::prelude::*;
+
+/// Models that ride together: large enough for the products, small enough to stay near the processor.
+const TOGETHER: usize = 64;
+
+/// The records that the adversary knows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rest {
+    /// Values `(n, d)`.
+    pub x: Vec<f64>,
+    /// Labels `(n, k)`.
+    pub y: Vec<f64>,
+}
+
+/// A linear model and how it is trained: full batches, the mean of the clipped gradients with noise.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Linear {
+    /// d, values of a record.
+    pub inputs: usize,
+    /// k, outputs.
+    pub outputs: usize,
+    /// The loss.
+    pub loss: Loss,
+    /// Where all models start, `(k, d + 1)`: the bias of an output comes last in its row.
+    pub start: Vec<f64>,
+    /// Which parameters are trained; the others stay as they start.
+    pub trained: Vec<bool>,
+    /// The rule of the updates.
+    pub optimizer: Optimizer,
+    /// Learning rate.
+    pub learning_rate: f64,
+    /// Added to the gradient times the parameters.
+    pub weight_decay: f64,
+    /// How every record's gradient is clipped.
+    pub clip: Clip,
+    /// σ: noise of standard deviation σC on the sum; 0 for none.
+    pub sigma: f64,
+    /// Steps.
+    pub steps: u64,
+}
+
+impl Linear {
+    fn width(&self) -> usize {
+        self.inputs + 1
+    }
+
+    /// Number of parameters.
+    pub fn parameters(&self) -> usize {
+        self.outputs * self.width()
+    }
+
+    pub(super) fn check(&self, rest: &Rest) -> Result<usize> {
+        let (d, k) = (self.inputs, self.outputs);
+        let n = rest.x.len() / d.max(1);
+        if n == 0 || d == 0 || k == 0 {
+            return Err(Error::Empty);
+        }
+        check_len("the known records", rest.x.len(), n * d)?;
+        check_len("the labels of the known records", rest.y.len(), n * k)?;
+        check_finite("the known records", &rest.x)?;
+        check_finite("the labels of the known records", &rest.y)?;
+        check_len("the start", self.start.len(), self.parameters())?;
+        check_finite("the start", &self.start)?;
+        check_len("the trained parameters", self.trained.len(), self.parameters())?;
+        self.clip.check()?;
+        self.optimizer.check()?;
+        let rate = self.learning_rate;
+        check(rate > 0.0 && rate.is_finite(), "the learning rate", rate, "positive and finite")?;
+        check(self.sigma >= 0.0 && self.sigma.is_finite(), "sigma", self.sigma, "0 or more, and finite")?;
+        Ok(n)
+    }
+}
+
+/// Trains one model for each target on the known records and that target; parameters `(targets, k (d + 1))`. Every model has
+/// noise of its own, by the seed and its number. `watch` hears how many are done, and says whether to go on.
+pub fn train_many(
+    model: &Linear,
+    rest: &Rest,
+    targets: &Rest,
+    seed: u64,
+    watch: &(dyn Fn(u64) -> bool + Sync),
+) -> Result<Vec<f64>> {
+    let n = model.check(rest)?;
+    let (d, k, w) = (model.inputs, model.outputs, model.width());
+    let m = model.check(targets)?;
+    let mut x: Vec<f64> = Vec::with_capacity(n * w);
+    for row in rest.x.chunks_exact(d) {
+        x.extend_from_slice(row);
+        x.push(1.0);
+    }
+    let lengths = lengths(&rest.x, d);
+    let numbers: Vec<usize> = (0..m).collect();
+    let parts: Vec<Vec<f64>> = numbers
+        .par_chunks(TOGETHER)
+        .map(|piece| {
+            if !watch(piece[0] as u64) {
+                return Err(Error::Format { what: "the attack", reason: "it was stopped".into() });
+            }
+            let from = piece[0];
+            let own = Rest {
+                x: targets.x[from * d..][..piece.len() * d].to_vec(),
+                y: targets.y[from * k..][..piece.len() * k].to_vec(),
+            };
+            let mut together = Together::new(model, piece.len());
+            for step in 0..model.steps {
+                together.step(model, (&x, &lengths, rest), &own, (seed, from), step);
+            }
+            Ok(together.theta)
+        })
+        .collect::<Result<_>>()?;
+    let theta = parts.concat();
+    check_finite("the parameters of the models", &theta)?;
+    Ok(theta)
+}
+
+/// `√(‖x‖² + 1)` of every record.
+fn lengths(x: &[f64], d: usize) -> Vec<f64> {
+    x.chunks_exact(d).map(|row| (1.0 + row.iter().map(|v| v * v).sum::<f64>()).sqrt()).collect()
+}
+
+/// Some models on their way.
+struct Together {
+    theta: Vec<f64>,
+    first: Vec<f64>,
+    second: Vec<f64>,
+}
+
+impl Together {
+    fn new(model: &Linear, count: usize) -> Self {
+        let zeros = || vec![0.0; count * model.parameters()];
+        Self { theta: model.start.repeat(count), first: zeros(), second: zeros() }
+    }
+
+    fn step(
+        &mut self,
+        model: &Linear,
+        (x, lengths_of_rest, rest): (&[f64], &[f64], &Rest),
+        own: &Rest,
+        (seed, from): (u64, usize),
+        step: u64,
+    ) {
+        let (d, k, w, p) = (model.inputs, model.outputs, model.width(), model.parameters());
+        let (n, c) = (x.len() / w, self.theta.len() / p);
+        let mut z = vec![0.0; c * k * n];
+        matmul_by_transposed(&self.theta, x, (c * k, w, n), &mut z);
+        let mut row = Row::new(model);
+        for j in 0..c {
+            for i in 0..n {
+                (0..k).for_each(|o| row.z[o] = z[(j * k + o) * n + i]);
+                row.clipped_slope(model, &rest.y[i * k..][..k], lengths_of_rest[i]);
+                (0..k).for_each(|o| z[(j * k + o) * n + i] = row.delta[o]);
+            }
+        }
+        let mut sum = vec![0.0; c * p];
+        matmul(&z, x, (c * k, n, w), &mut sum);
+        let own_lengths = lengths(&own.x, d);
+        for j in 0..c {
+            let target = &own.x[j * d..][..d];
+            let theta = &self.theta[j * p..][..p];
+            for o in 0..k {
+                let weights = &theta[o * w..][..w];
+                row.z[o] = weights[d] + weights[..d].iter().zip(target).map(|(a, b)| a * b).sum::<f64>();
+            }
+            row.clipped_slope(model, &own.y[j * k..][..k], own_lengths[j]);
+            let sum = &mut sum[j * p..][..p];
+            for o in 0..k {
+                let r = row.delta[o];
+                sum[o * w..][..d].iter_mut().zip(target).for_each(|(s, v)| *s += r * v);
+                sum[o * w + d] += r;
+            }
+            if model.sigma > 0.0 {
+                let noise = model.sigma * model.clip.unit();
+                // every model and step has a stream of its own: noise that models share would be learned
+                let stream = (from + j) as u64 * model.steps.max(1) + step;
+                let mut rng = Generator::new(seed, Purpose::Noise, stream);
+                sum.iter_mut().for_each(|s| *s += noise * rng.normal());
+            }
+        }
+        self.update(model, &sum, n + 1, step);
+    }
+
+    fn update(&mut self, model: &Linear, sum: &[f64], records: usize, step: u64) {
+        let p = model.parameters();
+        let t = (step + 1).min(i32::MAX as u64) as i32;
+        for i in (0..sum.len()).filter(|i| model.trained[i % p]) {
+            let g = sum[i] / records as f64 + model.weight_decay * self.theta[i];
+            self.theta[i] -= model.learning_rate
+                * match model.optimizer {
+                    Optimizer::Sgd { momentum } => {
+                        self.first[i] = momentum * self.first[i] + g;
+                        self.first[i]
+                    }
+                    Optimizer::Adam { beta1, beta2, epsilon } => {
+                        self.first[i] = beta1 * self.first[i] + (1.0 - beta1) * g;
+                        self.second[i] = beta2 * self.second[i] + (1.0 - beta2) * g * g;
+                        let root = (self.second[i] / (1.0 - beta2.powi(t))).sqrt() + epsilon;
+                        self.first[i] / (1.0 - beta1.powi(t)) / root
+                    }
+                };
+        }
+    }
+}
+
+/// Outputs of one record and the slope of its loss.
+pub(super) struct Row {
+    pub(super) z: Vec<f64>,
+    pub(super) delta: Vec<f64>,
+    kept: Vec<f64>,
+}
+
+impl Row {
+    pub(super) fn new(model: &Linear) -> Self {
+        let zeros = || vec![0.0; model.outputs];
+        Self { z: zeros(), delta: zeros(), kept: zeros() }
+    }
+
+    /// δ, times the factor by which the gradient `δ ⊗ (x, 1)` is clipped.
+    fn clipped_slope(&mut self, model: &Linear, y: &[f64], length: f64) {
+        self.slope(model.loss, y);
+        let norm = length * self.delta.iter().map(|v| v * v).sum::<f64>().sqrt();
+        let s = Clipped::new(model.clip, norm).s;
+        self.delta.iter_mut().for_each(|v| *v *= s);
+    }
+
+    pub(super) fn slope(&mut self, loss: Loss, y: &[f64]) {
+        loss.rule().primal(&self.z, y, &mut self.delta, &mut self.kept);
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::{
+        Data, Network, Shape,
+        leak::Label,
+        preset::mlp,
+        train::{Privacy, Randomness, Sampling, Tracking, TrainConfig, Trainer},
+    };
+
+    pub(crate) fn records(n: usize, d: usize, k: usize, seed: u64) -> Rest {
+        let mut rng = Generator::new(seed, Purpose::Other, 0);
+        let x = (0..n * d).map(|_| rng.normal()).collect();
+        let y = (0..n)
+            .flat_map(|i| {
+                (0..k).map(move |o| f64::from(u8::from(if k == 1 { i % 2 == 0 } else { i % k == o })))
+            })
+            .collect();
+        Rest { x, y }
+    }
+
+    pub(crate) fn model(d: usize, k: usize, loss: Loss) -> Linear {
+        let p = k * (d + 1);
+        Linear {
+            inputs: d,
+            outputs: k,
+            loss,
+            start: (0..p).map(|i| 0.1 * (i as f64 * 1.3).sin()).collect(),
+            trained: vec![true; p],
+            optimizer: Optimizer::adam(),
+            learning_rate: 0.1,
+            weight_decay: 0.01,
+            clip: Clip::Gelu { bound: 0.7 },
+            sigma: 0.0,
+            steps: 5,
+        }
+    }
+
+    /// Against the trainer, one model at a time.
+    #[test]
+    fn many_at_once_are_the_same_models_one_by_one() {
+        let (d, n, m) = (6, 11, 70);
+        for (k, loss, optimizer) in [
+            (1, Loss::BinaryCrossEntropy, Optimizer::adam()),
+            (3, Loss::SoftmaxCrossEntropy, Optimizer::Sgd { momentum: 0.5 }),
+            (2, Loss::SquaredError, Optimizer::adam()),
+        ] {
+            let model = Linear { optimizer, ..model(d, k, loss) };
+            let (rest, targets) = (records(n, d, k, 1), records(m, d, k, 2));
+            let found = train_many(&model, &rest, &targets, 3, &|_| true).unwrap();
+            for j in [0, 1, 63, 64, 69] {
+                let mut x = rest.x.clone();
+                x.extend_from_slice(&targets.x[j * d..][..d]);
+                let mut y = rest.y.clone();
+                y.extend_from_slice(&targets.y[j * k..][..k]);
+                let data = Data::new(Shape::Vector([d]), x, k, y).unwrap();
+                let spec = mlp(Shape::Vector([d]), &[], &crate::LayerSpec::Tanh, k, loss);
+                let rows = model.start.chunks_exact(d + 1);
+                let theta: Vec<f64> =
+                    rows.clone().flat_map(|r| &r[..d]).chain(rows.map(|r| &r[d])).copied().collect();
+                let net = Network::with_parameters(spec, &theta).unwrap();
+                let config = TrainConfig {
+                    optimizer,
+                    learning_rate: model.learning_rate,
+                    weight_decay: model.weight_decay,
+                    sampling: Sampling::Poisson { rate: 1.0 },
+                    // noise that does not show, so that gradients are clipped
+                    privacy: Some(Privacy { clip: model.clip, sigma: 1e-14 }),
+                    tracking: Tracking::Off,
+                    label: Label::Public,
+                    delta: 1e-5,
+                    seed: 1,
+                    randomness: Randomness::SeededNotPrivate,
+                    divisor: None,
+                    filter: None,
+                };
+                let mut trainer = Trainer::new(net, &data, config).unwrap();
+                (0..model.steps).for_each(|_| {
+                    trainer.step().unwrap();
+                });
+                let one = trainer.into_network().parameters().unwrap();
+                let own = &found[j * model.parameters()..][..model.parameters()];
+                for o in 0..k {
+                    for i in 0..=d {
+                        let other = if i < d { one[o * d + i] } else { one[k * d + o] };
+                        assert!((own[o * (d + 1) + i] - other).abs() < 1e-8, "{loss:?} {j}: {own:?} {one:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn noise_is_every_models_own_and_frozen_parameters_stay() {
+        let mut model = Linear { sigma: 0.5, ..model(4, 1, Loss::BinaryCrossEntropy) };
+        model.trained[2] = false;
+        let rest = records(9, 4, 1, 1);
+        // the same target twice
+        let one = records(1, 4, 1, 2);
+        let targets = Rest { x: one.x.repeat(2), y: one.y.repeat(2) };
+        let found = train_many(&model, &rest, &targets, 3, &|_| true).unwrap();
+        assert!(found[0] != found[5] && found[2] == model.start[2] && found[7] == model.start[2]);
+        let again = train_many(&model, &rest, &targets, 3, &|_| true).unwrap();
+        assert_eq!(found, again);
+        assert!(train_many(&model, &Rest { x: vec![], y: vec![] }, &targets, 3, &|_| true).is_err());
+        assert!(
+            train_many(&model, &rest, &targets, 3, &|_| false).unwrap_err().to_string().contains("stopped")
+        );
+        let bad = Rest { x: vec![f64::NAN; 4], y: vec![1.0] };
+        assert!(train_many(&model, &rest, &bad, 3, &|_| true).is_err());
+    }
+}

@@ -1,0 +1,16 @@
+//! The informed adversary (Balle, Cherubin, Hayes 2022; Edmunds §3.2): somebody who knows all records but one, and how the
+//! model is trained, learns from models of his own what the released parameters say of the last record.
+//!
+//! | file | what |
+//! |---|---|
+//! | `many` | thousands of linear models trained at once: a step of all is two products of matrices |
+//! | `learn` | the map from parameters to the record: by class in closed form, or a network; and without parameters |
+//! | `exact` | a linear model at its minimum gives the last record away in closed form |
+
+mod exact;
+mod learn;
+mod many;
+
+pub use exact::last_record;
+pub use learn::{Attacker, Examples, Learning, Standard, by_label, by_network, by_ridge};
+pub use many::{Linear, Rest, train_many};

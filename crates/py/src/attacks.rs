@@ -1,0 +1,145 @@
+//! Attacks on networks over arrays.
+
+use crate::failure::exception;
+use crate::keywords::request;
+use crate::net::{Either, Given, Network, arrays, remembered};
+use crate::outcome::{Document, Outcome};
+use crate::running::{OnInterrupt, run};
+use leakscope::Failure;
+use leakscope::net::attack::Subject;
+use leakscope::net::attack::informed::{self, InformedRequest};
+use leakscope::net::attack::inversion::{self, InversionOutcome, InversionRequest};
+use leakscope::net::attack::membership::{self, MembershipOutcome, MembershipRequest};
+use leakscope::net::memory;
+use leakscope_net::io::Tensors;
+use leakscope_net::{Network as Net, Real};
+use leakscope_report::net::Training;
+use pyo3::buffer::Element;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// What is attacked where no records are known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Seen {
+    Gradient,
+    After,
+}
+
+/// Arrays of a network's tensors, in its order; an error names the keyword.
+fn flat<T: Real>(net: &Net<T>, bytes: &[u8], seen: Seen) -> leakscope::Result<Vec<T>> {
+    let flag = if seen == Seen::Gradient { "gradient" } else { "after" };
+    let wrong = |what: String| Failure::option(flag, format!("{what}: it is of another network"));
+    let file = Tensors::from_bytes(bytes).map_err(|e| Failure::option(flag, e))?;
+    let mut out = vec![T::ZERO; net.parameter_count()];
+    for tensor in net.tensors() {
+        if !file.has(&tensor.name) {
+            return Err(wrong(format!("there is no array {}", tensor.name)));
+        }
+        let (shape, values) = file.get::<T>(&tensor.name)?;
+        if shape != tensor.shape {
+            return Err(wrong(format!("{} has shape {shape:?}, expected {:?}", tensor.name, tensor.shape)));
+        }
+        out[tensor.offset..tensor.offset + values.len()].copy_from_slice(&values);
+    }
+    Ok(out)
+}
+
+fn inverted<T: Real + Element>(
+    py: Python<'_>,
+    request: InversionRequest,
+    net: &Net<T>,
+    given: Option<&Given<'_>>,
+    seen: Option<(Seen, Vec<u8>)>,
+    training: Option<Training>,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<InversionOutcome> {
+    let records = given.map(|g| arrays(py, g)).transpose()?;
+    let copy = memory::frozen(net, &[], None).map_err(|e| exception(&e))?;
+    let seen = seen.map(|(kind, bytes)| Ok::<_, Failure>((kind, flat(net, &bytes, kind)?))).transpose();
+    let seen = seen.map_err(|e| exception(&e))?.map(|(kind, values)| match kind {
+        Seen::Gradient => inversion::Given::Gradient(values),
+        Seen::After => inversion::Given::After(values),
+    });
+    run(py, progress, OnInterrupt::Wait, move |hooks| {
+        inversion::attack(&request, Subject::of_arrays(copy, records, training)?, seen, hooks)
+    })
+}
+
+/// Records reconstructed from their gradients, from a gradient that was seen, or from weights after local steps.
+#[pyfunction]
+#[pyo3(signature = (network, values, given=None, gradient=None, after=None, training=None, progress=None))]
+#[expect(clippy::too_many_arguments, reason = "named in Python, where this is called")]
+pub(crate) fn attack_inversion<'py>(
+    py: Python<'py>,
+    network: &Bound<'py, Network>,
+    values: &Bound<'py, PyDict>,
+    given: Option<Given<'py>>,
+    gradient: Option<Vec<u8>>,
+    after: Option<Vec<u8>>,
+    training: Option<&str>,
+    progress: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Outcome> {
+    let request: InversionRequest = request(values)?;
+    let training = remembered(training)?;
+    let seen = gradient.map(|g| (Seen::Gradient, g)).or(after.map(|a| (Seen::After, a)));
+    let found = match network.get().now() {
+        Either::Single(net) => inverted(py, request, &net, given.as_ref(), seen, training, progress)?,
+        Either::Double(net) => inverted(py, request, &net, given.as_ref(), seen, training, progress)?,
+    };
+    let tables = found.tables.clone();
+    Ok(Outcome::new(Document::Inversion(Box::new(found)), tables))
+}
+
+fn told<T: Real + Element>(
+    py: Python<'_>,
+    request: MembershipRequest,
+    net: &Net<T>,
+    (members, others): (&Given<'_>, &Given<'_>),
+    training: Option<Training>,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<MembershipOutcome> {
+    let (members, others) = (arrays(py, members)?, arrays(py, others)?);
+    let copy = memory::frozen(net, &[], None).map_err(|e| exception(&e))?;
+    run(py, progress, OnInterrupt::Wait, move |hooks| {
+        membership::attack(&request, Subject::of_arrays(copy, Some(members), training)?, others, hooks)
+    })
+}
+
+/// Who was among the records that a network was trained on.
+#[pyfunction]
+#[pyo3(signature = (network, values, members, others, training=None, progress=None))]
+pub(crate) fn attack_membership<'py>(
+    py: Python<'py>,
+    network: &Bound<'py, Network>,
+    values: &Bound<'py, PyDict>,
+    members: Given<'py>,
+    others: Given<'py>,
+    training: Option<&str>,
+    progress: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Outcome> {
+    let request: MembershipRequest = request(values)?;
+    let training = remembered(training)?;
+    let both = (&members, &others);
+    let found = match network.get().now() {
+        Either::Single(net) => told(py, request, &net, both, training, progress)?,
+        Either::Double(net) => told(py, request, &net, both, training, progress)?,
+    };
+    let tables = found.tables.clone();
+    Ok(Outcome::new(Document::Membership(Box::new(found)), tables))
+}
+
+/// The last record, from the parameters of linear models trained on it.
+#[pyfunction]
+#[pyo3(signature = (values, given, progress=None))]
+pub(crate) fn attack_informed<'py>(
+    py: Python<'py>,
+    values: &Bound<'py, PyDict>,
+    given: Given<'py>,
+    progress: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Outcome> {
+    let request: InformedRequest = request(values)?;
+    let records = arrays::<f64>(py, &given)?;
+    let found =
+        run(py, progress, OnInterrupt::Wait, move |hooks| informed::attack(&request, records, hooks))?;
+    Ok(Outcome::new(Document::Informed(Box::new(found)), vec![]))
+}

@@ -1,0 +1,32 @@
+//! Membership attacks as text for a terminal.
+
+use crate::document::membership::Membership;
+use crate::format;
+use crate::verdict::of_membership;
+use crate::words;
+use std::fmt::Write;
+
+/// The verdict, true positives by attacker and false-positive rate, and ε from canaries.
+pub fn membership_summary(m: &Membership) -> String {
+    let verdict = of_membership(m);
+    let mut text = format!("{}\n{}\n\n", verdict.headline, verdict.text());
+    let _ = writeln!(
+        text,
+        "{:<28} {:>8} {:>10} {:>22} {:>14} {:>8}",
+        "attacker", "FPR ≤", "TPR", "95%", "(ε, δ) allows", "area"
+    );
+    for (a, p) in m.attacks.iter().flat_map(|a| a.points.iter().map(move |p| (a, p))) {
+        let t = &p.true_positive;
+        let _ = writeln!(
+            text,
+            "{:<28} {:>8} {:>10} {:>22} {:>14} {:>8}",
+            words::membership_attacker(a.attacker),
+            format::share(p.rate),
+            format::share(t.value),
+            format!("{} – {}", format::share(t.ci_low), format::share(t.ci_high)),
+            p.allowed.as_ref().map_or_else(|| "–".into(), |b| format::share_at_most(b.value)),
+            format::share(a.area)
+        );
+    }
+    text
+}

@@ -1,0 +1,72 @@
+//! The verdict on gradient inversion: what was reconstructed, as observed and no more.
+
+use super::{Colour, Facts, Noise, Success, Verdict, decide, plain, strong};
+use crate::document::inversion::{Inversion, Level};
+use crate::format;
+
+/// What the page prints: the level at which reconstructions are known again most often.
+pub(crate) fn facts(i: &Inversion) -> Facts {
+    let most = i.levels.iter().map(|l| l.identified.value).max_by(f64::total_cmp);
+    let noise = if i.levels.iter().any(|l| l.sigma <= 0.0) || i.given.is_some() {
+        Noise::Absent
+    } else {
+        Noise::Chosen
+    };
+    Facts { noise, observed: most.map(|success| Success { success, baseline: 0.5 }), ..Facts::default() }
+}
+
+/// A reconstruction is known again clearly more often than by a coin toss.
+fn known_again(l: &Level) -> bool {
+    l.identified.ci_low > 0.5
+}
+
+/// The verdict on gradient inversion.
+pub fn of_inversion(i: &Inversion) -> Verdict {
+    let decision = decide(&facts(i));
+    let head = match (&i.given, decision.colour) {
+        (Some(_), _) => "A record was reconstructed from the gradient",
+        (None, Colour::Red) => "Records are reconstructed from their gradients",
+        (None, Colour::Amber | Colour::Green) => "This attack did not reconstruct records",
+    };
+    let mut sentences = vec![];
+    if let Some(l) = i.levels.first() {
+        let noise = match l.sigma > 0.0 {
+            true => format!("At the least noise tried, σ = {},", format::setting(l.sigma)),
+            false => "Without noise".to_owned(),
+        };
+        let alike =
+            l.ssim.as_ref().map(|s| format!(" and a structural similarity of {}", format::number(s.value)));
+        sentences.push(vec![
+            plain(format!(
+                "{noise} reconstructions of {} have a mean squared error of {}{} (guessing the mean: {}), and ",
+                format::counted(i.attacked, "record"),
+                format::number(l.mse.value),
+                alike.unwrap_or_default(),
+                format::number(i.spread)
+            )),
+            strong(format::share(l.identified.value)),
+            plain(" of them are nearer to their own record than to another one; a coin toss: 50%."),
+        ]);
+    }
+    let noisy: Vec<&Level> = i.levels.iter().filter(|l| l.sigma > 0.0).collect();
+    match (noisy.iter().find(|l| !known_again(l)), noisy.last()) {
+        (Some(l), _) => sentences.push(vec![plain(format!(
+            "From σ = {} on this attack does not clearly beat the coin.",
+            format::setting(l.sigma)
+        ))]),
+        (None, Some(_)) => {
+            sentences.push(vec![plain("At every noise tried it clearly beats the coin: choose more.")]);
+        }
+        (None, None) => {}
+    }
+    if let Some(g) = &i.given {
+        sentences.push(vec![plain(format!(
+            "The gradient of the reconstruction has a cosine of {} with the one given.",
+            format::number(g.cosine)
+        ))]);
+    }
+    sentences.push(vec![plain(
+        "This is the result of a particular attack. A better attack may do better: what it did not find is no guarantee.",
+    )]);
+    Verdict::new(decision, head, sentences)
+}
