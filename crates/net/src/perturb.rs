@@ -88,7 +88,7 @@ impl<T: Real> Shift<T> {
         primal: &Primal<T>,
         (records, norms): (&[usize], &[f64]),
     ) -> Result<Vec<f64>> {
-        let along = net.along(dev, primal, &self.array);
+        let along = net.along(dev, primal, &self.array, 1);
         let products = dev.download_scalars(&along)?;
         let rounding = 16.0 * if T::BYTES == 4 { f64::from(f32::EPSILON) } else { f64::EPSILON };
         let length = |(g, p): (&f64, &f64)| {

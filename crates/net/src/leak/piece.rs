@@ -61,7 +61,7 @@ impl<'a, T: Real> Piece<'a, T> {
         let (n, d, k) = (self.norms.len(), self.primal.values, self.labels());
         if self.tilt.get().is_none() {
             let weights = dev.upload_scalars(&vec![1.0; n]);
-            let shared = SharedDirection { array: &shift.array, weights: &weights };
+            let shared = SharedDirection { array: &shift.array, copies: 1, weights: &weights };
             let pulled = self.net.adjoint(dev, &self.primal, None, Some(&shared))?;
             // nobody else can have set it
             self.tilt.set(pulled).ok();
@@ -133,7 +133,8 @@ impl<'a, T: Real> Piece<'a, T> {
         };
         let own = OwnDirection { tangent: Some(&pass), alpha: &alpha, beta: &beta };
         // D²ġ = s²ġ + bend (h·ġ)(g + c)
-        let shared = self.shift.as_ref().map(|s| SharedDirection { array: &s.array, weights: &beta });
+        let shared =
+            self.shift.as_ref().map(|s| SharedDirection { array: &s.array, copies: 1, weights: &beta });
         let out = self.net.adjoint(dev, &self.primal, Some(&own), shared.as_ref());
         pass.recycle(dev);
         out
@@ -144,7 +145,8 @@ impl<'a, T: Real> Piece<'a, T> {
         let n = self.norms.len();
         let (alpha, beta) = (dev.scalars(n), dev.upload_scalars(&vec![1.0; n]));
         let own = OwnDirection { tangent: None, alpha: &alpha, beta: &beta };
-        let shared = self.shift.as_ref().map(|s| SharedDirection { array: &s.array, weights: &beta });
+        let shared =
+            self.shift.as_ref().map(|s| SharedDirection { array: &s.array, copies: 1, weights: &beta });
         self.net.adjoint(dev, &self.primal, Some(&own), shared.as_ref())
     }
 }
