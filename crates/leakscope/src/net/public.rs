@@ -1,9 +1,9 @@
 //! Public records: what a network learns from them before the run costs no private record anything.
 
 use super::data::{Names, Part, Reading, Source};
-use super::model;
 use super::table::Which;
 use super::train::TrainRequest;
+use super::{memory, model};
 use crate::{Failure, Result};
 use leakscope_net::{
     Data, Error, Network, Real,
@@ -297,7 +297,7 @@ impl PublicStart {
 }
 
 /// Trains on public records: no noise, no clip, and nothing of it is counted.
-pub(super) fn pretrain<T: Real>(
+fn pretrain<T: Real>(
     net: Network<T>,
     public: &Public<T>,
     args: &TrainRequest,
@@ -362,4 +362,20 @@ pub(super) fn pretrain<T: Real>(
         watched_accuracy: None,
     };
     Ok((net, PublicStart { digest: public.digest(), how: how.clone(), facts }))
+}
+
+/// Trains the network on public records, then freezes the layers that the run leaves as they are.
+pub(super) fn trained_on<T: Real>(
+    public: &Public<T>,
+    net: &mut Network<T>,
+    watched: &Data<T>,
+    args: &TrainRequest,
+    seed: u64,
+    hooks: &Hooks,
+) -> Result<PublicStart> {
+    let thawed = memory::frozen(net, &[], None)?;
+    let (learned, mut start) = pretrain(thawed, public, args, seed, hooks)?;
+    start.facts.watched_accuracy = evaluate(&learned, watched)?.accuracy;
+    *net = memory::frozen(&learned, &args.freeze, None)?;
+    Ok(start)
 }

@@ -6,12 +6,11 @@ use super::public::{self, PerturbKind, Public, PublicStart, PublicTraining};
 use super::resume::{Resumed, Start};
 use super::run::{CHECKPOINT, Plan, train, watched};
 use super::table::{ENCODING, TableRequest};
-use super::{Precision, ReleaseRequest, account, memory, model};
+use super::{Precision, ReleaseRequest, account, model};
 use crate::output::Folder;
 use crate::{Failure, Result};
 use leakscope_net::{
-    Clip, Data, Loss, NetSpec, Network, Real,
-    engine::evaluate,
+    Clip, Loss, NetSpec, Network, Real,
     leak::Label,
     train::{Filter, Optimizer, PANEL, Privacy, Randomness, Sampling, Tracking, TrainConfig, sigma_for},
 };
@@ -291,7 +290,7 @@ fn run_in<T: Real>(args: &TrainRequest, out: &Path, listener: &Listener<'_>) -> 
             match public.as_ref().filter(|_| pretrains) {
                 Some(public) => {
                     let watched = watched(&data, test.as_ref())?;
-                    Some(trained_on(public, &mut net, &watched, args, seed, listener.hooks)?)
+                    Some(public::trained_on(public, &mut net, &watched, args, seed, listener.hooks)?)
                 }
                 None => None,
             }
@@ -337,22 +336,6 @@ fn run_in<T: Real>(args: &TrainRequest, out: &Path, listener: &Listener<'_>) -> 
         format!("{why}; the last good checkpoint and model, of step {at}, are in {kept}: {advice}")
     });
     Ok(TrainOutcome { training, written, seed_drawn, diverged })
-}
-
-/// Trains the network on public records, then freezes the layers that the run leaves as they are.
-fn trained_on<T: Real>(
-    public: &Public<T>,
-    net: &mut Network<T>,
-    watched: &Data<T>,
-    args: &TrainRequest,
-    seed: u64,
-    hooks: &Hooks,
-) -> Result<PublicStart> {
-    let thawed = memory::frozen(net, &[], None)?;
-    let (learned, mut start) = public::pretrain(thawed, public, args, seed, hooks)?;
-    start.facts.watched_accuracy = evaluate(&learned, watched)?.accuracy;
-    *net = memory::frozen(&learned, &args.freeze, None)?;
-    Ok(start)
 }
 
 /// The network that was asked for; a preset gets outputs and loss that suit the labels.
