@@ -39,6 +39,7 @@ pub trait Compiled: Sized {
         data: &Data<Self>,
         records: &[usize],
         clip: Clip,
+        shift: Option<&[f64]>,
         draws: Option<Draws>,
     ) -> Result<BatchGradient<Self>>;
 
@@ -108,9 +109,10 @@ macro_rules! compiled {
                 data: &Data<Self>,
                 records: &[usize],
                 clip: Clip,
+                shift: Option<&[f64]>,
                 draws: Option<Draws>,
             ) -> Result<BatchGradient<Self>> {
-                engine::clipped_gradient_generic(workers, net, data, records, clip, draws)
+                engine::clipped_gradient_generic(workers, net, data, records, clip, shift, draws)
             }
 
             #[allow(private_interfaces)]

@@ -11,6 +11,7 @@ use crate::{
     leak::Label,
     loss::Agreement,
     pass::{OwnDirection, SharedDirection},
+    perturb::Shift,
 };
 use rayon::prelude::*;
 use std::sync::Mutex;
@@ -54,7 +55,7 @@ pub struct BatchGradient<T> {
     pub sum: Vec<T>,
     /// Loss of every record.
     pub losses: Vec<f64>,
-    /// `‖gᵢ‖` of every record, before clipping.
+    /// `‖gᵢ‖` of every record, before clipping; with a perturbation c, `‖gᵢ + c‖`.
     pub norms: Vec<f64>,
 }
 
@@ -68,7 +69,7 @@ pub fn clipped_gradient<T: Real>(
     data.check(net)?;
     data.check_records(records)?;
     clip.check()?;
-    T::clipped_gradient(&Workers::of(net), net, data, records, clip, None)
+    T::clipped_gradient(&Workers::of(net), net, data, records, clip, None, None)
 }
 
 pub(crate) fn clipped_gradient_generic<T: Real>(
@@ -77,6 +78,7 @@ pub(crate) fn clipped_gradient_generic<T: Real>(
     data: &Data<T>,
     records: &[usize],
     clip: Clip,
+    shift: Option<&[f64]>,
     draws: Option<Draws>,
 ) -> Result<BatchGradient<T>> {
     let (n, p) = (records.len(), net.parameter_count());
@@ -86,12 +88,17 @@ pub(crate) fn clipped_gradient_generic<T: Real>(
     let lane = n.div_ceil(size).div_ceil(lanes).max(1) * size;
     let parts = workers.map(records, lane, |dev, records| {
         let mut sum = dev.zeros(p);
-        let (mut losses, mut norms) = (Vec::new(), Vec::new());
+        let (mut losses, mut norms, mut shares) = (Vec::new(), Vec::new(), 0.0);
+        let shift = shift.map(|c| Shift::upload(dev, c));
         for piece in records.chunks(size) {
             let batch = data.upload(dev, net, piece, Label::Public);
             let primal = net.primal(dev, batch, Label::Public, draws);
-            let (n, l) = primal.norms(dev, piece)?;
+            let (mut n, l) = primal.norms(dev, piece)?;
+            if let Some(shift) = &shift {
+                n = shift.lengths(net, dev, &primal, (piece, &n))?;
+            }
             let weights: Vec<f64> = n.iter().map(|&n| Clipped::new(clip, n).s).collect();
+            shares += weights.iter().sum::<f64>();
             let weights = dev.upload_scalars(&weights);
             net.add_weighted(dev, &primal, &weights, &mut sum);
             losses.extend(l);
@@ -100,13 +107,22 @@ pub(crate) fn clipped_gradient_generic<T: Real>(
         }
         let values = dev.download(&sum)?;
         dev.put(sum);
-        Ok((values, losses, norms))
+        if let Some(shift) = shift {
+            dev.put(shift.array);
+        }
+        Ok((values, losses, norms, shares))
     })?;
     let mut out = BatchGradient { sum: vec![T::ZERO; p], losses: Vec::new(), norms: Vec::new() };
-    for (sum, losses, norms) in parts {
+    let mut share = 0.0;
+    for (sum, losses, norms, shares) in parts {
         out.sum.iter_mut().zip(sum).for_each(|(o, s)| *o += s);
         out.losses.extend(losses);
         out.norms.extend(norms);
+        share += shares;
+    }
+    if let Some(c) = shift {
+        // Σ sᵢ (gᵢ + c)
+        out.sum.iter_mut().zip(c).for_each(|(o, &c)| *o += T::from_f64(share * T::from_f64(c).to_f64()));
     }
     Ok(out)
 }

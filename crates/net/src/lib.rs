@@ -56,6 +56,7 @@ pub mod loss;
 pub mod network;
 mod optimizer;
 mod pass;
+pub mod perturb;
 pub mod poisson;
 pub mod preset;
 pub mod quality;

@@ -23,6 +23,15 @@ pub enum Optimizer {
     },
 }
 
+impl std::fmt::Display for Optimizer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Sgd { momentum } => write!(f, "SGD with momentum {momentum}"),
+            Self::Adam { .. } => f.write_str("Adam"),
+        }
+    }
+}
+
 impl Optimizer {
     /// Adam with its usual constants.
     pub fn adam() -> Self {

@@ -79,6 +79,7 @@ pub(super) fn fig1(context: &Context<'_>) -> Result<Findings> {
     let schedule = Schedule { steps: 20, rate: 0.25, learning_rate: 0.3, momentum: 0.0 };
     let (net, sigma) = train(context, &spec, &data, schedule, Some((0.2, 1e-3, clip)))?;
     let what = Measure {
+        shift: None,
         clip,
         sigma,
         label: Label::Public,

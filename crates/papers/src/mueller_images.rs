@@ -82,6 +82,7 @@ fn plis(
         false => (&pair.open, Clip::None),
     };
     let what = Measure {
+        shift: None,
         clip,
         sigma: if private { pair.sigma } else { 1.0 },
         label: Label::Public,

@@ -19,6 +19,7 @@ pub use crate::document::net::{
     AUDIT_SCHEMA, Compared, DataFacts, Element, Extremes, Histogram, NetAttribute, NetAudit, NetworkFacts,
     Record, Release, Score, ScoredBy, TraceKind,
 };
+pub use crate::document::public::{Perturbation, PerturbationKind, Pretraining, PublicUse};
 pub use crate::document::training::{
     Account, Accounts, Below, Dropout, Filtered, Point, PrivacyFacts, Promise, Stopped, TRAINING_SCHEMA,
     Tracking, Training, Withheld,

@@ -7,6 +7,7 @@ mod audit;
 mod bad_input;
 mod data;
 mod labels;
+mod public;
 mod resume;
 mod secret;
 mod support;

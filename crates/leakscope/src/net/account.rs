@@ -16,11 +16,11 @@ use leakscope_net::{
     Data, Real,
     leak::Label,
     renyi,
-    train::{Neighbours, Optimizer, Randomness, RecordBudget, Sampling, Tracking, Trainer},
+    train::{Neighbours, Randomness, RecordBudget, Sampling, Tracking, Trainer},
 };
 use leakscope_report::net::{
-    self as page, Account, Accounts, Below, DataFacts, Dropout, Filtered, Histogram, PrivacyFacts, Promise,
-    TRAINING_SCHEMA, Training, Withheld,
+    self as page, Account, Accounts, Below, DataFacts, Dropout, Filtered, Histogram, Perturbation,
+    PerturbationKind, PrivacyFacts, Promise, TRAINING_SCHEMA, Training, Withheld,
 };
 use leakscope_table::{RecordsSchema, RecordsWriter};
 use std::path::PathBuf;
@@ -35,7 +35,7 @@ pub(super) struct Facts {
     pub(super) test_records: Option<u64>,
     /// Whether C was not given.
     pub(super) clip_assumed: bool,
-    /// Names of the files of public records that batch norms took their statistics from.
+    /// Names of the files of public records.
     pub(super) public: Vec<String>,
     pub(super) precision: Precision,
 }
@@ -86,7 +86,7 @@ pub(super) fn training<T: Real>(
                 Randomness::SeededNotPrivate => Some(Withheld::NoiseFromSeed),
                 Randomness::System => (!read.is_empty()).then(|| Withheld::ReadOffRecords(in_words(&read))),
             };
-            let promise = if withheld.is_some() { None } else { promise(run)? };
+            let promise = if withheld.is_some() { None } else { promise(run, &f.public)? };
             let clip = bound.unwrap_or(1.0);
             Some(PrivacyFacts { clip_kind: kind, clip, sigma: p.sigma, promise, withheld })
         }
@@ -113,10 +113,7 @@ pub(super) fn training<T: Real>(
             normalize: f.normalize,
             target: f.names.target(),
         },
-        optimizer: match config.optimizer {
-            Optimizer::Sgd { momentum } => format!("SGD with momentum {momentum}"),
-            Optimizer::Adam { .. } => "Adam".to_owned(),
-        },
+        optimizer: config.optimizer.to_string(),
         learning_rate: config.learning_rate,
         weight_decay: config.weight_decay,
         sampling: match config.sampling {
@@ -144,12 +141,28 @@ pub(super) fn training<T: Real>(
         history: ended.history.clone(),
         accounts: accounts(ended, data, budgets, &f.names)?,
         filter: filtered(ended, data, plan, &f.names),
+        public: ended.start.public_use(perturbation(run)),
         seconds: ended.seconds,
     })
 }
 
+/// What was added to gradients in the last step.
+fn perturbation<T: Real>(run: &Trainer<'_, T>) -> Option<Perturbation> {
+    let (how, records) = run.perturbing()?;
+    let last = run.perturbed()?;
+    Some(Perturbation {
+        variant: PerturbationKind::Average,
+        lambda: how.lambda,
+        records: records as u64,
+        norm: last.norm,
+        cosine: last.cosine,
+        without: last.without,
+        with: last.with,
+    })
+}
+
 /// What the run promises; nothing in the open.
-fn promise<T: Real>(run: &Trainer<'_, T>) -> Result<Option<Promise>> {
+fn promise<T: Real>(run: &Trainer<'_, T>, public: &[String]) -> Result<Option<Promise>> {
     let Some(account) = run.account()? else { return Ok(None) };
     let dropped = run.dropped();
     let config = run.config();
@@ -165,6 +178,13 @@ fn promise<T: Real>(run: &Trainer<'_, T>) -> Result<Option<Promise>> {
         }
         None => "",
     };
+    let public = match public {
+        [] => String::new(),
+        files => format!(
+            "; the records of {} are taken to be public: no step on them is counted, and nothing is promised to them",
+            files.join(", ")
+        ),
+    };
     Ok(Some(Promise {
         delta: account.delta,
         epsilon: account.epsilon(),
@@ -176,7 +196,7 @@ fn promise<T: Real>(run: &Trainer<'_, T>) -> Result<Option<Promise>> {
             Neighbours::ZeroOut => page::Neighbours::ZeroOut,
         },
         advantage: run.advantage()?,
-        statement: format!("{}{filter}", config.statement()),
+        statement: format!("{}{filter}{public}", config.statement()),
         dropped: (!dropped.is_empty()).then(|| dropped.iter().flatten().count() as u64),
     }))
 }
@@ -274,12 +294,28 @@ fn notes<T: Real>(ended: &Ended<'_, T>, f: &Facts) -> Vec<String> {
     if ended.start.pretrained.is_some() {
         out.push("The run started from given weights, which are taken to be public.".to_owned());
     }
-    if !f.public.is_empty() {
+    let has_statistics = ended.run.network().statistics().next().is_some();
+    if let Some(pretraining) = ended.start.public.as_ref().map(|p| &p.facts) {
+        out.push(format!(
+            "The run started from weights that were trained on {} public records ({}): they are not counted, and the statement \
+             does not cover them.",
+            pretraining.records,
+            pretraining.files.join(", ")
+        ));
+    }
+    if ended.run.perturbing().is_some() {
+        out.push(
+            "Gradients were perturbed by what public records tell, which costs no record anything. Accounts are of what was \
+             released; an audit of the model measures a step without the perturbation."
+                .to_owned(),
+        );
+    }
+    if !f.public.is_empty() && has_statistics {
         out.push(format!(
             "The statistics of batch norms come from {}, taken to be public: the statement does not cover them.",
             f.public.join(", ")
         ));
-    } else if config.privacy.is_none() && ended.run.network().statistics().next().is_some() {
+    } else if config.privacy.is_none() && has_statistics {
         out.push(
             "The statistics of batch norms are constants: those of the first weights, or given ones."
                 .to_owned(),

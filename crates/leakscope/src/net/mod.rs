@@ -16,6 +16,7 @@
 //! | `exceeds` | how often points exceed training records, with its interval |
 //! | `extremes` | where the largest of many estimates lies |
 //! | `prior` | what an attacker with a prior can do (van Trees) |
+//! | [`public`] | public records: statistics of batch norms, training before the run, what is frozen after it |
 //! | `assemble` | measures → `audit.json`, pictures |
 //! | [`table`], `attributes` | rows of a table as records, and what a network gives away of their attributes |
 //! | `data` | images and labels from files, checked once; the formats are `leakscope_net::io` |
@@ -36,6 +37,7 @@ mod measuring;
 pub mod memory;
 mod model;
 mod prior;
+pub mod public;
 mod resume;
 mod run;
 pub mod table;

@@ -1,5 +1,6 @@
 //! Going on from a checkpoint: only as the run was started, so that what is said about the run stays true.
 
+use super::public::PublicStart;
 use super::run::CHECKPOINT;
 use crate::{Failure, Result};
 use leakscope_net::{
@@ -7,7 +8,7 @@ use leakscope_net::{
     io::Tensors,
     train::{Filter, Optimizer, Randomness, Sampling, TrainConfig},
 };
-use leakscope_report::net::Point;
+use leakscope_report::net::{Perturbation, Point, PublicUse};
 use leakscope_table::SplitKey;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -22,11 +23,26 @@ pub(super) struct Start {
     pub(super) pretrained: Option<String>,
     /// The share of the given weights that stays as it is.
     pub(super) freeze_smallest: Option<f64>,
+    /// The same as the share that is trained, where it was given so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) density: Option<f64>,
+    /// Training on public records before the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) public: Option<PublicStart>,
     /// Steps asked for.
     pub(super) steps: u64,
     /// What decided which rows are held out, where it is a secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) split: Option<SplitKey>,
+}
+
+impl Start {
+    /// What the run took from public records, for its document.
+    pub(super) fn public_use(&self, perturbation: Option<Perturbation>) -> Option<PublicUse> {
+        let pretraining = self.public.as_ref().map(|p| p.facts.clone());
+        let used = PublicUse { pretraining, density: self.density, perturbation };
+        (used != PublicUse::default()).then_some(used)
+    }
 }
 
 /// What a checkpoint keeps beside the trainer's state.
@@ -160,15 +176,19 @@ fn check_start(was: &Start, is: &Start) -> Result<()> {
         }
         _ => {}
     }
-    if was.freeze_smallest == is.freeze_smallest {
-        return Ok(());
+    for (flag, before, now) in
+        [("freeze_smallest", was.freeze_smallest, is.freeze_smallest), ("density", was.density, is.density)]
+    {
+        if before != now {
+            let share = |s: Option<f64>| s.map_or("none".to_owned(), |v| v.to_string());
+            let (before, now) = (share(before), share(now));
+            return Err(Failure::option(
+                flag,
+                format!("{now}; the run was started with {before}: give the same"),
+            ));
+        }
     }
-    let share = |s: &Start| s.freeze_smallest.map_or("none".to_owned(), |v| v.to_string());
-    let (before, now) = (share(was), share(is));
-    Err(Failure::option(
-        "freeze_smallest",
-        format!("{now}; the run was started with {before}: give the same"),
-    ))
+    Ok(())
 }
 
 /// The settings as flags and their values in words, always in the same order.

@@ -9,6 +9,7 @@ use leakscope_net::{
     Data, Error, Loss, Network, Real,
     engine::evaluate,
     io::Tensors,
+    perturb::Perturbing,
     train::{TrainConfig, Trainer},
 };
 use leakscope_report::net::{Point, Stopped};
@@ -38,6 +39,9 @@ pub struct Plan {
     pub covered: bool,
 }
 
+/// How gradients are perturbed and by which public records, where they are.
+type PerturbedBy<'d, T> = Option<(Perturbing, &'d Data<T>)>;
+
 /// A run that has ended, one way or another.
 pub(super) struct Ended<'d, T> {
     pub(super) run: Trainer<'d, T>,
@@ -53,7 +57,7 @@ pub(super) struct Ended<'d, T> {
 pub(super) fn train<'d, T: Real>(
     net: Network<T>,
     data: &'d Data<T>,
-    test: Option<&Data<T>>,
+    (test, perturbing): (Option<&Data<T>>, PerturbedBy<'d, T>),
     config: TrainConfig,
     plan: &Plan,
     (start, resumed): (Start, Option<Resumed>),
@@ -61,7 +65,7 @@ pub(super) fn train<'d, T: Real>(
 ) -> Result<Ended<'d, T>> {
     let clock = Instant::now();
     make_private(&plan.folder.join(PRIVATE))?;
-    let watched = test.map_or_else(|| first(data), |test| Ok(Cow::Borrowed(test)))?;
+    let watched = watched(data, test)?;
     let per_epoch = data.len() as f64 / config.sampling.expected(data.len());
     let (mut run, mut progress) = match resumed {
         Some(r) => {
@@ -70,6 +74,13 @@ pub(super) fn train<'d, T: Real>(
         }
         None => (Trainer::new(net, data, config)?, Progress::new(start)),
     };
+    if let Some((how, public)) = perturbing {
+        run.perturb(how, public).map_err(|e| Failure::option("perturb", e))?;
+    }
+    if run.lacks_perturbation() {
+        let message = "the run perturbs gradients: give ⟨perturb⟩ and ⟨public⟩ as it was started with";
+        return Err(Failure::option("perturb", message));
+    }
     // A checkpoint is good once a step from it has succeeded: its own update may have been the one that went too far.
     let (mut good, mut candidate) = (bytes(&run, &progress)?, None);
     if run.steps() > plan.steps {
@@ -97,10 +108,12 @@ pub(super) fn train<'d, T: Real>(
             Err(Error::Diverged { step, what }) => {
                 failure = Some(format!("training diverged at step {step}: {what}"));
                 stopped = Stopped::Diverged;
-                (run, progress) = (
-                    Trainer::resume(&good, data, run.config().clone())?,
-                    Progress::read(&Tensors::from_bytes(&good)?).map_err(Failure::Message)?,
-                );
+                let mut back = Trainer::resume(&good, data, run.config().clone())?;
+                if let Some((how, public)) = perturbing {
+                    back.perturb(how, public)?;
+                }
+                (run, progress) =
+                    (back, Progress::read(&Tensors::from_bytes(&good)?).map_err(Failure::Message)?);
                 break;
             }
             Err(e) => return Err(e.into()),
@@ -168,6 +181,11 @@ pub(super) fn point<T: Real>(
 /// ε of the run so far; absent where nothing is promised.
 pub(super) fn epsilon<T: Real>(run: &Trainer<'_, T>, covered: bool) -> Result<Option<f64>> {
     Ok(run.account()?.filter(|_| covered).map(|a| a.epsilon()))
+}
+
+/// What accuracy is measured on.
+pub(super) fn watched<'a, T: Real>(data: &'a Data<T>, test: Option<&'a Data<T>>) -> Result<Cow<'a, Data<T>>> {
+    test.map_or_else(|| first(data), |test| Ok(Cow::Borrowed(test)))
 }
 
 /// What accuracy is measured on without test records: the training records, or the first of them.

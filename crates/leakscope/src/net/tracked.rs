@@ -140,6 +140,7 @@ pub fn training(run: &Run) -> Result<NetTraining> {
         accuracy_on: AccuracyOn::Training,
         history: run.history.clone(),
         accounts: Some(accounts(run, of_run)?),
+        public: None,
         filter: None,
         notes: run.notes.clone(),
         seconds: run.seconds,

@@ -1,20 +1,21 @@
 //! Training of a network, in private where there is noise: a request in, a run in a folder out.
 
-use super::data::{Names, Part, Reading, Source};
+use super::data::{Names, Source};
 use super::inputs::{Inputs, covered, inputs, split_key};
+use super::public::{self, PerturbKind, Public, PublicStart, PublicTraining};
 use super::resume::{Resumed, Start};
-use super::run::{CHECKPOINT, Plan, train};
-use super::table::{ENCODING, TableRequest, Which};
+use super::run::{CHECKPOINT, Plan, train, watched};
+use super::table::{ENCODING, TableRequest};
 use super::{Precision, ReleaseRequest, account, model};
 use crate::output::Folder;
 use crate::{Failure, Result};
 use leakscope_net::{
-    Clip, Data, Loss, NetSpec, Network, Real,
+    Clip, Loss, NetSpec, Network, Real,
     leak::Label,
     train::{Filter, Optimizer, PANEL, Privacy, Randomness, Sampling, Tracking, TrainConfig, sigma_for},
 };
 use leakscope_report::net::{Point, Stopped, Training};
-use leakscope_table::{Hooks, RecordsFormat, Subset};
+use leakscope_table::{Hooks, RecordsFormat};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -63,10 +64,19 @@ pub struct TrainRequest {
     pub freeze: Vec<usize>,
     /// Share of the given weights, the smallest in size, that stays as it is.
     pub freeze_smallest: Option<f64>,
+    /// The same by the share that is trained, the largest in size: above 0, at most 1.
+    pub density: Option<f64>,
     /// Weights to start from, taken to be public (safetensors).
     pub pretrain: Option<PathBuf>,
-    /// Public records, from which the statistics of batch norms are taken: no accountant counts them.
+    /// Public records, from which the statistics of batch norms are taken, and which the network is trained on before the
+    /// run where `public_training` says so: no accountant counts them.
     pub public: Vec<PathBuf>,
+    /// Training on the public records before the run.
+    pub public_training: PublicTraining,
+    /// Adds to every gradient, before the clip, what the public records show to make it give less away.
+    pub perturb: Option<PerturbKind>,
+    /// λ of the perturbation; absent: 1000, as published.
+    pub perturb_lambda: Option<f64>,
     /// Whether what records give away is kept at every step, and of which.
     pub track: Option<Track>,
     /// Random probes of each trace that tracking keeps.
@@ -120,8 +130,12 @@ impl Default for TrainRequest {
             weight_decay: 0.0,
             freeze: vec![],
             freeze_smallest: None,
+            density: None,
             pretrain: None,
             public: vec![],
+            public_training: PublicTraining::default(),
+            perturb: None,
+            perturb_lambda: None,
             track: None,
             probes: 4,
             label: Label::Public,
@@ -251,22 +265,51 @@ fn run_in<T: Real>(args: &TrainRequest, out: &Path, listener: &Listener<'_>) -> 
     let Inputs { mut source, test, budgets } = inputs::<T>(args, (seed, split), listener.hooks)?;
     let mut spec = spec(args, &mut source)?;
     covered(args, &source.names)?;
+    let pretrains = args.public_training.is_wanted();
+    let thawed = spec.clone();
     model::freeze(&mut spec, &args.freeze)?;
-    let mut net = Network::<T>::new(spec, seed)?;
+    // public training moves the layers too that the run leaves as they are
+    let mut net = Network::<T>::new(if pretrains && resumed.is_none() { thawed } else { spec }, seed)?;
     let pretrained =
         args.pretrain.as_ref().map(|weights| model::load_weights(&mut net, weights)).transpose()?;
-    if let Some(share) = args.freeze_smallest {
+    let data = source.take_data(&net)?;
+    let test = test.map(|mut test| test.take_data(&net)).transpose()?;
+    let (perturbing, labelled) = (public::perturbing(args), pretrains || args.perturb.is_some());
+    let public = match resumed.is_none() || labelled {
+        true => Public::read(args, &net, &source.names, labelled, listener.hooks)?,
+        false => None,
+    };
+    let public_start = match &resumed {
+        Some(resumed) => {
+            let start = resumed.progress.start.public.clone();
+            PublicStart::check(start.as_ref(), public.as_ref(), &args.public_training)?;
+            start
+        }
+        None => {
+            public::statistics(&mut net, public.as_ref(), &data, (wanted.is_some(), !labelled))?;
+            match public.as_ref().filter(|_| pretrains) {
+                Some(public) => {
+                    let watched = watched(&data, test.as_ref())?;
+                    Some(public::trained_on(public, &mut net, &watched, args, seed, listener.hooks)?)
+                }
+                None => None,
+            }
+        }
+    };
+    if let Some(share) = public::frozen_share(args)? {
         model::freeze_smallest(&mut net, share)?;
     }
-    let data = source.take_data(&net)?;
-    if resumed.is_none() {
-        statistics(args, &mut net, &data, wanted.is_some(), &source, listener.hooks)?;
-    }
-    let test = test.map(|mut test| test.take_data(&net)).transpose()?;
 
     let plan = plan(args, &source.names, data.len(), folder.path().to_path_buf());
     let config = config(args, budgets, wanted, plan.steps, data.len(), seed)?;
-    let start = Start { pretrained, freeze_smallest: args.freeze_smallest, steps: plan.steps, split };
+    let start = Start {
+        pretrained,
+        freeze_smallest: args.freeze_smallest,
+        density: args.density,
+        public: public_start,
+        steps: plan.steps,
+        split,
+    };
     if let Some(resumed) = &resumed {
         resumed.check(&config, net.spec(), &start, args.epsilon.is_some())?;
     }
@@ -274,7 +317,8 @@ fn run_in<T: Real>(args: &TrainRequest, out: &Path, listener: &Listener<'_>) -> 
     if seed_drawn {
         (listener.on_seed)(seed);
     }
-    let ended = train(net, &data, test.as_ref(), config, &plan, (start, resumed), listener)?;
+    let perturbing = perturbing.zip(public.as_ref().map(|p| &p.data));
+    let ended = train(net, &data, (test.as_ref(), perturbing), config, &plan, (start, resumed), listener)?;
     let facts = account::Facts {
         name: model::name_of(&args.network),
         files: source.files.clone(),
@@ -321,49 +365,6 @@ pub(super) fn spec<T: Real>(args: &TrainRequest, source: &mut Source<T>) -> Resu
     model::spec(&args.network, source.shape, outputs, loss)
 }
 
-/// Gives batch norms their statistics: from public records, or, where nothing is private, from the training records.
-fn statistics<T: Real>(
-    args: &TrainRequest,
-    net: &mut Network<T>,
-    data: &Data<T>,
-    private: bool,
-    source: &Source<T>,
-    hooks: &Hooks,
-) -> Result<()> {
-    let (has, lacks) = (net.statistics().next().is_some(), net.without_statistics());
-    if !args.public.is_empty() {
-        if !has {
-            let message = "the network has no batch-norm, whose statistics they would give: leave them out";
-            return Err(Failure::option("public", message));
-        }
-        let public = match &source.names.coding {
-            Some(coding) => {
-                let which = Which { flag: "public", target_optional: true, subset: Subset::All };
-                let rows = coding.rows(&coding.table(&args.public, "public")?, which, hooks)?;
-                Source::of_rows(rows, coding, vec![])
-            }
-            None => {
-                let normalize = args.normalize.unwrap_or([0.0, 1.0]);
-                let reading = Reading { flag: "public", part: Part::Train, normalize, limit: None };
-                Source::<T>::read(&args.public, reading)?
-            }
-        };
-        return Ok(net.calibrate_statistics(&public.as_class(net, 0)?)?);
-    }
-    match lacks {
-        None => Ok(()),
-        Some(_) if !private => Ok(net.calibrate_statistics(data)?),
-        Some(layer) => Err(Failure::option(
-            "public",
-            format!(
-                "layer {layer} of the network (batch-norm) needs the mean and the variance of its values, and taking them \
-                 from private records would give these away: name public records of the same kind with ⟨public⟩, or weights \
-                 that bring them with ⟨pretrain⟩, or use a group-norm or layer-norm in its place"
-            ),
-        )),
-    }
-}
-
 fn check(args: &TrainRequest) -> Result<()> {
     check_numbers(args)?;
     if args.outputs.is_some() && model::is_file(&args.network) {
@@ -373,9 +374,15 @@ fn check(args: &TrainRequest) -> Result<()> {
     if args.limit == Some(0) {
         return Err(Failure::option("limit", "0: expected at least 1"));
     }
-    if args.freeze_smallest.is_some() && args.pretrain.is_none() {
-        let message = "it is a share of given weights: name them with ⟨pretrain⟩";
-        return Err(Failure::option("freeze_smallest", message));
+    public::check(args)?;
+    public::frozen_share(args)?;
+    let given = args.pretrain.is_some() || args.public_training.is_wanted();
+    for (flag, share) in [("freeze_smallest", args.freeze_smallest), ("density", args.density)] {
+        if share.is_some() && !given {
+            let message = "it is a share of given weights: name them with ⟨pretrain⟩, or train them on public records with \
+                           ⟨public⟩ and ⟨public_epochs⟩";
+            return Err(Failure::option(flag, message));
+        }
     }
     Ok(())
 }

@@ -5,6 +5,7 @@ use super::data::Names;
 use super::inputs::{Inputs, covered, inputs, split_key};
 use super::memory::{NetArrays, frozen};
 use super::model::{self, NETWORK, TRAINING, WEIGHTS};
+use super::public::frozen_share;
 use super::resume::Start;
 use super::run::{Ended, PRIVATE, first, make_private, point};
 use super::table::ENCODING;
@@ -80,7 +81,7 @@ pub fn train<T: Real>(
         let fail = |e: leakscope_net::Error| Failure::option("pretrain", e);
         start.load_tensors(&Tensors::from_bytes(bytes).map_err(fail)?).map_err(fail)?;
     }
-    let net = frozen(&start, &request.freeze, request.freeze_smallest)?;
+    let net = frozen(&start, &request.freeze, frozen_share(request)?)?;
     let prepared = Prepared {
         name: "network".into(),
         data: data.into_data(&net)?,
@@ -136,8 +137,14 @@ fn over<T: Real>(request: &TrainRequest, prepared: Prepared<T>, hooks: &Hooks) -
         }
         hooks.report(Stage::Steps, run.steps(), plan.steps);
     }
-    let start =
-        Start { pretrained, freeze_smallest: request.freeze_smallest, steps: plan.steps, split: None };
+    let start = Start {
+        pretrained,
+        freeze_smallest: request.freeze_smallest,
+        density: request.density,
+        public: None,
+        steps: plan.steps,
+        split: None,
+    };
     let seconds = clock.elapsed().as_secs_f64();
     let ended = Ended { run, start, history, stopped: Stopped::Finished, failure: None, seconds };
     let facts = Facts {

@@ -51,6 +51,8 @@ pub struct Measure {
     pub signal: Signal,
     /// Seed of probes and starting vectors.
     pub seed: u64,
+    /// A perturbation c, for every parameter: what is released and measured is `clip(g + c)`. 0 where a parameter is frozen.
+    pub shift: Option<Vec<f64>>,
 }
 
 /// Whether the label is secret.
@@ -169,7 +171,7 @@ pub struct RecordLeak {
     pub loss: f64,
     /// Whether the network's answer is its label.
     pub right: bool,
-    /// `‖g‖`.
+    /// `‖g‖`; with a perturbation, `‖g + c‖`.
     pub gradient_norm: f64,
     /// `‖clip(g)‖`.
     pub released_norm: f64,
@@ -214,6 +216,7 @@ impl Measure {
             plis: Plis::Record,
             signal: Signal::default(),
             seed,
+            shift: None,
         }
     }
 
@@ -241,6 +244,15 @@ impl Measure {
                 "between 0 and 1",
             )?;
             check(s.iterations >= 1, "the iterations of eta", s.iterations as f64, "at least 1")?;
+        }
+        if let Some(c) = &self.shift {
+            check_len("the perturbation", c.len(), net.parameter_count())?;
+            check_finite("the perturbation", c)?;
+            let stray = c.iter().zip(net.trained()).position(|(c, trained)| *c != 0.0 && !trained);
+            if let Some(at) = stray {
+                let reason = format!("it moves parameter {at}, which is frozen: expected 0 there");
+                return Err(Error::Format { what: "the perturbation", reason });
+            }
         }
         if let Plis::Superpixels(groups) = &self.plis {
             check_len("the superpixels", groups.len(), net.values(length))?;

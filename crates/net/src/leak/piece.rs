@@ -8,19 +8,25 @@ use crate::{
     error::{Error, Result},
     lanczos::{Lanczos, largest},
     layer::Draws,
-    pass::{OwnDirection, Primal},
+    pass::{OwnDirection, Primal, SharedDirection},
+    perturb::Shift,
     random::{Generator, Purpose},
 };
+use std::cell::OnceCell;
 
 /// One piece of a batch: its primal pass and its clips.
 pub(super) struct Piece<'a, T> {
     pub(super) net: &'a Network<T>,
     pub(super) primal: Primal<T>,
+    /// `‖g‖`, or `‖g + c‖`.
     norms: Vec<f64>,
     losses: Vec<f64>,
     clips: Vec<Clipped>,
     /// `1/s²`.
     precision: f64,
+    shift: Option<Shift<T>>,
+    /// `J_gᵀc` with respect to the record and to its label, once it was asked for.
+    tilt: OnceCell<(Vec<f64>, Vec<f64>)>,
 }
 
 impl<'a, T: Real> Piece<'a, T> {
@@ -34,9 +40,44 @@ impl<'a, T: Real> Piece<'a, T> {
     ) -> Result<Self> {
         let batch = data.upload(dev, net, ids, what.label);
         let primal = net.primal(dev, batch, what.label, draws);
-        let (norms, losses) = primal.norms(dev, ids)?;
+        let (mut norms, losses) = primal.norms(dev, ids)?;
+        let shift = what.shift.as_ref().map(|c| Shift::upload(dev, c));
+        if let Some(shift) = &shift {
+            norms = shift.lengths(net, dev, &primal, (ids, &norms))?;
+        }
         let clips = norms.iter().map(|&n| Clipped::new(what.clip, n)).collect();
-        Ok(Self { net, primal, norms, losses, clips, precision: 1.0 / (what.noise() * what.noise()) })
+        let precision = 1.0 / (what.noise() * what.noise());
+        Ok(Self { net, primal, norms, losses, clips, precision, shift, tilt: OnceCell::new() })
+    }
+
+    /// `c·ġ = (J_gᵀc)·u` for tangents of records and labels, probe-major; absent without a perturbation.
+    fn tilted(
+        &self,
+        dev: &mut Device<T>,
+        x: Option<&Buf<T>>,
+        y: Option<&Buf<T>>,
+    ) -> Result<Option<Vec<f64>>> {
+        let Some(shift) = &self.shift else { return Ok(None) };
+        let (n, d, k) = (self.norms.len(), self.primal.values, self.labels());
+        if self.tilt.get().is_none() {
+            let weights = dev.upload_scalars(&vec![1.0; n]);
+            let shared = SharedDirection { array: &shift.array, copies: 1, weights: &weights };
+            let pulled = self.net.adjoint(dev, &self.primal, None, Some(&shared))?;
+            // nobody else can have set it
+            self.tilt.set(pulled).ok();
+        }
+        let Some((wx, wy)) = self.tilt.get() else { return Ok(None) };
+        let mut out = Vec::new();
+        for (w, u, width) in [(wx, x, d), (wy, y, k)] {
+            let Some(u) = u else { continue };
+            let u = dev.download(u)?;
+            out.resize(u.len() / width, 0.0);
+            for (row, (o, u)) in out.iter_mut().zip(u.chunks_exact(width)).enumerate() {
+                let w = &w[row % n * width..][..width];
+                *o += w.iter().zip(u).map(|(w, u)| w * u.to_f64()).sum::<f64>();
+            }
+        }
+        Ok(Some(out))
     }
 
     /// Values of one record's label.
@@ -56,8 +97,10 @@ impl<'a, T: Real> Piece<'a, T> {
         x: Option<Buf<T>>,
         y: Option<Buf<T>>,
     ) -> Result<Vec<f64>> {
+        let tilted = self.tilted(dev, x.as_ref(), y.as_ref())?;
         let pass = self.net.tangent(dev, &self.primal, x, y, false);
-        let (cross, square) = (dev.download_scalars(&pass.cross)?, dev.download_scalars(&pass.square)?);
+        let (mut cross, square) = (dev.download_scalars(&pass.cross)?, dev.download_scalars(&pass.square)?);
+        cross.iter_mut().zip(tilted.into_iter().flatten()).for_each(|(c, t)| *c += t);
         let both = cross.iter().zip(&square).enumerate();
         let out = both
             .map(|(i, (&c, &s))| self.precision * self.clips[i % self.norms.len()].square(c, s))
@@ -73,23 +116,38 @@ impl<'a, T: Real> Piece<'a, T> {
         x: Buf<T>,
         y: Option<Buf<T>>,
     ) -> Result<(Vec<f64>, Vec<f64>)> {
+        let tilted = self.tilted(dev, Some(&x), y.as_ref())?;
         let pass = self.net.tangent(dev, &self.primal, Some(x), y, true);
         let each = |f: &dyn Fn(&Clipped) -> f64| self.clips.iter().map(f).collect::<Vec<f64>>();
         let alpha = dev.upload_scalars(&each(&|c| self.precision * c.s * c.s));
         let bend = dev.upload_scalars(&each(&|c| self.precision * c.bend));
-        let beta = dev.combined((&bend, &pass.cross), None);
+        let beta = match tilted {
+            None => dev.combined((&bend, &pass.cross), None),
+            Some(tilted) => {
+                let cross = dev.download_scalars(&pass.cross)?;
+                let both = cross.iter().zip(&tilted).zip(&self.clips);
+                dev.upload_scalars(
+                    &both.map(|((c, t), clip)| self.precision * clip.bend * (c + t)).collect::<Vec<f64>>(),
+                )
+            }
+        };
         let own = OwnDirection { tangent: Some(&pass), alpha: &alpha, beta: &beta };
-        let out = self.net.adjoint(dev, &self.primal, Some(&own), None);
+        // D²ġ = s²ġ + bend (h·ġ)(g + c)
+        let shared =
+            self.shift.as_ref().map(|s| SharedDirection { array: &s.array, copies: 1, weights: &beta });
+        let out = self.net.adjoint(dev, &self.primal, Some(&own), shared.as_ref());
         pass.recycle(dev);
         out
     }
 
-    /// `J_gᵀ g` of the unclipped gradient.
+    /// `J_gᵀ g` of the unclipped gradient, or `J_gᵀ(g + c)`.
     fn pullback(&self, dev: &mut Device<T>) -> Result<(Vec<f64>, Vec<f64>)> {
         let n = self.norms.len();
         let (alpha, beta) = (dev.scalars(n), dev.upload_scalars(&vec![1.0; n]));
         let own = OwnDirection { tangent: None, alpha: &alpha, beta: &beta };
-        self.net.adjoint(dev, &self.primal, Some(&own), None)
+        let shared =
+            self.shift.as_ref().map(|s| SharedDirection { array: &s.array, copies: 1, weights: &beta });
+        self.net.adjoint(dev, &self.primal, Some(&own), shared.as_ref())
     }
 }
 

@@ -13,6 +13,8 @@ use sha2::{Digest, Sha256};
 
 const FORMAT: &str = "leakscope-net-checkpoint";
 const FIRST_LOSS: &str = "first-loss";
+/// How gradients are perturbed, by which public records, and the last perturbation.
+const PERTURBED: &str = "perturbed";
 const SEAL: &str = "sha256";
 /// What stands in the place of the seal while it is taken: as many digits, none of them telling.
 const UNSEALED: &str = "0000000000000000000000000000000000000000000000000000000000000000";
@@ -50,6 +52,11 @@ impl<'d, T: Real> Trainer<'d, T> {
         }
         if let Some(loss) = self.first_loss {
             file.metadata.insert(FIRST_LOSS.to_owned(), loss.to_string());
+        }
+        let perturbing = self.perturbing.map(|(how, public)| (how, fingerprint(public)));
+        if let Some((how, public)) = perturbing.or(self.perturbed_before) {
+            let state = json(serde_json::to_string(&(how, public.to_string(), self.perturbed)))?;
+            file.metadata.insert(PERTURBED.to_owned(), state);
         }
         for (i, m) in self.moments.iter().enumerate() {
             let values = self.workers.with(|dev| dev.download(m))?;
@@ -98,6 +105,12 @@ impl<'d, T: Real> Trainer<'d, T> {
         }
         let loss = file.metadata.get(FIRST_LOSS).map(|v| v.parse::<f64>()).transpose();
         run.first_loss = loss.map_err(|_| bad("its first loss is no number"))?;
+        if let Some(text) = file.metadata.get(PERTURBED) {
+            let (how, public, last): (_, String, _) =
+                serde_json::from_str(text).map_err(|e| bad(e.to_string()))?;
+            let public = public.parse().map_err(|_| bad("its public records have no fingerprint"))?;
+            (run.perturbed_before, run.perturbed) = (Some((how, public)), last);
+        }
         for (i, m) in run.moments.iter_mut().enumerate() {
             let values = file.get::<T>(&format!("moment.{i}"))?.1;
             check_len("a moment of the checkpoint", values.len(), m.len())?;
@@ -193,7 +206,7 @@ fn accounts(t: &super::track::Tracker) -> [(&'static str, &[f64]); 8] {
 }
 
 /// Tells data sets apart (FNV-1a over shape, records and labels); no secret and no defence.
-fn fingerprint<T: Real>(data: &Data<T>) -> u64 {
+pub(super) fn fingerprint<T: Real>(data: &Data<T>) -> u64 {
     let mut h = 0xcbf2_9ce4_8422_2325u64;
     let mut eat = |v: u64| h = (h ^ v).wrapping_mul(0x0000_0100_0000_01b3);
     data.input().dims().into_iter().for_each(|d| eat(d as u64));

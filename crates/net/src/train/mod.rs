@@ -29,6 +29,7 @@ use crate::{
     error::{Error, Result, check},
     layer::Draws,
     leak::{Label, Measure, Plis, Probe, Trace, dimension},
+    perturb::{self, Perturbed, Perturbing},
     random::Purpose,
 };
 use filter::Spending;
@@ -126,6 +127,12 @@ pub struct Trainer<'d, T> {
     first_loss: Option<f64>,
     /// Mean loss of a network that says 0 about every record.
     silent_loss: f64,
+    /// How gradients are perturbed, and by which public records.
+    perturbing: Option<(Perturbing, &'d Data<T>)>,
+    /// The same of the checkpoint that the run goes on from: settings and the fingerprint of the records.
+    perturbed_before: Option<(Perturbing, u64)>,
+    /// The perturbation of the last step.
+    perturbed: Option<Perturbed>,
 }
 
 /// A loss beyond so many times that at the start is divergence: whatever is learned, it is not what was asked for.
@@ -215,7 +222,55 @@ impl<'d, T: Real> Trainer<'d, T> {
             workers,
             first_loss,
             silent_loss,
+            perturbing: None,
+            perturbed_before: None,
+            perturbed: None,
         })
+    }
+
+    /// Perturbs the gradients of this run by what public records tell at every step; before its first step, and again where
+    /// it goes on from a checkpoint. The labels of the public records are taken to be known.
+    pub fn perturb(&mut self, how: Perturbing, public: &'d Data<T>) -> Result<()> {
+        how.check()?;
+        public.check(&self.net)?;
+        if self.config.privacy.is_none() {
+            let reason = "without noise a gradient gives everything away: give clip and sigma".to_owned();
+            return Err(Error::Format { what: "the perturbation", reason });
+        }
+        let now = (how, checkpoint::fingerprint(public));
+        if self.perturbed_before.map_or(self.step > 0, |before| before != now) {
+            return Err(Error::OtherRun { what: "perturbation" });
+        }
+        self.perturbing = Some((how, public));
+        Ok(())
+    }
+
+    /// Whether the run goes on from one with a perturbation, and was not given it again.
+    pub fn lacks_perturbation(&self) -> bool {
+        self.perturbing.is_none() && self.perturbed_before.is_some()
+    }
+
+    /// How gradients are perturbed, and by how many public records.
+    pub fn perturbing(&self) -> Option<(Perturbing, usize)> {
+        self.perturbing.map(|(how, public)| (how, public.len()))
+    }
+
+    /// The perturbation of the last step; absent without one.
+    pub fn perturbed(&self) -> Option<Perturbed> {
+        self.perturbed
+    }
+
+    /// What is added to every record's gradient in this step.
+    fn perturbation(&self) -> Result<Option<(Vec<f64>, Perturbed)>> {
+        match (self.perturbing, self.perturbed_before, self.config.privacy) {
+            (Some((how, public)), _, Some(p)) => {
+                // other probes at every step, and others than those of the accounts
+                let seed = self.config.seed ^ (self.step + 1).wrapping_mul(0xd1b5_4a32_d192_ed03);
+                perturb::learn(&self.workers, &self.net, public, p.clip, how, seed).map(Some)
+            }
+            (None, Some(_), _) => Err(Error::OtherRun { what: "perturbation" }),
+            (None, None, _) | (Some(_), _, None) => Ok(None),
+        }
     }
 
     /// Makes one step. After an error the run stands where it stood before the step.
@@ -233,12 +288,14 @@ impl<'d, T: Real> Trainer<'d, T> {
         let mut drawn = self.config.sampling.draw(&self.source, step, n);
         let clip = self.config.privacy.map_or(Clip::None, |p| p.clip);
         let draws = self.draws();
-        let spending = self.spend().map_err(stopped)?;
+        let (shift, perturbed) = self.perturbation().map_err(stopped)?.unzip();
+        let spending = self.spend(shift.as_ref()).map_err(stopped)?;
         if let Some(spending) = &spending {
             drawn.retain(|&i| spending.dropped[i].is_infinite());
         }
         let batch =
-            T::clipped_gradient(&self.workers, &self.net, self.data, &drawn, clip, draws).map_err(stopped)?;
+            T::clipped_gradient(&self.workers, &self.net, self.data, &drawn, clip, shift.as_deref(), draws)
+                .map_err(stopped)?;
         let loss = (!drawn.is_empty()).then(|| batch.losses.iter().sum::<f64>() / drawn.len() as f64);
         if loss.is_some_and(|loss| !self.in_proportion(loss)) {
             return Err(diverged("the loss is over a million times that at the start"));
@@ -249,6 +306,7 @@ impl<'d, T: Real> Trainer<'d, T> {
                     trace: Trace::Estimate { probes, probe: Probe::Rademacher },
                     plis: Plis::Record,
                     label: self.config.label,
+                    shift: shift.clone(),
                     // other probes at every step
                     ..Measure::new(
                         privacy.clip,
@@ -272,6 +330,7 @@ impl<'d, T: Real> Trainer<'d, T> {
         }
         self.spending = spending.or_else(|| self.spending.take());
         self.step += 1;
+        self.perturbed = perturbed;
         self.first_loss = self.first_loss.or(loss);
         let (m, c) = (drawn.len(), clip.unit());
         let over = batch.norms.iter().filter(|n| clip != Clip::None && **n > c).count();
@@ -311,12 +370,13 @@ impl<'d, T: Real> Trainer<'d, T> {
     }
 
     /// The records' spending with this step charged to those that can pay it; absent without a filter.
-    fn spend(&self) -> Result<Option<Spending>> {
+    fn spend(&self, shift: Option<&Vec<f64>>) -> Result<Option<Spending>> {
         let (Some(spending), Some(p)) = (&self.spending, self.config.privacy) else { return Ok(None) };
         let norms = Measure {
             trace: Trace::Skip,
             plis: Plis::Skip,
             label: self.config.label,
+            shift: shift.cloned(),
             ..Measure::new(p.clip, p.sigma, self.config.seed)
         };
         let active = spending.active();

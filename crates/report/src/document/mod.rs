@@ -17,6 +17,7 @@ pub mod inversion;
 pub mod membership;
 pub mod net;
 pub mod noise;
+pub mod public;
 pub mod release;
 pub mod reproduction;
 pub mod subject;

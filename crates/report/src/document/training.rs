@@ -2,6 +2,7 @@
 
 use super::choice::{AccuracyOn, ClipKind, Neighbours, Precision, Sampling, Tracked};
 use super::net::{DataFacts, Histogram, NetworkFacts};
+use super::public::PublicUse;
 use leakscope_core::claim::Measured;
 use leakscope_core::dp::Interval;
 use leakscope_core::num::Summary;
@@ -57,6 +58,9 @@ pub struct Training {
     /// Who dropped out when, where a filter drops records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filter: Option<Filtered>,
+    /// What the run took from public records, where it took more than the statistics of batch norms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub public: Option<PublicUse>,
     /// What the reader should know.
     pub notes: Vec<String>,
     /// Wall time of this process.

@@ -2,6 +2,7 @@
 
 use crate::document::choice::{PlisOf, ValueKind};
 use crate::document::net::{NetAttribute, NetAudit, Record};
+use crate::document::public::{Perturbation, PerturbationKind, Pretraining};
 use crate::format;
 use leakscope_core::claim::Measured;
 use leakscope_core::dp::Interval;
@@ -13,6 +14,51 @@ pub(crate) fn plis_of(of: Option<PlisOf>) -> &'static str {
         Some(PlisOf::Released) => "as it is released (clipped where there is a clip)",
         Some(PlisOf::Raw) | None => "before clipping",
     }
+}
+
+/// Training on public records before a run.
+pub(crate) fn pretraining(p: &Pretraining) -> String {
+    let right = |share: Option<f64>, of: &str| {
+        share.map(|s| format!("; {} of {of} right after it", format::share(s))).unwrap_or_default()
+    };
+    format!(
+        "{} of {}, {} with {} a step ({}, learning rate {}, weight decay {}); mean loss {} after it{}{}",
+        format::counted(p.records, "record"),
+        p.files.join(", "),
+        format::counted(p.steps, "step"),
+        format::count(p.batch),
+        p.optimizer,
+        format::setting(p.learning_rate),
+        format::setting(p.weight_decay),
+        format::number(p.loss),
+        right(p.accuracy, "them"),
+        right(p.watched_accuracy, "the records that accuracy is measured on")
+    )
+}
+
+/// Which share of the weights a run trains.
+pub(crate) fn density(share: f64) -> String {
+    format!(
+        "the largest {} of the weights are trained; the others stay at their public values",
+        format::share(share)
+    )
+}
+
+/// What was added to gradients.
+pub(crate) fn perturbation(p: &Perturbation) -> String {
+    let variant = match p.variant {
+        PerturbationKind::Average => "the average public gradient times a number learned before each step",
+    };
+    format!(
+        "every gradient plus {variant} (λ = {}, {}); in the last step its norm was {}, its cosine with the average public \
+         gradient {}, and the Jacobian of what is released of public records over its size fell from {} to {} (mean squares)",
+        format::setting(p.lambda),
+        format::counted(p.records, "public record"),
+        format::number(p.norm),
+        format::number(p.cosine),
+        format::number(p.without),
+        format::number(p.with)
+    )
 }
 
 /// Where an estimate lies, ends rounded outwards.

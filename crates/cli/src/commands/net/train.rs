@@ -5,6 +5,7 @@ use super::super::table_args::{ColumnArgs, TableArgs, name_and_text};
 use super::{ReleaseArgs, normalize};
 use crate::progress::Display;
 use leakscope::net::Precision;
+use leakscope::net::public::{OptimizerKind, PerturbKind, PublicTraining};
 use leakscope::net::table::TableRequest;
 use leakscope::net::train::{Listener, LossKind, SamplingKind, Track, TrainRequest, run as train};
 use leakscope::{Failure, Result};
@@ -98,15 +99,44 @@ pub(crate) struct Args {
     #[arg(long, value_name = "LAYER,…", value_delimiter = ',')]
     freeze: Vec<usize>,
     /// Train only the largest of the given weights: this share of them, the smallest in size, stays as it is
-    #[arg(long, value_name = "SHARE", requires = "pretrain", allow_negative_numbers = true)]
+    #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
     freeze_smallest: Option<f64>,
+    /// The same by the share that is trained: the others, the smallest in size after --pretrain and --public-epochs, stay at
+    /// their public values
+    #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
+    density: Option<f64>,
     /// Start from these weights, taken to be public (safetensors)
     #[arg(long, value_name = "FILE")]
     pretrain: Option<PathBuf>,
     /// Public records, as --data: batch norms take their mean and variance from them, since those of private records would
-    /// give these away
+    /// give these away; with --public-epochs the network is trained on them first. They are not counted
     #[arg(long, num_args = 1.., value_name = "PATH")]
     public: Vec<PathBuf>,
+    /// Train on the --public records first, without noise: so many passes over them. Layers of --freeze take part
+    #[arg(long, value_name = "N", conflicts_with = "public_steps", allow_negative_numbers = true)]
+    public_epochs: Option<f64>,
+    /// The same in steps
+    #[arg(long, value_name = "N")]
+    public_steps: Option<u64>,
+    /// Public records in a batch [default: --batch, at most all]
+    #[arg(long, value_name = "N")]
+    public_batch: Option<usize>,
+    /// Learning rate on public records [default: --lr]
+    #[arg(long, value_name = "RATE", allow_negative_numbers = true)]
+    public_lr: Option<f64>,
+    /// Optimiser on public records [default: that of the run]
+    #[arg(long, value_enum, value_name = "RULE")]
+    public_optimizer: Option<OptimizerKind>,
+    /// Weight decay on public records
+    #[arg(long, value_name = "W", default_value_t = 0.0, allow_negative_numbers = true)]
+    public_weight_decay: f64,
+    /// Add to every gradient, before the clip, what the --public records show to make it give less away; learned again before
+    /// each step
+    #[arg(long, value_enum, value_name = "HOW")]
+    perturb: Option<PerturbKind>,
+    /// λ of --perturb: what the leak of a gradient weighs against the size of the perturbation [default: 1000]
+    #[arg(long, value_name = "LAMBDA", allow_negative_numbers = true)]
+    perturb_lambda: Option<f64>,
     /// Keep what records give away: of a random panel at every step and besides of those drawn, of those drawn alone, or of
     /// every one at every step
     #[arg(long, value_enum, value_name = "WHICH", num_args = 0..=1, default_missing_value = "panel")]
@@ -181,8 +211,19 @@ impl Args {
             weight_decay: self.weight_decay,
             freeze: self.freeze.clone(),
             freeze_smallest: self.freeze_smallest,
+            density: self.density,
             pretrain: self.pretrain.clone(),
             public: self.public.clone(),
+            public_training: PublicTraining {
+                epochs: self.public_epochs,
+                steps: self.public_steps,
+                batch: self.public_batch,
+                lr: self.public_lr,
+                optimizer: self.public_optimizer,
+                weight_decay: self.public_weight_decay,
+            },
+            perturb: self.perturb,
+            perturb_lambda: self.perturb_lambda,
             track: self.track,
             probes: self.probes,
             label: self.label,

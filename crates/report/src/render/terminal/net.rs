@@ -118,6 +118,15 @@ pub fn training_summary(training: &Training) -> String {
         "network",
         &format!("{}, {}", t.network.name, format::counted(t.network.parameters, "parameter")),
     );
+    if let Some(p) = t.public.as_ref().and_then(|p| p.pretraining.as_ref()) {
+        line(&mut out, "public", &format!("first trained on {}", networks::pretraining(p)));
+    }
+    if let Some(density) = t.public.as_ref().and_then(|p| p.density) {
+        line(&mut out, "density", &networks::density(density));
+    }
+    if let Some(p) = t.public.as_ref().and_then(|p| p.perturbation.as_ref()) {
+        line(&mut out, "perturbed", &networks::perturbation(p));
+    }
     line(&mut out, "steps", &format!("{} of {}", format::count(t.steps), format::count(t.planned_steps)));
     if let Some(p) = t.history.last() {
         if let Some(loss) = p.loss {

@@ -260,6 +260,15 @@ pub(super) fn settings(t: &Training) -> Html {
         let panel = k.panel.map(|n| format!(" ({} in the panel)", format::count(n))).unwrap_or_default();
         rows.push(("accounts", format!("{which}{panel}, {} probes", k.probes)));
     }
+    if let Some(p) = t.public.as_ref().and_then(|p| p.pretraining.as_ref()) {
+        rows.push(("first trained on public records", networks::pretraining(p)));
+    }
+    if let Some(density) = t.public.as_ref().and_then(|p| p.density) {
+        rows.push(("density", networks::density(density)));
+    }
+    if let Some(p) = t.public.as_ref().and_then(|p| p.perturbation.as_ref()) {
+        rows.push(("released", networks::perturbation(p)));
+    }
     let promise = t.privacy.as_ref().and_then(|p| p.promise.as_ref());
     let statement = promise.map(|p| list([&accountants(p), &p.statement])).unwrap_or_default();
     card("settings", "How it was trained", &[], "", facts(&rows).and(statement))
