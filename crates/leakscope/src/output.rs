@@ -106,6 +106,13 @@ impl Folder {
             .map(|name| self.path.join(name))
             .chain(tables.iter().map(|stem| self.table_path(stem)))
             .collect();
+        if let Some((document, name)) = self.of_another(&written) {
+            let message = format!(
+                "{} belongs to {document}, and results would take its place: choose another folder",
+                self.path.join(name).display()
+            );
+            return Err(Failure::option("out", message));
+        }
         let touched = written.iter().cloned().chain(self.stale(&written));
         let same = |path: &PathBuf| fs::canonicalize(path).is_ok_and(|p| inputs.contains(&p));
         match touched.into_iter().find(same) {
@@ -143,6 +150,15 @@ impl Folder {
             }
         }
         stale
+    }
+
+    /// A table about to be replaced that another document, which stays, says it came with.
+    fn of_another(&self, written: &[PathBuf]) -> Option<(&'static str, String)> {
+        let stays = TABLES.into_iter().map(|(d, _)| d).filter(|d| !written.contains(&self.path.join(d)));
+        stays.into_iter().find_map(|document| {
+            let mut own = self.listed(document).into_iter();
+            own.find(|name| written.contains(&self.path.join(name))).map(|name| (document, name))
+        })
     }
 
     /// The tables that a document of an earlier run names as its own; none where there is no such document.

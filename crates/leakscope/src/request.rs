@@ -290,9 +290,9 @@ impl Request {
                 "⟨test⟩ names rows to test on already: use one of the two",
             ));
         }
-        if !(self.protect_at >= 0.5 && self.protect_at <= TOLD_AT) {
+        if !(self.protect_at > 0.5 && self.protect_at <= TOLD_AT) {
             let message = format!(
-                "{}: expected a share between 0.5, a coin toss, and {TOLD_AT}, from which on values count as told apart",
+                "{}: expected a share above 0.5, a coin toss that no noise goes below, and at most {TOLD_AT}, from which on values count as told apart",
                 self.protect_at
             );
             return Err(Failure::option("protect_at", message));

@@ -50,6 +50,23 @@ pub fn setting(x: f64) -> String {
     }
 }
 
+/// A setting to three significant digits as a command line takes it: `3440`, `0.0012`, `2.27e12`.
+pub fn typed(x: f64) -> String {
+    let scientific = format!("{x:.2e}");
+    let plain = (1e-6..1e9).contains(&x.abs()) || x == 0.0;
+    match scientific.parse::<f64>() {
+        Ok(rounded) if plain => rounded.to_string(),
+        Ok(_) | Err(_) => scientific,
+    }
+}
+
+/// The same, rounded up.
+pub fn typed_at_least(x: f64) -> String {
+    let nearest = typed(x);
+    // Half a step is at most half a percent.
+    if nearest.parse::<f64>().is_ok_and(|r| r < x) { typed(1.005 * x) } else { nearest }
+}
+
 /// A count in full, thousands separated.
 pub fn count(n: u64) -> String {
     separated(&n.to_string())
@@ -322,5 +339,19 @@ mod tests {
         assert_eq!(five_digits(109.1941, true), "109.20");
         assert_eq!(five_digits(1_234_567.0, false), "1234500");
         assert_eq!(five_digits(0.0, true), "0");
+    }
+
+    #[test]
+    fn settings_can_be_typed() {
+        for (x, text) in
+            [(3437.0, "3440"), (2.27e5, "227000"), (0.0012, "0.0012"), (2.27e12, "2.27e12"), (0.4, "0.4")]
+        {
+            assert_eq!(typed(x), text);
+        }
+        for k in 0..2000 {
+            let x = 10_f64.powf(f64::from(k) / 100.0 - 8.0);
+            let up: f64 = typed_at_least(x).parse().unwrap();
+            assert!(up >= x && up <= 1.011 * x, "{x}: {up}");
+        }
     }
 }

@@ -14,7 +14,8 @@ use std::io::{BufRead, Read};
 use std::path::Path;
 
 /// What counts as missing in every CSV file, besides an empty cell.
-const MARKERS: [&str; 9] = ["NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?", ""];
+const MARKERS: [&str; 12] =
+    ["NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "null", "NULL", "None", "?", ""];
 /// Rows from which the kinds of columns are inferred.
 const INFERENCE_ROWS: usize = 10_000;
 /// Rows of a split: large enough to amortise a seek, small enough to share among cores.

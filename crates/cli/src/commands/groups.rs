@@ -178,7 +178,6 @@ const GROUPS: [(&str, &[&str]); 9] = [
             "known",
             "learn",
             "targets",
-            "density",
             "attack_lr",
             "attack_decay",
             "canaries",

@@ -9,7 +9,8 @@ use leakscope::audit::{Request, Statistic};
 use leakscope::output::{Folder, Pending};
 use leakscope::release::{self, Amount, Outcome, Terms};
 use leakscope::saving::RELEASE;
-use leakscope::{Failure, Result};
+use leakscope::spelling::spell;
+use leakscope::{Failure, Result, Spelling};
 use leakscope_net::leak::Label;
 use leakscope_report::verdict::{Colour, PROTECT_AT, of_release};
 use leakscope_table::RecordsFormat;
@@ -131,7 +132,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let (mut owned, ready) = match outcome {
         Outcome::Ready(owned, ready) => (owned, ready),
         Outcome::Refused(why) => {
-            crate::note!("refused: {why}");
+            crate::note!("refused: {}", spell(&why, Spelling::CommandLine));
             return Ok(ExitCode::from(1));
         }
     };

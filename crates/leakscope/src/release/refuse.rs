@@ -6,6 +6,7 @@ use crate::request::Request;
 use crate::{Failure, Result};
 use leakscope_core::glm::ModelKind;
 use leakscope_table::{Class, Encoding, Guess, Missing, Origin, Scale, TargetCoding};
+use std::path::{Path, PathBuf};
 
 /// Settings that make no sense, and choices that are not counted.
 pub(super) fn settings(request: &Request, terms: &Terms) -> Result<()> {
@@ -18,6 +19,14 @@ pub(super) fn settings(request: &Request, terms: &Terms) -> Result<()> {
         Amount::TargetEta(eta, _) => positive("target_eta", *eta)?,
         Amount::Shaped(options) => {
             options.check()?;
+            if let Some(path) = options.shape_from.iter().flat_map(|r| &r.paths).find(|p| is_read(p, request))
+            {
+                let message = format!(
+                    "{} is the data that is released: the shape comes from a table that is public",
+                    path.display()
+                );
+                return Err(Failure::option("shape_from", message));
+            }
             if terms.balance > 0 {
                 return Err(Failure::option(
                     "balance",
@@ -135,4 +144,15 @@ pub(super) fn rare_class(encoding: &Encoding, min_count: u64) -> Result<()> {
             ),
         )),
     }
+}
+
+/// Whether a file is one of those whose model is released, or a copy of one.
+fn is_read(path: &Path, request: &Request) -> bool {
+    let content = || std::fs::read(path).ok();
+    let same_length = |own: &&PathBuf| {
+        let length = |p: &Path| std::fs::metadata(p).map(|m| m.len()).ok();
+        length(own).is_some() && length(own) == length(path)
+    };
+    let mut alike = request.read.paths.iter().filter(same_length);
+    alike.any(|own| content().is_some_and(|text| std::fs::read(own).is_ok_and(|other| other == text)))
 }

@@ -232,30 +232,20 @@ fn read_off(request: &Request, terms: &Terms, prepared: &Prepared) -> Vec<String
     if let Added::Shaped(shaped) = &prepared.added {
         list.push(shape_of(shaped));
     }
-    list.push(match &terms.noise {
-        Amount::Shaped(_) if prepared.eta.target.is_some() => {
+    list.extend(match &terms.noise {
+        Amount::Sigma(_) => None,
+        Amount::Shaped(_) => Some(
             "The scale of the noise, which was solved for the targets and rounded up to a power of 2^¼: when a record changes much it \
              may be another, which is not counted."
-                .into()
-        }
-        Amount::Shaped(_) => {
-            "The scale of the noise, which was solved for the targets, and the stated bound of the largest η of a whole record: both \
-             rounded up to a power of 2^¼."
-                .into()
-        }
-        Amount::Sigma(_) | Amount::TargetEta(_, Statistic::Mean | Statistic::P99) => {
-            "The stated bound of the largest η: what was measured, rounded up to a power of 2^¼.".into()
-        }
-        Amount::TargetEta(_, Statistic::Max) => {
+                .into(),
+        ),
+        Amount::TargetEta(_, Statistic::Max | Statistic::Mean | Statistic::P99) => Some(
             "σ, which was solved for the target and rounded up to a power of 2^¼: it stays the same when a record changes a \
              little, and may be another when it changes much, which is not counted. A σ that is given without looking at the \
              data tells nothing."
-                .into()
-        }
+                .into(),
+        ),
     });
-    if let Amount::TargetEta(_, Statistic::Mean | Statistic::P99) = terms.noise {
-        list.push("σ, which was solved for the target and rounded up to a power of 2^¼.".into());
-    }
     list.push(
         format!(
             "Whether two values are told apart in at most {} of cases, the limit that was set. How often they are, and which \

@@ -397,7 +397,7 @@ fn advice(audit: &Audit, facts: &Facts, decision: &Decision) -> Vec<Span> {
         };
     };
     // Rounded up to three digits: what is advised suffices.
-    let sigma = format::at_most(audit.sigma * times);
+    let sigma = format::typed_at_least(audit.sigma * times);
     let cost = audit.utility.as_ref().and_then(|u| {
         let there = words::metric_at(u, audit.sigma * times)?;
         Some(format!(" and costs {}", words::cost(u, there)))

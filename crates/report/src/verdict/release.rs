@@ -195,7 +195,7 @@ fn advice(r: &Release, facts: &Facts, decision: &Decision) -> Option<Vec<Span>> 
     }
     let more = times
         .and_then(|times| public_sigma(r.mechanism.sigma * times * (1.0 - 1e-12)).ok())
-        .map(|sigma| format::setting(0.998 * sigma));
+        .map(|sigma| format::typed(0.998 * sigma));
     match (decision.colour, more) {
         (Colour::Green, _) => None,
         (_, Some(sigma)) => Some(vec![
@@ -209,10 +209,19 @@ fn advice(r: &Release, facts: &Facts, decision: &Decision) -> Option<Vec<Span>> 
                 }
                 Some(_) | None => format!("σ = {sigma}, now {}", format::setting(r.mechanism.sigma)),
             }),
-            plain(format!(
-                ", brings that to {} or less: keep this one to yourself, and release with --sigma {sigma}.",
-                format::share(goal)
-            )),
+            plain(match r.composed.releases.saturating_sub(1) {
+                // What was kept back still stands in the ledger of its folder.
+                0 => format!(
+                    ", brings that to {} or less: keep this one to yourself, and release into another folder with --sigma \
+                     {sigma}. The ledger of this folder counts this release.",
+                    format::share(goal)
+                ),
+                _ => format!(
+                    ", in place of this one, would have kept all releases at {} or less: keep this one to yourself. The ledger \
+                     counts it now, and no noise on a later release takes that back.",
+                    format::share(goal)
+                ),
+            }),
         ]),
         (Colour::Red, None) if r.tell.as_ref().is_some_and(Stated::is_past_limit) => {
             Some(vec![plain("Its owner was told what helps: do not pass it on.")])

@@ -147,6 +147,12 @@ fn run_in<T: Real>(
         true => test_beside(&request.data),
         false => Some(request.test.clone()),
     };
+    // Records cannot be told from themselves.
+    if !request.test.is_empty() && request.test == request.data {
+        let message =
+            "these are the records of ⟨data⟩: give records of the same kind that were not trained on";
+        return Err(Failure::option("test", message));
+    }
     let files = files.ok_or_else(|| {
         Failure::option(
             "test",

@@ -51,8 +51,8 @@ pub(crate) fn for_the_owner() -> Html {
         &[
             &"For the owner of the data only.",
             &"This page and the files beside it hold exact numbers about the data, and records by name: keep them as you keep the \
-              data. What may leave the house is what leakscope release writes, and of a private training model.safetensors and \
-              network.json.",
+              data. What may leave the house is what leakscope release writes, and of a private training whose ε is small enough \
+              model.safetensors and network.json.",
         ],
     )
 }
