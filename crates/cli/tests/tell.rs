@@ -240,8 +240,14 @@ fn wrong_questions_are_refused_by_name() {
         ("--tell race=asian,martian", "`race` has no level `martian`; its levels are `"),
         ("--tell high=maybe,yes", "`high` has no level `maybe`"),
         ("--label public --tell high=no,yes", "is the target, which --label public takes as known"),
-        ("--protect-at 0.4", "expected a share between 0.5, a coin toss, and 0.75"),
-        ("--protect-at 0.8", "expected a share between 0.5, a coin toss, and 0.75"),
+        (
+            "--protect-at 0.4",
+            "expected a share above 0.5, a coin toss that no noise goes below, and at most 0.75",
+        ),
+        (
+            "--protect-at 0.8",
+            "expected a share above 0.5, a coin toss that no noise goes below, and at most 0.75",
+        ),
         (
             "--sigma 0",
             "a model released without noise lets somebody who knows everything else compute each value",

@@ -302,7 +302,10 @@ fn what_is_read_off_the_records_leaves_no_epsilon() {
                 ["train", "--data", text(&data), "--network", "linear", "--id", "who", "--batch", "10"];
             for flag in ["--epsilon", "--filter-epsilon"] {
                 let noise: &[&str] = if flag == "--epsilon" { &[] } else { &["--sigma", "1.2"] };
-                let said = refused(&[&base[..], &more, noise, &[flag, "2", "--out", text(&out)]].concat());
+                let said = refused(
+                    &[&base[..], &more, noise, &[flag, "2", "--out", text(&out.with_file_name("refused"))]]
+                        .concat(),
+                );
                 assert!(said.contains(flag) && said.contains(read) && said.contains("--schema"), "{said}");
             }
         }
