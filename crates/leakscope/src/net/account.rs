@@ -252,8 +252,8 @@ fn notes<T: Real>(ended: &Ended<'_, T>, f: &Facts) -> Vec<String> {
         match config.randomness {
             Randomness::System => out.push(
                 "Sampling and noise come from the system's cryptographic generator. Only private/checkpoint.safetensors \
-                 holds its key: whoever has that file can take the noise off. model.safetensors and network.json may \
-                 leave the house, nothing else."
+                 holds its key: whoever has that file can take the noise off. Where the verdict is calm enough for you, \
+                 model.safetensors and network.json may leave the house, nothing else."
                     .to_owned(),
             ),
             Randomness::SeededNotPrivate => out.push(

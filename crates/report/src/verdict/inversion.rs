@@ -38,14 +38,18 @@ pub fn of_inversion(i: &Inversion) -> Verdict {
             l.ssim.as_ref().map(|s| format!(" and a structural similarity of {}", format::number(s.value)));
         sentences.push(vec![
             plain(format!(
-                "{noise} reconstructions of {} have a mean squared error of {}{} (guessing the mean: {}), and ",
+                "{noise} reconstructions of {} have a mean squared error of {} (guessing the mean: {}){}, and ",
                 format::counted(i.attacked, "record"),
                 format::number(l.mse.value),
-                alike.unwrap_or_default(),
-                format::number(i.spread)
+                format::number(i.spread),
+                alike.unwrap_or_default()
             )),
             strong(format::share(l.identified.value)),
-            plain(" of them are nearer to their own record than to another one; a coin toss: 50%."),
+            plain(format!(
+                " of them ({} – {}) are nearer to their own record than to another one; a coin toss: 50%.",
+                format::share(l.identified.ci_low),
+                format::share(l.identified.ci_high)
+            )),
         ]);
     }
     let noisy: Vec<&Level> = i.levels.iter().filter(|l| l.sigma > 0.0).collect();

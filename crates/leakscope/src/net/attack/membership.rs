@@ -281,7 +281,7 @@ fn attacked<T: Real>(
         canaries,
         seed,
         seconds: started.elapsed().as_secs_f64(),
-        warnings: remarks(model.training.as_ref(), members, k, n - k),
+        warnings: remarks(model.training.as_ref(), members, k, n - k, request.shadows),
     };
     let document = crate::output::complete(document)?;
     let tables = table(&scores, &found, members, (&inside, &outside))?;
@@ -418,6 +418,7 @@ fn remarks<T: Real>(
     members: &Records<T>,
     k: usize,
     others: usize,
+    shadows: usize,
 ) -> Vec<String> {
     let mut out = Vec::new();
     if others < 1000 {
@@ -432,7 +433,7 @@ fn remarks<T: Real>(
             members.data.len()
         ));
     }
-    if let Some(t) = training.filter(|t| t.data.records > 2 * k as u64) {
+    if let Some(t) = training.filter(|t| shadows > 0 && t.data.records > 2 * k as u64) {
         out.push(format!(
             "Shadow models are trained on half of {} records, the model on {}: attack as many as it has, with as many others.",
             2 * k,
