@@ -16,6 +16,7 @@
 mod account;
 mod attack;
 mod glm;
+mod gpu;
 mod inversion;
 mod net;
 mod noise;
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
         Some("attack") => attack::run(),
         Some("noise") => noise::run(),
         Some("softmax") => softmax::run(),
+        Some("gpu") => gpu::run(std::env::args().nth(2).as_deref()),
         Some("stream") => {
             let rows = arguments.get(1).map_or(Ok(10_000_000), |text| text.parse());
             rows.map_err(Into::into).and_then(stream::run)

@@ -6,13 +6,16 @@
 
 use crate::{
     Loss, Network, Real, Shape,
-    device::{Buf, Device, Index, Target},
+    device::{Buf, Device, Index, Target, cuda::MOST_VALUES},
     error::{Error, Result, check_finite, check_len},
     leak::Label,
     loss::Agreement,
     spec::Reduction,
 };
-use std::borrow::Cow;
+use std::{
+    borrow::Cow,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 /// In the place of a class: this position of a sequence has no label, and takes no part in the loss.
 pub const NO_LABEL: u32 = u32::MAX;
@@ -26,6 +29,29 @@ pub struct Data<T> {
     places: usize,
     x: Records<T>,
     y: Labels<T>,
+    resident: Resident<T>,
+}
+
+/// All records on a GPU, once they were asked for there. It says nothing that the records do not say.
+#[derive(Debug)]
+struct Resident<T>(Mutex<Option<Arc<Buf<T>>>>);
+
+impl<T> Default for Resident<T> {
+    fn default() -> Self {
+        Self(Mutex::new(None))
+    }
+}
+
+impl<T> Clone for Resident<T> {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+impl<T> PartialEq for Resident<T> {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -106,7 +132,7 @@ impl<T: Real> Data<T> {
         check_len("the labels", classes.len(), n * places)?;
         check_classes(classes, outputs, places)?;
         let y = Labels::Classes(classes.to_vec());
-        Ok(Self { input, outputs, places, x: Records::Tokens(tokens), y })
+        Ok(Self { input, outputs, places, x: Records::Tokens(tokens), y, resident: Resident::default() })
     }
 
     fn of(input: Shape, x: Vec<T>, n: usize, outputs: usize, places: usize, y: Labels<T>) -> Result<Self> {
@@ -116,7 +142,7 @@ impl<T: Real> Data<T> {
         }
         check_len("the records", x.len(), n.saturating_mul(input.len()))?;
         check_finite("the records", &x)?;
-        Ok(Self { input, outputs, places, x: Records::Values(x), y })
+        Ok(Self { input, outputs, places, x: Records::Values(x), y, resident: Resident::default() })
     }
 
     /// Some of the records, in the order given.
@@ -142,7 +168,8 @@ impl<T: Real> Data<T> {
                 Labels::Classes(records.iter().flat_map(|&i| &y[i * m..(i + 1) * m]).copied().collect())
             }
         };
-        Ok(Self { x, y, ..*self })
+        let Self { input, outputs, places, .. } = *self;
+        Ok(Self { input, outputs, places, x, y, resident: Resident::default() })
     }
 
     /// Number of records.
@@ -289,7 +316,10 @@ impl<T: Real> Data<T> {
     ) -> Batch<'a, T> {
         let d = self.input.len();
         let x = match &self.x {
-            Records::Values(_) => {
+            Records::Values(all) => {
+                if let Some(rows) = self.on_device(dev, all, records) {
+                    return self.labelled(dev, net, records, label, Input::Values(rows));
+                }
                 let mut x = Vec::with_capacity(records.len() * d);
                 records.iter().for_each(|&i| x.extend_from_slice(self.record(i)));
                 Input::Values(dev.upload(&x))
@@ -299,6 +329,34 @@ impl<T: Real> Data<T> {
                 Input::Tokens(dev.upload_index(&tokens))
             }
         };
+        self.labelled(dev, net, records, label, x)
+    }
+
+    /// Rows of the data that are on a GPU; absent on the processor, and where all records do not fit there.
+    fn on_device(&self, dev: &mut Device<T>, all: &[T], records: &[usize]) -> Option<Buf<T>> {
+        let room = dev.room()?;
+        let mut resident = self.resident.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let there = match &*resident {
+            Some(there) if dev.holds(there) => there.clone(),
+            _ if all.len() > MOST_VALUES || size_of_val(all) > room / 4 => return None,
+            _ => resident.insert(Arc::new(dev.upload(all))).clone(),
+        };
+        let index = dev.upload_index(&records.iter().map(|&i| i as u32).collect::<Vec<u32>>());
+        let d = self.input.len();
+        let mut rows = dev.take(records.len() * d);
+        dev.gather_rows(d, there.all(), &index, &mut rows);
+        Some(rows)
+    }
+
+    /// A batch of records that are on the device already.
+    fn labelled<'a>(
+        &self,
+        dev: &mut Device<T>,
+        net: &Network<T>,
+        records: &'a [usize],
+        label: Label,
+        x: Input<T>,
+    ) -> Batch<'a, T> {
         // a label that is secret moves in all directions, and is a vector then
         let as_classes = net.loss() == Loss::SoftmaxCrossEntropy && label == Label::Public;
         let y = match &self.y {

@@ -44,7 +44,15 @@ impl<T: Real> Workers<T> {
         size: usize,
         f: impl Fn(&mut Device<T>, &[usize]) -> Result<R> + Sync,
     ) -> Result<Vec<R>> {
-        records.par_chunks(size.max(1)).map(|piece| self.with(|dev| f(dev, piece))).collect()
+        match self.backend {
+            Backend::Cpu => {
+                records.par_chunks(size.max(1)).map(|piece| self.with(|dev| f(dev, piece))).collect()
+            }
+            // one queue of work: more threads would only wait for one another
+            Backend::Cuda(_) => {
+                self.with(|dev| records.chunks(size.max(1)).map(|piece| f(dev, piece)).collect())
+            }
+        }
     }
 }
 

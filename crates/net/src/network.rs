@@ -6,7 +6,7 @@
 use crate::{
     Data, Loss, NetSpec, Real, Shape,
     builder::Builder,
-    device::{Backend, Buf, Device},
+    device::{Backend, Buf, Device, cuda},
     error::{Error, Result, check, check_finite, check_len},
     layer::{Embedding, Join, Layer, Start, Tensor, Width},
     leak::Label,
@@ -340,6 +340,21 @@ impl<T: Real> Network<T> {
         self.backend
     }
 
+    /// The same network computing elsewhere.
+    pub fn on(mut self, backend: Backend) -> Result<Self> {
+        if backend == self.backend {
+            return Ok(self);
+        }
+        let (from, mut to) = (self.device(), backend.device());
+        let mut moved = |buf: &Buf<T>| Ok::<_, Error>(to.upload(&from.download(buf)?));
+        let (theta, constants) = (moved(&self.theta)?, moved(&self.constants)?);
+        let mask = self.mask.as_ref().map(moved).transpose()?;
+        (self.theta, self.constants, self.mask, self.backend) = (theta, constants, mask, backend);
+        // what does not fit there shows now
+        self.parameters()?;
+        Ok(self)
+    }
+
     fn device(&self) -> Device<T> {
         self.backend.device()
     }
@@ -456,7 +471,14 @@ impl<T: Real> Network<T> {
             })
             .sum::<usize>()
             .max(1);
-        (NEAR / footprint).max(self.theta.len() / (4 * footprint)).clamp(4, 128)
+        match self.backend {
+            Backend::Cpu => (NEAR / footprint).max(self.theta.len() / (4 * footprint)).clamp(4, 128),
+            // a GPU wants much at a time; what it holds, tangents included, must fit
+            Backend::Cuda(card) => {
+                let values = (card.free_memory() / (16 * T::BYTES)).min(cuda::MOST_VALUES / 16);
+                (values / footprint).clamp(1, 8192)
+            }
+        }
     }
 }
 
