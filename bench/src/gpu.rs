@@ -32,7 +32,7 @@ pub(crate) fn run(python: Option<&str>) -> Any<()> {
     let gradients = rate("clipped gradients", n, || clipped_gradient(&net, &data, &batch, CLIP).map(|_| ()))?;
     rate("PLIS", n, || of(Trace::Skip, Plis::Record, None))?;
     let probes = rate("dFIL, each of 10 probes", 10.0 * n, || of(ten, Plis::Skip, None))?;
-    let spectral = Spectral { iterations: 20, tolerance: 0.0 };
+    let spectral = Spectral { iterations: 20, tolerance: 1e-15 };
     rate("eta, each of 20 iterations", 20.0 * n, || of(Trace::Skip, Plis::Skip, Some(spectral)))?;
     let Some(python) = python else {
         println!("no Python with JAX was named: nothing to compare with");

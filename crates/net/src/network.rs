@@ -342,17 +342,23 @@ impl<T: Real> Network<T> {
 
     /// The same network computing elsewhere.
     pub fn on(mut self, backend: Backend) -> Result<Self> {
+        self.move_to(backend)?;
+        Ok(self)
+    }
+
+    /// Computes elsewhere from now on. After an error it is where it was.
+    pub fn move_to(&mut self, backend: Backend) -> Result<()> {
         if backend == self.backend {
-            return Ok(self);
+            return Ok(());
         }
         let (from, mut to) = (self.device(), backend.device());
         let mut moved = |buf: &Buf<T>| Ok::<_, Error>(to.upload(&from.download(buf)?));
         let (theta, constants) = (moved(&self.theta)?, moved(&self.constants)?);
         let mask = self.mask.as_ref().map(moved).transpose()?;
-        (self.theta, self.constants, self.mask, self.backend) = (theta, constants, mask, backend);
         // what does not fit there shows now
-        self.parameters()?;
-        Ok(self)
+        backend.device().download(&theta)?;
+        (self.theta, self.constants, self.mask, self.backend) = (theta, constants, mask, backend);
+        Ok(())
     }
 
     fn device(&self) -> Device<T> {

@@ -1,6 +1,8 @@
 //! A GPU gives the numbers of the processor. Without one these tests say so and pass; LEAKSCOPE_REQUIRE_GPU=1 makes that a
 //! failure. The conformance suite of the layers runs on a GPU too where there is one.
 
+#![allow(clippy::unwrap_used)] // a test may fail where it stands
+
 use leakscope_net::{
     Backend, Clip, Data, LayerSpec as L, Loss, NetSpec, Network, Shape,
     engine::{clipped_gradient, evaluate, pullback},
@@ -200,20 +202,4 @@ fn a_gpu_that_is_not_there_is_explained() {
             || error.contains("failed"),
         "{error}"
     );
-}
-
-/// More than a card holds is an error, and the next question is answered.
-#[test]
-fn too_much_for_a_gpu_is_an_error_and_no_end() {
-    let Some(gpu) = gpu() else { return };
-    let wide = NetSpec::sequential(Shape::Vector([60_000]), vec![L::dense(60_000)], Loss::SquaredError);
-    let asked = Network::<f64>::new(wide, 1).and_then(|net| {
-        let more: Vec<_> =
-            std::iter::repeat_with(|| Network::<f64>::new(net.spec().clone(), 1)?.on(gpu)).take(8).collect();
-        more.into_iter().collect::<Result<Vec<_>, _>>()
-    });
-    let error = asked.unwrap_err().to_string();
-    assert!(error.contains("out of memory") && error.contains("on the processor"), "{error}");
-    let net = Network::<f32>::new(spec(), 3).unwrap().on(gpu).unwrap();
-    assert!(evaluate(&net, &data!(f32, 3)).is_ok());
 }

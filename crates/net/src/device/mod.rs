@@ -11,6 +11,7 @@
 //! | `sequence` | tables by token, attention |
 //! | `step` | noise, the optimiser's update, finiteness |
 //! | `loss` | losses and their tangents |
+//! | `krylov` | bases of Lanczos' iteration, on a GPU alone |
 //!
 //! A GPU ([`cuda`]) computes the same by kernels of the same names; what a method calls there stands at its head.
 //!
@@ -19,6 +20,7 @@
 
 pub mod cuda;
 mod element;
+mod krylov;
 mod loss;
 mod patch;
 mod product;
@@ -27,6 +29,7 @@ mod scalars;
 mod sequence;
 mod step;
 
+pub(crate) use krylov::Krylov;
 pub(crate) use loss::{LossTape, Target};
 pub(crate) use product::Gemm;
 pub(crate) use scalars::{Products, RankOne, Scalars};

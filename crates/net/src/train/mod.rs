@@ -23,7 +23,7 @@ pub use sample::Sampling;
 pub use track::{PANEL, RecordBudget, Tracking};
 
 use crate::{
-    Clip, Data, Network, Real,
+    Backend, Clip, Data, Network, Real,
     device::{Buf, Device, Flags},
     engine::Workers,
     error::{Error, Result, check},
@@ -271,6 +271,22 @@ impl<'d, T: Real> Trainer<'d, T> {
             (None, Some(_), _) => Err(Error::OtherRun { what: "perturbation" }),
             (None, None, _) | (Some(_), _, None) => Ok(None),
         }
+    }
+
+    /// Goes on elsewhere.
+    pub fn on(mut self, backend: Backend) -> Result<Self> {
+        if backend == self.net.backend() {
+            return Ok(self);
+        }
+        let moments: Vec<Vec<T>> =
+            self.workers.with(|dev| self.moments.iter().map(|m| dev.download(m)).collect::<Result<_>>())?;
+        self.net.move_to(backend)?;
+        self.workers = Workers::of(&self.net);
+        (self.moments, self.trained) = self.workers.with(|dev| {
+            let moments = moments.iter().map(|m| dev.upload(m)).collect();
+            (moments, dev.upload_flags(&self.net.trained()))
+        });
+        Ok(self)
     }
 
     /// Makes one step. After an error the run stands where it stood before the step.

@@ -706,6 +706,46 @@ KERNEL loss_label_tangent(real* out, BATCH, const real* z_dot, L rows, L width, 
     }
 }
 
+// --- Lanczos' iteration -------------------------------------------------------------------------------------------
+
+// The last vectors, in double precision, as tangents of records and of labels.
+KERNEL krylov_current(real* x, real* y, const double* q, L n, L d, L k) {
+    EACH(i, n * (d + k)) {
+        L r = i / (d + k), j = i % (d + k);
+        if (j < d) x[r * d + j] = (real)q[i];
+        else y[r * k + j - d] = (real)q[i];
+    }
+}
+// A block has a record: its product becomes the next vector, orthogonal to those before.
+KERNEL krylov_advance(double* next, double* along, double* fresh, const u64* basis, L steps, const real* xs,
+                      const real* ys, const double* ux, const double* uy, L d, L k) {
+    L r = blockIdx.x, D = d + k;
+    double *w = next + r * D, cx = ux[r], cy = uy[r];
+    for (L j = threadIdx.x; j < D; j += blockDim.x)
+        w[j] = j < d ? cx * (double)xs[r * d + j] : cy * (double)ys[r * k + j - d];
+    for (int round = 0; round < 2; round++)
+        for (L i = 0; i < steps; i++) {
+            const double* q = (const double*)basis[i] + r * D;
+            if (round == 0 && i == 0) {
+                const double* last = (const double*)basis[steps - 1] + r * D;
+                double sum = 0;
+                for (L j = threadIdx.x; j < D; j += blockDim.x) sum += w[j] * last[j];
+                sum = block_sum(sum);
+                if (threadIdx.x == 0) along[r] = sum;
+            }
+            double sum = 0;
+            for (L j = threadIdx.x; j < D; j += blockDim.x) sum += w[j] * q[j];
+            sum = block_sum(sum);
+            for (L j = threadIdx.x; j < D; j += blockDim.x) w[j] -= sum * q[j];
+        }
+    double sum = 0;
+    for (L j = threadIdx.x; j < D; j += blockDim.x) sum += w[j] * w[j];
+    sum = sqrt(block_sum(sum));
+    if (threadIdx.x == 0) fresh[r] = sum;
+    if (sum > 0)
+        for (L j = threadIdx.x; j < D; j += blockDim.x) w[j] /= sum;
+}
+
 // --- a step of training -------------------------------------------------------------------------------------------
 
 KERNEL all_finite(u32* bad, const real* x, L n) {
