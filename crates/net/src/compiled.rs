@@ -13,6 +13,7 @@ use crate::{
     engine::{self, BatchGradient, Prediction, Workers},
     layer::Draws,
     leak::{self, Measure, RecordLeak},
+    loss::Agreement,
     train::{StepReport, Trainer},
 };
 use leakscope_core::fisher::Directions;
@@ -30,6 +31,10 @@ pub trait Compiled: Sized {
 
     #[doc(hidden)]
     fn predict_data(net: &Network<Self>, data: &Data<Self>) -> Result<Prediction>;
+
+    #[doc(hidden)]
+    #[allow(private_interfaces)] // called from this crate alone
+    fn judged(net: &Network<Self>, data: &Data<Self>) -> Result<Vec<(f64, Option<Agreement>)>>;
 
     #[doc(hidden)]
     #[allow(private_interfaces)] // called from this crate alone
@@ -99,6 +104,12 @@ macro_rules! compiled {
             #[inline(never)]
             fn predict_data(net: &Network<Self>, data: &Data<Self>) -> Result<Prediction> {
                 engine::predict_data_generic(net, data)
+            }
+
+            #[allow(private_interfaces)]
+            #[inline(never)]
+            fn judged(net: &Network<Self>, data: &Data<Self>) -> Result<Vec<(f64, Option<Agreement>)>> {
+                engine::judged_generic(net, data)
             }
 
             #[allow(private_interfaces)]

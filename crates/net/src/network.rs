@@ -447,6 +447,7 @@ impl<T: Real> Network<T> {
     /// network and the length of sequences alone, never on the machine, so that results do not either.
     pub(crate) fn records_at_a_time(&self, length: usize) -> usize {
         const NEAR: usize = 1 << 19;
+        const FAR: usize = 1 << 26;
         let footprint: usize = self
             .nodes
             .iter()
@@ -456,7 +457,9 @@ impl<T: Real> Network<T> {
             })
             .sum::<usize>()
             .max(1);
-        (NEAR / footprint).max(self.theta.len() / (4 * footprint)).clamp(4, 128)
+        // of a large language model even four would take more memory than its parameters
+        let few = (FAR / footprint).clamp(1, 4);
+        (NEAR / footprint).max(self.theta.len() / (4 * footprint)).clamp(few, 128)
     }
 }
 

@@ -196,7 +196,7 @@ fn promise<T: Real>(run: &Trainer<'_, T>, public: &[String]) -> Result<Option<Pr
             Neighbours::ZeroOut => page::Neighbours::ZeroOut,
         },
         advantage: run.advantage()?,
-        statement: format!("{}{filter}{public}", config.statement()),
+        statement: format!("{}{filter}{public}", config.statement("record")),
         dropped: (!dropped.is_empty()).then(|| dropped.iter().flatten().count() as u64),
     }))
 }

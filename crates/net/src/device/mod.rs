@@ -175,6 +175,11 @@ impl<T: Real> Device<T> {
         Ok(buf.data.clone())
     }
 
+    /// The values of a buffer that is not needed any more: no second copy where it is in the host's memory.
+    pub(crate) fn into_values(&self, buf: Buf<T>) -> Result<Vec<T>> {
+        Ok(buf.data)
+    }
+
     /// Replaces the values of a buffer.
     pub(crate) fn write(&self, buf: &mut Buf<T>, values: &[T]) {
         buf.data.copy_from_slice(values);
