@@ -33,6 +33,9 @@ pub trait Compiled: Sized {
     fn predict_data(net: &Network<Self>, data: &Data<Self>) -> Result<Prediction>;
 
     #[doc(hidden)]
+    fn gradient(net: &Network<Self>, data: &Data<Self>, records: &[usize]) -> Result<BatchGradient<Self>>;
+
+    #[doc(hidden)]
     #[allow(private_interfaces)] // called from this crate alone
     fn judged(net: &Network<Self>, data: &Data<Self>) -> Result<Vec<(f64, Option<Agreement>)>>;
 
@@ -104,6 +107,15 @@ macro_rules! compiled {
             #[inline(never)]
             fn predict_data(net: &Network<Self>, data: &Data<Self>) -> Result<Prediction> {
                 engine::predict_data_generic(net, data)
+            }
+
+            #[inline(never)]
+            fn gradient(
+                net: &Network<Self>,
+                data: &Data<Self>,
+                records: &[usize],
+            ) -> Result<BatchGradient<Self>> {
+                engine::gradient_generic(net, data, records)
             }
 
             #[allow(private_interfaces)]

@@ -123,6 +123,35 @@ pub(crate) fn clipped_gradient_generic<T: Real>(
     Ok(out)
 }
 
+/// The sum of the gradients of records as they are, without their norms: what training in the open computes, and what the cost
+/// of clipping is measured against.
+pub fn gradient<T: Real>(net: &Network<T>, data: &Data<T>, records: &[usize]) -> Result<BatchGradient<T>> {
+    data.check(net)?;
+    data.check_records(records)?;
+    T::gradient(net, data, records)
+}
+
+pub(crate) fn gradient_generic<T: Real>(
+    net: &Network<T>,
+    data: &Data<T>,
+    records: &[usize],
+) -> Result<BatchGradient<T>> {
+    let (n, p) = (records.len(), net.parameter_count());
+    let size = net.records_at_a_time(data.input().length());
+    let lane = n.div_ceil(size).div_ceil(lanes(net)).max(1) * size;
+    let parts = Workers::of(net).map(records, lane, |dev, records| {
+        let (mut sum, mut losses) = (dev.zeros(p), Vec::new());
+        for piece in records.chunks(size) {
+            let batch = data.upload(dev, net, piece, Label::Public);
+            losses.extend(net.add_gradient(dev, batch, &mut sum)?);
+        }
+        Ok(BatchGradient { sum: dev.into_values(sum)?, losses, norms: Vec::new() })
+    })?;
+    let out = added(parts, p);
+    check_finite("the sum of gradients", &out.sum)?;
+    Ok(out)
+}
+
 /// Arrays of parameters that a batch is summed into at the same time: few where they are large.
 fn lanes<T: Real>(net: &Network<T>) -> usize {
     ((64 << 20) / (net.parameter_count() * T::BYTES).max(1)).clamp(2, 16)

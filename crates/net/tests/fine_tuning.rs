@@ -5,7 +5,7 @@
 
 use leakscope_net::{
     Clip, Data, LayerSpec as L, Loss, NetSpec, Network, Shape,
-    engine::{clipped_gradient, losses},
+    engine::{clipped_gradient, gradient, losses},
     leak::{Label, Measure, Plis, Trace, measure},
     text::{LanguageModel, Trained, Tuned},
     train::{Filter, Optimizer, Privacy, Randomness, Sampling, Tracking, TrainConfig, Trainer},
@@ -113,6 +113,9 @@ fn one_step_over_texts_of_all_lengths_is_the_sum_of_clipped_dense_gradients() {
         let batch = clipped_gradient(model.network(), &data, &all, Clip::Hard { bound: c }).unwrap();
         close(&batch.sum, &expected, 1e-10);
         batch.norms.iter().zip(&each).for_each(|(n, g)| assert!((n / norm(g) - 1.0).abs() < 1e-10));
+        // and without a clip the plain sum, which keeps no norms
+        let plain: Vec<f64> = (0..expected.len()).map(|j| each.iter().map(|g| g[j]).sum()).collect();
+        close(&gradient(model.network(), &data, &all).unwrap().sum, &plain, 1e-12);
         let before = model.network().parameters().unwrap();
         let trained = model.network().trained();
         let mut run = Trainer::new(model.into_network(), &data, config(c, 5.0)).unwrap();

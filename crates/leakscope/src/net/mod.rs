@@ -22,12 +22,12 @@
 //! | `data` | images and labels from files, checked once; the formats are `leakscope_net::io` |
 //! | `model` | networks by name or file, models in folders |
 
-mod account;
+pub(crate) mod account;
 mod assemble;
 pub mod attack;
 mod attributes;
 pub mod audit;
-mod data;
+pub(crate) mod data;
 mod elements;
 pub mod elsewhere;
 mod exceeds;
@@ -38,8 +38,8 @@ pub mod memory;
 mod model;
 mod prior;
 pub mod public;
-mod resume;
-mod run;
+pub(crate) mod resume;
+pub(crate) mod run;
 pub mod table;
 pub mod tracked;
 pub mod train;

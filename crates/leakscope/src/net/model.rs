@@ -105,6 +105,12 @@ fn read_training(path: &Path) -> Result<Training> {
     }
 }
 
+/// The files of a trained network, by name.
+pub(super) fn files<T: Real>(net: &Network<T>) -> Result<Vec<(String, Vec<u8>)>> {
+    let weights = net.to_tensors()?.to_bytes()?;
+    Ok(vec![(NETWORK.to_owned(), net.spec().to_json().into_bytes()), (WEIGHTS.to_owned(), weights)])
+}
+
 /// Whether a network is asked for by a file.
 pub(super) fn is_file(network: &str) -> bool {
     !is_preset(network) && Path::new(network).is_file()

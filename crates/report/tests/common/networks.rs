@@ -128,6 +128,7 @@ pub(crate) fn training(epsilon: f64) -> Training {
                 with: 0.5,
             }),
         }),
+        text: None,
         notes: vec![HOSTILE.into()],
         seconds: 1.0,
     }

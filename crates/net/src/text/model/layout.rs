@@ -7,6 +7,8 @@ use super::weights::Weights;
 use crate::{Network, Real, Result, error::Error, io::Tensors};
 use std::collections::{BTreeMap, BTreeSet};
 
+const CONFIG: &str = "config.json";
+const INDEX: &str = "model.safetensors.index.json";
 /// The table of an output layer of its own.
 const OUTPUT: &str = "lm_head.weight";
 
@@ -60,11 +62,23 @@ impl Layout {
             }
             Stored::Folder { config, shards } => {
                 let mut files = vec![ModelFile {
-                    name: "config.json".to_owned(),
+                    name: CONFIG.to_owned(),
                     bytes: configuration(config, untied)?.into_bytes(),
                 }];
                 files.extend(sharded::<T>(&arrays, shards)?);
                 Ok(files)
+            }
+        }
+    }
+
+    /// Names of the files of [`Layout::files`].
+    pub fn names(&self) -> Vec<String> {
+        match &self.stored {
+            Stored::Llama2c(checkpoint) => vec![checkpoint.name().to_owned()],
+            Stored::Folder { shards, .. } => {
+                let index = (shards.len() > 1).then(|| INDEX.to_owned());
+                let weights = shards.iter().map(|(file, _)| file.clone());
+                std::iter::once(CONFIG.to_owned()).chain(weights).chain(index).collect()
             }
         }
     }
@@ -173,7 +187,7 @@ fn sharded<T: Real>(arrays: &Tensors, shards: &[(String, Vec<String>)]) -> Resul
     if shards.len() > 1 {
         let index = serde_json::json!({ "metadata": { "total_size": total }, "weight_map": map });
         let bytes = format!("{index:#}\n").into_bytes();
-        files.push(ModelFile { name: "model.safetensors.index.json".to_owned(), bytes });
+        files.push(ModelFile { name: INDEX.to_owned(), bytes });
     }
     Ok(files)
 }

@@ -32,6 +32,11 @@ pub(super) fn read(path: &Path) -> Result<(Decoder, Tensors, Checkpoint)> {
 }
 
 impl Checkpoint {
+    /// The name of its file.
+    pub(super) fn name(&self) -> &str {
+        &self.file
+    }
+
     /// Its file with other arrays, in single precision; `untied` where the output layer has a table of its own by now.
     pub(super) fn file(
         &self,
