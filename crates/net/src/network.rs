@@ -468,6 +468,7 @@ impl<T: Real> Network<T> {
     /// network and the length of sequences alone, never on the machine, so that results do not either.
     pub(crate) fn records_at_a_time(&self, length: usize) -> usize {
         const NEAR: usize = 1 << 19;
+        const FAR: usize = 1 << 26;
         let footprint: usize = self
             .nodes
             .iter()
@@ -478,7 +479,11 @@ impl<T: Real> Network<T> {
             .sum::<usize>()
             .max(1);
         match self.backend {
-            Backend::Cpu => (NEAR / footprint).max(self.theta.len() / (4 * footprint)).clamp(4, 128),
+            Backend::Cpu => {
+                // of a large language model even four would take more memory than its parameters
+                let few = (FAR / footprint).clamp(1, 4);
+                (NEAR / footprint).max(self.theta.len() / (4 * footprint)).clamp(few, 128)
+            }
             // a GPU wants much at a time; what it holds, tangents included, must fit
             Backend::Cuda(card) => {
                 let values = (card.free_memory() / (16 * T::BYTES)).min(cuda::MOST_VALUES / 16);

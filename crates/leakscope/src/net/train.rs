@@ -6,7 +6,7 @@ use super::public::{self, PerturbKind, Public, PublicStart, PublicTraining};
 use super::resume::{Resumed, Start};
 use super::run::{CHECKPOINT, Plan, train, watched};
 use super::table::{ENCODING, TableRequest};
-use super::{Precision, ReleaseRequest, account, model};
+use super::{Device, Precision, ReleaseRequest, account, model};
 use crate::output::Folder;
 use crate::{Failure, Result};
 use leakscope_net::{
@@ -14,7 +14,7 @@ use leakscope_net::{
     leak::Label,
     train::{Filter, Optimizer, PANEL, Privacy, Randomness, Sampling, Tracking, TrainConfig, sigma_for},
 };
-use leakscope_report::net::{Point, Stopped, Training};
+use leakscope_report::net::{Point, Training};
 use leakscope_table::{Hooks, RecordsFormat};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -105,6 +105,8 @@ pub struct TrainRequest {
     pub format: RecordsFormat,
     /// Numbers that the network computes with.
     pub precision: Precision,
+    /// Where the network computes.
+    pub device: Device,
 }
 
 impl Default for TrainRequest {
@@ -150,6 +152,7 @@ impl Default for TrainRequest {
             normalize: None,
             format: RecordsFormat::default(),
             precision: Precision::default(),
+            device: Device::default(),
         }
     }
 }
@@ -269,7 +272,8 @@ fn run_in<T: Real>(args: &TrainRequest, out: &Path, listener: &Listener<'_>) -> 
     let thawed = spec.clone();
     model::freeze(&mut spec, &args.freeze)?;
     // public training moves the layers too that the run leaves as they are
-    let mut net = Network::<T>::new(if pretrains && resumed.is_none() { thawed } else { spec }, seed)?;
+    let spec = if pretrains && resumed.is_none() { thawed } else { spec };
+    let mut net = Network::<T>::new(spec, seed)?.on(args.device.backend()?)?;
     let pretrained =
         args.pretrain.as_ref().map(|weights| model::load_weights(&mut net, weights)).transpose()?;
     let data = source.take_data(&net)?;
@@ -328,15 +332,17 @@ fn run_in<T: Real>(args: &TrainRequest, out: &Path, listener: &Listener<'_>) -> 
         clip_assumed: args.release.clip.is_none(),
         public: args.public.iter().map(|p| model::name_of(&p.to_string_lossy())).collect(),
         precision: args.precision,
+        leaves: LEAVES.to_owned(),
+        text: None,
     };
-    let (training, written) = account::finish(&ended, &data, &facts, &plan, &folder)?;
-    let diverged = (ended.stopped == Stopped::Diverged).then(|| {
-        let (why, at, kept) = (ended.failure.unwrap_or_default(), ended.run.steps(), folder.path().display());
-        let advice = if wanted.is_some() { "lower ⟨lr⟩" } else { "lower ⟨lr⟩, or clip gradients" };
-        format!("{why}; the last good checkpoint and model, of step {at}, are in {kept}: {advice}")
-    });
+    let stored = model::files(ended.run.network())?;
+    let (training, written) = account::finish(&ended, &data, &facts, &plan, (&folder, &stored))?;
+    let diverged = ended.diverged(folder.path());
     Ok(TrainOutcome { training, written, seed_drawn, diverged })
 }
+
+/// What of a run's folder may leave the house.
+pub(super) const LEAVES: &str = "model.safetensors and network.json";
 
 /// The network that was asked for; a preset gets outputs and loss that suit the labels.
 pub(super) fn spec<T: Real>(args: &TrainRequest, source: &mut Source<T>) -> Result<NetSpec> {
@@ -388,7 +394,7 @@ fn check(args: &TrainRequest) -> Result<()> {
 }
 
 /// Checks what needs no file.
-pub(super) fn check_numbers(args: &TrainRequest) -> Result<()> {
+pub(crate) fn check_numbers(args: &TrainRequest) -> Result<()> {
     let positive = |flag: &str, v: f64| match v > 0.0 && v.is_finite() {
         true => Ok(()),
         false => Err(Failure::option(flag, format!("{v}: expected a positive number"))),
@@ -497,14 +503,14 @@ fn filter(args: &TrainRequest, of_column: Vec<f64>, records: usize) -> Result<Op
 
 /// How much noise was asked for.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Noise {
+pub(crate) enum Noise {
     Sigma(f64),
     /// As much as makes the whole run cost this ε.
     Epsilon(f64),
 }
 
 /// Clipping and noise, or neither.
-pub(super) fn wanted(args: &TrainRequest) -> Result<Option<(Clip, Noise)>> {
+pub(crate) fn wanted(args: &TrainRequest) -> Result<Option<(Clip, Noise)>> {
     let noise = args.release.sigma()?.map(Noise::Sigma).or(args.epsilon.map(Noise::Epsilon));
     match (noise, args.release.clip()?) {
         (Some(_), Some(Clip::None)) => Err(Failure::option(
@@ -523,7 +529,7 @@ pub(super) fn wanted(args: &TrainRequest) -> Result<Option<(Clip, Noise)>> {
     }
 }
 
-pub(super) fn config(
+pub(crate) fn config(
     args: &TrainRequest,
     budgets: Vec<f64>,
     wanted: Option<(Clip, Noise)>,
@@ -585,7 +591,7 @@ pub(super) fn config(
     })
 }
 
-pub(super) fn plan(args: &TrainRequest, names: &Names, records: usize, folder: PathBuf) -> Plan {
+pub(crate) fn plan(args: &TrainRequest, names: &Names, records: usize, folder: PathBuf) -> Plan {
     let per_epoch = args.rate.map_or(records as f64 / args.batch, |rate| 1.0 / rate);
     let epoch = per_epoch.round().max(1.0) as u64;
     let steps = match (args.steps, args.epochs) {

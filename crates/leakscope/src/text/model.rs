@@ -35,13 +35,16 @@ pub(crate) fn language_model<T: Real>(path: &Path, tuned: impl Into<Tuned>) -> R
     LanguageModel::read(path, tuned).map_err(|e| Failure::option("model", e))
 }
 
+/// What a model is called: its folder or file, without what stands before it.
+pub(crate) fn name_of(path: &Path) -> String {
+    let name: PathBuf = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    name.file_name().map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into_owned())
+}
+
 /// The model as documents name it.
 pub(crate) fn described<T: Real>(path: &Path, model: &LanguageModel<T>) -> Model {
-    let name: PathBuf = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
     Model {
-        name: name
-            .file_name()
-            .map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into_owned()),
+        name: name_of(path),
         parameters: model.network().parameter_count() as u64,
         vocabulary: model.vocabulary() as u64,
         context: model.context() as u64,

@@ -82,7 +82,8 @@ mod tests {
         };
         let mut dev: Device<f64> = backend.device();
         let all: Vec<_> = (0..64).map(|_| dev.take(1 << 31)).collect();
-        let error = dev.download(&dev_one(&mut dev)).unwrap_err().to_string();
+        let one = dev_one(&mut dev);
+        let error = dev.download(&one).unwrap_err().to_string();
         assert!(error.contains("out of memory") && error.contains("on the processor"), "{error}");
         drop(all);
         let one = dev_one(&mut dev);

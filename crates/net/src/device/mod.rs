@@ -290,6 +290,14 @@ impl<T: Real> Device<T> {
         }
     }
 
+    /// The values of a buffer that is not needed any more: no second copy where it is in the host's memory.
+    pub(crate) fn values_of(&self, buf: Buf<T>) -> Result<Vec<T>> {
+        match (self.gpu, &buf.far) {
+            (Some(gpu), Some(memory)) => gpu.download(memory),
+            _ => Ok(buf.data),
+        }
+    }
+
     /// Replaces the values of a buffer.
     pub(crate) fn write(&self, buf: &mut Buf<T>, values: &[T]) {
         match (self.gpu, &buf.far) {

@@ -37,6 +37,7 @@ pub(crate) fn information_along_generic<T: Real>(
 ) -> Result<Vec<Vec<Vec<f64>>>> {
     data.check(net)?;
     data.check_records(records)?;
+    data.check_even()?;
     let length = data.input().length();
     what.check(net, length)?;
     let rows = dimension(net, length, what.label);

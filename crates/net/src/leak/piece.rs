@@ -19,6 +19,8 @@ use std::cell::OnceCell;
 pub(super) struct Piece<'a, T> {
     pub(super) net: &'a Network<T>,
     pub(super) primal: Primal<T>,
+    /// Positions of every record, without padding.
+    lengths: Vec<usize>,
     /// `‖g‖`, or `‖g + c‖`.
     norms: Vec<f64>,
     losses: Vec<f64>,
@@ -48,7 +50,8 @@ impl<'a, T: Real> Piece<'a, T> {
         }
         let clips = norms.iter().map(|&n| Clipped::new(what.clip, n)).collect();
         let precision = 1.0 / (what.noise() * what.noise());
-        Ok(Self { net, primal, norms, losses, clips, precision, shift, tilt: OnceCell::new() })
+        let lengths = ids.iter().map(|&i| data.length_of(i)).collect();
+        Ok(Self { net, primal, lengths, norms, losses, clips, precision, shift, tilt: OnceCell::new() })
     }
 
     /// `c·ġ = (J_gᵀc)·u` for tangents of records and labels, probe-major; absent without a perturbation.
@@ -86,9 +89,14 @@ impl<'a, T: Real> Piece<'a, T> {
         self.primal.outputs.len() / self.primal.records.max(1)
     }
 
-    /// Dimension of the secret.
+    /// Dimension of the secret of every record, padding included.
     pub(super) fn dimension(&self, label: Label) -> usize {
         dimension(self.net, self.primal.length, label)
+    }
+
+    /// Dimension of the secret of record i of the piece.
+    pub(super) fn own_dimension(&self, i: usize, label: Label) -> usize {
+        dimension(self.net, self.lengths[i], label)
     }
 
     /// `‖J u‖²/s²` for tangents, probe-major.

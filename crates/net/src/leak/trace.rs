@@ -49,8 +49,8 @@ pub(super) fn exact<T: Real>(
             add(p.squares(dev, None, Some(u))?);
         }
     }
-    for (r, s) in out.iter_mut().zip(sums) {
-        set_trace(r, s, None, p.dimension(what.label));
+    for (i, (r, s)) in out.iter_mut().zip(sums).enumerate() {
+        set_trace(r, s, None, p.own_dimension(i, what.label));
     }
     Ok(())
 }
@@ -94,7 +94,7 @@ pub(super) fn estimated<T: Real>(
     for (i, r) in out.iter_mut().enumerate() {
         let mean = sums[i] / m;
         let variance = ((squares[i] / m - mean * mean) * m / (m - 1.0)).max(0.0);
-        let dimension = p.dimension(what.label);
+        let dimension = p.own_dimension(i, what.label);
         let error = (variance / m).sqrt();
         set_trace(r, mean, Some(error), dimension);
         r.dfil_half_width = Some(t * (error / dimension as f64));

@@ -3,6 +3,7 @@
 //! their order, and backwards in its reverse.
 
 mod moving;
+mod plain;
 mod values;
 
 use values::{Back, Values};
