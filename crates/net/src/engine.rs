@@ -109,7 +109,8 @@ pub(crate) fn clipped_gradient_generic<T: Real>(
             if let Some(shift) = &shift {
                 n = shift.lengths(net, dev, &primal, (piece, &n))?;
             }
-            let weights: Vec<f64> = n.iter().map(|&n| Clipped::new(clip, n).s).collect();
+            let weights: Vec<f64> =
+                n.par_iter().with_min_len(512).map(|&n| Clipped::new(clip, n).s).collect();
             shares += weights.iter().sum::<f64>();
             let weights = dev.upload_scalars(&weights);
             net.add_weighted(dev, &primal, &weights, &mut sum);

@@ -486,7 +486,7 @@ impl<T: Real> Network<T> {
             }
             // a GPU wants much at a time; what it holds, tangents included, must fit
             Backend::Cuda(card) => {
-                let values = (card.free_memory() / (16 * T::BYTES)).min(cuda::MOST_VALUES / 16);
+                let values = (card.free_memory() / (8 * T::BYTES)).min(cuda::MOST_VALUES);
                 (values / footprint).clamp(1, 8192)
             }
         }

@@ -1,7 +1,7 @@
 //! Windows over images: image to columns and back, pooling. Images are channels-last; all but the choice of the
 //! maximum is linear, so the same kernels carry values, tangents and what comes back.
 
-use super::{Buf, Device, Index, View};
+use super::{Buf, Device, Index, View, cuda::magic};
 use crate::{
     Real,
     real::vectorised,
@@ -306,11 +306,13 @@ impl<T: Real> Device<T> {
 }
 
 /// A window as the GPU's kernels take it.
-fn window(win: &Window) -> [u64; 13] {
+fn window(win: &Window) -> Vec<u64> {
     let Window { height, width, channels, kernel, stride, padding, dilation, out } = *win;
     let [kh, kw] = kernel;
     let [[sh, sw], [ph, pw], [dh, dw], [oh, ow]] = [stride, padding, dilation, out];
-    [height, width, channels, kh, kw, sh, sw, ph, pw, dh, dw, oh, ow].map(|v| v as u64)
+    let sizes = [height, width, channels, kh, kw, sh, sw, ph, pw, dh, dw, oh, ow];
+    let divisors = [channels, kw, win.patch(), width, height, ow, oh, sh, sw];
+    sizes.into_iter().map(|v| v as u64).chain(divisors.map(magic)).collect()
 }
 
 fn adaptive<T: Real>(pool: &Adaptive, out: &Buf<T>, x: View<'_, T>) -> Vec<u64> {

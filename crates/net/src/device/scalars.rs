@@ -3,7 +3,7 @@
 
 use super::{
     Buf, Device, View, address,
-    cuda::{Dots, Gpu, Memory},
+    cuda::{Dots, Gpu, Memory, magic},
     length,
     reduce::dot,
 };
@@ -275,8 +275,17 @@ fn each_dot<'a, T: Real>(len: usize, x: View<'a, T>, y: View<'a, T>) -> impl Ite
 
 fn far_blocks<T: Real>(gpu: &Gpu, scale: &Scalars, x: View<'_, T>, out: &mut Buf<T>, adding: bool) {
     let (n, block) = (out.len(), out.len() / scale.len().max(1));
-    let args =
-        [out.at(), scale.at(), x.at(), n as u64, block.max(1) as u64, x.len() as u64, u64::from(adding)];
+    let block = block.max(1);
+    let args = [
+        out.at(),
+        scale.at(),
+        x.at(),
+        n as u64,
+        block as u64,
+        magic(block),
+        x.len() as u64,
+        u64::from(adding),
+    ];
     gpu.each::<T>("scale_blocks", n, &args);
 }
 

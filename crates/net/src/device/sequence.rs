@@ -2,7 +2,7 @@
 //!
 //! Numbers of tokens are those of the records of a batch; as everywhere, they repeat over probes.
 
-use super::{Buf, Device, Index, Scalars, View};
+use super::{Buf, Device, Index, Scalars, View, cuda::magic};
 use crate::{Real, spec::Rotary};
 
 impl<T: Real> Device<T> {
@@ -26,11 +26,9 @@ impl<T: Real> Device<T> {
     /// Rows of a table: `out[r] = table[index[r]]`.
     pub(crate) fn gather_rows(&self, width: usize, table: View<'_, T>, index: &Index, out: &mut Buf<T>) {
         if let Some(gpu) = self.gpu {
-            return gpu.each::<T>(
-                "gather_rows",
-                out.len(),
-                &[out.at(), table.at(), index.at(), out.len() as u64, width as u64, index.len() as u64],
-            );
+            let (n, rows) = (out.len(), index.len() as u64);
+            let args = [out.at(), table.at(), index.at(), n as u64, width as u64, magic(width), rows];
+            return gpu.each::<T>("gather_rows", n, &args);
         }
         for (out, &i) in out.data.chunks_exact_mut(width).zip(index.data.iter().cycle()) {
             out.copy_from_slice(&table.0[i as usize * width..][..width]);

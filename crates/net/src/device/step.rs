@@ -1,6 +1,6 @@
 //! A step of training: noise, the optimiser's update, and whether all is finite.
 
-use super::{Buf, Device, Flags, address};
+use super::{Buf, Device, Flags, address, cuda::magic};
 use crate::{Real, error::Result, optimizer::Optimizer, random::Generator};
 
 impl<T: Real> Device<T> {
@@ -46,7 +46,8 @@ impl<T: Real> Device<T> {
         if let Some(gpu) = self.gpu {
             let bits = gpu.upload(bits);
             let n = out.len();
-            gpu.each::<T>("signs", n, &[out.at(), bits.address(), n as u64, width as u64, words as u64]);
+            let sizes = [n as u64, width as u64, magic(width), words as u64];
+            gpu.each::<T>("signs", n, &[&[out.at(), bits.address()][..], &sizes].concat());
             return out;
         }
         for (row, bits) in out.data.chunks_exact_mut(width.max(1)).zip(bits.chunks_exact(words)) {

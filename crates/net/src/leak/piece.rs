@@ -48,7 +48,7 @@ impl<'a, T: Real> Piece<'a, T> {
         if let Some(shift) = &shift {
             norms = shift.lengths(net, dev, &primal, (ids, &norms))?;
         }
-        let clips = norms.iter().map(|&n| Clipped::new(what.clip, n)).collect();
+        let clips = norms.par_iter().with_min_len(512).map(|&n| Clipped::new(what.clip, n)).collect();
         let precision = 1.0 / (what.noise() * what.noise());
         let lengths = ids.iter().map(|&i| data.length_of(i)).collect();
         Ok(Self { net, primal, lengths, norms, losses, clips, precision, shift, tilt: OnceCell::new() })

@@ -13,8 +13,21 @@ typedef unsigned long long u64;
 #define EACH(i, n) for (L i = blockIdx.x * (L)blockDim.x + threadIdx.x; i < (n); i += (L)gridDim.x * blockDim.x)
 #define KERNEL extern "C" __global__ void
 
-// i modulo len; buffers hold fewer than 2^32 values
+// i modulo len; buffers hold fewer than 2^31 values
 static __device__ __forceinline__ L rep(L i, L len) { return i < len ? i : (L)((u32)i % (u32)len); }
+
+// Division by a number that the processor has prepared: d in the low half, then a multiplier, in two parameters.
+struct Div {
+    u32 d, m, s;
+    __device__ __forceinline__ Div(u64 number, u64 magic) : d((u32)number), m((u32)magic), s((u32)(magic >> 32)) {}
+    // n below 2^31
+    __device__ __forceinline__ u32 of(u32 n) const { return d == 1 ? n : __umulhi(n, m) >> s; }
+    __device__ __forceinline__ u32 split(u32 n, u32& rest) const {
+        u32 q = of(n);
+        rest = n - q * d;
+        return q;
+    }
+};
 
 static __device__ __forceinline__ double warp_sum(double v) {
     for (int o = 16; o; o >>= 1) v += __shfl_xor_sync(0xffffffffu, v, o);
@@ -279,52 +292,56 @@ KERNEL add_rank_one(double* cross, double* square, const double* a, const double
         square[i] += ds[i] * na + 2.0 * dc[i] * x + nd * y;
     }
 }
-KERNEL scale_blocks(real* out, const double* scale, const real* x, L n, L block, L nx, L adding) {
+KERNEL scale_blocks(real* out, const double* scale, const real* x, L n, L block, u64 magic, L nx, L adding) {
+    const Div by(block, magic);
     EACH(i, n) {
-        real v = (real)scale[(u32)i / (u32)block] * x[rep(i, nx)];
+        real v = (real)scale[by.of((u32)i)] * x[rep(i, nx)];
         out[i] = adding ? out[i] + v : v;
     }
 }
 
 // --- windows over images ------------------------------------------------------------------------------------------
 
-struct Window { u32 H, W, C, kh, kw, sh, sw, ph, pw, dh, dw, oh, ow; };
-#define WINDOW L H, L W, L C, L kh, L kw, L sh, L sw, L ph, L pw, L dh, L dw, L oh, L ow
+// Its sizes, then what divides by channels, kernel width, patch, image width and height, output width and height, strides.
+#define WINDOW \
+    L H, L W, L C, L kh, L kw, L sh, L sw, L ph, L pw, L dh, L dw, L oh, L ow, u64 mC, u64 mkw, u64 mK, u64 mW, u64 mH, \
+        u64 mow, u64 moh, u64 msh, u64 msw
 #define THE_WINDOW \
-    Window w = {(u32)H, (u32)W, (u32)C, (u32)kh, (u32)kw, (u32)sh, (u32)sw, (u32)ph, (u32)pw, (u32)dh, (u32)dw, (u32)oh, (u32)ow}
+    const u32 K_ = (u32)(kh * kw * C); \
+    const Div byC(C, mC), byKw(kw, mkw), byK(K_, mK), byW(W, mW), byH(H, mH), byOw(ow, mow), byOh(oh, moh), bySh(sh, msh), \
+        bySw(sw, msw); \
+    (void)byKw, (void)byK, (void)byW, (void)byH, (void)byOw, (void)byOh, (void)bySh, (void)bySw
 
 // The output position along one axis whose kernel element k lies over position p, or −1.
-static __device__ __forceinline__ int over(u32 p, u32 k, u32 stride, u32 padding, u32 dilation, u32 out) {
+static __device__ __forceinline__ int over(u32 p, u32 k, const Div& stride, u32 padding, u32 dilation, u32 out) {
     int at = (int)(p + padding) - (int)(k * dilation);
-    if (at < 0 || at % (int)stride) return -1;
-    at /= (int)stride;
-    return at < (int)out ? at : -1;
+    if (at < 0) return -1;
+    u32 rest, q = stride.split((u32)at, rest);
+    return rest == 0 && q < out ? (int)q : -1;
 }
 
 KERNEL im2col(real* out, const real* x, L n, WINDOW) {
     THE_WINDOW;
-    u32 K = w.kh * w.kw * w.C;
     EACH(i, n) {
-        u32 row = (u32)i / K, col = (u32)i % K;
-        u32 c = col % w.C, tap = col / w.C, kx = tap % w.kw, ky = tap / w.kw;
-        u32 ox = row % w.ow, up = row / w.ow, oy = up % w.oh, image = up / w.oh;
-        int y = (int)(oy * w.sh + ky * w.dh) - (int)w.ph, xx = (int)(ox * w.sw + kx * w.dw) - (int)w.pw;
-        bool in = y >= 0 && xx >= 0 && y < (int)w.H && xx < (int)w.W;
-        out[i] = in ? x[(((L)image * w.H + y) * w.W + xx) * w.C + c] : (real)0;
+        u32 col, c, kx, ox, oy, row = byK.split((u32)i, col), tap = byC.split(col, c), ky = byKw.split(tap, kx);
+        u32 up = byOw.split(row, ox), image = byOh.split(up, oy);
+        int y = (int)(oy * (u32)sh + ky * (u32)dh) - (int)ph, xx = (int)(ox * (u32)sw + kx * (u32)dw) - (int)pw;
+        bool in = y >= 0 && xx >= 0 && y < (int)H && xx < (int)W;
+        out[i] = in ? x[((image * (u32)H + (u32)y) * (u32)W + (u32)xx) * (u32)C + c] : (real)0;
     }
 }
 KERNEL col2im(real* out, const real* cols, L n, WINDOW) {
     THE_WINDOW;
-    u32 K = w.kh * w.kw * w.C;
     EACH(i, n) {
-        u32 c = (u32)i % w.C, at = (u32)i / w.C, x = at % w.W, up = at / w.W, y = up % w.H, image = up / w.H;
+        u32 c, x, y, at = byC.split((u32)i, c), up = byW.split(at, x), image = byH.split(up, y);
         real sum = 0;
-        for (u32 ky = 0; ky < w.kh; ky++) {
-            int oy = over(y, ky, w.sh, w.ph, w.dh, w.oh);
+        for (u32 ky = 0; ky < (u32)kh; ky++) {
+            int oy = over(y, ky, bySh, (u32)ph, (u32)dh, (u32)oh);
             if (oy < 0) continue;
-            for (u32 kx = 0; kx < w.kw; kx++) {
-                int ox = over(x, kx, w.sw, w.pw, w.dw, w.ow);
-                if (ox >= 0) sum += cols[(((L)image * w.oh + oy) * w.ow + ox) * K + (ky * w.kw + kx) * w.C + c];
+            u32 line = (image * (u32)oh + (u32)oy) * (u32)ow;
+            for (u32 kx = 0; kx < (u32)kw; kx++) {
+                int ox = over(x, kx, bySw, (u32)pw, (u32)dw, (u32)ow);
+                if (ox >= 0) sum += cols[(line + (u32)ox) * K_ + (ky * (u32)kw + kx) * (u32)C + c];
             }
         }
         out[i] = sum;
@@ -332,31 +349,34 @@ KERNEL col2im(real* out, const real* cols, L n, WINDOW) {
 }
 KERNEL average_pool(real* out, const real* x, L n, WINDOW) {
     THE_WINDOW;
-    real share = (real)(1.0 / (double)(w.kh * w.kw));
+    real share = (real)(1.0 / (double)(kh * kw));
     EACH(i, n) {
-        u32 c = (u32)i % w.C, at = (u32)i / w.C, ox = at % w.ow, up = at / w.ow, oy = up % w.oh, image = up / w.oh;
+        u32 c, ox, oy, at = byC.split((u32)i, c), up = byOw.split(at, ox), image = byOh.split(up, oy);
         real sum = 0;
-        for (u32 ky = 0; ky < w.kh; ky++)
-            for (u32 kx = 0; kx < w.kw; kx++) {
-                int y = (int)(oy * w.sh + ky) - (int)w.ph, xx = (int)(ox * w.sw + kx) - (int)w.pw;
-                if (y >= 0 && xx >= 0 && y < (int)w.H && xx < (int)w.W)
-                    sum += share * x[(((L)image * w.H + y) * w.W + xx) * w.C + c];
+        for (u32 ky = 0; ky < (u32)kh; ky++) {
+            int y = (int)(oy * (u32)sh + ky) - (int)ph;
+            if (y < 0 || y >= (int)H) continue;
+            for (u32 kx = 0; kx < (u32)kw; kx++) {
+                int xx = (int)(ox * (u32)sw + kx) - (int)pw;
+                if (xx >= 0 && xx < (int)W) sum += share * x[((image * (u32)H + (u32)y) * (u32)W + (u32)xx) * (u32)C + c];
             }
+        }
         out[i] = sum;
     }
 }
 KERNEL average_unpool(real* out, const real* pooled, L n, WINDOW) {
     THE_WINDOW;
-    real share = (real)(1.0 / (double)(w.kh * w.kw));
+    real share = (real)(1.0 / (double)(kh * kw));
     EACH(i, n) {
-        u32 c = (u32)i % w.C, at = (u32)i / w.C, x = at % w.W, up = at / w.W, y = up % w.H, image = up / w.H;
+        u32 c, x, y, at = byC.split((u32)i, c), up = byW.split(at, x), image = byH.split(up, y);
         real sum = 0;
-        for (u32 ky = 0; ky < w.kh; ky++) {
-            int oy = over(y, ky, w.sh, w.ph, 1, w.oh);
+        for (u32 ky = 0; ky < (u32)kh; ky++) {
+            int oy = over(y, ky, bySh, (u32)ph, 1, (u32)oh);
             if (oy < 0) continue;
-            for (u32 kx = 0; kx < w.kw; kx++) {
-                int ox = over(x, kx, w.sw, w.pw, 1, w.ow);
-                if (ox >= 0) sum += share * pooled[(((L)image * w.oh + oy) * w.ow + ox) * w.C + c];
+            u32 line = (image * (u32)oh + (u32)oy) * (u32)ow;
+            for (u32 kx = 0; kx < (u32)kw; kx++) {
+                int ox = over(x, kx, bySw, (u32)pw, 1, (u32)ow);
+                if (ox >= 0) sum += share * pooled[(line + (u32)ox) * (u32)C + c];
             }
         }
         out[i] = sum;
@@ -415,15 +435,15 @@ KERNEL regroup(real* out, const real* x, L n, L positions, L groups, L width) {
 KERNEL max_index(u32* out, const real* x, L n, WINDOW) {
     THE_WINDOW;
     EACH(i, n) {
-        u32 c = (u32)i % w.C, at = (u32)i / w.C, ox = at % w.ow, up = at / w.ow, oy = up % w.oh;
-        const real* image = x + (L)(up / w.oh) * w.H * w.W * w.C;
+        u32 c, ox, oy, at = byC.split((u32)i, c), up = byOw.split(at, ox), own = byOh.split(up, oy);
+        const real* image = x + (L)own * H * W * C;
         u32 best = 0;
         bool any = false;
-        for (u32 ky = 0; ky < w.kh; ky++)
-            for (u32 kx = 0; kx < w.kw; kx++) {
-                int y = (int)(oy * w.sh + ky) - (int)w.ph, xx = (int)(ox * w.sw + kx) - (int)w.pw;
-                if (y < 0 || xx < 0 || y >= (int)w.H || xx >= (int)w.W) continue;
-                u32 p = ((u32)y * w.W + (u32)xx) * w.C + c;
+        for (u32 ky = 0; ky < (u32)kh; ky++)
+            for (u32 kx = 0; kx < (u32)kw; kx++) {
+                int y = (int)(oy * (u32)sh + ky) - (int)ph, xx = (int)(ox * (u32)sw + kx) - (int)pw;
+                if (y < 0 || xx < 0 || y >= (int)H || xx >= (int)W) continue;
+                u32 p = ((u32)y * (u32)W + (u32)xx) * (u32)C + c;
                 if (!any || image[p] > image[best] || isnan(image[p])) { best = p; any = true; }
             }
         out[i] = best;
@@ -434,18 +454,18 @@ KERNEL gather(real* out, const u32* index, const real* x, L n, L indices, L cell
 }
 KERNEL scatter(real* out, const u32* index, const real* pooled, L n, L indices, WINDOW) {
     THE_WINDOW;
-    u32 cells = w.oh * w.ow * w.C;
+    u32 cells = (u32)(oh * ow * C);
     EACH(i, n) {
-        u32 c = (u32)i % w.C, at = (u32)i / w.C, x = at % w.W, up = at / w.W, y = up % w.H, image = up / w.H;
-        u32 own = (y * w.W + x) * w.C + c;
+        u32 c, x, y, at = byC.split((u32)i, c), up = byW.split(at, x), image = byH.split(up, y);
+        u32 own = (y * (u32)W + x) * (u32)C + c;
         real sum = 0;
-        for (u32 ky = w.kh; ky-- > 0;) {
-            int oy = over(y, ky, w.sh, w.ph, 1, w.oh);
+        for (u32 ky = (u32)kh; ky-- > 0;) {
+            int oy = over(y, ky, bySh, (u32)ph, 1, (u32)oh);
             if (oy < 0) continue;
-            for (u32 kx = w.kw; kx-- > 0;) {
-                int ox = over(x, kx, w.sw, w.pw, 1, w.ow);
+            for (u32 kx = (u32)kw; kx-- > 0;) {
+                int ox = over(x, kx, bySw, (u32)pw, 1, (u32)ow);
                 if (ox < 0) continue;
-                L cell = (L)image * cells + ((u32)oy * w.ow + (u32)ox) * w.C + c;
+                L cell = (L)image * cells + ((u32)oy * (u32)ow + (u32)ox) * (u32)C + c;
                 if (index[rep(cell, indices)] == own) sum += pooled[cell];
             }
         }
@@ -455,8 +475,12 @@ KERNEL scatter(real* out, const u32* index, const real* pooled, L n, L indices, 
 
 // --- sequences ----------------------------------------------------------------------------------------------------
 
-KERNEL gather_rows(real* out, const real* table, const u32* index, L n, L width, L indices) {
-    EACH(i, n) out[i] = table[(L)index[rep((u32)i / (u32)width, indices)] * width + (u32)i % (u32)width];
+KERNEL gather_rows(real* out, const real* table, const u32* index, L n, L width, u64 magic, L indices) {
+    const Div by(width, magic);
+    EACH(i, n) {
+        u32 j, row = by.split((u32)i, j);
+        out[i] = table[(L)index[rep(row, indices)] * width + j];
+    }
 }
 // One thread for each column: rows of equal numbers add up in order.
 KERNEL add_weighted_rows(real* out, const double* weights, const u32* index, const real* x, L rows, L width, L each) {
@@ -792,9 +816,10 @@ KERNEL add_noise(real* x, const unsigned char* flags, L n, double s, u64 k0, u64
     }
 }
 // Signs from bits, 32 to a word; rows of `width` start with a word of their own.
-KERNEL signs(real* out, const u32* bits, L n, L width, L words) {
+KERNEL signs(real* out, const u32* bits, L n, L width, u64 magic, L words) {
+    const Div by(width, magic);
     EACH(i, n) {
-        u32 row = (u32)i / (u32)width, j = (u32)i % (u32)width;
+        u32 j, row = by.split((u32)i, j);
         out[i] = bits[(L)row * words + j / 32] >> (j % 32) & 1 ? (real)-1 : (real)1;
     }
 }
