@@ -145,7 +145,7 @@ pub(crate) fn part(arguments: &[String]) -> Any<()> {
         other => return Err(format!("there is no part `{other}`").into()),
     };
     let norm: f64 = done?.sum.iter().map(|v| f64::from(*v).powi(2)).sum();
-    if !(norm > 0.0) {
+    if norm.is_nan() || norm <= 0.0 {
         return Err("the gradient is zero".into());
     }
     println!("{seconds}\t{}", peak_memory());
