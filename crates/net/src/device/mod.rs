@@ -176,7 +176,7 @@ impl<T: Real> Device<T> {
     }
 
     /// The values of a buffer that is not needed any more: no second copy where it is in the host's memory.
-    pub(crate) fn into_values(&self, buf: Buf<T>) -> Result<Vec<T>> {
+    pub(crate) fn unload(&self, buf: Buf<T>) -> Result<Vec<T>> {
         Ok(buf.data)
     }
 
