@@ -121,7 +121,7 @@ pub(crate) fn clipped_gradient_generic<T: Real>(
         if let Some(shift) = shift {
             dev.put(shift.array);
         }
-        Ok((BatchGradient { sum: dev.values_of(sum)?, losses, norms }, shares))
+        Ok((BatchGradient { sum: dev.unload(sum)?, losses, norms }, shares))
     })?;
     let (parts, shares): (Vec<BatchGradient<T>>, Vec<f64>) = parts.into_iter().unzip();
     let (mut out, share) = (added(parts, p), shares.iter().sum::<f64>());
@@ -154,7 +154,7 @@ pub(crate) fn gradient_generic<T: Real>(
             let batch = data.upload(dev, net, piece, Label::Public);
             losses.extend(net.add_gradient(dev, batch, &mut sum)?);
         }
-        Ok(BatchGradient { sum: dev.values_of(sum)?, losses, norms: Vec::new() })
+        Ok(BatchGradient { sum: dev.unload(sum)?, losses, norms: Vec::new() })
     })?;
     let out = added(parts, p);
     check_finite("the sum of gradients", &out.sum)?;

@@ -86,6 +86,13 @@ impl<T: Real> Data<T> {
         }
     }
 
+    /// Puts records of like lengths together; as they are where all have one length, or several are a unit.
+    pub(crate) fn by_length(&self, records: &mut [usize]) {
+        if let (Some(all), None) = (&self.lengths, &self.units) {
+            records.sort_by_key(|&i| (all[i], i));
+        }
+    }
+
     /// Refuses sequences that are padded, for what speaks of every position.
     pub(crate) fn check_even(&self) -> Result<()> {
         match self.lengths {
@@ -121,6 +128,9 @@ mod tests {
         assert_eq!((data.len(), data.places(), data.length_of(0), data.length_of(1)), (2, 3, 3, 1));
         assert_eq!(data.label_classes(1).unwrap(), &[0, NO_LABEL, NO_LABEL]);
         assert_eq!((data.longest(&[1]), data.longest(&[0, 1])), (1, 3));
+        let mut order = [0, 1];
+        data.by_length(&mut order);
+        assert_eq!(order, [1, 0]);
         let even = Data::<f64>::sequences(&[(&[1], &[2]), (&[4], &[0])], 5).unwrap();
         assert!(even.lengths.is_none());
         assert!(Data::<f64>::sequences(&[(&[1], &[2]), (&[], &[])], 5).is_err());

@@ -291,7 +291,7 @@ impl<T: Real> Device<T> {
     }
 
     /// The values of a buffer that is not needed any more: no second copy where it is in the host's memory.
-    pub(crate) fn values_of(&self, buf: Buf<T>) -> Result<Vec<T>> {
+    pub(crate) fn unload(&self, buf: Buf<T>) -> Result<Vec<T>> {
         match (self.gpu, &buf.far) {
             (Some(gpu), Some(memory)) => gpu.download(memory),
             _ => Ok(buf.data),

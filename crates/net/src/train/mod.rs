@@ -311,6 +311,8 @@ impl<'d, T: Real> Trainer<'d, T> {
             other => other,
         };
         let mut drawn = self.config.sampling.draw(&self.source, step, n);
+        // texts of like lengths together, so that little is padded
+        self.data.by_length(&mut drawn);
         let clip = self.config.privacy.map_or(Clip::None, |p| p.clip);
         let draws = self.draws();
         let (shift, perturbed) = self.perturbation().map_err(stopped)?.unzip();

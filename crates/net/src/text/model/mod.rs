@@ -31,7 +31,7 @@ mod weights;
 pub use layout::{Layout, ModelFile};
 
 use crate::{
-    Data, Error, Network, Real, Result,
+    Data, Error, LayerSpec, NetSpec, Network, Real, Result,
     engine::predict_data,
     error::{check, check_len},
     io::fault,
@@ -68,6 +68,45 @@ pub struct Tuned {
 impl From<Trained> for Tuned {
     fn from(part: Trained) -> Self {
         Self { part, rank: 8, seed: 0 }
+    }
+}
+
+/// Sizes of a GPT-2.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gpt2 {
+    /// Tokens there are.
+    pub vocabulary: usize,
+    /// Tokens of the longest text.
+    pub context: usize,
+    /// Values that a token is embedded as.
+    pub width: usize,
+    /// Blocks.
+    pub blocks: usize,
+    /// Heads of each.
+    pub heads: usize,
+}
+
+impl Gpt2 {
+    /// The one of 124 million parameters.
+    pub const SMALL: Self = Self { vocabulary: 50_257, context: 1024, width: 768, blocks: 12, heads: 12 };
+
+    /// The network of these sizes, all of it trained: weights can be drawn for it where no file is at hand.
+    pub fn network(self) -> NetSpec {
+        let Self { vocabulary, context, width, blocks, heads } = self;
+        let decoder = decoder::Decoder {
+            style: decoder::Style::Gpt2 { activation: LayerSpec::GeluTanh },
+            vocabulary,
+            context,
+            width,
+            hidden: 4 * width,
+            blocks,
+            heads,
+            shared: heads,
+            head: width / heads.max(1),
+            epsilon: 1e-5,
+            tied: true,
+        };
+        decoder.plan("", Trained::All, 1).0
     }
 }
 
