@@ -7,7 +7,7 @@
 //! would have to be chosen again for every value, and seen in the model.
 
 use super::glance::Limits;
-use super::worst::{Told, summed_up};
+use super::worst::{Certainty, Told, summed_up};
 use super::{Candidate, Noise, Question, penalty_change, replaced};
 use crate::balance::{Options, weights_after};
 use crate::glm::{Family, Penalty, fit};
@@ -91,22 +91,13 @@ impl<'a> BalancedTelling<'a> {
     pub fn ask(&self, question: &Question, mut watch: impl FnMut(u64) -> Result<()>) -> Result<Told> {
         let candidates = question.candidates(self.units.len())?;
         let mut limits = Vec::with_capacity(self.y.len());
-        let mut in_units = vec![];
         for i in 0..self.y.len() {
             watch(i as u64)?;
-            let mut models = vec![];
-            let mut shows = false;
-            for candidate in &candidates {
-                let found = self.with(i, candidate)?;
-                shows |= matches!(found, Found::OtherUnits);
-                models.push(found);
-            }
-            in_units.push(shows);
+            let models = candidates.iter().map(|c| self.with(i, c)).collect::<Result<Vec<_>>>()?;
             limits.push(self.limits(&models));
         }
         let told = summed_up(&limits, candidates.len(), self.releases)?;
-        let shows_in_units = in_units[told.worst_row as usize] && told.worst.value >= 1.0;
-        Ok(Told { refitted: self.y.len(), shows_in_units, ..told })
+        Ok(Told { refitted: self.y.len(), ..told })
     }
 
     /// The model with a candidate in place of record `i`.
@@ -149,7 +140,7 @@ impl<'a> BalancedTelling<'a> {
 
     fn limits(&self, models: &[Found]) -> Limits {
         let last = models.len().clamp(1, 2) as u32 - 1;
-        let mut limits = Limits { least: 0.0, most: 0.0, pair: [0, last], refitted: true };
+        let mut limits = Limits { least: 0.0, most: 0.0, pair: [0, last], refitted: true, certain: None };
         for (i, a) in models.iter().enumerate() {
             for (j, b) in models[..i].iter().enumerate() {
                 let (least, most) = match (a, b) {
@@ -166,6 +157,10 @@ impl<'a> BalancedTelling<'a> {
                     (limits.most, limits.pair) = (most, [j as u32, i as u32]);
                 }
             }
+        }
+        if limits.most.is_infinite() {
+            let in_units = models.iter().any(|m| matches!(m, Found::OtherUnits));
+            limits.certain = Some(if in_units { Certainty::Units } else { Certainty::NoModel });
         }
         limits
     }
