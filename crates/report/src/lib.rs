@@ -81,6 +81,15 @@ pub fn owners_document(data: &impl serde::Serialize) -> String {
 }
 
 /// The same with the fields in the order of their names.
+pub fn sorted_owners_document(data: &impl serde::Serialize) -> String {
+    let mut value = serde_json::to_value(data).expect("plain data with text keys always serialises");
+    if let Some(fields) = value.as_object_mut() {
+        fields.insert("for".into(), FOR_THE_OWNER.into());
+    }
+    sorted_document(&value)
+}
+
+/// Any document of this crate with the fields in the order of their names.
 pub fn sorted_document(data: &impl serde::Serialize) -> String {
     let value = serde_json::to_value(data).expect("plain data with text keys always serialises");
     options::quoted(&format!("{value:#}\n"))

@@ -153,7 +153,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let found = calibrate::run(&request, &display.hooks)?;
     drop(display);
     let printed = match args.json {
-        true => leakscope_report::sorted_document(&found),
+        true => calibrate::document(&found),
         false => leakscope::spelling::for_reader(&leakscope_report::calibration(&found)),
     };
     // Whoever reads may stop early (`| head`): that is no failure.

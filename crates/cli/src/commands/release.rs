@@ -147,7 +147,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if let Err(why) = folder.list_releases(&mut pending).and_then(|()| folder.publish(pending)) {
         crate::note!("the release could not be listed with the other pages of the folder: {why}");
     }
-    let json = leakscope_report::document(&*owned);
+    let json = leakscope_report::owners_document(&*owned);
     args.run.warn(&std::mem::take(&mut owned.remarks));
     args.run.warn(&std::mem::take(&mut owned.statement.warnings));
     args.run.show(&json, &release::summary(&owned), &written);

@@ -121,7 +121,7 @@ impl Ready {
     pub fn publish(mut self, owned: &Owned) -> Result<Vec<PathBuf>> {
         let files = files(&owned.statement);
         let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (*name, text.as_str())).collect();
-        self.held.publish(self.entry, &files, &leakscope_report::document(owned))
+        self.held.publish(self.entry, &files, &leakscope_report::owners_document(owned))
     }
 }
 
