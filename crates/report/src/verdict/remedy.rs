@@ -57,7 +57,10 @@ pub(super) fn remedy<'a>(audit: &'a Audit, facts: &Facts) -> Remedy<'a> {
             (_, Some(distance)) => {
                 needed.proved = needed.proved.max(hidden(distance).unwrap_or(1.0));
             }
-            (true, None) => needed.other(more_noise(worst(told), goal)),
+            (true, None) => match more_noise(worst(told), goal) {
+                Some(times) => needed.proved = needed.proved.max(times),
+                None => needed.known = false,
+            },
             (false, None) => {
                 needed.known = false;
                 needed.proved = needed.proved.max(told.at_least.and_then(hidden).unwrap_or(1.0));
