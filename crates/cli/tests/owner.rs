@@ -142,14 +142,13 @@ fn below(folder: &Path, name: &str, all: &mut Vec<String>) {
 }
 
 /// Over every command that leaves files: a document or page says that it is the owner's, or was made to be published; tables and
-/// weights lie beside one that does; nothing is readable for anybody else.
+/// weights lie beside one that does; nothing is readable for anybody else. (Attacks that take arrays alone: `net/attack.rs`.)
 #[test]
 fn every_file_of_every_command_is_marked_or_was_made_to_be_published() {
     let folder = patients(120);
     let (table, gpt2) = ("--target dose --id patient --l2 0.1", common::root().join("testdata/text/gpt2"));
     let text: Vec<String> = folder.read("p.csv").lines().map(str::to_owned).collect();
     folder.write("train.csv", text[..80].join("\n"));
-    folder.write("others.csv", format!("{}\n{}\n", text[0], text[80..].join("\n")));
     folder.write("t.txt", "hello my name is anna\nthe patient was ill\n");
     let model = gpt2.display();
     let net = "--target dose --id patient";
@@ -165,7 +164,6 @@ fn every_file_of_every_command_is_marked_or_was_made_to_be_published() {
         format!("net train --data train.csv {net} --network mlp --steps 3 --batch 10 --lr 0.05 --out run"),
         "net audit --model run --data train.csv --records 3 --sigma 1 --clip 1 --out net-audit".into(),
         "net attack --method inversion --model run --data train.csv --records 2 --iterations 3 --out inversion".into(),
-        "net attack --method membership --model run --data train.csv --test others.csv --out membership".into(),
         format!("text audit --model {model} t.txt --no-eta --out text-audit"),
         format!("text canary --model {model} --prompt patient --layers last --steps 1 --sigmas 1 --trials 10 --out canary"),
     ] {
