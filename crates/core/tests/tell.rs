@@ -276,7 +276,7 @@ fn a_record_of_full_leverage_is_refitted_and_not_called_certain() {
     let mut other = x;
     other[6] = 2.0;
     let w = fit(&InMemory::from_matrix(&other, &y, &[], 4), Family::Linear, penalty).unwrap().w;
-    let apart = ((w[0] - fitted.w[0]).powi(2) + (w[1] - fitted.w[1]).powi(2)).sqrt();
+    let apart = (w[0] - fitted.w[0]).hypot(w[1] - fitted.w[1]);
     assert!(told.delta[3] >= apart * (1.0 - 1e-6), "{} {apart}", told.delta[3]);
 }
 
