@@ -20,7 +20,8 @@ pub(super) struct Lanczos {
     beta: Vec<f64>,
 }
 
-/// Steps between two looks at the Ritz value.
+/// Steps before the first look at the Ritz value, and between two looks.
+const FIRST: usize = 8;
 const BETWEEN: usize = 4;
 /// Relative change of the Ritz value between two looks that counts as none.
 const STANDS: f64 = 1e-14;
@@ -96,12 +97,14 @@ impl WithSimd for Steps<'_> {
                 return None;
             }
             let exhausted = length <= 1e-14 * last.max(alpha[0]);
-            if exhausted || step % BETWEEN == BETWEEN - 1 {
-                let value = tridiagonal_top(alpha, beta);
-                if exhausted || (value - last).abs() <= STANDS * value {
-                    return Some(value.max(0.0));
+            if exhausted || (step + 1 >= FIRST && (step + 1 - FIRST).is_multiple_of(BETWEEN)) {
+                if last > 0.0 && none_above(alpha, beta, last * (1.0 + STANDS)) {
+                    return Some(last);
                 }
-                last = value;
+                last = tridiagonal_top(alpha, beta);
+                if exhausted {
+                    return Some(last.max(0.0));
+                }
             }
             beta.push(length);
             let shrink = simd.splat_f64s(1.0 / length);
@@ -162,6 +165,19 @@ fn some_rows<S: Simd, const N: usize>(
     }
     out[first..first + N].copy_from_slice(&sum);
     N
+}
+
+/// Whether no eigenvalue of a symmetric tridiagonal matrix lies above `bound`: all leading minors are positive there.
+fn none_above(alpha: &[f64], beta: &[f64], bound: f64) -> bool {
+    let (unit, mut p, mut before) = (1.0 / bound, 1.0, 0.0);
+    for (i, alpha) in alpha.iter().enumerate() {
+        let b = if i > 0 { beta[i - 1] * unit } else { 0.0 };
+        (before, p) = (p, (1.0 - alpha * unit) * p - b * b * before);
+        if p.is_nan() || p <= 0.0 {
+            return false;
+        }
+    }
+    true
 }
 
 /// Largest eigenvalue of a symmetric tridiagonal matrix: Laguerre's iteration from above on its characteristic polynomial,

@@ -66,7 +66,7 @@ struct Lanes {
 impl Crossed {
     /// Of rows `x`, n × p, with residuals `rho`, n × (K−1); of each `c_l` the first `d` entries, `width` apart.
     pub(super) fn fill(&mut self, g: &Blocks, x: &[f64], rho: &[f64], (d, width): (usize, usize)) {
-        let n = if g.p > 0 { x.len() / g.p } else { 0 };
+        let n = x.len().checked_div(g.p).unwrap_or(0);
         self.c.clear();
         self.c.resize(n * g.k * width, 0.0);
         self.quadratic.resize(n * g.k * g.k, 0.0);
@@ -138,11 +138,11 @@ fn one_block<S: Simd>(
                 }
             }
         }
-        for i in 0..ROWS {
+        for (i, of_row) in sum.into_iter().enumerate() {
             for v in 0..VECTORS {
                 let at = (tile * ROWS + i) * VECTORS + v;
-                q[v] = simd.mul_add_e_f64s(sum[i][v], x[at], q[v]);
-                c[at] = simd.mul_add_e_f64s(sum[i][v], rho[v], c[at]);
+                q[v] = simd.mul_add_e_f64s(of_row[v], x[at], q[v]);
+                c[at] = simd.mul_add_e_f64s(of_row[v], rho[v], c[at]);
             }
         }
     }
