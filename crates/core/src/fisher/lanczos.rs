@@ -2,7 +2,7 @@
 //!
 //! Vectors are not made orthogonal again: what they lose of it, they lose towards a Ritz vector that has converged, which
 //! repeats that Ritz value and leaves the largest where it is (Paige). It is run until it stands; a matrix for which it
-//! does not within a few dozen steps is decomposed whole. Where the two largest eigenvalues agree to nine digits, what is found
+//! does not within a few dozen steps is decomposed whole. Where the two largest eigenvalues agree to seven digits, what is found
 //! lies between them.
 
 use crate::Result;
@@ -277,8 +277,8 @@ mod tests {
             }
             let truth = largest_eigenvalue(&a, m).unwrap();
             let value = top(&mut lanczos, &a, m).unwrap();
-            // Between two that agree to nine digits it may stop.
-            let apart = if gap <= 1e-9 { gap } else { 0.0 };
+            // Between two that agree to seven digits it may stop.
+            let apart = if gap <= 1e-7 { gap } else { 0.0 };
             assert!((value / truth - 1.0).abs() < apart + 1e-11, "gap {gap}: {value} {truth}");
         }
     }

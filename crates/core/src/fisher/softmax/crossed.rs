@@ -189,7 +189,7 @@ fn apart(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::linalg::{matmul_by_transposed, times};
+    use crate::linalg::{dot, matmul_by_transposed};
     use crate::random::Seeded;
 
     #[test]
@@ -212,10 +212,9 @@ mod tests {
             }
             for i in 0..n {
                 let (x, rho) = (&x[i * p..(i + 1) * p], &rho[i * k..(i + 1) * k]);
-                let spread: Vec<f64> = rho.iter().flat_map(|r| x.iter().map(move |v| r * v)).collect();
-                let c = times(&g, &spread);
                 for (l, j) in (0..k).flat_map(|l| (0..width).map(move |j| (l, j))) {
-                    let truth = if j < d { c[l * p + j] } else { 0.0 };
+                    let of_class = |a: usize| rho[a] * dot(&g[(a * p + j) * q + l * p..][..p], x);
+                    let truth = if j < d { (0..k).map(of_class).sum::<f64>() } else { 0.0 };
                     let near = 1e-12 * (1.0 + truth.abs());
                     assert!((crossed.c[(i * k + l) * width + j] - truth).abs() <= near, "{k} {p} {n}");
                 }
