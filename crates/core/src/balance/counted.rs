@@ -6,7 +6,7 @@
 //! model through weights, losses, models and Hessians to every value of every record at once, which costs O(nq³) an iteration and
 //! nothing of size n × n. Scaling is taken as given here.
 
-use super::derivative::{Backwards, Model};
+use super::derivative::{Backwards, Model, Table};
 use super::{Level, NOTHING, Options, Sharing, Start, Update, Variant, losses_of};
 use crate::fisher::Directions;
 use crate::glm::{Minimiser, ModelKind, Penalty};
@@ -251,35 +251,4 @@ fn projected(jacobian: &[f64], attribute: &Directions, (d, p): (usize, usize)) -
         }
     }
     out
-}
-
-/// All rows, in memory.
-pub(super) struct Table {
-    pub(super) p: usize,
-    x: Vec<f64>,
-    pub(super) y: Vec<f64>,
-}
-
-impl Table {
-    fn read(rows: &dyn Rows) -> Result<Self> {
-        let (mut x, mut y) = (vec![], vec![]);
-        rows.fold(
-            || (vec![], vec![]),
-            |(x, y), block| {
-                x.extend_from_slice(&block.x);
-                y.extend_from_slice(&block.y);
-                Ok(())
-            },
-            |(more_x, more_y)| {
-                x.extend(more_x);
-                y.extend(more_y);
-                Ok(())
-            },
-        )?;
-        Ok(Self { p: rows.width(), x, y })
-    }
-
-    pub(super) fn row(&self, i: usize) -> &[f64] {
-        &self.x[i * self.p..(i + 1) * self.p]
-    }
 }

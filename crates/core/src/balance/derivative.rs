@@ -11,16 +11,47 @@
 //! dΘ = −H⁻¹ Σ dω ρ ⊗ x + ω((SΘdx − dy) ⊗ x + ρ ⊗ dx)
 //! ```
 
-use super::counted::Table;
 use crate::Result;
 use crate::fisher::Directions;
 use crate::fisher::softmax::SWITCH;
 use crate::glm::softmax::{SoftmaxFit, contrasts, reduced_curvature, reduced_residual};
 use crate::glm::{C, Family, Minimiser};
 use crate::linalg::{Cholesky, axpy, dot, symmetric_eigen, times};
+use crate::rows::Rows;
 
 /// Where two singular values of a record are this close, relative, the larger has no derivative to rely on.
 const REPEATED: f64 = 1e-9;
+
+/// All rows, in memory.
+pub(super) struct Table {
+    pub(super) p: usize,
+    x: Vec<f64>,
+    pub(super) y: Vec<f64>,
+}
+
+impl Table {
+    pub(super) fn read(rows: &dyn Rows) -> Result<Self> {
+        let (mut x, mut y) = (vec![], vec![]);
+        rows.fold(
+            || (vec![], vec![]),
+            |(x, y), block| {
+                x.extend_from_slice(&block.x);
+                y.extend_from_slice(&block.y);
+                Ok(())
+            },
+            |(more_x, more_y)| {
+                x.extend(more_x);
+                y.extend(more_y);
+                Ok(())
+            },
+        )?;
+        Ok(Self { p: rows.width(), x, y })
+    }
+
+    pub(super) fn row(&self, i: usize) -> &[f64] {
+        &self.x[i * self.p..(i + 1) * self.p]
+    }
+}
 
 /// A model of either kind.
 pub(super) struct Model {
