@@ -5,7 +5,6 @@ use super::{Amount, Terms};
 use crate::request::Request;
 use crate::{Failure, Result};
 use leakscope_core::error::shown;
-use leakscope_core::glm::ModelKind;
 use leakscope_table::{Class, Encoding, Guess, Missing, Origin, Scale, TargetCoding};
 use std::path::{Path, PathBuf};
 
@@ -37,13 +36,6 @@ pub(super) fn settings(request: &Request, terms: &Terms) -> Result<()> {
                 ));
             }
         }
-    }
-    if request.family == ModelKind::Softmax && terms.balance > 0 {
-        return Err(Failure::option(
-            "balance",
-            "how balancing weights depend on each record is not counted for softmax regression, so no η could be stated: \
-             release without it",
-        ));
     }
     if terms.attribute.is_some() && terms.balance == 0 {
         let message = "it says what ⟨balance⟩ N balances, which is not asked for";

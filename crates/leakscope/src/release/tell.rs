@@ -65,7 +65,7 @@ pub(super) fn distances(request: &Request, fitted: &Fitted, noise: &Noise) -> Re
             let balanced = BalancedModel {
                 rows: &rows,
                 units,
-                model: (request.glm()?, penalty(request)),
+                model: (request.family, penalty(request)),
                 balancing: (options, *iterations),
                 noise,
             };

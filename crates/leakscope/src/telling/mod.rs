@@ -18,14 +18,14 @@ use budget::Budget;
 use leakscope_core::Error as CoreError;
 use leakscope_core::balance::Options;
 use leakscope_core::error::shown;
-use leakscope_core::glm::{Family, Penalty};
+use leakscope_core::glm::{ModelKind, Penalty};
 use leakscope_core::rows::{Block, Rows};
 use leakscope_core::tell::{
     BalancedTelling, Certainty, Look, Noise, Question, SoftmaxTelling, Telling, Told,
 };
 use leakscope_core::units::{FitInUnits, SoftmaxInUnits, Units};
 use leakscope_report::tell::{self as report, AmongAll, Shows, Tell};
-use leakscope_table::{Attribute, Dataset, Encoding, Kind, Labels, Stage};
+use leakscope_table::{Attribute, Dataset, Encoding, Kind, Labels, Stage, TargetCoding};
 use questions::questions;
 use std::collections::HashMap;
 
@@ -170,7 +170,7 @@ pub(crate) fn tried_softmax(
 pub(crate) struct BalancedModel<'a> {
     pub(crate) rows: &'a dyn Rows,
     pub(crate) units: &'a Units,
-    pub(crate) model: (Family, Penalty),
+    pub(crate) model: (ModelKind, Penalty),
     pub(crate) balancing: (&'a Options, usize),
     pub(crate) noise: &'a Noise,
 }
@@ -184,10 +184,14 @@ pub(crate) fn tried_balanced<'s>(
 ) -> Result<(Vec<Answer>, Tell)> {
     let encoding = rows.encoding();
     let explained = |e| explain(e, encoding, request.l2);
-    let (n, p) = (rows.len() as f64, balanced.rows.width() as f64);
-    // A model takes about ten passes of p² multiplications a row, its losses included, on matrices too small to be fast.
-    let a_model = 30.0 * (balanced.balancing.1 as f64 + 1.0) * n * p * p;
-    let work = Work { look: a_model, pair: p, coefficients: p, most: Budget::of(request).work(false) };
+    let vectors = match &encoding.target.coding {
+        TargetCoding::Classes(classes) => classes.len(),
+        TargetCoding::TwoClass { .. } | TargetCoding::Number | TargetCoding::Count => 1,
+    };
+    let (n, q) = (rows.len() as f64, (vectors * balanced.rows.width()) as f64);
+    // A model takes about ten passes of q² multiplications a row, its losses included, on matrices too small to be fast.
+    let a_model = 30.0 * (balanced.balancing.1 as f64 + 1.0) * n * q * q;
+    let work = Work { look: a_model, pair: q, coefficients: q, most: Budget::of(request).work(false) };
     let answered = |asked: Vec<Asked>| {
         let BalancedModel { rows: in_public_units, units, model, balancing, noise } = *balanced;
         let release = (noise, request.releases);
