@@ -209,7 +209,7 @@ const GROUPS: [(&str, &[&str]); 9] = [
 const MANY: usize = 20;
 
 /// Examples of each command, to be read below its options.
-const EXAMPLES: [(&str, &str); 18] = [
+const EXAMPLES: [(&str, &str); 20] = [
     (
         "audit",
         "  leakscope audit patients.csv --target dose --id patient --l2 0.01 --sigma 0.4 --out audit/
@@ -243,6 +243,7 @@ const EXAMPLES: [(&str, &str); 18] = [
     ),
     ("demo", "  leakscope demo --open"),
     ("schema", "  leakscope schema patients.csv > schema.json"),
+    ("devices", "  leakscope devices"),
     ("reproduce", "  leakscope reproduce --list"),
     (
         "net train",
