@@ -8,6 +8,7 @@
 //! | `resume` | going on from a checkpoint, as the run was started |
 //! | `account` | a run that has ended → `training.json`, `records.*`, its page |
 //! | [`audit`] | an [`audit::NetAuditRequest`] in, what is measured out |
+//! | `config` | a request's numbers as the trainer takes them |
 //! | [`device`] | where networks compute |
 //! | [`attack`] | attacks: records from gradients |
 //! | `measuring` | the measures of an audit, over records, another model, points |
@@ -28,6 +29,7 @@ mod assemble;
 pub mod attack;
 mod attributes;
 pub mod audit;
+pub(crate) mod config;
 pub(crate) mod data;
 pub mod device;
 mod elements;

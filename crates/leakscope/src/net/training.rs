@@ -1,6 +1,7 @@
 //! Training in memory: a [`TrainRequest`] whose files are arrays with a network, or a table.
 
 use super::account::{self, Facts};
+use super::config::{config, plan, wanted};
 use super::data::Names;
 use super::inputs::{Inputs, covered, inputs, split_key};
 use super::memory::{NetArrays, frozen};
@@ -9,7 +10,7 @@ use super::public::frozen_share;
 use super::resume::Start;
 use super::run::{Ended, PRIVATE, first, make_private, point};
 use super::table::ENCODING;
-use super::train::{LEAVES, TrainRequest, check_numbers, config, plan, spec, wanted};
+use super::train::{LEAVES, TrainRequest, check_numbers, spec};
 use crate::output::{Folder, Pending, Results, results, write_tables};
 use crate::{Failure, Result};
 use leakscope_net::io::Tensors;

@@ -4,7 +4,7 @@ use super::exposure::exposures;
 use super::model::{described, language_model, part, tokenizer};
 use super::texts::{Fields, Long, Tokens, check_vocabulary, lines, tokens};
 use crate::net::audit::{TraceRequest, tick};
-use crate::net::{Precision, ReleaseRequest, clip_facts};
+use crate::net::{Device, Precision, ReleaseRequest, clip_facts};
 use crate::output::{Folder, Pending, Results, write_tables};
 use crate::{Failure, Result};
 use leakscope_core::num::{Distribution, Summary};
@@ -59,6 +59,8 @@ pub struct TextAuditRequest {
     pub seed: Option<u64>,
     /// Numbers that the model computes with.
     pub precision: Precision,
+    /// Where the model computes.
+    pub device: Device,
 }
 
 impl Default for TextAuditRequest {
@@ -81,6 +83,7 @@ impl Default for TextAuditRequest {
             show: true,
             seed: None,
             precision: Precision::default(),
+            device: Device::default(),
         }
     }
 }
@@ -167,7 +170,7 @@ fn run_in<T: Real>(
         folder.spare(&read, FILES.0, FILES.1)?;
     }
     let tuned = Tuned { part: request.layers, rank: request.rank, seed };
-    let model: LanguageModel<T> = language_model(&request.model, tuned)?;
+    let model: LanguageModel<T> = language_model(&request.model, tuned, request.device)?;
     let tokenizer = tokenizer(&request.model, request.tokenizer.as_deref())?;
     let fields = Fields { text: request.field.as_deref(), ..Fields::default() };
     let lines = lines(&request.texts, &request.list, fields)?;

@@ -7,11 +7,12 @@ use super::model::{language_model, part, tokenizer};
 use super::stored::Destination;
 use super::texts::{Fields, Line, Long, Tokens, check_vocabulary, lines, tokens};
 use crate::net::account::{self, Facts};
+use crate::net::config::{config, plan, wanted};
 use crate::net::data::Names;
 use crate::net::resume::{Resumed, Start};
 use crate::net::run::{CHECKPOINT, train};
-use crate::net::train::{Listener, Track, TrainOutcome, TrainRequest, check_numbers, config, plan, wanted};
-use crate::net::{Precision, ReleaseRequest};
+use crate::net::train::{Listener, Track, TrainOutcome, TrainRequest, check_numbers};
+use crate::net::{Device, Precision, ReleaseRequest};
 use crate::output::{Folder, Pending, Results, results};
 use crate::{Failure, Result};
 use leakscope_net::engine::losses;
@@ -93,6 +94,8 @@ pub struct TextTrainRequest {
     pub format: RecordsFormat,
     /// Numbers that the model computes with.
     pub precision: Precision,
+    /// Where the model computes.
+    pub device: Device,
 }
 
 impl Default for TextTrainRequest {
@@ -131,6 +134,7 @@ impl Default for TextTrainRequest {
             not_private_noise_from_seed: false,
             format: RecordsFormat::default(),
             precision: Precision::default(),
+            device: Device::default(),
         }
     }
 }
@@ -186,6 +190,7 @@ impl TextTrainRequest {
             not_private_noise_from_seed: self.not_private_noise_from_seed,
             filter_epsilon: self.filter_epsilon,
             precision: self.precision,
+            device: self.device,
             ..TrainRequest::default()
         }
     }
@@ -222,7 +227,7 @@ fn run_in<T: Real>(
     let stored_seed = resumed.as_ref().map(Resumed::seed);
     let seed = request.seed.or(stored_seed).unwrap_or_else(crate::seed::drawn);
     let tuned = Tuned { part: request.layers, rank: request.rank, seed };
-    let model: LanguageModel<T> = language_model(&request.model, tuned)?;
+    let model: LanguageModel<T> = language_model(&request.model, tuned, request.device)?;
     let tokenizer = tokenizer(&request.model, request.tokenizer.as_deref())?;
     let Training { data, names, mut facts, texts } = Training::read(request, &model, &tokenizer)?;
     let held_out = held_out(request, &model, &tokenizer)?;

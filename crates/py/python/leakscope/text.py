@@ -46,6 +46,7 @@ class TextAudit(Result):
             secret_pattern="What they might be, as in :func:`canary`.",
             show="Whether texts are shown on the page.",
             seed="Seed of probes and adapters. Drawn by default.",
+            device="Where the model computes: ``\"cpu\"``, ``\"cuda\"``, ``\"cuda:1\"`` (the number of a GPU) or ``\"auto\"``.",
             precision="Numbers that the model computes with: ``\"f32\"`` or ``\"f64\"``.")
 def audit(
     texts: Sequence[str] | str,
@@ -66,6 +67,7 @@ def audit(
     show: bool = True,
     seed: int | None = None,
     precision: str = "f32",
+    device: str = "cpu",
     out: Path | None = None,
     progress: Progress = None,
 ) -> TextAudit:
@@ -79,7 +81,7 @@ def audit(
     values = {"model": model, "tokenizer": tokenizer, "list": listed(texts), "long": long, "layers": layers, "rank": rank,
               "release": {"clip": clip, "clip_kind": clip_kind, "sigma": sigma},
               "trace": trace if isinstance(trace, str) else {"probes": trace}, "eta": eta, "plis": plis,
-              "secrets": listed(secret), "secret_pattern": secret_pattern, "show": show, "seed": seed, "precision": precision}
+              "secrets": listed(secret), "secret_pattern": secret_pattern, "show": show, "seed": seed, "precision": precision, "device": device}
     with _progress.shown(progress) as told:
         return TextAudit(_native.text_audit(values, told))._kept(out)
 
@@ -123,6 +125,7 @@ class TextTraining(Training):
             resume="Go on from the checkpoint in ``out``, with the same settings.",
             seed="Seed of first adapters and probes, in a run without noise also of its batches. Drawn by default.",
             not_private_noise_from_seed="Let batches and noise follow from the seed too, so that the run can be repeated: no ε is stated.",
+            device="Where the model computes: ``\"cpu\"``, ``\"cuda\"``, ``\"cuda:1\"`` (the number of a GPU) or ``\"auto\"``.",
             precision="Numbers that the model computes with: ``\"f32\"`` or ``\"f64\"``.")
 def train(
     texts: Sequence[str] | str,
@@ -156,6 +159,7 @@ def train(
     seed: int | None = None,
     not_private_noise_from_seed: bool = False,
     precision: str = "f32",
+    device: str = "cpu",
     progress: Progress = None,
 ) -> TextTraining:
     """Fine-tunes a language model on texts, in private where there is noise.
@@ -174,7 +178,7 @@ def train(
               "release": {"clip": clip, "clip_kind": clip_kind, "sigma": sigma}, "epsilon": epsilon, "delta": delta,
               "weight_decay": weight_decay, "track": track, "probes": probes, "filter_epsilon": filter_epsilon,
               "checkpoint_every": checkpoint_every, "resume": resume, "seed": seed,
-              "not_private_noise_from_seed": not_private_noise_from_seed, "precision": precision}
+              "not_private_noise_from_seed": not_private_noise_from_seed, "precision": precision, "device": device}
     with _progress.shown(progress) as told:
         done = TextTraining(_native.text_train(values, os.fspath(out), told), rate)
     folder = os.path.join(os.fspath(out), "model")
@@ -202,6 +206,7 @@ class Canary(Result):
             layers="What is fine-tuned: ``\"last\"``, ``\"all\"``, ``\"adapters\"`` (low-rank, beside every dense layer) or several.",
             rank="Rank of adapters.",
             trials="Games played for every noise and number of steps; 0 for bounds alone.",
+            device="Where the model computes: ``\"cpu\"``, ``\"cuda\"``, ``\"cuda:1\"`` (the number of a GPU) or ``\"auto\"``.",
             seed="Seed of secrets and noise. Drawn by default.")
 def canary(
     model: Path,
@@ -220,6 +225,7 @@ def canary(
     rank: int = 8,
     trials: int = 1000,
     seed: int | None = None,
+    device: str = "cpu",
     out: Path | None = None,
     progress: Progress = None,
 ) -> Canary:
@@ -232,6 +238,6 @@ def canary(
     """
     values = {"model": model, "tokenizer": tokenizer, "prompt": prompt, "list": listed(candidates), "pattern": pattern,
               "secret_tokens": secret_tokens, "prior": prior, "clip": clip, "lr": lr, "sigmas": listed(sigmas),
-              "steps": listed(steps), "layers": listed(layers), "rank": rank, "trials": trials, "seed": seed}
+              "steps": listed(steps), "layers": listed(layers), "rank": rank, "trials": trials, "seed": seed, "device": device}
     with _progress.shown(progress) as told:
         return Canary(_native.text_canary(values, told))._kept(out)

@@ -4,7 +4,7 @@ use super::super::run_args::OutArgs;
 use crate::progress::Display;
 use leakscope::Result;
 use leakscope::net::audit::TraceRequest;
-use leakscope::net::{ClipKind, Precision, ReleaseRequest};
+use leakscope::net::{ClipKind, Device, Precision, ReleaseRequest};
 use leakscope::text::Long;
 use leakscope::text::audit::{self, TextAuditRequest};
 use leakscope_net::leak::Signal;
@@ -74,6 +74,9 @@ pub(crate) struct Args {
     /// Numbers that the model computes with
     #[arg(long, value_enum, default_value_t = Precision::F32)]
     precision: Precision,
+    /// Where the model computes: cpu, cuda, cuda:1 (the number of a GPU) or auto
+    #[arg(long, value_name = "DEVICE", default_value_t)]
+    device: Device,
     #[command(flatten)]
     output: OutArgs,
 }
@@ -109,6 +112,7 @@ impl Args {
             show: !self.no_texts,
             seed: self.seed,
             precision: self.precision,
+            device: self.device,
         }
     }
 }

@@ -4,8 +4,8 @@ use super::super::net::ReleaseArgs;
 use super::super::net::train::shown;
 use super::super::run_args::RunArgs;
 use leakscope::Result;
-use leakscope::net::Precision;
 use leakscope::net::train::Track;
+use leakscope::net::{Device, Precision};
 use leakscope::text::Long;
 use leakscope::text::train::{TextTrainRequest, run as train};
 use leakscope_net::text::Trained;
@@ -118,6 +118,9 @@ pub(crate) struct Args {
     /// Numbers that the model computes with
     #[arg(long, value_enum, default_value_t = Precision::F32)]
     precision: Precision,
+    /// Where the model computes: cpu, cuda, cuda:1 (the number of a GPU) or auto
+    #[arg(long, value_name = "DEVICE", default_value_t)]
+    device: Device,
     #[command(flatten)]
     run: RunArgs,
 }
@@ -157,6 +160,7 @@ impl Args {
             not_private_noise_from_seed: self.not_private_noise_from_seed,
             format: self.format,
             precision: self.precision,
+            device: self.device,
         }
     }
 }

@@ -31,7 +31,7 @@ mod weights;
 pub use layout::{Layout, ModelFile};
 
 use crate::{
-    Data, Error, LayerSpec, NetSpec, Network, Real, Result,
+    Backend, Data, Error, LayerSpec, NetSpec, Network, Real, Result,
     engine::predict_data,
     error::{check, check_len},
     io::fault,
@@ -121,6 +121,12 @@ pub struct LanguageModel<T> {
 }
 
 impl<T: Real> LanguageModel<T> {
+    /// The same model computing elsewhere.
+    pub fn on(mut self, backend: Backend) -> Result<Self> {
+        self.network.move_to(backend)?;
+        Ok(self)
+    }
+
     /// Reads a folder of Hugging Face (`config.json` of `model_type` gpt2 or llama, and `model.safetensors` whole or in
     /// shards), or a checkpoint of llama2.c (version 0).
     ///
