@@ -3,7 +3,7 @@
 use crate::Result;
 use crate::output::{Folder, Pending, Results, write_tables};
 use crate::release::ledger;
-use leakscope_report::{Attack, Audit, Balance, Release};
+use leakscope_report::{Attack, Audit, Balance, Release, page_with_records};
 use leakscope_table::RecordsFormat;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -46,7 +46,8 @@ pub fn audit(
     let mut pending = Pending::default();
     write_tables(&folder, &mut pending, tables)?;
     let audit = &Audit { tables: pending.table_names(), ..audit.clone() };
-    folder.page(&mut pending, "audit", &leakscope_report::page(audit))?;
+    let records = crate::audit::explore::in_memory(audit, tables);
+    folder.page(&mut pending, "audit", &page_with_records(audit, records.as_ref()))?;
     folder.text(&mut pending, "audit.json", &leakscope_report::json(audit))?;
     folder.publish(pending)
 }

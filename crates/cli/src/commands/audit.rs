@@ -139,7 +139,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if let Some(folder) = &folder {
         let clock = Instant::now();
         audit.tables = pending.table_names();
-        let page = leakscope_report::page(&audit);
+        let records = audit::explore::kept(&audit, &mut pending);
+        let page = leakscope_report::page_with_records(&audit, records.as_ref());
         audit.timings.report = clock.elapsed().as_secs_f64();
         folder.page(&mut pending, "audit", &page)?;
         folder.text(&mut pending, "audit.json", &leakscope_report::json(&audit))?;

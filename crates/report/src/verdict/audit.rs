@@ -1,7 +1,7 @@
 //! The verdict on an audit.
 
 use super::{
-    Colour, Decision, Facts, Noise, PROTECT_AT, Span, Success, TOLD_AT, TYPICAL, Verdict, decide, estimated,
+    Colour, Decision, Facts, Noise, PROTECT_AT, Span, Success, TOLD_AT, TYPICAL, Verdict, decide, depth,
     headline, more_noise, noise_to_hide, plain, strong,
 };
 use crate::document::audit::{Attribute, Audit, Label, Limit, SigmaSource};
@@ -22,6 +22,8 @@ const AT_MINIMISER: f64 = 1e-6;
 pub(crate) struct Exposure<'a> {
     pub(crate) attribute: &'a Attribute,
     pub(crate) told: f64,
+    /// What Φ is taken of for it: proportional to one over the noise.
+    pub(crate) depth: f64,
 }
 
 /// The exposure of every attribute that has a spread to compare with, the most exposed first.
@@ -35,26 +37,27 @@ pub(crate) fn exposures(audit: &Audit) -> Vec<Exposure<'_>> {
                 ValueKind::Category => 1.0,
                 ValueKind::Number => TYPICAL * words::spread(attribute)?,
             };
-            Some(Exposure { attribute, told: estimated(distance, attribute.min_sd.value) })
+            let depth = depth(distance, attribute.min_sd.value);
+            Some(Exposure { attribute, told: normal_cdf(depth), depth })
         })
         .collect();
-    all.sort_by(|a, b| b.told.total_cmp(&a.told));
+    all.sort_by(|a, b| b.depth.total_cmp(&a.depth));
     all
 }
 
 /// The same of the label: two classes, or two typical values where the target's spread is known.
-fn label_estimated(audit: &Audit, label: &Label) -> Option<f64> {
+fn label_depth(audit: &Audit, label: &Label) -> Option<f64> {
     if audit.data.classes.is_some() {
-        return Some(estimated(1.0, label.min_sd.value));
+        return Some(depth(1.0, label.min_sd.value));
     }
     // The error of a model without columns is the spread of the target.
     let utility = audit.utility.as_ref().filter(|u| u.metric == Metric::Mse);
     let spread = label.population_sd.or_else(|| Some(utility?.constant_model.max(0.0).sqrt()))?;
-    Some(estimated(TYPICAL * spread, label.min_sd.value))
+    Some(depth(TYPICAL * spread, label.min_sd.value))
 }
 
 /// What a chosen secret adds: the bound for the easiest record, and the strongest attack.
-pub(super) fn of_secret(found: &Found) -> (Option<Success>, Option<Success>) {
+pub(crate) fn of_secret(found: &Found) -> (Option<Success>, Option<Success>) {
     let baseline = found.most_likely.unwrap_or(0.0);
     let easiest = found.bounds.iter().filter_map(|b| b.worst).map(|w| w.success).min_by(f64::total_cmp);
     let success = easiest.or_else(|| found.bounds.first().map(|b| b.success));
@@ -80,17 +83,38 @@ fn worst(told: &Told) -> f64 {
     among.map_or(told.worst, |s| told.worst.max(s.told()))
 }
 
-/// What an audit prints.
-pub(crate) fn facts(audit: &Audit) -> Facts {
-    // What η estimates of values that were put in place one by one adds nothing: a release goes by the same rule.
-    let exposures: Vec<Exposure<'_>> =
-        exposures(audit).into_iter().filter(|e| !is_tried(audit, &e.attribute.name, false)).collect();
-    let (told, label_told) = audit.tell.as_ref().map(of_tell).unwrap_or_default();
-    let (bounded, observed) = audit.secret.as_ref().map(of_secret).unwrap_or_default();
+/// What Φ is taken of for the largest estimates from η; infinite where no noise helps.
+pub(crate) struct Depths {
+    /// Of an attribute, of rows that belong together, or of whole records.
+    pub(crate) attribute: Option<f64>,
+    /// Of the label.
+    pub(crate) label: Option<f64>,
+    /// The attribute.
+    pub(crate) of: String,
+}
+
+/// The estimates that count: what η says of values that were put in place one by one adds nothing. A release goes by the same
+/// rule.
+pub(crate) fn depths(audit: &Audit) -> Depths {
+    let most = exposures(audit).into_iter().find(|e| !is_tried(audit, &e.attribute.name, false));
     let whole = || {
         let unknown = audit.tell.is_none() && audit.records.eta.max > 0.0;
-        unknown.then(|| estimated(TYPICAL, 1.0 / audit.records.eta.max))
+        unknown.then(|| depth(TYPICAL, 1.0 / audit.records.eta.max))
     };
+    let attribute = most.map(|e| e.depth).or_else(whole);
+    let label = audit.label.as_ref().filter(|l| !is_tried(audit, &l.name, true));
+    Depths {
+        attribute: attribute.into_iter().chain(together(audit)).max_by(f64::total_cmp),
+        label: label.and_then(|l| label_depth(audit, l)),
+        of: most.map(|e| e.attribute.name.clone()).unwrap_or_default(),
+    }
+}
+
+/// What an audit prints.
+pub(crate) fn facts(audit: &Audit) -> Facts {
+    let depths = depths(audit);
+    let (told, label_told) = audit.tell.as_ref().map(of_tell).unwrap_or_default();
+    let (bounded, observed) = audit.secret.as_ref().map(of_secret).unwrap_or_default();
     Facts {
         noise: match audit.sigma_source {
             SigmaSource::Default => Noise::Unit,
@@ -100,21 +124,10 @@ pub(crate) fn facts(audit: &Audit) -> Facts {
             | SigmaSource::Targets => Noise::Chosen,
         },
         over_limit: audit.limits.iter().any(|l| !l.ok),
-        unfinished: !untried(audit).is_empty()
-            || is_approximate(audit)
-            || is_seen_in_shape(audit)
-            || is_solved(audit)
-            || audit.data.rows_of_one.is_some(),
+        unfinished: is_unfinished(audit) || is_seen_in_shape(audit) || is_solved(audit),
         protect_at: audit.tell.as_ref().map_or(PROTECT_AT, |t| t.protect_at),
-        estimated: [exposures.first().map(|e| e.told).or_else(whole), together(audit)]
-            .into_iter()
-            .flatten()
-            .max_by(f64::total_cmp),
-        label_estimated: audit
-            .label
-            .as_ref()
-            .filter(|l| !is_tried(audit, &l.name, true))
-            .and_then(|l| label_estimated(audit, l)),
+        estimated: depths.attribute.map(normal_cdf),
+        label_estimated: depths.label.map(normal_cdf),
         told,
         label_told,
         bounded,
@@ -123,13 +136,18 @@ pub(crate) fn facts(audit: &Audit) -> Facts {
     }
 }
 
-/// How often values of a person are told apart that stand in all rows of that person, as far as those of single rows tell: k rows
+/// Whether something is open whatever noise is chosen.
+pub(crate) fn is_unfinished(audit: &Audit) -> bool {
+    !untried(audit).is_empty() || is_approximate(audit) || audit.data.rows_of_one.is_some()
+}
+
+/// What Φ is taken of for values of a person that stand in all rows of that person, as far as those of single rows tell: k rows
 /// move the model up to about k times as far.
 fn together(audit: &Audit) -> Option<f64> {
     let rows = audit.data.rows_of_one? as f64;
     let told = audit.tell.as_ref()?.attributes.iter();
     let furthest = told.map(|t| t.distance.unwrap_or(f64::INFINITY)).max_by(f64::total_cmp)?;
-    Some(normal_cdf(0.5 * rows * furthest))
+    Some(0.5 * rows * furthest)
 }
 
 /// Whether values of an attribute, or of the label, were put in place.
@@ -240,12 +258,12 @@ fn exposed(audit: &Audit, facts: &Facts) -> Vec<Span> {
     if let Some(told) = audit.tell.as_ref().and_then(Tell::worst) {
         let unit = audit.attributes.iter().find(|a| a.name == told.attribute && !told.label);
         let mut spans = tested(told, unit.and_then(|a| a.unit.as_deref()));
-        if let Some((rows, share)) = audit.data.rows_of_one.zip(together(audit)) {
+        if let Some((rows, depth)) = audit.data.rows_of_one.zip(together(audit)) {
             spans.push(plain(format!(
                 " Up to {rows} rows have one {}: changed together, they are told apart in about ",
                 audit.data.id.as_deref().unwrap_or("id")
             )));
-            spans.extend([strong(format::share_at_most(share)), plain(" of cases.")]);
+            spans.extend([strong(format::share_at_most(normal_cdf(depth))), plain(" of cases.")]);
         }
         return spans;
     }
@@ -257,7 +275,7 @@ fn exposed(audit: &Audit, facts: &Facts) -> Vec<Span> {
     {
         return approximated(&format!("the label, {}", label.name), told, None);
     }
-    let Some(Exposure { attribute: a, told }) = most else {
+    let Some(Exposure { attribute: a, told, .. }) = most else {
         let why = match audit.attributes.is_empty() {
             true => "No attribute could be traced back to a column of the table",
             false => "No attribute has a spread that an estimate could be compared with",

@@ -26,6 +26,7 @@ mod membership;
 mod net;
 mod release;
 mod reproduction;
+mod rules;
 mod text_audit;
 
 pub use account::of_account;
@@ -42,9 +43,10 @@ pub(crate) use net::{accounted, accounts, below};
 pub use net::{of_net_audit, of_training};
 pub use release::of_release;
 pub use reproduction::of_reproduction;
+pub use rules::{Calm, Quantity, RULES, Rule};
 pub use text_audit::of_text_audit;
 
-pub(crate) use audit::{exposures, facts as facts_of_audit, is_open};
+pub(crate) use audit::{depths, exposures, facts as facts_of_audit, is_open, is_unfinished, of_secret};
 
 pub use crate::document::choice::Colour;
 pub use crate::document::tell::PROTECT_AT;
@@ -189,72 +191,33 @@ pub struct Decision {
     pub grounds: Vec<Ground>,
 }
 
-/// What a number can do to the colour.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Weight {
-    /// It covers every attacker: it can make a page green.
-    Covers,
-    /// It is an approximation, or one attack's: it can only warn.
-    Warns,
-}
-
-/// The colour of a page from what is printed on it: the worst of its numbers, and green only where one of them covers every
-/// attacker.
+/// The colour of a page from what is printed on it, by the [`RULES`]: the worst of its numbers, and green only where one of them
+/// covers every attacker.
 pub fn decide(facts: &Facts) -> Decision {
-    use Weight::{Covers, Warns};
-    let f = facts;
-    // Two values of one record are at most as far apart as either is from its absence, twice.
-    let most = f.membership.filter(|a| a.is_finite()).map_or(1.0, |a| (0.5 + a).min(1.0));
-    let capped = |p: Option<f64>| p.map(|p| if p.is_nan() { p } else { p.min(most) });
     let mut grounds = vec![];
     let mut covered = false;
-    let mut add = |value: Option<f64>, weight: Weight, fact, reason, calm: f64, alarm: f64, share: bool| {
-        let Some(value) = value else { return };
-        let colour = judge(value, calm, alarm);
-        covered |= weight == Covers;
-        let write = |x: f64| if share { format::share_at_most(x) } else { format::at_most(x) };
-        let alone = if weight == Covers { "" } else { ", not alone" };
-        let green = format!("up to {}{alone}", write(calm));
-        let red = format!("above {}", write(alarm));
-        grounds.push(Ground { fact, reason, value, share, shown: write(value), green, red, colour });
-    };
-    let calm = f.protect_at.clamp(0.5, TOLD_AT);
-    let coin = "Somebody who knows all else, at even odds, is right so often at most; a coin toss: 50%.";
-    let local = "From η, which looks at small changes alone: an approximation, no test of two values.";
-    add(f.told, Covers, "two values of an attribute told apart", coin, calm, TOLD_AT, true);
-    add(f.label_told, Covers, "two values of the label told apart", coin, calm, TOLD_AT, true);
-    add(
-        capped(f.estimated),
-        Warns,
-        "two values of an attribute told apart, about",
-        local,
-        calm,
-        TOLD_AT,
-        true,
-    );
-    add(
-        capped(f.label_estimated),
-        Warns,
-        "two values of the label told apart, about",
-        local,
-        calm,
-        TOLD_AT,
-        true,
-    );
-    let guess = "Proved for every attacker; on the scale where a guess without the model has 50%.";
-    add(f.bounded.map(Success::told), Covers, "a secret guessed", guess, calm, TOLD_AT, true);
-    let played =
-        "What the strongest attack achieved, on the same scale: evidence of danger, never of safety.";
-    add(f.observed.map(Success::told), Warns, "a secret guessed by an attack", played, calm, TOLD_AT, true);
-    let member = "Somebody who must say whether a record took part, at even odds, is right so often at most.";
-    add(f.membership.map(|a| 0.5 + 0.5 * a), Covers, "who took part told", member, calm, TOLD_AT, true);
-    let odds = "Up to 1, no conclusion changes its odds by more than 2.7; above 8, by 3,000 and more.";
-    add(f.epsilon, Covers, "ε", odds, EPSILON_CALM, EPSILON_ALARM, false);
+    for rule in &RULES {
+        let Some(value) = rule.value(facts) else { continue };
+        covered |= rule.covers;
+        let calm = rule.calm(facts);
+        let write = |x: f64| if rule.share { format::share_at_most(x) } else { format::at_most(x) };
+        let alone = if rule.covers { "" } else { ", not alone" };
+        grounds.push(Ground {
+            fact: rule.fact,
+            reason: rule.reason,
+            value,
+            share: rule.share,
+            shown: write(value),
+            green: format!("up to {}{alone}", write(calm)),
+            red: format!("above {}", write(rule.alarm)),
+            colour: judge(value, calm, rule.alarm),
+        });
+    }
     let mut colour = grounds.iter().map(|g| g.colour).max().unwrap_or(Colour::Amber);
-    if !covered || f.noise == Noise::Unit || f.unfinished {
+    if !covered || facts.noise == Noise::Unit || facts.unfinished {
         colour = colour.max(Colour::Amber);
     }
-    if f.noise == Noise::Absent || f.over_limit {
+    if facts.noise == Noise::Absent || facts.over_limit {
         colour = Colour::Red;
     }
     Decision { colour, grounds }
@@ -269,16 +232,18 @@ fn judge(value: f64, calm: f64, alarm: f64) -> Colour {
     }
 }
 
-/// How often two values `distance` apart are told apart by somebody whose best estimate is off by `error`, as far as small
-/// changes tell: `Φ(distance/(2 error))`.
-pub(crate) fn estimated(distance: f64, error: f64) -> f64 {
-    if error.is_nan() {
-        return 1.0;
-    }
+/// Two values `distance` apart are told apart by somebody whose best estimate is off by `error` as often as Φ of this, as far as
+/// small changes tell; infinite for certain.
+pub(crate) fn depth(distance: f64, error: f64) -> f64 {
     match error > 0.0 {
-        true => normal_cdf(0.5 * distance / error),
-        false => 1.0,
+        true => 0.5 * distance / error,
+        false => f64::INFINITY,
     }
+}
+
+/// How often that is: `Φ(distance/(2 error))`.
+pub(crate) fn estimated(distance: f64, error: f64) -> f64 {
+    normal_cdf(depth(distance, error))
 }
 
 /// How many times the noise brings a probability of telling apart down to `goal`: both are `Φ` of something that falls as

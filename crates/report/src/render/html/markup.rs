@@ -50,6 +50,11 @@ impl Html {
         out
     }
 
+    /// JSON inside of a script element: nothing in it can end the element, or start another.
+    pub(crate) fn json(json: &str) -> Self {
+        Self(json.replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029"))
+    }
+
     /// Adds a piece.
     pub(crate) fn push(&mut self, piece: Self) {
         self.0.push_str(&piece.0);

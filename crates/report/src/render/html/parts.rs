@@ -9,12 +9,36 @@ use crate::verdict::{Colour, Verdict};
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 
+/// Numbers and the verdict in the script: what moves and what explores rests on them.
+pub(crate) const NUMBERS: &str = include_str!("script/numbers.js");
+pub(crate) const VERDICT: &str = include_str!("script/verdict.js");
+pub(crate) const WHAT_IF: &str = include_str!("script/what_if.js");
+pub(crate) const EXPLORE: &str = include_str!("script/explore.js");
+
 /// Where a page of a folder with several results has its navigation; between the marks stands of which kind it is.
 pub(crate) const NAVIGATION: (&str, &str) = ("<!--results", "<!--/results-->");
 
 /// A complete document: one shell for every page. It makes no request of any kind (a content security policy says so to
 /// the browser) and needs no script to be read.
 pub(crate) fn shell(title: &str, body: &Html) -> String {
+    shell_with(title, body, &[], &[])
+}
+
+/// The same with data (a name and JSON each), and scripts that read them.
+pub(crate) fn shell_with(
+    title: &str,
+    body: &Html,
+    data: &[(&'static str, String)],
+    scripts: &[&'static str],
+) -> String {
+    let data: Html = data
+        .iter()
+        .map(|(name, json)| {
+            fill("<script type=\"application/json\" id=\"{}\">{}</script>\n", &[name, &Html::json(json)])
+        })
+        .collect();
+    let scripts: Html =
+        scripts.iter().map(|s| fill("<script>\n{}</script>\n", &[&Html::literal(s)])).collect();
     let policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
     let head = fill(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
@@ -28,9 +52,12 @@ pub(crate) fn shell(title: &str, body: &Html) -> String {
         .and(Html::literal("</style></head>\n<body>\n"))
         .and(super::chart::patterns())
         .and(fill("<main>\n<!--results --><!--/results-->\n{}</main>\n", &[body]))
+        .and(data)
         .and(Html::literal("<script>\n"))
         .and(Html::literal(SCRIPT))
-        .and(Html::literal("</script>\n</body></html>\n"))
+        .and(Html::literal("</script>\n"))
+        .and(scripts)
+        .and(Html::literal("</body></html>\n"))
         .into_string()
 }
 
@@ -111,7 +138,8 @@ fn grounds(verdict: &Verdict) -> Html {
 }
 
 /// A number to remember and what it is.
-pub(crate) fn tile(value: &str, name: &str) -> Html {
+pub(crate) fn tile(value: impl Into<Lead>, name: &str) -> Html {
+    let value = value.into().0;
     fill("<div class=\"tile\"><strong>{}</strong><span>{}</span></div>\n", &[&value, &name])
 }
 
@@ -169,6 +197,12 @@ pub(crate) fn card(id: &str, heading: &str, claims: &[Claim], lead: impl Into<Le
 
 /// The lead of a card: text, or markup.
 pub(crate) struct Lead(Html);
+
+impl From<&String> for Lead {
+    fn from(text: &String) -> Self {
+        Self(Html::text(text))
+    }
+}
 
 impl From<&str> for Lead {
     fn from(text: &str) -> Self {

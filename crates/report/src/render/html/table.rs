@@ -1,5 +1,6 @@
 //! Tables, and how long ones stay readable: the worst rows are shown, a filter finds the rest.
 
+use super::follow;
 use super::markup::{Html, fill};
 use crate::format;
 
@@ -68,6 +69,16 @@ impl Cell {
     /// A measured number.
     pub(crate) fn number(x: f64) -> Self {
         Self::sorted(format::number(x), x)
+    }
+
+    /// η, which follows the noise.
+    pub(crate) fn eta(x: f64) -> Self {
+        Self::sorted_html(follow::eta(x), Some(x))
+    }
+
+    /// η where there is one.
+    pub(crate) fn maybe_eta(x: Option<f64>) -> Self {
+        x.map_or_else(|| Self::text("–"), Self::eta)
     }
 
     /// A number where there is one.

@@ -1,17 +1,20 @@
 //! The top of the page: what was audited, the verdict, the numbers to remember, warnings.
 
+use super::meaning::smallest_error;
 use crate::document::audit::{Audit, SigmaSource};
 use crate::format;
+use crate::render::html::follow;
 use crate::render::html::markup::{Html, fill};
 use crate::render::html::parts::{for_the_owner, header, judged, tile, tiles, warnings};
 use crate::verdict::{exposures, of_audit};
 use crate::words;
 use leakscope_core::fisher::noise::Shape;
 
-pub(super) fn head(audit: &Audit) -> Html {
+pub(super) fn head(audit: &Audit, what_if: Html) -> Html {
     header("Leakscope audit", &words::title_of(audit), &words::facts(audit).join(" · "))
         .and(for_the_owner())
         .and(judged(&of_audit(audit)))
+        .and(what_if)
         .and(numbers(audit))
         .and(limits(audit))
         .and(warnings(&audit.warnings))
@@ -21,8 +24,8 @@ fn numbers(audit: &Audit) -> Html {
     let eta = &audit.records.eta;
     let most = audit.records.most.first().map(|m| format!(", record {}", m.id)).unwrap_or_default();
     let mut all = vec![
-        tile(&format::number(eta.p50), "median information loss η of a record"),
-        tile(&format::number(eta.max), &format!("largest η{most}")),
+        tile(follow::eta(eta.p50), "median information loss η of a record"),
+        tile(follow::eta(eta.max), &format!("largest η{most}")),
     ];
     if let Some(told) = audit.tell.as_ref().and_then(|t| t.worst()) {
         let name = format!(
@@ -30,7 +33,7 @@ fn numbers(audit: &Audit) -> Html {
              50%)",
             told.attribute, told.from, told.to, told.worst_record
         );
-        all.push(tile(&format::share_at_most(told.worst), &name));
+        all.push(tile(follow::worst(told), &name));
     } else if let Some(e) = exposures(audit).first() {
         let a = e.attribute;
         let than = match (words::is_category(a), words::spread(a)) {
@@ -38,10 +41,10 @@ fn numbers(audit: &Audit) -> Html {
             _ => ", from 0 for no to 1 for yes (a coin toss: ±0.5)".to_owned(),
         };
         let name = format!("least error of an estimate of {} that is right on average{than}", a.name);
-        all.push(tile(&words::smallest_error(a), &name));
+        all.push(tile(smallest_error(a), &name));
     }
     all.push(tile(&format::count(audit.records.stand_out), "records above three times the median η"));
-    all.push(tile(&format::number(audit.dataset.eta), "η of the whole data set"));
+    all.push(tile(follow::eta(audit.dataset.eta), "η of the whole data set"));
     if let Some(ratio) = audit.group_ratio {
         let by = audit.data.group.as_deref().unwrap_or("group");
         all.push(tile(&format::times(ratio), &format!("worst {by} against best, mean η")));
@@ -50,7 +53,7 @@ fn numbers(audit: &Audit) -> Html {
         let without = words::metric(u, u.without_noise);
         let name = words::metric_name(u.metric);
         all.push(tile(
-            &words::metric(u, u.at_sigma),
+            follow::utility(u),
             &format!("{name} on held-out rows with the noise ({without} without)"),
         ));
     }
@@ -62,7 +65,7 @@ fn numbers(audit: &Audit) -> Html {
         }
         SigmaSource::Targets => "σ of isotropic noise that costs as much as this noise",
     };
-    all.push(tile(&format::setting(audit.sigma), source));
+    all.push(tile(follow::sigma(audit.sigma), source));
     if let Some(noise) = audit.noise.as_ref().filter(|n| n.shape != Shape::Isotropic) {
         all.push(tile(&format::times(noise.gain), "what isotropic noise costs for the same targets"));
     }

@@ -8,10 +8,12 @@ mod balance;
 mod bound;
 mod canary;
 mod comparison;
+mod explore;
 mod figure;
 mod folder;
 mod glossary;
 mod head;
+mod meaning;
 mod noise;
 mod records;
 mod release;
@@ -21,6 +23,7 @@ mod secret;
 mod shape;
 mod tell;
 mod text_audit;
+mod what_if;
 mod who;
 
 pub(crate) use appendix::theorem;
@@ -39,8 +42,9 @@ pub use text_audit::text_audit_page;
 
 use super::chart;
 use super::markup::Html;
-use super::parts::shell;
+use super::parts::{EXPLORE, NUMBERS, VERDICT, WHAT_IF, shell_with};
 use crate::document::audit::Audit;
+use crate::document::explore::Explore;
 use crate::words;
 
 /// The audit as one self-contained HTML page.
@@ -49,11 +53,19 @@ use crate::words;
 /// shows no value of the data except ids, column names, the names of classes and groups, and the two values of an
 /// attribute that were told apart.
 pub fn page(audit: &Audit) -> String {
+    page_with_records(audit, None)
+}
+
+/// The same with its records one by one, where they are at hand.
+pub fn page_with_records(audit: &Audit, records: Option<&Explore>) -> String {
     let series = chart::shown(&audit.records.histogram);
+    let (what_if, moving) = what_if::what_if(audit);
+    let (explored, store) = records.map(|r| explore::explore(audit, r)).unwrap_or_default();
     let body: Html = [
-        head::head(audit),
+        head::head(audit, what_if),
         tell::tell(audit.tell.as_ref(), &audit.attributes),
         who::who(audit, &series),
+        explored,
         records::records(audit),
         records::why_loss_misses(audit, &series),
         attributes::attributes(audit),
@@ -67,5 +79,8 @@ pub fn page(audit: &Audit) -> String {
     ]
     .into_iter()
     .collect();
-    shell(&format!("Leakscope audit: {}", words::title_of(audit)), &body)
+    let data: Vec<(&str, String)> =
+        moving.iter().map(|m| ("moving", m.json())).chain(store.map(|s| ("store", s))).collect();
+    let title = format!("Leakscope audit: {}", words::title_of(audit));
+    shell_with(&title, &body, &data, &[NUMBERS, VERDICT, WHAT_IF, EXPLORE])
 }
