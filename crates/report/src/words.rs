@@ -9,6 +9,7 @@ use crate::document::informed::Adversary;
 use crate::document::inversion::{Leakage, QualityKind};
 use crate::document::membership::MembershipAttacker;
 use crate::document::subject::Subject;
+use crate::document::tell::Told;
 use crate::document::text::Part;
 use crate::document::training::Withheld;
 use crate::format;
@@ -63,6 +64,14 @@ pub(crate) fn spread(attribute: &Attribute) -> Option<f64> {
     }
 }
 
+/// How often values of an attribute are told apart: at most, or at least where the refits that were allowed left it open.
+pub fn told_apart(told: &Told, protect_at: f64) -> String {
+    match told.told_at_least() {
+        Some(least) if told.worst > protect_at => format!("{} or more", format::share_at_least(least)),
+        Some(_) | None => format::share_at_most(told.worst),
+    }
+}
+
 /// Whether the attribute is a category.
 pub(crate) fn is_category(attribute: &Attribute) -> bool {
     attribute.kind == ValueKind::Category
@@ -95,7 +104,7 @@ pub(crate) fn scaling(effect: &ScalingEffect) -> String {
             format!("Counted in η that records move the scaling of their columns: {difference}.")
         }
         ScalingMode::Given => format!(
-            "Not counted in η that records move the scaling of their columns (`scaling` = given): {difference}."
+            "Not counted in η that records move the scaling of their columns (⟨scaling=given⟩): {difference}."
         ),
     }
 }

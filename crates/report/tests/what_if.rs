@@ -15,7 +15,8 @@ use leakscope_report::bound::Worst;
 use leakscope_report::choice::Statistic;
 use leakscope_report::tell::{AmongAll, Shows};
 use leakscope_report::verdict::{
-    Colour, Decision, EPSILON_ALARM, EPSILON_CALM, Facts, Noise, RULES, Success, TOLD_AT, decide, of_audit,
+    Colour, Decision, EPSILON_ALARM, EPSILON_CALM, Facts, Noise, RULES, Reservations, Success, TOLD_AT,
+    decide, of_audit,
 };
 use leakscope_report::what_if::{Moving, audit_at};
 use serde_json::{Value, json};
@@ -115,8 +116,8 @@ fn the_script_decides_by_the_same_rules_on_thousands_of_facts() {
                 _ => Some(0.5 + (most - 0.5) * dice.uniform()),
             };
             let most = if calm { 0.6 } else { 1.0 };
-            let (told, label_told, estimated, label_estimated) =
-                (share(most), share(most), share(most), share(most));
+            let (told, label_told, told_at_least) = (share(most), share(most), share(most));
+            let (estimated, label_estimated) = (share(most), share(most));
             let membership = share(most).map(|p| p - 0.5);
             let success = |p: Option<f64>, dice: &mut Dice| {
                 p.map(|success| Success { success, baseline: if dice.one_in(9) { 1.0 } else { dice.uniform() } })
@@ -135,6 +136,8 @@ fn the_script_decides_by_the_same_rules_on_thousands_of_facts() {
                 },
                 over_limit: dice.one_in(12),
                 unfinished: dice.one_in(8),
+                open: Reservations { rows_of_one: dice.one_in(12), ..Reservations::default() },
+                told_at_least,
                 protect_at: [0.6, 0.55, 0.4, 0.9, 0.7][(dice.next() % 5) as usize],
                 told,
                 label_told,
@@ -152,7 +155,7 @@ fn the_script_decides_by_the_same_rules_on_thousands_of_facts() {
             json!({
                 "facts": {
                     "noise": match facts.noise { Noise::Unit => "unit", Noise::Absent => "absent", Noise::Chosen => "chosen" },
-                    "over_limit": facts.over_limit, "unfinished": facts.unfinished, "protect_at": facts.protect_at,
+                    "over_limit": facts.over_limit, "unfinished": facts.unfinished || facts.open.rows_of_one, "told_at_least": number(told_at_least), "protect_at": facts.protect_at,
                     "told": number(told), "label_told": number(label_told), "estimated": number(estimated),
                     "label_estimated": number(label_estimated), "epsilon": number(epsilon), "membership": number(membership),
                     "bounded": guess(facts.bounded), "observed": guess(facts.observed),
@@ -198,6 +201,8 @@ fn drawn(dice: &mut Dice, base: &Audit) -> Audit {
                 (t.distance, t.worst, t.shows) = (None, 1.0, Some(Shows::Unit));
             } else if dice.one_in(40) {
                 t.distance = None;
+            } else if dice.one_in(15) {
+                t.at_least = Some(0.3 * distance);
             }
         }
         if dice.one_in(10) {
@@ -243,7 +248,7 @@ fn the_script_moves_thousands_of_audits_as_rust_does_and_never_calmer() {
         for _ in 0..2 {
             let (sigma, releases) = (audit.sigma * dice.magnitude(-1.5, 2.5), 1 + (dice.next() % 5) as u32);
             let verdict = of_audit(&audit_at(&audit, sigma, releases).unwrap());
-            let decision = Decision { colour: verdict.colour, grounds: verdict.grounds };
+            let decision = Decision { colour: verdict.colour, grounds: verdict.grounds, open: vec![] };
             cases.push(
                 json!({ "model": moving, "sigma": sigma, "releases": releases, "says": said(&decision) }),
             );

@@ -25,6 +25,7 @@ mod inversion;
 mod membership;
 mod net;
 mod release;
+mod remedy;
 mod reproduction;
 mod rules;
 mod text_audit;
@@ -41,12 +42,16 @@ pub use inversion::of_inversion;
 pub use membership::of_membership;
 pub(crate) use net::{accounted, accounts, below};
 pub use net::{of_net_audit, of_training};
-pub use release::of_release;
+pub use release::{of_owned, of_release};
+pub use remedy::cause;
 pub use reproduction::of_reproduction;
 pub use rules::{Calm, Quantity, RULES, Rule};
 pub use text_audit::of_text_audit;
 
-pub(crate) use audit::{depths, exposures, facts as facts_of_audit, is_open, is_unfinished, of_secret};
+pub(crate) use audit::{
+    estimated_distance, exposures, facts as facts_of_audit, is_open, is_open_at_any_noise, label_distance,
+    of_secret,
+};
 
 pub use crate::document::choice::Colour;
 pub use crate::document::tell::PROTECT_AT;
@@ -105,12 +110,16 @@ pub struct Facts {
     pub over_limit: bool,
     /// Whether the computation did not get where it should (a run diverged, a balancing did not converge).
     pub unfinished: bool,
+    /// What stays open whatever the numbers are.
+    pub open: Reservations,
     /// Told apart at most this often, values count as protected.
     pub protect_at: f64,
     /// Largest probability with which somebody who knows all else tells two typical values of an attribute apart.
     pub told: Option<f64>,
     /// The same of the label, where it is secret.
     pub label_told: Option<f64>,
+    /// The same of values that the refits that were allowed did not settle: at least.
+    pub told_at_least: Option<f64>,
     /// The same for an attribute, estimated from η, which looks at small changes alone.
     pub estimated: Option<f64>,
     /// The same for the label.
@@ -125,15 +134,85 @@ pub struct Facts {
     pub observed: Option<Success>,
 }
 
+/// What stays open whatever the numbers of a page are: with any of it the page is not green, and says so beside them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Reservations {
+    /// Values that were not tried.
+    pub not_tried: bool,
+    /// Values that the refits that were allowed did not settle.
+    pub not_settled: bool,
+    /// Given coefficients that are not at the minimiser.
+    pub approximate: bool,
+    /// A covariance of the noise that was read off the records.
+    pub shape_of_records: bool,
+    /// An amount of noise that was solved for on the data.
+    pub solved_on_data: bool,
+    /// Several rows of one person.
+    pub rows_of_one: bool,
+}
+
+impl Reservations {
+    /// What each is, and why it counts.
+    fn lines(self) -> Vec<Reservation> {
+        let line = |holds: bool, fact, reason| holds.then_some(Reservation { fact, reason });
+        [
+            line(
+                self.not_tried,
+                "values that were not tried",
+                "Nothing is shown about them: two of each must be put in place, for every attribute and a secret label.",
+            ),
+            line(
+                self.not_settled,
+                "values that were not settled",
+                "The refits that were allowed leave open how often they are told apart; ⟨tell_budget⟩ allows more.",
+            ),
+            line(
+                self.approximate,
+                "coefficients that are not at the minimiser",
+                "Every number is for a model near the one that was given.",
+            ),
+            line(
+                self.shape_of_records,
+                "a shape of the noise that was read off the records",
+                "Who sees the covariance may recompute it for each value, which is not counted.",
+            ),
+            line(
+                self.solved_on_data,
+                "noise whose amount was solved for on the data",
+                "Published with the model, it can tell values of a record apart by itself, which is not counted.",
+            ),
+            line(
+                self.rows_of_one,
+                "several rows of one person",
+                "What they tell together was not tried, only estimated.",
+            ),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+}
+
+/// Something that keeps a page from being green and is no number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reservation {
+    /// What it is.
+    pub fact: &'static str,
+    /// Why it counts.
+    pub reason: &'static str,
+}
+
 impl Default for Facts {
     fn default() -> Self {
         Self {
             noise: Noise::Chosen,
             over_limit: false,
             unfinished: false,
+            open: Reservations::default(),
             protect_at: PROTECT_AT,
             told: None,
             label_told: None,
+            told_at_least: None,
             estimated: None,
             label_estimated: None,
             epsilon: None,
@@ -145,9 +224,9 @@ impl Default for Facts {
 }
 
 impl Facts {
-    /// The larger of the probabilities that were computed exactly.
+    /// The larger of the probabilities that were computed exactly, or are no less than this.
     pub(crate) fn exact(&self) -> Option<f64> {
-        self.told.into_iter().chain(self.label_told).max_by(f64::total_cmp)
+        self.told.into_iter().chain(self.label_told).chain(self.told_at_least).max_by(f64::total_cmp)
     }
 
     /// How often two values of the label are told apart, as tried or else as η estimates it.
@@ -189,6 +268,8 @@ pub struct Decision {
     pub colour: Colour,
     /// Every number that it rests on.
     pub grounds: Vec<Ground>,
+    /// What keeps it from being green besides.
+    pub open: Vec<Reservation>,
 }
 
 /// The colour of a page from what is printed on it, by the [`RULES`]: the worst of its numbers, and green only where one of them
@@ -214,13 +295,14 @@ pub fn decide(facts: &Facts) -> Decision {
         });
     }
     let mut colour = grounds.iter().map(|g| g.colour).max().unwrap_or(Colour::Amber);
-    if !covered || facts.noise == Noise::Unit || facts.unfinished {
+    let open = facts.open.lines();
+    if !covered || facts.noise == Noise::Unit || facts.unfinished || !open.is_empty() {
         colour = colour.max(Colour::Amber);
     }
     if facts.noise == Noise::Absent || facts.over_limit {
         colour = Colour::Red;
     }
-    Decision { colour, grounds }
+    Decision { colour, grounds, open }
 }
 
 /// The colour of one number; one that is not known is red.
@@ -232,18 +314,16 @@ fn judge(value: f64, calm: f64, alarm: f64) -> Colour {
     }
 }
 
-/// Two values `distance` apart are told apart by somebody whose best estimate is off by `error` as often as Φ of this, as far as
-/// small changes tell; infinite for certain.
-pub(crate) fn depth(distance: f64, error: f64) -> f64 {
-    match error > 0.0 {
-        true => 0.5 * distance / error,
-        false => f64::INFINITY,
-    }
+/// How often two values `distance` apart are told apart by somebody whose best estimate is off by `error`, as far as small
+/// changes tell: `Φ(distance/(2 error))`.
+pub(crate) fn estimated(distance: f64, error: f64) -> f64 {
+    normal_cdf(0.5 * in_noise(distance, error))
 }
 
-/// How often that is: `Φ(distance/(2 error))`.
-pub(crate) fn estimated(distance: f64, error: f64) -> f64 {
-    normal_cdf(depth(distance, error))
+/// That distance in standard deviations of the noise; without bound where the error is none.
+pub(crate) fn in_noise(distance: f64, error: f64) -> f64 {
+    let apart = distance / error;
+    if error > 0.0 && !apart.is_nan() { apart } else { f64::INFINITY }
 }
 
 /// How many times the noise brings a probability of telling apart down to `goal`: both are `Φ` of something that falls as
@@ -302,13 +382,15 @@ pub struct Verdict {
     pub sentences: Vec<Vec<Span>>,
     /// What the colour rests on.
     pub grounds: Vec<Ground>,
+    /// What keeps it from being green besides.
+    pub open: Vec<Reservation>,
 }
 
 impl Verdict {
     /// A decision with its words.
     pub(crate) fn new(decision: Decision, headline: impl Into<String>, sentences: Vec<Vec<Span>>) -> Self {
-        let Decision { colour, grounds } = decision;
-        Self { colour, headline: headline.into(), sentences, grounds }
+        let Decision { colour, grounds, open } = decision;
+        Self { colour, headline: headline.into(), sentences, grounds, open }
     }
 
     /// The verdict without emphasis.

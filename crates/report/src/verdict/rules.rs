@@ -12,6 +12,8 @@ pub enum Quantity {
     Told,
     /// The same of the label.
     LabelTold,
+    /// Two values told apart at least so often, where refits left open how often.
+    ToldAtLeast,
     /// The same of an attribute, as η estimates it.
     Estimated,
     /// The same of the label.
@@ -67,9 +69,15 @@ const fn odds(quantity: Quantity, fact: &'static str, reason: &'static str, cove
 }
 
 /// Every rule, in the order in which they are shown.
-pub const RULES: [Rule; 8] = [
+pub const RULES: [Rule; 9] = [
     odds(Quantity::Told, "two values of an attribute told apart", COIN, true),
     odds(Quantity::LabelTold, "two values of the label told apart", COIN, true),
+    odds(
+        Quantity::ToldAtLeast,
+        "two values told apart, at least",
+        "Refits show so much, and those that were allowed exclude no more.",
+        false,
+    ),
     odds(Quantity::Estimated, "two values of an attribute told apart, about", LOCAL, false),
     odds(Quantity::LabelEstimated, "two values of the label told apart, about", LOCAL, false),
     odds(
@@ -109,6 +117,7 @@ impl Rule {
         let value = match self.quantity {
             Quantity::Told => f.told,
             Quantity::LabelTold => f.label_told,
+            Quantity::ToldAtLeast => f.told_at_least,
             Quantity::Estimated => f.estimated,
             Quantity::LabelEstimated => f.label_estimated,
             Quantity::Bounded => f.bounded.map(Success::told),

@@ -151,6 +151,7 @@ fn move_told(told: &mut Told, k: f64) {
         Some(distance) => two_values(k * distance, 1).value,
         None => certain_unless_more_noise(told.median),
     };
+    told.at_least = told.at_least.map(|distance| k * distance);
     if let (Some(distance), None) = (told.distance, told.shows) {
         told.distance = Some(k * distance);
         told.worst = two_values(k * distance, 1).value;

@@ -5,7 +5,8 @@ use crate::document::audit::Audit;
 use crate::document::choice::{Metric, OneHot, Scaling, ValueKind};
 use crate::document::tell::Told;
 use crate::verdict::{
-    Colour, RULES, Rule, Success, TOLD_AT, depths, facts_of_audit, headline, is_unfinished,
+    Colour, RULES, Rule, Success, TOLD_AT, estimated_distance, exposures, facts_of_audit, headline,
+    is_open_at_any_noise, label_distance,
 };
 use crate::words;
 use leakscope_core::glm::ModelKind;
@@ -34,6 +35,8 @@ pub struct Moving {
     /// Whether something is open at any noise that is chosen.
     unfinished: bool,
     told: Vec<Pair>,
+    /// Whether something shows that no noise hides.
+    shown: bool,
     /// Depth of the largest estimate for an attribute; outside absent where there is none.
     estimated: Option<Depth>,
     label_estimated: Option<Depth>,
@@ -53,8 +56,9 @@ struct Depth {
 }
 
 impl Depth {
-    fn of(z: f64) -> Self {
-        Self { z: Some(z).filter(|z| z.is_finite()) }
+    /// Half a distance in standard deviations of the noise.
+    fn of(distance: f64) -> Self {
+        Self { z: Some(0.5 * distance).filter(|z| z.is_finite()) }
     }
 }
 
@@ -73,6 +77,8 @@ struct Pair {
     worst: f64,
     among: Option<f64>,
     stated_median: f64,
+    /// What is known of the distance where it is not settled.
+    at_least: Option<f64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -126,7 +132,6 @@ impl Moving {
             return Err("There is no noise to change.");
         }
         let facts = facts_of_audit(audit);
-        let depths = depths(audit);
         let told =
             audit.tell.iter().flat_map(|t| &t.attributes).map(|t| Pair::of(t, unit(audit, t))).collect();
         let most = goals.iter().map(|g| g.1).fold(audit.sigma, f64::max);
@@ -141,11 +146,12 @@ impl Moving {
             told_at: TOLD_AT,
             colours: COLOURS.map(Colour::name),
             headlines: COLOURS.map(headline),
-            unfinished: is_unfinished(audit),
+            unfinished: is_open_at_any_noise(audit),
             told,
-            estimated: depths.attribute.map(Depth::of),
-            label_estimated: depths.label.map(Depth::of),
-            estimated_of: depths.of,
+            shown: audit.tell.iter().flat_map(|t| &t.attributes).any(|t| t.shows.is_some()),
+            estimated: estimated_distance(audit).map(Depth::of),
+            label_estimated: label_distance(audit).map(Depth::of),
+            estimated_of: exposures(audit).first().map(|e| e.attribute.name.clone()).unwrap_or_default(),
             limits: audit
                 .limits
                 .iter()
@@ -183,6 +189,7 @@ impl Pair {
             worst: told.worst,
             among: told.among_all.map(|all| all.worst),
             stated_median: told.median,
+            at_least: told.at_least.filter(|d| d.is_finite()),
         }
     }
 }

@@ -57,6 +57,21 @@ pub(crate) fn worst(pair: &Told) -> Html {
     told(pair.distance.filter(|_| pair.shows.is_none()), pair.worst)
 }
 
+/// The same, or at least where the refits that were allowed left it open.
+pub(crate) fn told_apart(pair: &Told, protect_at: f64) -> Html {
+    let text = words::told_apart(pair, protect_at);
+    match pair.at_least.filter(|_| pair.shows.is_none()) {
+        Some(least) => {
+            let most = pair.distance.map(|d| format!("{d:e}")).unwrap_or_default();
+            fill(
+                "<span data-w=\"open\" data-x=\"{}\" data-most=\"{}\" data-worst=\"{}\">{}</span>",
+                &[&format!("{least:e}"), &most, &format!("{:e}", pair.worst), &text],
+            )
+        }
+        None => worst(pair),
+    }
+}
+
 /// How often those of the median record are.
 pub(crate) fn median(pair: &Told) -> Html {
     told(what_if::median_distance(pair), pair.median)

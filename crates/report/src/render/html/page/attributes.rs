@@ -9,8 +9,9 @@ use crate::render::html::follow;
 use crate::render::html::markup::{Html, fill};
 use crate::render::html::parts::card;
 use crate::render::html::table::{Cell, SHOWN, numbers, rest, table, words as text_column};
-use crate::verdict::{depths, exposures, facts_of_audit as facts, is_open};
+use crate::verdict::{exposures, facts_of_audit as facts, is_open, label_distance};
 use crate::words;
+use leakscope_core::special::normal_cdf;
 
 pub(super) fn attributes(audit: &Audit) -> Html {
     if audit.attributes.is_empty() && audit.label.is_none() {
@@ -22,7 +23,8 @@ pub(super) fn attributes(audit: &Audit) -> Html {
     let exposures = exposures(audit);
     // How often its values are told apart, and what Φ is taken of for that.
     let told = |a: &Attribute| {
-        let estimated = || exposures.iter().find(|e| std::ptr::eq(e.attribute, a)).map(|e| (e.told, e.depth));
+        let estimated =
+            || exposures.iter().find(|e| std::ptr::eq(e.attribute, a)).map(|e| (e.told, 0.5 * e.distance));
         tried(audit, &a.name, false).or_else(estimated)
     };
     let open = |a: &Attribute| told(a).is_some_and(|t| is_open(t.0));
@@ -31,7 +33,7 @@ pub(super) fn attributes(audit: &Audit) -> Html {
     let mut rows: Vec<Vec<Cell>> = shown.iter().map(|a| row(a, longest, told(a))).collect();
     if let Some((label, (mean, max))) = label {
         let place = shown.iter().take_while(|a| a.eta_max >= max).count();
-        let estimated = || facts(audit).label_worst().zip(depths(audit).label);
+        let estimated = || facts(audit).label_worst().zip(label_distance(audit).map(|d| 0.5 * d));
         let told = tried(audit, &label.name, true).or_else(estimated);
         rows.insert(place, label_row(label, (mean, max), longest, told));
     }
@@ -71,7 +73,11 @@ fn tried(audit: &Audit, name: &str, label: bool) -> Option<(f64, f64)> {
     let tell = audit.tell.as_ref()?;
     let told = tell.attributes.iter().find(|t| t.label == label && t.attribute == name)?;
     let distance = told.distance.filter(|_| told.shows.is_none());
-    Some((told.worst, distance.map_or(f64::INFINITY, |d| 0.5 * d)))
+    // What is only not excluded is no reason for a flag.
+    match told.at_least.filter(|_| told.worst > tell.protect_at) {
+        Some(least) => Some((normal_cdf(0.5 * least), 0.5 * least)),
+        None => Some((told.worst, distance.map_or(f64::INFINITY, |d| 0.5 * d))),
+    }
 }
 
 fn row(a: &Attribute, longest: f64, told: Option<(f64, f64)>) -> Vec<Cell> {

@@ -118,7 +118,7 @@ fn store<'a>(audit: &'a Audit, records: &'a Explore) -> (Store<'a>, usize) {
         let attribute = audit.attributes.iter().find(|a| a.name == *name);
         let exposure = exposures.iter().find(|e| e.attribute.name == *name);
         let eta = attribute.map(|a| a.eta_max).filter(|e| *e > 0.0);
-        let depth = exposure.zip(eta).map(|(e, eta)| e.depth / eta).filter(|d| d.is_finite());
+        let depth = exposure.zip(eta).map(|(e, eta)| 0.5 * e.distance / eta).filter(|d| d.is_finite());
         let error =
             attribute.filter(|a| !words::is_category(a)).zip(eta).map(|(a, eta)| a.min_sd.value * eta);
         let unit = attribute.and_then(|a| a.unit.as_deref());

@@ -83,6 +83,7 @@ var Leakscope = (function () {
     share: share,
     // What lies beyond the tenth digit is noise of the computation.
     shareAtMost: function (x) { return share(Math.min(1, Math.ceil(x * 1e3 * (1 - 1e-10)) / 1e3)); },
+    shareAtLeast: function (x) { return share(Math.max(0, Math.floor(x * 1e3 * (1 + 1e-10)) / 1e3)); },
     setting: setting,
     typed: typed,
   };

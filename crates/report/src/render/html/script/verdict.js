@@ -60,7 +60,9 @@
     var among = pair.levels === null ? null : open ? L.anyLevel(pair.levels, d) : held(pair.among);
     var median = pair.median !== null ? L.twoValues(k * pair.median) : held(pair.stated_median);
     var both = among === null ? worst : Math.max(worst, onScale({ success: among, baseline: 1 / Math.max(1, pair.levels[0]) }));
-    return { worst: worst, among: among, median: median, both: both };
+    // Where refits left it open, at least so often; that counts where what is not excluded is above the limit.
+    var least = pair.at_least === null ? null : L.normal(0.5 * k * pair.at_least);
+    return { worst: worst, among: among, median: median, both: both, least: least };
   };
 
   // The value at the nearest noise on a curve that is no larger; certain where there is none.
@@ -82,9 +84,10 @@
 
   // The facts of the audit with a noise that was chosen.
   L.facts = function (model, sigma, releases) {
-    var k = L.factor(model, sigma, releases), told = null, labelTold = null;
+    var k = L.factor(model, sigma, releases), told = null, labelTold = null, atLeast = null;
     model.told.forEach(function (pair) {
-      var p = L.told(pair, k).both;
+      var t = L.told(pair, k), p = t.both;
+      if (t.least !== null && !(p <= model.protect_at)) { atLeast = atLeast === null ? t.least : Math.max(atLeast, t.least); return; }
       if (pair.label) labelTold = labelTold === null ? p : Math.max(labelTold, p);
       else told = told === null ? p : Math.max(told, p);
     });
@@ -97,10 +100,11 @@
     return {
       noise: "chosen",
       over_limit: model.limits.some(function (l) { return !(k * l.value <= l.limit); }),
-      unfinished: model.unfinished,
+      unfinished: model.unfinished || atLeast !== null,
       protect_at: model.protect_at,
       told: told,
       label_told: labelTold,
+      told_at_least: atLeast,
       estimated: estimate(model.estimated),
       label_estimated: estimate(model.label_estimated),
       epsilon: null,

@@ -38,6 +38,10 @@
     error: function (x, k) { return L.atLeast(x / k); },
     error2: function (x, k) { return L.atLeast(x / (k * k)); },
     told: function (x, k) { return L.shareAtMost(L.twoValues(k * x)); },
+    open: function (x, k, e) {
+      var m = e.getAttribute("data-most"), w = m === "" ? (k <= 1 ? Number(e.getAttribute("data-worst")) : 1) : L.twoValues(k * Number(m));
+      return w > model.protect_at ? L.shareAtLeast(L.normal(0.5 * k * x)) + " or more" : L.shareAtMost(w);
+    },
     held: function (x, k) { return L.shareAtMost(k <= 1 ? x : 1); },
     among: function (x, k, e) {
       return L.shareAtMost(L.anyLevel([Number(e.getAttribute("data-m")), Number(e.getAttribute("data-q"))], k * x));
@@ -80,10 +84,15 @@
   }
   function exposed(k, facts) {
     var worst = null;
+    var known = function (t) { return t.least !== null && t.worst > model.protect_at ? t.least : t.worst; };
     model.told.forEach(function (pair) {
       var t = L.told(pair, k);
-      if (!worst || t.worst > worst.t.worst) worst = { pair: pair, t: t };
+      if (!worst || known(t) > known(worst.t)) worst = { pair: pair, t: t };
     });
+    if (worst && known(worst.t) !== worst.t.worst) {
+      return make("p", ["Somebody who knows everything else tells ", strong(worst.pair.name + " " + worst.pair.values), " rightly in ",
+        strong(L.shareAtLeast(worst.t.least) + " or more"), " of cases for some record: refits left open how often; a coin toss is right in 50%."]);
+    }
     if (worst) {
       return make("p", ["Somebody who knows everything else tells ", strong(worst.pair.name + " " + worst.pair.values),
         " rightly in at most ", strong(L.shareAtMost(worst.t.worst)), " of cases for record " + worst.pair.record + ", and in " +
@@ -100,7 +109,7 @@
     var v = L.metric(u, sigma), useless = u.higher_is_better ? v <= u.constant_model : v >= u.constant_model;
     return (useless ? "It leaves nothing of the model: " : "With this noise ") + u.metric + " is about " + m + ", " + without + " without noise.";
   }
-  function name(decision, facts) { return facts.over_limit ? "Over the limit" : model.headlines[decision.colour]; }
+  function name(decision, facts) { return facts.over_limit ? "Over the limit" : model.shown ? "Not protected, and no noise would" : model.headlines[decision.colour]; }
   function judge(k) {
     var facts = L.facts(model, sigma, releases), decision = L.decide(model.rules, facts);
     var open = live && live.querySelector("details") && live.querySelector("details").open;
