@@ -34,6 +34,7 @@ mod comparison_words;
 mod finite;
 mod noise_words;
 pub mod options;
+mod redact;
 mod render;
 mod unbounded;
 
@@ -51,10 +52,10 @@ pub use document::{
     inversion, membership, noise, release, reproduction, subject, tell, text, text_audit,
 };
 pub use finite::{NotFinite, check_finite};
-pub use format::five_digits;
+pub use format::{five_digits, quoted};
 pub use render::html::page::{
     ResultPage, account_page, attack_page, balance_page, bound_page, canary_page, comparison_page,
-    folder_page, page, page_with_records, panel_svg, release_page, reproduction_page, text_audit_page,
+    folder_page, page, page_with, panel_svg, release_page, reproduction_page, text_audit_page,
     with_navigation,
 };
 pub use render::pipeline::{comparison_junit, comparison_markdown, comparison_sarif};

@@ -1,5 +1,16 @@
 //! Records one by one, for the page alone: they are never part of a document.
 
+/// What a page of an audit shows besides its document.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Beside {
+    /// Its records one by one.
+    pub records: Option<Explore>,
+    /// The command that made it.
+    pub command: Option<String>,
+    /// A fingerprint of the data under a key that its owner keeps: who has no key cannot try data against it.
+    pub fingerprint: Option<String>,
+}
+
 /// Records of an audit as columns: all of them, or a sample with the most and the least exposed.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Explore {

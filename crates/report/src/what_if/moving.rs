@@ -4,6 +4,7 @@ use super::median_distance;
 use crate::document::audit::Audit;
 use crate::document::choice::{Metric, OneHot, Scaling, ValueKind};
 use crate::document::tell::Told;
+use crate::format::quoted;
 use crate::verdict::{
     Colour, RULES, Rule, Success, TOLD_AT, estimated_distance, exposures, facts_of_audit, headline,
     is_open_at_any_noise, label_distance,
@@ -251,15 +252,6 @@ fn target(audit: &Audit) -> Option<(String, f64)> {
 
 fn command(audit: &Audit) -> Command {
     Command { start: release_command(audit), target: target(audit) }
-}
-
-/// Text as a shell takes it.
-fn quoted(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "._-/,=:+@%".contains(c);
-    match !text.is_empty() && text.chars().all(plain) {
-        true => text.to_owned(),
-        false => format!("'{}'", text.replace('\'', r"'\''")),
-    }
 }
 
 /// `leakscope release` with the table, its columns and its model, but no noise yet.

@@ -84,6 +84,18 @@ pub(crate) fn for_the_owner() -> Html {
     )
 }
 
+/// The same on a page that names no record.
+pub(crate) fn for_those_trusted() -> Html {
+    fill(
+        "<p class=\"meta\"><strong>{}</strong> {}</p>\n",
+        &[
+            &"For readers whom the owner of the data trusts.",
+            &"No record is named, and records one by one are left out. The numbers are exact and were computed on the data without noise: \
+              this page is no release.",
+        ],
+    )
+}
+
 fn class(colour: Colour) -> &'static str {
     match colour {
         Colour::Green => "good",

@@ -5,14 +5,14 @@ use crate::document::audit::{Audit, SigmaSource};
 use crate::format;
 use crate::render::html::follow;
 use crate::render::html::markup::{Html, fill};
-use crate::render::html::parts::{for_the_owner, header, judged, tile, tiles, warnings};
+use crate::render::html::parts::{for_the_owner, for_those_trusted, header, judged, tile, tiles, warnings};
 use crate::verdict::{exposures, of_audit};
 use crate::words;
 use leakscope_core::fisher::noise::Shape;
 
 pub(super) fn head(audit: &Audit, what_if: Html) -> Html {
     header("Leakscope audit", &words::title_of(audit), &words::facts(audit).join(" · "))
-        .and(for_the_owner())
+        .and(if audit.redact { for_those_trusted() } else { for_the_owner() })
         .and(judged(&of_audit(audit)))
         .and(what_if)
         .and(numbers(audit))

@@ -44,7 +44,8 @@ use super::chart;
 use super::markup::Html;
 use super::parts::{EXPLORE, NUMBERS, VERDICT, WHAT_IF, shell_with};
 use crate::document::audit::Audit;
-use crate::document::explore::Explore;
+use crate::document::explore::Beside;
+use crate::redact::redacted;
 use crate::words;
 
 /// The audit as one self-contained HTML page.
@@ -53,14 +54,22 @@ use crate::words;
 /// shows no value of the data except ids, column names, the names of classes and groups, and the two values of an
 /// attribute that were told apart.
 pub fn page(audit: &Audit) -> String {
-    page_with_records(audit, None)
+    page_with(audit, &Beside::default())
 }
 
-/// The same with its records one by one, where they are at hand.
-pub fn page_with_records(audit: &Audit, records: Option<&Explore>) -> String {
+/// The same with what is at hand besides: its records one by one, the command that made it, a fingerprint of the data. A page that
+/// names no record has none of these.
+pub fn page_with(audit: &Audit, beside: &Beside) -> String {
+    if audit.redact {
+        return drawn(&redacted(audit), &Beside::default());
+    }
+    drawn(audit, beside)
+}
+
+fn drawn(audit: &Audit, beside: &Beside) -> String {
     let series = chart::shown(&audit.records.histogram);
     let (what_if, moving) = what_if::what_if(audit);
-    let (explored, store) = records.map(|r| explore::explore(audit, r)).unwrap_or_default();
+    let (explored, store) = beside.records.as_ref().map(|r| explore::explore(audit, r)).unwrap_or_default();
     let body: Html = [
         head::head(audit, what_if),
         tell::tell(audit.tell.as_ref(), &audit.attributes),
@@ -75,7 +84,7 @@ pub fn page_with_records(audit: &Audit, records: Option<&Explore>) -> String {
         shape::inference(audit),
         audit.secret.as_ref().map(|s| secret::secret(audit, s)).unwrap_or_default(),
         audit.score.as_ref().map(|s| score::score(audit, s)).unwrap_or_default(),
-        appendix::appendix(audit),
+        appendix::appendix(audit, beside),
     ]
     .into_iter()
     .collect();
