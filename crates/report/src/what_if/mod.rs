@@ -44,7 +44,7 @@ pub fn audit_at(audit: &Audit, sigma: f64, releases: u32) -> Option<Audit> {
     let r = &mut a.records;
     r.eta = scaled(r.eta, k);
     r.dfil = scaled(r.dfil, k * k);
-    r.min_mse = Bound::at_least(r.min_mse.value / (k * k), r.min_mse.theorem);
+    r.min_mse = moved(r.min_mse, k * k);
     (r.histogram.low, r.histogram.high) = (k * r.histogram.low, k * r.histogram.high);
     r.histogram.series.iter_mut().for_each(|s| s.mean *= k);
     r.most.iter_mut().chain(&mut r.least).for_each(|record| move_record(record, k));
@@ -58,7 +58,7 @@ pub fn audit_at(audit: &Audit, sigma: f64, releases: u32) -> Option<Audit> {
             (s.eta_mean, s.eta_max) = (k * s.eta_mean, k * s.eta_max);
             s.eta_over_all_records.iter_mut().for_each(|eta| *eta *= k);
         }
-        x.min_sd = Bound::at_least(x.min_sd.value / k, x.min_sd.theorem);
+        x.min_sd = moved(x.min_sd, k);
         x.min_sd_typical /= k;
         x.min_rmse_with_prior = x
             .min_rmse_with_prior
@@ -118,6 +118,11 @@ fn scaled(s: Summary, k: f64) -> Summary {
     }
 }
 
+/// A least error, which has its margin already.
+fn moved(bound: Bound, k: f64) -> Bound {
+    Bound { value: bound.value / k, ..bound }
+}
+
 fn move_record(record: &mut Record, k: f64) {
     record.eta *= k;
     record.dfil *= k * k;
@@ -126,7 +131,7 @@ fn move_record(record: &mut Record, k: f64) {
 
 fn move_label(label: &mut Label, k: f64) {
     (label.eta_mean, label.eta_max) = (k * label.eta_mean, k * label.eta_max);
-    label.min_sd = Bound::at_least(label.min_sd.value / k, label.min_sd.theorem);
+    label.min_sd = moved(label.min_sd, k);
 }
 
 fn move_limit(limit: &mut Limit, k: f64) {

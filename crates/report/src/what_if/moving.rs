@@ -133,8 +133,7 @@ impl Moving {
             return Err("There is no noise to change.");
         }
         let facts = facts_of_audit(audit);
-        let told =
-            audit.tell.iter().flat_map(|t| &t.attributes).map(|t| Pair::of(t, unit(audit, t))).collect();
+        let told = leading(audit).into_iter().map(|t| Pair::of(t, unit(audit, t))).collect();
         let most = goals.iter().map(|g| g.1).fold(audit.sigma, f64::max);
         let least = goals.iter().map(|g| g.1).fold(audit.sigma, f64::min);
         Ok(Self {
@@ -169,6 +168,29 @@ impl Moving {
     pub fn json(&self) -> String {
         serde_json::to_string(self).expect("plain data with text keys always serialises")
     }
+}
+
+/// The pairs that can decide at some noise: of those that are alike but for their distance the furthest apart.
+fn leading(audit: &Audit) -> Vec<&Told> {
+    // Without a distance two are alike where the probability of two values is all there is.
+    let kind = |t: &Told| match (t.distance.filter(|_| t.shows.is_none()), t.at_least, t.among_all) {
+        (Some(_), None, all) => Some((t.label, true, all.map(|a| a.levels))),
+        (None, None, None) => Some((t.label, false, None)),
+        (_, Some(_), _) | (None, None, Some(_)) => None,
+    };
+    let further = |a: &Told, b: &Told| match (a.distance, b.distance) {
+        (Some(a), Some(b)) => a > b,
+        (_, _) => a.worst > b.worst,
+    };
+    let mut leading: Vec<&Told> = vec![];
+    for told in audit.tell.iter().flat_map(|t| &t.attributes) {
+        match leading.iter_mut().find(|other| kind(told).is_some() && kind(other) == kind(told)) {
+            Some(other) if further(told, other) => *other = told,
+            Some(_) => {}
+            None => leading.push(told),
+        }
+    }
+    leading
 }
 
 fn unit<'a>(audit: &'a Audit, told: &Told) -> Option<&'a str> {
@@ -251,7 +273,9 @@ fn target(audit: &Audit) -> Option<(String, f64)> {
 }
 
 fn command(audit: &Audit) -> Command {
-    Command { start: release_command(audit), target: target(audit) }
+    // A table in memory has no name that a command could read.
+    let start = if audit.data.files.is_empty() { String::new() } else { release_command(audit) };
+    Command { start, target: target(audit) }
 }
 
 /// `leakscope release` with the table, its columns and its model, but no noise yet.

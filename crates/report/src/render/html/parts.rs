@@ -21,24 +21,11 @@ pub(crate) const NAVIGATION: (&str, &str) = ("<!--results", "<!--/results-->");
 /// A complete document: one shell for every page. It makes no request of any kind (a content security policy says so to
 /// the browser) and needs no script to be read.
 pub(crate) fn shell(title: &str, body: &Html) -> String {
-    shell_with(title, body, &[], &[])
+    shell_with(title, body, Html::new())
 }
 
-/// The same with data (a name and JSON each), and scripts that read them.
-pub(crate) fn shell_with(
-    title: &str,
-    body: &Html,
-    data: &[(&'static str, String)],
-    scripts: &[&'static str],
-) -> String {
-    let data: Html = data
-        .iter()
-        .map(|(name, json)| {
-            fill("<script type=\"application/json\" id=\"{}\">{}</script>\n", &[name, &Html::json(json)])
-        })
-        .collect();
-    let scripts: Html =
-        scripts.iter().map(|s| fill("<script>\n{}</script>\n", &[&Html::literal(s)])).collect();
+/// The same with more for its one script: text of our own, and data that was made for it.
+pub(crate) fn shell_with(title: &str, body: &Html, more: Html) -> String {
     let policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
     let head = fill(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
@@ -52,12 +39,10 @@ pub(crate) fn shell_with(
         .and(Html::literal("</style></head>\n<body>\n"))
         .and(super::chart::patterns())
         .and(fill("<main>\n<!--results --><!--/results-->\n{}</main>\n", &[body]))
-        .and(data)
         .and(Html::literal("<script>\n"))
         .and(Html::literal(SCRIPT))
-        .and(Html::literal("</script>\n"))
-        .and(scripts)
-        .and(Html::literal("</body></html>\n"))
+        .and(more)
+        .and(Html::literal("</script>\n</body></html>\n"))
         .into_string()
 }
 
@@ -153,7 +138,7 @@ fn grounds(verdict: &Verdict) -> Html {
     fill(
         "<details class=\"grounds\"><summary>What decides this colour</summary>{}\
          <p class=\"say\">The worst line decides. A page is never calmer than a number on it.</p></details>\n",
-        &[&table("wrap", "What decides the colour", &heads, &rows)],
+        &[&table("wrap stack even", "What decides the colour", &heads, &rows)],
     )
 }
 

@@ -41,7 +41,7 @@ pub use reproduction::{panel_svg, reproduction_page};
 pub use text_audit::text_audit_page;
 
 use super::chart;
-use super::markup::Html;
+use super::markup::{Html, fill};
 use super::parts::{EXPLORE, NUMBERS, VERDICT, WHAT_IF, shell_with};
 use crate::document::audit::Audit;
 use crate::document::explore::Beside;
@@ -88,8 +88,12 @@ fn drawn(audit: &Audit, beside: &Beside) -> String {
     ]
     .into_iter()
     .collect();
-    let data: Vec<(&str, String)> =
-        moving.iter().map(|m| ("moving", m.json())).chain(store.map(|s| ("store", s))).collect();
     let title = format!("Leakscope audit: {}", words::title_of(audit));
-    shell_with(&title, &body, &data, &[NUMBERS, VERDICT, WHAT_IF, EXPLORE])
+    let none = || "null".to_owned();
+    let data = fill(
+        "Leakscope.data = {\"moving\": {}, \"store\": {}};\n",
+        &[&Html::json(&moving.map_or_else(none, |m| m.json())), &Html::json(&store.unwrap_or_else(none))],
+    );
+    let more = [NUMBERS, VERDICT].map(Html::literal).into_iter().chain([data]);
+    shell_with(&title, &body, more.chain([WHAT_IF, EXPLORE].map(Html::literal)).collect())
 }

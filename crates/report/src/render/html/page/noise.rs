@@ -119,6 +119,6 @@ fn choices(audit: &Audit) -> Html {
     fill(
         "<h3>What noise to choose</h3>{}<p class=\"lead\">η is inversely proportional to σ, for every record and \
          attribute, so a target fixes σ. K releases of the same data need √K times the noise.{}</p>",
-        &[&table("wrap", "What noise to choose", &heads, &rows), &shaped],
+        &[&table("wrap stack even", "What noise to choose", &heads, &rows), &shaped],
     )
 }

@@ -50,7 +50,7 @@ pub(super) fn record_table(audit: &Audit, label: &str, records: &[Record], longe
         ]);
         row
     };
-    table("sortable filterable tall", label, &heads, &records.iter().map(row).collect::<Vec<_>>())
+    table("sortable filterable tall stack even", label, &heads, &records.iter().map(row).collect::<Vec<_>>())
 }
 
 pub(super) fn records(audit: &Audit) -> Html {

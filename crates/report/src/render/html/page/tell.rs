@@ -53,7 +53,7 @@ pub(super) fn tell(tell: Option<&Tell>, attributes: &[Attribute]) -> Html {
         .map(|t| format!("{}  {}  {}", t.attribute, pair(t, unit(t)), told_apart(t, tell.protect_at)));
     let mut body = Html::new();
     if !rows.is_empty() {
-        body = table("sortable filterable tall", "Two values told apart", &heads, &rows)
+        body = table("sortable filterable tall stack even", "Two values told apart", &heads, &rows)
             .and(rest("attributes", lines));
     }
     let body = body.and(rest("attributes that were not tried", tell.left_out.iter().cloned()));

@@ -84,7 +84,7 @@ fn groups(audit: &Audit, series: &[Shown]) -> Html {
     let note =
         format!("{ratio}Ratio: mean η over that of the best group. Whole: η of all its records together.");
     let lines = others.iter().map(|g| format!("{}  mean η {}", g.name, format::number(g.eta_mean)));
-    table("sortable tall", "Groups", &heads, &rows)
+    table("sortable tall stack even", "Groups", &heads, &rows)
         .and(rest("groups", lines))
         .and(fill("<p class=\"lead\">{}</p>", &[&note]))
 }
@@ -117,7 +117,7 @@ fn classes(audit: &Audit) -> Html {
         numbers("largest"),
     ];
     let lines = others.iter().map(|c| format!("{}  mean η {}", c.name, format::number(c.eta_mean)));
-    table("sortable tall", "Leakage by class", &heads, &rows).and(rest("classes", lines))
+    table("sortable tall stack even", "Leakage by class", &heads, &rows).and(rest("classes", lines))
 }
 
 /// Without groups: the classes, or the quantiles of all records.

@@ -1,10 +1,10 @@
 // Explore: every record from the store of columns in the page, as a table that draws the rows in sight alone.
 (function (L) {
   "use strict";
-  var card = document.getElementById("records"), source = document.getElementById("store");
-  if (!card || !source) return;
+  var card = document.getElementById("records"), store = L.data.store;
+  if (!card || !store) return;
   card.hidden = false;
-  var store = JSON.parse(source.textContent), ids = store.ids.split("\n"), n = ids.length;
+  var ids = store.ids.split("\n"), n = ids.length;
   var ROW = 34, HEIGHT = 442, all = function (s, r) { return Array.prototype.slice.call((r || document).querySelectorAll(s)); };
   var part = {};
   all("[data-explore]", card).forEach(function (e) { part[e.getAttribute("data-explore")] = e; });
@@ -220,9 +220,9 @@
   function fact(name, value) { return make("div", [make("dt", name), make("dd", value)]); }
   function panel() {
     var i = current, k = noise.factor, need = 0, certain = false;
-    var facts = [["× median", store.median > 0 ? "×" + L.number(columns[0].at(i) / store.median) : "–"]];
-    columns.filter(function (c) { return !c.of; }).forEach(function (c) { facts.unshift([c.name, write(c, i)]); });
-    if (series) facts.unshift([store.by || "group", store.series[series[i]]]);
+    var facts = series ? [[store.by || "group", store.series[series[i]]]] : [];
+    columns.filter(function (c) { return !c.of; }).forEach(function (c) { facts.push([c.name, write(c, i)]); });
+    facts.push(["η against the median", store.median > 0 ? "×" + L.number(columns[0].at(i) / store.median) : "–"]);
     var rows = attributes.slice().sort(function (a, b) { return (b.at(i) || 0) - (a.at(i) || 0); }).map(function (c) {
       var eta = c.at(i), depth = c.of.depth === null || eta !== eta ? null : k * eta * c.of.depth;
       var name = make("th", c.name), unit = c.of.unit ? " " + c.of.unit : "";

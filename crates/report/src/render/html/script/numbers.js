@@ -82,7 +82,7 @@ var Leakscope = (function () {
     count: function (n) { return separated(String(n)); },
     share: share,
     // What lies beyond the tenth digit is noise of the computation.
-    shareAtMost: function (x) { return share(Math.min(1, Math.ceil(x * 1e3 * (1 - 1e-10)) / 1e3)); },
+    shareAtMost: function (x) { var s = Math.ceil(x * 1e3 * (1 - 1e-10)) / 1e3; return share(s < 1 ? s : 1); },
     shareAtLeast: function (x) { return share(Math.max(0, Math.floor(x * 1e3 * (1 + 1e-10)) / 1e3)); },
     setting: setting,
     typed: typed,

@@ -4,9 +4,8 @@
   var card = document.getElementById("what-if");
   if (!card) return;
   card.hidden = false;
-  var source = document.getElementById("moving");
-  if (!source) return;
-  var model = JSON.parse(source.textContent);
+  var model = L.data.moving;
+  if (!model) return;
   var all = function (selector) { return Array.prototype.slice.call(document.querySelectorAll(selector)); };
   var dial = {};
   all("[data-dial]").forEach(function (e) { dial[e.getAttribute("data-dial")] = e; });
@@ -169,8 +168,15 @@
   function quoted(t) { return /^[A-Za-z0-9._\-\/,=:+@%]+$/.test(t) ? t : "'" + t.replace(/'/g, "'\\''") + "'"; }
   function command() {
     var c = model.command, target = c.target;
+    dial.command.parentNode.hidden = !c.start;
+    if (!c.start) return;
     var noise = target ? "--target-sd " + quoted(target[0] + "=" + L.typed(target[1] * sigma)) : "--sigma " + L.typed(sigma);
-    text(dial.command, c.start + " " + noise + " --out release");
+    // A line breaks between words and nowhere else.
+    dial.command.textContent = "";
+    (c.start + " " + noise + " --out release").split(" ").forEach(function (word, i) {
+      if (i) dial.command.appendChild(document.createTextNode(" "));
+      dial.command.appendChild(make("span", word));
+    });
     text(dial.remark, (target ? "A release adds noise in public units, where σ is another number: this line asks it for the same least error of " +
       target[0] + ", in its own units, and its page says how often values are told apart." :
       "A release adds noise in public units, where σ means another noise: its page says what holds there.") +
