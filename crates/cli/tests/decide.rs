@@ -217,6 +217,10 @@ fn nothing_is_wider_than_a_narrow_screen_and_paper_has_no_dials() {
 #[test]
 fn a_page_to_share_names_no_record() {
     let folder = demo();
+    // Where there is a place for its key, the data have a fingerprint.
+    for own in ["shared", "own", "other"] {
+        std::fs::create_dir_all(folder.path(own).join("private")).unwrap();
+    }
     folder.run(&format!("audit {DIALS} --sigma 0.1 --redact --out shared --quiet")).expect(0);
     folder.run(&format!("audit {DIALS} --sigma 0.1 --out own --quiet")).expect(0);
     let (shared, own) = (folder.read("shared/report.html"), folder.read("own/report.html"));
@@ -239,6 +243,9 @@ fn a_page_to_share_names_no_record() {
     folder.run(&format!("audit {DIALS} --sigma 0.2 --out other --quiet")).expect(0);
     assert_ne!(print(&own), print(&folder.read("other/report.html")));
     assert!(own.contains("--sigma 0.1 --out own"));
+    assert!(!folder.path("shared/private/page.key").exists());
+    folder.run(&format!("audit {DIALS} --sigma 0.2 --out plain --quiet")).expect(0);
+    assert!(!folder.read("plain/report.html").contains("page.key") && !folder.path("plain/private").exists());
 }
 
 #[test]

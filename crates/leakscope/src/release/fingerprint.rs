@@ -1,6 +1,5 @@
 //! Which data a ledger is about: their contents, whatever their names.
 
-use super::ledger::make_private;
 use super::seal::Key;
 use crate::{Failure, Result};
 use leakscope_table::ReadOptions;
@@ -17,10 +16,7 @@ pub fn keyed_fingerprint(folder: &Path, read: &ReadOptions) -> Result<String> {
     let path = folder.join(PAGE_KEY);
     let key = match Key::read(&path)? {
         Some(key) => key,
-        None => {
-            make_private(folder)?;
-            Key::create(&path)?
-        }
+        None => Key::create(&path)?,
     };
     let mut seal = key.seal(fingerprint(read)?.as_bytes());
     seal.truncate(32);

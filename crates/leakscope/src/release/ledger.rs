@@ -442,7 +442,7 @@ impl Held {
 
 /// The folder that only the owner may look into, made where it is not there; a ledger that still lies in the open is
 /// refused.
-pub(super) fn make_private(folder: &Path) -> Result<()> {
+fn make_private(folder: &Path) -> Result<()> {
     let private = folder.join(PRIVATE);
     let fail = |e: std::io::Error| Failure::Message(format!("cannot make {}: {e}", private.display()));
     let former = fs::read_to_string(folder.join(FORMER_FILE)).unwrap_or_default();
