@@ -79,7 +79,11 @@ fn said(d: &Decision) -> Value {
         .grounds
         .iter()
         .map(|g| {
-            let value = if g.value.is_nan() { json!("NaN") } else { json!(g.value) };
+            let value = match g.value {
+                v if v.is_nan() => json!("NaN"),
+                v if v.is_infinite() => json!("Infinity"),
+                v => json!(v),
+            };
             json!([g.fact, value, g.shown, g.green, g.red, index(g.colour)])
         })
         .collect();
@@ -99,7 +103,7 @@ const SAME: &str = "seen[d.colour] += 1; \
     if (d.grounds.length !== c.says.grounds.length) return 'grounds ' + d.grounds.length; \
     for (var k = 0; k < d.grounds.length; k++) { var a = d.grounds[k], b = c.says.grounds[k], v = Number(b[1]); \
       if (a.fact !== b[0] || a.green !== b[3] || a.red !== b[4] || a.colour !== b[5]) return a.fact + ' ' + a.colour + ' ' + JSON.stringify(b); \
-      if (!(a.value === v || (a.value !== a.value && v !== v) || Math.abs(a.value - v) <= 1e-13)) return a.fact + ' ' + a.value + ' not ' + v; \
+      if (!(a.value === v || (a.value !== a.value && v !== v) || Math.abs(a.value - v) <= 1e-13 * Math.max(1, v))) return a.fact + ' ' + a.value + ' not ' + v; \
       if (a.shown !== b[2]) return a.shown + ' not ' + b[2]; } return true;";
 
 #[test]

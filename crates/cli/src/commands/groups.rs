@@ -41,6 +41,7 @@ const GROUPS: [(&str, &[&str]); 9] = [
             "limit",
             "normalize",
             "field",
+            "user_field",
             "long",
         ],
     ),
@@ -99,6 +100,7 @@ const GROUPS: [(&str, &[&str]); 9] = [
             "checkpoint_every",
             "resume",
             "precision",
+            "device",
         ],
     ),
     (
@@ -208,7 +210,7 @@ const GROUPS: [(&str, &[&str]); 9] = [
 const MANY: usize = 20;
 
 /// Examples of each command, to be read below its options.
-const EXAMPLES: [(&str, &str); 18] = [
+const EXAMPLES: [(&str, &str); 20] = [
     (
         "audit",
         "  leakscope audit patients.csv --target dose --id patient --l2 0.01 --sigma 0.4 --out audit/
@@ -242,6 +244,7 @@ const EXAMPLES: [(&str, &str); 18] = [
     ),
     ("demo", "  leakscope demo --open"),
     ("schema", "  leakscope schema patients.csv > schema.json"),
+    ("devices", "  leakscope devices"),
     ("reproduce", "  leakscope reproduce --list"),
     (
         "net train",
@@ -262,6 +265,11 @@ const EXAMPLES: [(&str, &str); 18] = [
         "  leakscope net attack --method inversion --model run/ --data mnist/ --records 100 --sigmas 0,0.01,0.1 --out attack/
   leakscope net attack --method membership --model run/ --data mnist/ --canaries 1000 --out members/
   leakscope net attack --method informed --data mnist/ --classes 0,1 --clip 10 --clip-kind gelu --sigma 0.05 --out informed/",
+    ),
+    (
+        "text train",
+        "  leakscope text train --model gpt2/ letters.txt --layers adapters --epsilon 2 --clip 1 --steps 500 --out run/
+  leakscope text train --model gpt2/ letters.jsonl --field text --user-field author --epsilon 2 --out run/",
     ),
     ("text audit", "  leakscope text audit --model gpt2/ letters.txt --layers last --out audit/"),
     ("completions", "  leakscope completions bash > ~/.local/share/bash-completion/completions/leakscope"),

@@ -8,7 +8,7 @@
 //! | fact | kind | can make a page green |
 //! |---|---|---|
 //! | two values of an attribute told apart, by exact refits | measured | yes |
-//! | success of every attacker, at most | bound | yes |
+//! | success of every attacker, at most, and by how much its odds grow | bound | yes |
 //! | membership advantage, ε | bound | yes |
 //! | two values told apart, estimated from η | measured, local | no |
 //! | success of an attack | observed | no |
@@ -98,6 +98,23 @@ impl Success {
             return 0.5;
         }
         0.5 + 0.5 * ((self.success - self.baseline) / left).clamp(0.0, 1.0)
+    }
+
+    /// How many times the odds of a right guess grow by the model. Of many candidates a guess is hardly ever right, and what is
+    /// left to gain is nearly all: that [`Success::told`] grows little says little then.
+    pub fn odds(self) -> f64 {
+        let odds = |p: f64| p / (1.0 - p);
+        match (self.success <= self.baseline, self.baseline > 0.0 && self.success < 1.0) {
+            (true, _) => 1.0,
+            (false, true) => odds(self.success) / odds(self.baseline),
+            (false, false) if self.success.is_nan() => f64::NAN,
+            (false, false) => f64::INFINITY,
+        }
+    }
+
+    /// Whether a page may be green by it: the rule of [`decide`].
+    pub(crate) fn is_calm(self, protect_at: f64) -> bool {
+        self.told() <= protect_at && self.odds() <= EPSILON_CALM.exp()
     }
 }
 

@@ -20,6 +20,8 @@ pub enum Quantity {
     LabelEstimated,
     /// A secret guessed, by every attacker.
     Bounded,
+    /// The odds of naming a secret, times those of a guess, by every attacker.
+    Odds,
     /// A secret guessed, by the attack that was played.
     Observed,
     /// Who took part.
@@ -68,8 +70,11 @@ const fn odds(quantity: Quantity, fact: &'static str, reason: &'static str, cove
     Rule { quantity, fact, reason, covers, capped, share: true, calm: Calm::ProtectAt, alarm: TOLD_AT }
 }
 
+/// Odds that grow by as much as under [`EPSILON_ALARM`].
+const E_TO_THE_8: f64 = 2_980.957_987_041_728_3;
+
 /// Every rule, in the order in which they are shown.
-pub const RULES: [Rule; 9] = [
+pub const RULES: [Rule; 10] = [
     odds(Quantity::Told, "two values of an attribute told apart", COIN, true),
     odds(Quantity::LabelTold, "two values of the label told apart", COIN, true),
     odds(
@@ -86,6 +91,18 @@ pub const RULES: [Rule; 9] = [
         "Proved for every attacker; on the scale where a guess without the model has 50%.",
         true,
     ),
+    Rule {
+        quantity: Quantity::Odds,
+        fact: "odds of naming the secret, times those of a guess",
+        reason: "Of many candidates a guess is hardly ever right: by so much grow the odds of naming the secret, for every attacker. \
+                 Up to e = 2.7 they change as little as under ε = 1, above e⁸ as much as under ε = 8; from seven candidates on it \
+                 is the stricter rule.",
+        covers: true,
+        capped: false,
+        share: false,
+        calm: Calm::UpTo(std::f64::consts::E),
+        alarm: E_TO_THE_8,
+    },
     odds(
         Quantity::Observed,
         "a secret guessed by an attack",
@@ -121,6 +138,7 @@ impl Rule {
             Quantity::Estimated => f.estimated,
             Quantity::LabelEstimated => f.label_estimated,
             Quantity::Bounded => f.bounded.map(Success::told),
+            Quantity::Odds => f.bounded.map(Success::odds),
             Quantity::Observed => f.observed.map(Success::told),
             Quantity::Membership => f.membership.map(|a| 0.5 + 0.5 * a),
             Quantity::Epsilon => f.epsilon,
@@ -136,5 +154,16 @@ impl Rule {
             Calm::ProtectAt => facts.protect_at.clamp(0.5, TOLD_AT),
             Calm::UpTo(most) => most,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn odds_grow_as_under_epsilon() {
+        assert_eq!(EPSILON_CALM.exp(), std::f64::consts::E);
+        assert!((EPSILON_ALARM.exp() - E_TO_THE_8).abs() < 1e-11);
     }
 }

@@ -11,9 +11,17 @@
     return 0.5 + 0.5 * (gain > 1 ? 1 : gain < 0 ? 0 : gain);
   }
 
+  // How many times the odds of a right guess grow.
+  function odds(s) {
+    if (s.success <= s.baseline) return 1;
+    if (s.baseline > 0 && s.success < 1) return s.success / (1 - s.success) / (s.baseline / (1 - s.baseline));
+    return s.success !== s.success ? NaN : Infinity;
+  }
+
   function valueOf(rule, facts) {
-    var v = facts[rule.quantity];
+    var v = facts[rule.quantity === "odds" ? "bounded" : rule.quantity];
     if (v === null || v === undefined) return null;
+    if (rule.quantity === "odds") return odds(v);
     if (rule.quantity === "bounded" || rule.quantity === "observed") v = onScale(v);
     if (rule.quantity === "membership") v = 0.5 + 0.5 * v;
     var m = facts.membership;
