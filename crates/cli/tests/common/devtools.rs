@@ -68,10 +68,21 @@ impl Page {
         });
         let path = wait("a tab", || {
             let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
-            write!(stream, "GET /json/list HTTP/1.0\r\nHost: 127.0.0.1:{port}\r\n\r\n").ok()?;
-            let mut text = String::new();
-            BufReader::new(stream).take(1 << 20).read_to_string(&mut text).ok()?;
-            let tabs: Value = serde_json::from_str(text.split("\r\n\r\n").nth(1)?).ok()?;
+            stream.set_read_timeout(Some(Duration::from_secs(5))).ok()?;
+            write!(stream, "GET /json/list HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n").ok()?;
+            let mut answer = BufReader::new(stream);
+            let (mut line, mut length) = (String::new(), 0);
+            while answer.read_line(&mut line).ok()? > 2 {
+                if let Some((_, n)) =
+                    line.split_once(':').filter(|h| h.0.eq_ignore_ascii_case("content-length"))
+                {
+                    length = n.trim().parse().ok()?;
+                }
+                line.clear();
+            }
+            let mut text = vec![0; length];
+            answer.read_exact(&mut text).ok()?;
+            let tabs: Value = serde_json::from_slice(&text).ok()?;
             let tab = tabs.as_array()?.iter().find(|t| t["type"] == "page")?;
             Some(format!("/{}", tab["webSocketDebuggerUrl"].as_str()?.splitn(4, '/').nth(3)?))
         });

@@ -154,6 +154,10 @@ pub(crate) fn table(class: &'static str, label: &str, heads: &[Head<'_>], rows: 
         .iter()
         .map(|head| match head.numeric {
             true => fill("<th scope=\"col\" class=\"num\">{}</th>", &[&head.title]),
+            // A column of bars: drawn, it needs no title.
+            false if head.title.is_empty() => {
+                Html::literal("<th scope=\"col\" aria-label=\"as a bar\"></th>")
+            }
             false => fill("<th scope=\"col\">{}</th>", &[&head.title]),
         })
         .collect();
