@@ -143,9 +143,13 @@ fn grounds(verdict: &Verdict) -> Html {
 }
 
 /// A number to remember and what it is.
-pub(crate) fn tile(value: impl Into<Lead>, name: &str) -> Html {
-    let value = value.into().0;
-    fill("<div class=\"tile\"><strong>{}</strong><span>{}</span></div>\n", &[&value, &name])
+pub(crate) fn tile(value: &str, name: &str) -> Html {
+    tile_of(&Html::text(value), name)
+}
+
+/// The same of markup.
+pub(crate) fn tile_of(value: &Html, name: &str) -> Html {
+    fill("<div class=\"tile\"><strong>{}</strong><span>{}</span></div>\n", &[value, &name])
 }
 
 /// Tiles in rows without holes.
@@ -202,12 +206,6 @@ pub(crate) fn card(id: &str, heading: &str, claims: &[Claim], lead: impl Into<Le
 
 /// The lead of a card: text, or markup.
 pub(crate) struct Lead(Html);
-
-impl From<&String> for Lead {
-    fn from(text: &String) -> Self {
-        Self(Html::text(text))
-    }
-}
 
 impl From<&str> for Lead {
     fn from(text: &str) -> Self {
