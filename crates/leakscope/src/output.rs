@@ -257,6 +257,12 @@ impl Pending {
         self.tables.iter().map(|t| leakscope_table::shown(t.path())).collect()
     }
 
+    /// The records of a table that were kept in memory besides, with their schema.
+    pub fn take_kept(&mut self, stem: &str) -> Option<(RecordsSchema, Columns)> {
+        let of = |t: &&mut RecordsWriter| t.path().file_stem().is_some_and(|name| name == stem);
+        self.tables.iter_mut().find(of)?.take_kept()
+    }
+
     /// The tables of a folder in memory, by name, each in parts that follow one another.
     pub fn into_parts(self) -> Vec<(String, RecordsSchema, Vec<Columns>)> {
         let of = |table: RecordsWriter| {

@@ -75,6 +75,8 @@ pub struct Request {
     pub tell_budget: Option<f64>,
     /// Whether leakage counts that columns are scaled by their own data.
     pub scaling: ScalingChoice,
+    /// Whether the page names no record, for sharing.
+    pub redact: bool,
 }
 
 /// Seconds that telling values apart takes, unless others are asked for.
@@ -224,6 +226,7 @@ impl Default for Request {
             protect_at: PROTECT_AT,
             tell_budget: Some(TELL_BUDGET),
             scaling: ScalingChoice::default(),
+            redact: false,
         }
     }
 }

@@ -3,8 +3,9 @@
 use crate::Result;
 use crate::output::{Folder, Pending, Results, write_tables};
 use crate::release::ledger;
-use leakscope_report::{Attack, Audit, Balance, Release};
-use leakscope_table::RecordsFormat;
+use leakscope_report::explore::Beside;
+use leakscope_report::{Attack, Audit, Balance, Release, page_with};
+use leakscope_table::{ReadOptions, RecordsFormat};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -46,9 +47,24 @@ pub fn audit(
     let mut pending = Pending::default();
     write_tables(&folder, &mut pending, tables)?;
     let audit = &Audit { tables: pending.table_names(), ..audit.clone() };
-    folder.page(&mut pending, "audit", &leakscope_report::page(audit))?;
+    let records = crate::audit::explore::in_memory(audit, tables);
+    folder.page(&mut pending, "audit", &page_with(audit, &Beside { records, ..Beside::default() }))?;
     folder.text(&mut pending, "audit.json", &leakscope_report::json(audit))?;
     folder.publish(pending)
+}
+
+/// Data above this are not read a second time for their fingerprint.
+const MOST_FINGERPRINTED: u64 = 2 << 30;
+
+/// A fingerprint of the data for a page: HMAC-SHA256 of their contents under a key of the folder, which lies in `private/`; none
+/// where there is no such folder (a release makes one). Two pages of one folder tell by it whether they are about the same data;
+/// without the key nobody can try data against it.
+pub fn fingerprint(folder: &Folder, read: &ReadOptions) -> Result<Option<String>> {
+    let size: u64 = read.paths.iter().filter_map(|p| std::fs::metadata(p).ok()).map(|m| m.len()).sum();
+    if !folder.path().join(ledger::PRIVATE).is_dir() || size > MOST_FINGERPRINTED {
+        return Ok(None);
+    }
+    crate::release::keyed_fingerprint(folder.path(), read).map(Some)
 }
 
 /// Writes a balancing into a folder.

@@ -165,6 +165,15 @@ pub fn plus_minus(value: &str, unit: Option<&str>) -> String {
     }
 }
 
+/// Text as a shell takes it.
+pub fn quoted(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-/,=:+@%".contains(c);
+    match !text.is_empty() && text.chars().all(plain) {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    }
+}
+
 fn written(x: f64, rounding: Rounding) -> String {
     if x.is_nan() {
         return "unknown".into();

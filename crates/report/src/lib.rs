@@ -5,6 +5,7 @@
 //! | [`mod@document`] | the schemas of every JSON file, versioned |
 //! | [`figure`] | what a chart shows, as data |
 //! | [`mod@verdict`] | [`verdict::decide`]: the colour of every page from the numbers on it |
+//! | [`what_if`] | an audit at another noise, without measuring again |
 //! | [`mod@format`] | numbers as people read them, bounds rounded to the safe side |
 //!
 //! | function | gives | for |
@@ -26,12 +27,14 @@ pub mod figure;
 pub mod format;
 pub mod net;
 pub mod verdict;
+pub mod what_if;
 pub mod words;
 
 mod comparison_words;
 mod finite;
 mod noise_words;
 pub mod options;
+mod redact;
 mod render;
 mod unbounded;
 
@@ -45,14 +48,15 @@ pub use document::release::Release;
 pub use document::reproduction::Reproduction;
 pub use document::text_audit::TextAudit;
 pub use document::{
-    account, attack, audit, balance, bound, calibrate, canary, choice, comparison, informed, inversion,
-    membership, noise, release, reproduction, subject, tell, text, text_audit,
+    account, attack, audit, balance, bound, calibrate, canary, choice, comparison, explore, informed,
+    inversion, membership, noise, release, reproduction, subject, tell, text, text_audit,
 };
 pub use finite::{NotFinite, check_finite};
-pub use format::five_digits;
+pub use format::{five_digits, quoted};
 pub use render::html::page::{
     ResultPage, account_page, attack_page, balance_page, bound_page, canary_page, comparison_page,
-    folder_page, page, panel_svg, release_page, reproduction_page, text_audit_page, with_navigation,
+    folder_page, page, page_with, panel_svg, release_page, reproduction_page, text_audit_page,
+    with_navigation,
 };
 pub use render::pipeline::{comparison_junit, comparison_markdown, comparison_sarif};
 pub use render::terminal::{

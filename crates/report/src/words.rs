@@ -82,54 +82,6 @@ pub(crate) fn smallest_error(attribute: &Attribute) -> String {
     format::plus_minus(&format::bound(&attribute.min_sd), attribute.unit.as_deref())
 }
 
-/// What the numbers of an attribute mean, one sentence each.
-pub(crate) fn meaning(attribute: &Attribute) -> Vec<String> {
-    let a = attribute;
-    let mut said = Vec::new();
-    if !a.min_sd.value.is_finite() {
-        said.push(
-            "Small changes of it do not move the model: no estimate that is right on average has a bounded error.".to_owned(),
-        );
-        return said;
-    }
-    let error = smallest_error(a);
-    if is_category(a) {
-        said.push(format!(
-            "An estimate, right on average, of which level a record has is off by at least {error} for the most exposed \
-             record, on a scale where 0 is no and 1 is yes (a coin toss: ±0.5)."
-        ));
-        return said;
-    }
-    let differ = match spread(a) {
-        Some(s) => format!(" (records differ by ±{})", format::number(s)),
-        None => String::new(),
-    };
-    let typical = match a.min_sd_typical.is_finite() {
-        true => format!("; ±{} for a typical one", format::at_least(a.min_sd_typical)),
-        false => String::new(),
-    };
-    said.push(format!(
-        "An estimate, right on average, is off by at least {error} for the most exposed record{differ}{typical}."
-    ));
-    if let Some(b) = &a.min_rmse_with_prior
-        && b.value.is_finite()
-    {
-        let best = format::number(b.value);
-        said.push(match (a.prior_sd, a.population_sd) {
-            (Some(p), _) => format!(
-                "Someone who already knows it to ±{} gets to about ±{best}, on average over records.",
-                format::number(p)
-            ),
-            (None, Some(p)) => format!(
-                "Someone who already knows the population (±{}) gets to about ±{best}, on average over records.",
-                format::number(p)
-            ),
-            (None, None) => format!("With a prior, an estimate gets to about ±{best}, on average over records."),
-        });
-    }
-    said
-}
-
 /// η of a secret label, mean and largest, in the measure of attributes: by the target's standard deviation, or by the switch
 /// from one class to the other.
 pub(crate) fn label_eta(label: &Label) -> (f64, f64) {
@@ -138,24 +90,6 @@ pub(crate) fn label_eta(label: &Label) -> (f64, f64) {
     }
     let largest = label.population_sd.unwrap_or(1.0) / label.min_sd.value;
     (if label.eta_max > 0.0 { largest * label.eta_mean / label.eta_max } else { 0.0 }, largest)
-}
-
-/// What the numbers of the label mean.
-pub(crate) fn label_meaning(label: &Label) -> String {
-    if !label.min_sd.value.is_finite() {
-        return "Small changes of it do not move the model.".to_owned();
-    }
-    let error = format::bound(&label.min_sd);
-    match label.population_sd {
-        Some(s) => format!(
-            "An estimate, right on average, is off by at least ±{error} for the most exposed record (records differ by ±{}).",
-            format::number(s)
-        ),
-        None => format!(
-            "An estimate, right on average, of its class is off by at least ±{error} for the most exposed record, on a scale \
-             where 0 is no and 1 is yes (a coin toss: ±0.5)."
-        ),
-    }
 }
 
 /// What it adds to η that columns are scaled by their own data.

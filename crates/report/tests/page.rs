@@ -69,6 +69,11 @@ fn well_formed(html: &str) -> Result<Vec<String>, String> {
 fn visible(html: &str) -> String {
     let body = html.split_once("<body>").map_or(html, |b| b.1);
     let body = body.split_once("<script>").map_or(body, |b| b.0);
+    // A number that follows the noise stands in its sentence as any other.
+    let mut numbers = body.split("<span data-w");
+    let first = numbers.next().unwrap_or_default().to_owned();
+    let plain = |piece: &str| piece.split_once('>').map_or("", |p| p.1).replacen("</span>", "", 1);
+    let body = numbers.fold(first, |text, piece| text + &plain(piece));
     let mut out = String::new();
     let mut inside = false;
     for c in body.chars() {

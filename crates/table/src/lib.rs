@@ -44,6 +44,7 @@ mod fit;
 mod holdout;
 mod hooks;
 mod json_lines;
+mod kept;
 mod layout;
 mod matrix;
 mod memory;

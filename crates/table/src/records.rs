@@ -5,6 +5,7 @@
 //! are, without encoding them again. The result is written under a temporary name, readable by its owner
 //! alone, and renamed when it is complete: until then an earlier file stays as it was.
 
+use crate::kept::{Keep, Kept};
 use crate::temporary::temporary_file;
 use crate::{Error, Result};
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
@@ -59,6 +60,8 @@ struct Shape {
     properties: WriterPropertiesPtr,
     /// Whether records stay in memory, and no file is written.
     in_memory: bool,
+    /// Which records stay in memory besides.
+    keep: Option<Keep>,
 }
 
 impl Shape {
@@ -74,6 +77,7 @@ pub struct RecordsWriter {
     output: Output,
     pending: Columns,
     rows: u64,
+    kept: Kept,
 }
 
 #[derive(Debug)]
@@ -96,6 +100,7 @@ pub struct RecordsPart {
     rows: Columns,
     spill: Option<Spill>,
     spilled: u64,
+    kept: Kept,
 }
 
 #[derive(Debug)]
@@ -121,7 +126,8 @@ impl PartMaker {
     /// An empty part.
     pub fn part(&self) -> RecordsPart {
         let rows = Columns::new(&self.shape.columns);
-        RecordsPart { shape: Arc::clone(&self.shape), rows, spill: None, spilled: 0 }
+        let kept = Kept::new(rows.texts.len(), rows.numbers.len());
+        RecordsPart { shape: Arc::clone(&self.shape), rows, spill: None, spilled: 0, kept }
     }
 }
 
@@ -130,6 +136,9 @@ impl RecordsPart {
     pub fn push_at(&mut self, position: u64, id: &str, texts: &[&str], numbers: &[f64]) -> Result<()> {
         if self.shape.in_memory {
             self.rows.positions.push(position);
+        }
+        if let Some(keep) = self.shape.keep {
+            self.kept.note(keep, position, id, texts, numbers);
         }
         self.push(id, texts, numbers)
     }
@@ -141,9 +150,7 @@ impl RecordsPart {
         };
         check("texts", texts.len(), self.rows.texts.len())?;
         check("numbers", numbers.len(), self.rows.numbers.len())?;
-        self.rows.ids.push(id.into());
-        self.rows.texts.iter_mut().zip(texts).for_each(|(column, text)| column.push((*text).into()));
-        self.rows.numbers.iter_mut().zip(numbers).for_each(|(column, x)| column.push(*x));
+        self.rows.add(id, texts, numbers);
         if self.rows.ids.len() >= GROUP_ROWS && !self.shape.in_memory { self.spill() } else { Ok(()) }
     }
 
@@ -186,11 +193,31 @@ impl RecordsPart {
 
 impl Columns {
     fn new(columns: &RecordsSchema) -> Self {
+        Self::of_sizes(columns.texts.len(), columns.numbers.len())
+    }
+
+    /// No records, with so many columns.
+    pub(crate) fn of_sizes(texts: usize, numbers: usize) -> Self {
+        Self { positions: vec![], ids: vec![], texts: vec![vec![]; texts], numbers: vec![vec![]; numbers] }
+    }
+
+    /// Adds a record; where it was is the caller's to say.
+    pub(crate) fn add(&mut self, id: &str, texts: &[&str], numbers: &[f64]) {
+        self.ids.push(id.into());
+        self.texts.iter_mut().zip(texts).for_each(|(column, text)| column.push((*text).into()));
+        self.numbers.iter_mut().zip(numbers).for_each(|(column, x)| column.push(*x));
+    }
+
+    /// The records that stay.
+    pub(crate) fn filtered(self, stays: &[bool]) -> Self {
+        fn of<T>(column: Vec<T>, stays: &[bool]) -> Vec<T> {
+            column.into_iter().zip(stays).filter(|(_, stays)| **stays).map(|(value, _)| value).collect()
+        }
         Self {
-            positions: vec![],
-            ids: vec![],
-            texts: vec![vec![]; columns.texts.len()],
-            numbers: vec![vec![]; columns.numbers.len()],
+            positions: of(self.positions, stays),
+            ids: of(self.ids, stays),
+            texts: self.texts.into_iter().map(|column| of(column, stays)).collect(),
+            numbers: self.numbers.into_iter().map(|column| of(column, stays)).collect(),
         }
     }
 
@@ -201,7 +228,7 @@ impl Columns {
         self.numbers.iter_mut().for_each(Vec::shrink_to_fit);
     }
 
-    fn append(&mut self, mut other: Self) {
+    pub(crate) fn append(&mut self, mut other: Self) {
         self.positions.append(&mut other.positions);
         self.ids.append(&mut other.ids);
         self.texts.iter_mut().zip(&mut other.texts).for_each(|(a, b)| a.append(b));
@@ -259,9 +286,16 @@ impl RecordsWriter {
             properties: Arc::new(WriterProperties::default()),
             columns,
             in_memory: true,
+            keep: None,
         };
         let pending = Columns::new(&shape.columns);
-        Self { shape: Arc::new(shape), output: Output::Memory(vec![]), pending, rows: 0 }
+        Self {
+            shape: Arc::new(shape),
+            output: Output::Memory(vec![]),
+            pending,
+            rows: 0,
+            kept: Kept::default(),
+        }
     }
 
     /// Starts a file. Nothing is at `path`, or what was there stays there, until [`RecordsWriter::finish`].
@@ -288,7 +322,7 @@ impl RecordsWriter {
         add_encoded_arrow_schema_to_metadata(&schema, &mut properties);
         let properties = Arc::new(properties);
         let path = path.into();
-        let shape = Shape { path, folder, format, columns, schema, properties, in_memory: false };
+        let shape = Shape { path, folder, format, columns, schema, properties, in_memory: false, keep: None };
         let file = temporary_file(&shape.folder).map_err(|e| shape.failed(e))?;
         let output = match format {
             RecordsFormat::Parquet => {
@@ -311,7 +345,24 @@ impl RecordsWriter {
             }
         };
         let pending = Columns::new(&shape.columns);
-        Ok(Self { shape: Arc::new(shape), output, pending, rows: 0 })
+        Ok(Self { shape: Arc::new(shape), output, pending, rows: 0, kept: Kept::default() })
+    }
+
+    /// Keeps records in memory besides, for whoever shows them: of `rows` records all, or a fair sample with those at either end
+    /// of the first number, about `most` in all. To be asked before any part is made; a table in memory keeps all as it is.
+    #[must_use]
+    pub fn keeping(mut self, rows: u64, most: usize) -> Self {
+        if let Some(shape) = Arc::get_mut(&mut self.shape).filter(|s| !s.in_memory) {
+            shape.keep = Some(Keep { rows, most });
+            self.kept = Kept::new(shape.columns.texts.len(), shape.columns.numbers.len());
+        }
+        self
+    }
+
+    /// The records that were kept, and their schema; those of a table in memory stay there, and are none of these.
+    pub fn take_kept(&mut self) -> Option<(RecordsSchema, Columns)> {
+        let keep = self.shape.keep?;
+        Some((self.shape.columns.clone(), std::mem::take(&mut self.kept).into_rows(keep)))
     }
 
     /// A maker of parts that borrows nothing from the writer, so that parts can be filled while others are
@@ -321,8 +372,9 @@ impl RecordsWriter {
     }
 
     /// Appends the records of a part after all that were appended before.
-    pub fn append(&mut self, part: RecordsPart) -> Result<()> {
+    pub fn append(&mut self, mut part: RecordsPart) -> Result<()> {
         self.rows += part.len();
+        self.kept.append(std::mem::take(&mut part.kept));
         if let Output::Memory(parts) = &mut self.output {
             let mut rows = part.rows;
             rows.shrink_to_fit();

@@ -11,6 +11,7 @@ use leakscope::spelling::for_reader;
 use leakscope::{Failure, Result, saving};
 use leakscope_net::leak::Label;
 use leakscope_report::Audit;
+use leakscope_report::explore::Beside;
 use leakscope_report::verdict::PROTECT_AT;
 use leakscope_table::{Encoding, RecordsFormat};
 use std::io::{IsTerminal, Write};
@@ -101,6 +102,10 @@ pub(crate) struct OutputArgs {
     /// Format of the table of records
     #[arg(long, value_enum, default_value_t = RecordsFormat::Parquet)]
     pub(crate) format: RecordsFormat,
+    /// Name no record on the page, and leave out records one by one, the command and the fingerprint of the data: for sharing
+    /// the page alone (audit.json and the table of records stay as they are)
+    #[arg(long)]
+    pub(crate) redact: bool,
     /// Print the audit as JSON to stdout, and nothing else there
     #[arg(long)]
     pub(crate) json: bool,
@@ -140,7 +145,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if let Some(folder) = &folder {
         let clock = Instant::now();
         audit.tables = pending.table_names();
-        let page = leakscope_report::page(&audit);
+        let beside = Beside {
+            records: audit::explore::kept(&audit, &mut pending),
+            command: Some(command_line()),
+            fingerprint: if audit.redact { None } else { saving::fingerprint(folder, &request.read)? },
+        };
+        let page = leakscope_report::page_with(&audit, &beside);
         audit.timings.report = clock.elapsed().as_secs_f64();
         folder.page(&mut pending, "audit", &page)?;
         folder.text(&mut pending, "audit.json", &leakscope_report::json(&audit))?;
@@ -151,6 +161,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     show(args, &audit, &written)?;
     let breached = audit.limits.iter().any(|l| !l.ok);
     Ok(ExitCode::from(u8::from(breached)))
+}
+
+/// What was typed, as a shell takes it.
+fn command_line() -> String {
+    let words = std::env::args_os().skip(1).map(|word| leakscope_report::quoted(&word.to_string_lossy()));
+    std::iter::once("leakscope".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
 fn show(args: &Args, audit: &Audit, written: &[PathBuf]) -> Result<()> {
@@ -218,6 +234,7 @@ pub(crate) fn request(args: &Args) -> Result<Request> {
         protect_at: args.protect_at,
         tell_budget: tell_budget(&args.tell_budget)?,
         scaling: args.scaling,
+        redact: args.output.redact,
     })
 }
 

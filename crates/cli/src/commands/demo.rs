@@ -4,6 +4,7 @@ use super::audit;
 use clap::Parser;
 use leakscope::{Failure, Result};
 use leakscope_papers::patients;
+pub(super) use leakscope_report::quoted;
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -97,15 +98,5 @@ fn refuse_other_patients(file: &Path, table: &str) -> Result<()> {
             Err(Failure::option("out", message))
         }
         _ => Ok(()),
-    }
-}
-
-/// A word as a shell takes it.
-pub(super) fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./,:".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.into()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
     }
 }

@@ -198,6 +198,7 @@ const GROUPS: [(&str, &[&str]); 9] = [
             "no_pictures",
             "no_texts",
             "open",
+            "redact",
             "config",
             "help",
             "version",

@@ -73,6 +73,7 @@ impl Found<'_> {
             inference: self.inference.take(),
             releases: release.releases,
             label_secret: release.label_secret,
+            redact: self.request.redact,
             seed: self.seed,
             model: self.facts.model.clone(),
             records: self.records(histogram),

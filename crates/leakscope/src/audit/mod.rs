@@ -5,6 +5,7 @@
 //! ```
 
 mod assemble;
+pub mod explore;
 mod facts;
 mod inference;
 mod measure;
@@ -29,8 +30,10 @@ use crate::model::{Loaded, encode_options, penalty, target_unit, two_class};
 use crate::noise::UnitShape;
 use crate::output::{Folder, Pending};
 use crate::{Failure, Result};
+use explore::EXPLORED;
 use leakscope_core::fisher::Directions;
 use leakscope_core::glm::{self, Fit, Minimiser, ModelKind};
+use leakscope_core::rows::Rows as _;
 use leakscope_report::Audit;
 use leakscope_report::audit::Timings;
 use leakscope_report::bound::Found;
@@ -121,7 +124,8 @@ pub fn run(
     let mut pending = Pending::default();
     let mut writer = match folder {
         Some(folder) => {
-            Some(folder.table("records", measure::schema(encoding, &slots, request.label_secret)?)?)
+            let schema = measure::schema(encoding, &slots, request.label_secret)?;
+            Some(folder.table("records", schema)?.keeping(rows.len(), EXPLORED))
         }
         None => None,
     };

@@ -1,6 +1,7 @@
 //! The audit of a softmax model: the same document, from a geometry with a vector of coefficients for each class.
 
 use super::assemble;
+use super::explore::EXPLORED;
 use super::facts::{Facts, distance};
 use super::measure::{self, Measured, SeriesNames, series_of};
 use super::names::Names;
@@ -84,7 +85,8 @@ pub(super) fn run(
     let mut pending = Pending::default();
     let mut writer = match folder {
         Some(folder) => {
-            Some(folder.table("records", measure::schema(encoding, &slots, request.label_secret)?)?)
+            let schema = measure::schema(encoding, &slots, request.label_secret)?;
+            Some(folder.table("records", schema)?.keeping(rows.len(), EXPLORED))
         }
         None => None,
     };

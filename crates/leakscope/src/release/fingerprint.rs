@@ -1,10 +1,27 @@
 //! Which data a ledger is about: their contents, whatever their names.
 
+use super::seal::Key;
 use crate::{Failure, Result};
 use leakscope_table::ReadOptions;
 use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io::Read;
+use std::path::Path;
+
+/// The key of the fingerprints on pages of a folder.
+const PAGE_KEY: &str = "private/page.key";
+
+/// The fingerprint under a key of the folder, made where there is none: the first half of its seal.
+pub fn keyed_fingerprint(folder: &Path, read: &ReadOptions) -> Result<String> {
+    let path = folder.join(PAGE_KEY);
+    let key = match Key::read(&path)? {
+        Some(key) => key,
+        None => Key::create(&path)?,
+    };
+    let mut seal = key.seal(fingerprint(read)?.as_bytes());
+    seal.truncate(32);
+    Ok(seal)
+}
 
 /// SHA-256 over the files' own digests in sorted order.
 pub(super) fn fingerprint(read: &ReadOptions) -> Result<String> {

@@ -38,6 +38,7 @@ mod tell;
 mod unit;
 mod withdraw;
 
+pub use fingerprint::keyed_fingerprint;
 pub use statement::summary;
 pub use withdraw::{Withdrawn, withdraw};
 

@@ -82,6 +82,7 @@ def audit(
     protect_at: float = 0.6,
     tell_budget: float | str = 10.0,
     scaling: str = "counted",
+    redact: bool = False,
     out: Path | None = None,
     progress: Progress = None,
 ) -> Audit:
@@ -163,6 +164,7 @@ def audit(
         "protect_at": protect_at,
         "tell_budget": _seconds(tell_budget),
         "scaling": scaling,
+        "redact": redact,
     }
     with _progress.shown(progress) as callback:
         outcome = _native.audit(request, given.table, native(tables[0]), native(tables[1]), native(public), callback)

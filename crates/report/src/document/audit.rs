@@ -45,6 +45,9 @@ pub struct Audit {
     pub releases: u32,
     /// Whether the label counts as part of the record's secret.
     pub label_secret: bool,
+    /// Whether its page names no record.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub redact: bool,
     /// Seed of everything random (the held-out split), where anything was.
     pub seed: Option<u64>,
     /// The model.

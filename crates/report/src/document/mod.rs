@@ -12,6 +12,7 @@ pub mod calibrate;
 pub mod canary;
 pub mod choice;
 pub mod comparison;
+pub mod explore;
 pub mod informed;
 pub mod inversion;
 pub mod membership;

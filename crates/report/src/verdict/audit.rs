@@ -23,7 +23,7 @@ pub(crate) struct Exposure<'a> {
     pub(crate) attribute: &'a Attribute,
     pub(crate) told: f64,
     /// How far apart they are, in standard deviations of the noise.
-    pub(super) distance: f64,
+    pub(crate) distance: f64,
 }
 
 /// The exposure of every attribute that has a spread to compare with, the most exposed first.
@@ -57,7 +57,7 @@ fn estimated_of_label(audit: &Audit, label: &Label) -> Option<f64> {
 }
 
 /// What a chosen secret adds: the bound for the easiest record, and the strongest attack.
-pub(super) fn of_secret(found: &Found) -> (Option<Success>, Option<Success>) {
+pub(crate) fn of_secret(found: &Found) -> (Option<Success>, Option<Success>) {
     let baseline = found.most_likely.unwrap_or(0.0);
     let easiest = found.bounds.iter().filter_map(|b| b.worst).map(|w| w.success).min_by(f64::total_cmp);
     let success = easiest.or_else(|| found.bounds.first().map(|b| b.success));
@@ -122,9 +122,14 @@ pub(crate) fn facts(audit: &Audit) -> Facts {
     }
 }
 
+/// Whether something is open whatever noise is chosen.
+pub(crate) fn is_open_at_any_noise(audit: &Audit) -> bool {
+    !untried(audit).is_empty() || is_approximate(audit) || audit.data.rows_of_one.is_some()
+}
+
 /// How far apart two typical values of any attribute are as η estimates it, in standard deviations of the noise. What η estimates
 /// of values that were put in place one by one adds nothing: a release goes by the same rule.
-pub(super) fn estimated_distance(audit: &Audit) -> Option<f64> {
+pub(crate) fn estimated_distance(audit: &Audit) -> Option<f64> {
     let untried = exposures(audit).into_iter().filter(|e| !is_tried(audit, &e.attribute.name, false));
     let of_attributes = untried.map(|e| e.distance).max_by(f64::total_cmp);
     let unknown = audit.tell.is_none() && audit.records.eta.max > 0.0;
@@ -133,7 +138,7 @@ pub(super) fn estimated_distance(audit: &Audit) -> Option<f64> {
 }
 
 /// The same of the label.
-pub(super) fn label_distance(audit: &Audit) -> Option<f64> {
+pub(crate) fn label_distance(audit: &Audit) -> Option<f64> {
     let label = audit.label.as_ref().filter(|l| !is_tried(audit, &l.name, true))?;
     estimated_of_label(audit, label)
 }

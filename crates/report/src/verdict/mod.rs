@@ -27,6 +27,7 @@ mod net;
 mod release;
 mod remedy;
 mod reproduction;
+mod rules;
 mod text_audit;
 
 pub use account::of_account;
@@ -44,9 +45,13 @@ pub use net::{of_net_audit, of_training};
 pub use release::{of_owned, of_release};
 pub use remedy::cause;
 pub use reproduction::of_reproduction;
+pub use rules::{Calm, Quantity, RULES, Rule};
 pub use text_audit::of_text_audit;
 
-pub(crate) use audit::{exposures, facts as facts_of_audit, is_open};
+pub(crate) use audit::{
+    estimated_distance, exposures, facts as facts_of_audit, is_open, is_open_at_any_noise, label_distance,
+    of_secret,
+};
 
 pub use crate::document::choice::Colour;
 pub use crate::document::tell::PROTECT_AT;
@@ -284,88 +289,34 @@ pub struct Decision {
     pub open: Vec<Reservation>,
 }
 
-/// What a number can do to the colour.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Weight {
-    /// It covers every attacker: it can make a page green.
-    Covers,
-    /// It is an approximation, or one attack's: it can only warn.
-    Warns,
-}
-
-/// The colour of a page from what is printed on it: the worst of its numbers, and green only where one of them covers every
-/// attacker.
+/// The colour of a page from what is printed on it, by the [`RULES`]: the worst of its numbers, and green only where one of them
+/// covers every attacker.
 pub fn decide(facts: &Facts) -> Decision {
-    use Weight::{Covers, Warns};
-    let f = facts;
-    // Two values of one record are at most as far apart as either is from its absence, twice.
-    let most = f.membership.filter(|a| a.is_finite()).map_or(1.0, |a| (0.5 + a).min(1.0));
-    let capped = |p: Option<f64>| p.map(|p| if p.is_nan() { p } else { p.min(most) });
     let mut grounds = vec![];
     let mut covered = false;
-    let mut add = |value: Option<f64>, weight: Weight, fact, reason, calm: f64, alarm: f64, share: bool| {
-        let Some(value) = value else { return };
-        let colour = judge(value, calm, alarm);
-        covered |= weight == Covers;
-        let write = |x: f64| if share { format::share_at_most(x) } else { format::at_most(x) };
-        let alone = if weight == Covers { "" } else { ", not alone" };
-        let green = format!("up to {}{alone}", write(calm));
-        let red = format!("above {}", write(alarm));
-        grounds.push(Ground { fact, reason, value, share, shown: write(value), green, red, colour });
-    };
-    let calm = f.protect_at.clamp(0.5, TOLD_AT);
-    let coin = "Somebody who knows all else, at even odds, is right so often at most; a coin toss: 50%.";
-    let local = "From η, which looks at small changes alone: an approximation, no test of two values.";
-    add(f.told, Covers, "two values of an attribute told apart", coin, calm, TOLD_AT, true);
-    add(f.label_told, Covers, "two values of the label told apart", coin, calm, TOLD_AT, true);
-    let shown = "Refits show so much, and those that were allowed exclude no more.";
-    add(f.told_at_least, Warns, "two values told apart, at least", shown, calm, TOLD_AT, true);
-    add(
-        capped(f.estimated),
-        Warns,
-        "two values of an attribute told apart, about",
-        local,
-        calm,
-        TOLD_AT,
-        true,
-    );
-    add(
-        capped(f.label_estimated),
-        Warns,
-        "two values of the label told apart, about",
-        local,
-        calm,
-        TOLD_AT,
-        true,
-    );
-    let guess = "Proved for every attacker; on the scale where a guess without the model has 50%.";
-    add(f.bounded.map(Success::told), Covers, "a secret guessed", guess, calm, TOLD_AT, true);
-    let times = "Of many candidates a guess is hardly ever right: by so much grow the odds of naming the secret, for every attacker. \
-                 Up to e = 2.7 they change as little as under ε = 1, above e⁸ as much as under ε = 8; from seven candidates on it \
-                 is the stricter rule.";
-    let (calm_odds, alarm_odds) = (EPSILON_CALM.exp(), EPSILON_ALARM.exp());
-    add(
-        f.bounded.map(Success::odds),
-        Covers,
-        "odds of naming the secret, times those of a guess",
-        times,
-        calm_odds,
-        alarm_odds,
-        false,
-    );
-    let played =
-        "What the strongest attack achieved, on the same scale: evidence of danger, never of safety.";
-    add(f.observed.map(Success::told), Warns, "a secret guessed by an attack", played, calm, TOLD_AT, true);
-    let member = "Somebody who must say whether a record took part, at even odds, is right so often at most.";
-    add(f.membership.map(|a| 0.5 + 0.5 * a), Covers, "who took part told", member, calm, TOLD_AT, true);
-    let odds = "Up to 1, no conclusion changes its odds by more than 2.7; above 8, by 3,000 and more.";
-    add(f.epsilon, Covers, "ε", odds, EPSILON_CALM, EPSILON_ALARM, false);
+    for rule in &RULES {
+        let Some(value) = rule.value(facts) else { continue };
+        covered |= rule.covers;
+        let calm = rule.calm(facts);
+        let write = |x: f64| if rule.share { format::share_at_most(x) } else { format::at_most(x) };
+        let alone = if rule.covers { "" } else { ", not alone" };
+        grounds.push(Ground {
+            fact: rule.fact,
+            reason: rule.reason,
+            value,
+            share: rule.share,
+            shown: write(value),
+            green: format!("up to {}{alone}", write(calm)),
+            red: format!("above {}", write(rule.alarm)),
+            colour: judge(value, calm, rule.alarm),
+        });
+    }
     let mut colour = grounds.iter().map(|g| g.colour).max().unwrap_or(Colour::Amber);
-    let open = f.open.lines();
-    if !covered || f.noise == Noise::Unit || f.unfinished || !open.is_empty() {
+    let open = facts.open.lines();
+    if !covered || facts.noise == Noise::Unit || facts.unfinished || !open.is_empty() {
         colour = colour.max(Colour::Amber);
     }
-    if f.noise == Noise::Absent || f.over_limit {
+    if facts.noise == Noise::Absent || facts.over_limit {
         colour = Colour::Red;
     }
     Decision { colour, grounds, open }

@@ -240,6 +240,7 @@ pub(crate) fn clinic(n: usize, groups: usize) -> Audit {
         inference: None,
         releases: 1,
         label_secret: true,
+        redact: false,
         seed: Some(42),
         model: Model {
             family: ModelKind::Linear,

@@ -50,6 +50,21 @@ impl Html {
         out
     }
 
+    /// JSON inside of a script: nothing in it can end the script, or be markup or a line of it.
+    pub(crate) fn json(json: &str) -> Self {
+        let mut out = String::with_capacity(json.len());
+        for c in json.chars() {
+            match c {
+                '<' | '>' | '&' | '\'' | '\u{2028}' | '\u{2029}' => {
+                    // Writing to a string cannot fail.
+                    let _ = write!(out, "\\u{:04x}", u32::from(c));
+                }
+                c => out.push(c),
+            }
+        }
+        Self(out)
+    }
+
     /// Adds a piece.
     pub(crate) fn push(&mut self, piece: Self) {
         self.0.push_str(&piece.0);

@@ -9,12 +9,23 @@ use crate::verdict::{Colour, Ground, Reservation, Verdict};
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 
+/// Numbers and the verdict in the script: what moves and what explores rests on them.
+pub(crate) const NUMBERS: &str = include_str!("script/numbers.js");
+pub(crate) const VERDICT: &str = include_str!("script/verdict.js");
+pub(crate) const WHAT_IF: &str = include_str!("script/what_if.js");
+pub(crate) const EXPLORE: &str = include_str!("script/explore.js");
+
 /// Where a page of a folder with several results has its navigation; between the marks stands of which kind it is.
 pub(crate) const NAVIGATION: (&str, &str) = ("<!--results", "<!--/results-->");
 
 /// A complete document: one shell for every page. It makes no request of any kind (a content security policy says so to
 /// the browser) and needs no script to be read.
 pub(crate) fn shell(title: &str, body: &Html) -> String {
+    shell_with(title, body, Html::new())
+}
+
+/// The same with more for its one script: text of our own, and data that was made for it.
+pub(crate) fn shell_with(title: &str, body: &Html, more: Html) -> String {
     let policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
     let head = fill(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
@@ -30,6 +41,7 @@ pub(crate) fn shell(title: &str, body: &Html) -> String {
         .and(fill("<main>\n<!--results --><!--/results-->\n{}</main>\n", &[body]))
         .and(Html::literal("<script>\n"))
         .and(Html::literal(SCRIPT))
+        .and(more)
         .and(Html::literal("</script>\n</body></html>\n"))
         .into_string()
 }
@@ -53,6 +65,18 @@ pub(crate) fn for_the_owner() -> Html {
             &"This page and the files beside it hold exact numbers about the data, and records by name: keep them as you keep the \
               data. What may leave the house is what leakscope release writes, and of a private training whose ε is small enough \
               model.safetensors and network.json.",
+        ],
+    )
+}
+
+/// The same on a page that names no record.
+pub(crate) fn for_those_trusted() -> Html {
+    fill(
+        "<p class=\"meta\"><strong>{}</strong> {}</p>\n",
+        &[
+            &"For readers whom the owner of the data trusts.",
+            &"No record is named, and records one by one are left out. The numbers are exact and were computed on the data without noise: \
+              this page is no release.",
         ],
     )
 }
@@ -114,13 +138,18 @@ fn grounds(verdict: &Verdict) -> Html {
     fill(
         "<details class=\"grounds\"><summary>What decides this colour</summary>{}\
          <p class=\"say\">The worst line decides. A page is never calmer than a number on it.</p></details>\n",
-        &[&table("wrap", "What decides the colour", &heads, &rows)],
+        &[&table("wrap stack even", "What decides the colour", &heads, &rows)],
     )
 }
 
 /// A number to remember and what it is.
 pub(crate) fn tile(value: &str, name: &str) -> Html {
-    fill("<div class=\"tile\"><strong>{}</strong><span>{}</span></div>\n", &[&value, &name])
+    tile_of(&Html::text(value), name)
+}
+
+/// The same of markup.
+pub(crate) fn tile_of(value: &Html, name: &str) -> Html {
+    fill("<div class=\"tile\"><strong>{}</strong><span>{}</span></div>\n", &[value, &name])
 }
 
 /// Tiles in rows without holes.

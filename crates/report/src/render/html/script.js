@@ -65,8 +65,28 @@
         all("thead th", table).forEach(function (h) { h.removeAttribute("aria-sort"); });
         head.setAttribute("aria-sort", down ? "descending" : "ascending");
         rows.forEach(function (r) { body.appendChild(r); });
+        table.dispatchEvent(new Event("sorted"));
       });
     });
+  });
+
+  // Tables of more than fifty rows fold: the rest comes at a button, with a search, and on paper.
+  all("table").forEach(function (table) {
+    var body = table.tBodies[0], most = 50;
+    if (!body || body.rows.length <= most) return;
+    var frame = table.closest(".scroll") || table, button = document.createElement("button");
+    button.type = "button";
+    button.className = "fold";
+    function fold() {
+      all("tr", body).forEach(function (row, i) { row.classList.toggle("folded", i >= most); });
+      var open = table.classList.contains("unfolded");
+      button.textContent = open ? "Show the first " + most + " rows" : "Show all " + body.rows.length + " rows";
+      button.setAttribute("aria-expanded", String(open));
+    }
+    button.addEventListener("click", function () { table.classList.toggle("unfolded"); fold(); });
+    table.addEventListener("sorted", fold);
+    frame.parentNode.insertBefore(button, frame.nextSibling);
+    fold();
   });
 
   // A search box that tells how much it found.
@@ -96,6 +116,7 @@
     if (rows.length < 8) return;
     var box = search(frame.getAttribute("aria-label") || "", "Filter " + rows.length + " rows", function (matches) {
       var left = 0;
+      table.classList.toggle("searching", !matches(""));
       rows.forEach(function (row) {
         row.hidden = !matches(row.textContent);
         if (!row.hidden) left += 1;

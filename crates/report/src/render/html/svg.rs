@@ -223,11 +223,12 @@ pub(crate) fn dot(slot: usize, [x, y]: [f64; 2], radius: &'static str, text: &st
     )
 }
 
-/// A bar in a slot's colour with its hover text.
-pub(crate) fn bar(slot: usize, [x, y, width, height]: [f64; 4], text: &str) -> Html {
+/// A bar in a slot’s colour with its hover text, and what it holds: from, to.
+pub(crate) fn bar(slot: usize, [x, y, width, height]: [f64; 4], holds: [f64; 2], text: &str) -> Html {
+    let [from, to] = holds.map(|end| if end.is_finite() { format!("{end:e}") } else { String::new() });
     fill(
-        r#"<rect class="c{}" x="{}" y="{}" width="{}" height="{}">{}</rect>"#,
-        &[&slot, &x, &y, &width, &height, &hover(text)],
+        r#"<rect class="c{}" x="{}" y="{}" width="{}" height="{}" data-from="{}" data-to="{}">{}</rect>"#,
+        &[&slot, &x, &y, &width, &height, &from, &to, &hover(text)],
     )
 }
 

@@ -1,5 +1,6 @@
 //! Tables, and how long ones stay readable: the worst rows are shown, a filter finds the rest.
 
+use super::follow;
 use super::markup::{Html, fill};
 use crate::format;
 
@@ -7,6 +8,14 @@ use crate::format;
 pub(crate) const SHOWN: usize = 50;
 /// Bytes that the text of the rows that are not shown may take in one table.
 const MOST_TEXT: usize = 150_000;
+
+/// Which cells say their column where a narrow screen shows each row as a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Labels {
+    None,
+    Numbers,
+    All,
+}
 
 /// A column of a table.
 #[derive(Debug, Clone, Copy)]
@@ -70,6 +79,16 @@ impl Cell {
         Self::sorted(format::number(x), x)
     }
 
+    /// η, which follows the noise.
+    pub(crate) fn eta(x: f64) -> Self {
+        Self::sorted_html(follow::eta(x), Some(x))
+    }
+
+    /// η where there is one.
+    pub(crate) fn maybe_eta(x: Option<f64>) -> Self {
+        x.map_or_else(|| Self::text("–"), Self::eta)
+    }
+
     /// A number where there is one.
     pub(crate) fn maybe(x: Option<f64>) -> Self {
         x.map_or_else(|| Self::text("–"), Self::number)
@@ -99,9 +118,11 @@ impl Cell {
         ))
     }
 
-    fn render(&self, head: Head<'_>, stacked: bool) -> Html {
+    fn render(&self, head: Head<'_>, labels: Labels) -> Html {
         let class = if head.numeric { Html::literal(" class=\"num\"") } else { Html::new() };
-        let label = match stacked && head.numeric {
+        let label = match labels == Labels::All && !self.header && !head.title.is_empty()
+            || labels != Labels::None && head.numeric
+        {
             true => fill(" data-h=\"{}\"", &[&head.title]),
             false => Html::new(),
         };
@@ -120,20 +141,30 @@ impl Cell {
 }
 
 /// A table that scrolls inside its card where it is too wide. `class` may hold `sortable` and `filterable`, which the
-/// script turns into buttons and a search box, and `stack`, where a narrow screen shows each row as a block.
+/// script turns into buttons and a search box, and `stack`, where a narrow screen shows each row as a block: with `even`,
+/// of cells that are all alike.
 pub(crate) fn table(class: &'static str, label: &str, heads: &[Head<'_>], rows: &[Vec<Cell>]) -> Html {
-    let stacked = class.split(' ').any(|c| c == "stack");
+    let has = |name: &str| class.split(' ').any(|c| c == name);
+    let labels = match (has("stack"), has("even")) {
+        (true, true) => Labels::All,
+        (true, false) => Labels::Numbers,
+        (false, _) => Labels::None,
+    };
     let titles: Html = heads
         .iter()
         .map(|head| match head.numeric {
             true => fill("<th scope=\"col\" class=\"num\">{}</th>", &[&head.title]),
+            // A column of bars: drawn, it needs no title.
+            false if head.title.is_empty() => {
+                Html::literal("<th scope=\"col\" aria-label=\"as a bar\"></th>")
+            }
             false => fill("<th scope=\"col\">{}</th>", &[&head.title]),
         })
         .collect();
     let body: Html = rows
         .iter()
         .map(|row| {
-            let cells: Html = row.iter().zip(heads).map(|(cell, &head)| cell.render(head, stacked)).collect();
+            let cells: Html = row.iter().zip(heads).map(|(cell, &head)| cell.render(head, labels)).collect();
             fill("<tr>{}</tr>\n", &[&cells])
         })
         .collect();

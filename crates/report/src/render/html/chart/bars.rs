@@ -132,7 +132,9 @@ impl Bars<'_> {
                 let (y1, y0) = (frame.y.at(self.scaled(below + n)), frame.y.at(self.scaled(below)));
                 // A single record among thousands must still be seen.
                 let tall = (y0 - y1).max(if below == 0 { 1.5 } else { 0.5 });
-                body.push(bar(s.slot, [left, y0 - tall, width, tall], &self.text(s, i, n)));
+                let last = self.beyond.is_some() && i + 1 == self.count();
+                let holds = [self.edges[i], if last { f64::INFINITY } else { self.edges[i + 1] }];
+                body.push(bar(s.slot, [left, y0 - tall, width, tall], holds, &self.text(s, i, n)));
                 outline.push_str(&format!("M{left:.1} {:.1}h{width:.1}v{tall:.1}h-{width:.1}z", y0 - tall));
                 below += n;
             }

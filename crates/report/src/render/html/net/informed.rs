@@ -121,7 +121,13 @@ fn attacks(i: &Informed) -> Html {
     ];
     let lead = "Means over the attacked models with 95% intervals. Gain: by how much the label’s error is larger, target by target. Known again: nearer to its own record than to another target \
                 of the same label.";
-    card("attacks", "By adversary", &[Claim::Observed], lead, table("wrap", "Adversaries", &heads, &rows))
+    card(
+        "attacks",
+        "By adversary",
+        &[Claim::Observed],
+        lead,
+        table("wrap stack even", "Adversaries", &heads, &rows),
+    )
 }
 
 fn rests_on(i: &Informed) -> Html {

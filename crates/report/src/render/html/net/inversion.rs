@@ -202,7 +202,7 @@ fn levels(i: &Inversion) -> Html {
                 than to another one, drawn among those attacked. The last two columns are errors that what is released allows: \
                 of any estimate under a normal prior (van Trees, an estimate), and of unbiased ones (Cramér and Rao, mean over \
                 the records); this attack is neither unbiased nor the best there is.";
-    let body = table("wrap", "By noise", &heads, &rows);
+    let body = table("wrap stack even", "By noise", &heads, &rows);
     card("levels", "By noise", &[Claim::Observed, Claim::Measured], lead, body)
 }
 

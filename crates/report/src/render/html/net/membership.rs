@@ -91,7 +91,7 @@ fn attacks(m: &Membership) -> Html {
     ];
     let lead = "Thresholds are set so that no larger share of the other records is taken for training records. Intervals are \
                 those of Clopper and Pearson, 95%.";
-    let body = table("wrap sortable", "Attacks", &heads, &rows);
+    let body = table("wrap sortable stack even", "Attacks", &heads, &rows);
     card(
         "attacks",
         "True positives at small false-positive rates",

@@ -71,5 +71,5 @@ fn accountants(c: &Costs) -> Html {
     add("zero-concentrated DP", "Bun, Steinke 2016", e.zcdp);
     add("pure DP", "the sum of all ε, at δ = 0", e.pure);
     let heads = [text_column("accountant"), numbers("ε, at most"), numbers("not below")];
-    table("wrap", "ε by each accountant", &heads, &rows)
+    table("wrap stack even", "ε by each accountant", &heads, &rows)
 }

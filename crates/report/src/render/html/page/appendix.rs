@@ -2,6 +2,7 @@
 
 use super::glossary;
 use crate::document::audit::Audit;
+use crate::document::explore::Beside;
 use crate::format;
 use crate::render::html::markup::{Html, fill};
 use crate::render::html::parts::{card, facts, list, tag};
@@ -9,13 +10,39 @@ use crate::render::html::table::{Cell, SHOWN, numbers, rest, table, words as tex
 use crate::words;
 use leakscope_core::claim::{Bound, Theorem};
 
-pub(super) fn appendix(audit: &Audit) -> Html {
+pub(super) fn appendix(audit: &Audit, beside: &Beside) -> Html {
     Html::literal("<h2 class=\"part\">Appendix</h2>\n")
         .and(rests_on(audit))
         .and(card("glossary", "In plain words", &[], "", glossary::glossary()))
         .and(model(audit))
         .and(data(audit))
         .and(again(audit))
+        .and(foot(audit, beside))
+}
+
+/// What made the page, and of which data.
+fn foot(audit: &Audit, beside: &Beside) -> Html {
+    let made = format!("Leakscope {}, {}.", audit.leakscope, audit.created);
+    let redacted = match audit.redact {
+        true => {
+            " Records are numbered, not named: this page may be read by those who may know the numbers, and not the records."
+        }
+        false => "",
+    };
+    let command = beside.command.as_ref().map(|c| {
+        fill("<p class=\"say\">Made by</p><div class=\"command\"><code tabindex=\"0\">{}</code></div>", &[c])
+    });
+    let fingerprint = beside.fingerprint.as_ref().map(|f| {
+        fill(
+            "<p class=\"say\">Data {}: a fingerprint under the key in private/page.key; the same data give the same in this folder, and \
+             nobody without the key can try others against it.</p>",
+            &[f],
+        )
+    });
+    fill(
+        "<footer class=\"foot\"><p class=\"say\">{}{}</p>{}{}</footer>\n",
+        &[&made, &redacted, &command.unwrap_or_default(), &fingerprint.unwrap_or_default()],
+    )
 }
 
 /// Theorems that a number of this audit rests on, each once, in the order of first use.

@@ -255,7 +255,7 @@ fn numbers_table(a: &Attack) -> Html {
             ]
         })
         .collect();
-    let body = table("sortable filterable tall", "All results", &heads, &rows);
+    let body = table("sortable filterable tall stack even", "All results", &heads, &rows);
     card("results", "All results", &[Claim::Observed], "", body)
 }
 

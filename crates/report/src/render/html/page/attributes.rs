@@ -1,14 +1,17 @@
 //! Which attributes leak and what that means in their own units; the record as a whole; all records together.
 
+use super::meaning::{label_meaning, meaning};
 use crate::document::audit::{Attribute, Audit, Label};
 use crate::document::choice::{Scaling, ScalingMode};
 use crate::figure::Claim;
 use crate::format;
+use crate::render::html::follow;
 use crate::render::html::markup::{Html, fill};
 use crate::render::html::parts::card;
 use crate::render::html::table::{Cell, SHOWN, numbers, rest, table, words as text_column};
-use crate::verdict::{exposures, facts_of_audit as facts, is_open};
+use crate::verdict::{exposures, facts_of_audit as facts, is_open, label_distance};
 use crate::words;
+use leakscope_core::special::normal_cdf;
 
 pub(super) fn attributes(audit: &Audit) -> Html {
     if audit.attributes.is_empty() && audit.label.is_none() {
@@ -18,17 +21,21 @@ pub(super) fn attributes(audit: &Audit) -> Html {
     let largest = audit.attributes.iter().map(|a| a.eta_max).chain(label.map(|(_, (_, max))| max));
     let longest = largest.filter(|e| e.is_finite()).fold(0.0, f64::max);
     let exposures = exposures(audit);
-    let open = |a: &Attribute| {
-        let estimated = || exposures.iter().find(|e| std::ptr::eq(e.attribute, a)).map(|e| e.told);
-        tried(audit, a).or_else(estimated).is_some_and(is_open)
+    // How often its values are told apart, and what Φ is taken of for that.
+    let told = |a: &Attribute| {
+        let estimated =
+            || exposures.iter().find(|e| std::ptr::eq(e.attribute, a)).map(|e| (e.told, 0.5 * e.distance));
+        tried(audit, &a.name, false).or_else(estimated)
     };
+    let open = |a: &Attribute| told(a).is_some_and(|t| is_open(t.0));
     // Most exposed first, as the document has them.
     let (shown, others) = audit.attributes.split_at(audit.attributes.len().min(SHOWN));
-    let mut rows: Vec<Vec<Cell>> = shown.iter().map(|a| row(a, longest, open(a))).collect();
+    let mut rows: Vec<Vec<Cell>> = shown.iter().map(|a| row(a, longest, told(a))).collect();
     if let Some((label, (mean, max))) = label {
         let place = shown.iter().take_while(|a| a.eta_max >= max).count();
-        let open = facts(audit).label_worst().is_some_and(is_open);
-        rows.insert(place, label_row(label, (mean, max), longest, open));
+        let estimated = || facts(audit).label_worst().zip(label_distance(audit).map(|d| 0.5 * d));
+        let told = tried(audit, &label.name, true).or_else(estimated);
+        rows.insert(place, label_row(label, (mean, max), longest, told));
     }
     let heads = [
         text_column("attribute"),
@@ -61,26 +68,31 @@ pub(super) fn attributes(audit: &Audit) -> Html {
     card("attributes", "Which attributes leak", &[Claim::Measured, Claim::Bound], lead, body)
 }
 
-/// How often two values of an attribute are told apart, where they were tried.
-fn tried(audit: &Audit, a: &Attribute) -> Option<f64> {
+/// How often two values of an attribute, or of the label, are told apart where they were tried, and what Φ is taken of for that.
+fn tried(audit: &Audit, name: &str, label: bool) -> Option<(f64, f64)> {
     let tell = audit.tell.as_ref()?;
-    let told = tell.attributes.iter().find(|t| !t.label && t.attribute == a.name)?;
-    Some(told.told_at_least().filter(|_| told.worst > tell.protect_at).unwrap_or(told.worst))
+    let told = tell.attributes.iter().find(|t| t.label == label && t.attribute == name)?;
+    let distance = told.distance.filter(|_| told.shows.is_none());
+    // What is only not excluded is no reason for a flag.
+    match told.at_least.filter(|_| told.worst > tell.protect_at) {
+        Some(least) => Some((normal_cdf(0.5 * least), 0.5 * least)),
+        None => Some((told.worst, distance.map_or(f64::INFINITY, |d| 0.5 * d))),
+    }
 }
 
-fn row(a: &Attribute, longest: f64, open: bool) -> Vec<Cell> {
+fn row(a: &Attribute, longest: f64, told: Option<(f64, f64)>) -> Vec<Cell> {
     let columns = match a.columns.len() {
         0 | 1 => a.kind.name().to_owned(),
         k => format!("{}, {k} columns", a.kind.name()),
     };
-    let over_all = Cell::maybe(a.eta_over_all_records);
+    let over_all = Cell::maybe_eta(a.eta_over_all_records);
     let name = Cell::remarked_name(&a.name, &columns);
-    cells(name, (a.eta_mean, a.eta_max), over_all, longest, (open, &words::meaning(a)))
+    cells(name, (a.eta_mean, a.eta_max), over_all, longest, (told, &meaning(a)))
 }
 
-fn label_row(label: &Label, eta: (f64, f64), longest: f64, open: bool) -> Vec<Cell> {
+fn label_row(label: &Label, eta: (f64, f64), longest: f64, told: Option<(f64, f64)>) -> Vec<Cell> {
     let name = Cell::remarked_name(&label.name, "the label");
-    cells(name, eta, Cell::text("–"), longest, (open, &[words::label_meaning(label)]))
+    cells(name, eta, Cell::text("–"), longest, (told, &[label_meaning(label)]))
 }
 
 fn cells(
@@ -88,13 +100,10 @@ fn cells(
     (mean, max): (f64, f64),
     over_all: Cell,
     longest: f64,
-    (open, meaning): (bool, &[String]),
+    (told, meaning): (Option<(f64, f64)>, &[Html]),
 ) -> Vec<Cell> {
     let part = |x: f64| if longest > 0.0 { x / longest } else { 0.0 };
-    let flag = match open {
-        true => Html::literal("<span class=\"flag\">not protected</span> "),
-        false => Html::new(),
-    };
+    let flag = told.map(|(p, depth)| follow::flag(is_open(p), depth)).unwrap_or_default();
     let sentences: Html = meaning
         .iter()
         .enumerate()
@@ -102,8 +111,8 @@ fn cells(
         .collect();
     vec![
         name,
-        Cell::number(mean),
-        Cell::number(max),
+        Cell::eta(mean),
+        Cell::eta(max),
         Cell::bar(part(mean), part(max)),
         over_all,
         Cell::html(fill("<div class=\"means\">{}</div>", &[&sentences])),
@@ -123,19 +132,19 @@ pub(super) fn whole(audit: &Audit) -> Html {
     let target =
         if audit.label_secret { " The target counts as one more value, in its own units." } else { "" };
     let row =
-        |name: &str, value: &str, means: &str| vec![Cell::name(name), Cell::text(value), Cell::say(means)];
+        |name: &str, value: Html, means: &str| vec![Cell::name(name), Cell::html(value), Cell::say(means)];
     let times = match r.eta.max > 0.0 {
         true => format!(", ×{} the most exposed record", format::number(audit.dataset.eta / r.eta.max)),
         false => String::new(),
     };
     let least = |b: &leakscope_core::claim::Bound| match b.value.is_finite() {
-        true => format!("≥ {}", format::bound(b)),
-        false => format::bound(b),
+        true => fill("≥ {}", &[&follow::squared_error(b.value)]),
+        false => Html::text(&format::bound(b)),
     };
     let mut rows = vec![
         row(
             "η of the whole data set",
-            &format::number(audit.dataset.eta),
+            follow::eta(audit.dataset.eta),
             &match &audit.scaling {
                 Some(s) if s.mode == ScalingMode::Counted => {
                     format!(
@@ -147,21 +156,24 @@ pub(super) fn whole(audit: &Audit) -> Html {
                 ),
             },
         ),
-        row(
-            "dFIL of a record",
-            &format!("{} to {}", format::number(dfil.min), format::number(dfil.max)),
-            &format!("Mean information per column; median {}.", format::number(dfil.p50)),
-        ),
+        vec![
+            Cell::name("dFIL of a record"),
+            Cell::html(fill("{} to {}", &[&follow::square(dfil.min), &follow::square(dfil.max)])),
+            Cell::html(fill(
+                "<span class=\"say\">Mean information per column; median {}.</span>",
+                &[&follow::square(dfil.p50)],
+            )),
+        ],
         row(
             "a whole record, unbiased",
-            &least(&r.min_mse),
+            least(&r.min_mse),
             &format!(
                 "Mean squared error per encoded column of any unbiased estimate of the most exposed record.{unit}{target}"
             ),
         ),
         row(
             "a whole record, with a prior",
-            &format!("about {}", format::number(r.min_mse_with_prior.value)),
+            fill("about {}", &[&follow::as_audited(&format::number(r.min_mse_with_prior.value))]),
             &format!(
                 "What any estimate gets to, biased or not, by someone who knows the population, on average over records: an \
                  estimate, no bound.{unit}{target}"
@@ -171,7 +183,11 @@ pub(super) fn whole(audit: &Audit) -> Html {
     if let Some(effect) = &audit.scaling {
         let added = format!("×{}", format::number(effect.eta_max_counted / effect.eta_max_given));
         let value = if effect.eta_max_given > 0.0 { added } else { String::new() };
-        rows.push(row("scaling of columns", &value, &words::scaling(effect)));
+        let means = Cell::html(fill(
+            "<span class=\"say\">{}</span>",
+            &[&follow::as_audited(&words::scaling(effect))],
+        ));
+        rows.push(vec![Cell::name("scaling of columns"), Cell::text(&value), means]);
     }
     let heads = [text_column("quantity"), numbers("value"), text_column("what it means")];
     let body = table("stack plain", "The record and the data set as a whole", &heads, &rows);

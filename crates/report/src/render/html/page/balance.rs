@@ -106,7 +106,7 @@ fn bought(b: &Balance) -> Html {
          noise, and for a shape without balancing; for both together no statement can be made, and none is released.",
         format::counted(bought.rounds as u64, "round")
     );
-    let body = chart.draw().and(table("", "What each way costs", &heads, &rows));
+    let body = chart.draw().and(table("stack even", "What each way costs", &heads, &rows));
     card("bought", "What balancing and the shape of the noise buy", &[Claim::Measured], note, body)
 }
 

@@ -85,7 +85,7 @@ fn attacks(f: &Found) -> Html {
         return Html::new();
     }
     let heads = [text_column("attack"), numbers("right"), numbers("95% interval"), numbers("advantage")];
-    let body = table("wrap", "Attacks", &heads, &rows);
+    let body = table("wrap stack even", "Attacks", &heads, &rows);
     card("attacks", "What attacks achieved at this noise", &[Claim::Observed], "", body)
 }
 
@@ -130,7 +130,13 @@ fn bounds(f: &Found) -> Html {
         }
         false => "All bounds hold at once, so the smallest counts.",
     };
-    card("bounds", "Every bound that applies", &[Claim::Bound], lead, table("wrap", "Bounds", &heads, &rows))
+    card(
+        "bounds",
+        "Every bound that applies",
+        &[Claim::Bound],
+        lead,
+        table("wrap stack even", "Bounds", &heads, &rows),
+    )
 }
 
 fn most_exposed(f: &Found) -> Html {
@@ -142,7 +148,13 @@ fn most_exposed(f: &Found) -> Html {
         format::count(m.row),
         format::number(m.distance)
     );
-    card("exposed", "The most exposed record", &[Claim::Bound], lead, table("wrap", "Bounds", &heads, &rows))
+    card(
+        "exposed",
+        "The most exposed record",
+        &[Claim::Bound],
+        lead,
+        table("wrap stack even", "Bounds", &heads, &rows),
+    )
 }
 
 fn estimation(f: &Found) -> Html {
@@ -159,7 +171,7 @@ fn estimation(f: &Found) -> Html {
         vec![Cell::remarked_name(&e.what, remark), Cell::sorted(format!("about {error}"), e.error.value)]
     });
     let rows: Vec<Vec<Cell>> = bounds.chain(typical).collect();
-    let body = table("wrap", "Estimates", &[text_column("estimate"), numbers("off by")], &rows);
+    let body = table("wrap stack even", "Estimates", &[text_column("estimate"), numbers("off by")], &rows);
     let lead = "Somebody who estimates a value instead of guessing one of a few.";
     let claims: &[Claim] =
         if f.typical.is_empty() { &[Claim::Bound] } else { &[Claim::Bound, Claim::Measured] };

@@ -100,7 +100,7 @@ fn points(c: &Canary) -> Html {
     let rows: Vec<Vec<Cell>> = c.points.iter().map(row).collect();
     let lead = "Advantage, (success − p*)/(1 − p*): bounds for every attacker first, then what attacks achieved with 95% \
                 intervals. All bounds hold at once, so the smallest counts.";
-    let body = table("sortable filterable tall", "Bounds and attacks", &heads, &rows);
+    let body = table("sortable filterable tall stack even", "Bounds and attacks", &heads, &rows);
     card("points", "Every noise and number of steps", &[Claim::Bound, Claim::Observed], lead, body)
 }
 
@@ -132,7 +132,7 @@ fn variants(c: &Canary) -> Html {
     let rows: Vec<Vec<Cell>> = c.variants.iter().map(row).collect();
     let lead = "The gradient of the whole text with each candidate in place, before fine-tuning. What can be told of the \
                 secret is how far these lie from one another, in units of the noise, not how long they are.";
-    let body = table("wrap", "Gradients", &heads, &rows);
+    let body = table("wrap stack even", "Gradients", &heads, &rows);
     card("gradients", "The candidates", &[Claim::Measured], lead, body)
 }
 

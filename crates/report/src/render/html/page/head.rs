@@ -1,17 +1,22 @@
 //! The top of the page: what was audited, the verdict, the numbers to remember, warnings.
 
+use super::meaning::smallest_error;
 use crate::document::audit::{Audit, SigmaSource};
 use crate::format;
+use crate::render::html::follow;
 use crate::render::html::markup::{Html, fill};
-use crate::render::html::parts::{for_the_owner, header, judged, tile, tiles, warnings};
+use crate::render::html::parts::{
+    for_the_owner, for_those_trusted, header, judged, tile, tile_of, tiles, warnings,
+};
 use crate::verdict::{exposures, of_audit};
 use crate::words;
 use leakscope_core::fisher::noise::Shape;
 
-pub(super) fn head(audit: &Audit) -> Html {
+pub(super) fn head(audit: &Audit, what_if: Html) -> Html {
     header("Leakscope audit", &words::title_of(audit), &words::facts(audit).join(" · "))
-        .and(for_the_owner())
+        .and(if audit.redact { for_those_trusted() } else { for_the_owner() })
         .and(judged(&of_audit(audit)))
+        .and(what_if)
         .and(numbers(audit))
         .and(limits(audit))
         .and(warnings(&audit.warnings))
@@ -21,14 +26,14 @@ fn numbers(audit: &Audit) -> Html {
     let eta = &audit.records.eta;
     let most = audit.records.most.first().map(|m| format!(", record {}", m.id)).unwrap_or_default();
     let mut all = vec![
-        tile(&format::number(eta.p50), "median information loss η of a record"),
-        tile(&format::number(eta.max), &format!("largest η{most}")),
+        tile_of(&follow::eta(eta.p50), "median information loss η of a record"),
+        tile_of(&follow::eta(eta.max), &format!("largest η{most}")),
     ];
     if let Some(told) = audit.tell.as_ref().and_then(|t| t.worst()) {
         let (share, at_most, record) = match told.is_settled() {
-            true => (format::share_at_most(told.worst), "at most, ", format!("record {}", told.worst_record)),
+            true => (follow::worst(told), "at most, ", format!("record {}", told.worst_record)),
             false => (
-                words::told_apart(told, audit.tell.as_ref().map_or(0.5, |t| t.protect_at)),
+                follow::told_apart(told, audit.tell.as_ref().map_or(0.5, |t| t.protect_at)),
                 "",
                 "some record".into(),
             ),
@@ -38,7 +43,7 @@ fn numbers(audit: &Audit) -> Html {
              50%)",
             told.attribute, told.from, told.to
         );
-        all.push(tile(&share, &name));
+        all.push(tile_of(&share, &name));
     } else if let Some(e) = exposures(audit).first() {
         let a = e.attribute;
         let than = match (words::is_category(a), words::spread(a)) {
@@ -46,10 +51,10 @@ fn numbers(audit: &Audit) -> Html {
             _ => ", from 0 for no to 1 for yes (a coin toss: ±0.5)".to_owned(),
         };
         let name = format!("least error of an estimate of {} that is right on average{than}", a.name);
-        all.push(tile(&words::smallest_error(a), &name));
+        all.push(tile_of(&smallest_error(a), &name));
     }
     all.push(tile(&format::count(audit.records.stand_out), "records above three times the median η"));
-    all.push(tile(&format::number(audit.dataset.eta), "η of the whole data set"));
+    all.push(tile_of(&follow::eta(audit.dataset.eta), "η of the whole data set"));
     if let Some(ratio) = audit.group_ratio {
         let by = audit.data.group.as_deref().unwrap_or("group");
         all.push(tile(&format::times(ratio), &format!("worst {by} against best, mean η")));
@@ -57,8 +62,8 @@ fn numbers(audit: &Audit) -> Html {
     if let Some(u) = &audit.utility {
         let without = words::metric(u, u.without_noise);
         let name = words::metric_name(u.metric);
-        all.push(tile(
-            &words::metric(u, u.at_sigma),
+        all.push(tile_of(
+            &follow::utility(u),
             &format!("{name} on held-out rows with the noise ({without} without)"),
         ));
     }
@@ -70,7 +75,7 @@ fn numbers(audit: &Audit) -> Html {
         }
         SigmaSource::Targets => "σ of isotropic noise that costs as much as this noise",
     };
-    all.push(tile(&format::setting(audit.sigma), source));
+    all.push(tile_of(&follow::sigma(audit.sigma), source));
     if let Some(noise) = audit.noise.as_ref().filter(|n| n.shape != Shape::Isotropic) {
         all.push(tile(&format::times(noise.gain), "what isotropic noise costs for the same targets"));
     }

@@ -8,10 +8,12 @@ mod balance;
 mod bound;
 mod canary;
 mod comparison;
+mod explore;
 mod figure;
 mod folder;
 mod glossary;
 mod head;
+mod meaning;
 mod noise;
 mod records;
 mod release;
@@ -21,6 +23,7 @@ mod secret;
 mod shape;
 mod tell;
 mod text_audit;
+mod what_if;
 mod who;
 
 pub(crate) use appendix::theorem;
@@ -38,9 +41,11 @@ pub use reproduction::{panel_svg, reproduction_page};
 pub use text_audit::text_audit_page;
 
 use super::chart;
-use super::markup::Html;
-use super::parts::shell;
+use super::markup::{Html, fill};
+use super::parts::{EXPLORE, NUMBERS, VERDICT, WHAT_IF, shell_with};
 use crate::document::audit::Audit;
+use crate::document::explore::Beside;
+use crate::redact::redacted;
 use crate::words;
 
 /// The audit as one self-contained HTML page.
@@ -49,11 +54,27 @@ use crate::words;
 /// shows no value of the data except ids, column names, the names of classes and groups, and the two values of an
 /// attribute that were told apart.
 pub fn page(audit: &Audit) -> String {
+    page_with(audit, &Beside::default())
+}
+
+/// The same with what is at hand besides: its records one by one, the command that made it, a fingerprint of the data. A page that
+/// names no record has none of these.
+pub fn page_with(audit: &Audit, beside: &Beside) -> String {
+    if audit.redact {
+        return drawn(&redacted(audit), &Beside::default());
+    }
+    drawn(audit, beside)
+}
+
+fn drawn(audit: &Audit, beside: &Beside) -> String {
     let series = chart::shown(&audit.records.histogram);
+    let (what_if, moving) = what_if::what_if(audit);
+    let (explored, store) = beside.records.as_ref().map(|r| explore::explore(audit, r)).unwrap_or_default();
     let body: Html = [
-        head::head(audit),
+        head::head(audit, what_if),
         tell::tell(audit.tell.as_ref(), &audit.attributes),
         who::who(audit, &series),
+        explored,
         records::records(audit),
         records::why_loss_misses(audit, &series),
         attributes::attributes(audit),
@@ -63,9 +84,16 @@ pub fn page(audit: &Audit) -> String {
         shape::inference(audit),
         audit.secret.as_ref().map(|s| secret::secret(audit, s)).unwrap_or_default(),
         audit.score.as_ref().map(|s| score::score(audit, s)).unwrap_or_default(),
-        appendix::appendix(audit),
+        appendix::appendix(audit, beside),
     ]
     .into_iter()
     .collect();
-    shell(&format!("Leakscope audit: {}", words::title_of(audit)), &body)
+    let title = format!("Leakscope audit: {}", words::title_of(audit));
+    let none = || "null".to_owned();
+    let data = fill(
+        "Leakscope.data = {\"moving\": {}, \"store\": {}};\n",
+        &[&Html::json(&moving.map_or_else(none, |m| m.json())), &Html::json(&store.unwrap_or_else(none))],
+    );
+    let more = [NUMBERS, VERDICT].map(Html::literal).into_iter().chain([data]);
+    shell_with(&title, &body, more.chain([WHAT_IF, EXPLORE].map(Html::literal)).collect())
 }

@@ -5,6 +5,7 @@ use crate::document::tell::Told;
 use crate::figure::Claim;
 use crate::format;
 use crate::render::html::chart;
+use crate::render::html::follow;
 use crate::render::html::markup::{Html, fill};
 use crate::render::html::parts::{card, split};
 use crate::render::html::table::{Cell, numbers, table, words as text_column};
@@ -16,20 +17,26 @@ pub(super) fn noise(audit: &Audit) -> Html {
     let choices = choices(audit);
     let (chart, lead) = match &audit.utility {
         Some(u) => {
-            let lead = format!(
-                "{source} On {} the expected {} is {} at this noise, {} without noise, and {} from a model without any \
-                 columns; expectations over the noise are exact.",
-                format::counted(u.rows, "held-out row"),
-                words::metric_name(u.metric),
-                words::metric(u, u.at_sigma),
-                words::metric(u, u.without_noise),
-                words::metric(u, u.constant_model)
+            let lead = fill(
+                "{} On {} the expected {} is {} at this noise, {} without noise, and {} from a model without any columns; \
+                 expectations over the noise are exact.",
+                &[
+                    &follow::as_audited(&source),
+                    &format::counted(u.rows, "held-out row"),
+                    &words::metric_name(u.metric),
+                    &follow::utility(u),
+                    &words::metric(u, u.without_noise),
+                    &words::metric(u, u.constant_model),
+                ],
             );
             (chart::curve(audit, u), lead)
         }
         None => (
             Html::new(),
-            format!("{source} What it costs was not measured: that needs held-out or test rows."),
+            fill(
+                "{} What it costs was not measured: that needs held-out or test rows.",
+                &[&follow::as_audited(&source)],
+            ),
         ),
     };
     let body = if chart.is_empty() { choices } else { split(chart, choices) };
@@ -37,7 +44,7 @@ pub(super) fn noise(audit: &Audit) -> Html {
 }
 
 /// Targets and the noise that meets them: η falls as 1/σ, and so does how far two values are apart.
-fn targets(audit: &Audit) -> Vec<(String, f64)> {
+pub(super) fn targets(audit: &Audit) -> Vec<(String, f64)> {
     let (s, eta) = (audit.sigma, &audit.records.eta);
     let mut all = vec![match audit.sigma_source {
         SigmaSource::Default => ("a unit of noise".to_owned(), s),
@@ -112,6 +119,6 @@ fn choices(audit: &Audit) -> Html {
     fill(
         "<h3>What noise to choose</h3>{}<p class=\"lead\">η is inversely proportional to σ, for every record and \
          attribute, so a target fixes σ. K releases of the same data need √K times the noise.{}</p>",
-        &[&table("wrap", "What noise to choose", &heads, &rows), &shaped],
+        &[&table("wrap stack even", "What noise to choose", &heads, &rows), &shaped],
     )
 }

@@ -4,6 +4,7 @@ use crate::document::audit::{Audit, Record};
 use crate::figure::Claim;
 use crate::format;
 use crate::render::html::chart::{self, Against, Shown};
+use crate::render::html::follow;
 use crate::render::html::markup::{Html, fill};
 use crate::render::html::parts::{card, two};
 use crate::render::html::table::{Cell, numbers, table, words as text_column};
@@ -34,22 +35,22 @@ pub(super) fn record_table(audit: &Audit, label: &str, records: &[Record], longe
             row.push(Cell::text(r.group.as_deref().unwrap_or("")));
         }
         row.extend([
-            Cell::number(r.eta),
+            Cell::eta(r.eta),
             Cell::bar(0.0, if longest > 0.0 { r.eta / longest } else { 0.0 }),
             Cell::sorted(format::times(times), times),
-            Cell::number(r.dfil),
+            Cell::sorted_html(follow::square(r.dfil), Some(r.dfil)),
             Cell::number(r.loss),
             Cell::sorted(format::share(r.loss_rank), r.loss_rank),
             match &r.most_exposed_attribute {
                 Some((name, eta)) => {
-                    Cell::html(fill("{} <span class=\"say\">η {}</span>", &[name, &format::number(*eta)]))
+                    Cell::html(fill("{} <span class=\"say\">η {}</span>", &[name, &follow::eta(*eta)]))
                 }
                 None => Cell::text(""),
             },
         ]);
         row
     };
-    table("sortable filterable tall", label, &heads, &records.iter().map(row).collect::<Vec<_>>())
+    table("sortable filterable tall stack even", label, &heads, &records.iter().map(row).collect::<Vec<_>>())
 }
 
 pub(super) fn records(audit: &Audit) -> Html {

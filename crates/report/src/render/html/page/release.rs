@@ -107,7 +107,7 @@ fn told(r: &Release, tell: &Stated) -> Html {
         "Which values can be told apart",
         &[claim],
         lead,
-        table("", "Two values told apart", &heads, &rows),
+        table("stack even", "Two values told apart", &heads, &rows),
     )
 }
 

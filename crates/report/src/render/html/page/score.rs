@@ -5,7 +5,8 @@ use crate::document::audit::{Audit, Score};
 use crate::figure::Claim;
 use crate::format;
 use crate::render::html::chart;
-use crate::render::html::markup::Html;
+use crate::render::html::follow;
+use crate::render::html::markup::{Html, fill};
 use crate::render::html::parts::{card, narrow};
 
 pub(super) fn score(audit: &Audit, score: &Score) -> Html {
@@ -13,15 +14,17 @@ pub(super) fn score(audit: &Audit, score: &Score) -> Html {
         true => "",
         false => " The file has no target, so the model’s own prediction stands in for it.",
     };
-    let lead = format!(
-        "What {} from {} would leak, had they been trained on: a large η says that a point is unlike the training records. \
-         {} of them lie above the training records’ 99th percentile, where 1% would if they were alike. Median {}, largest \
-         {}.{label}",
-        format::counted(score.n, "point"),
-        score.files.join(", "),
-        format::share(score.above_training_p99),
-        format::number(score.eta.p50),
-        format::number(score.eta.max)
+    let lead = fill(
+        "What {} from {} would leak, had they been trained on: a large η says that a point is unlike the training records. {} of \
+         them lie above the training records’ 99th percentile, where 1% would if they were alike. Median {}, largest {}.{}",
+        &[
+            &format::counted(score.n, "point"),
+            &score.files.join(", "),
+            &format::share(score.above_training_p99),
+            &follow::eta(score.eta.p50),
+            &follow::eta(score.eta.max),
+            &label,
+        ],
     );
     let legend = chart::legend([(0, "training records"), (1, "scored points")].into_iter());
     let table = match score.most.is_empty() {

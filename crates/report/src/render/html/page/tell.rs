@@ -4,7 +4,8 @@ use crate::document::audit::Attribute;
 use crate::document::tell::{Tell, Told};
 use crate::figure::Claim;
 use crate::format;
-use crate::render::html::markup::Html;
+use crate::render::html::follow;
+use crate::render::html::markup::{Html, fill};
 use crate::render::html::parts::card;
 use crate::render::html::table::{Cell, SHOWN, numbers, rest, table, words};
 use crate::words::told_apart;
@@ -26,9 +27,9 @@ pub(super) fn tell(tell: Option<&Tell>, attributes: &[Attribute]) -> Html {
         .map(|t| {
             vec![
                 Cell::remarked_name(&t.attribute, if t.label { "the label" } else { "" }),
-                Cell::text(&pair(t, unit(t))),
-                Cell::sorted(told_apart(t, tell.protect_at), t.worst),
-                Cell::sorted(format::share_at_most(t.median), t.median),
+                Cell::html(pair_cell(t, unit(t))),
+                Cell::sorted_html(follow::told_apart(t, tell.protect_at), Some(t.worst)),
+                Cell::sorted_html(follow::median(t), Some(t.median)),
                 Cell::text(if t.is_settled() { &t.worst_record } else { "not settled" }),
             ]
         })
@@ -52,11 +53,23 @@ pub(super) fn tell(tell: Option<&Tell>, attributes: &[Attribute]) -> Html {
         .map(|t| format!("{}  {}  {}", t.attribute, pair(t, unit(t)), told_apart(t, tell.protect_at)));
     let mut body = Html::new();
     if !rows.is_empty() {
-        body = table("sortable filterable tall", "Two values told apart", &heads, &rows)
+        body = table("sortable filterable tall stack even", "Two values told apart", &heads, &rows)
             .and(rest("attributes", lines));
     }
     let body = body.and(rest("attributes that were not tried", tell.left_out.iter().cloned()));
     card("tell", "Which values can be told apart", &[Claim::Bound], lead, body)
+}
+
+/// The same where the numbers follow the noise.
+fn pair_cell(told: &Told, unit: Option<&str>) -> Html {
+    let two = format!("{} or {}{}", told.from, told.to, unit.map(|u| format!(" {u}")).unwrap_or_default());
+    match told.among_all {
+        Some(all) => fill(
+            "{}; of all {} levels the right one in {}",
+            &[&two, &all.levels, &follow::among(told, all.levels, all.worst)],
+        ),
+        None => Html::text(&two),
+    }
 }
 
 /// The two values; of several levels the two that are furthest apart, and how often the right one of all is named.

@@ -5,6 +5,7 @@ use crate::document::choice::SeriesBy;
 use crate::figure::Claim;
 use crate::format;
 use crate::render::html::chart::{self, Shown};
+use crate::render::html::follow;
 use crate::render::html::markup::{Html, fill};
 use crate::render::html::parts::{card, split};
 use crate::render::html::table::{Cell, SHOWN, numbers, rest, table, words as text_column};
@@ -17,12 +18,10 @@ pub(super) fn who(audit: &Audit, series: &[Shown]) -> Html {
         (Some(by), SeriesBy::Group | SeriesBy::All) => format!(", coloured by {by}"),
         (None, _) => String::new(),
     };
-    let lead = format!(
-        "Each record's information loss η{coloured}. Mean {}, standard deviation {}, from {} to {}.",
-        format::number(eta.mean),
-        format::number(eta.std),
-        format::number(eta.min),
-        format::number(eta.max)
+    let [mean, std, min, max] = [eta.mean, eta.std, eta.min, eta.max].map(follow::eta);
+    let lead = fill(
+        "Each record's information loss η{}. Mean {}, standard deviation {}, from {} to {}.",
+        &[&coloured, &mean, &std, &min, &max],
     );
     let chart = chart::series_legend(series).and(chart::histogram(audit, series));
     let mut groups = if audit.groups.is_empty() { by_series(audit, series) } else { groups(audit, series) };
@@ -59,11 +58,11 @@ fn groups(audit: &Audit, series: &[Shown]) -> Html {
             vec![
                 Cell::marked_name(mark(audit, series, &g.name), &g.name),
                 Cell::count(g.n),
-                Cell::number(g.eta_mean),
+                Cell::eta(g.eta_mean),
                 Cell::sorted(format::times(ratio), ratio),
-                Cell::number(g.eta_median),
-                Cell::number(g.eta_max),
-                Cell::number(g.eta),
+                Cell::eta(g.eta_median),
+                Cell::eta(g.eta_max),
+                Cell::eta(g.eta),
             ]
         })
         .collect();
@@ -85,7 +84,7 @@ fn groups(audit: &Audit, series: &[Shown]) -> Html {
     let note =
         format!("{ratio}Ratio: mean η over that of the best group. Whole: η of all its records together.");
     let lines = others.iter().map(|g| format!("{}  mean η {}", g.name, format::number(g.eta_mean)));
-    table("sortable tall", "Groups", &heads, &rows)
+    table("sortable tall stack even", "Groups", &heads, &rows)
         .and(rest("groups", lines))
         .and(fill("<p class=\"lead\">{}</p>", &[&note]))
 }
@@ -101,9 +100,10 @@ fn classes(audit: &Audit) -> Html {
     let rows: Vec<Vec<Cell>> = shown
         .iter()
         .map(|c| {
-            let of_records = [c.eta_mean, c.eta_median, c.eta_max, c.loss_mean].map(Cell::number);
-            let of_labels = [c.label_eta_mean, c.label_eta_max].map(Cell::maybe);
-            [Cell::name(&c.name), Cell::count(c.n)].into_iter().chain(of_records).chain(of_labels).collect()
+            let of_records = [c.eta_mean, c.eta_median, c.eta_max].map(Cell::eta);
+            let of_labels = [c.label_eta_mean, c.label_eta_max].map(Cell::maybe_eta);
+            let first = [Cell::name(&c.name), Cell::count(c.n)].into_iter().chain(of_records);
+            first.chain([Cell::number(c.loss_mean)]).chain(of_labels).collect()
         })
         .collect();
     let heads = [
@@ -117,7 +117,7 @@ fn classes(audit: &Audit) -> Html {
         numbers("largest"),
     ];
     let lines = others.iter().map(|c| format!("{}  mean η {}", c.name, format::number(c.eta_mean)));
-    table("sortable tall", "Leakage by class", &heads, &rows).and(rest("classes", lines))
+    table("sortable tall stack even", "Leakage by class", &heads, &rows).and(rest("classes", lines))
 }
 
 /// Without groups: the classes, or the quantiles of all records.
@@ -128,7 +128,7 @@ fn by_series(audit: &Audit, series: &[Shown]) -> Html {
             .map(|s| {
                 let mean = s.members.first().map_or(0.0, |&i| audit.records.histogram.series[i].mean);
                 let name = Cell::marked_name(chart::swatch(s.slot), &s.name);
-                vec![name, Cell::count(s.total()), Cell::number(mean)]
+                vec![name, Cell::count(s.total()), Cell::eta(mean)]
             })
             .collect();
         let heads = [text_column(&audit.data.target), numbers("records"), numbers("mean η")];
@@ -149,7 +149,7 @@ fn quantiles(audit: &Audit) -> Html {
         ("largest", e.max),
     ]
     .into_iter()
-    .map(|(name, x)| vec![Cell::name(name), Cell::number(x), share(x)])
+    .map(|(name, x)| vec![Cell::name(name), Cell::eta(x), share(x)])
     .collect();
     table("", "Quantiles of η", &[text_column("records"), numbers("η"), numbers("against the median")], &rows)
 }

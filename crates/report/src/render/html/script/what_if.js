@@ -1,0 +1,255 @@
+// What if: the dials move every number that follows the noise. What cannot be recomputed is greyed; paper shows what was audited.
+(function (L) {
+  "use strict";
+  var card = document.getElementById("what-if");
+  if (!card) return;
+  card.hidden = false;
+  var model = L.data.moving;
+  if (!model) return;
+  var all = function (selector) { return Array.prototype.slice.call(document.querySelectorAll(selector)); };
+  var dial = {};
+  all("[data-dial]").forEach(function (e) { dial[e.getAttribute("data-dial")] = e; });
+  var CLASSES = ["good", "care", "bad"];
+  // Cards that stand as audited, and those whose drawings do.
+  var KEPT = ["secret", "inference", "shape"], DRAWN = ["who", "loss", "score", "noise"];
+  var sigma = model.sigma, releases = model.releases, moved = false;
+
+  function text(e, t) { e.textContent = t; return e; }
+  function make(name, content, className) {
+    var e = document.createElement(name);
+    if (className) e.className = className;
+    (Array.isArray(content) ? content : [content]).forEach(function (c) {
+      e.appendChild(typeof c === "string" ? document.createTextNode(c) : c);
+    });
+    return e;
+  }
+  function strong(t) { return make("b", t); }
+
+  // Each number that follows, with how it is written at a factor.
+  function metric() {
+    if (!model.utility) return null;
+    var v = L.metric(model.utility, sigma);
+    return v === null ? null : model.utility.share ? L.share(v) : L.number(v);
+  }
+  var write = {
+    eta: function (x, k) { return L.number(k * x); },
+    square: function (x, k) { return L.number(k * k * x); },
+    error: function (x, k) { return L.atLeast(x / k); },
+    error2: function (x, k) { return L.atLeast(x / (k * k)); },
+    told: function (x, k) { return L.shareAtMost(L.twoValues(k * x)); },
+    open: function (x, k, e) {
+      var m = e.getAttribute("data-most"), w = m === "" ? (k <= 1 ? Number(e.getAttribute("data-worst")) : 1) : L.twoValues(k * Number(m));
+      return w > model.protect_at ? L.shareAtLeast(L.normal(0.5 * k * x)) + " or more" : L.shareAtMost(w);
+    },
+    held: function (x, k) { return L.shareAtMost(k <= 1 ? x : 1); },
+    among: function (x, k, e) {
+      return L.shareAtMost(L.anyLevel([Number(e.getAttribute("data-m")), Number(e.getAttribute("data-q"))], k * x));
+    },
+    prior: function (x, k, e) {
+      var p = Number(e.getAttribute("data-p"));
+      return L.number(1 / Math.sqrt(k * k * Math.max(0, 1 / (x * x) - 1 / (p * p)) + 1 / (p * p)));
+    },
+    utility: function () { var m = metric(); return m === null ? "off the curve" : "≈ " + m; },
+    sigma: function () { return L.setting(sigma); },
+  };
+  var following = all("[data-w]").map(function (e) {
+    return { e: e, kind: e.getAttribute("data-w"), x: Number(e.getAttribute("data-x")), stated: e.textContent, hidden: e.hidden };
+  });
+  function follow(k) {
+    following.forEach(function (f) {
+      if (f.kind === "flag") f.e.hidden = !(L.normal(k * f.x) > model.told_at);
+      else text(f.e, write[f.kind](f.x, k, f.e));
+    });
+  }
+
+  // The verdict, beside the one of the audit.
+  var stated = document.querySelector("section.verdict"), live = null;
+  function grounds(decision) {
+    var head = make("tr", ["what", "here", "green", "red", "so"].map(function (t, i) {
+      var th = make("th", t, i > 0 && i < 4 ? "num" : "");
+      th.scope = "col";
+      return th;
+    }));
+    var rows = decision.grounds.map(function (g) {
+      var name = make("th", [g.fact, document.createElement("br"), make("span", g.reason, "say")]);
+      name.scope = "row";
+      var so = make("span", model.colours[g.colour], "dot-" + CLASSES[g.colour]);
+      return make("tr", [name, make("td", g.shown, "num"), make("td", g.green, "num"), make("td", g.red, "num"), make("td", so)]);
+    });
+    var table = make("table", [make("thead", head), make("tbody", rows)], "wrap");
+    var frame = make("div", table, "scroll");
+    return make("details", [make("summary", "What decides this colour"), frame,
+      make("p", "The worst line decides. A page is never calmer than a number on it.", "say")], "grounds");
+  }
+  function exposed(k, facts) {
+    var worst = null;
+    var known = function (t) { return t.least !== null && t.worst > model.protect_at ? t.least : t.worst; };
+    model.told.forEach(function (pair) {
+      var t = L.told(pair, k);
+      if (!worst || known(t) > known(worst.t)) worst = { pair: pair, t: t };
+    });
+    if (worst && known(worst.t) !== worst.t.worst) {
+      return make("p", ["Somebody who knows everything else tells ", strong(worst.pair.name + " " + worst.pair.values), " rightly in ",
+        strong(L.shareAtLeast(worst.t.least) + " or more"), " of cases for some record: refits left open how often; a coin toss is right in 50%."]);
+    }
+    if (worst) {
+      return make("p", ["Somebody who knows everything else tells ", strong(worst.pair.name + " " + worst.pair.values),
+        " rightly in at most ", strong(L.shareAtMost(worst.t.worst)), " of cases for record " + worst.pair.record + ", and in " +
+        L.shareAtMost(worst.t.median) + " for the median record; a coin toss is right in 50%."]);
+    }
+    var p = Math.max(facts.estimated === null ? 0.5 : facts.estimated, facts.label_estimated === null ? 0.5 : facts.label_estimated);
+    return make("p", ["Somebody who knows everything else about the most exposed record tells two typical values of ",
+      strong(model.estimated_of || "it"), " apart in about ", strong(L.shareAtMost(p)), " of cases (a coin toss: 50%)."]);
+  }
+  function cost() {
+    if (!model.utility) return "What this noise costs was not measured (it needs held-out rows).";
+    var u = model.utility, m = metric(), without = u.share ? L.share(u.without_noise) : L.number(u.without_noise);
+    if (m === null) return "What this noise costs is beyond the curve that was measured.";
+    var v = L.metric(u, sigma), useless = u.higher_is_better ? v <= u.constant_model : v >= u.constant_model;
+    return (useless ? "It leaves nothing of the model: " : "With this noise ") + u.metric + " is about " + m + ", " + without + " without noise.";
+  }
+  function name(decision, facts) { return facts.over_limit ? "Over the limit" : model.shown ? "Not protected, and no noise would" : model.headlines[decision.colour]; }
+  function judge(k) {
+    var facts = L.facts(model, sigma, releases), decision = L.decide(model.rules, facts);
+    var open = live && live.querySelector("details") && live.querySelector("details").open;
+    if (live) live.remove();
+    live = make("section", [make("p", name(decision, facts), "level")], "verdict " + CLASSES[decision.colour]);
+    live.setAttribute("aria-label", "Verdict at the noise chosen");
+    var over = model.limits.filter(function (l) { return !(k * l.value <= l.limit); });
+    if (over.length) {
+      live.appendChild(make("p", strong(over.map(function (l) {
+        return l.name.charAt(0).toUpperCase() + l.name.slice(1) + " is " + L.number(k * l.value) + ", above the limit of " + L.setting(l.limit);
+      }).join(", and ") + ".")));
+    }
+    live.appendChild(exposed(k, facts));
+    live.appendChild(make("p", cost()));
+    live.appendChild(make("p", [strong("σ = " + L.setting(sigma) + (releases > 1 ? ", released " + L.count(releases) + " times" : "")),
+      ", computed from the audit at σ = " + L.setting(model.sigma) + " and not run" + (model.unfinished ? "; what the audit left open stays open" : "") + "."]));
+    live.appendChild(grounds(decision));
+    live.querySelector("details").open = !!open;
+    stated.parentNode.insertBefore(live, stated);
+    stated.hidden = true;
+    text(dial.outcome, name(decision, facts) + ": η ×" + L.number(k) + (decision.grounds.length ? ", " + decision.grounds.map(function (g) {
+      return g.fact + " " + g.shown;
+    }).join(", ") : "") + ".");
+    dial.outcome.className = "outcome dot-" + CLASSES[decision.colour];
+  }
+
+  // Limits, with their signs.
+  var limits = document.querySelector("ul.limits"), statedLimits = limits && limits.cloneNode(true);
+  function limit(k) {
+    if (!limits) return;
+    limits.textContent = "";
+    model.limits.forEach(function (l) {
+      var ok = k * l.value <= l.limit, sign = make("span", ok ? "✓" : "✗");
+      sign.setAttribute("aria-hidden", "true");
+      limits.appendChild(make("li", [sign, " " + l.name + " is " + L.number(k * l.value) + ", " + (ok ? "within" : "above") +
+        " the limit of " + L.setting(l.limit)], ok ? "ok" : "over"));
+    });
+  }
+
+  // Remarks in cards that do not move, or whose drawings do not.
+  var remarks = [];
+  function remark(ids, say) {
+    ids.forEach(function (id) {
+      var section = document.getElementById(id);
+      if (!section) return;
+      var p = make("p", "", "say asaudited");
+      p.hidden = true;
+      section.insertBefore(p, section.firstElementChild.nextSibling);
+      remarks.push({ p: p, say: say });
+    });
+  }
+  remark(KEPT, function () { return "As audited, at σ = " + L.setting(model.sigma) + ": not recomputed for the noise chosen above."; });
+  remark(DRAWN, function (k) {
+    return "Drawings stand as audited, at σ = " + L.setting(model.sigma) + ": at the noise chosen above every η is ×" + L.number(k) + ".";
+  });
+
+  function quoted(t) { return /^[A-Za-z0-9._\-\/,=:+@%]+$/.test(t) ? t : "'" + t.replace(/'/g, "'\\''") + "'"; }
+  function command() {
+    var c = model.command, target = c.target;
+    dial.command.parentNode.hidden = !c.start;
+    if (!c.start) return;
+    var noise = target ? "--target-sd " + quoted(target[0] + "=" + L.typed(target[1] * sigma)) : "--sigma " + L.typed(sigma);
+    // A line breaks between words and nowhere else.
+    dial.command.textContent = "";
+    (c.start + " " + noise + " --out release").split(" ").forEach(function (word, i) {
+      if (i) dial.command.appendChild(document.createTextNode(" "));
+      dial.command.appendChild(make("span", word));
+    });
+    text(dial.remark, (target ? "A release adds noise in public units, where σ is another number: this line asks it for the same least error of " +
+      target[0] + ", in its own units, and its page says how often values are told apart." :
+      "A release adds noise in public units, where σ means another noise: its page says what holds there.") +
+      (releases > 1 ? " Each of the " + L.count(releases) + " releases is one run of it; its ledger counts them together." : ""));
+  }
+
+  function position(s) { return Math.round(600 * Math.log(s / model.low) / Math.log(model.high / model.low)); }
+  function show(except) {
+    var k = L.factor(model, sigma, releases);
+    moved = !(sigma === model.sigma && releases === model.releases);
+    document.body.classList.toggle("moved", moved);
+    if (except !== "range") dial.range.value = position(sigma);
+    if (except !== "sigma") dial.sigma.value = L.typed(sigma);
+    if (except !== "releases") dial.releases.value = releases;
+    if (except !== "goal") dial.goal.selectedIndex = 0;
+    dial.range.setAttribute("aria-valuetext", "σ = " + L.setting(sigma));
+    dial.reset.disabled = !moved;
+    command();
+    remarks.forEach(function (r) { r.p.hidden = !moved; if (moved) text(r.p, r.say(k)); });
+    KEPT.forEach(function (id) { var e = document.getElementById(id); if (e) e.classList.toggle("kept", moved); });
+    if (moved) { follow(k); judge(k); limit(k); } else restore();
+    document.dispatchEvent(new CustomEvent("noise", { detail: { factor: k, sigma: sigma, releases: releases } }));
+  }
+  function restore() {
+    following.forEach(function (f) { if (f.kind === "flag") f.e.hidden = f.hidden; else text(f.e, f.stated); });
+    if (live) { live.remove(); live = null; }
+    stated.hidden = false;
+    if (limits) limits.innerHTML = statedLimits.innerHTML;
+    text(dial.outcome, "As audited: " + stated.querySelector(".level").textContent + ".");
+    dial.outcome.className = "outcome";
+  }
+  function choose(s, r, except) {
+    if (!(s > 0) || !isFinite(s) || !(r >= 1) || r !== Math.floor(r) || r > 1e6) return false;
+    sigma = s;
+    releases = r;
+    show(except);
+    return true;
+  }
+
+  dial.range.addEventListener("input", function () {
+    var s = model.low * Math.pow(model.high / model.low, dial.range.value / 600);
+    choose(Number(dial.range.value) === position(model.sigma) ? model.sigma : Number(L.typed(s)), releases, "range");
+  });
+  dial.sigma.addEventListener("input", function () {
+    dial.sigma.setAttribute("aria-invalid", String(!choose(Number(dial.sigma.value.replace(",", ".")), releases, "sigma")));
+  });
+  dial.releases.addEventListener("input", function () {
+    dial.releases.setAttribute("aria-invalid", String(!choose(sigma, Number(dial.releases.value), "releases")));
+  });
+  dial.goal.appendChild(make("option", "choose…"));
+  model.goals.forEach(function (g) { dial.goal.appendChild(make("option", g[0])); });
+  dial.goal.addEventListener("change", function () {
+    var g = model.goals[dial.goal.selectedIndex - 1];
+    // Rounded up: what is chosen reaches it. Goals are for the releases of the audit.
+    if (g) choose(g[1] === model.sigma && releases === model.releases ? g[1] : Number(L.typed(g[1] * Math.sqrt(releases / model.releases))), releases, "goal");
+  });
+  dial.reset.addEventListener("click", function () { choose(model.sigma, model.releases); dial.range.focus(); });
+  dial.copy.addEventListener("click", function () {
+    var done = function (ok) { text(dial.copy, ok ? "Copied" : "Press Ctrl+C"); setTimeout(function () { text(dial.copy, "Copy the command"); }, 2000); };
+    var range = document.createRange(), selection = getSelection();
+    range.selectNodeContents(dial.command);
+    selection.removeAllRanges();
+    selection.addRange(range);
+    var ok = false;
+    try { ok = document.execCommand("copy"); } catch (e) { ok = false; }
+    if (ok || !navigator.clipboard) return done(ok);
+    navigator.clipboard.writeText(dial.command.textContent).then(function () { done(true); }, function () { done(false); });
+  });
+
+  // On paper stands what was audited.
+  var kept = null;
+  addEventListener("beforeprint", function () { if (moved) { kept = [sigma, releases]; choose(model.sigma, model.releases); } });
+  addEventListener("afterprint", function () { if (kept) { choose(kept[0], kept[1]); kept = null; } });
+  L.noise = function () { return { factor: L.factor(model, sigma, releases), sigma: sigma, releases: releases, protectAt: model.protect_at }; };
+  show();
+})(Leakscope);
