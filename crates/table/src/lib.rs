@@ -28,6 +28,7 @@
 
 mod arrow_column;
 mod arrow_file;
+mod away;
 mod batch;
 mod column;
 mod content;
@@ -58,6 +59,7 @@ mod rare;
 mod records;
 mod records_file;
 mod remark;
+mod runs;
 mod schema;
 mod source;
 mod split;
@@ -65,9 +67,10 @@ mod table;
 mod temporary;
 mod words;
 
+pub use away::{Answers, AwayRows, Machines, Work, answer, check_answer};
 pub use column::{ColumnSchema, Kind, Origin, Roles};
 pub use content::{TextEncoding, standard_input};
-pub use dataset::{CACHE_BYTES, Dataset, DatasetOptions, Labels};
+pub use dataset::{CACHE_BYTES, Dataset, DatasetOptions, Labels, RowCount};
 pub use dates::DateOrder;
 pub use encoding::{
     Attribute, Class, ColumnProfile, EncodeOptions, Encoding, Group, Guess, MIN_LEVEL_COUNT, Missing, OneHot,
@@ -90,7 +93,7 @@ pub use records::{
 pub use records_file::{RecordNumbers, record_numbers};
 pub use remark::Remark;
 pub use schema::{Bounds, Edge, Schema, SchemaColumn, SchemaError, SchemaKind};
-pub use split::{Extent, FileSplit, Splits};
+pub use split::{Extent, FileSplit, Fingerprint, Splits};
 pub use table::{ReadOptions, Table, shown};
 pub use temporary::{is_temporary, remove_temporary_files, temporary_file};
 pub use words::closest;

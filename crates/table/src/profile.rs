@@ -1,5 +1,6 @@
 //! The first pass: ranges, means, levels, missing values and duplicate ids of every used column.
 
+use crate::away::Work;
 use crate::batch::{Batch, Cells, Levels, MISSING, Reading, Want};
 use crate::column::Roles;
 use crate::duplicates::{self, RowHashes, hash_text};
@@ -111,6 +112,8 @@ pub struct Profiling {
     pub(crate) layout: Layout,
     pub(crate) options: EncodeOptions,
     left_out: Vec<String>,
+    /// What the columns are for, as another machine must be told.
+    roles: Option<Roles>,
 }
 
 /// What the bytes of a profile are called.
@@ -128,12 +131,13 @@ impl Profiling {
         {
             return Err(Error::Holdout { fraction: h.fraction });
         }
-        let (roles, facts) = options.public.matched(table, roles)?;
-        Ok(Self::of_layout(Layout::from_roles(table, &roles, &facts)?, options))
+        let (matched, facts) = options.public.matched(table, roles)?;
+        let layout = Layout::from_roles(table, &matched, &facts)?;
+        Ok(Self { roles: Some(roles.clone()), ..Self::of_layout(layout, options) })
     }
 
     pub(crate) fn of_layout(layout: Layout, options: &EncodeOptions) -> Self {
-        Self { layout, options: options.clone(), left_out: vec![] }
+        Self { layout, options: options.clone(), left_out: vec![], roles: None }
     }
 
     /// The same without some features, by name; names of other columns are passed over.
@@ -142,7 +146,8 @@ impl Profiling {
         let places: Vec<usize> = (0..self.layout.features).filter(is_left_out).collect();
         let names = places.iter().map(|i| self.layout.names[*i].clone());
         let left_out = self.left_out.iter().cloned().chain(names).collect();
-        Ok(Self { layout: self.layout.without(&places)?, options: self.options.clone(), left_out })
+        let (options, roles) = (self.options.clone(), self.roles.clone());
+        Ok(Self { layout: self.layout.without(&places)?, options, left_out, roles })
     }
 
     /// Features that are left out, because they name the rows.
@@ -158,6 +163,9 @@ impl Profiling {
     /// Reads a table, or one split of it, once.
     pub fn run(&self, table: &Table, hooks: &Hooks) -> Result<Profile> {
         let Self { layout, options, .. } = self;
+        if let (Some(away), Some(roles)) = (&table.away, &self.roles) {
+            return away.profile(self, Work::profile(roles, options, &self.left_out));
+        }
         let with_hashes = layout.target.is_some() && table.rows(hooks)? <= duplicates::MAX_ROWS;
         let mut all = self.start();
         table.fold(
@@ -175,6 +183,11 @@ impl Profiling {
             },
         )?;
         Ok(all)
+    }
+
+    /// Rows that a profile has seen.
+    pub(crate) fn rows(profile: &Profile) -> u64 {
+        profile.rows
     }
 
     /// A profile as it is once merged: levels by name, and judged. One that was merged stays what it is.

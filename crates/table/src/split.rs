@@ -9,8 +9,11 @@ use crate::parquet_file::ParquetFile;
 use crate::source::Source;
 use crate::table::{Part, Split, Table};
 use crate::{Error, Result};
+use leakscope_core::pass::bytes::crc_of;
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
 
 /// A table of files, cut into the splits that passes read on their own, in row order.
 ///
@@ -35,10 +38,74 @@ pub struct FileSplit {
     pub first_row: u64,
     /// Number of rows.
     pub rows: u64,
+    /// Its place among the splits of the whole table, from 0.
+    pub number: usize,
+    /// Runs with a state of their own.
+    pub runs: usize,
+    /// The file as it was.
+    pub file: Fingerprint,
+    /// Checksum of the bytes, where they are a range of the file.
+    pub content: Option<u64>,
     /// First row, counted from 0 in the file.
     pub row_in_file: u64,
     /// Where in the file they are.
     pub extent: Extent,
+}
+
+/// What tells that a file has changed, at the cost of reading its two ends: the last bytes of a Parquet file say where
+/// everything else is, and how large.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fingerprint {
+    /// Size in bytes.
+    pub bytes: u64,
+    /// Checksum of the first and the last 64 KiB.
+    pub ends: u64,
+}
+
+/// Bytes at either end of a file that its fingerprint is taken of.
+const END: u64 = 1 << 16;
+
+impl Fingerprint {
+    /// That of a file.
+    pub fn of(path: &Path) -> Result<Self> {
+        let failed = |source| Error::Read { path: path.into(), source };
+        let mut file = File::open(path).map_err(failed)?;
+        let bytes = file.metadata().map_err(failed)?.len();
+        let mut ends = vec![];
+        (&mut file).take(END).read_to_end(&mut ends).map_err(failed)?;
+        file.seek(SeekFrom::Start(bytes.saturating_sub(END))).map_err(failed)?;
+        (&mut file).take(END).read_to_end(&mut ends).map_err(failed)?;
+        Ok(Self { bytes, ends: crc_of(&ends) })
+    }
+}
+
+/// A quick checksum of a range of a file, eight bytes at a time; it finds that something changed, not who changed it.
+fn checksum(path: &Path, start: u64, end: u64) -> Result<u64> {
+    let failed = |source| Error::Read { path: path.into(), source };
+    let mut file = File::open(path).map_err(failed)?;
+    file.seek(SeekFrom::Start(start)).map_err(failed)?;
+    let mut rest = file.take(end.saturating_sub(start));
+    let (mut sum, mut buffer) = (0_u64, vec![0; 1 << 18]);
+    loop {
+        // Full buffers, so that the sum does not depend on how much a read gives.
+        let mut filled = 0;
+        while filled < buffer.len() {
+            match rest.read(&mut buffer[filled..]).map_err(failed)? {
+                0 => break,
+                more => filled += more,
+            }
+        }
+        for chunk in buffer[..filled].chunks(8) {
+            let mut eight = [0; 8];
+            eight[..chunk.len()].copy_from_slice(chunk);
+            // Odd multipliers lose nothing; the shift lets high bits come back down.
+            sum = (sum ^ u64::from_le_bytes(eight)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            sum ^= sum >> 29;
+        }
+        if filled < buffer.len() {
+            return Ok(sum);
+        }
+    }
 }
 
 /// Where in a file the rows of a split are.
@@ -78,7 +145,12 @@ impl Table {
     /// [`Error::NotInFiles`] where rows are in memory, as those of standard input, JSON lines, UTF-16 text and Arrow
     /// files are too: nobody else can read a part of them there.
     pub fn cut(&self, hooks: &Hooks) -> Result<Splits> {
-        let describe = |split: &Split| {
+        let mut files = Vec::new();
+        for path in self.paths() {
+            // What is held in memory has no file, and is refused below.
+            files.push(Fingerprint::of(path).ok());
+        }
+        let describe = |(number, split): (usize, &Split)| {
             let source = &self.inner.files[split.file].source;
             let place = match (source, &split.part) {
                 (Source::Csv(csv), Part::Range(range)) => {
@@ -91,11 +163,36 @@ impl Table {
             };
             let not_in_files = || Error::NotInFiles { name: source.path().into() };
             let (row_in_file, extent) = place.ok_or_else(not_in_files)?;
-            let (first_row, rows) = (split.first_row, split.rows);
-            Ok(FileSplit { path: source.path().into(), first_row, rows, row_in_file, extent })
+            let (first_row, rows, runs) = (split.first_row, split.rows, split.runs);
+            let file = files[split.file].ok_or_else(not_in_files)?;
+            let path = source.path().to_path_buf();
+            let content = content_of(&path, &extent)?;
+            Ok(FileSplit { path, first_row, rows, number, runs, file, content, row_in_file, extent })
         };
-        let splits = self.splits(hooks)?.iter().map(describe).collect::<Result<_>>()?;
+        let splits = self.splits(hooks)?.iter().enumerate().map(describe).collect::<Result<_>>()?;
         Ok(Splits { columns: self.columns().to_vec(), na: self.inner.markers.own.clone(), splits })
+    }
+
+    /// Takes the splits that were cut before, without reading the files through again.
+    ///
+    /// # Errors
+    /// [`Error::Changed`] where a file is not the one that was cut.
+    pub(crate) fn resume(&self, cut: &Splits) -> Result<()> {
+        let paths: Vec<PathBuf> = self.paths().map(PathBuf::from).collect();
+        let mut splits = Vec::with_capacity(cut.splits.len());
+        let mut checked: Option<&Path> = None;
+        for split in &cut.splits {
+            let changed = || Error::Changed { path: split.path.clone() }.in_part(split.number, &split.path);
+            if checked != Some(&*split.path) && Fingerprint::of(&split.path)? != split.file {
+                return Err(changed());
+            }
+            checked = Some(&split.path);
+            let file = paths.iter().position(|path| *path == split.path).ok_or_else(changed)?;
+            let (first_row, rows, runs, part) = (split.first_row, split.rows, split.runs, split.part());
+            splits.push(Split { file, first_row, rows, runs, part });
+        }
+        self.take_splits(splits);
+        Ok(())
     }
 
     /// Opens one split of a table on its own: only its file is touched, and of that only the header or footer.
@@ -106,8 +203,13 @@ impl Table {
         let count = splits.splits.len();
         let split = splits.splits.get(number).ok_or(Error::NoSplit { number, count })?;
         let changed = || Error::Changed { path: split.path.clone() };
-        let (first_row, rows, row_in_file) = (split.first_row, split.rows, split.row_in_file);
-        let (source, part) = match split.extent {
+        let (first_row, rows, runs) = (split.first_row, split.rows, split.runs);
+        if Fingerprint::of(&split.path)? != split.file
+            || content_of(&split.path, &split.extent)? != split.content
+        {
+            return Err(changed());
+        }
+        let source = match split.extent {
             Extent::Bytes { start, end, delimiter, encoding, decimal, no_header, gzip, file_bytes } => {
                 let (content, _) = Content::open(&split.path)?;
                 if content.bytes != file_bytes || content.gzip != gzip || content.is_held() || start > end {
@@ -117,17 +219,52 @@ impl Table {
                 let options = TextOptions { delimiter, encoding, decimal, no_header };
                 let mut csv = CsvFile::with_known_columns(content, options)?;
                 csv.set_notations(&splits.columns);
-                (Source::Csv(csv), Part::Range(CsvRange { start, end, first_row: row_in_file, rows }))
+                Source::Csv(csv)
             }
             Extent::RowGroup { group } => {
                 let parquet = ParquetFile::open(&split.path)?;
                 if parquet.group_rows().get(group) != Some(&rows) {
                     return Err(changed());
                 }
-                (Source::Parquet(parquet), Part::Group { group, row_in_file })
+                Source::Parquet(parquet)
             }
         };
-        Self::of_one_split(source, &splits.columns, &splits.na, Split { file: 0, first_row, rows, part })
+        let part = split.part();
+        Self::of_one_split(
+            source,
+            &splits.columns,
+            &splits.na,
+            Split { file: 0, first_row, rows, runs, part },
+        )
+    }
+}
+
+impl FileSplit {
+    fn part(&self) -> Part {
+        let (rows, row_in_file) = (self.rows, self.row_in_file);
+        match self.extent {
+            Extent::Bytes { start, end, .. } => {
+                Part::Range(CsvRange { start, end, first_row: row_in_file, rows })
+            }
+            Extent::RowGroup { group } => Part::Group { group, row_in_file },
+        }
+    }
+}
+
+impl Splits {
+    /// One split alone, as a task is told of it; it keeps its number.
+    pub fn only(&self, at: usize) -> Result<Self> {
+        let count = self.splits.len();
+        let split = self.splits.get(at).ok_or(Error::NoSplit { number: at, count })?;
+        Ok(Self { columns: self.columns.clone(), na: self.na.clone(), splits: vec![split.clone()] })
+    }
+}
+
+/// Checksum of what a split holds, where it is a range of the file as it stands; Parquet has its own, and gzip too.
+fn content_of(path: &Path, extent: &Extent) -> Result<Option<u64>> {
+    match extent {
+        Extent::Bytes { start, end, gzip: false, .. } => checksum(path, *start, *end).map(Some),
+        Extent::Bytes { gzip: true, .. } | Extent::RowGroup { .. } => Ok(None),
     }
 }
 

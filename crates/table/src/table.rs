@@ -1,6 +1,7 @@
 //! One or several files (or tables in memory) as one table: opening, columns, splits, and the pass over raw batches.
 
 use crate::arrow_column::Dictionary;
+use crate::away::Away;
 use crate::batch::{Batch, Want};
 use crate::column::{ColumnSchema, Kind};
 use crate::content::TextEncoding;
@@ -10,6 +11,7 @@ use crate::matrix::Matrix;
 use crate::memory::Memory;
 use crate::notation::{Decimal, Notation, Verdict};
 use crate::place::Place;
+use crate::runs::runs_of;
 use crate::source::{Source, common_notation, is_index_name};
 use crate::{Error, Result, words};
 use rayon::prelude::*;
@@ -58,6 +60,8 @@ pub fn shown(path: &Path) -> String {
 #[derive(Debug, Clone)]
 pub struct Table {
     pub(crate) inner: Arc<Inner>,
+    /// Who reads its splits, where that is not this machine.
+    pub(crate) away: Option<Arc<Away>>,
 }
 
 #[derive(Debug)]
@@ -90,6 +94,8 @@ pub(crate) struct Split {
     /// First row, counted from 0 over the whole table.
     pub(crate) first_row: u64,
     pub(crate) rows: u64,
+    /// Runs with a state of their own.
+    pub(crate) runs: usize,
     pub(crate) part: Part,
 }
 
@@ -171,7 +177,7 @@ impl Table {
         let files =
             sources.into_iter().map(|s| TableFile::matched(s, &names, &first_path)).collect::<Result<_>>()?;
         let inner = Inner { files, columns, markers, index: OnceLock::new(), is_split: false };
-        Ok(Self { inner: Arc::new(inner) })
+        Ok(Self { inner: Arc::new(inner), away: None })
     }
 
     /// One split of a table whose columns and markers are known.
@@ -187,7 +193,14 @@ impl Table {
         let rows = split.rows;
         let index = OnceLock::from(Index { splits: vec![split], rows });
         let (columns, markers) = (columns.to_vec(), Markers::new(na));
-        Ok(Self { inner: Arc::new(Inner { files, columns, markers, index, is_split: true }) })
+        Ok(Self { inner: Arc::new(Inner { files, columns, markers, index, is_split: true }), away: None })
+    }
+
+    /// Takes the splits as they were found before, so that nobody reads the files through to find them again.
+    pub(crate) fn take_splits(&self, splits: Vec<Split>) {
+        let rows = splits.iter().map(|s| s.rows).sum();
+        // Whoever was first found the same.
+        let _ = self.inner.index.set(Index { splits, rows });
     }
 
     /// Whether this is one split of a larger table.
@@ -313,7 +326,13 @@ impl Table {
             match source {
                 Source::Csv(csv) => {
                     for range in csv.index(&watch)? {
-                        splits.push(Split { file, first_row, rows: range.rows, part: Part::Range(range) });
+                        splits.push(Split {
+                            file,
+                            first_row,
+                            rows: range.rows,
+                            runs: 1,
+                            part: Part::Range(range),
+                        });
                         first_row += range.rows;
                     }
                 }
@@ -325,6 +344,7 @@ impl Table {
                                 file,
                                 first_row,
                                 rows,
+                                runs: 1,
                                 part: Part::Group { group, row_in_file },
                             });
                         }
@@ -335,7 +355,7 @@ impl Table {
                 Source::Memory(memory) => {
                     let mut first = 0;
                     for rows in memory.splits() {
-                        splits.push(Split { file, first_row, rows, part: Part::Rows { first } });
+                        splits.push(Split { file, first_row, rows, runs: 1, part: Part::Rows { first } });
                         first_row += rows;
                         first += rows;
                     }
@@ -345,6 +365,8 @@ impl Table {
         if first_row == 0 {
             return Err(Error::NoRows { path: self.first_path() });
         }
+        let count = splits.len();
+        splits.iter_mut().for_each(|split| split.runs = runs_of(split.rows, count));
         Ok(self.inner.index.get_or_init(|| Index { splits, rows: first_row }))
     }
 
@@ -395,7 +417,7 @@ impl Table {
         Ok(())
     }
 
-    fn read_split(
+    pub(crate) fn read_split(
         &self,
         split: &Split,
         wants: &[Want],

@@ -172,7 +172,8 @@ fn same_bits(paths: &[PathBuf], options: &EncodeOptions) {
     let splits = table.cut(&Hooks::default()).unwrap();
     assert!(splits.splits.len() >= 3);
     let (here, there) =
-        (streamed(&table, &encoding, Subset::Training), Cluster::new(&splits, &encoding, Subset::Training));
+        (dataset(&table, &encoding, Subset::Training), Cluster::new(&splits, &encoding, Subset::Training));
+    assert!(here.is_in_memory());
     assert_eq!(there.count(), here.len());
     let penalty = Penalty { l2: 1e-3, intercept: options.intercept };
     let fit = glm::fit(&here, Family::Logistic, penalty).unwrap();
