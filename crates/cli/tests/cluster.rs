@@ -56,14 +56,14 @@ fn by_parts(
 ) -> Vec<String> {
     let planning = ["plan"].into_iter().map(String::from).chain(words.iter().cloned());
     let planning = planning.chain(["--out".into(), plan.into(), "--json".into()]);
-    let mut next = folder.run(planning).expect(0).json();
+    let mut next = folder.run_words(planning).expect(0).json();
     let mut passes = vec![];
     while let Some(pass) = next["pass"].as_str() {
         passes.push(pass.to_owned());
         for part in order(next["parts"].as_u64().unwrap() as usize) {
-            folder.run(["run", plan, "--pass", pass, "--part", &part.to_string()]).expect(0);
+            folder.run_words(["run", plan, "--pass", pass, "--part", &part.to_string()]).expect(0);
         }
-        let merged = folder.run(["merge", plan, "--pass", pass, "--json"]);
+        let merged = folder.run_words(["merge", plan, "--pass", pass, "--json"]);
         assert!(merged.code < 2, "{}", merged.stderr);
         next = merged.json();
     }
@@ -91,17 +91,17 @@ fn records(folder: &Folder, path: &str) -> Vec<String> {
     rows
 }
 
-fn same_as_one_machine(sizes: &[usize], options: &str, plan_options: &[usize]) -> Vec<String> {
+fn same_as_one_machine(sizes: &[usize], options: &str) -> Vec<String> {
     let folder = Folder::new();
     let words: Vec<String> =
         table(&folder, sizes).into_iter().chain(options.split_whitespace().map(String::from)).collect();
     let whole = ["audit"].into_iter().map(String::from).chain(words.iter().cloned());
-    assert!(folder.run(whole.chain(["--out".into(), "whole".into()])).code < 2);
+    assert!(folder.run_words(whole.chain(["--out".into(), "whole".into()])).code < 2);
     // Backwards, and every third part a second time.
     let order = |parts: usize| (0..parts).rev().chain((0..parts).filter(|k| k % 3 == 0)).collect();
     let passes = by_parts(&folder, &words, "plan", order);
     let (here, there) = (folder.json("whole/audit.json"), folder.json("plan/audit/audit.json"));
-    assert_eq!(numbers(here), numbers(there), "{options} {plan_options:?}");
+    assert_eq!(numbers(here), numbers(there), "{options}");
     assert_eq!(records(&folder, "whole/records.parquet"), records(&folder, "plan/audit/records"));
     passes
 }
@@ -113,7 +113,6 @@ fn a_linear_model_has_the_digits_of_one_machine() {
     let passes = same_as_one_machine(
         SIZES,
         "--target y --id id --group site --weights w --drop sick,visits --missing drop --l2 0.01 --sigma 0.3 --tell-budget 1",
-        &[],
     );
     assert!(passes.iter().any(|p| p.ends_with("-count")), "{passes:?}");
     assert!(passes.iter().any(|p| p.ends_with("-records")), "{passes:?}");
@@ -125,7 +124,6 @@ fn a_logistic_model_of_components_with_a_holdout_has_the_digits_of_one_machine()
         &[500, 900, 800],
         "--target sick --model logistic --drop id,y,visits --missing mean --l2 0.01 --pca 3 --holdout 0.25 --seed 3 \
          --target-eta 0.2",
-        &[],
     );
     assert!(passes.iter().any(|p| p.ends_with("-components")), "{passes:?}");
     assert!(passes.iter().any(|p| p.ends_with("-utility")), "{passes:?}");
@@ -138,7 +136,6 @@ fn a_poisson_model_in_the_unit_ball_has_the_digits_of_one_machine() {
         &[2000],
         "--target visits --model poisson --drop id,y,sick --missing drop --scale unit-ball --l2 0.05 --target-sd age=5 \
          --tell-budget 0",
-        &[],
     );
     assert!(passes.iter().any(|p| p.ends_with("-norm")), "{passes:?}");
     assert!(passes.iter().any(|p| p.ends_with("-start")), "{passes:?}");
@@ -153,7 +150,7 @@ fn workers_that_share_a_plan_and_one_that_is_killed_leave_the_audit_of_one_machi
     let words: Vec<String> = files.into_iter().chain(options.split_whitespace().map(String::from)).collect();
     let run = |command: &str, out: &str| {
         let words = [command.to_owned()].into_iter().chain(words.clone());
-        folder.run(words.chain(["--out".into(), out.into()])).expect(0)
+        folder.run_words(words.chain(["--out".into(), out.into()])).expect(0)
     };
     run("audit", "whole");
     run("plan", "plan");
@@ -169,7 +166,7 @@ fn workers_that_share_a_plan_and_one_that_is_killed_leave_the_audit_of_one_machi
     killed.kill().unwrap();
     killed.wait().unwrap();
     let mut second = folder.command(["worker", "plan", "--patience", "0.5"]).spawn().unwrap();
-    folder.run(["worker", "plan", "--patience", "0.5", "--quiet"]).expect(0);
+    folder.run_words(["worker", "plan", "--patience", "0.5", "--quiet"]).expect(0);
     assert!(second.wait().unwrap().success());
     assert_eq!(numbers(folder.json("whole/audit.json")), numbers(folder.json("plan/audit/audit.json")));
     // Nothing of a killed worker is left under a temporary name that somebody could take for an answer.
@@ -188,30 +185,31 @@ fn finished_passes_are_not_repeated_and_lost_answers_are_run_again() {
         );
         options.split_whitespace().map(String::from).collect::<Vec<_>>()
     };
-    folder.run(words("plan")).expect(0);
-    let run = |pass: &str, part: &str| folder.run(["run", "plan", "--pass", pass, "--part", part]).expect(0);
+    folder.run_words(words("plan")).expect(0);
+    let run =
+        |pass: &str, part: &str| folder.run_words(["run", "plan", "--pass", pass, "--part", part]).expect(0);
     run("01-profile", "0");
-    let lacking = folder.run(["merge", "plan", "--pass", "01-profile"]).expect(2);
+    let lacking = folder.run_words(["merge", "plan", "--pass", "01-profile"]).expect(2);
     assert!(lacking.stderr.contains("part 1"), "{}", lacking.stderr);
     run("01-profile", "1");
     // The answer of a part is lost, and found missing.
     std::fs::remove_file(folder.path("plan/passes/01-profile/part-00000")).unwrap();
-    let again = folder.run(["merge", "plan", "--json"]).expect(0).json();
+    let again = folder.run_words(["merge", "plan", "--json"]).expect(0).json();
     assert_eq!((again["pass"].as_str(), &again["missing"]), (Some("01-profile"), &serde_json::json!([0])));
     run("01-profile", "0");
-    let next = folder.run(["merge", "plan", "--json"]).expect(0).json();
+    let next = folder.run_words(["merge", "plan", "--json"]).expect(0).json();
     assert_eq!(next["pass"], "02-count");
     // Once merged, the answers of parts are not needed, and planning again goes on where it was.
     for part in ["part-00000", "part-00001"] {
         std::fs::remove_file(folder.path("plan/passes/01-profile").join(part)).unwrap();
     }
-    let resumed = folder.run(words("plan")).expect(0);
+    let resumed = folder.run_words(words("plan")).expect(0);
     assert!(resumed.stdout.contains("02-count"), "{}", resumed.stdout);
-    folder.run(["worker", "plan", "--quiet"]).expect(0);
+    folder.run_words(["worker", "plan", "--quiet"]).expect(0);
     // Another plan does not take its place.
     let other: Vec<String> =
         words("plan").into_iter().map(|w| if w == "--sigma" { "--target-eta".into() } else { w }).collect();
-    assert!(folder.run(other).expect(2).stderr.contains("another plan"));
+    assert!(folder.run_words(other).expect(2).stderr.contains("another plan"));
 }
 
 #[test]
@@ -221,7 +219,7 @@ fn what_is_wrong_with_a_part_is_said_of_that_part() {
     let options = "--target y --drop id,sick,visits --missing drop --sigma 1 --tell-budget 0 --out plan";
     let plan = |files: &str| {
         let words = format!("plan {files} {options}");
-        folder.run(words.split_whitespace().map(String::from).collect::<Vec<_>>())
+        folder.run_words(words.split_whitespace().map(String::from).collect::<Vec<_>>())
     };
     folder.write("empty.csv", "id,age,dose,site,w,sex,y,sick,visits\n");
     let empty = plan("part0.csv empty.csv").expect(2);
@@ -235,9 +233,9 @@ fn what_is_wrong_with_a_part_is_said_of_that_part() {
     assert!(softmax.stderr.contains("--model"), "{}", softmax.stderr);
 
     plan(&files.join(" ")).expect(0);
-    let run = |part: &str| folder.run(["run", "plan", "--part", part]);
+    let run = |part: &str| folder.run_words(["run", "plan", "--part", part]);
     assert!(run("3").expect(2).stderr.contains("0 to 2"));
-    let unknown = folder.run(["run", "plan", "--pass", "09-fit", "--part", "0"]).expect(2);
+    let unknown = folder.run_words(["run", "plan", "--pass", "09-fit", "--part", "0"]).expect(2);
     assert!(unknown.stderr.contains("01-profile"), "{}", unknown.stderr);
     // A digit in the middle of a file changes, nothing else.
     let text = folder.read("part1.csv");
@@ -262,19 +260,19 @@ fn what_is_wrong_with_a_part_is_said_of_that_part() {
     damaged[whole.len() / 2] ^= 4;
     for bytes in [damaged, std::fs::read(answer(1)).unwrap(), whole[..whole.len() - 9].to_vec(), vec![]] {
         std::fs::write(answer(2), bytes).unwrap();
-        let refused = folder.run(["merge", "plan"]).expect(2);
+        let refused = folder.run_words(["merge", "plan"]).expect(2);
         assert!(refused.stderr.contains("part 2"), "{}", refused.stderr);
     }
     std::fs::write(answer(2), whole).unwrap();
     // Gone between passes, which the driver notices too.
-    folder.run(["merge", "plan"]).expect(0);
+    folder.run_words(["merge", "plan"]).expect(0);
     std::fs::remove_file(folder.path("part2.csv")).unwrap();
-    assert!(folder.run(["run", "plan", "--part", "2"]).expect(2).stderr.contains("part 2"));
-    assert!(folder.run(["merge", "plan"]).expect(2).stderr.contains("part2.csv"));
+    assert!(folder.run_words(["run", "plan", "--part", "2"]).expect(2).stderr.contains("part 2"));
+    assert!(folder.run_words(["merge", "plan"]).expect(2).stderr.contains("part2.csv"));
     // Another version.
     let plan = folder.read("plan/plan.json");
     let version = env!("CARGO_PKG_VERSION");
     folder.write("plan/plan.json", plan.replacen(&format!("\"{version}\""), "\"0.0.9\"", 1));
-    let refused = folder.run(["run", "plan", "--part", "0"]).expect(2);
+    let refused = folder.run_words(["run", "plan", "--part", "0"]).expect(2);
     assert!(refused.stderr.contains("0.0.9") && refused.stderr.contains(version), "{}", refused.stderr);
 }

@@ -123,6 +123,89 @@ fn what_differs_between_neighbours_is_the_owners() {
     }
 }
 
+/// Files that were made to be published, or depend on nothing but arguments.
+fn may_leave(file: &str) -> bool {
+    let published = file.contains("release-") && !file.contains("private/");
+    published || file.starts_with("account/") || file.starts_with("canary/") || file == "run/network.json"
+}
+
+/// Every file below a folder.
+fn below(folder: &Path, name: &str, all: &mut Vec<String>) {
+    for entry in std::fs::read_dir(folder.join(name)).unwrap() {
+        let entry = entry.unwrap();
+        let file = format!("{name}/{}", entry.file_name().to_string_lossy());
+        match entry.path().is_dir() {
+            true => below(folder, &file, all),
+            false => all.push(file),
+        }
+    }
+}
+
+/// Over every command that leaves files: a document or page says that it is the owner's, or was made to be published; tables and
+/// weights lie beside one that does; nothing is readable for anybody else. (Attacks that take arrays alone: `net/attack.rs`.)
+#[test]
+fn every_file_of_every_command_is_marked_or_was_made_to_be_published() {
+    let folder = patients(120);
+    let (table, gpt2) = ("--target dose --id patient --l2 0.1", common::root().join("testdata/text/gpt2"));
+    let text: Vec<String> = folder.read("p.csv").lines().map(str::to_owned).collect();
+    folder.write("train.csv", text[..80].join("\n"));
+    folder.write("t.txt", "hello my name is anna\nthe patient was ill\n");
+    let model = gpt2.display();
+    let net = "--target dose --id patient";
+    for line in [
+        format!("audit p.csv {table} --sigma 1 --holdout 0.2 --seed 1 --out audit"),
+        format!("audit p.csv {table} --sigma 2 --holdout 0.2 --seed 1 --out audit2"),
+        format!("balance p.csv {table} --iterations 2 --out balance"),
+        format!("attack p.csv {table} --secret vkorc1 --trials 2 --sigmas 1 --out attack"),
+        format!("bound --data p.csv {table} --secret vkorc1 --sigma 1 --out bound"),
+        format!("release p.csv {table} --sigma 1 --out release"),
+        "account --sigma 2 --rate 0.1 --steps 10 --delta 1e-5 --adjacency add-remove --out account".into(),
+        "compare audit audit2 --out compare".into(),
+        format!("net train --data train.csv {net} --network mlp --steps 3 --batch 10 --lr 0.05 --out run"),
+        "net audit --model run --data train.csv --records 3 --sigma 1 --clip 1 --out net-audit".into(),
+        "net attack --method inversion --model run --data train.csv --records 2 --iterations 3 --out inversion".into(),
+        format!("text audit --model {model} t.txt --no-eta --out text-audit"),
+        format!("text canary --model {model} --prompt patient --layers last --steps 1 --sigmas 1 --trials 10 --out canary"),
+    ] {
+        let run = folder.run(&format!("{line} -q"));
+        assert!(run.code == 0 || line.starts_with("release"), "{line}: {}", run.stderr);
+        let out = line.rsplit_once(' ').unwrap().1;
+        let mut files = vec![];
+        below(&folder.path("."), out, &mut files);
+        let marked = |f: &str| folder.read(f).contains("he owner of the data only");
+        assert!(!files.is_empty(), "{line}");
+        for file in &files {
+            match file.rsplit_once('.').unwrap().1 {
+                _ if file.contains("private/") => {}
+                "json" | "html" => assert!(marked(file) != may_leave(file), "{line}: {file}"),
+                // Tables of records; weights, which the page and the run's document are about.
+                "parquet" | "safetensors" => {
+                    let page = format!("{out}/report.html");
+                    assert!(marked(&page) && !may_leave(file), "{line}: {file}");
+                }
+                other => panic!("{line}: {other} is new: say whose it is"),
+            }
+            #[cfg(unix)]
+            {
+                use std::os::unix::fs::PermissionsExt;
+                // The folder of what is private is closed as a whole.
+                let closed = match file.split_once("/private/") {
+                    Some((before, _)) => format!("{before}/private"),
+                    None => file.clone(),
+                };
+                let mode = std::fs::metadata(folder.path(&closed)).unwrap().permissions().mode();
+                assert_eq!(mode & 0o077, 0, "{file}");
+            }
+        }
+    }
+    // What is printed as JSON of a table says so too; what is solved from arguments alone does not.
+    let owner =
+        |line: &str| folder.run(&format!("{line} --json -q")).stdout.contains("he owner of the data only");
+    assert!(owner(&format!("calibrate --data p.csv {table} --target-eta 0.5")));
+    assert!(owner(&format!("release p.csv {table} --sigma 1 --out release")));
+    assert!(!owner("calibrate --epsilon 1 --delta 1e-5 --rate 0.01 --steps 100 --adjacency add-remove"));
+}
+
 fn ledger(folder: &Folder) -> Option<Value> {
     let text = std::fs::read_to_string(folder.path("out/private/ledger.json")).ok()?;
     Some(serde_json::from_str(&text).expect("a ledger is there whole or not at all"))

@@ -303,7 +303,18 @@ fn what_is_not_counted_for_classes_is_refused_with_what_to_do() {
     let folder = folder(3, 60);
     let common = "t.csv --target species --model softmax --l2 0.05";
     for (line, words) in [
-        (format!("release {common} --sigma 1 --balance 2"), vec!["--balance", "without"]),
+        (
+            format!("release {common} --target-eta 1 --noise-shape optimal --balance 2"),
+            vec!["--balance", "--noise-shape isotropic"],
+        ),
+        (
+            format!("audit {common} --target-eta 1e-200 --noise-shape optimal"),
+            vec!["--target-eta", "no shape"],
+        ),
+        (
+            format!("audit {common} --target-eta 1e200 --noise-shape shaped"),
+            vec!["--target-eta", "ask for more"],
+        ),
         (format!("release {common} --sigma 1 --min-level-count 50"), vec!["class", "--min-level-count"]),
         (format!("attack {common} --seed 4 --secret species"), vec!["--secret", "target"]),
     ] {
@@ -313,4 +324,22 @@ fn what_is_not_counted_for_classes_is_refused_with_what_to_do() {
         }
         assert!(!folder.path("o/report.html").exists(), "{line}");
     }
+}
+
+#[test]
+fn a_balanced_release_of_classes_counts_its_weights() {
+    let folder = folder(3, 60);
+    let common = "release t.csv --target species --model softmax --l2 0.05 --sigma 8";
+    let code = |line: &str| folder.run(line);
+    let plain = code(&format!("{common} --out plain"));
+    let balanced = code(&format!("{common} --balance 2 --out balanced"));
+    for run in [&plain, &balanced] {
+        assert!(run.stdout.contains("largest η of a record at most"), "{}{}", run.stdout, run.stderr);
+    }
+    let statement = std::fs::read_to_string(folder.path("balanced/release-1/release.json")).unwrap();
+    assert!(statement.contains("the weights of all records depend on each record, exactly"), "{statement}");
+    assert!(statement.contains("2 iterations of balancing"), "{statement}");
+    let model =
+        |name: &str| std::fs::read_to_string(folder.path(&format!("{name}/release-1/model.json"))).unwrap();
+    assert!(model("balanced").contains("softmax") && model("balanced") != model("plain"));
 }

@@ -12,6 +12,7 @@
 //! Memory is O(n): one weight and one loss per record, times six with acceleration.
 
 mod counted;
+mod derivative;
 mod losses;
 
 pub use counted::{CountedBalance, counted, most_even, weights_after};

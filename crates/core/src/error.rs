@@ -69,7 +69,12 @@ pub enum Error {
         advice: &'static str,
     },
     /// No value of the unknown meets the target.
-    #[error("no {unknown} between {lowest} and {highest} reaches the target {target} for {what}: {advice}")]
+    #[error(
+        "no {unknown} between {} and {} reaches the target {} for {what}: {advice}",
+        shown(*lowest),
+        shown(*highest),
+        shown(*target)
+    )]
     Unreachable {
         /// What the target is about.
         what: &'static str,
@@ -159,8 +164,8 @@ pub enum Damage {
     Content(String),
 }
 
-/// A number without hundreds of zeros.
-fn shown(x: f64) -> String {
+/// A number with all its digits, and without hundreds of zeros.
+pub fn shown(x: f64) -> String {
     let plain = x == 0.0 || !x.is_finite() || (1e-5..1e15).contains(&x.abs());
     if plain { x.to_string() } else { format!("{x:e}") }
 }

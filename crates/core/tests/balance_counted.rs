@@ -11,11 +11,14 @@ mod tolerance;
 
 use dense::spectral_norm;
 use faer::Mat;
-use leakscope_core::balance::{Level, Options, Sharing, Update, Variant, balance, counted, most_even};
+use leakscope_core::balance::{
+    Level, Options, Sharing, Update, Variant, balance, counted, most_even, weights_after,
+};
 use leakscope_core::fisher::noise::Noise;
 use leakscope_core::fisher::{Directions, Release};
-use leakscope_core::glm::{Family, Penalty};
-use leakscope_core::rows::InMemory;
+use leakscope_core::glm::{Family, Minimiser, ModelKind, Penalty};
+use leakscope_core::random::Seeded;
+use leakscope_core::rows::{InMemory, Reweighted};
 use raw::Raw;
 
 fn options(level: Level, iterations: usize, label_secret: bool) -> Options {
@@ -145,4 +148,110 @@ fn the_most_even_iteration_is_the_one_that_counting_each_would_choose() {
     let rows = InMemory::from_matrix(&x, &y, &[], 5);
     let model = (Family::Linear, Penalty { l2: 0.1, intercept: true });
     assert!(counted(&rows, model, &options(Level::Record, 1, true), &[wrong], 1).is_err());
+}
+
+/// Three classes, of which the columns know something.
+fn table_of_classes((n, p): (usize, usize), classes: usize) -> (Vec<f64>, Vec<f64>) {
+    let mut random = Seeded::new(77);
+    let mut x = random.normals(n * p);
+    x.chunks_exact_mut(p).for_each(|row| row[p - 1] = 1.0);
+    let noise = random.normals(n);
+    let class = |i: usize| {
+        let z = x[i * p] - 0.7 * x[i * p + 1] + 0.8 * noise[i];
+        // Every class often enough, whatever was drawn.
+        if i < 2 * classes {
+            i % classes
+        } else {
+            ((z + 1.5) / 3.0 * classes as f64).clamp(0.0, classes as f64 - 1.0) as usize
+        }
+    };
+    let y = (0..n).map(|i| class(i) as f64).collect();
+    (x, y)
+}
+
+/// Contrasts of the model after `iterations`, by weights and fit as a release finds them.
+fn contrasts_after(x: &[f64], y: &[f64], penalty: Penalty, options: &Options, iterations: usize) -> Vec<f64> {
+    let rows = InMemory::from_matrix(x, y, &[], 5);
+    let weights = weights_after(&rows, (ModelKind::Softmax, penalty), options, iterations).unwrap().unwrap();
+    let weighted = Reweighted::new(&rows, &weights).unwrap();
+    match Minimiser::fit(&weighted, ModelKind::Softmax, penalty, 10).unwrap() {
+        Minimiser::Softmax(fit) => fit.theta,
+        Minimiser::Glm(_) => unreachable!("softmax was asked for"),
+    }
+}
+
+#[test]
+fn counted_leakage_of_classes_is_how_their_model_moves_through_balancing_and_fit() {
+    let (n, p, d, classes) = (15, 4, 3, 3);
+    let penalty = Penalty { l2: 0.1, intercept: true };
+    let (x, y) = table_of_classes((n, p), classes);
+    let (q, h) = ((classes - 1) * p, 2e-4);
+    let mut ratio = (f64::INFINITY, 0.0_f64);
+    for level in [Level::Record, Level::Attribute(Directions::columns(0..2, p))] {
+        for iterations in [0, 1, 5] {
+            let options = options(level.clone(), iterations, false);
+            let rows = InMemory::from_matrix(&x, &y, &[], 5);
+            let attributes = [Directions::columns(0..1, p), Directions::columns(1..3, p)];
+            let model = (ModelKind::Softmax, penalty);
+            let found = counted(&rows, model, &options, &attributes, iterations).unwrap().unwrap();
+            for i in (0..n).step_by(4) {
+                let column = |j: usize| -> Vec<f64> {
+                    let at = |steps: f64| {
+                        let mut x = x.clone();
+                        x[i * p + j] += steps * h;
+                        contrasts_after(&x, &y, penalty, &options, iterations)
+                    };
+                    let (a, b, c, e) = (at(1.0), at(-1.0), at(2.0), at(-2.0));
+                    (0..q).map(|j| (8.0 * (a[j] - b[j]) - (c[j] - e[j])) / (12.0 * h)).collect()
+                };
+                let columns: Vec<Vec<f64>> = (0..d).map(column).collect();
+                let norm_of = |from: usize, count: usize| {
+                    2.0 * spectral_norm(&Mat::from_fn(q, count, |j, k| columns[from + k][j]))
+                };
+                let whole = norm_of(0, d);
+                for (found, truth) in [
+                    (found.eta[i], whole),
+                    (found.attribute_eta[2 * i], norm_of(0, 1)),
+                    (found.attribute_eta[2 * i + 1], norm_of(1, 2)),
+                ] {
+                    let error = (found - truth).abs() / whole;
+                    assert!(
+                        error <= 2.0 * tolerance::REFIT,
+                        "{level:?} T = {iterations}, record {i}: {found}, by refits {truth}"
+                    );
+                }
+                let r = found.eta[i] / found.eta_fixed[i];
+                ratio = (ratio.0.min(r), ratio.1.max(r));
+            }
+        }
+    }
+    assert!(ratio.1 > 1.05, "{ratio:?}");
+}
+
+#[test]
+fn two_classes_counted_are_the_logistic_model() {
+    let (n, p) = (16, 3);
+    let (x, y) = table_of_classes((n, p), 2);
+    let rows = InMemory::from_matrix(&x, &y, &[], 7);
+    for (level, label) in [
+        (Level::Record, true),
+        (Level::Record, false),
+        (Level::Attribute(Directions::columns(0..1, p)), true),
+    ] {
+        let of_classes = options(level, 4, label);
+        // Two opposite vectors share the penalty, and their difference has twice the variance.
+        let sigma = of_classes.release.sigma * std::f64::consts::SQRT_2;
+        let logistic = Options { release: Release { sigma, ..of_classes.release }, ..of_classes.clone() };
+        let penalty = |l2: f64| Penalty { l2, intercept: true };
+        let attributes = [Directions::columns(1..2, p)];
+        let all =
+            counted(&rows, (ModelKind::Softmax, penalty(0.2)), &of_classes, &attributes, 4).unwrap().unwrap();
+        let two =
+            counted(&rows, (Family::Logistic, penalty(0.1)), &logistic, &attributes, 4).unwrap().unwrap();
+        for (a, b) in
+            [(&all.eta, &two.eta), (&all.weights, &two.weights), (&all.attribute_eta, &two.attribute_eta)]
+        {
+            assert!(a.iter().zip(b).all(|(a, b)| (a / b - 1.0).abs() < 1e-7), "{a:?} {b:?}");
+        }
+    }
 }

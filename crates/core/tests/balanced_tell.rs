@@ -17,7 +17,7 @@ use leakscope_core::fisher::Release;
 use leakscope_core::glm::{Family, Penalty};
 use leakscope_core::random::Seeded;
 use leakscope_core::rows::InMemory;
-use leakscope_core::tell::{BalancedTelling, Noise, Question, two_values};
+use leakscope_core::tell::{BalancedTelling, Certainty, Noise, Question, two_values};
 use leakscope_core::units::{PublicUnit, Scaling, Units};
 
 /// A table in the units in which its model is fitted: two columns and the intercept.
@@ -251,7 +251,7 @@ fn what_shows_for_certain_and_what_cannot_be_asked() {
         let telling =
             BalancedTelling::new(&in_units, table.model(), (&options, 2), &units, (&noise, 1)).unwrap();
         let told = telling.ask(&far, |_| Ok(())).unwrap();
-        assert_eq!((told.worst.value == 1.0, told.shows_in_units), (certain, certain));
+        assert_eq!((told.worst.value == 1.0, told.certain == Some(Certainty::Units)), (certain, certain));
     }
     let units = units();
     let rows = table.rows();

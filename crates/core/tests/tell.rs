@@ -15,7 +15,7 @@ use leakscope_core::fisher::{Directions, Geometry, Records, Release};
 use leakscope_core::glm::{Family, Penalty, fit};
 use leakscope_core::random::Seeded;
 use leakscope_core::rows::InMemory;
-use leakscope_core::tell::{Noise, Question, Telling, any_level, told_apart, two_values};
+use leakscope_core::tell::{Certainty, Noise, Question, Telling, any_level, told_apart, two_values};
 use leakscope_core::units::{PublicUnit, Scaling, Units};
 use raw::Raw;
 
@@ -232,6 +232,52 @@ fn where_eta_is_zero_values_are_told_apart_all_the_same() {
     assert!(told.worst.value > 0.999_999, "{:?}", told.worst);
     // w = Σxy/(Σx² + nλ): 12/8 as it is, 9/7 with a zero in place.
     assert!((told.delta[0] - (1.5 - 9.0 / 7.0) / sigma).abs() < 1e-9 / sigma);
+}
+
+/// Two records hold the classes in each other's way: with either label changed there is no model, and the answer names such a record.
+#[test]
+fn a_candidate_without_a_model_is_told_for_certain_and_its_record_is_named() {
+    let x: Vec<f64> = [-3.0, -2.0, -1.0, 1.0, 2.0, 3.0].iter().flat_map(|x| [*x, 1.0]).collect();
+    let y = [0.0, 0.0, 1.0, 0.0, 1.0, 1.0];
+    let rows = InMemory::from_matrix(&x, &y, &[], 6);
+    let units = Units::new(vec![Scaling::NONE], vec![PublicUnit { centre: 0.0, unit: 1.0 }], true).unwrap();
+    let question = Question::Label { values: [0.0, 1.0] };
+    let told = |l2: f64, refits: usize| {
+        let model =
+            units.fit(&fit(&rows, Family::Logistic, Penalty { l2, intercept: true }).unwrap()).unwrap();
+        told_apart(&rows, (&model, &units), (&Noise::Isotropic(1e6), 1), &question, refits).unwrap()
+    };
+    let without = told(0.0, 6);
+    assert_eq!((without.certain, without.worst_row, without.worst.value), (Some(Certainty::NoModel), 2, 1.0));
+    assert!(!without.is_open(1));
+    // A penalty gives every label a model, and noise hides which: that is known, and nothing is left open.
+    let with = told(0.01, 6);
+    assert_eq!((with.certain, with.is_open(1)), (None, false));
+    assert!(with.worst.value < 0.51, "{:?}", with.worst);
+    // Without refits nothing is certain: it is open, however large the limit.
+    let open = told(0.01, 0);
+    assert!(open.certain.is_none() && (open.is_open(1) || open.worst.value < 0.52), "{open:?}");
+}
+
+/// A record that alone holds up one direction of H: its other value has a model, and the distance is that of a refit.
+#[test]
+fn a_record_of_full_leverage_is_refitted_and_not_called_certain() {
+    let x = [1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1e9, 1.0];
+    let y = [1.0, 2.0, 0.5, 3.0];
+    let rows = InMemory::from_matrix(&x, &y, &[], 4);
+    let penalty = Penalty { l2: 1e-3, intercept: false };
+    let fitted = fit(&rows, Family::Linear, penalty).unwrap();
+    let unit = PublicUnit { centre: 0.0, unit: 1.0 };
+    let units = Units::new(vec![Scaling::NONE; 2], vec![unit, unit], false).unwrap();
+    let model = units.fit(&fitted).unwrap();
+    let question = Question::Number { column: 0, values: [1e9, 2.0] };
+    let told = told_apart(&rows, (&model, &units), (&Noise::Isotropic(1.0), 1), &question, 4).unwrap();
+    assert_eq!(told.certain, None, "{told:?}");
+    let mut other = x;
+    other[6] = 2.0;
+    let w = fit(&InMemory::from_matrix(&other, &y, &[], 4), Family::Linear, penalty).unwrap().w;
+    let apart = (w[0] - fitted.w[0]).hypot(w[1] - fitted.w[1]);
+    assert!(told.delta[3] >= apart * (1.0 - 1e-6), "{} {apart}", told.delta[3]);
 }
 
 #[test]

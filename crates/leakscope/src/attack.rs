@@ -14,6 +14,7 @@ use leakscope_core::attack::{Attack as Attacker, Options, Outcomes, Secret, atta
 use leakscope_core::balance::{
     Level, Options as BalanceOptions, OwnWeights, Sharing, Update, Variant, losses_of,
 };
+use leakscope_core::error::shown;
 use leakscope_core::fisher::Release;
 use leakscope_core::fisher::noise::Noise;
 use leakscope_core::glm::{Minimiser, ModelKind};
@@ -67,7 +68,10 @@ impl Playing {
     pub(crate) fn check(&self) -> Result<()> {
         for sigma in &self.sigmas {
             if !(*sigma > 0.0 && sigma.is_finite()) {
-                return Err(Failure::option("sigmas", format!("{sigma}: expected positive numbers")));
+                return Err(Failure::option(
+                    "sigmas",
+                    format!("{}: expected positive numbers", shown(*sigma)),
+                ));
             }
         }
         if self.trials == 0 {

@@ -314,13 +314,13 @@ fn warnings(request: &Request, loaded: &Loaded, found: &Balanced<Minimiser>) -> 
     match &found.stopped {
         Stopped::Vanished { row, weight } => all.push(format!(
             "The weight of record {} fell to {weight:.1e} of the mean, so it hardly takes part in the model: stopped at \
-             iteration {last} and kept iteration {}. `min_weight` holds weights up.",
+             iteration {last} and kept iteration {}. ⟨min_weight⟩ holds weights up.",
             named(loaded, *row as u64)?,
             found.best
         )),
         Stopped::NoFit(error) => all.push(format!(
             "The reweighted model after iteration {last} has no fit ({}): stopped there and kept iteration {}. \
-             `min_weight` or a larger `l2` may help.",
+             ⟨min_weight⟩ or a larger ⟨l2⟩ may help.",
             explain(error.clone(), &loaded.encoding, request.l2),
             found.best
         )),

@@ -2,6 +2,7 @@
 
 use crate::spelling::{Spelling, spell};
 use leakscope_core::Error as CoreError;
+use leakscope_core::error::shown;
 use leakscope_table::{Encoding, Error as TableError};
 
 /// The result of a command.
@@ -79,11 +80,12 @@ impl From<CoreError> for Failure {
         match error {
             CoreError::Interrupted => Self::Interrupted,
             CoreError::Overflow { value } => Self::Message(format!(
-                "leakage at this noise is {value}: expected a finite number: choose a larger ⟨sigma⟩, or other units \
-                 with ⟨scale=standard⟩"
+                "leakage at this noise is {}: expected a finite number: choose a larger ⟨sigma⟩, or other units \
+                 with ⟨scale=standard⟩",
+                shown(value)
             )),
             CoreError::OutOfRange { what, value, expected } => match option_of(what) {
-                Some(name) => Self::option(name, format!("{value}: expected {expected}")),
+                Some(name) => Self::option(name, format!("{}: expected {expected}", shown(value))),
                 None => Self::Message(CoreError::OutOfRange { what, value, expected }.to_string()),
             },
             other => Self::Message(other.to_string()),

@@ -57,7 +57,7 @@ pub fn load(request: &Request, hooks: &Hooks) -> Result<Loaded> {
     if let Some(group) = &encoding.group {
         let name = &group.name;
         warnings
-            .push(format!("Groups of `{name}` are compared by an audit only: `group` does nothing here."));
+            .push(format!("Groups of `{name}` are compared by an audit only: ⟨group⟩ does nothing here."));
     }
     Ok(Loaded { encoding, rows, test, seed, warnings })
 }

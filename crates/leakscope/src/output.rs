@@ -4,6 +4,7 @@ mod pages;
 
 pub use pages::PAGE;
 
+use crate::spelling::for_reader;
 use crate::{Failure, Result};
 use leakscope_table::{
     Columns, CompleteRecords, RecordsFormat, RecordsSchema, RecordsWriter, temporary_file,
@@ -200,7 +201,7 @@ impl Folder {
 
     /// Writes a text file under a temporary name.
     pub fn text(&self, pending: &mut Pending, name: &str, text: &str) -> Result<()> {
-        self.file(pending, name, text.as_bytes())
+        self.file(pending, name, for_reader(text).as_bytes())
     }
 
     /// Writes a file under a temporary name.

@@ -37,7 +37,7 @@ pub(crate) fn few_digits(
     if condition <= ILL_CONDITIONED && unsettled > UNSETTLED {
         return Some(format!(
             "The fit settled to about {unsettled:.0e} only, as it does where the model predicts nearly perfectly: numbers \
-             here may be off by that share. A larger `l2` helps."
+             here may be off by that share. A larger ⟨l2⟩ helps."
         ));
     }
     (condition > ILL_CONDITIONED).then(|| {
@@ -45,7 +45,7 @@ pub(crate) fn few_digits(
         let weakest: Vec<String> = weakest().iter().map(|&j| names[j].clone()).collect();
         format!(
             "The problem is nearly singular (condition number {condition:.1e}) along {}: these numbers have few \
-             reliable digits. Drop one of these columns, use `scale = standard`, or raise `l2`.",
+             reliable digits. Drop one of these columns, use ⟨scale=standard⟩, or raise ⟨l2⟩.",
             listed(&weakest)
         )
     })

@@ -2,6 +2,7 @@
 
 use crate::noise::NoiseOptions;
 use crate::{Failure, Result};
+use leakscope_core::error::shown;
 use leakscope_core::glm::softmax::MAX_CLASSES;
 use leakscope_core::glm::{Family, ModelKind};
 use leakscope_core::num::Distribution;
@@ -255,7 +256,7 @@ impl Request {
             if value > 0.0 && value.is_finite() {
                 Ok(())
             } else {
-                Err(Failure::option(flag, format!("{value}: expected a positive number")))
+                Err(Failure::option(flag, format!("{}: expected a positive number", shown(value))))
             }
         };
         if !(self.l2 >= 0.0 && self.l2.is_finite()) {
@@ -298,7 +299,7 @@ impl Request {
             return Err(Failure::option("protect_at", message));
         }
         if let Some(seconds) = self.tell_budget.filter(|s| !(*s >= 0.0 && s.is_finite())) {
-            let message = format!("{seconds}: expected seconds, or `all`");
+            let message = format!("{}: expected seconds, or `all`", shown(seconds));
             return Err(Failure::option("tell_budget", message));
         }
         for limit in &self.limits {

@@ -3,7 +3,8 @@
 //! A message holds an option as `⟨l2⟩`, or with a value as `⟨l2=1e-3⟩`. [`spell`] writes it as the reader's interface has
 //! it, so that no message speaks of `--l2` to somebody who calls a function, or of `l2=` to somebody at a terminal.
 
-use std::fmt::Write;
+use leakscope_report::options::written;
+use std::sync::OnceLock;
 
 /// How an interface writes its options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,38 +56,30 @@ impl Spelling {
 
 /// Writes the options of a message as an interface has them.
 pub fn spell(message: &str, spelling: Spelling) -> String {
-    let mut out = String::with_capacity(message.len());
-    let mut rest = message;
-    while let Some((before, after)) = rest.split_once('⟨') {
-        out.push_str(before);
-        let Some((inside, tail)) = after.split_once('⟩') else {
-            out.push('⟨');
-            rest = after;
-            continue;
-        };
-        match inside.split_once('=') {
-            _ if !is_option(inside) => {
-                let _ = write!(out, "⟨{inside}⟩");
-            }
-            Some((name, value)) => out.push_str(&spelling.with(name, value)),
-            None => out.push_str(&spelling.option(inside)),
-        }
-        rest = tail;
-    }
-    out.push_str(rest);
-    out
+    written(message, |name, value| match value {
+        Some(value) => spelling.with(name, value),
+        None => spelling.option(name),
+    })
+}
+
+/// The interface of this process: what it writes for people, it spells so.
+static READER: OnceLock<Spelling> = OnceLock::new();
+
+/// Says once whose interface this process is.
+pub fn speak(spelling: Spelling) {
+    // Who said so first has the interface.
+    let _ = READER.set(spelling);
+}
+
+/// A text for people as the interface of this process spells options.
+pub fn for_reader(text: &str) -> String {
+    spell(text, READER.get().copied().unwrap_or(Spelling::Rust))
 }
 
 /// Whether the beginning of a message is a value as messages quote them: a number, or a text between back ticks.
 fn is_value(text: &str) -> bool {
     let quoted = text.strip_prefix('`').and_then(|t| t.strip_suffix('`'));
     text.parse::<f64>().is_ok() || quoted.is_some_and(|t| !t.contains('`'))
-}
-
-/// Whether what stands between the marks is an option, and not somebody's text.
-fn is_option(inside: &str) -> bool {
-    let name = inside.split('=').next().unwrap_or_default();
-    !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
 }
 
 #[cfg(test)]

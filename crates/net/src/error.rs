@@ -20,7 +20,7 @@ pub enum Error {
         need: &'static str,
     },
     /// A number is outside its range.
-    #[error("{what} is {value}: expected {expected}")]
+    #[error("{what} is {}: expected {expected}", leakscope_core::error::shown(*value))]
     OutOfRange {
         /// Name of the quantity, as the user knows it.
         what: &'static str,

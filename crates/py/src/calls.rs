@@ -154,6 +154,19 @@ pub(crate) fn release(
     }
 }
 
+/// Puts on record that a release was never passed on; what still counts, as text.
+#[pyfunction]
+#[pyo3(signature = (out, release, reason, ledger_key=None))]
+pub(crate) fn withdraw(
+    out: PathBuf,
+    release: usize,
+    reason: &str,
+    ledger_key: Option<PathBuf>,
+) -> PyResult<String> {
+    let done = releasing::withdraw(&out, release, reason, ledger_key.as_deref());
+    Ok(leakscope_report::owners_document(&done.map_err(|failure| exception(&failure))?))
+}
+
 /// A private model without a ledger: coefficients in original units, sigma, the largest eta as it may be said.
 #[pyfunction]
 #[pyo3(signature = (values, terms, data, seed=None))]

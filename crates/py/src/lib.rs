@@ -40,7 +40,7 @@ mod _native {
     #[pymodule_export]
     use crate::calls::{
         account, attack, audit, balance, bound, bounds, calibrate, coefficients, defaults, delimiter,
-        private_model, release, schema, write_text,
+        private_model, release, schema, withdraw, write_text,
     };
     #[pymodule_export]
     use crate::elsewhere::{StepCosts, net_measured, net_tracked};
@@ -60,6 +60,7 @@ mod _native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        leakscope::spelling::speak(leakscope::Spelling::Python);
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

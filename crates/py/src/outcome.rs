@@ -8,6 +8,7 @@ use leakscope::net::attack::membership::{self, MembershipOutcome};
 use leakscope::net::memory::{self, NetMeasured};
 use leakscope::net::training::{self, NetTraining};
 use leakscope::output::Results;
+use leakscope::spelling::for_reader;
 use leakscope::{Failure, Result, saving};
 use leakscope_report::account::Costs;
 use leakscope_report::bound::Found;
@@ -98,12 +99,12 @@ impl Outcome {
             Document::Audit(audit) => leakscope_report::json(audit),
             Document::Balance(balance) => leakscope_report::owners_document(balance),
             Document::Attack(attack) => leakscope_report::owners_document(attack),
-            Document::Release(release) => leakscope_report::document(release),
+            Document::Release(release) => leakscope_report::owners_document(release),
             Document::Account(costs) => costs.json(),
             Document::Bound(found) => leakscope::bound::document(found),
-            Document::Calibration(answer) => leakscope_report::sorted_document(answer),
+            Document::Calibration(answer) => leakscope::calibrate::document(answer),
             Document::Canary(found) => leakscope_report::document(found),
-            Document::Texts(found) => leakscope_report::document(&found.0),
+            Document::Texts(found) => leakscope_report::owners_document(&found.0),
             Document::Net(measured) => net_page::to_json(&measured.audit),
             Document::Training(run) => net_page::to_json(&run.training),
             Document::Inversion(found) => net_page::to_json(&found.document),
@@ -114,11 +115,14 @@ impl Outcome {
 
     /// The page; `None` where there is none.
     fn page(&self) -> Option<String> {
-        match &self.document {
+        let page = match &self.document {
             Document::Audit(audit) => Some(leakscope_report::page(audit)),
             Document::Balance(balance) => Some(leakscope_report::balance_page(balance)),
             Document::Attack(attack) => Some(leakscope_report::attack_page(attack)),
-            Document::Release(release) => Some(leakscope_report::release_page(&release.statement)),
+            // The one that was published.
+            Document::Release(release) => {
+                Some(leakscope_report::release_page(&release.statement.for_publication()))
+            }
             Document::Account(costs) => Some(leakscope_report::account_page(costs)),
             Document::Bound(found) => Some(leakscope_report::bound_page(found)),
             Document::Calibration(_) => None,
@@ -129,12 +133,13 @@ impl Outcome {
             Document::Inversion(found) => Some(net_page::inversion_page(&found.document, &found.pictures)),
             Document::Membership(found) => Some(net_page::membership_page(&found.document)),
             Document::Informed(found) => Some(net_page::informed_page(&found.document, &found.pictures)),
-        }
+        };
+        page.map(|page| for_reader(&page))
     }
 
     /// A screenful of text for people.
     fn summary(&self, width: usize) -> String {
-        match &self.document {
+        for_reader(&match &self.document {
             Document::Audit(audit) => leakscope_report::summary(audit, width, false),
             Document::Balance(balance) => leakscope::balance::summary(balance),
             Document::Attack(attack) => leakscope::attack::summary(attack),
@@ -149,7 +154,7 @@ impl Outcome {
             Document::Inversion(found) => net_page::inversion_summary(&found.document),
             Document::Membership(found) => net_page::membership_summary(&found.document),
             Document::Informed(found) => net_page::informed_summary(&found.document),
-        }
+        })
     }
 
     /// PLIS of every value of every record (float64) of a network's audit; `None` where there is none.

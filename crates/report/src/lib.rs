@@ -31,6 +31,7 @@ pub mod words;
 mod comparison_words;
 mod finite;
 mod noise_words;
+pub mod options;
 mod render;
 mod unbounded;
 
@@ -80,14 +81,23 @@ pub fn owners_document(data: &impl serde::Serialize) -> String {
 }
 
 /// The same with the fields in the order of their names.
+pub fn sorted_owners_document(data: &impl serde::Serialize) -> String {
+    let mut value = serde_json::to_value(data).expect("plain data with text keys always serialises");
+    if let Some(fields) = value.as_object_mut() {
+        fields.insert("for".into(), FOR_THE_OWNER.into());
+    }
+    sorted_document(&value)
+}
+
+/// Any document of this crate with the fields in the order of their names.
 pub fn sorted_document(data: &impl serde::Serialize) -> String {
     let value = serde_json::to_value(data).expect("plain data with text keys always serialises");
-    format!("{value:#}\n")
+    options::quoted(&format!("{value:#}\n"))
 }
 
 /// Any document of this crate as pretty JSON, with a newline at the end.
 pub fn document(data: &impl serde::Serialize) -> String {
     let mut text = serde_json::to_string_pretty(data).expect("plain data with text keys always serialises");
     text.push('\n');
-    text
+    options::quoted(&text)
 }

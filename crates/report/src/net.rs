@@ -32,7 +32,8 @@ pub use crate::render::html::net::{
 pub use crate::render::terminal::net::{summary, training_summary};
 pub use crate::render::terminal::{informed_summary, inversion_summary, membership_summary};
 
-/// Plain data as pretty JSON in the order of its fields, with a newline at the end.
+/// Plain data as pretty JSON in the order of its fields, with a newline at the end: measured on records without noise, and so for
+/// their owner.
 pub fn to_json<T: serde::Serialize>(data: &T) -> String {
-    crate::document(data)
+    crate::owners_document(data)
 }

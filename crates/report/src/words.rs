@@ -9,6 +9,7 @@ use crate::document::informed::Adversary;
 use crate::document::inversion::{Leakage, QualityKind};
 use crate::document::membership::MembershipAttacker;
 use crate::document::subject::Subject;
+use crate::document::tell::Told;
 use crate::document::text::Part;
 use crate::document::training::Withheld;
 use crate::format;
@@ -60,6 +61,14 @@ pub(crate) fn spread(attribute: &Attribute) -> Option<f64> {
     match attribute.kind {
         ValueKind::Category => Some(INDICATOR_SPREAD),
         ValueKind::Number => attribute.population_sd.filter(|s| s.is_finite() && *s > 0.0),
+    }
+}
+
+/// How often values of an attribute are told apart: at most, or at least where the refits that were allowed left it open.
+pub fn told_apart(told: &Told, protect_at: f64) -> String {
+    match told.told_at_least() {
+        Some(least) if told.worst > protect_at => format!("{} or more", format::share_at_least(least)),
+        Some(_) | None => format::share_at_most(told.worst),
     }
 }
 
@@ -161,7 +170,7 @@ pub(crate) fn scaling(effect: &ScalingEffect) -> String {
             format!("Counted in η that records move the scaling of their columns: {difference}.")
         }
         ScalingMode::Given => format!(
-            "Not counted in η that records move the scaling of their columns (`scaling` = given): {difference}."
+            "Not counted in η that records move the scaling of their columns (⟨scaling=given⟩): {difference}."
         ),
     }
 }

@@ -102,7 +102,7 @@ fn the_verdict_on_a_network_rests_on_its_run() {
     let of = |t: Training| NetAudit { training: Some(Box::new(t)), ..quiet.clone() };
     let (class, text) = verdict_of(&of(Training { accounts: None, ..run.clone() }));
     assert_eq!(class, "good");
-    assert!(text.contains("The run made 4 steps") && text.contains("`track`"), "{text}");
+    assert!(text.contains("The run made 4 steps") && text.contains("⟨track⟩"), "{text}");
     // Where it was accounted for, that is said; a small advantage bounds it, and without one it decides.
     let mut accounts = run.accounts.clone().unwrap();
     accounts.dfil = spread(100.0);

@@ -324,19 +324,21 @@ fn a_release_is_green_where_every_value_was_put_in_place_and_none_shows() {
         "{}",
         v.text()
     );
-    let certain = of_release(&stated((1.0, Refits), Some((1.0, Refits))));
-    assert!(
-        certain.text().contains("several times the noise; where that changes nothing"),
-        "{}",
-        certain.text()
-    );
-    assert!(certain.text().contains("--bounds, --levels"), "{}", certain.text());
+    let mut alone = stated((1.0, Refits), Some((1.0, Refits)));
+    alone.composed.releases = 1;
+    let certain = of_release(&alone);
+    assert!(certain.text().contains("release again with several times the noise"), "{}", certain.text());
+    assert!(!certain.text().contains("read off: "), "{}", certain.text());
+    // After others no noise on this one may do.
+    let v = of_release(&stated((1.0, Refits), Some((1.0, Refits))));
+    assert!(v.text().contains("With what earlier releases of these data told"), "{}", v.text());
     // How much noise there is was solved for on the data: calm numbers are not all there is.
     let mut solved = stated((0.55, Refits), Some((0.55, Refits)));
     solved.eta.target = Some(Target { eta: 0.3, statistic: Statistic::Max });
     let v = of_release(&solved);
     assert_eq!(v.colour, Colour::Amber);
-    assert!(v.text().contains("--sigma that was chosen without these data"), "{}", v.text());
+    assert!(v.text().contains("⟨sigma⟩ that was chosen without these data"), "{}", v.text());
+    assert!(v.open.iter().any(|r| r.fact == "noise whose amount was solved for on the data"), "{:?}", v.open);
     // One number of one thing: what refits say of attributes stands alone.
     let v = of_release(&stated((0.55, Refits), Some((0.58, Eta))));
     assert!(
@@ -360,14 +362,20 @@ fn noise_that_was_solved_for_and_what_no_noise_hides_are_said() {
     assert_eq!(v.colour, Colour::Amber);
     assert!(v.text().contains("was solved for on these data"), "{}", v.text());
     for (shows, words) in [
-        (Some(Shows::Unit), "no noise hides that. The column age is scaled by its own spread"),
-        (Some(Shows::Levels), "give its `levels`"),
-        (Some(Shows::NoModel), "there is no model"),
-        (None, "how much noise hides them is beyond counting"),
+        (
+            Some(Shows::Unit),
+            "No noise of any size hides that: do not release it. The unit of age was read off the data",
+        ),
+        (Some(Shows::Levels), "⟨levels⟩ or a ⟨schema⟩"),
+        (Some(Shows::NoModel), "there would be no model"),
+        (None, "More noise helps; how much cannot be told from a number this close to certainty"),
     ] {
         let v = of(shows, 1.0, SigmaSource::Given);
         assert_eq!(v.colour, Colour::Red);
         assert!(v.text().contains(words), "{}", v.text());
+        let head = if shows.is_some() { "Not protected, and no noise would" } else { "Not protected" };
+        assert_eq!(v.headline, head);
+        assert!(!v.text().contains("read off, "), "{}", v.text());
     }
     // Where it is known how far apart the models are, so is what hides them: 5,000/(2 Φ⁻¹(0.6)) = 9,868 times.
     let v = of_audit(&with(|a| {
@@ -380,6 +388,45 @@ fn noise_that_was_solved_for_and_what_no_noise_hides_are_said() {
         "{}",
         v.text()
     );
+}
+
+/// What refits did not settle is amber, or red where they show enough; never green, and never said to be read off.
+#[test]
+fn what_was_not_settled_is_said_and_is_never_green() {
+    let of = |at_least: f64, distance: Option<f64>, others: f64| {
+        let mut tell = told(&[("age", 1.0, false), ("weight", others, false)]);
+        (tell.attributes[0].at_least, tell.attributes[0].distance) = (Some(at_least), distance);
+        of_audit(&with(|a| (a.tell, a.sigma_source) = (Some(tell.clone()), SigmaSource::Given)))
+    };
+    for (at_least, others, colour) in [
+        (0.1, 0.51, Colour::Amber),
+        (1.0, 0.51, Colour::Amber),
+        // Φ(1.5) = 0.93.
+        (3.0, 0.51, Colour::Red),
+        (0.1, 0.9, Colour::Red),
+    ] {
+        for distance in [None, Some(40.0)] {
+            let v = of(at_least, distance, others);
+            assert_eq!(v.colour, colour, "{at_least} {others}");
+            assert!(!v.text().contains("read off") && !v.text().contains("No noise"), "{}", v.text());
+            assert!(v.open.iter().any(|r| r.fact == "values that were not settled"), "{:?}", v.open);
+        }
+    }
+    let v = of(1.0, None, 0.51);
+    // Φ(0.5) = 0.691; 1/(2 Φ⁻¹(0.6)) = 1.9736 times the noise at least.
+    assert!(
+        v.text().contains("in at least 69.1% of cases") && v.text().contains("was not settled"),
+        "{}",
+        v.text()
+    );
+    assert!(v.text().contains("σ of at least 0.0395") && v.text().contains("⟨tell_budget⟩"), "{}", v.text());
+    // An upper limit that is known suffices.
+    assert!(of(1.0, Some(40.0), 0.51).text().contains("would bring that to 60%"));
+    // What is below the limit whatever it is leaves nothing open.
+    let mut tell = told(&[("age", 0.58, false)]);
+    tell.attributes[0].at_least = Some(0.01);
+    let v = of_audit(&with(|a| (a.tell, a.sigma_source) = (Some(tell.clone()), SigmaSource::Given)));
+    assert_eq!(v.colour, Colour::Green);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 use crate::column::{Kind, Origin};
 use crate::holdout::Holdout;
 use crate::public::Public;
+use crate::rare::HangingLevels;
 use crate::remark::Remark;
 use crate::schema::Bounds;
 use serde::{Deserialize, Serialize};
@@ -209,9 +210,9 @@ pub struct Attribute {
     /// Where the levels come from.
     #[serde(default)]
     pub levels_origin: Origin,
-    /// Whether the list of levels, or that there is one, would be another if one row had another of them.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub levels_hang_on_one: bool,
+    /// Where the list of levels, read off the data, would be another if one row had another of them: which.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub levels_hang_on_one: Option<HangingLevels>,
     /// Where centre and scale come from.
     #[serde(default)]
     pub scale_origin: Origin,

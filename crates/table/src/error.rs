@@ -5,6 +5,7 @@ mod target;
 mod wording;
 
 use crate::place::Place;
+use leakscope_core::error::shown;
 use std::path::PathBuf;
 pub use target::TargetError;
 use wording::{closest_names, missing_columns, missing_or_extra, no_header, row_or_header};
@@ -324,8 +325,8 @@ pub enum Error {
     },
     /// There are missing values and no rule for them.
     #[error(
-        "missing values: {}. Choose ⟨missing=drop⟩ (leave such rows out) or ⟨missing=mean⟩ (fill in \
-         the mean or the most frequent level), or ⟨drop⟩ the columns",
+        "missing values: {}. Choose ⟨missing=drop⟩ (leave such rows out), where nothing is released also \
+         ⟨missing=mean⟩ (fill in the mean or the most frequent level), or ⟨drop⟩ the columns",
         missing_columns(columns)
     )]
     Missing {
@@ -349,7 +350,7 @@ pub enum Error {
     /// A value is missing in a table that is encoded with a fitted encoding.
     #[error(
         "{place}: column `{column}` has no value: complete it, or choose ⟨missing=drop⟩ (or, for a \
-         feature, ⟨missing=mean⟩)"
+         feature and where nothing is released, ⟨missing=mean⟩)"
     )]
     MissingAt {
         /// Where.
@@ -442,7 +443,7 @@ pub enum Error {
         column: String,
     },
     /// A weight is negative.
-    #[error("{place}: weight `{column}` is {value}: weights must be zero or more")]
+    #[error("{place}: weight `{column}` is {}: weights must be zero or more", shown(*value))]
     Weight {
         /// Where.
         place: Place,
@@ -461,13 +462,13 @@ pub enum Error {
     #[error(transparent)]
     Target(#[from] TargetError),
     /// The share of rows to hold out makes no sense.
-    #[error("⟨holdout={fraction}⟩: expected a share between 0 and 1, such as 0.2")]
+    #[error("⟨holdout={}⟩: expected a share between 0 and 1, such as 0.2", shown(*fraction))]
     Holdout {
         /// The share.
         fraction: f64,
     },
     /// The split leaves one side without rows.
-    #[error("⟨holdout={fraction}⟩ leaves no rows {side} of {rows}: choose another share or seed")]
+    #[error("⟨holdout={}⟩ leaves no rows {side} of {rows}: choose another share or seed", shown(*fraction))]
     HoldoutEmpty {
         /// The share.
         fraction: f64,
@@ -478,8 +479,8 @@ pub enum Error {
     },
     /// Every row was dropped.
     #[error(
-        "all {rows} rows have a missing value and were dropped: use ⟨missing=mean⟩, or ⟨drop⟩ the \
-         emptiest columns"
+        "all {rows} rows have a missing value and were dropped: ⟨drop⟩ the emptiest columns, or, where nothing is \
+         released, use ⟨missing=mean⟩"
     )]
     AllDropped {
         /// Rows read.

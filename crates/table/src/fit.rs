@@ -14,7 +14,7 @@ use crate::hooks::{Hooks, Stage};
 use crate::layout::{Layout, Role};
 use crate::plan::{Plan, Subset};
 use crate::profile::{Column, Profile, Profiling};
-use crate::rare;
+use crate::rare::{self, HangingLevels};
 use crate::remark::Remark;
 use crate::schema::SchemaError;
 use crate::table::Table;
@@ -91,12 +91,14 @@ impl Encoding {
         if profiling.left_out().is_empty() {
             hang_on_one.extend(hanging_identifiers(layout, &profile));
         }
+        list_given_levels(layout, &mut profile);
         let hanging = hanging_on_one(layout, &profile, options);
         let merged = merge_rare(layout, &mut profile, options);
         let mut encoding = assemble(layout, &profile, options)?;
         encoding.hang_on_one = hang_on_one;
-        for a in encoding.attributes.iter_mut().filter(|a| hanging.contains(&a.name)) {
-            a.levels_hang_on_one = true;
+        for (name, levels) in hanging {
+            let hanging = encoding.attributes.iter_mut().find(|a| a.name == name);
+            hanging.into_iter().for_each(|a| a.levels_hang_on_one = Some(levels.clone()));
         }
         for (i, remark) in merged {
             let a = &mut encoding.attributes[i];
@@ -232,33 +234,46 @@ fn check_facts(layout: &Layout, profile: &Profile) -> Result<()> {
             let (low, high) = (bounds.low(), bounds.high());
             return Err(SchemaError::OutOfBounds { column, low, high, count: c.outside }.into());
         }
+        // A level of a column may have no record: the list is public. A class of the target has no model then.
         if let Some(levels) = &facts.levels
             && layout.wants[i].reading == Reading::Level
+            && Some(i) == layout.target
         {
             let unused = levels.iter().filter(|l| !c.levels.contains_key(l.as_str())).cloned();
             let unused: Vec<String> = unused.collect();
             if !unused.is_empty() {
-                return Err(SchemaError::UnusedLevels { column, levels: unused }.into());
+                return Err(SchemaError::UnusedClasses { column, classes: unused }.into());
             }
         }
     }
     Ok(())
 }
 
-/// Columns whose list of levels, or that there is one, would be another if one row had another of them.
-fn hanging_on_one(layout: &Layout, profile: &Profile, options: &EncodeOptions) -> Vec<String> {
-    let hangs = |i: &usize| {
-        let (facts, levels) = (layout.facts(*i), &profile.columns[*i].levels);
+/// Gives every feature the levels that are listed for it, also those that no record has: the list says which columns there are,
+/// whatever the records are.
+fn list_given_levels(layout: &Layout, profile: &mut Profile) {
+    for i in (0..layout.features).filter(|i| layout.wants[*i].reading == Reading::Level) {
+        for level in layout.facts(i).levels.iter().flatten() {
+            profile.columns[i].levels.entry(level.as_str().into()).or_insert(0);
+        }
+    }
+}
+
+/// Columns whose list of levels was read off the data and would be another if one row had another of them.
+fn hanging_on_one(
+    layout: &Layout,
+    profile: &Profile,
+    options: &EncodeOptions,
+) -> Vec<(String, HangingLevels)> {
+    let hangs = |i: usize| {
+        let (facts, levels) = (layout.facts(i), &profile.columns[i].levels);
         let public = facts.levels.is_some() && facts.levels_origin == Origin::Given;
-        let list_hangs = || match (public, options.min_level_count) {
-            // A level that is listed and that no record has is an error.
-            (true, _) => levels.values().any(|n| *n == 1),
-            (false, Some(min_count)) => rare::hangs_on_one(levels, min_count),
-            (false, None) => false,
-        };
-        layout.wants[*i].reading == Reading::Level && list_hangs()
+        if public || layout.wants[i].reading != Reading::Level {
+            return None;
+        }
+        Some((layout.names[i].clone(), rare::hanging(levels, options.min_level_count?)?))
     };
-    (0..layout.features).filter(hangs).map(|i| layout.names[i].clone()).collect()
+    (0..layout.features).filter_map(hangs).collect()
 }
 
 /// Merges the rare levels of features where nobody gave the levels; the places, with what is said about each.
@@ -435,7 +450,7 @@ fn attribute(
         clipped: facts.clip && facts.bounds.is_some() && kind == Kind::Number,
         unit: facts.unit.clone().filter(|_| kind == Kind::Number),
         levels_origin: Origin::Given, // a number has none
-        levels_hang_on_one: false,
+        levels_hang_on_one: None,
         scale_origin: Origin::Given,
         fill_origin,
     };

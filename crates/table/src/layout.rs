@@ -239,7 +239,9 @@ fn remarks<'a>(
     for &c in numbers {
         let column = name(c);
         match &table.columns()[c].notation {
-            Notation::Plain if named_like_code(&column) => remarks.push(Remark::NamedLikeCode { column }),
+            Notation::Plain if named_like_code(&column) && !answers_no(table, &column) => {
+                remarks.push(Remark::NamedLikeCode { column });
+            }
             Notation::Plain => {}
             Notation::Grouped => remarks.push(Remark::Separators { column }),
             Notation::Currency(unit) => remarks.push(Remark::Unit { column, unit: unit.clone() }),
@@ -266,9 +268,19 @@ fn named_like_code(name: &str) -> bool {
         }
         before = c;
     }
-    const LAST: [&str; 12] =
-        ["id", "ids", "uid", "uuid", "zip", "zipcode", "postcode", "plz", "code", "ssn", "phone", "mrn"];
-    words.iter().rfind(|w| !w.is_empty()).is_some_and(|last| LAST.contains(&last.as_str()))
+    const LAST: [&str; 16] = [
+        "id", "ids", "uid", "uuid", "zip", "zipcode", "postcode", "plz", "code", "ssn", "phone", "mrn", "no",
+        "nr", "number", "num",
+    ];
+    let last = words.iter().rfind(|w| !w.is_empty());
+    last.is_some_and(|last| LAST.contains(&last.as_str()) || last.ends_with("nummer"))
+}
+
+/// Whether a name that ends in "no" is an answer: another column has the same name with "yes".
+fn answers_no(table: &Table, name: &str) -> bool {
+    let lower = name.to_lowercase();
+    let stem = lower.strip_suffix("no");
+    stem.is_some_and(|stem| table.columns().iter().any(|c| c.name.to_lowercase() == format!("{stem}yes")))
 }
 
 /// Rows of a batch or block of this width: about a megabyte, so that it stays in the second-level cache.
@@ -282,7 +294,22 @@ mod tests {
 
     #[test]
     fn names_of_codes_are_known_by_their_last_word() {
-        for name in ["id", "ID", "patient_id", "patientId", "zip", "Zip Code", "home-phone", "ICD.code"] {
+        for name in [
+            "id",
+            "ID",
+            "patient_id",
+            "patientId",
+            "zip",
+            "Zip Code",
+            "home-phone",
+            "ICD.code",
+            "Patient No",
+            "patient no.",
+            "Nr",
+            "orderNo",
+            "Lfd. Nr.",
+            "Patientennummer ",
+        ] {
             assert!(named_like_code(name), "{name}");
         }
         for name in ["age", "width", "paid", "id_card_age", "zipper", "decoded", "humid", "", "_"] {

@@ -87,6 +87,7 @@ pub use place::Place;
 pub use plan::Subset;
 pub use profile::{Counts, Profile, Profiling};
 pub use public::Public;
+pub use rare::HangingLevels;
 pub use records::{
     Columns, CompleteRecords, PartMaker, RecordsFormat, RecordsPart, RecordsSchema, RecordsWriter,
 };

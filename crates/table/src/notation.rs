@@ -192,6 +192,7 @@ const DATE: usize = 4;
 const DAY_FIRST: usize = 5;
 const MONTH_FIRST: usize = 6;
 const EITHER_FIRST: usize = 7; // the third of April or the fourth of March
+const DATES: [usize; 4] = [DATE, DAY_FIRST, MONTH_FIRST, EITHER_FIRST];
 
 /// What a column holds, judged by its first cells.
 #[derive(Debug, Clone, PartialEq)]
@@ -201,8 +202,8 @@ pub(crate) enum Verdict {
     /// Numbers, all in this notation.
     Numbers(Notation),
     /// Text; `odd` is the first cell that is none where nearly all are numbers, `comma` the first one with a
-    /// decimal comma where all would be numbers with it, `date` the first one where all would be dates if somebody
-    /// said whether the day or the month comes first.
+    /// decimal comma where all would be numbers with it, `date` one of them where all would be dates if somebody
+    /// said which of day and month comes first in each.
     Text { odd: Option<(u64, String)>, comma: Option<(u64, String)>, date: Option<(u64, String)> },
 }
 
@@ -272,8 +273,10 @@ impl Sample {
             Guess::Percent => return Verdict::Numbers(Notation::Percent),
             Guess::Dates(order) => return Verdict::Numbers(Notation::Date(order)),
             Guess::AnyOrder => {
-                let [.., either] = self.classes;
-                return Verdict::Text { odd: None, comma: None, date: either.first };
+                // Of several orders a cell of the rarest, which is the one to look for.
+                let there = DATES.iter().map(|c| &self.classes[*c]).filter(|c| c.count > 0);
+                let date = there.min_by_key(|c| c.count).and_then(|c| c.first.clone());
+                return Verdict::Text { odd: None, comma: None, date };
             }
             Guess::Text { .. } => counts.largest_family().1,
         };
@@ -292,7 +295,7 @@ enum Guess {
     Numbers,
     Percent,
     Dates(DateOrder),
-    /// Dates of which none tells whether the day or the month comes first: refused.
+    /// Dates of which none tells whether the day or the month comes first, or that do so in several orders.
     AnyOrder,
     /// With `odd` nearly all are numbers, with `comma` all would be with a decimal comma: both are refused.
     Text {
@@ -337,6 +340,9 @@ impl Counts {
             _ => {
                 let commas: u64 = self.0.iter().map(|c| c[1]).sum();
                 let odd = best >= NEARLY_ALL * (total - best);
+                if !odd && DATES.iter().map(|c| self.of(*c)).sum::<u64>() == total {
+                    return Guess::AnyOrder;
+                }
                 Guess::Text { odd, comma: commas > 0 && commas + self.of(PLAIN) == total }
             }
         }
@@ -390,7 +396,8 @@ mod tests {
             };
             (verdict, hangs)
         };
-        let words = ["1", "2,000", "$3", "4%", "2020-01-05", "x", "1,5", "29.02.2024", "03/04/2024"];
+        let words =
+            ["1", "2,000", "$3", "4%", "2020-01-05", "x", "1,5", "29.02.2024", "03/04/2024", "12/31/2023"];
         let mut hanging = 0;
         for (a, b) in (0..words.len()).flat_map(|a| (0..words.len()).map(move |b| (a, b))) {
             for many in [0, 1, 2, 8, 9, 10, 17, 18, 19] {

@@ -1,6 +1,7 @@
 //! Rare levels: a level that few records have says that somebody has it.
 
-use std::collections::BTreeMap;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What rare levels are merged into.
 pub(crate) const OTHER: &str = "other";
@@ -46,20 +47,36 @@ pub(crate) fn merged(levels: &BTreeMap<Box<str>, u64>, min_count: u64) -> Option
 /// More levels than this are not looked at pair by pair.
 const MOST_PAIRED: usize = 60;
 
-/// Whether the list of levels, after merging, would be another one if one row had another of the levels: who knows the
+/// Levels whose listing one row decides.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HangingLevels {
+    /// Those that would be listed, or would not be, if one row had another level.
+    pub levels: Vec<String>,
+    /// A level that such a row has.
+    pub from: String,
+    /// The level that it would have instead.
+    pub to: String,
+}
+
+/// The levels by which the list, after merging, would be another one if one row had another of the levels: who knows the
 /// others then sees from the list alone what that row has.
-pub(crate) fn hangs_on_one(levels: &BTreeMap<Box<str>, u64>, min_count: u64) -> bool {
+pub(crate) fn hanging(levels: &BTreeMap<Box<str>, u64>, min_count: u64) -> Option<HangingLevels> {
     if levels.len() > MOST_PAIRED {
         // Safe where no level is rare, nor would be with one row fewer.
-        return levels.values().any(|n| *n <= min_count.max(1));
+        let rare: Vec<String> =
+            levels.iter().filter(|(_, n)| **n <= min_count.max(1)).map(|(l, _)| l.to_string()).collect();
+        let (from, to) = (rare.first()?.clone(), levels.iter().max_by_key(|(_, n)| **n)?.0.to_string());
+        return Some(HangingLevels { levels: rare, from, to });
     }
     let listed = |levels: &BTreeMap<Box<str>, u64>| -> Vec<Box<str>> {
         let of = merged(levels, min_count).map_or_else(|| levels.clone(), |m| m.levels);
         of.into_keys().collect()
     };
     let now = listed(levels);
-    levels.iter().filter(|(_, n)| **n > 0).any(|(from, n)| {
-        levels.keys().filter(|to| *to != from).any(|to| {
+    let mut changed = BTreeSet::new();
+    let mut move_of: Option<(u64, String, String)> = None;
+    for (from, n) in levels.iter().filter(|(_, n)| **n > 0) {
+        for to in levels.keys().filter(|to| *to != from) {
             let mut moved = levels.clone();
             if *n == 1 {
                 moved.remove(from);
@@ -67,9 +84,23 @@ pub(crate) fn hangs_on_one(levels: &BTreeMap<Box<str>, u64>, min_count: u64) -> 
                 moved.insert(from.clone(), n - 1);
             }
             *moved.entry(to.clone()).or_insert(0) += 1;
-            listed(&moved) != now
-        })
-    })
+            let then = listed(&moved);
+            let gone = now.iter().filter(|l| !then.contains(l));
+            let added = then.iter().filter(|l| !now.contains(l));
+            let differ: Vec<String> =
+                gone.chain(added).filter(|l| l.as_ref() != OTHER).map(|l| l.to_string()).collect();
+            if then == now {
+                continue;
+            }
+            // The rarest level that a row can leave says best whose row it is.
+            if move_of.as_ref().is_none_or(|(least, ..)| *n < *least) {
+                move_of = Some((*n, from.to_string(), to.to_string()));
+            }
+            changed.extend(differ);
+        }
+    }
+    let (_, from, to) = move_of?;
+    Some(HangingLevels { levels: changed.into_iter().collect(), from, to })
 }
 
 #[cfg(test)]
@@ -110,8 +141,13 @@ mod tests {
             (&[("u", 40), ("z", 1)], 0, true),
             (&[("u", 40), ("z", 2)], 0, false),
         ] {
-            assert_eq!(hangs_on_one(&counts(levels), min), hangs, "{levels:?}");
+            assert_eq!(hanging(&counts(levels), min).is_some(), hangs, "{levels:?}");
         }
+        let of = |levels: &[(&str, u64)]| hanging(&counts(levels), 10).unwrap();
+        let just = of(&[("u", 40), ("v", 42), ("q", 10)]);
+        assert_eq!((just.levels.as_slice(), just.from.as_str()), (&["q".to_owned()][..], "q"));
+        let rare = of(&[("u", 40), ("v", 42), ("w", 36), ("z", 1)]);
+        assert_eq!((rare.levels, rare.from), (vec!["w".to_owned(), "z".into()], "z".into()));
     }
 
     proptest! {

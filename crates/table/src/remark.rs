@@ -1,6 +1,7 @@
 //! What was guessed about a table and what was done about it, so that nobody has to find out alone.
 
 use crate::dates::DateOrder;
+use leakscope_core::error::shown;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -32,7 +33,7 @@ pub enum Remark {
         /// What stands first in them.
         order: DateOrder,
     },
-    /// Dates that do not tell whether the day or the month comes first were read as categories.
+    /// Dates that do not tell whether the day or the month comes first, or do so in several orders, were read as categories.
     DatesUnclear {
         /// The column.
         column: String,
@@ -144,12 +145,12 @@ impl fmt::Display for Remark {
         match self {
             Self::HeaderIsData => f.write_str(
                 "The names of the columns look like a row of data. If the file has no line of names, read it with \
-                 `no_header`: columns are then called c1, c2, ….",
+                 ⟨no_header⟩: columns are then called c1, c2, ….",
             ),
             Self::Index { column } => write!(
                 f,
                 "Column `{column}` numbers the rows and was left out. To use it, give it a name of its own or list it in \
-                 a schema; to name records by it, name it as the `id`."
+                 a schema; to name records by it, name it as the ⟨id⟩."
             ),
             Self::Identifier { column, values, rows } => {
                 let share = match values {
@@ -158,8 +159,8 @@ impl fmt::Display for Remark {
                 };
                 write!(
                     f,
-                    "Column `{column}` looks like an identifier ({share}) and was left out. Name it as the `id` to name \
-                     records by it, or among `categorical` to use it as a category."
+                    "Column `{column}` looks like an identifier ({share}) and was left out. Name it as the ⟨id⟩ to name \
+                     records by it, or among ⟨categorical⟩ to use it as a category."
                 )
             }
             Self::Dates { column, order } => {
@@ -172,14 +173,14 @@ impl fmt::Display for Remark {
             }
             Self::DatesUnclear { column, cell } => write!(
                 f,
-                "Column `{column}` holds dates such as `{cell}` that do not tell whether the day or the month comes \
-                 first; each was taken for a category. Write them as 2024-12-31 (or 31.12.2024) to use them as dates."
+                "Column `{column}` holds dates such as `{cell}` whose order of day and month is unclear, or differs from row to \
+                 row; each was taken for a category. Write all of them as 2024-12-31 (or 31.12.2024) to use them as dates."
             ),
             Self::NamedLikeCode { column } => write!(
                 f,
                 "Column `{column}` is named like an identifier or a code and is used as a number, as if larger meant \
-                 more. Name it as the `id` if it says whose record a row is, among `categorical` if it is a code, or \
-                 among `drop` to leave it out."
+                 more. Name it as the ⟨id⟩ if it says whose record a row is, among ⟨categorical⟩ if it is a code, or \
+                 among ⟨drop⟩ to leave it out."
             ),
             Self::Unit { column, unit } => {
                 write!(f, "Column `{column}` holds numbers in {unit}; the sign was taken as their unit.")
@@ -187,7 +188,7 @@ impl fmt::Display for Remark {
             Self::Separators { column } => write!(
                 f,
                 "Column `{column}` has separators between thousands, which were removed. If they are decimal commas, \
-                 say so by `decimal`."
+                 say so by ⟨decimal⟩."
             ),
             Self::RareLevels { column, merged, rows, min_count } => write!(
                 f,
@@ -196,14 +197,17 @@ impl fmt::Display for Remark {
             ),
             Self::Clipped { column, count, low, high } => write!(
                 f,
-                "Column `{column}`: {count} {} outside {low} to {high} and {} moved to the nearest bound.",
+                "Column `{column}`: {count} {} outside {} to {} and {} moved to the nearest bound.",
                 if *count == 1 { "value lay" } else { "values lay" },
+                shown(*low),
+                shown(*high),
                 if *count == 1 { "was" } else { "were" }
             ),
             Self::Weights { column, mean } => write!(
                 f,
-                "The weights in `{column}` have the mean {mean}; they were divided by it. Noise and penalty are then \
-                 meant for the same number of records, whatever the unit of the weights."
+                "The weights in `{column}` have the mean {}; they were divided by it. Noise and penalty are then \
+                 meant for the same number of records, whatever the unit of the weights.",
+                shown(*mean)
             ),
             Self::Duplicates { copies, rows } => write!(
                 f,
@@ -218,12 +222,12 @@ impl fmt::Display for Remark {
             Self::TwoClasses { column, low, high } => write!(
                 f,
                 "The target `{column}` has two classes and is fitted as a number ({low} = −1, {high} = 1). For two \
-                 classes a logistic `model` is usually meant."
+                 classes ⟨model=logistic⟩ is usually meant."
             ),
             Self::FewValues { column, values } => write!(
                 f,
-                "The target `{column}` has {values} values, all whole, and is fitted as a number. If they are classes, a \
-                 {} `model` is meant.",
+                "The target `{column}` has {values} values, all whole, and is fitted as a number. If they are classes, \
+                 ⟨model={}⟩ is meant.",
                 if *values == 2 { "logistic" } else { "softmax" }
             ),
         }

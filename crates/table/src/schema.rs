@@ -1,6 +1,7 @@
 //! What is known of a table before anybody looks at it: a file that a person writes, or edits from a draft.
 
 use crate::dates::{self, DateOrder};
+use leakscope_core::error::shown;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -364,7 +365,9 @@ pub enum SchemaError {
     },
     /// Bounds that are no range.
     #[error(
-        "bounds of `{column}`: {low} to {high} is no range: expected two finite numbers, the smaller one first"
+        "bounds of `{column}`: {} to {} is no range: expected two finite numbers, the smaller one first",
+        shown(*low),
+        shown(*high)
     )]
     Range {
         /// The column.
@@ -384,9 +387,11 @@ pub enum SchemaError {
     },
     /// Values outside the bounds.
     #[error(
-        "column `{column}`: {count} {} outside the bounds {low} to {high}: correct them or the bounds, or move such \
+        "column `{column}`: {count} {} outside the bounds {} to {}: correct them or the bounds, or move such \
          values to the nearest bound with ⟨clip_to_bounds⟩",
-        if *count == 1 { "value lies" } else { "values lie" }
+        if *count == 1 { "value lies" } else { "values lie" },
+        shown(*low),
+        shown(*high)
     )]
     OutOfBounds {
         /// The column.
@@ -408,7 +413,9 @@ pub enum SchemaError {
     },
     /// A scale that no column can have.
     #[error(
-        "column `{column}`: ({column} − {centre})/{scale}: expected two finite numbers, the second above 0"
+        "column `{column}`: ({column} − {})/{}: expected two finite numbers, the second above 0",
+        shown(*centre),
+        shown(*scale)
     )]
     Scale {
         /// The column.
@@ -432,17 +439,17 @@ pub enum SchemaError {
         /// The level.
         level: String,
     },
-    /// Levels that no record has.
+    /// Classes of the target that no record has.
     #[error(
-        "column `{column}`: no training record has the {} {}: a model cannot know what it does; remove it from the list",
-        if levels.len() == 1 { "level" } else { "levels" },
-        levels.iter().map(|l| format!("`{l}`")).collect::<Vec<_>>().join(", ")
+        "the target `{column}`: no training record has the {} {}, so there is no model of it: remove it from the list",
+        if classes.len() == 1 { "class" } else { "classes" },
+        classes.iter().map(|l| format!("`{l}`")).collect::<Vec<_>>().join(", ")
     )]
-    UnusedLevels {
-        /// The column.
+    UnusedClasses {
+        /// The target.
         column: String,
-        /// The levels.
-        levels: Vec<String>,
+        /// The classes.
+        classes: Vec<String>,
     },
     /// A value that is no level.
     #[error(

@@ -350,7 +350,7 @@ fn two_classes_of_text_suggest_a_logistic_model() {
     assert!(
         matches!(&encoding.remarks[..], [Remark::TwoClasses { low, high, .. }] if low == "no" && high == "yes")
     );
-    assert!(encoding.remarks[0].to_string().contains("a logistic `model`"));
+    assert!(encoding.remarks[0].to_string().contains("⟨model=logistic⟩"));
     let logistic = EncodeOptions { target: TargetKind::TwoClass01, ..plain() };
     assert!(read(&open(&path).unwrap(), &roles("y"), &logistic).0.remarks.is_empty());
     for target in [TargetKind::Count, TargetKind::Number { two_class_as_plus_minus_one: false }] {

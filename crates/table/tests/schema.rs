@@ -137,8 +137,6 @@ fn what_contradicts_the_table_is_an_error() {
     assert!(matches!(numbers, SchemaError::Kind { content: "numbers", .. }));
     let target = wrong(r#""kind": "number", "bounds": [0, 10]"#, r#""kind": "ignored""#);
     assert!(matches!(target, SchemaError::Role { flag: "target", .. }));
-    let unused = wrong(r#"["m", "f"]"#, r#"["m", "x", "f", "d"]"#);
-    assert!(matches!(&unused, SchemaError::UnusedLevels { levels, .. } if *levels == ["d", "x"]));
     let no_level = wrong(r#"["m", "f"]"#, r#"["f"]"#);
     assert!(
         matches!(&no_level, SchemaError::NotALevel { place, value, .. } if place.row == 2 && value == "m")

@@ -7,6 +7,7 @@ use crate::progress::Display;
 use leakscope::audit::{self, Limit, Noise, Outcome, Pair, Request, ScalingChoice, Statistic};
 use leakscope::coefficients::read_coefficients;
 use leakscope::output::Folder;
+use leakscope::spelling::for_reader;
 use leakscope::{Failure, Result, saving};
 use leakscope_net::leak::Label;
 use leakscope_report::Audit;
@@ -164,7 +165,7 @@ fn show(args: &Args, audit: &Audit, written: &[PathBuf]) -> Result<()> {
         leakscope_report::summary(shown, 80, colour)
     };
     // Whoever reads may stop early (`| head`): that is no failure.
-    let _ = stdout.lock().write_all(text.as_bytes());
+    let _ = stdout.lock().write_all(for_reader(&text).as_bytes());
     if !args.output.quiet && !args.output.json {
         crate::note!();
         if let (None, Some(seed)) = (args.seed, audit.seed) {

@@ -153,8 +153,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let found = calibrate::run(&request, &display.hooks)?;
     drop(display);
     let printed = match args.json {
-        true => leakscope_report::sorted_document(&found),
-        false => leakscope_report::calibration(&found),
+        true => calibrate::document(&found),
+        false => leakscope::spelling::for_reader(&leakscope_report::calibration(&found)),
     };
     // Whoever reads may stop early (`| head`): that is no failure.
     let _ = std::io::stdout().lock().write_all(printed.as_bytes());

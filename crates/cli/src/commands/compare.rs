@@ -74,6 +74,6 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let json = owners_document(&comparison);
     args.show.show(folder.as_ref(), ("compare.json", &json), || comparison_page(&comparison), &text)?;
     let unmet: Vec<&str> = comparison.unmet().collect();
-    unmet.iter().for_each(|why| crate::note!("failed: {why}"));
+    unmet.iter().for_each(|why| crate::note!("failed: {}", leakscope::spelling::for_reader(why)));
     Ok(ExitCode::from(u8::from(!unmet.is_empty())))
 }

@@ -207,7 +207,7 @@ const GROUPS: [(&str, &[&str]); 9] = [
 const MANY: usize = 20;
 
 /// Examples of each command, to be read below its options.
-const EXAMPLES: [(&str, &str); 19] = [
+const EXAMPLES: [(&str, &str); 20] = [
     (
         "audit",
         "  leakscope audit patients.csv --target dose --id patient --l2 0.01 --sigma 0.4 --out audit/
@@ -220,6 +220,7 @@ const EXAMPLES: [(&str, &str); 19] = [
         "  leakscope schema patients.csv > schema.json     (edit it: what is in it becomes public)
   leakscope release patients.csv --target dose --schema schema.json --l2 0.01 --sigma 0.4 --out released/",
     ),
+    ("withdraw", "  leakscope withdraw released/ 2 --reason \"red page, deleted before anybody saw it\""),
     ("account", "  leakscope account --sigma 1 --rate 0.01 --steps 1000 --delta 1e-5"),
     (
         "bound",

@@ -25,6 +25,7 @@ mod run_args;
 mod schema;
 mod table_args;
 mod text;
+mod withdraw;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use leakscope::Spelling;
@@ -75,6 +76,8 @@ enum Command {
     Attack(Box<attack::Args>),
     /// Add the noise and write the private model with its statement and a ledger of releases
     Release(Box<release::Args>),
+    /// Put on record that a release was never passed on, so that it does not count any more
+    Withdraw(withdraw::Args),
     /// What a sequence of noisy releases costs: ε by each accountant, advantage, trade-off curve
     Account(Box<account::Args>),
     /// What any attacker can guess of a discrete secret at most, by each bound that applies
@@ -116,6 +119,7 @@ fn command() -> clap::Command {
 
 /// Parses the command line and runs the command.
 pub(crate) fn main() -> ExitCode {
+    leakscope::spelling::speak(Spelling::CommandLine);
     let outcome = guarded(|| {
         let words = config::expanded(std::env::args_os().collect(), &command())?;
         let matches = groups::grouped(command()).get_matches_from(words);
@@ -146,6 +150,7 @@ fn run(command: Command) -> leakscope::Result<ExitCode> {
         Command::Balance(args) => balance::run(&args),
         Command::Attack(args) => attack::run(&args),
         Command::Release(args) => release::run(&args),
+        Command::Withdraw(args) => withdraw::run(&args),
         Command::Account(args) => account::run(&args),
         Command::Bound(args) => bound::run(&args),
         Command::Calibrate(args) => calibrate::run(&args),

@@ -2,6 +2,7 @@
 
 use leakscope::mechanism::ReleaseStep;
 use leakscope::output::{Folder, Pending};
+use leakscope::spelling::for_reader;
 use leakscope::{Failure, Result};
 use leakscope_table::RecordsFormat;
 use std::io::Write;
@@ -43,7 +44,7 @@ impl ShowArgs {
             written = folder.publish(pending)?;
         }
         // Whoever reads may stop early (`| head`): that is no failure.
-        let printed = if self.json { json } else { text };
+        let printed = for_reader(if self.json { json } else { text });
         let _ = std::io::stdout().lock().write_all(printed.as_bytes());
         if !self.quiet && !self.json {
             for path in written {

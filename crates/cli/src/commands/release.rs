@@ -12,7 +12,7 @@ use leakscope::saving::RELEASE;
 use leakscope::spelling::spell;
 use leakscope::{Failure, Result, Spelling};
 use leakscope_net::leak::Label;
-use leakscope_report::verdict::{Colour, PROTECT_AT, of_release};
+use leakscope_report::verdict::{Colour, PROTECT_AT, of_owned};
 use leakscope_table::RecordsFormat;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -84,6 +84,11 @@ pub(crate) struct Args {
     run: RunArgs,
 }
 
+/// The file of the key of the ledger, where one was named.
+pub(super) fn ledger_key(given: Option<PathBuf>) -> Option<PathBuf> {
+    given.or_else(|| std::env::var_os(LEDGER_KEY).map(PathBuf::from))
+}
+
 /// What is asked for.
 pub(crate) fn request_of(args: &Args) -> Result<(Request, Terms)> {
     let test = TestArgs { test: vec![], holdout: None, label: args.label };
@@ -115,7 +120,7 @@ pub(crate) fn request_of(args: &Args) -> Result<(Request, Terms)> {
         balance: args.balance,
         attribute: args.attribute.clone(),
         data_changed: args.data_changed.clone(),
-        ledger_key: args.ledger_key.clone().or_else(|| std::env::var_os(LEDGER_KEY).map(PathBuf::from)),
+        ledger_key: ledger_key(args.ledger_key.clone()),
     };
     Ok((base, terms))
 }
@@ -142,12 +147,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if let Err(why) = folder.list_releases(&mut pending).and_then(|()| folder.publish(pending)) {
         crate::note!("the release could not be listed with the other pages of the folder: {why}");
     }
-    let json = leakscope_report::document(&*owned);
+    let json = leakscope_report::owners_document(&*owned);
     args.run.warn(&std::mem::take(&mut owned.remarks));
     args.run.warn(&std::mem::take(&mut owned.statement.warnings));
     args.run.show(&json, &release::summary(&owned), &written);
     // The page that was written says whether the limit holds, and is red where it does not.
-    if of_release(&owned.statement.for_publication()).colour == Colour::Red {
+    if of_owned(&owned).colour == Colour::Red {
         crate::note!("the page of this release is red: keep it to yourself (exit code 1)");
         return Ok(ExitCode::from(1));
     }

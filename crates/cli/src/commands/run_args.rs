@@ -3,6 +3,7 @@
 use super::table_args::{ModelArgs, TableArgs};
 use leakscope::audit::{Noise, Request};
 use leakscope::output::Folder;
+use leakscope::spelling::for_reader;
 use leakscope::{Failure, Result};
 use leakscope_net::leak::Label;
 use leakscope_table::RecordsFormat;
@@ -63,13 +64,13 @@ impl RunArgs {
     /// What the user should know, on stderr.
     pub(crate) fn warn(&self, warnings: &[String]) {
         if !self.quiet {
-            warnings.iter().for_each(|warning| crate::note!("warning: {warning}"));
+            warnings.iter().for_each(|warning| crate::note!("warning: {}", for_reader(warning)));
         }
     }
 
     /// Prints the document or the summary, and where files went.
     pub(crate) fn show(&self, json: &str, summary: &str, written: &[PathBuf]) {
-        let text = if self.json { json } else { summary };
+        let text = for_reader(if self.json { json } else { summary });
         // Whoever reads may stop early (`| head`): that is no failure.
         let _ = std::io::stdout().lock().write_all(text.as_bytes());
         if !self.quiet && !self.json {

@@ -189,6 +189,7 @@ fn membership_is_attacked_and_epsilon_bounded_from_below() {
     let said = String::from_utf8(answered(&asked).stdout).unwrap();
     assert!(said.contains("likelihood ratio attack") && said.contains("no guarantee"), "{said}");
     let found = json(&out.join("membership.json"));
+    assert!(found["for"].as_str().unwrap().contains("the owner of the data only"));
     assert_eq!((found["members"].as_u64(), found["others"].as_u64()), (Some(30), Some(30)));
     let (epsilon, delta) =
         (found["promise"]["epsilon"].as_f64().unwrap(), found["promise"]["delta"].as_f64().unwrap());
@@ -236,6 +237,7 @@ fn the_informed_adversary_learns_the_last_record() {
     let said = String::from_utf8(answered(&asked).stdout).unwrap();
     assert!(said.contains("label alone") && said.contains("270 models trained at once"), "{said}");
     let found = json(&out.join("informed.json"));
+    assert!(found["for"].as_str().unwrap().contains("the owner of the data only"));
     let error = |k: usize| found["attacks"][k]["mse"]["value"].as_f64().unwrap();
     assert!(error(1) < 0.8 * error(0), "ridge {} labels {}", error(1), error(0));
     assert!(found["epsilon"].is_null());

@@ -315,9 +315,9 @@ fn the_clip_that_nobody_chose_is_said() {
         |more: &[&str]| String::from_utf8_lossy(&answered(&[&args[..], more].concat()).stdout).into_owned();
     let assumed = said(&[]);
     assert!(assumed.contains("hard clip at C = 1, σ = 1"), "{assumed}");
-    assert!(assumed.contains("No `clip` was given: gradients were clipped at C = 1"), "{assumed}");
+    assert!(assumed.contains("No --clip was given: gradients were clipped at C = 1"), "{assumed}");
     let chosen = said(&["--clip", "1", "--clip-kind", "gelu"]);
-    assert!(chosen.contains("smooth (GELU) clip at C = 1") && !chosen.contains("No `clip`"), "{chosen}");
+    assert!(chosen.contains("smooth (GELU) clip at C = 1") && !chosen.contains("No --clip"), "{chosen}");
     let help = String::from_utf8_lossy(&answered(&["train", "--help"]).stdout).into_owned();
     let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(help.contains("default: 1 in training where there is noise"), "{help}");

@@ -7,10 +7,10 @@
 //! would have to be chosen again for every value, and seen in the model.
 
 use super::glance::Limits;
-use super::worst::{Told, summed_up};
+use super::worst::{Certainty, Told, summed_up};
 use super::{Candidate, Noise, Question, penalty_change, replaced};
 use crate::balance::{Options, weights_after};
-use crate::glm::{Family, Penalty, fit};
+use crate::glm::{Minimiser, ModelKind, Penalty};
 use crate::linalg::{norm, times};
 use crate::rows::{InMemory, Reweighted, Rows};
 use crate::units::Units;
@@ -26,7 +26,7 @@ pub struct BalancedTelling<'a> {
     y: Vec<f64>,
     weights: Vec<f64>,
     width: usize,
-    model: (Family, Penalty),
+    model: (ModelKind, Penalty),
     options: &'a Options,
     iterations: usize,
     units: &'a Units,
@@ -44,7 +44,7 @@ impl<'a> BalancedTelling<'a> {
     /// leaks nothing.
     pub fn new(
         rows: &dyn Rows,
-        model: (Family, Penalty),
+        model: (impl Into<ModelKind>, Penalty),
         (options, iterations): (&'a Options, usize),
         units: &'a Units,
         (noise, releases): (&Noise, u32),
@@ -68,14 +68,16 @@ impl<'a> BalancedTelling<'a> {
                 Ok(())
             },
         )?;
-        let (width, whitening) = (rows.width(), noise.whitening(rows.width())?);
+        let (width, model) = (rows.width(), (model.0.into(), model.1));
+        let (whitening, w) = (vec![], vec![]);
         let mut all =
-            Self { x, y, weights, width, model, options, iterations, units, whitening, releases, w: vec![] };
+            Self { x, y, weights, width, model, options, iterations, units, whitening, releases, w };
         all.w = all.refit(&all.x, &all.y)?.ok_or(Error::NotApplicable {
             what: "telling values apart by balancing again",
             setting: "weights that are not of the published kind, or a record that leaks nothing",
             advice: "take the model without balancing",
         })?;
+        all.whitening = noise.whitening(all.w.len())?;
         Ok(all)
     }
 
@@ -91,22 +93,13 @@ impl<'a> BalancedTelling<'a> {
     pub fn ask(&self, question: &Question, mut watch: impl FnMut(u64) -> Result<()>) -> Result<Told> {
         let candidates = question.candidates(self.units.len())?;
         let mut limits = Vec::with_capacity(self.y.len());
-        let mut in_units = vec![];
         for i in 0..self.y.len() {
             watch(i as u64)?;
-            let mut models = vec![];
-            let mut shows = false;
-            for candidate in &candidates {
-                let found = self.with(i, candidate)?;
-                shows |= matches!(found, Found::OtherUnits);
-                models.push(found);
-            }
-            in_units.push(shows);
+            let models = candidates.iter().map(|c| self.with(i, c)).collect::<Result<Vec<_>>>()?;
             limits.push(self.limits(&models));
         }
         let told = summed_up(&limits, candidates.len(), self.releases)?;
-        let shows_in_units = in_units[told.worst_row as usize] && told.worst.value >= 1.0;
-        Ok(Told { refitted: self.y.len(), shows_in_units, ..told })
+        Ok(Told { refitted: self.y.len(), ..told })
     }
 
     /// The model with a candidate in place of record `i`.
@@ -132,24 +125,28 @@ impl<'a> BalancedTelling<'a> {
                 Error::Separable
                 | Error::NoConvergence { .. }
                 | Error::Singular { .. }
+                | Error::RareClass { .. }
                 | Error::OutOfRange { .. },
             ) => Ok(Found::Nothing),
             Err(e) => Err(e),
         }
     }
 
-    /// Balancing and fit, from the start.
+    /// Balancing and fit, from the start: the coefficients, of all classes where there are some. These sum to zero in every
+    /// column, so that distances between them are those of their contrasts.
     fn refit(&self, x: &[f64], y: &[f64]) -> Result<Option<Vec<f64>>> {
         let rows = InMemory::from_matrix(x, y, &self.weights, y.len());
         let Some(weights) = weights_after(&rows, self.model, self.options, self.iterations)? else {
             return Ok(None);
         };
-        Ok(Some(fit(&Reweighted::new(&rows, &weights)?, self.model.0, self.model.1)?.w))
+        let weighted = Reweighted::new(&rows, &weights)?;
+        // How many classes there may be was asked when the table was read.
+        Ok(Some(Minimiser::fit(&weighted, self.model.0, self.model.1, y.len())?.w().to_vec()))
     }
 
     fn limits(&self, models: &[Found]) -> Limits {
         let last = models.len().clamp(1, 2) as u32 - 1;
-        let mut limits = Limits { least: 0.0, most: 0.0, pair: [0, last], refitted: true };
+        let mut limits = Limits { least: 0.0, most: 0.0, pair: [0, last], refitted: true, certain: None };
         for (i, a) in models.iter().enumerate() {
             for (j, b) in models[..i].iter().enumerate() {
                 let (least, most) = match (a, b) {
@@ -166,6 +163,10 @@ impl<'a> BalancedTelling<'a> {
                     (limits.most, limits.pair) = (most, [j as u32, i as u32]);
                 }
             }
+        }
+        if limits.most.is_infinite() {
+            let in_units = models.iter().any(|m| matches!(m, Found::OtherUnits));
+            limits.certain = Some(if in_units { Certainty::Units } else { Certainty::NoModel });
         }
         limits
     }

@@ -11,6 +11,7 @@
 //! never too small by rounding.
 
 use super::step::Products;
+use super::worst::Certainty;
 use super::{Candidate, Models};
 use crate::Result;
 use crate::linalg::{dot, matmul, matmul_by_transposed, norm};
@@ -24,6 +25,8 @@ pub(super) struct Limits {
     /// The two values that `most` is about.
     pub(super) pair: [u32; 2],
     pub(super) refitted: bool,
+    /// Why they are told apart for certain, where they are.
+    pub(super) certain: Option<Certainty>,
 }
 
 /// What a question needs of the model, once for all records.
@@ -165,7 +168,7 @@ impl Models<'_> {
         }
         let m = frame.candidates.first().map_or(0, |c| c.columns.len());
         let last = frame.candidates.len().clamp(1, 2) as u32 - 1;
-        let mut limits = Limits { least: 0.0, most: 0.0, pair: [0, last], refitted: false };
+        let mut limits = Limits { least: 0.0, most: 0.0, pair: [0, last], refitted: false, certain: None };
         for (i, a) in glanced.iter().enumerate() {
             for (j, b) in glanced[..i].iter().enumerate() {
                 let (least, most) = match (a, b) {
@@ -183,6 +186,9 @@ impl Models<'_> {
                     (limits.most, limits.pair) = (most, [j as u32, i as u32]);
                 }
             }
+        }
+        if limits.most.is_infinite() && self.shows_in_units(record.x, record.y, frame.candidates) {
+            limits.certain = Some(Certainty::Units);
         }
         limits
     }

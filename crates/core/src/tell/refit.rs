@@ -52,15 +52,22 @@ impl Models<'_> {
             let possible: Vec<(&Job<'_>, Step)> =
                 jobs.iter().zip(&steps).filter_map(|(job, s)| Some((job, s.clone()?))).collect();
             let mut refits = self.chords(rows, possible)?.into_iter();
-            out.extend(steps.iter().map(|s| s.as_ref().and_then(|_| refits.next())));
+            for (job, step) in jobs.iter().zip(&steps) {
+                out.push(match step {
+                    Some(_) => refits.next().flatten(),
+                    None if self.penalty_change(job.x, job.candidate).is_none() => None,
+                    // A record that holds up nearly all of H in some direction: no update, but a model.
+                    None => unless_there_is_none(self.fitted_anew(rows, job))?,
+                });
+            }
         }
         Ok(out)
     }
 
-    fn chords(&self, rows: &dyn Rows, jobs: Vec<(&Job<'_>, Step)>) -> Result<Vec<Refit>> {
+    fn chords(&self, rows: &dyn Rows, jobs: Vec<(&Job<'_>, Step)>) -> Result<Vec<Option<Refit>>> {
         let (p, k) = (self.p(), jobs.len());
         if self.model.fit.family.constant_curvature() {
-            return Ok(jobs.into_iter().map(|(_, s)| Refit { delta: s.delta, error: 0.0 }).collect());
+            return Ok(jobs.into_iter().map(|(_, s)| Some(Refit { delta: s.delta, error: 0.0 })).collect());
         }
         let mut delta: Vec<Vec<f64>> = jobs.iter().map(|(_, s)| s.delta.clone()).collect();
         let mut best: Vec<Refit> =
@@ -93,13 +100,15 @@ impl Models<'_> {
                 axpy(-1.0, &newton, &mut delta[c]);
             }
         }
-        for ((job, _), best) in jobs.iter().zip(&mut best) {
+        let mut out = Vec::with_capacity(k);
+        for ((job, _), best) in jobs.iter().zip(best) {
             // A chord that still contracts stops at rounding; one that never did proves nothing.
-            if best.error > 1e-6 {
-                *best = self.fitted_anew(rows, job)?;
-            }
+            out.push(match best.error > 1e-6 {
+                true => unless_there_is_none(self.fitted_anew(rows, job))?,
+                false => Some(best),
+            });
         }
-        Ok(best)
+        Ok(out)
     }
 
     /// The gradient with the candidate in place, from that of the rows as they are.
@@ -162,6 +171,20 @@ impl Models<'_> {
             return Err(Error::OutOfRange { what: "the error of a refit", value: error, expected });
         }
         Ok(Refit { delta, error })
+    }
+}
+
+/// A candidate whose model cannot be fitted shows, for all that is known.
+pub(super) fn unless_there_is_none(refit: Result<Refit>) -> Result<Option<Refit>> {
+    match refit {
+        Ok(refit) => Ok(Some(refit)),
+        Err(
+            Error::Separable
+            | Error::NoConvergence { .. }
+            | Error::Singular { .. }
+            | Error::OutOfRange { .. },
+        ) => Ok(None),
+        Err(e) => Err(e),
     }
 }
 

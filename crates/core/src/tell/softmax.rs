@@ -14,7 +14,7 @@
 
 mod worst;
 
-use super::refit::{Job, Refit};
+use super::refit::{Job, Refit, unless_there_is_none};
 use super::step::excess;
 use super::worst::Told;
 use super::{Candidate, Noise, Question, penalty_change, replaced};
@@ -379,7 +379,7 @@ impl<'a> Models<'a> {
         g
     }
 
-    fn chords(&self, rows: &dyn Rows, jobs: &[(&Job<'_>, Step)]) -> Result<Vec<Refit>> {
+    fn chords(&self, rows: &dyn Rows, jobs: &[(&Job<'_>, Step)]) -> Result<Vec<Option<Refit>>> {
         let theta = &self.model.fit.theta;
         let mut delta: Vec<Vec<f64>> = jobs.iter().map(|(_, s)| s.delta.clone()).collect();
         let mut best: Vec<Refit> =
@@ -409,13 +409,15 @@ impl<'a> Models<'a> {
             }
             going = still;
         }
-        for ((job, _), best) in jobs.iter().zip(&mut best) {
+        let mut out = Vec::with_capacity(jobs.len());
+        for ((job, _), best) in jobs.iter().zip(best) {
             // A chord that still contracts stops at rounding; one that never did proves nothing.
-            if best.error > 1e-6 {
-                *best = self.fitted_anew(rows, job)?;
-            }
+            out.push(match best.error > 1e-6 {
+                true => unless_there_is_none(self.fitted_anew(rows, job))?,
+                false => Some(best),
+            });
         }
-        Ok(best)
+        Ok(out)
     }
 
     fn fitted_anew(&self, rows: &dyn Rows, job: &Job<'_>) -> Result<Refit> {
@@ -482,7 +484,7 @@ impl Models<'_> {
             let possible: Vec<(&Job<'_>, Step)> =
                 jobs.iter().zip(&steps).filter_map(|(job, s)| Some((job, s.clone()?))).collect();
             let mut refits = self.chords(rows, &possible)?.into_iter();
-            out.extend(steps.iter().map(|s| s.as_ref().and_then(|_| refits.next())));
+            out.extend(steps.iter().map(|s| s.as_ref().and_then(|_| refits.next().flatten())));
         }
         Ok(out)
     }

@@ -26,8 +26,6 @@ use crate::linalg::{axpy, dot, solve2};
 pub(super) struct Step {
     /// `Δ₁`.
     pub(super) delta: Vec<f64>,
-    /// How far, in standard deviations of the noise, it may be from exact; infinite where nothing is proven.
-    pub(super) error: f64,
     /// `H' ⪰ κH`.
     pub(super) kappa: f64,
     /// `R²`, in the norm of H'⁻¹.
@@ -120,13 +118,13 @@ impl Models<'_> {
         }
         let g22: f64 = candidate.columns.clone().zip(&candidate.x).map(|(j, to)| (to - x[j]) * hq[j]).sum();
         let products = Products { g: [dot(x, h), qh, g22], z: dot(x, w), z_change };
-        let InPlane { theta, error, k, c, kappa, reach } =
+        let InPlane { theta, error: _, k, c, kappa, reach } =
             self.in_plane((x, y, omega), products, candidate)?;
         let mut delta = vec![0.0; p];
         axpy(-theta[0], h, &mut delta);
         axpy(-theta[1], &hq, &mut delta);
         let algebra = Algebra { h: [h.to_vec(), hq], k, u: [x.to_vec(), in_full], c };
-        Some(Step { delta, error, kappa, reach, algebra })
+        Some(Step { delta, kappa, reach, algebra })
     }
 
     /// The same from products alone: no vector of the length of the model.

@@ -4,7 +4,6 @@ use super::glance::{Limits, glance};
 use super::refit::Job;
 use super::{Candidate, Models, Noise, Question, any_level, two_values};
 use crate::claim::Bound;
-use crate::linalg::times;
 use crate::rows::Rows;
 use crate::units::{FitInUnits, Units};
 use crate::{Error, Result};
@@ -29,9 +28,32 @@ pub struct Told {
     pub at_least: f64,
     /// Records that were refitted.
     pub refitted: usize,
-    /// Whether the worst record is told for certain because a public unit, rounded from the data, would have been another: no
-    /// noise on the coefficients helps against that.
-    pub shows_in_units: bool,
+    /// Why the worst record is told for certain, where it is: no noise on the coefficients helps against that.
+    pub certain: Option<Certainty>,
+}
+
+impl Told {
+    /// Whether more refits could still say less: the largest δ is not known to a hundredth of a probability, or nothing but
+    /// that it may be as large as it likes.
+    pub fn is_open(&self, releases: u32) -> bool {
+        let largest = self.delta.iter().copied().fold(0.0, f64::max);
+        let gap = self.worst.value - two_values(self.at_least, releases).value;
+        // Beyond what a probability shows, the noise that is needed is proportional to δ itself.
+        let far = self.worst.value > 0.5 + 2.0 * OPEN && largest > 1.5 * self.at_least;
+        self.certain.is_none() && (gap > OPEN || far)
+    }
+}
+
+/// A bound that is this close to what a refit shows leaves nothing open.
+const OPEN: f64 = 0.01;
+
+/// Why two values are told apart for certain, whatever the noise on the coefficients is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Certainty {
+    /// A public unit, rounded from the data, would have been another.
+    Units,
+    /// With one of the values there is no model.
+    NoModel,
 }
 
 /// Records that are refitted together.
@@ -131,25 +153,24 @@ impl<'a> Telling<'a> {
     /// # Errors
     /// [`Error::Empty`] for a table without rows.
     pub fn answer(&self, look: &Look) -> Result<Told> {
-        let mut told = summed_up(&look.limits, look.candidates.len(), self.releases)?;
-        told.refitted = look.refitted;
-        if told.worst.value < 1.0 {
-            return Ok(told);
-        }
-        let worst = records(self.rows, &[told.worst_row as usize])?;
-        let shows = |(_, x, y, _): &Record| {
-            look.candidates.iter().any(|c| self.models.penalty_change(x, &c.of(x, *y)).is_none())
-        };
-        told.shows_in_units = worst.first().is_some_and(shows);
-        Ok(told)
+        let told = summed_up(&look.limits, look.candidates.len(), self.releases)?;
+        Ok(Told { refitted: look.refitted, ..told })
     }
 }
 
 /// What the limits of every record come to.
 pub(super) fn summed_up(limits: &[Limits], levels: usize, releases: u32) -> Result<Told> {
     let delta: Vec<f64> = limits.iter().map(|l| l.most).collect();
-    let (worst_row, largest) =
-        delta.iter().copied().enumerate().max_by(|a, b| a.1.total_cmp(&b.1)).ok_or(Error::Empty)?;
+    // Of records that may be told for certain one that is, and the first of those.
+    let rank = |l: &Limits| (l.most, l.certain.is_some());
+    let larger = |a: &Limits, b: &Limits| {
+        let ((a, certain), (b, other)) = (rank(a), rank(b));
+        a.total_cmp(&b).then(certain.cmp(&other)).is_gt()
+    };
+    let worst_row = (1..limits.len()).fold(0, |w, i| if larger(&limits[i], &limits[w]) { i } else { w });
+    let Some(Limits { most: largest, certain, .. }) = limits.get(worst_row).copied() else {
+        return Err(Error::Empty);
+    };
     let mut sorted = delta.clone();
     let middle = sorted.len() / 2;
     let (_, median, _) = sorted.select_nth_unstable_by(middle, f64::total_cmp);
@@ -162,7 +183,7 @@ pub(super) fn summed_up(limits: &[Limits], levels: usize, releases: u32) -> Resu
         at_least: limits.iter().fold(0.0, |m, l| m.max(l.least)),
         delta,
         refitted: 0,
-        shows_in_units: false,
+        certain,
     })
 }
 
@@ -202,7 +223,28 @@ impl Models<'_> {
                 }
             }
         }
-        Limits { least, most, pair, refitted: false }
+        Limits { least, most, pair, refitted: false, certain: None }
+    }
+
+    /// The same by exact models: what is told for certain then is.
+    fn exact_limits(
+        &self,
+        record: &Record,
+        candidates: &[Candidate],
+        found: &[Option<(&[f64], f64)>],
+    ) -> Limits {
+        let limits = self.limits(found);
+        let (_, x, y, _) = record;
+        let certain = limits.most.is_infinite().then(|| match self.shows_in_units(x, *y, candidates) {
+            true => Certainty::Units,
+            false => Certainty::NoModel,
+        });
+        Limits { refitted: true, certain, ..limits }
+    }
+
+    /// Whether a public unit would be another with one of the candidates.
+    pub(super) fn shows_in_units(&self, x: &[f64], y: f64, candidates: &[Candidate]) -> bool {
+        candidates.iter().any(|c| self.penalty_change(x, &c.of(x, y)).is_none())
     }
 }
 
@@ -219,12 +261,12 @@ fn sharpen(rows: &dyn Rows, models: &Models<'_>, look: &mut Look) -> Result<()> 
     if order.is_empty() {
         return Ok(());
     }
-    for (row, x, y, omega) in records(rows, &order)? {
-        let h = times(&models.inverse, &x);
-        let steps: Vec<_> =
-            look.candidates.iter().map(|c| models.step((&x, y, omega), &h, &c.of(&x, y))).collect();
-        let found: Vec<_> = steps.iter().map(|s| s.as_ref().map(|s| (s.delta.as_slice(), s.error))).collect();
-        look.limits[row as usize] = Limits { refitted: true, ..models.limits(&found) };
+    let records = records(rows, &order)?;
+    let placed = placed(&records, &look.candidates);
+    let found = models.refit(rows, &jobs(&records, &placed))?;
+    for (record, found) in records.iter().zip(found.chunks_exact(look.candidates.len())) {
+        let found: Vec<_> = found.iter().map(|f| f.as_ref().map(|f| (f.delta.as_slice(), f.error))).collect();
+        look.limits[record.0 as usize] = models.exact_limits(record, &look.candidates, &found);
     }
     Ok(())
 }
@@ -235,6 +277,9 @@ fn refine(rows: &dyn Rows, models: &Models<'_>, look: &mut Look, refits: usize) 
     let mut order: Vec<usize> = (0..limits.len()).collect();
     order.sort_by(|&a, &b| limits[b].most.total_cmp(&limits[a].most));
     while *refitted < refits {
+        if limits.iter().any(|l| l.certain.is_some()) {
+            break;
+        }
         let certain = limits.iter().fold(0.0_f64, |m, l| m.max(l.least));
         let round: Vec<usize> = order
             .iter()
@@ -249,10 +294,10 @@ fn refine(rows: &dyn Rows, models: &Models<'_>, look: &mut Look, refits: usize) 
         let placed = placed(&records, candidates);
         let jobs = jobs(&records, &placed);
         let found = models.refit(rows, &jobs)?;
-        for ((row, ..), found) in records.iter().zip(found.chunks_exact(candidates.len())) {
+        for (record, found) in records.iter().zip(found.chunks_exact(candidates.len())) {
             let found: Vec<_> =
                 found.iter().map(|f| f.as_ref().map(|f| (f.delta.as_slice(), f.error))).collect();
-            limits[*row as usize] = Limits { refitted: true, ..models.limits(&found) };
+            limits[record.0 as usize] = models.exact_limits(record, candidates, &found);
         }
         *refitted += round.len();
     }

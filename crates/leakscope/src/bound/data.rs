@@ -18,6 +18,7 @@ use leakscope_core::balance::{Level as Leaking, losses_of};
 use leakscope_core::bound::table::Simulation;
 use leakscope_core::bound::{Channel, Prior, RecordBounds, bounds, estimation};
 use leakscope_core::dp::gaussian;
+use leakscope_core::error::shown;
 use leakscope_core::fisher::Release;
 use leakscope_core::fisher::noise::Noise;
 use leakscope_core::glm::{Family, Minimiser, ModelKind};
@@ -288,7 +289,7 @@ fn sigmas(bounding: &Bounding, mean_eta: f64) -> Result<Vec<f64>> {
     let given = bounding.sigma.map(|s| ("sigma", s));
     for (flag, sigma) in given.into_iter().chain(all.iter().map(|s| ("sigmas", *s))) {
         if !(sigma > 0.0 && sigma.is_finite()) {
-            return Err(Failure::option(flag, format!("{sigma}: expected a positive number")));
+            return Err(Failure::option(flag, format!("{}: expected a positive number", shown(sigma))));
         }
     }
     all.extend(bounding.sigma);

@@ -10,6 +10,7 @@ use leakscope_core::attack::Attack;
 use leakscope_core::bound::Prior;
 use leakscope_core::bound::table::Simulation;
 use leakscope_core::dp::Adjacency;
+use leakscope_core::error::shown;
 use leakscope_report::bound::Found;
 use leakscope_table::{Hooks, ReadOptions, Table};
 use serde::{Deserialize, Serialize};
@@ -182,7 +183,7 @@ pub fn answer(args: &BoundRequest, hooks: &Hooks) -> Result<Found> {
     if let Some(eta) = args.eta {
         for (flag, value) in [("eta", Some(eta)), ("prior_sd", args.prior_sd)] {
             if let Some(x) = value.filter(|x| !(*x > 0.0 && x.is_finite())) {
-                return Err(Failure::option(flag, format!("{x}: expected a positive number")));
+                return Err(Failure::option(flag, format!("{}: expected a positive number", shown(x))));
             }
         }
         return Ok(of_eta(eta, args.prior_sd));

@@ -14,8 +14,16 @@ use crate::{Failure, Result};
 use leakscope_core::bound::{Channel, Encodings, Prior, bounds};
 use leakscope_core::dp::calibrate::{TIGHT, search};
 use leakscope_core::glm::Minimiser;
-use leakscope_report::calibrate::{OnModel, Scored, Utility};
+use leakscope_report::calibrate::{Calibration, OnModel, Scored, Utility};
 use leakscope_table::Hooks;
+
+/// A calibration as JSON, in the order of names: one that looked at a table is its owner's.
+pub fn document(found: &Calibration) -> String {
+    match &found.model {
+        Some(_) => leakscope_report::sorted_owners_document(found),
+        None => leakscope_report::sorted_document(found),
+    }
+}
 
 /// What the noise on the coefficients must achieve.
 #[derive(Debug, Clone)]

@@ -84,7 +84,7 @@ pub(super) fn training<T: Real>(
             let read = f.names.read_off();
             let withheld = match config.randomness {
                 Randomness::SeededNotPrivate => Some(Withheld::NoiseFromSeed),
-                Randomness::System => (!read.is_empty()).then(|| Withheld::ReadOffRecords(in_words(&read))),
+                Randomness::System => (!read.is_empty()).then(|| Withheld::ReadOffRecords(read.clone())),
             };
             let promise = if withheld.is_some() { None } else { promise(run, &f.public)? };
             let clip = bound.unwrap_or(1.0);
@@ -240,11 +240,6 @@ fn filtered<T: Real>(ended: &Ended<'_, T>, data: &Data<T>, plan: &Plan, names: &
     })
 }
 
-/// Options as a document has them, whoever asked.
-fn in_words(parts: &[String]) -> Vec<String> {
-    parts.iter().map(|part| part.replace(['⟨', '⟩'], "`")).collect()
-}
-
 fn notes<T: Real>(ended: &Ended<'_, T>, f: &Facts) -> Vec<String> {
     let config = ended.run.config();
     let mut out = Vec::new();
@@ -263,7 +258,7 @@ fn notes<T: Real>(ended: &Ended<'_, T>, f: &Facts) -> Vec<String> {
             ),
         }
         if f.clip_assumed {
-            out.push("No `clip` was given: gradients were clipped at C = 1.".to_owned());
+            out.push("No ⟨clip⟩ was given: gradients were clipped at C = 1.".to_owned());
         }
         out.push(
             "Losses and dFIL (and accuracies on training records) are computed without noise: the statement covers the \
@@ -275,16 +270,16 @@ fn notes<T: Real>(ended: &Ended<'_, T>, f: &Facts) -> Vec<String> {
         let draws = q * ended.run.steps() as f64;
         out.push(format!(
             "Accounts are kept of records where they are drawn: unbiased, but a record was drawn {draws:.1} times on average, \
-             and of one that was drawn less than twice nothing is known. `track = panel` or `every` has no such error."
+             and of one that was drawn less than twice nothing is known. ⟨track=panel⟩ or ⟨track=every⟩ has no such error."
         ));
     }
     let read = f.names.read_off();
     if config.privacy.is_some() && !read.is_empty() {
         out.push(format!(
             "No ε is stated: {} were read off all records, so that one of them more or less changes what the others are in.{}",
-            in_words(&read).join(", "),
+            read.join(", "),
             if f.names.coding.is_some() {
-                " Give `bounds` with `scale = bounds`, `levels`, or a `schema`, and nothing is. private/encoding.json holds all of \
+                " Give ⟨bounds⟩ with ⟨scale=bounds⟩, ⟨levels⟩, or a ⟨schema⟩, and nothing is. private/encoding.json holds all of \
                  it."
             } else {
                 ""

@@ -301,7 +301,7 @@ fn warnings<T: Real>(f: &Found<T>) -> Vec<String> {
             ));
         }
         if t.data.normalize != f.asked.scale {
-            out.push("The model was trained on values of another scale (`normalize`).".to_owned());
+            out.push("The model was trained on values of another scale (⟨normalize⟩).".to_owned());
         }
     }
     let m = &f.asked.what.released;

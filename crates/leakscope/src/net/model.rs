@@ -2,6 +2,7 @@
 
 use super::Precision;
 use crate::{Failure, Result};
+use leakscope_core::error::shown;
 use leakscope_net::{
     Loss, NetSpec, Network, Real, Shape,
     io::{self, Tensors},
@@ -168,7 +169,7 @@ pub(super) fn freeze(spec: &mut NetSpec, layers: &[usize]) -> Result<()> {
 /// Freezes the given share of the trained parameters, the smallest in size.
 pub(super) fn freeze_smallest<T: Real>(net: &mut Network<T>, share: f64) -> Result<()> {
     if !(0.0..1.0).contains(&share) {
-        let message = format!("{share}: expected at least 0, below 1");
+        let message = format!("{}: expected at least 0, below 1", shown(share));
         return Err(Failure::option("freeze_smallest", message));
     }
     let theta = net.parameters()?;

@@ -5,6 +5,7 @@ use super::table::Which;
 use super::train::TrainRequest;
 use super::{memory, model};
 use crate::{Failure, Result};
+use leakscope_core::error::shown;
 use leakscope_net::{
     Data, Error, Network, Real,
     engine::evaluate,
@@ -83,7 +84,7 @@ pub(super) fn check(args: &TrainRequest) -> Result<()> {
     let how = &args.public_training;
     let positive = |flag: &str, value: Option<f64>| match value {
         Some(v) if !(v > 0.0 && v.is_finite()) => {
-            Err(Failure::option(flag, format!("{v}: expected a positive number")))
+            Err(Failure::option(flag, format!("{}: expected a positive number", shown(v))))
         }
         Some(_) | None => Ok(()),
     };

@@ -4,11 +4,12 @@
 //! counts of the training rows.
 
 use crate::{Failure, Result};
+use leakscope_core::error::shown;
 use leakscope_net::{Loss, io::advice};
 use leakscope_table::{
-    Attribute, Class, Dataset, DatasetOptions, EncodeOptions, Encoding, Guess, Holdout, Hooks, Kind, Missing,
-    OneHot, Origin, Public, ReadOptions, Remark, Roles, Scale, SplitKey, Subset, Table, TargetCoding,
-    TargetError, TargetKind,
+    Class, Dataset, DatasetOptions, EncodeOptions, Encoding, Guess, Holdout, Hooks, Kind, Missing, OneHot,
+    Origin, Public, ReadOptions, Remark, Roles, Scale, SplitKey, Subset, Table, TargetCoding, TargetError,
+    TargetKind,
 };
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -123,7 +124,10 @@ pub(super) fn check(table: Option<&TableRequest>, data: &[PathBuf]) -> Result<()
         }
     }
     if let Some(share) = request.holdout.filter(|share| !(*share > 0.0 && *share < 1.0)) {
-        return Err(Failure::option("holdout", format!("{share}: expected a share between 0 and 1")));
+        return Err(Failure::option(
+            "holdout",
+            format!("{}: expected a share between 0 and 1", shown(share)),
+        ));
     }
     match data.iter().find(|p| !is_table(p) && p.exists()) {
         Some(path) => {
@@ -424,8 +428,6 @@ impl Coding {
             Guess::Kind => format!("whether {column} holds numbers, which one record decides"),
             Guess::Identifier => format!("whether {column} names records, which one record decides"),
         };
-        let alone = |name: &str| format!("that {name} has a level listed that a single record has");
-        let of_levels = |a: &&Attribute| a.levels_hang_on_one && a.levels_origin == Origin::Given;
         let target = &self.encoding.target;
         let (classes, least): (Vec<&Class>, u64) = match &target.coding {
             TargetCoding::TwoClass { low, high } => (vec![low, high], 1),
@@ -440,7 +442,6 @@ impl Coding {
         let split = self.encoding.holdout.filter(|h| h.key.is_none());
         let split = split.map(|_| "which records are held out, by their numbers (start anew)".to_owned());
         let guesses = self.encoding.hang_on_one.iter().map(guessed);
-        let levels = self.encoding.attributes.iter().filter(of_levels).map(|a| alone(&a.name));
-        guesses.chain(levels).chain(rare).chain(split).collect()
+        guesses.chain(rare).chain(split).collect()
     }
 }

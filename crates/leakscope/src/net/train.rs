@@ -9,6 +9,7 @@ use super::table::{ENCODING, TableRequest};
 use super::{Precision, ReleaseRequest, account, model};
 use crate::output::Folder;
 use crate::{Failure, Result};
+use leakscope_core::error::shown;
 use leakscope_net::{
     Clip, Loss, NetSpec, Network, Real,
     leak::Label,
@@ -391,7 +392,7 @@ fn check(args: &TrainRequest) -> Result<()> {
 pub(super) fn check_numbers(args: &TrainRequest) -> Result<()> {
     let positive = |flag: &str, v: f64| match v > 0.0 && v.is_finite() {
         true => Ok(()),
-        false => Err(Failure::option(flag, format!("{v}: expected a positive number"))),
+        false => Err(Failure::option(flag, format!("{}: expected a positive number", shown(v)))),
     };
     positive("batch", args.batch)?;
     positive("lr", args.lr)?;
@@ -400,7 +401,7 @@ pub(super) fn check_numbers(args: &TrainRequest) -> Result<()> {
     }
     if let Some(rate) = args.rate {
         if !(rate > 0.0 && rate <= 1.0) {
-            return Err(Failure::option("rate", format!("{rate}: expected above 0, at most 1")));
+            return Err(Failure::option("rate", format!("{}: expected above 0, at most 1", shown(rate))));
         }
         if args.sampling == SamplingKind::Shuffle {
             return Err(Failure::option("rate", "shuffled batches have a size, no rate: leave it out"));
@@ -421,7 +422,7 @@ pub(super) fn check_numbers(args: &TrainRequest) -> Result<()> {
     }
     if let Some(delta) = args.delta {
         if !(delta > 0.0 && delta < 1.0) {
-            return Err(Failure::option("delta", format!("{delta}: expected between 0 and 1")));
+            return Err(Failure::option("delta", format!("{}: expected between 0 and 1", shown(delta))));
         }
         if args.release.sigma.is_none() && args.epsilon.is_none() {
             let message = "without noise nothing is promised: give ⟨sigma⟩ or ⟨epsilon⟩ too, or leave it out";

@@ -171,7 +171,7 @@ fn missed_gap(options: &NoiseOptions, design: &Design) -> Option<String> {
     Some(match design.programme_gap < design.gap {
         true => format!(
             "{costs}: noise within {} of it was found, but its covariance would give away more about a record than the {} of the \
-             target that are set aside for that (`shape_budget`).",
+             target that are set aside for that (⟨shape_budget⟩).",
             format::share_at_most(design.programme_gap),
             format::share(options.shape_budget)
         ),

@@ -9,6 +9,9 @@ use leakscope_core::units::Units;
 use leakscope_report::noise::{Goal, Secret};
 use leakscope_table::{Encoding, Kind, OneHot, closest};
 
+/// Targets on η, in encoded units, that noise can be made for: beyond, its covariance leaves the numbers.
+const MET_BY_NOISE: std::ops::RangeInclusive<f64> = 1e-12..=1e12;
+
 /// What was asked for: the targets of the mathematics, and each in words.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Asked {
@@ -33,7 +36,8 @@ impl NoiseOptions {
     /// The targets of these options on a table, in the units of its encoding or in `units`.
     ///
     /// # Errors
-    /// An attribute that does not exist (with the closest names) or has no column, the label where it is public.
+    /// An attribute that does not exist (with the closest names) or has no column, the label where it is public, a target out of
+    /// reach.
     pub fn asked(&self, encoding: &Encoding, label_secret: bool, units: Option<&Units>) -> Result<Asked> {
         let mut asked = Asked { targets: vec![], goals: vec![], goal_of: vec![] };
         if let Some(eta) = self.target_eta.filter(|_| self.protect.is_empty()) {
@@ -69,8 +73,28 @@ impl NoiseOptions {
                 }
             }
         }
-        Ok(asked)
+        match asked.goals.iter().find(|goal| !MET_BY_NOISE.contains(&goal.eta)) {
+            Some(goal) => Err(out_of_reach(goal)),
+            None => Ok(asked),
+        }
     }
+}
+
+/// Why a goal is out of reach.
+fn out_of_reach(goal: &Goal) -> Failure {
+    let (option, shown) = match (goal.sd, &goal.name) {
+        (Some(sd), Some(name)) => ("target_sd", format!("{name}={sd:e}")),
+        (Some(sd), None) => ("target_sd", format!("{sd:e}")),
+        (None, _) => ("target_eta", format!("{:e}", goal.eta)),
+    };
+    let message = match goal.eta < *MET_BY_NOISE.start() {
+        true => {
+            "no shape of noise meets that target: coefficients would drown in noise many orders of magnitude above them; ask for \
+                 less, or publish nothing"
+        }
+        false => "that target is met without noise, for all that numbers can tell: ask for more",
+    };
+    Failure::option(option, format!("{shown}: {message}"))
 }
 
 /// Targets under which no unbiased estimate of a value of an attribute comes closer than 1/`eta` encoded units. Whoever knows

@@ -16,7 +16,7 @@ use leakscope_core::fisher::Release as Noise;
 use leakscope_core::fisher::scaling::{Counted, CountedRecords, Depth};
 use leakscope_core::fisher::softmax::{SoftmaxGeometry, SoftmaxRecords};
 use leakscope_core::glm::softmax::{self, SoftmaxFit};
-use leakscope_core::glm::{self, Minimiser, ModelKind};
+use leakscope_core::glm::{Minimiser, ModelKind};
 use leakscope_core::num::Distribution;
 use leakscope_core::rows::{Reweighted, Rows};
 use leakscope_core::units::{FitInUnits, PublicUnit, Scaling, SoftmaxInUnits, Units};
@@ -174,7 +174,7 @@ impl Fitted {
         let options = balance::options(request, &balancing, &loaded)?;
         let (fit, unit, most_even) = {
             let rows = units.rows(&loaded.rows);
-            let model = (request.glm()?, penalty(request));
+            let model = (request.family, penalty(request));
             let explained = |e| explain(e, &loaded.encoding, request.l2);
             let CountedBalance { weights, eta, .. } =
                 match counted(&rows, model, &options, &[], terms.balance) {
@@ -190,11 +190,14 @@ impl Fitted {
             let mut unit = Distribution::default();
             unit.extend(&eta);
             let weighted = Reweighted::new(&rows, &weights)?;
-            let fit = glm::fit(&weighted, model.0, model.1).map_err(explained)?;
+            let fit = Minimiser::fit(&weighted, model.0, model.1, request.max_classes).map_err(explained)?;
             (fit, unit, most_even)
         };
-        let (w, counting) = (fit.w.clone(), Counting::Weights);
-        let fit = Minimiser::Glm(fit);
+        match fit {
+            Minimiser::Glm(_) => {}
+            Minimiser::Softmax(_) => unambiguous(&loaded.encoding)?,
+        }
+        let (w, counting) = (fit.w().to_vec(), Counting::Weights);
         let balancing = Some(Balanced { options, iterations: terms.balance, most_even });
         Ok(Self { loaded, units, fit, w, in_units: None, unit, counting, balancing })
     }

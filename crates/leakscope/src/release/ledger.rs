@@ -49,6 +49,9 @@ pub struct Ledger {
     pub data_changes: Vec<DataChange>,
     /// Every release, oldest first.
     pub releases: Vec<Entry>,
+    /// Releases that by decision of their owner never left the house, and do not count.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub withdrawals: Vec<Withdrawal>,
     /// A release that is being made: charged if its folder is there.
     #[serde(default)]
     pub intention: Option<Entry>,
@@ -68,6 +71,17 @@ pub struct DataChange {
     pub before: String,
     /// Releases before.
     pub releases: usize,
+}
+
+/// A decision of the owner: the files of a release were never published, and never will be.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Withdrawal {
+    /// When, RFC 3339, UTC.
+    pub when: String,
+    /// Why, in the owner's words.
+    pub reason: String,
+    /// What was withdrawn.
+    pub release: Entry,
 }
 
 /// One release.
@@ -118,7 +132,7 @@ impl Ledger {
 /// The ledger of a folder, held by this process alone until dropped or dead.
 #[derive(Debug)]
 pub struct Held {
-    folder: PathBuf,
+    pub(super) folder: PathBuf,
     /// What it holds.
     pub ledger: Ledger,
     /// What was put right on opening, in whole sentences.
@@ -152,18 +166,11 @@ impl Held {
             budget_eta: None,
             data_changes: vec![],
             releases: vec![],
+            withdrawals: vec![],
             intention: None,
             seal: String::new(),
         };
-        let key_file =
-            keeping.key.map_or_else(|| folder.join(PRIVATE).join(super::seal::KEY), Path::to_owned);
-        let key = Key::read(&key_file)?;
-        let mut held =
-            Self { folder: folder.into(), ledger: empty, remarks: vec![], key, key_file, _lock: lock };
-        if let Some(ledger) = held.read()? {
-            held.ledger = ledger;
-        }
-        held.put_right()?;
+        let mut held = Self::locked(folder, keeping.key, lock, empty)?;
         if held.ledger.fingerprint != fingerprint {
             let Some(reason) = keeping.data_changed else { return Err(held.other_data()) };
             let change = DataChange {
@@ -174,6 +181,35 @@ impl Held {
             };
             held.ledger.data_changes.push(change);
         }
+        Ok(held)
+    }
+
+    /// The same of a ledger that is there already, whatever its data.
+    ///
+    /// # Errors
+    /// As [`Held::open`], and where there is none.
+    pub fn of_folder(folder: &Path, key: Option<&Path>) -> Result<Self> {
+        let path = folder.join(FILE);
+        if !path.exists() {
+            let message = format!("there is no ledger {}: name the folder of the releases", path.display());
+            return Err(Failure::Message(message));
+        }
+        let text = fs::read_to_string(&path).unwrap_or_default();
+        let damaged = |e| Failure::Message(format!("the ledger {} is damaged ({e})", path.display()));
+        let unread: Ledger = serde_json::from_str(&text).map_err(damaged)?;
+        Self::locked(folder, key, lock(&folder.join(LOCK))?, unread)
+    }
+
+    /// Reads the ledger in place of `otherwise`, where there is one, and puts it right.
+    fn locked(folder: &Path, key: Option<&Path>, lock: File, otherwise: Ledger) -> Result<Self> {
+        let key_file = key.map_or_else(|| folder.join(PRIVATE).join(super::seal::KEY), Path::to_owned);
+        let key = Key::read(&key_file)?;
+        let mut held =
+            Self { folder: folder.into(), ledger: otherwise, remarks: vec![], key, key_file, _lock: lock };
+        if let Some(ledger) = held.read()? {
+            held.ledger = ledger;
+        }
+        held.put_right()?;
         Ok(held)
     }
 
@@ -367,7 +403,7 @@ impl Held {
 
     /// Writes down what is about to be released, under a name that no release has; returns the name.
     fn intend(&mut self, entry: Entry) -> Result<String> {
-        let mut number = self.ledger.releases.len() + 1;
+        let mut number = self.ledger.releases.len() + self.ledger.withdrawals.len() + 1;
         while self.folder.join(folder_name(number)).exists() {
             number += 1;
         }
@@ -384,7 +420,7 @@ impl Held {
     }
 
     /// Writes the ledger, sealed, whole or not at all.
-    fn write(&mut self) -> Result<()> {
+    pub(super) fn write(&mut self) -> Result<()> {
         let path = self.folder.join(FILE);
         let fail =
             |e: std::io::Error| Failure::Message(format!("cannot write the ledger {}: {e}", path.display()));
@@ -427,7 +463,7 @@ fn make_private(folder: &Path) -> Result<()> {
     builder.create(&private).map_err(fail)
 }
 
-fn folder_name(number: usize) -> String {
+pub(super) fn folder_name(number: usize) -> String {
     format!("release-{number}")
 }
 

@@ -9,6 +9,7 @@
 //! | `tell` | how often two values are told apart, for the owner and for the statement |
 //! | `statement` | what may be said, and what only the owner is told |
 //! | [`ledger`] | all releases of the same data, in `private/` |
+//! | `withdraw` | a release that never left the house, taken off the account by its owner's decision |
 //! | `unit`, `fingerprint` | what their η is counted in, and which data they are of |
 //!
 //! What is published: coefficients in original units, on a lattice that σ and public units determine; σ from a grid of
@@ -35,12 +36,15 @@ mod statement;
 mod system;
 mod tell;
 mod unit;
+mod withdraw;
 
 pub use statement::summary;
+pub use withdraw::{Withdrawn, withdraw};
 
 use crate::model;
 use crate::noise::NoiseOptions;
 use crate::request::{Request, Statistic};
+use crate::spelling::for_reader;
 use crate::{Failure, Result};
 use fitted::Fitted;
 use leakscope_core::fisher::noise::{Noise, class_covariances};
@@ -117,7 +121,7 @@ impl Ready {
     pub fn publish(mut self, owned: &Owned) -> Result<Vec<PathBuf>> {
         let files = files(&owned.statement);
         let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (*name, text.as_str())).collect();
-        self.held.publish(self.entry, &files, &leakscope_report::document(owned))
+        self.held.publish(self.entry, &files, &leakscope_report::owners_document(owned))
     }
 }
 
@@ -137,7 +141,7 @@ pub fn files(statement: &report::Release) -> [(&'static str, String); 3] {
         "noise_error": statement.precision.iter().map(|(name, p)| (name, p.noise_error)).collect::<BTreeMap<_, _>>(),
     });
     [
-        ("report.html", leakscope_report::release_page(statement)),
+        ("report.html", for_reader(&leakscope_report::release_page(statement))),
         ("release.json", leakscope_report::document(statement)),
         ("model.json", leakscope_report::document(&model)),
     ]

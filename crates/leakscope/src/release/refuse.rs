@@ -4,7 +4,7 @@
 use super::{Amount, Terms};
 use crate::request::Request;
 use crate::{Failure, Result};
-use leakscope_core::glm::ModelKind;
+use leakscope_core::error::shown;
 use leakscope_table::{Class, Encoding, Guess, Missing, Origin, Scale, TargetCoding};
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 pub(super) fn settings(request: &Request, terms: &Terms) -> Result<()> {
     let positive = |flag: &str, value: f64| match value > 0.0 && value.is_finite() {
         true => Ok(()),
-        false => Err(Failure::option(flag, format!("{value}: expected a positive number"))),
+        false => Err(Failure::option(flag, format!("{}: expected a positive number", shown(value)))),
     };
     match &terms.noise {
         Amount::Sigma(sigma) => positive("sigma", *sigma)?,
@@ -36,13 +36,6 @@ pub(super) fn settings(request: &Request, terms: &Terms) -> Result<()> {
                 ));
             }
         }
-    }
-    if request.family == ModelKind::Softmax && terms.balance > 0 {
-        return Err(Failure::option(
-            "balance",
-            "how balancing weights depend on each record is not counted for softmax regression, so no η could be stated: \
-             release without it",
-        ));
     }
     if terms.attribute.is_some() && terms.balance == 0 {
         let message = "it says what ⟨balance⟩ N balances, which is not asked for";

@@ -228,7 +228,7 @@ impl<F: Fn(Shape) -> core::Request> Search<'_, F> {
 const FAR: f64 = 1e6;
 
 /// For the owner alone: it is measured on the records.
-const DEARER: &str = " On these records isotropic noise (`noise_shape`) would add less to the error of predictions; that was not \
+const DEARER: &str = " On these records isotropic noise (⟨noise_shape=isotropic⟩) would add less to the error of predictions; that was not \
                       chosen for you, because the choice would be published, and would tell about the records.";
 
 const FROM_RECORDS: &str = "A shape that is read off the records is not released: its scale would be published with it, and over several \

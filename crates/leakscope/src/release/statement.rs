@@ -11,8 +11,9 @@ use leakscope_report::noise::Source;
 use leakscope_report::release::{
     Composed, Counting, Measured, Mechanism, Owned, Release, SCHEMA, Stated, Subject, Unit,
 };
-use leakscope_report::tell::{Shows, Tell};
-use leakscope_report::verdict::of_release;
+use leakscope_report::tell::Tell;
+use leakscope_report::verdict::of_owned;
+use leakscope_report::words::told_apart;
 use leakscope_table::{Encoding, Kind, Origin, ReadOff, Scale};
 use std::collections::BTreeMap;
 
@@ -334,23 +335,6 @@ fn assumed(request: &Request, prepared: &Prepared) -> Vec<String> {
     ]
 }
 
-/// Why a value is told for certain, and what helps.
-fn cause(shows: Shows, name: &str) -> String {
-    match shows {
-        Shows::Unit => format!(
-            "the public unit of {name} was rounded from the data, and would have been another with another value; give its `bounds`"
-        ),
-        Shows::Levels => format!(
-            "a level of {name} is listed because just enough records have it; give its `levels`, merge it into another, or change \
-             `min_level_count`"
-        ),
-        Shows::NoModel => format!(
-            "with another value of {name} there would be no model to release; a stronger penalty (`l2`), or a rare level merged \
-             into another, helps"
-        ),
-    }
-}
-
 /// A screenful of text for the owner.
 pub fn summary(owned: &Owned) -> String {
     let (r, m) = (&owned.statement, &owned.measured);
@@ -369,21 +353,22 @@ pub fn summary(owned: &Owned) -> String {
         r.composed.budget_eta.map_or_else(String::new, |b| format!(" of a budget of {}", format::setting(b)))
     );
     if let Some(told) = m.tell.as_ref().and_then(Tell::worst) {
+        let record = match (told.is_settled(), told.worst_record.as_str()) {
+            (true, id) if !id.is_empty() => format!(" for record {id}"),
+            (true, _) => String::new(),
+            (false, _) => " for some record, as far as that was settled".into(),
+        };
         out.push_str(&format!(
-            "Told apart most often, by this release alone: {} {} or {}, in at most {} of cases for record {} (a coin toss: 50%; for \
-             you alone).\n",
+            "Told apart most often, by this release alone: {} {} or {}, in {}{} of cases{record} (a coin toss: 50%; for you \
+             alone).\n",
             told.attribute,
             told.from,
             told.to,
-            format::share_at_most(told.worst),
-            told.worst_record
+            if told.is_settled() { "at most " } else { "" },
+            told_apart(told, m.tell.as_ref().map_or(0.5, |t| t.protect_at)),
         ));
-        if let Some(shows) = told.shows {
-            let name = &told.attribute;
-            out.push_str(&format!("No noise on the coefficients hides that: {}.\n", cause(shows, name)));
-        }
     }
-    let verdict = of_release(r);
+    let verdict = of_owned(owned);
     out.push_str(&format!("{}: {}\n", verdict.headline, verdict.text()));
     for warning in r.warnings.iter().chain(&owned.remarks) {
         out.push_str(&format!("warning: {warning}\n"));

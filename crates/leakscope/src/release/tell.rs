@@ -21,7 +21,7 @@ use leakscope_core::tell::{Noise, any_level, two_values};
 use leakscope_report::release::{Ceiling, Counting, GivenPair, Means, Stated};
 use leakscope_report::tell::{self as report, Shows, Tell};
 use leakscope_report::verdict::{Success, noise_to_hide};
-use leakscope_table::{Class, Dataset, Encoding, Kind, Origin, TargetCoding};
+use leakscope_table::{Attribute, Class, Dataset, Encoding, HangingLevels, Kind, Origin, TargetCoding};
 use std::collections::BTreeMap;
 
 /// Probabilities that are published: rounded up to one of these, or to the limit that the owner set.
@@ -65,7 +65,7 @@ pub(super) fn distances(request: &Request, fitted: &Fitted, noise: &Noise) -> Re
             let balanced = BalancedModel {
                 rows: &rows,
                 units,
-                model: (request.glm()?, penalty(request)),
+                model: (request.family, penalty(request)),
                 balancing: (options, *iterations),
                 noise,
             };
@@ -98,20 +98,20 @@ fn count_what_shows(
     let of_label = alone.pop().flatten();
     for answer in answers {
         let name = answer.asked.name.as_str();
-        let record = if answer.asked.label {
+        let shown = if answer.asked.label {
             match (listed_class(encoding, least), &encoding.target.coding, of_label.clone()) {
-                (Some(code), ..) => telling::first_record(rows, |_, y| y == code)?,
+                (Some(class), ..) => ListShows::of_class(rows, class, &answer.asked.values)?,
                 // With two values left it would be coded as two classes.
-                (None, TargetCoding::Number, Some((_, record))) => Some(record),
+                (None, TargetCoding::Number, Some((_, record))) => ListShows::of_record(record),
                 (None, ..) => continue,
             }
         } else {
             let Some(a) = encoding.attributes.iter().find(|a| a.name == name) else { continue };
-            match a.kind {
-                Kind::Category if a.levels_hang_on_one => telling::first_record(rows, |_, _| true)?,
-                Kind::Category => continue,
-                Kind::Number => match alone.get(a.columns.start).cloned().flatten() {
-                    Some((2, record)) => Some(record),
+            match (a.kind, &a.levels_hang_on_one) {
+                (Kind::Category, Some(hanging)) => ListShows::of_levels(rows, a, hanging)?,
+                (Kind::Category, None) => continue,
+                (Kind::Number, _) => match alone.get(a.columns.start).cloned().flatten() {
+                    Some((2, record)) => ListShows::of_record(record),
                     Some(_) | None => continue,
                 },
             }
@@ -119,8 +119,12 @@ fn count_what_shows(
         answer.distance = f64::INFINITY;
         let same = |t: &&mut report::Told| t.attribute == name && t.label == answer.asked.label;
         if let Some(told) = tell.attributes.iter_mut().find(same) {
-            (told.worst, told.distance, told.shows) = (1.0, None, Some(Shows::Levels));
-            told.worst_record = record.unwrap_or_default();
+            (told.worst, told.distance, told.at_least, told.shows) = (1.0, None, None, Some(Shows::Levels));
+            told.worst_record = shown.record;
+            told.levels_shown = shown.levels;
+            if let Some([from, to]) = shown.pair {
+                (told.from, told.to) = (from, to);
+            }
             told.among_all.iter_mut().for_each(|all| all.worst = 1.0);
         }
     }
@@ -128,15 +132,61 @@ fn count_what_shows(
     Ok(())
 }
 
-/// The code of the class that just enough records have: with one fewer there would be no release.
-fn listed_class(encoding: &Encoding, least: u64) -> Option<f64> {
+/// Which record shows by what is listed, with which values.
+struct ListShows {
+    /// Its id; of several the first.
+    record: String,
+    /// What it has, and what it would have.
+    pair: Option<[String; 2]>,
+    /// Levels that would be listed or not.
+    levels: Vec<String>,
+}
+
+/// Levels that are named where more of them hang on one record.
+const NAMED_LEVELS: usize = 5;
+
+impl ListShows {
+    fn of_record(record: String) -> Self {
+        Self { record, pair: None, levels: vec![] }
+    }
+
+    fn of_class(rows: &Dataset, class: &Class, classes: &[String]) -> Result<Self> {
+        let record = telling::first_record(rows, |_, y| y == class.code)?.unwrap_or_default();
+        let other = classes.iter().find(|c| **c != class.name).cloned();
+        let pair = other.map(|other| [class.name.clone(), other]);
+        Ok(Self { record, pair, levels: vec![class.name.clone()] })
+    }
+
+    fn of_levels(rows: &Dataset, a: &Attribute, hanging: &HangingLevels) -> Result<Self> {
+        let HangingLevels { levels, from, to } = hanging.clone();
+        // Where it was merged into others, rows are not told from one another any more.
+        let kept = rows.encoding().one_hot.kept(a.levels.len());
+        let place = a.levels.iter().position(|l| *l == from);
+        let record = match place {
+            None => None,
+            Some(level) => telling::first_record(rows, |x, _| {
+                let mut columns = kept.clone().zip(&x[a.columns.clone()]);
+                match kept.contains(&level) {
+                    true => columns.any(|(k, v)| k == level && *v != 0.0),
+                    // The level without a column.
+                    false => columns.all(|(_, v)| *v == 0.0),
+                }
+            })?,
+        };
+        let levels = levels.into_iter().take(NAMED_LEVELS).collect();
+        Ok(Self { record: record.unwrap_or_default(), pair: Some([from, to]), levels })
+    }
+}
+
+/// The class that just enough records have: with one fewer there would be no release.
+fn listed_class(encoding: &Encoding, least: u64) -> Option<&Class> {
     let (classes, needed): (Vec<&Class>, u64) = match &encoding.target.coding {
         TargetCoding::TwoClass { low, high } => (vec![low, high], 1),
         TargetCoding::Classes(classes) => (classes.iter().collect(), 2),
         TargetCoding::Number | TargetCoding::Count => (vec![], 0),
     };
     let least = if encoding.target.origin == Origin::ReadOffData { least.max(needed) } else { needed };
-    classes.into_iter().find(|c| c.count == least).map(|c| c.code)
+    classes.into_iter().find(|c| c.count == least)
 }
 
 /// Says how exposed the subjects are by η, and puts the most exposed first: where there is no time for all.

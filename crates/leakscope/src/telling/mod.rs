@@ -17,49 +17,61 @@ use crate::request::Request;
 use budget::Budget;
 use leakscope_core::Error as CoreError;
 use leakscope_core::balance::Options;
-use leakscope_core::glm::{Family, Penalty};
+use leakscope_core::error::shown;
+use leakscope_core::glm::{ModelKind, Penalty};
 use leakscope_core::rows::{Block, Rows};
 use leakscope_core::tell::{
-    BalancedTelling, Look, Noise, Question, SoftmaxTelling, Telling, Told, two_values,
+    BalancedTelling, Certainty, Look, Noise, Question, SoftmaxTelling, Telling, Told,
 };
 use leakscope_core::units::{FitInUnits, SoftmaxInUnits, Units};
 use leakscope_report::tell::{self as report, AmongAll, Shows, Tell};
-use leakscope_table::{Attribute, Dataset, Encoding, Kind, Labels, Stage};
+use leakscope_table::{Attribute, Dataset, Encoding, Kind, Labels, Stage, TargetCoding};
 use questions::questions;
 use std::collections::HashMap;
 
-/// A bound that is this close to what a refit shows leaves nothing open.
-const OPEN: f64 = 0.01;
 /// Records times questions that are looked at in one pass: about a hundred bytes each.
 const MOST_LOOKED_AT: u64 = 1_000_000;
 /// Distance of the 10% and the 90% quantile of a normal population, in its standard deviations.
 pub(crate) const TYPICAL: f64 = 2.563_103_131_089_201;
 
-/// A question with its answer; none where a candidate's model cannot be fitted, and so shows for all that is known.
+/// A question with its answer.
 pub(crate) struct Answer {
     pub(crate) asked: Asked,
     /// The answer, without the distances of single records; of several questions the one with the largest distance.
-    told: Option<Told>,
+    told: Told,
     /// Whether that is about the own value of a record.
     of_own: bool,
     /// The largest distance of the two values over records, in standard deviations of the noise.
     pub(crate) distance: f64,
+    /// Where the refits that were allowed did not settle that: it is at least this.
+    pub(crate) at_least: Option<f64>,
 }
 
 impl Answer {
+    /// Asks every question about an attribute.
+    fn by(
+        asked: Asked,
+        releases: u32,
+        mut ask: impl FnMut(&Question) -> leakscope_core::Result<Told>,
+    ) -> leakscope_core::Result<Self> {
+        let typical = ask(&asked.question)?;
+        let own = asked.own.as_ref().map(|(question, _)| ask(question)).transpose()?;
+        Ok(Self::new(asked, typical, own, releases))
+    }
+
     /// The distances of single records are not kept: with many questions they would be as large as the table.
-    fn new(asked: Asked, each: Vec<Option<Told>>) -> Self {
-        let of = |told: &Option<Told>| match told {
-            Some(t) => t.delta.iter().copied().fold(0.0, f64::max),
-            None => f64::INFINITY,
-        };
-        let distances: Vec<f64> = each.iter().map(of).collect();
+    fn new(asked: Asked, typical: Told, own: Option<Told>, releases: u32) -> Self {
+        let rank = |t: &Told| (t.delta.iter().copied().fold(0.0, f64::max), t.certain.is_some());
+        let at_least = own.iter().fold(typical.at_least, |most, t| most.max(t.at_least));
         // The typical values where both are told alike.
-        let at =
-            (1..distances.len()).fold(0, |best, k| if distances[k] > distances[best] { k } else { best });
-        let distance = distances.get(at).copied().unwrap_or(f64::INFINITY);
-        let told = each.into_iter().nth(at).flatten().map(|t| Told { delta: vec![], ..t });
-        Self { asked, told, of_own: at > 0, distance }
+        let (told, of_own) = match own {
+            Some(own) if rank(&own) > rank(&typical) => (own, true),
+            Some(_) | None => (typical, false),
+        };
+        let (distance, _) = rank(&told);
+        let open = Told { at_least, ..told.clone() }.is_open(releases);
+        let told = Told { delta: vec![], ..told };
+        Self { asked, told, of_own, distance, at_least: open.then_some(at_least) }
     }
 }
 
@@ -142,13 +154,11 @@ pub(crate) fn tried_softmax(
         for asked in asked {
             let a_pass = 12.0 * rows.len() as f64 * (model.fit.classes * model.fit.width) as f64;
             let refits = budget.refits(a_pass * asked.values.len() as f64);
-            let each = asked.questions().map(|question| {
+            let ask = |question: &Question| {
                 let question = in_units(question, units);
-                let told = sharpened_by(refits, request.releases, |refits| telling.ask(&question, refits));
-                unless_it_shows(told).map_err(explained)
-            });
-            let each = each.collect::<Result<Vec<_>>>()?;
-            answers.push(Answer::new(asked, each));
+                sharpened_by(refits, request.releases, |refits| telling.ask(&question, refits))
+            };
+            answers.push(Answer::by(asked, request.releases, ask).map_err(explained)?);
             rows.hooks().report(Stage::Tell, answers.len() as u64, total);
         }
         Ok(answers)
@@ -160,7 +170,7 @@ pub(crate) fn tried_softmax(
 pub(crate) struct BalancedModel<'a> {
     pub(crate) rows: &'a dyn Rows,
     pub(crate) units: &'a Units,
-    pub(crate) model: (Family, Penalty),
+    pub(crate) model: (ModelKind, Penalty),
     pub(crate) balancing: (&'a Options, usize),
     pub(crate) noise: &'a Noise,
 }
@@ -174,10 +184,14 @@ pub(crate) fn tried_balanced<'s>(
 ) -> Result<(Vec<Answer>, Tell)> {
     let encoding = rows.encoding();
     let explained = |e| explain(e, encoding, request.l2);
-    let (n, p) = (rows.len() as f64, balanced.rows.width() as f64);
-    // A model takes about ten passes of p² multiplications a row, its losses included, on matrices too small to be fast.
-    let a_model = 30.0 * (balanced.balancing.1 as f64 + 1.0) * n * p * p;
-    let work = Work { look: a_model, pair: p, coefficients: p, most: Budget::of(request).work(false) };
+    let vectors = match &encoding.target.coding {
+        TargetCoding::Classes(classes) => classes.len(),
+        TargetCoding::TwoClass { .. } | TargetCoding::Number | TargetCoding::Count => 1,
+    };
+    let (n, q) = (rows.len() as f64, (vectors * balanced.rows.width()) as f64);
+    // A model takes about ten passes of q² multiplications a row, its losses included, on matrices too small to be fast.
+    let a_model = 30.0 * (balanced.balancing.1 as f64 + 1.0) * n * q * q;
+    let work = Work { look: a_model, pair: q, coefficients: q, most: Budget::of(request).work(false) };
     let answered = |asked: Vec<Asked>| {
         let BalancedModel { rows: in_public_units, units, model, balancing, noise } = *balanced;
         let release = (noise, request.releases);
@@ -187,15 +201,13 @@ pub(crate) fn tried_balanced<'s>(
         let mut answers: Vec<Answer> = vec![];
         for asked in asked {
             let before = answers.len() as u64 * rows.len();
-            let each = asked.questions().map(|question| {
-                let told = telling.ask(&in_units(question, units), |record| {
+            let ask = |question: &Question| {
+                telling.ask(&in_units(question, units), |record| {
                     hooks.report(Stage::Tell, before + record, total);
                     if hooks.interrupted() { Err(CoreError::Interrupted) } else { Ok(()) }
-                });
-                unless_it_shows(told).map_err(explained)
-            });
-            let each = each.collect::<Result<Vec<_>>>()?;
-            answers.push(Answer::new(asked, each));
+                })
+            };
+            answers.push(Answer::by(asked, request.releases, ask).map_err(explained)?);
         }
         hooks.report(Stage::Tell, total, total);
         Ok(answers)
@@ -210,22 +222,7 @@ fn sharpened_by(
     ask: impl Fn(usize) -> leakscope_core::Result<Told>,
 ) -> leakscope_core::Result<Told> {
     let told = ask(few)?;
-    let open = told.worst.value - two_values(told.at_least, releases).value > OPEN;
-    if open && many > few { ask(many) } else { Ok(told) }
-}
-
-/// A candidate whose model cannot be fitted shows, for all that is known.
-fn unless_it_shows(told: leakscope_core::Result<Told>) -> leakscope_core::Result<Option<Told>> {
-    match told {
-        Ok(told) => Ok(Some(told)),
-        Err(
-            CoreError::Separable
-            | CoreError::NoConvergence { .. }
-            | CoreError::Singular { .. }
-            | CoreError::OutOfRange { .. },
-        ) => Ok(None),
-        Err(e) => Err(e),
-    }
+    if told.is_open(releases) && many > few { ask(many) } else { Ok(told) }
 }
 
 /// What questions cost: multiplications a row for the first look at a candidate and for a pair of them, free coefficients, and
@@ -262,8 +259,8 @@ fn tried_by<'s>(
     if late < subjects.len() {
         tell.left_out.extend(subjects[late..].iter().map(|s| s.name.to_owned()));
         tell.left_out_because = Some(
-            "That would take longer than was allowed: those that η says are most exposed come first; `tell_budget`, in \
-             seconds or `all`, allows more."
+            "That would take longer than was allowed: those that η says are most exposed come first; ⟨tell_budget⟩, in \
+             seconds or all of it, allows more."
                 .into(),
         );
         subjects.truncate(late);
@@ -275,14 +272,14 @@ fn tried_by<'s>(
     if !constant.is_empty() {
         tell.left_out.extend(constant);
         tell.left_out_because.get_or_insert_with(|| {
-            "What has one value in all records has no two typical ones: say which two, by `tell`.".into()
+            "What has one value in all records has no two typical ones: say which two, by ⟨tell⟩.".into()
         });
     }
     if asked.is_empty() {
         return Ok((vec![], tell));
     }
     let answers = answered(asked)?;
-    let worst: Vec<u64> = answers.iter().filter_map(|a| a.told.as_ref().map(|t| t.worst_row)).collect();
+    let worst: Vec<u64> = answers.iter().map(|a| a.told.worst_row).collect();
     let records = chosen_records(rows, &worst)?;
     tell.attributes = answers.iter().map(|a| described(a, encoding, &records, request.releases)).collect();
     tell.attributes.sort_by(|a, b| b.worst.total_cmp(&a.worst));
@@ -306,12 +303,11 @@ fn answered(request: &Request, rows: &Dataset, asked: Vec<Asked>, model: &Model<
             part.iter().flat_map(Asked::questions).map(|q| in_units(q, model.fit.1)).collect();
         let mut looks = telling.look(&questions).map_err(explained)?.into_iter();
         for asked in part {
-            let own = looks.by_ref().take(asked.questions().count());
-            let each = own.map(|look| {
-                unless_it_shows(sharpened(&telling, look, model.rows, request)).map_err(explained)
-            });
-            let each = each.collect::<Result<Vec<_>>>()?;
-            answers.push(Answer::new(asked, each));
+            let mut next = |_: &Question| {
+                let look = looks.next().ok_or(CoreError::Empty)?;
+                sharpened(&telling, look, model.rows, request)
+            };
+            answers.push(Answer::by(asked, request.releases, &mut next).map_err(explained)?);
             hooks.report(Stage::Tell, answers.len() as u64, total);
         }
     }
@@ -328,8 +324,7 @@ fn sharpened(
     let [few, many] = Budget::of(request).refits(each);
     telling.refine(&mut look, few)?;
     let told = telling.answer(&look)?;
-    let open = told.worst.value - two_values(told.at_least, request.releases).value > OPEN;
-    if !(open && many > few) {
+    if !(told.is_open(request.releases) && many > few) {
         return Ok(told);
     }
     telling.refine(&mut look, many)?;
@@ -374,7 +369,7 @@ fn own_value(asked: &Asked, encoding: &Encoding, (_, x, y): &Chosen) -> String {
     let attribute = encoding.attributes.iter().find(|a| a.name == asked.name && !asked.label);
     let value = attribute.map_or(*y, |a| a.centre + a.scale * x[a.columns.start]);
     // Encoding and back costs the last digits.
-    format!("{value:.9e}").parse::<f64>().map_or_else(|_| value.to_string(), |v| v.to_string())
+    format!("{value:.9e}").parse::<f64>().map_or_else(|_| shown(value), shown)
 }
 
 fn described(
@@ -383,11 +378,11 @@ fn described(
     records: &HashMap<u64, Chosen>,
     releases: u32,
 ) -> report::Told {
-    let Answer { asked, told, of_own, distance: _ } = answer;
-    let told = told.as_ref();
-    let [from, to] = told.map_or([0, 1], |t| t.worst_pair);
+    let Answer { asked, told, of_own, distance, at_least } = answer;
+    let [from, to] = told.worst_pair;
     let levels = asked.values.len();
-    let record = told.and_then(|t| records.get(&t.worst_row));
+    let record = records.get(&told.worst_row);
+    let over_releases = |d: f64| Some(d * f64::from(releases).sqrt()).filter(|d| d.is_finite());
     let [from, to] = match (&asked.own, record) {
         (Some((_, median)), Some(record)) if *of_own => [own_value(asked, encoding, record), median.clone()],
         _ => [from, to].map(|k| asked.values[k].clone()),
@@ -396,18 +391,18 @@ fn described(
         attribute: asked.name.clone(),
         from,
         to,
-        worst: told.map_or(1.0, |t| t.worst.value),
-        median: told.map_or(1.0, |t| t.median.value),
+        worst: told.worst.value,
+        median: told.median.value,
         worst_record: record.map(|r| r.0.clone()).unwrap_or_default(),
-        among_all: (levels > 2)
-            .then(|| AmongAll { levels, worst: told.map_or(1.0, |t| t.worst_among_all.value) }),
+        among_all: (levels > 2).then_some(AmongAll { levels, worst: told.worst_among_all.value }),
         label: asked.label,
-        distance: Some(answer.distance * f64::from(releases).sqrt()).filter(|d| d.is_finite()),
-        shows: match told {
-            None => Some(Shows::NoModel),
-            Some(t) if t.shows_in_units => Some(Shows::Unit),
-            Some(_) => None,
-        },
+        distance: over_releases(*distance),
+        at_least: at_least.and_then(over_releases),
+        shows: told.certain.map(|why| match why {
+            Certainty::Units => Shows::Unit,
+            Certainty::NoModel => Shows::NoModel,
+        }),
+        levels_shown: vec![],
     }
 }
 

@@ -5,6 +5,7 @@ use crate::model::class_names;
 use crate::remarks::listed;
 use crate::request::{Pair, Request};
 use crate::{Failure, Result};
+use leakscope_core::error::shown;
 use leakscope_core::measure::ColumnDistributions;
 use leakscope_core::num::Distribution;
 use leakscope_core::pass::Runner;
@@ -189,11 +190,11 @@ fn typical(
         match (text.parse::<f64>(), bounds) {
             (Ok(v), Some(b)) if v < b.low() || v > b.high() => {
                 let v = v.clamp(b.low(), b.high());
-                (v, v.to_string())
+                (v, shown(v))
             }
             (Ok(v), _) => (v, text),
             // What cannot be read back is taken as it is.
-            (Err(_), _) => (x, x.to_string()),
+            (Err(_), _) => (x, shown(x)),
         }
     };
     let median = centre + scale * d.quantile((0.5 * last).floor() / last);
@@ -204,7 +205,7 @@ fn typical(
 fn rounded(x: f64, step: i32) -> String {
     if step >= 0 || !(-12..=12).contains(&step) {
         let unit = 10_f64.powi(step);
-        return format!("{}", (x / unit).round() * unit);
+        return shown((x / unit).round() * unit);
     }
     let text = format!("{x:.*}", step.unsigned_abs() as usize);
     let short = text.trim_end_matches('0').trim_end_matches('.');
@@ -283,7 +284,10 @@ pub(crate) fn check(request: &Request, encoding: &Encoding) -> Result<()> {
             let outside = |l: &Bounds| [a.0, b.0].iter().any(|v| *v < l.low() || *v > l.high());
             if let Some(bounds) = bounds.filter(outside) {
                 let (low, high) = (bounds.low(), bounds.high());
-                return Err(wrong(pair, &format!("lies between {low} and {high} by its bounds")));
+                return Err(wrong(
+                    pair,
+                    &format!("lies between {} and {} by its bounds", shown(low), shown(high)),
+                ));
             }
             let is_count = attribute.is_none() && matches!(encoding.target.coding, TargetCoding::Count);
             if is_count && a.0.min(b.0) < 0.0 {

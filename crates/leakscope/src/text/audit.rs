@@ -13,7 +13,7 @@ use leakscope_net::leak::{Measure, Plis, Probe, RecordLeak, Signal, Spectral, Tr
 use leakscope_net::text::{LanguageModel, Tokenizer, Trained, Tuned};
 use leakscope_report::net::{PlisOf, Release, TraceKind};
 use leakscope_report::text_audit::{Record, SCHEMA, TextAudit, Texts};
-use leakscope_report::{document, text_audit_page};
+use leakscope_report::{owners_document, text_audit_page};
 use leakscope_table::{Hooks, RecordsFormat, RecordsSchema, RecordsWriter};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -210,7 +210,7 @@ pub fn run(request: &TextAuditRequest, folder: Option<&Folder>, hooks: &Hooks) -
 /// Files that cannot be written.
 pub fn publish(folder: &Folder, found: TextAuditOutcome) -> Result<(TextAudit, Vec<PathBuf>)> {
     let TextAuditOutcome { audit, texts, mut pending } = found;
-    folder.text(&mut pending, FILES.0[0], &document(&audit))?;
+    folder.text(&mut pending, FILES.0[0], &owners_document(&audit))?;
     folder.page(&mut pending, "audit", &text_audit_page(&audit, &texts))?;
     Ok((audit, folder.publish(pending)?))
 }

@@ -5,6 +5,7 @@ use super::model::{described, language_model, part, tokenizer};
 use crate::{Failure, Result};
 use leakscope_core::bound::{Prior, fano, testing};
 use leakscope_core::claim::{Bound, Observed};
+use leakscope_core::error::shown;
 use leakscope_net::text::canary::{self as game, AllLayers, FineTuning, LastLayer, Rounds, around_centre};
 use leakscope_net::text::{LanguageModel, Trained, Tuned};
 use leakscope_report::canary::{
@@ -102,7 +103,7 @@ impl CanaryRequest {
     pub fn check(&self) -> Result<()> {
         let positive = |name: &str, x: f64| match x > 0.0 && x.is_finite() {
             true => Ok(()),
-            false => Err(Failure::option(name, format!("{x}: expected a positive number"))),
+            false => Err(Failure::option(name, format!("{}: expected a positive number", shown(x)))),
         };
         positive("clip", self.clip)?;
         positive("lr", self.lr)?;

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._accountant import Accountant
 from ._attack_model import ModelAttack, attack_model
-from ._models import attack, audit, balance, release
+from ._models import attack, audit, balance, release, withdraw
 from ._net_attack import NetAttack, attack_network
 from ._net_results import NetAudit, Training
 from ._network import Network
@@ -65,6 +65,7 @@ __all__ = [
     "calibrate",
     "release",
     "train_network",
+    "withdraw",
 ]
 
 

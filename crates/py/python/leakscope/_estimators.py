@@ -191,8 +191,8 @@ class PrivateLinear(RegressorMixin, _Private):  # type: ignore[misc]
 class PrivateLogistic(ClassifierMixin, _Private):  # type: ignore[misc]
     """Logistic regression, released with exact discrete Gaussian noise; of more than two classes, softmax regression.
 
-    Parameters are those of :class:`PrivateLinear`; with more than two classes the noise is isotropic, and ``balance`` is 0. Then
-    ``coef_`` has a row for each class, with noise on each of them.
+    Parameters are those of :class:`PrivateLinear`. With more than two classes ``coef_`` has a row for each of them, with noise on
+    each.
 
     >>> import numpy as np, leakscope
     >>> rng = np.random.default_rng(0)

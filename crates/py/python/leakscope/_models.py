@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -459,3 +460,39 @@ def release(
     with _progress.shown(progress) as callback:
         outcome = _native.release(request, terms, out, given.table, callback)
     return Release(outcome, given)
+
+
+def withdraw(out: Path, release: int, reason: str, ledger_key: Path | None = None) -> dict[str, Any]:
+    """Puts on record that a release was never passed on, so that the ledger does not count it any more.
+
+    Its line stays in the ledger among the withdrawals, with the reason, under the seal; its files are moved to ``private/``.
+
+    Parameters
+    ----------
+    out : Path
+        The folder of the releases.
+    release : int
+        Which one: 2 for ``release-2``.
+    reason : str
+        How you know that none of its files left the house.
+    ledger_key : Path or None
+        File of the key that seals the ledger; ``private/ledger.key`` without one.
+
+    Returns
+    -------
+    dict
+        What still counts: ``releases``, ``eta_max``, ``budget_eta``; and where the files are now.
+
+    Examples
+    --------
+    >>> import numpy as np, leakscope, tempfile
+    >>> rng = np.random.default_rng(4)
+    >>> X = rng.normal(size=(100, 2))
+    >>> y = X[:, 0] + rng.normal(size=100)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     result = leakscope.release(X, y, sigma=0.5, out=folder)
+    ...     leakscope.withdraw(folder, 1, "tried out, never sent")["releases"]
+    0
+    """
+    return json.loads(_native.withdraw(out, release, reason, ledger_key))
+

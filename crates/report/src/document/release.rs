@@ -111,6 +111,13 @@ pub struct Mechanism {
     pub shape: Option<PublishedShape>,
 }
 
+impl Mechanism {
+    /// Whether the noise is the same on every coefficient in public units, also where it was made for targets.
+    pub fn is_isotropic(&self) -> bool {
+        self.shape.as_ref().is_none_or(|s| s.shape == Shape::Isotropic)
+    }
+}
+
 /// A covariance, as it is published: what it was made for, and its factor, whose shape is public.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PublishedShape {

@@ -1,5 +1,6 @@
 //! How often somebody who knows all else tells two values of an attribute apart.
 
+use leakscope_core::special::normal_cdf;
 use serde::{Deserialize, Serialize};
 
 /// Right at most this often, two possibilities count as not told apart: six times of ten, where a coin is right five.
@@ -47,9 +48,28 @@ pub struct Told {
     /// noise that hides it is proportional to this. Absent where no noise does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub distance: Option<f64>,
+    /// Where the refits that were allowed did not settle that distance: it is at least this; `distance` and `worst` are what is
+    /// not excluded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_least: Option<f64>,
     /// Why the worst record is told for certain, whatever the noise on the coefficients is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shows: Option<Shows>,
+    /// The levels whose listing one record decides, where that is why; the first few.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub levels_shown: Vec<String>,
+}
+
+impl Told {
+    /// Whether it is known how often the worst record is told apart, as far as that matters.
+    pub fn is_settled(&self) -> bool {
+        self.at_least.is_none()
+    }
+
+    /// How often it is told apart at least, where that was not settled: the likelihood ratio attains it.
+    pub fn told_at_least(&self) -> Option<f64> {
+        self.at_least.map(|distance| normal_cdf(0.5 * distance))
+    }
 }
 
 /// What shows a value that no noise on the coefficients hides.
@@ -78,8 +98,13 @@ fn protect_at() -> f64 {
 }
 
 impl Tell {
-    /// The attribute that is told apart most often.
+    /// The attribute that is told apart most often, as far as that is settled.
     pub fn worst(&self) -> Option<&Told> {
-        self.attributes.iter().max_by(|a, b| a.worst.total_cmp(&b.worst))
+        // What is only not excluded comes after what is known.
+        let known = |t: &Told| match t.told_at_least() {
+            Some(least) if t.worst > self.protect_at => least,
+            Some(_) | None => t.worst,
+        };
+        self.attributes.iter().max_by(|a, b| known(a).total_cmp(&known(b)))
     }
 }

@@ -34,7 +34,7 @@ pub fn of_account(c: &Costs) -> Verdict {
         second.extend([
             plain(" "),
             strong("This adjacency was assumed"),
-            plain(": none was stated (`adjacency`)."),
+            plain(": none was stated (⟨adjacency⟩)."),
         ]);
     }
     Verdict::new(decision, head, vec![first, second])

@@ -1,16 +1,16 @@
 //! The verdict on an audit.
 
+use super::remedy::{Remedy, advice, remedy};
 use super::{
-    Colour, Decision, Facts, Noise, PROTECT_AT, Span, Success, TOLD_AT, TYPICAL, Verdict, decide, estimated,
-    headline, more_noise, noise_to_hide, plain, strong,
+    Colour, Facts, Noise, PROTECT_AT, Reservations, Span, Success, TOLD_AT, TYPICAL, Verdict, decide,
+    headline, in_noise, plain, strong,
 };
 use crate::document::audit::{Attribute, Audit, Label, Limit, SigmaSource};
 use crate::document::bound::Found;
 use crate::document::choice::{Metric, ValueKind};
 use crate::document::noise::Source;
-use crate::document::tell::{Shows, Tell, Told};
+use crate::document::tell::{Tell, Told};
 use crate::format;
-use crate::noise_words;
 use crate::words;
 use leakscope_core::special::normal_cdf;
 
@@ -22,6 +22,8 @@ const AT_MINIMISER: f64 = 1e-6;
 pub(crate) struct Exposure<'a> {
     pub(crate) attribute: &'a Attribute,
     pub(crate) told: f64,
+    /// How far apart they are, in standard deviations of the noise.
+    pub(super) distance: f64,
 }
 
 /// The exposure of every attribute that has a spread to compare with, the most exposed first.
@@ -35,22 +37,23 @@ pub(crate) fn exposures(audit: &Audit) -> Vec<Exposure<'_>> {
                 ValueKind::Category => 1.0,
                 ValueKind::Number => TYPICAL * words::spread(attribute)?,
             };
-            Some(Exposure { attribute, told: estimated(distance, attribute.min_sd.value) })
+            let distance = in_noise(distance, attribute.min_sd.value);
+            Some(Exposure { attribute, told: normal_cdf(0.5 * distance), distance })
         })
         .collect();
-    all.sort_by(|a, b| b.told.total_cmp(&a.told));
+    all.sort_by(|a, b| b.distance.total_cmp(&a.distance));
     all
 }
 
 /// The same of the label: two classes, or two typical values where the target's spread is known.
-fn label_estimated(audit: &Audit, label: &Label) -> Option<f64> {
+fn estimated_of_label(audit: &Audit, label: &Label) -> Option<f64> {
     if audit.data.classes.is_some() {
-        return Some(estimated(1.0, label.min_sd.value));
+        return Some(in_noise(1.0, label.min_sd.value));
     }
     // The error of a model without columns is the spread of the target.
     let utility = audit.utility.as_ref().filter(|u| u.metric == Metric::Mse);
     let spread = label.population_sd.or_else(|| Some(utility?.constant_model.max(0.0).sqrt()))?;
-    Some(estimated(TYPICAL * spread, label.min_sd.value))
+    Some(in_noise(TYPICAL * spread, label.min_sd.value))
 }
 
 /// What a chosen secret adds: the bound for the easiest record, and the strongest attack.
@@ -66,15 +69,21 @@ pub(super) fn of_secret(found: &Found) -> (Option<Success>, Option<Success>) {
     (bounded, strongest.map(|success| Success { success, baseline }))
 }
 
-/// Largest probabilities of a list of told values: of attributes, and of the label.
-pub(super) fn of_tell(tell: &Tell) -> (Option<f64>, Option<f64>) {
-    let of =
-        |label: bool| tell.attributes.iter().filter(|t| t.label == label).map(worst).max_by(f64::total_cmp);
-    (of(false), of(true))
+/// Whether it is known how often values of an attribute are told apart, as far as the limit goes.
+pub(super) fn is_settled(told: &Told, goal: f64) -> bool {
+    told.is_settled() || worst(told) <= goal
+}
+
+/// Largest probabilities of a list of told values: of attributes and of the label, and those that are at least so large.
+fn of_tell(tell: &Tell) -> (Option<f64>, Option<f64>, Option<f64>) {
+    let settled = || tell.attributes.iter().filter(|t| is_settled(t, tell.protect_at));
+    let of = |label: bool| settled().filter(|t| t.label == label).map(worst).max_by(f64::total_cmp);
+    let open = tell.attributes.iter().filter(|t| !is_settled(t, tell.protect_at));
+    (of(false), of(true), open.filter_map(Told::told_at_least).max_by(f64::total_cmp))
 }
 
 /// The larger of what is printed about one attribute, on the scale of two values.
-fn worst(told: &Told) -> f64 {
+pub(super) fn worst(told: &Told) -> f64 {
     let among =
         told.among_all.map(|all| Success { success: all.worst, baseline: 1.0 / all.levels.max(1) as f64 });
     among.map_or(told.worst, |s| told.worst.max(s.told()))
@@ -82,15 +91,8 @@ fn worst(told: &Told) -> f64 {
 
 /// What an audit prints.
 pub(crate) fn facts(audit: &Audit) -> Facts {
-    // What η estimates of values that were put in place one by one adds nothing: a release goes by the same rule.
-    let exposures: Vec<Exposure<'_>> =
-        exposures(audit).into_iter().filter(|e| !is_tried(audit, &e.attribute.name, false)).collect();
-    let (told, label_told) = audit.tell.as_ref().map(of_tell).unwrap_or_default();
+    let (told, label_told, told_at_least) = audit.tell.as_ref().map(of_tell).unwrap_or_default();
     let (bounded, observed) = audit.secret.as_ref().map(of_secret).unwrap_or_default();
-    let whole = || {
-        let unknown = audit.tell.is_none() && audit.records.eta.max > 0.0;
-        unknown.then(|| estimated(TYPICAL, 1.0 / audit.records.eta.max))
-    };
     Facts {
         noise: match audit.sigma_source {
             SigmaSource::Default => Noise::Unit,
@@ -100,21 +102,18 @@ pub(crate) fn facts(audit: &Audit) -> Facts {
             | SigmaSource::Targets => Noise::Chosen,
         },
         over_limit: audit.limits.iter().any(|l| !l.ok),
-        unfinished: !untried(audit).is_empty()
-            || is_approximate(audit)
-            || is_seen_in_shape(audit)
-            || is_solved(audit)
-            || audit.data.rows_of_one.is_some(),
+        open: Reservations {
+            not_tried: !untried(audit).is_empty(),
+            not_settled: told_at_least.is_some(),
+            approximate: is_approximate(audit),
+            shape_of_records: is_seen_in_shape(audit),
+            solved_on_data: is_solved(audit),
+            rows_of_one: audit.data.rows_of_one.is_some(),
+        },
         protect_at: audit.tell.as_ref().map_or(PROTECT_AT, |t| t.protect_at),
-        estimated: [exposures.first().map(|e| e.told).or_else(whole), together(audit)]
-            .into_iter()
-            .flatten()
-            .max_by(f64::total_cmp),
-        label_estimated: audit
-            .label
-            .as_ref()
-            .filter(|l| !is_tried(audit, &l.name, true))
-            .and_then(|l| label_estimated(audit, l)),
+        estimated: estimated_distance(audit).map(|d| normal_cdf(0.5 * d)),
+        label_estimated: label_distance(audit).map(|d| normal_cdf(0.5 * d)),
+        told_at_least,
         told,
         label_told,
         bounded,
@@ -123,13 +122,29 @@ pub(crate) fn facts(audit: &Audit) -> Facts {
     }
 }
 
-/// How often values of a person are told apart that stand in all rows of that person, as far as those of single rows tell: k rows
+/// How far apart two typical values of any attribute are as η estimates it, in standard deviations of the noise. What η estimates
+/// of values that were put in place one by one adds nothing: a release goes by the same rule.
+pub(super) fn estimated_distance(audit: &Audit) -> Option<f64> {
+    let untried = exposures(audit).into_iter().filter(|e| !is_tried(audit, &e.attribute.name, false));
+    let of_attributes = untried.map(|e| e.distance).max_by(f64::total_cmp);
+    let unknown = audit.tell.is_none() && audit.records.eta.max > 0.0;
+    let whole = || unknown.then_some(TYPICAL * audit.records.eta.max);
+    of_attributes.or_else(whole).into_iter().chain(together(audit)).max_by(f64::total_cmp)
+}
+
+/// The same of the label.
+pub(super) fn label_distance(audit: &Audit) -> Option<f64> {
+    let label = audit.label.as_ref().filter(|l| !is_tried(audit, &l.name, true))?;
+    estimated_of_label(audit, label)
+}
+
+/// How far apart values of a person are that stand in all rows of that person, as far as those of single rows tell: k rows
 /// move the model up to about k times as far.
 fn together(audit: &Audit) -> Option<f64> {
     let rows = audit.data.rows_of_one? as f64;
     let told = audit.tell.as_ref()?.attributes.iter();
     let furthest = told.map(|t| t.distance.unwrap_or(f64::INFINITY)).max_by(f64::total_cmp)?;
-    Some(normal_cdf(0.5 * rows * furthest))
+    Some(rows * furthest)
 }
 
 /// Whether values of an attribute, or of the label, were put in place.
@@ -138,68 +153,38 @@ pub(crate) fn is_tried(audit: &Audit, name: &str, label: bool) -> bool {
     audit.tell.as_ref().is_some_and(|t| t.attributes.iter().any(of))
 }
 
-/// How many times the noise makes every number of the page calm, whether that is exact, and nothing where none does.
-fn noise_needed(audit: &Audit, facts: &Facts) -> Option<(f64, bool)> {
-    let goal = facts.protect_at;
-    let mut most = 1.0_f64;
-    for told in audit.tell.iter().flat_map(|t| &t.attributes).filter(|t| worst(t) > goal) {
-        let levels = told.among_all.map_or(2, |all| all.levels);
-        most = most.max(match (told.distance, told.shows) {
-            (_, Some(_)) => return None,
-            (Some(distance), None) => noise_to_hide(distance, levels, goal)?,
-            (None, None) => more_noise(worst(told), goal)?,
-        });
-    }
-    if let Some(rows) = audit.data.rows_of_one {
-        let all = audit.tell.iter().flat_map(|t| &t.attributes).filter_map(|t| t.distance);
-        let furthest = all.fold(0.0, f64::max) * rows as f64;
-        return noise_to_hide(furthest, 2, goal).map(|times| (times.max(most), false)).filter(|t| t.0 > 1.0);
-    }
-    // What is proved decides, or what is estimated or observed.
-    let (proved, mut other) = (most, 1.0_f64);
-    let others =
-        facts.bounded.into_iter().chain(facts.observed).map(Success::told).chain(facts.approximate());
-    for p in others.filter(|p| *p > goal) {
-        other = other.max(more_noise(p, goal)?);
-    }
-    let (most, exact) = (proved.max(other), proved >= other);
-    (most > 1.0).then_some((most, exact))
-}
-
 /// Attributes that were left out where others were tried.
-fn untried(audit: &Audit) -> &[String] {
+pub(super) fn untried(audit: &Audit) -> &[String] {
     audit.tell.as_ref().map_or(&[], |t| &t.left_out)
 }
 
 /// Coefficients that were given and are further from the minimiser than a fit is: every number is for a model near it.
-fn is_approximate(audit: &Audit) -> bool {
+pub(super) fn is_approximate(audit: &Audit) -> bool {
     audit.model.distance.as_ref().is_some_and(|d| d.relative.is_nan() || d.relative > AT_MINIMISER)
 }
 
 /// Whether the covariance of the noise was read off the records: how often values are told apart then takes it as known.
-fn is_seen_in_shape(audit: &Audit) -> bool {
+pub(super) fn is_seen_in_shape(audit: &Audit) -> bool {
     audit.noise.as_ref().is_some_and(|n| n.source == Source::Records)
 }
 
 /// Whether how much noise there is was solved for on the data: published, it tells something of its own.
-fn is_solved(audit: &Audit) -> bool {
+pub(super) fn is_solved(audit: &Audit) -> bool {
     match audit.sigma_source {
         SigmaSource::TargetEta { .. } | SigmaSource::TargetSd { .. } | SigmaSource::Targets => true,
         SigmaSource::Default | SigmaSource::Given => false,
     }
 }
 
-/// What that leaves open.
-const SOLVED: &str = "How much noise there is was solved for on these data: published with the model, it can tell values of a record \
-                      apart by itself, which is not counted here. A `sigma` that is chosen without these data leaves that out.";
-
 /// The verdict on an audit.
 pub fn of_audit(audit: &Audit) -> Verdict {
     let facts = facts(audit);
     let decision = decide(&facts);
     let breached: Vec<&Limit> = audit.limits.iter().filter(|l| !l.ok).collect();
+    let remedy = remedy(audit, &facts);
     let head = match (decision.colour, facts.noise) {
         _ if !breached.is_empty() => "Over the limit",
+        _ if matches!(remedy, Remedy::NoNoise(_)) => "Not protected, and no noise would",
         (Colour::Amber, Noise::Unit) => "No noise chosen",
         (colour, _) => headline(colour),
     };
@@ -218,7 +203,7 @@ pub fn of_audit(audit: &Audit) -> Verdict {
     first.extend(exposed(audit, &facts));
     let second = stand_out(audit).into_iter().chain([plain("; ")]).chain(noise_cost(audit, facts.noise));
     let mut sentences = vec![first, second.chain([plain(".")]).collect()];
-    sentences.push(advice(audit, &facts, &decision));
+    sentences.push(advice(audit, &facts, &decision, &remedy));
     sentences.iter_mut().for_each(|s| s.retain(|span| !span.text.is_empty()));
     Verdict::new(decision, head, sentences)
 }
@@ -240,7 +225,8 @@ fn exposed(audit: &Audit, facts: &Facts) -> Vec<Span> {
     if let Some(told) = audit.tell.as_ref().and_then(Tell::worst) {
         let unit = audit.attributes.iter().find(|a| a.name == told.attribute && !told.label);
         let mut spans = tested(told, unit.and_then(|a| a.unit.as_deref()));
-        if let Some((rows, share)) = audit.data.rows_of_one.zip(together(audit)) {
+        if let Some((rows, distance)) = audit.data.rows_of_one.zip(together(audit)) {
+            let share = normal_cdf(0.5 * distance);
             spans.push(plain(format!(
                 " Up to {rows} rows have one {}: changed together, they are told apart in about ",
                 audit.data.id.as_deref().unwrap_or("id")
@@ -257,7 +243,7 @@ fn exposed(audit: &Audit, facts: &Facts) -> Vec<Span> {
     {
         return approximated(&format!("the label, {}", label.name), told, None);
     }
-    let Some(Exposure { attribute: a, told }) = most else {
+    let Some(Exposure { attribute: a, told, .. }) = most else {
         let why = match audit.attributes.is_empty() {
             true => "No attribute could be traced back to a column of the table",
             false => "No attribute has a spread that an estimate could be compared with",
@@ -279,22 +265,24 @@ fn exposed(audit: &Audit, facts: &Facts) -> Vec<Span> {
 
 /// The sentence where two values were tried.
 fn tested(told: &Told, unit: Option<&str>) -> Vec<Span> {
-    let Told {
-        attribute,
-        from,
-        to,
-        worst,
-        median,
-        worst_record,
-        among_all: _,
-        label: _,
-        distance: _,
-        shows: _,
-    } = told;
+    let Told { attribute, from, to, worst, median, worst_record, .. } = told;
     let unit = unit.map(|u| format!(" {u}")).unwrap_or_default();
+    let who = plain("Somebody who knows everything else tells ");
+    let pair = strong(format!("{attribute} {from} from {to}{unit}"));
+    if let Some(least) = told.told_at_least() {
+        return vec![
+            who,
+            pair,
+            plain(" rightly in at least "),
+            strong(format::share_at_least(least)),
+            plain(" of cases for some record (a coin toss: 50%); how much more often "),
+            strong("was not settled within the budget"),
+            plain("."),
+        ];
+    }
     vec![
-        plain("Somebody who knows everything else tells "),
-        strong(format!("{attribute} {from} from {to}{unit}")),
+        who,
+        pair,
         plain(" rightly in at most "),
         strong(format::share_at_most(*worst)),
         plain(format!(
@@ -357,103 +345,7 @@ fn noise_cost(audit: &Audit, noise: Noise) -> Vec<Span> {
     ]
 }
 
-/// A green audit is about noise in the units of its encoding: the same σ is another noise elsewhere.
-const IN_OTHER_UNITS: &str = "The model may be released with this noise, once; a release adds its own in public units, where the same \
-                              protection takes another σ, and its page says which.";
-
-/// What to do.
-fn advice(audit: &Audit, facts: &Facts, decision: &Decision) -> Vec<Span> {
-    let exact = facts.exact();
-    let told = exact.into_iter().chain(facts.approximate()).fold(0.5, f64::max);
-    let goal = facts.protect_at;
-    let Some((times, is_exact)) = noise_needed(audit, facts) else {
-        return match (decision.colour, told > goal) {
-            (Colour::Green, _) => vec![plain(IN_OTHER_UNITS)],
-            (_, true) => vec![plain(read_off(audit, facts))],
-            (_, false) if facts.noise == Noise::Unit => {
-                vec![plain("Choose a noise (σ), and look again.")]
-            }
-            (_, false) if exact.is_none() => vec![plain(
-                "That rests on small changes alone: have two values of every attribute tried before release.",
-            )],
-            (_, false) if !untried(audit).is_empty() => vec![plain(format!(
-                "{} not tried, so nothing is shown about {}.",
-                match untried(audit) {
-                    [one] => format!("{one} was"),
-                    many => format!("{} attributes were", format::count(many.len() as u64)),
-                },
-                if untried(audit).len() == 1 { "it" } else { "them" }
-            ))],
-            (_, false) if audit.data.rows_of_one.is_some() => vec![plain(
-                "What all rows of one person tell together was not tried: join them into one row, and look again.",
-            )],
-            (_, false) if is_approximate(audit) => vec![plain(
-                "The given coefficients are not at the minimiser, so this is an approximation: fit the model closer, and \
-                 look again.",
-            )],
-            (_, false) if is_seen_in_shape(audit) => vec![plain(noise_words::open_question())],
-            (_, false) if is_solved(audit) => vec![plain(SOLVED)],
-            (_, false) => vec![plain("Look at the numbers marked below before release.")],
-        };
-    };
-    // Rounded up to three digits: what is advised suffices.
-    let sigma = format::typed_at_least(audit.sigma * times);
-    let cost = audit.utility.as_ref().and_then(|u| {
-        let there = words::metric_at(u, audit.sigma * times)?;
-        Some(format!(" and costs {}", words::cost(u, there)))
-    });
-    let about = if is_exact { "" } else { "about " };
-    // Where every value can be read off, how often is no help: what the noise must grow by is.
-    let far =
-        if times > 10.0 { format!(" ({} times as much)", format::number(times)) } else { String::new() };
-    if audit.noise.is_some() {
-        return vec![
-            strong(format!("Targets {} as strict", format::times(times))),
-            plain(format!(
-                " would bring that to {about}{}{}: run it again with them.",
-                format::share(goal),
-                cost.unwrap_or_default()
-            )),
-        ];
-    }
-    vec![
-        strong(format!("σ = {sigma}, now {}{far}", format::setting(audit.sigma))),
-        plain(format!(
-            ", would bring that to {about}{}{}: run it again with that.",
-            format::share(goal),
-            cost.unwrap_or_default()
-        )),
-    ]
-}
-
-/// What to do where values can be read off: noise, where that helps, or what else does.
-fn read_off(audit: &Audit, facts: &Facts) -> String {
-    let told = audit.tell.as_ref().and_then(Tell::worst);
-    let shows = told.and_then(|t| Some((&t.attribute, t.shows?)));
-    let Some((name, shows)) = shows else {
-        return match facts.noise {
-            Noise::Unit => "Do not release it at this noise: values can be read off. Choose a noise first.",
-            Noise::Absent | Noise::Chosen => {
-                "Do not release it at this noise: values can be read off, and how much noise hides them is beyond counting."
-            }
-        }
-        .into();
-    };
-    let help = match shows {
-        Shows::Unit => format!(
-            "the column {name} is scaled by its own spread, which another value would have changed beyond use: give its `bounds`, or leave it out"
-        ),
-        Shows::Levels => format!(
-            "a level of {name} is listed because just enough records have it: give its `levels`, or merge it into another"
-        ),
-        Shows::NoModel => format!(
-            "with another value of {name} there is no model: a stronger penalty (`l2`), or a rare level merged into another, helps"
-        ),
-    };
-    format!("Do not release it: values can be read off, and no noise hides that. {}.", capitalised(&help))
-}
-
-fn capitalised(text: &str) -> String {
+pub(super) fn capitalised(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map(|c| c.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }

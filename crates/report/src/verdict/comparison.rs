@@ -54,7 +54,7 @@ pub fn of_comparison(c: &Comparison) -> Verdict {
     if !unmet.is_empty() {
         sentences.push(vec![strong("A demand is not met: "), plain(format!("{}.", unmet.join("; ")))]);
     }
-    Verdict { colour, headline, sentences, grounds: vec![] }
+    Verdict { colour, headline, sentences, grounds: vec![], open: vec![] }
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ mod inversion;
 mod membership;
 mod net;
 mod release;
+mod remedy;
 mod reproduction;
 mod text_audit;
 
@@ -40,7 +41,8 @@ pub use inversion::of_inversion;
 pub use membership::of_membership;
 pub(crate) use net::{accounted, accounts, below};
 pub use net::{of_net_audit, of_training};
-pub use release::of_release;
+pub use release::{of_owned, of_release};
+pub use remedy::cause;
 pub use reproduction::of_reproduction;
 pub use text_audit::of_text_audit;
 
@@ -103,12 +105,16 @@ pub struct Facts {
     pub over_limit: bool,
     /// Whether the computation did not get where it should (a run diverged, a balancing did not converge).
     pub unfinished: bool,
+    /// What stays open whatever the numbers are.
+    pub open: Reservations,
     /// Told apart at most this often, values count as protected.
     pub protect_at: f64,
     /// Largest probability with which somebody who knows all else tells two typical values of an attribute apart.
     pub told: Option<f64>,
     /// The same of the label, where it is secret.
     pub label_told: Option<f64>,
+    /// The same of values that the refits that were allowed did not settle: at least.
+    pub told_at_least: Option<f64>,
     /// The same for an attribute, estimated from η, which looks at small changes alone.
     pub estimated: Option<f64>,
     /// The same for the label.
@@ -123,15 +129,85 @@ pub struct Facts {
     pub observed: Option<Success>,
 }
 
+/// What stays open whatever the numbers of a page are: with any of it the page is not green, and says so beside them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Reservations {
+    /// Values that were not tried.
+    pub not_tried: bool,
+    /// Values that the refits that were allowed did not settle.
+    pub not_settled: bool,
+    /// Given coefficients that are not at the minimiser.
+    pub approximate: bool,
+    /// A covariance of the noise that was read off the records.
+    pub shape_of_records: bool,
+    /// An amount of noise that was solved for on the data.
+    pub solved_on_data: bool,
+    /// Several rows of one person.
+    pub rows_of_one: bool,
+}
+
+impl Reservations {
+    /// What each is, and why it counts.
+    fn lines(self) -> Vec<Reservation> {
+        let line = |holds: bool, fact, reason| holds.then_some(Reservation { fact, reason });
+        [
+            line(
+                self.not_tried,
+                "values that were not tried",
+                "Nothing is shown about them: two of each must be put in place, for every attribute and a secret label.",
+            ),
+            line(
+                self.not_settled,
+                "values that were not settled",
+                "The refits that were allowed leave open how often they are told apart; ⟨tell_budget⟩ allows more.",
+            ),
+            line(
+                self.approximate,
+                "coefficients that are not at the minimiser",
+                "Every number is for a model near the one that was given.",
+            ),
+            line(
+                self.shape_of_records,
+                "a shape of the noise that was read off the records",
+                "Who sees the covariance may recompute it for each value, which is not counted.",
+            ),
+            line(
+                self.solved_on_data,
+                "noise whose amount was solved for on the data",
+                "Published with the model, it can tell values of a record apart by itself, which is not counted.",
+            ),
+            line(
+                self.rows_of_one,
+                "several rows of one person",
+                "What they tell together was not tried, only estimated.",
+            ),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+}
+
+/// Something that keeps a page from being green and is no number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reservation {
+    /// What it is.
+    pub fact: &'static str,
+    /// Why it counts.
+    pub reason: &'static str,
+}
+
 impl Default for Facts {
     fn default() -> Self {
         Self {
             noise: Noise::Chosen,
             over_limit: false,
             unfinished: false,
+            open: Reservations::default(),
             protect_at: PROTECT_AT,
             told: None,
             label_told: None,
+            told_at_least: None,
             estimated: None,
             label_estimated: None,
             epsilon: None,
@@ -143,9 +219,9 @@ impl Default for Facts {
 }
 
 impl Facts {
-    /// The larger of the probabilities that were computed exactly.
+    /// The larger of the probabilities that were computed exactly, or are no less than this.
     pub(crate) fn exact(&self) -> Option<f64> {
-        self.told.into_iter().chain(self.label_told).max_by(f64::total_cmp)
+        self.told.into_iter().chain(self.label_told).chain(self.told_at_least).max_by(f64::total_cmp)
     }
 
     /// How often two values of the label are told apart, as tried or else as η estimates it.
@@ -187,6 +263,8 @@ pub struct Decision {
     pub colour: Colour,
     /// Every number that it rests on.
     pub grounds: Vec<Ground>,
+    /// What keeps it from being green besides.
+    pub open: Vec<Reservation>,
 }
 
 /// What a number can do to the colour.
@@ -223,6 +301,8 @@ pub fn decide(facts: &Facts) -> Decision {
     let local = "From η, which looks at small changes alone: an approximation, no test of two values.";
     add(f.told, Covers, "two values of an attribute told apart", coin, calm, TOLD_AT, true);
     add(f.label_told, Covers, "two values of the label told apart", coin, calm, TOLD_AT, true);
+    let shown = "Refits show so much, and those that were allowed exclude no more.";
+    add(f.told_at_least, Warns, "two values told apart, at least", shown, calm, TOLD_AT, true);
     add(
         capped(f.estimated),
         Warns,
@@ -251,13 +331,14 @@ pub fn decide(facts: &Facts) -> Decision {
     let odds = "Up to 1, no conclusion changes its odds by more than 2.7; above 8, by 3,000 and more.";
     add(f.epsilon, Covers, "ε", odds, EPSILON_CALM, EPSILON_ALARM, false);
     let mut colour = grounds.iter().map(|g| g.colour).max().unwrap_or(Colour::Amber);
-    if !covered || f.noise == Noise::Unit || f.unfinished {
+    let open = f.open.lines();
+    if !covered || f.noise == Noise::Unit || f.unfinished || !open.is_empty() {
         colour = colour.max(Colour::Amber);
     }
     if f.noise == Noise::Absent || f.over_limit {
         colour = Colour::Red;
     }
-    Decision { colour, grounds }
+    Decision { colour, grounds, open }
 }
 
 /// The colour of one number; one that is not known is red.
@@ -272,13 +353,13 @@ fn judge(value: f64, calm: f64, alarm: f64) -> Colour {
 /// How often two values `distance` apart are told apart by somebody whose best estimate is off by `error`, as far as small
 /// changes tell: `Φ(distance/(2 error))`.
 pub(crate) fn estimated(distance: f64, error: f64) -> f64 {
-    if error.is_nan() {
-        return 1.0;
-    }
-    match error > 0.0 {
-        true => normal_cdf(0.5 * distance / error),
-        false => 1.0,
-    }
+    normal_cdf(0.5 * in_noise(distance, error))
+}
+
+/// That distance in standard deviations of the noise; without bound where the error is none.
+pub(crate) fn in_noise(distance: f64, error: f64) -> f64 {
+    let apart = distance / error;
+    if error > 0.0 && !apart.is_nan() { apart } else { f64::INFINITY }
 }
 
 /// How many times the noise brings a probability of telling apart down to `goal`: both are `Φ` of something that falls as
@@ -337,13 +418,15 @@ pub struct Verdict {
     pub sentences: Vec<Vec<Span>>,
     /// What the colour rests on.
     pub grounds: Vec<Ground>,
+    /// What keeps it from being green besides.
+    pub open: Vec<Reservation>,
 }
 
 impl Verdict {
     /// A decision with its words.
     pub(crate) fn new(decision: Decision, headline: impl Into<String>, sentences: Vec<Vec<Span>>) -> Self {
-        let Decision { colour, grounds } = decision;
-        Self { colour, headline: headline.into(), sentences, grounds }
+        let Decision { colour, grounds, open } = decision;
+        Self { colour, headline: headline.into(), sentences, grounds, open }
     }
 
     /// The verdict without emphasis.

@@ -48,7 +48,7 @@ pub fn of_training(t: &Training) -> Verdict {
         None => vec![
             plain("No noise was added: "),
             strong("nothing is promised"),
-            plain(" to any record; train again with `epsilon`, or keep the model to yourself."),
+            plain(" to any record; train again with ⟨epsilon⟩, or keep the model to yourself."),
         ],
     }];
     if let Some(a) = &t.accounts {
@@ -98,8 +98,8 @@ fn promised(p: &Promise, colour: Colour) -> Vec<Span> {
     }
     said.push(plain(match colour {
         Colour::Green => ".",
-        Colour::Amber => "; a smaller `epsilon` promises more.",
-        Colour::Red => ", which protects nobody: train again with `epsilon` = 1 or less.",
+        Colour::Amber => "; a smaller ⟨epsilon⟩ promises more.",
+        Colour::Red => ", which protects nobody: train again with ⟨epsilon=1⟩ or less.",
     }));
     said
 }
@@ -116,7 +116,7 @@ fn not_covered(read: &[String]) -> Vec<Span> {
             if read.iter().all(|part| part.ends_with(')')) {
                 "give that"
             } else {
-                "give `bounds` with `scale` = bounds, `levels`, or a `schema`, which are public"
+                "give ⟨bounds⟩ with ⟨scale=bounds⟩, ⟨levels⟩, or a ⟨schema⟩, which are public"
             }
         )),
     ]
@@ -221,7 +221,7 @@ pub fn of_net_audit(a: &NetAudit) -> Verdict {
     }
     if sentences.len() == 1 && a.dfil.is_none() {
         sentences.push(vec![plain(
-            "Ask for traces, η or PLIS (`trace`, `eta`, `plis`) to see what records give away.",
+            "Ask for traces, η or PLIS (⟨trace⟩, ⟨eta⟩, ⟨plis⟩) to see what records give away.",
         )]);
     }
     Verdict::new(decision, head, sentences)
@@ -268,7 +268,7 @@ fn over_run(a: &NetAudit) -> Option<Vec<Span>> {
         ]),
         Some(_) => None,
         None => {
-            let kept = if t.accounts.is_none() { "; train with `track` to have it added up" } else { "" };
+            let kept = if t.accounts.is_none() { "; train with ⟨track⟩ to have it added up" } else { "" };
             Some(vec![plain(format!(
                 "The run made {steps} steps, and this is what one of them tells: over the run it adds up{kept}."
             ))])
@@ -284,7 +284,7 @@ fn reconstruction(a: &NetAudit) -> Option<Vec<Span>> {
         strong(format::number(a.spread)),
         plain(match (&a.min_mse, a.trace) {
             (Some(_), _) | (None, TraceKind::Exact | TraceKind::Skip) => ".",
-            (None, TraceKind::Estimate { .. }) => " (an estimate; `trace` = exact gives a bound).",
+            (None, TraceKind::Estimate { .. }) => " (an estimate; ⟨trace=exact⟩ gives a bound).",
         }),
     ];
     let mut said = match &a.min_mse {

@@ -1,10 +1,13 @@
 //! The verdict on a release: the statement that goes with the model.
 
+use super::audit::{capitalised, is_settled, worst};
+use super::remedy::cause;
 use super::{
-    Colour, Decision, Facts, Noise, PROTECT_AT, Span, TYPICAL, Verdict, decide, estimated, more_noise, plain,
-    strong,
+    Colour, Decision, Facts, Noise, PROTECT_AT, Reservations, Span, TYPICAL, Verdict, decide, estimated,
+    more_noise, plain, strong,
 };
-use crate::document::release::{Ceiling, GivenPair, Means, Release, Stated};
+use crate::document::release::{Ceiling, GivenPair, Means, Owned, Release, Stated};
+use crate::document::tell::Told;
 use crate::format;
 use leakscope_core::units::public_sigma;
 
@@ -25,7 +28,8 @@ pub(crate) fn facts(r: &Release) -> Facts {
     Facts {
         noise: if r.mechanism.sigma > 0.0 { Noise::Chosen } else { Noise::Absent },
         over_limit: r.composed.budget_eta.zip(r.composed.eta_max).is_some_and(|(b, all)| all > b),
-        unfinished: !covered || is_solved(r),
+        unfinished: !covered,
+        open: Reservations { solved_on_data: is_solved(r), ..Reservations::default() },
         protect_at: r.tell.as_ref().map_or(PROTECT_AT, |t| t.protect_at),
         told: of(attributes, Means::Refits),
         label_told: of(label, Means::Refits),
@@ -55,11 +59,12 @@ fn larger(a: Option<f64>, b: Option<f64>) -> Option<f64> {
 pub fn of_release(r: &Release) -> Verdict {
     let facts = facts(r);
     let decision = decide(&facts);
-    let head = match (decision.colour, facts.noise) {
-        (_, Noise::Absent) => "Released without noise",
-        (Colour::Green, _) => "Released with noise that protects",
-        (Colour::Amber, _) => "Released with noise",
-        (Colour::Red, _) => "Released with too little noise",
+    // Why a limit does not hold is the owner's to know.
+    let is_past_limit = r.tell.as_ref().is_some_and(Stated::is_past_limit);
+    let head = match decision.colour {
+        Colour::Red if is_past_limit => "Released, and not shown to be protected",
+        Colour::Red => "Released with too little noise",
+        Colour::Green | Colour::Amber => headline(decision.colour),
     };
     if facts.noise == Noise::Absent {
         let first = vec![
@@ -69,22 +74,69 @@ pub fn of_release(r: &Release) -> Verdict {
                  exactly. Withdraw it, or release it with noise.",
             ),
         ];
-        return Verdict::new(decision, head, vec![first]);
+        return Verdict::new(decision, "Released without noise", vec![first]);
     }
     let mut sentences = vec![told_apart(r, &facts), information(r)];
     sentences.extend(advice(r, &facts, &decision));
     Verdict::new(decision, head, sentences)
 }
 
+fn headline(colour: Colour) -> &'static str {
+    match colour {
+        Colour::Green => "Released with noise that protects",
+        Colour::Amber => "Released with noise",
+        Colour::Red => "Released with too little noise",
+    }
+}
+
+/// The verdict for the owner: the colour is that of the page that was published, the words know what was measured.
+pub fn of_owned(owned: &Owned) -> Verdict {
+    let r = &owned.statement;
+    let facts = facts(r);
+    if facts.noise == Noise::Absent {
+        return of_release(r);
+    }
+    let decision = decide(&self::facts(&r.for_publication()));
+    let limit = facts.protect_at;
+    let exposed: Vec<&Told> =
+        owned.measured.tell.iter().flat_map(|t| &t.attributes).filter(|t| worst(t) > limit).collect();
+    let shown: Vec<&Told> = exposed.iter().copied().filter(|t| t.shows.is_some()).collect();
+    let open: Vec<&Told> = exposed.iter().copied().filter(|t| !is_settled(t, limit)).collect();
+    let mut sentences = vec![told_apart(r, &facts), information(r)];
+    let head = if !shown.is_empty() {
+        let each: Vec<String> = shown.iter().take(3).map(|t| capitalised(&cause(t))).collect();
+        sentences.push(vec![
+            strong("No noise of any size hides that"),
+            plain(format!(": keep it to yourself. {}.", each.join(". "))),
+        ]);
+        "Released with something that no noise hides"
+    } else if !open.is_empty() {
+        let names: Vec<&str> = open.iter().take(3).map(|t| t.attribute.as_str()).collect();
+        sentences.push(vec![plain(format!(
+            "How often values of {} are told apart was not settled within the budget: keep this one to yourself, and release \
+             again with more noise, or with more work allowed by ⟨tell_budget⟩.",
+            names.join(", ")
+        ))]);
+        "Released, and not settled whether its noise protects"
+    } else {
+        sentences.extend(advice(r, &facts, &decision));
+        headline(decision.colour)
+    };
+    Verdict::new(decision, head, sentences)
+}
+
 /// The sentence on what somebody can do who knows all else.
 fn told_apart(r: &Release, facts: &Facts) -> Vec<Span> {
-    let mut spans = match r.mechanism.shape {
-        None => vec![
+    let mut spans = match (r.mechanism.is_isotropic(), &r.mechanism.shape) {
+        (true, made) => vec![
             plain("Gaussian noise of standard deviation "),
             strong(format::setting(r.mechanism.sigma)),
-            plain(" was added to every coefficient"),
+            plain(match made {
+                None => " was added to every coefficient",
+                Some(_) => ", which was made for its targets, was added to every coefficient",
+            }),
         ],
-        Some(_) => vec![plain(
+        (false, _) => vec![plain(
             "Gaussian noise with a covariance that was made for its targets was added to the coefficients",
         )],
     };
@@ -212,13 +264,13 @@ fn advice(r: &Release, facts: &Facts, decision: &Decision) -> Option<Vec<Span>> 
             plain(match r.composed.releases.saturating_sub(1) {
                 // What was kept back still stands in the ledger of its folder.
                 0 => format!(
-                    ", brings that to {} or less: keep this one to yourself, and release into another folder with --sigma \
-                     {sigma}. The ledger of this folder counts this release.",
+                    ", brings that to {} or less: keep this one to yourself, and release again with \
+                     ⟨sigma={sigma}⟩. The ledger counts this one until it is withdrawn (leakscope withdraw).",
                     format::share(goal)
                 ),
                 _ => format!(
                     ", in place of this one, would have kept all releases at {} or less: keep this one to yourself. The ledger \
-                     counts it now, and no noise on a later release takes that back.",
+                     counts it, and no noise on a later release takes that back until it is withdrawn (leakscope withdraw).",
                     format::share(goal)
                 ),
             }),
@@ -226,10 +278,13 @@ fn advice(r: &Release, facts: &Facts, decision: &Decision) -> Option<Vec<Span>> 
         (Colour::Red, None) if r.tell.as_ref().is_some_and(Stated::is_past_limit) => {
             Some(vec![plain("Its owner was told what helps: do not pass it on.")])
         }
+        (Colour::Red, None) if r.composed.releases > 1 => Some(vec![plain(
+            "Keep it to yourself. With what earlier releases of these data told, no noise on this one holds the limit: release it \
+             with more noise in place of an earlier one that was never passed on and is withdrawn (leakscope withdraw).",
+        )]),
         (Colour::Red, None) => Some(vec![plain(
-            "Keep it to yourself: values can be read off. Release again with several times the noise; where that changes nothing, a \
-             unit or a list of levels that was read off the data shows them, and --bounds, --levels or a --schema that give it \
-             beforehand help.",
+            "Keep it to yourself, and release again with several times the noise: how much suffices cannot be told from a number \
+             this close to certainty.",
         )]),
         (Colour::Amber, None) => Some(vec![plain(unfinished(r, facts))]),
     }
@@ -242,7 +297,7 @@ fn unfinished(r: &Release, facts: &Facts) -> String {
         reasons.push(match r.tell {
             Some(_) => {
                 "That rests on η, which looks at small changes alone: values were not put in place one by one, for every \
-                 attribute and every release so far; --tell-budget allows more time for it."
+                 attribute and every release so far; ⟨tell_budget⟩ allows more work."
             }
             None => "That rests on η, which looks at small changes alone.",
         });
@@ -255,5 +310,5 @@ fn unfinished(r: &Release, facts: &Facts) -> String {
 
 /// What a noise that was solved for on the data leaves open.
 const SOLVED: &str = "How much noise there is was solved for on these data: somebody who knows all else compares it with what either value \
-                      would have led to, which can tell them apart by itself and is not counted here. A --sigma that was chosen \
+                      would have led to, which can tell them apart by itself and is not counted here. A ⟨sigma⟩ that was chosen \
                       without these data leaves that out.";

@@ -33,7 +33,7 @@ pub fn of_reproduction(r: &Reproduction) -> Verdict {
         (_, true, false) => (Colour::Amber, "Reproduced, with a reservation"),
         (_, false, _) => (Colour::Amber, "Reproduced in part"),
     };
-    Verdict { colour, headline: headline.into(), sentences, grounds: vec![] }
+    Verdict { colour, headline: headline.into(), sentences, grounds: vec![], open: vec![] }
 }
 
 fn agreement(to_the_digit: usize, agree: usize, of: usize) -> String {

@@ -483,7 +483,9 @@ pub(crate) fn told(each: &[(&str, f64, bool)]) -> Tell {
         among_all: None,
         label,
         distance: None,
+        at_least: None,
         shows: None,
+        levels_shown: vec![],
     };
     Tell {
         attributes: each.iter().map(one).collect(),

@@ -91,7 +91,10 @@ pub enum TargetError {
         column: String,
     },
     /// A count is negative.
-    #[error("{place}: target `{column}` is {value}: counts must be zero or more (they need not be whole)")]
+    #[error(
+        "{place}: target `{column}` is {}: counts must be zero or more (they need not be whole)",
+        leakscope_core::error::shown(*value)
+    )]
     NegativeCount {
         /// Where.
         place: Place,

@@ -9,7 +9,7 @@ use leakscope::text::Long;
 use leakscope::text::audit::{self, TextAuditRequest};
 use leakscope_net::leak::Signal;
 use leakscope_net::text::Trained;
-use leakscope_report::{document, text_audit_summary};
+use leakscope_report::{owners_document, text_audit_summary};
 use leakscope_table::RecordsFormat;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -121,7 +121,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         None => (found.audit, vec![]),
     };
     args.output.run.warn(&audit.warnings);
-    args.output.run.show(&document(&audit), &text_audit_summary(&audit), &written);
+    args.output.run.show(&owners_document(&audit), &text_audit_summary(&audit), &written);
     if !args.output.run.quiet && args.seed.is_none() {
         crate::note!("seed {} (drawn; give it with --seed to repeat this)", audit.seed);
     }

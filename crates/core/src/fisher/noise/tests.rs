@@ -96,12 +96,12 @@ fn mixed(p: usize) -> Vec<Target> {
     ]
 }
 
-/// Equal weights, and a few atoms beside them.
-fn duals(table: &Table, targets: &[Target], groups: &[Group]) -> Vec<Dual> {
+/// Equal weights, and a few atoms beside them; of models of either kind.
+pub(super) fn duals(groups: &[Group], record: impl Fn(usize) -> Record) -> Vec<Dual> {
     let atoms = [(3_u64, 0.25), (9, 0.4), (3, 0.1)].into_iter().enumerate().map(|(k, (row, weight))| {
-        let target = k % targets.len();
+        let target = k % groups.len();
         let direction = (0..groups[target].dimensions()).map(|j| 1.0 - 0.75 * ((j + k) % 3) as f64).collect();
-        (Atom { row, target, direction, weight }, table.record(row as usize))
+        (Atom { row, target, direction, weight }, record(row as usize))
     });
     vec![Dual { uniform: 1.0, atoms: vec![] }, Dual { uniform: 0.25, atoms: atoms.collect() }]
 }
@@ -117,7 +117,7 @@ fn the_information_of_a_shape_is_that_of_finite_differences_of_refits() {
                 let (cost, uniform) = cost_and_uniform(&rows, (&fit).into(), &groups).unwrap();
                 let generator =
                     Generator::new(&rows, (&fit).into(), (&targets, &groups), uniform, &cost).unwrap();
-                for dual in duals(&table, &targets, &groups) {
+                for dual in duals(&groups, |i| table.record(i)) {
                     let derivative = Columns::new(&generator, &fit, &dual, false).unwrap();
                     for (i, group) in [3, 9, 17].into_iter().flat_map(|i| groups.iter().map(move |g| (i, g)))
                     {
@@ -168,7 +168,7 @@ fn information_of_mean_and_covariance_is_the_variance_of_the_score() {
     let groups = vec![Group::new(&targets[0], &fit, 1).unwrap()];
     let (cost, uniform) = cost_and_uniform(&rows, (&fit).into(), &groups).unwrap();
     let generator = Generator::new(&rows, (&fit).into(), (&targets, &groups), uniform, &cost).unwrap();
-    let dual = duals(&table, &targets, &groups).remove(1);
+    let dual = duals(&groups, |i| table.record(i)).remove(1);
     let derivative = Columns::new(&generator, &fit, &dual, false).unwrap();
     // An atom's own record: here the covariance says as much as the mean does.
     let (i, scale) = (9, 0.7);

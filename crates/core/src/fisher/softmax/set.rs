@@ -1,6 +1,7 @@
 //! Leakage of sets of records of a softmax model: groups, and all of them.
 
-use super::{SWITCH, Scratch, SoftmaxGeometry, Sparse};
+use super::records::Terms;
+use super::{SWITCH, SoftmaxGeometry, Sparse};
 use crate::Result;
 use crate::glm::softmax::pairs;
 use crate::linalg::{
@@ -56,9 +57,9 @@ impl SoftmaxGeometry {
     /// Block (a, b) of the sum is `Σω²[ρ̂_aρ̂_b P + ρ̂_a ŝ_b xᵀ + ρ̂_b x ŝ_aᵀ + (ŝ_a·ŝ_b + 2[a = b, label secret]) xxᵀ]`.
     pub fn add_to_set(&self, block: &Block, picked: Option<&[usize]>, set: &mut SoftmaxSet) {
         let (p, k, q) = (self.fit.width, self.fit.classes - 1, self.fit.coefficients());
-        let (d, n) = (self.data_width(), block.len());
-        let mut scratch = Scratch::default();
-        self.terms(block, 0..n, &mut scratch, |_, _| ());
+        let (d, width, n) = (self.data_width(), self.padded_width(), block.len());
+        let mut terms = Terms::default();
+        self.terms(block, 0..n, &mut terms, |_, _| ());
         let mut weight: Vec<f64> = vec![if picked.is_some() { 0.0 } else { 1.0 }; n];
         picked.iter().flat_map(|p| p.iter()).for_each(|&i| weight[i] = 1.0);
         (0..n).for_each(|i| weight[i] *= block.weight_of(i).powi(2));
@@ -67,20 +68,21 @@ impl SoftmaxGeometry {
         let mut spread = Vec::with_capacity(n * q);
         for (i, weight) in weight.iter().enumerate() {
             for a in 0..k {
-                let factor = weight * scratch.rho[i * k + a];
+                let factor = weight * terms.rho[i * k + a];
                 spread.extend(block.row(i).iter().map(|x| factor * x));
             }
         }
-        let mut z = vec![0.0; k * d * q];
-        matmul_transposed(&scratch.s, &spread, (k * d, n, q), &mut z);
+        let mut z = vec![0.0; k * width * q];
+        matmul_transposed(&terms.s, &spread, (k * width, n, q), &mut z);
         let (mut gram, mut weighted, mut weights) = (vec![0.0; p * p], vec![], vec![0.0; n]);
         for (a, b) in pairs(k) {
             let mut rho2 = 0.0;
             for i in 0..n {
-                let s = &scratch.s[i * k * d..(i + 1) * k * d];
+                let s = &terms.s[i * k * width..(i + 1) * k * width];
                 let label = if self.release.label_secret && a == b { SWITCH * SWITCH } else { 0.0 };
-                weights[i] = weight[i] * (dot(&s[a * d..(a + 1) * d], &s[b * d..(b + 1) * d]) + label);
-                rho2 += weight[i] * scratch.rho[i * k + a] * scratch.rho[i * k + b];
+                weights[i] =
+                    weight[i] * (dot(&s[a * width..(a + 1) * width], &s[b * width..(b + 1) * width]) + label);
+                rho2 += weight[i] * terms.rho[i * k + a] * terms.rho[i * k + b];
             }
             gram.fill(0.0);
             gram_add_lower(&block.x, Some(&weights), p, &mut weighted, &mut gram);
@@ -89,10 +91,10 @@ impl SoftmaxGeometry {
                 for j in 0..p {
                     let mut value = gram[i * p + j];
                     if i < d {
-                        value += z[(b * d + i) * q + a * p + j] + if i == j { rho2 } else { 0.0 };
+                        value += z[(b * width + i) * q + a * p + j] + if i == j { rho2 } else { 0.0 };
                     }
                     if j < d {
-                        value += z[(a * d + j) * q + b * p + i];
+                        value += z[(a * width + j) * q + b * p + i];
                     }
                     set.inner[(a * p + i) * q + b * p + j] += value;
                     if a != b {
@@ -134,20 +136,20 @@ impl SoftmaxGeometry {
     /// `M b = ω(ρ̂ ⊗ b + (ŝ·b) ⊗ x)`.
     pub fn add_to_attribute_sets(&self, block: &Block, sets: &mut AttributeSets) {
         let (p, k, q) = (self.fit.width, self.fit.classes - 1, self.fit.coefficients());
-        let (d, n) = (self.data_width(), block.len());
-        let (mut scratch, mut weighted) = (Scratch::default(), vec![]);
-        self.terms(block, 0..n, &mut scratch, |_, _| ());
+        let (width, n) = (self.padded_width(), block.len());
+        let (mut terms, mut weighted) = (Terms::default(), vec![]);
+        self.terms(block, 0..n, &mut terms, |_, _| ());
         let mut moved = vec![0.0; n * q];
         for (Sparse { entries, count }, inner) in self.attributes.iter().zip(&mut sets.inner) {
             for direction in 0..*count {
                 moved.fill(0.0);
                 for (i, row) in moved.chunks_exact_mut(q).enumerate() {
-                    let (omega, s) = (block.weight_of(i), &scratch.s[i * k * d..(i + 1) * k * d]);
+                    let (omega, s) = (block.weight_of(i), &terms.s[i * k * width..(i + 1) * k * width]);
                     for (a, part) in row.chunks_exact_mut(p).enumerate() {
                         let along = entries.iter().filter(|(_, c, _)| *c == direction);
-                        let slope: f64 = along.clone().map(|(j, _, v)| v * s[a * d + j]).sum();
+                        let slope: f64 = along.clone().map(|(j, _, v)| v * s[a * width + j]).sum();
                         axpy(omega * slope, block.row(i), part);
-                        along.for_each(|(j, _, v)| part[*j] += omega * v * scratch.rho[i * k + a]);
+                        along.for_each(|(j, _, v)| part[*j] += omega * v * terms.rho[i * k + a]);
                     }
                 }
                 gram_add_lower(&moved, None, q, &mut weighted, inner);

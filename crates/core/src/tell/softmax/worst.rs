@@ -1,11 +1,12 @@
 //! Every record of a table: the worst and the median, with the worst ones refitted.
 
 use super::Models;
+use crate::Result;
 use crate::rows::Rows;
+use crate::tell::glance::Limits;
 use crate::tell::refit::Refit;
-use crate::tell::worst::{Told, jobs, placed, records};
-use crate::tell::{Candidate, Question, any_level, two_values};
-use crate::{Error, Result};
+use crate::tell::worst::{Certainty, Told, jobs, placed, records, summed_up};
+use crate::tell::{Candidate, Question};
 
 /// Records that are refitted together.
 const ROUND: usize = 32;
@@ -23,37 +24,13 @@ pub(super) fn ask(
     let candidates = question.candidates(models.units.len())?;
     let mut limits = first_look(rows, models, &candidates)?;
     let refitted = refine(rows, models, &candidates, &mut limits, refits)?;
-    let delta: Vec<f64> = limits.iter().map(|l| l.most).collect();
-    let (worst_row, largest) =
-        delta.iter().copied().enumerate().max_by(|a, b| a.1.total_cmp(&b.1)).ok_or(Error::Empty)?;
-    let mut sorted = delta.clone();
-    sorted.sort_by(f64::total_cmp);
-    Ok(Told {
-        worst: two_values(largest, releases),
-        worst_row: worst_row as u64,
-        worst_pair: limits[worst_row].pair,
-        median: two_values(sorted[sorted.len() / 2], releases),
-        worst_among_all: any_level(candidates.len(), largest, releases),
-        at_least: limits.iter().fold(0.0, |m, l| m.max(l.least)),
-        delta,
-        refitted,
-        shows_in_units: false,
-    })
-}
-
-/// Between which numbers δ of a record lies.
-#[derive(Debug, Clone, Copy)]
-struct Limits {
-    least: f64,
-    most: f64,
-    /// The two values that `most` is about.
-    pair: [usize; 2],
-    refitted: bool,
+    let told = summed_up(&limits, candidates.len(), releases)?;
+    Ok(Told { refitted, ..told })
 }
 
 /// The largest distance of two candidates, from models with their errors; `None` shows for certain.
 fn limits(models: &Models<'_>, moved: &[Option<Refit>]) -> Limits {
-    let (mut least, mut most, mut pair) = (0.0_f64, 0.0_f64, [0, moved.len().min(2) - 1]);
+    let (mut least, mut most, mut pair) = (0.0_f64, 0.0_f64, [0, moved.len().clamp(1, 2) as u32 - 1]);
     for (i, a) in moved.iter().enumerate() {
         for (j, b) in moved[..i].iter().enumerate() {
             let apart = match (a, b) {
@@ -67,11 +44,13 @@ fn limits(models: &Models<'_>, moved: &[Option<Refit>]) -> Limits {
                 (None, _) | (_, None) => f64::INFINITY,
             };
             if apart > most {
-                (most, pair) = (apart, [j, i]);
+                (most, pair) = (apart, [j as u32, i as u32]);
             }
         }
     }
-    Limits { least, most, pair, refitted: false }
+    // Before anything is refitted, all that shows for certain is in the units.
+    let certain = moved.iter().any(Option::is_none).then_some(Certainty::Units);
+    Limits { least, most, pair, refitted: false, certain }
 }
 
 fn first_look(rows: &dyn Rows, models: &Models<'_>, candidates: &[Candidate]) -> Result<Vec<Limits>> {
@@ -102,6 +81,9 @@ fn refine(
     let mut order: Vec<usize> = (0..of_records.len()).collect();
     order.sort_by(|&a, &b| of_records[b].most.total_cmp(&of_records[a].most));
     while refitted < refits {
+        if of_records.iter().any(|l| l.certain.is_some()) {
+            break;
+        }
         let certain = of_records.iter().fold(0.0_f64, |m, l| m.max(l.least));
         let round: Vec<usize> = order
             .iter()
@@ -117,7 +99,10 @@ fn refine(
         let jobs = jobs(&records, &placed);
         let moved = models.refit(rows, &jobs)?;
         for ((row, ..), moved) in records.iter().zip(moved.chunks_exact(candidates.len())) {
-            of_records[*row as usize] = Limits { refitted: true, ..limits(models, moved) };
+            let exact = limits(models, moved);
+            // What showed in the units was not refitted.
+            let certain = exact.most.is_infinite().then_some(Certainty::NoModel);
+            of_records[*row as usize] = Limits { refitted: true, certain, ..exact };
         }
         refitted += round.len();
     }

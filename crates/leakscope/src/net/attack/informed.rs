@@ -7,6 +7,7 @@ use super::statistics::mean;
 use crate::output::{Folder, Pending};
 use crate::{Failure, Result};
 use leakscope_core::claim::Observed;
+use leakscope_core::error::shown;
 use leakscope_net::{
     Clip, Loss, Network, Shape,
     attack::informed::{Examples, Learning, Linear, Rest, by_label, by_network, by_ridge, train_many},
@@ -114,12 +115,12 @@ impl InformedRequest {
         }
         for (name, v) in [("lr", self.lr), ("attack_lr", self.attack_lr)] {
             if !(v > 0.0 && v.is_finite()) {
-                return Err(Failure::option(name, format!("{v}: expected a positive number")));
+                return Err(Failure::option(name, format!("{}: expected a positive number", shown(v))));
             }
         }
         for (name, v) in [("weight_decay", self.weight_decay), ("attack_decay", self.attack_decay)] {
             if !(v >= 0.0 && v.is_finite()) {
-                return Err(Failure::option(name, format!("{v}: expected 0 or more")));
+                return Err(Failure::option(name, format!("{}: expected 0 or more", shown(v))));
             }
         }
         if !(self.density > 0.0 && self.density <= 1.0) {

@@ -8,6 +8,7 @@ use super::showing;
 use super::subject::{Reads, Records, Subject, range};
 use crate::output::Results;
 use crate::{Failure, Result};
+use leakscope_core::error::shown;
 use leakscope_net::{
     Clip, Loss, Network, Real,
     attack::inversion::{Inversion, Objective, UnknownLabels, first_layer, invert, recovered_labels},
@@ -146,7 +147,7 @@ impl InversionRequest {
         at_least_one("batch", self.batch)?;
         let positive = |name: &str, x: f64| match x > 0.0 && x.is_finite() {
             true => Ok(()),
-            false => Err(Failure::option(name, format!("{x}: expected a positive number"))),
+            false => Err(Failure::option(name, format!("{}: expected a positive number", shown(x)))),
         };
         positive("lr", self.lr)?;
         positive("local_lr", self.local_lr)?;

@@ -4,7 +4,7 @@ use super::markup::{Html, Part, fill};
 use super::table::{Cell, numbers, table, words};
 use crate::figure::Claim;
 use crate::format;
-use crate::verdict::{Colour, Verdict};
+use crate::verdict::{Colour, Ground, Reservation, Verdict};
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
@@ -89,19 +89,27 @@ fn grounds(verdict: &Verdict) -> Html {
     if verdict.grounds.is_empty() {
         return Html::new();
     }
-    let rows: Vec<Vec<Cell>> = verdict
-        .grounds
-        .iter()
-        .map(|g| {
-            vec![
-                Cell::remarked_name(g.fact, g.reason),
-                Cell::text(&g.shown),
-                Cell::text(&g.green),
-                Cell::text(&g.red),
-                Cell::html(fill("<span class=\"dot-{}\">{}</span>", &[&class(g.colour), &g.colour.name()])),
-            ]
-        })
-        .collect();
+    let dot = |c: Colour| Cell::html(fill("<span class=\"dot-{}\">{}</span>", &[&class(c), &c.name()]));
+    let of_number = |g: &Ground| {
+        vec![
+            Cell::remarked_name(g.fact, g.reason),
+            Cell::text(&g.shown),
+            Cell::text(&g.green),
+            Cell::text(&g.red),
+            dot(g.colour),
+        ]
+    };
+    let of_reservation = |r: &Reservation| {
+        vec![
+            Cell::remarked_name(r.fact, r.reason),
+            Cell::text("yes"),
+            Cell::text("without any"),
+            Cell::text(""),
+            dot(Colour::Amber),
+        ]
+    };
+    let open = verdict.open.iter().map(of_reservation);
+    let rows: Vec<Vec<Cell>> = verdict.grounds.iter().map(of_number).chain(open).collect();
     let heads = [words("what"), numbers("here"), numbers("green"), numbers("red"), words("so")];
     fill(
         "<details class=\"grounds\"><summary>What decides this colour</summary>{}\

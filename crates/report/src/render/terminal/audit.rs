@@ -132,7 +132,7 @@ fn attributes(audit: &Audit, pen: &Pen, out: &mut String) {
     let told = |name: &str, label: bool| {
         let tell = audit.tell.as_ref()?;
         let told = tell.attributes.iter().find(|t| t.label == label && t.attribute == name)?;
-        Some(format::share_at_most(told.worst))
+        Some(words::told_apart(told, tell.protect_at))
     };
     for a in audit.attributes.iter().take(ATTRIBUTES) {
         let spread = match words::is_category(a) {

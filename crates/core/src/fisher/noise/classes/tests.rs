@@ -5,8 +5,9 @@ use super::super::generate::{Dual, Generator};
 use super::super::group::Group;
 use super::super::information::Derivative;
 use super::super::sums::cost_and_uniform;
+use super::super::tests::duals;
 use super::super::worst::{Record, jacobian};
-use super::super::{Atom, Protected, Request, Shape, Target, design};
+use super::super::{Protected, Request, Shape, Target, design};
 use crate::fisher::Directions;
 use crate::glm::softmax::{MAX_CLASSES, SoftmaxFit, contrasts, fit, reduced_curvature, softmax};
 use crate::glm::{self, Family, Penalty};
@@ -211,16 +212,6 @@ fn targets(p: usize) -> Vec<Vec<Target>> {
     ]
 }
 
-/// Equal weights, and a few atoms beside them.
-fn duals(table: &Table, targets: &[Target], groups: &[Group]) -> Vec<Dual> {
-    let atoms = [(3_u64, 0.25), (9, 0.4), (3, 0.1)].into_iter().enumerate().map(|(k, (row, weight))| {
-        let target = k % targets.len();
-        let direction = (0..groups[target].dimensions()).map(|j| 1.0 - 0.75 * ((j + k) % 3) as f64).collect();
-        (Atom { row, target, direction, weight }, table.record(row as usize))
-    });
-    vec![Dual { uniform: 1.0, atoms: vec![] }, Dual { uniform: 0.25, atoms: atoms.collect() }]
-}
-
 /// Covariances, Jacobians and what the covariance gives away, all against the definition and refits of it.
 #[test]
 fn shapes_for_classes_are_those_of_their_definitions_and_of_refits() {
@@ -233,7 +224,7 @@ fn shapes_for_classes_are_those_of_their_definitions_and_of_refits() {
             let (cost, uniform) = cost_and_uniform(&rows, (&fit).into(), &groups).unwrap();
             let generator =
                 Generator::new(&rows, (&fit).into(), (&targets, &groups), uniform, &cost).unwrap();
-            for dual in duals(&table, &targets, &groups) {
+            for dual in duals(&groups, |i| table.record(i)) {
                 let truth = table.shape(&groups, &dual);
                 let mut found = generator.covariance_of(&dual).unwrap();
                 let lower = Cholesky::new(&found, q).unwrap().lower();

@@ -141,7 +141,7 @@ fn deciles(a: &Attack) -> Html {
             balanced(&after.points, b.spread_after)
         ),
         None => format!(
-            "Records in tenths by their η, at σ = {}. {} `balance` shows what reweighting does about it.",
+            "Records in tenths by their η, at σ = {}. {} Balancing shows what reweighting does about it.",
             format::setting(sigma),
             before(&lines[0].points)
         ),

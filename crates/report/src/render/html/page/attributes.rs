@@ -64,7 +64,8 @@ pub(super) fn attributes(audit: &Audit) -> Html {
 /// How often two values of an attribute are told apart, where they were tried.
 fn tried(audit: &Audit, a: &Attribute) -> Option<f64> {
     let tell = audit.tell.as_ref()?;
-    tell.attributes.iter().find(|t| !t.label && t.attribute == a.name).map(|t| t.worst)
+    let told = tell.attributes.iter().find(|t| !t.label && t.attribute == a.name)?;
+    Some(told.told_at_least().filter(|_| told.worst > tell.protect_at).unwrap_or(told.worst))
 }
 
 fn row(a: &Attribute, longest: f64, open: bool) -> Vec<Cell> {

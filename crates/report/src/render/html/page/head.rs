@@ -25,12 +25,20 @@ fn numbers(audit: &Audit) -> Html {
         tile(&format::number(eta.max), &format!("largest η{most}")),
     ];
     if let Some(told) = audit.tell.as_ref().and_then(|t| t.worst()) {
+        let (share, at_most, record) = match told.is_settled() {
+            true => (format::share_at_most(told.worst), "at most, ", format!("record {}", told.worst_record)),
+            false => (
+                words::told_apart(told, audit.tell.as_ref().map_or(0.5, |t| t.protect_at)),
+                "",
+                "some record".into(),
+            ),
+        };
         let name = format!(
-            "of cases, at most, {} {} or {} is named rightly for record {} by somebody who knows everything else (a coin toss: \
+            "of cases, {at_most}{} {} or {} is named rightly for {record} by somebody who knows everything else (a coin toss: \
              50%)",
-            told.attribute, told.from, told.to, told.worst_record
+            told.attribute, told.from, told.to
         );
-        all.push(tile(&format::share_at_most(told.worst), &name));
+        all.push(tile(&share, &name));
     } else if let Some(e) = exposures(audit).first() {
         let a = e.attribute;
         let than = match (words::is_category(a), words::spread(a)) {

@@ -8,6 +8,7 @@ use crate::render::html::markup::Html;
 use crate::render::html::parts::{card, header, judged, list, shell, tile, tiles, warnings};
 use crate::render::html::table::{Cell, SHOWN, numbers, rest, table, words as text_column};
 use crate::verdict::of_release;
+use leakscope_core::error::shown as all_digits;
 use leakscope_core::glm::ModelKind;
 
 /// A release as one self-contained HTML page, which may be published with the model.
@@ -27,9 +28,9 @@ pub fn release_page(r: &Release) -> String {
     );
     let eta =
         r.eta.max.map(|eta| tile(&format::at_most(eta), "largest information loss η of a record, at most"));
-    let noise = match r.mechanism.shape {
-        None => tile(&format::setting(r.mechanism.sigma), "σ, noise on every coefficient in public units"),
-        Some(_) => tile(
+    let noise = match r.mechanism.is_isotropic() {
+        true => tile(&format::setting(r.mechanism.sigma), "σ, noise on every coefficient in public units"),
+        false => tile(
             &format::number(r.mechanism.sigma),
             "root of the mean variance of the noise on coefficients in public units",
         ),
@@ -145,8 +146,14 @@ fn mechanism(r: &Release) -> String {
                      coefficients of all classes sum to zero in every column, with noise or without."
                 }
             };
+            let made = match r.mechanism.is_isotropic() {
+                true => {
+                    "It is isotropic, as large as its targets ask; its factor F, a multiple of the identity, is in model.json,"
+                }
+                false => "Its covariance Σ = FFᵀ was made for its targets; F is in model.json,",
+            };
             format!(
-                "{name} Its covariance Σ = FFᵀ was made for its targets; F is in model.json, for columns in public units, x̃ = (x − \
+                "{name} {made} for columns in public units, x̃ = (x − \
                  centre)/unit.{contrasts} Coordinates F⁻¹w lie on multiples of {grid} with independent noise of standard deviation one; what \
                  is published are the same coefficients in original units, so the points they lie on follow from F and the \
                  public units. {source} Randomness from {generator}. {exact}"
@@ -165,7 +172,7 @@ fn coefficients(r: &Release) -> Html {
     let rows: Vec<Vec<Cell>> = shown
         .iter()
         .map(|(name, value)| {
-            let mut row = vec![Cell::name(name), Cell::sorted(format!("{value}"), *value)];
+            let mut row = vec![Cell::name(name), Cell::sorted(all_digits(*value), *value)];
             row.extend(match r.mechanism.units.get(*name) {
                 Some(u) => [u.unit, u.centre].map(|x| Cell::sorted(format::setting(x), x)),
                 None => [(); 2].map(|()| Cell::text("")),
@@ -190,7 +197,7 @@ fn coefficients(r: &Release) -> Html {
         numbers("95% interval"),
         numbers("p"),
     ];
-    let lines = others.iter().map(|(name, value)| format!("{name}  {value}"));
+    let lines = others.iter().map(|(name, value)| format!("{name}  {}", all_digits(*value)));
     let body =
         table("sortable filterable", "Released coefficients", &heads, &rows).and(rest("coefficients", lines));
     let note = "Of the columns in their original units; an indicator such as race=white is 1 where it applies and 0 elsewhere. \

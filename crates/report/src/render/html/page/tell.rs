@@ -7,6 +7,7 @@ use crate::format;
 use crate::render::html::markup::Html;
 use crate::render::html::parts::card;
 use crate::render::html::table::{Cell, SHOWN, numbers, rest, table, words};
+use crate::words::told_apart;
 
 /// The card; nothing where it was not computed.
 pub(super) fn tell(tell: Option<&Tell>, attributes: &[Attribute]) -> Html {
@@ -26,9 +27,9 @@ pub(super) fn tell(tell: Option<&Tell>, attributes: &[Attribute]) -> Html {
             vec![
                 Cell::remarked_name(&t.attribute, if t.label { "the label" } else { "" }),
                 Cell::text(&pair(t, unit(t))),
-                Cell::sorted(format::share_at_most(t.worst), t.worst),
+                Cell::sorted(told_apart(t, tell.protect_at), t.worst),
                 Cell::sorted(format::share_at_most(t.median), t.median),
-                Cell::text(&t.worst_record),
+                Cell::text(if t.is_settled() { &t.worst_record } else { "not settled" }),
             ]
         })
         .collect();
@@ -41,13 +42,14 @@ pub(super) fn tell(tell: Option<&Tell>, attributes: &[Attribute]) -> Html {
     ];
     let lead = format!(
         "Somebody who knows every other value of the table, and that one of two values is right, names the right one so \
-         often at most; a coin toss has 50%. By refitting the model with either value. Up to {} counts as protected.{}",
+         often at most; a coin toss has 50%. By refitting the model with either value. Up to {} counts as protected.{}{}",
         format::share(tell.protect_at),
+        unsettled(tell),
         untried(tell)
     );
     let lines = others
         .iter()
-        .map(|t| format!("{}  {}  {}", t.attribute, pair(t, unit(t)), format::share_at_most(t.worst)));
+        .map(|t| format!("{}  {}  {}", t.attribute, pair(t, unit(t)), told_apart(t, tell.protect_at)));
     let mut body = Html::new();
     if !rows.is_empty() {
         body = table("sortable filterable tall", "Two values told apart", &heads, &rows)
@@ -61,12 +63,23 @@ pub(super) fn tell(tell: Option<&Tell>, attributes: &[Attribute]) -> Html {
 fn pair(told: &Told, unit: Option<&str>) -> String {
     let two = format!("{} or {}{}", told.from, told.to, unit.map(|u| format!(" {u}")).unwrap_or_default());
     match told.among_all {
-        Some(all) => format!(
+        Some(all) if told.is_settled() => format!(
             "{two}; of all {} levels the right one in {}",
             all.levels,
             format::share_at_most(all.worst)
         ),
-        None => two,
+        Some(_) | None => two,
+    }
+}
+
+/// What was not settled, and what settles it.
+fn unsettled(tell: &Tell) -> String {
+    match tell.attributes.iter().filter(|t| !t.is_settled() && t.worst > tell.protect_at).count() {
+        0 => String::new(),
+        n => format!(
+            " Not settled within the budget for {}: there it is the least that refits have shown; ⟨tell_budget⟩ allows more.",
+            format::counted(n as u64, "attribute")
+        ),
     }
 }
 

@@ -1,0 +1,228 @@
+//! What would make a page calm: more noise where that helps, and what else does where none of any size would.
+
+use super::audit::{
+    capitalised, estimated_distance, is_approximate, is_seen_in_shape, is_settled, is_solved, label_distance,
+    untried, worst,
+};
+use super::{Colour, Decision, Facts, Noise, Span, Success, more_noise, noise_to_hide, plain, strong};
+use crate::document::audit::Audit;
+use crate::document::tell::{Shows, Told};
+use crate::format;
+use crate::noise_words;
+use crate::words;
+
+/// What would make every number of an audit calm.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Remedy<'a> {
+    /// Every number is.
+    Calm,
+    /// So many times the noise, and whether that is exact.
+    Noise { times: f64, exact: bool },
+    /// More noise, no less than so many times: how much suffices is not known.
+    MoreNoise { at_least: f64 },
+    /// No noise of any size: these show without any coefficient, or through there being a model at all.
+    NoNoise(Vec<&'a Told>),
+}
+
+/// How many times the noise a distance takes; at least so many where the probability alone is known.
+struct Needed {
+    proved: f64,
+    other: f64,
+    known: bool,
+}
+
+impl Needed {
+    fn other(&mut self, times: Option<f64>) {
+        match times {
+            Some(times) => self.other = self.other.max(times),
+            // So near certainty that a probability does not tell how far.
+            None => self.known = false,
+        }
+    }
+}
+
+/// What would make every number of an audit calm.
+pub(super) fn remedy<'a>(audit: &'a Audit, facts: &Facts) -> Remedy<'a> {
+    let goal = facts.protect_at;
+    let told = || audit.tell.iter().flat_map(|t| &t.attributes).filter(|t| worst(t) > goal);
+    let shown: Vec<&Told> = told().filter(|t| t.shows.is_some()).collect();
+    if !shown.is_empty() {
+        return Remedy::NoNoise(shown);
+    }
+    let mut needed = Needed { proved: 1.0, other: 1.0, known: true };
+    for told in told() {
+        let levels = told.among_all.map_or(2, |all| all.levels);
+        let hidden = |distance: f64| noise_to_hide(distance, levels, goal);
+        match (is_settled(told, goal), told.distance) {
+            (_, Some(distance)) => {
+                needed.proved = needed.proved.max(hidden(distance).unwrap_or(1.0));
+            }
+            (true, None) => match more_noise(worst(told), goal) {
+                Some(times) => needed.proved = needed.proved.max(times),
+                None => needed.known = false,
+            },
+            (false, None) => {
+                needed.known = false;
+                needed.proved = needed.proved.max(told.at_least.and_then(hidden).unwrap_or(1.0));
+            }
+        }
+    }
+    for distance in estimated_distance(audit).into_iter().chain(label_distance(audit)) {
+        needed.other(noise_to_hide(distance, 2, goal));
+    }
+    let guessed = facts.bounded.into_iter().chain(facts.observed).map(Success::told);
+    for p in guessed.filter(|p| *p > goal) {
+        needed.other(more_noise(p, goal));
+    }
+    let Needed { proved, other, known } = needed;
+    match known {
+        false => Remedy::MoreNoise { at_least: proved.max(other) },
+        true if proved.max(other) > 1.0 => {
+            let exact = proved >= other && audit.data.rows_of_one.is_none();
+            Remedy::Noise { times: proved.max(other), exact }
+        }
+        true => Remedy::Calm,
+    }
+}
+
+/// A green audit is about noise in the units of its encoding: the same σ is another noise elsewhere.
+const IN_OTHER_UNITS: &str = "The model may be released with this noise, once; a release adds its own in public units, where the same \
+                              protection takes another σ, and its page says which.";
+
+/// What noise that was solved for leaves open.
+const SOLVED: &str = "How much noise there is was solved for on these data: published with the model, it can tell values of a record \
+                      apart by itself, which is not counted here. A ⟨sigma⟩ that is chosen without these data leaves that out.";
+
+/// What to do.
+pub(super) fn advice(audit: &Audit, facts: &Facts, decision: &Decision, remedy: &Remedy<'_>) -> Vec<Span> {
+    match remedy {
+        Remedy::Calm if decision.colour == Colour::Green => vec![plain(IN_OTHER_UNITS)],
+        Remedy::Calm => vec![plain(left_open(audit, facts))],
+        Remedy::Noise { times, exact } => with_noise(audit, facts, *times, *exact),
+        Remedy::MoreNoise { at_least } => vec![plain(with_more_noise(audit, facts, *at_least))],
+        Remedy::NoNoise(shown) => {
+            let each: Vec<String> = shown.iter().take(3).map(|t| capitalised(&cause(t))).collect();
+            let rest = match shown.len().saturating_sub(3) {
+                0 => String::new(),
+                more => format!(" The same holds for {}.", format::counted(more as u64, "other attribute")),
+            };
+            vec![
+                strong("No noise of any size hides that"),
+                plain(format!(": do not release it. {}.{rest}", each.join(". "))),
+            ]
+        }
+    }
+}
+
+/// Why a calm page is not green.
+fn left_open(audit: &Audit, facts: &Facts) -> String {
+    let untried = untried(audit);
+    match untried {
+        _ if facts.noise == Noise::Unit => "Choose a noise (σ), and look again.".into(),
+        _ if facts.exact().is_none() => {
+            "That rests on small changes alone: have two values of every attribute tried before release."
+                .into()
+        }
+        [one] => format!("{one} was not tried, so nothing is shown about it."),
+        [_, _, ..] => format!(
+            "{} attributes were not tried, so nothing is shown about them.",
+            format::count(untried.len() as u64)
+        ),
+        [] if audit.data.rows_of_one.is_some() => {
+            "What all rows of one person tell together was not tried: join them into one row, and look again."
+                .into()
+        }
+        [] if is_approximate(audit) => {
+            "The given coefficients are not at the minimiser, so this is an approximation: fit the \
+                                        model closer, and look again."
+                .into()
+        }
+        [] if is_seen_in_shape(audit) => noise_words::open_question().into(),
+        [] if is_solved(audit) => SOLVED.into(),
+        [] => "Look at the numbers marked below before release.".into(),
+    }
+}
+
+/// The noise that suffices.
+fn with_noise(audit: &Audit, facts: &Facts, times: f64, exact: bool) -> Vec<Span> {
+    let goal = facts.protect_at;
+    // Rounded up to three digits: what is advised suffices.
+    let sigma = format::typed_at_least(audit.sigma * times);
+    let cost = audit.utility.as_ref().and_then(|u| {
+        let there = words::metric_at(u, audit.sigma * times)?;
+        Some(format!(" and costs {}", words::cost(u, there)))
+    });
+    let about = if exact { "" } else { "about " };
+    // Where every value can be read off, how often is no help: what the noise must grow by is.
+    let far =
+        if times > 10.0 { format!(" ({} times as much)", format::number(times)) } else { String::new() };
+    if audit.noise.is_some() {
+        return vec![
+            strong(format!("Targets {} as strict", format::times(times))),
+            plain(format!(
+                " would bring that to {about}{}{}: run it again with them.",
+                format::share(goal),
+                cost.unwrap_or_default()
+            )),
+        ];
+    }
+    vec![
+        strong(format!("σ = {sigma}, now {}{far}", format::setting(audit.sigma))),
+        plain(format!(
+            ", would bring that to {about}{}{}: run it again with that.",
+            format::share(goal),
+            cost.unwrap_or_default()
+        )),
+    ]
+}
+
+/// More noise, of which the amount is not known.
+fn with_more_noise(audit: &Audit, facts: &Facts, at_least: f64) -> String {
+    let least = match (at_least > 1.0, audit.noise.is_some()) {
+        (false, _) => String::new(),
+        (true, true) => format!(" Targets must be at least {} as strict.", format::times(at_least)),
+        (true, false) => {
+            format!(" It takes a σ of at least {}.", format::typed_at_least(audit.sigma * at_least))
+        }
+    };
+    match facts.open.not_settled {
+        true => format!(
+            "More noise helps; how much suffices was not settled within the budget.{least} ⟨tell_budget⟩ allows more work."
+        ),
+        false => format!(
+            "More noise helps; how much cannot be told from a number this close to certainty.{least} Run it again with several \
+             times as much."
+        ),
+    }
+}
+
+/// Why values are told for certain, whatever the noise, and what helps.
+pub fn cause(told: &Told) -> String {
+    let name = &told.attribute;
+    match told.shows {
+        Some(Shows::Unit) => format!(
+            "the unit of {name} was read off the data, and with another value in record {} it would have been another: give its \
+             ⟨bounds⟩ or a ⟨schema⟩ where they are public, or leave it out with ⟨drop⟩",
+            told.worst_record
+        ),
+        Some(Shows::Levels) if !told.levels_shown.is_empty() => {
+            let levels: Vec<String> = told.levels_shown.iter().map(|l| format!("`{l}`")).collect();
+            format!(
+                "whether {name} lists {} hangs on one record with `{}`: give all its ⟨levels⟩ or a ⟨schema⟩ where they are public, or \
+                 change ⟨min_level_count⟩ so that the list does not hang on one record",
+                levels.join(", "),
+                told.from
+            )
+        }
+        Some(Shows::Levels) => format!(
+            "that {name} has the values it has hangs on record {}: give its ⟨bounds⟩, ⟨levels⟩ or a ⟨schema⟩ where they are public",
+            told.worst_record
+        ),
+        Some(Shows::NoModel) => format!(
+            "with another value of {name} in record {} there would be no model: a stronger penalty (⟨l2⟩), or a rare level merged \
+             into another, helps",
+            told.worst_record
+        ),
+        None => format!("{name} is told apart by its coefficients: more noise helps"),
+    }
+}
