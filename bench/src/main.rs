@@ -10,6 +10,7 @@
 //! cargo run --release -p leakscope-bench -- inversion [PYTHON]  gradient inversion against PyTorch; 10,000 linear models at once
 //! cargo run --release -p leakscope-bench -- noise          shapes of noise to their certificate
 //! cargo run --release -p leakscope-bench -- softmax        η of softmax regression against Jacobians and SVDs
+//! cargo run --release -p leakscope-bench -- scaling        the same work on 1, 2, 4, … cores
 //! ```
 #![allow(clippy::print_stdout)]
 
@@ -20,6 +21,7 @@ mod inversion;
 mod net;
 mod noise;
 mod parallel;
+mod scaling;
 mod softmax;
 mod stream;
 
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
         Some("attack") => attack::run(),
         Some("noise") => noise::run(),
         Some("softmax") => softmax::run(),
+        Some("scaling") => scaling::run(),
         Some("stream") => {
             let rows = arguments.get(1).map_or(Ok(10_000_000), |text| text.parse());
             rows.map_err(Into::into).and_then(stream::run)
@@ -47,7 +50,7 @@ fn main() -> ExitCode {
             hidden.map_err(Into::into).and_then(|hidden| net::memory(&hidden))
         }
         _ => {
-            Err("usage: leakscope-bench glm|wide|attack|noise|softmax|account|inversion [PYTHON]|stream [ROWS]|net [PYTHON]"
+            Err("usage: leakscope-bench glm|wide|attack|noise|softmax|scaling|account|inversion [PYTHON]|stream [ROWS]|net [PYTHON]"
                 .into())
         }
     };

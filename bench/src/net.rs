@@ -84,7 +84,7 @@ pub(crate) fn run(python: Option<&str>) -> Any<()> {
     Ok(())
 }
 
-fn records(n: usize, input: Shape) -> Result<Data<f32>> {
+pub(crate) fn records(n: usize, input: Shape) -> Result<Data<f32>> {
     let mut rng = Generator::new(1, Purpose::Other, 0);
     let x = (0..n * input.len()).map(|_| rng.uniform() as f32).collect();
     Data::classes(input, x, 10, &(0..n as u32).map(|i| i % 10).collect::<Vec<_>>())

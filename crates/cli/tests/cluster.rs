@@ -228,7 +228,7 @@ fn what_is_wrong_with_a_part_is_said_of_that_part() {
     let other = plan("part0.csv other.csv").expect(2);
     assert!(other.stderr.contains("other.csv"), "{}", other.stderr);
     let softmax = folder
-        .run(["plan", "part0.csv", "--target", "site", "--model", "softmax", "--out", "plan"])
+        .run_words(["plan", "part0.csv", "--target", "site", "--model", "softmax", "--out", "plan"])
         .expect(2);
     assert!(softmax.stderr.contains("--model"), "{}", softmax.stderr);
 

@@ -59,7 +59,8 @@ impl Plan {
         for read in std::iter::once(&mut request.read).chain(&mut request.test).chain(&mut request.score) {
             absolute(read)?;
         }
-        let _ = Folder::open(path, RecordsFormat::Parquet)?;
+        // A folder that stays empty goes again.
+        let _folder = Folder::open(path, RecordsFormat::Parquet)?;
         if path.join(FILE).exists() {
             let there = Self::open(path)?;
             let same = |a: &Request, b: &Request| {
@@ -72,7 +73,6 @@ impl Plan {
             let message = format!("{} holds another plan: choose an empty folder", path.display());
             return Err(Failure::option("out", message));
         }
-        fs::create_dir_all(path).map_err(|e| Failure::option("out", format!("{}: {e}", path.display())))?;
         let mut tables = vec![];
         for read in std::iter::once(&request.read).chain(&request.test) {
             let splits = Table::open(read)?.cut(hooks)?;
@@ -123,7 +123,8 @@ impl Plan {
             .filter(|e| e.path().join(WORK).exists())
             .map(|e| e.file_name().to_string_lossy().into_owned())
             .collect();
-        names.sort();
+        let number = |name: &String| name.split('-').next().and_then(|n| n.parse::<usize>().ok());
+        names.sort_by_key(number);
         names
     }
 
