@@ -13,7 +13,7 @@ use crate::table::{Table, in_order};
 use crate::{Error, Result};
 use leakscope_core::rows::{Block, Elsewhere, Finish, Part, Rows, Start};
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Encoded rows up to this size stay in memory after they were first encoded.
 pub const CACHE_BYTES: u64 = 256 << 20;
@@ -84,6 +84,9 @@ pub struct Dataset {
     runs: Option<Vec<Vec<Kept>>>,
     /// Where other machines read the rows.
     away: Option<AwayRows>,
+    /// The same, read here, for what is no pass that could be sent.
+    here: OnceLock<Box<Self>>,
+    options: DatasetOptions,
     /// Where the table itself is in memory: the rows of every block, encoded anew in every pass.
     in_place: Option<InPlace>,
 }
@@ -180,6 +183,8 @@ impl Dataset {
             run_counts: table.run_counts(batch_rows, hooks)?,
             runs: None,
             away: None,
+            here: OnceLock::new(),
+            options,
             in_place: None,
         };
         dataset.find_rows(options)?;
@@ -202,8 +207,10 @@ impl Dataset {
             .iter()
             .map(|s| (s.first_row..s.first_row + s.rows).filter(|r| self.plan.takes(*r)).count() as u64)
             .collect();
-        if let Some(away) = AwayRows::new(&self.table, (&self.encoding, self.plan.subset), options) {
-            let found = if self.plan.countable() { Counted::of(taken) } else { away.count(&self.hooks)? };
+        if let Some(away) =
+            AwayRows::new(&self.table, (&self.encoding, self.plan.subset), options.allow_missing_target)
+        {
+            let found = if self.plan.countable() { Counted::of(taken) } else { away.count()? };
             (self.dropped, self.unseen) = (found.dropped, found.unseen);
             self.set_counts(&found.rows);
             self.away = Some(away.with_places(&self.first_rows, &found.rows));
@@ -231,7 +238,12 @@ impl Dataset {
 
     /// The same rows, read here, where they are elsewhere: for what is no pass that could be sent.
     fn here(&self) -> Result<Option<&Self>> {
-        self.away.as_ref().map(|away| away.here(&self.hooks)).transpose()
+        if self.away.is_none() || self.here.get().is_some() {
+            return Ok(self.here.get().map(|here| &**here));
+        }
+        let table = Table { away: None, ..self.table.clone() };
+        let here = Self::with_options(&table, &self.encoding, self.plan.subset, self.options, &self.hooks)?;
+        Ok(Some(self.here.get_or_init(|| Box::new(here))))
     }
 
     /// How many runs each split has: [`Rows::split_sizes`].

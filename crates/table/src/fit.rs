@@ -539,7 +539,7 @@ fn over_training_rows<P: Pass>(
     pass: &P,
 ) -> Result<P::State> {
     let bare = encoding.before_components();
-    if let Some(away) = AwayRows::open(table, &bare, Subset::Training) {
+    if let Some(away) = AwayRows::new(table, (&bare, Subset::Training), false) {
         return pass::run(pass, &Bare { away, width: bare.width(), rows: bare.rows_training })
             .map_err(Error::Core);
     }

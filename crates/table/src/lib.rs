@@ -26,6 +26,7 @@
 //! (over `matrix`), `arrow_file` ← `source` ← `table` ← `split`, `schema`, `public` ← `layout` ← `profile`, `plan` ←
 //! `encoder` ← `fit`, `dataset`, `draft`; `records` stands alone.
 
+mod answer;
 mod arrow_column;
 mod arrow_file;
 mod away;
@@ -46,6 +47,7 @@ mod holdout;
 mod hooks;
 mod json_lines;
 mod layout;
+mod machines;
 mod matrix;
 mod memory;
 mod moments;
@@ -63,11 +65,13 @@ mod runs;
 mod schema;
 mod source;
 mod split;
+mod splits;
 mod table;
 mod temporary;
 mod words;
 
-pub use away::{Answers, AwayRows, Machines, Work, answer, check_answer};
+pub use answer::{RunPass, answer};
+pub use away::AwayRows;
 pub use column::{ColumnSchema, Kind, Origin, Roles};
 pub use content::{TextEncoding, standard_input};
 pub use dataset::{CACHE_BYTES, Dataset, DatasetOptions, Labels, RowCount};
@@ -80,6 +84,7 @@ pub use error::{Error, Result, TargetError};
 pub use fit::Profiled;
 pub use holdout::{Holdout, SplitKey};
 pub use hooks::{Hooks, OnProgress, Progress, Stage};
+pub use machines::{Answers, Machines, Work, check_answer};
 pub use matrix::{Element, Matrix};
 pub use memory::{Memory, MemoryColumn};
 pub use notation::{Decimal, Notation};
@@ -94,7 +99,7 @@ pub use records::{
 pub use records_file::{RecordNumbers, record_numbers};
 pub use remark::Remark;
 pub use schema::{Bounds, Edge, Schema, SchemaColumn, SchemaError, SchemaKind};
-pub use split::{Extent, FileSplit, Fingerprint, Splits};
+pub use splits::{Extent, FileSplit, Fingerprint, Splits};
 pub use table::{ReadOptions, Table, shown};
 pub use temporary::{is_temporary, remove_temporary_files, temporary_file};
 pub use words::closest;

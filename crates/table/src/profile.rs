@@ -1,6 +1,5 @@
 //! The first pass: ranges, means, levels, missing values and duplicate ids of every used column.
 
-use crate::away::Work;
 use crate::batch::{Batch, Cells, Levels, MISSING, Reading, Want};
 use crate::column::Roles;
 use crate::duplicates::{self, RowHashes, hash_text};
@@ -8,12 +7,14 @@ use crate::encoding::{EncodeOptions, Missing, TargetKind};
 use crate::error::TargetError;
 use crate::hooks::{Hooks, Stage};
 use crate::layout::{Layout, Role, block_rows};
+use crate::machines::{Away, Kind as WorkKind, Work};
 use crate::moments::{Distinct, FEW, Moments};
 use crate::schema::SchemaError;
 use crate::table::Table;
 use crate::{Error, Result};
 use leakscope_core::error::Damage;
 use leakscope_core::pass::{bytes, overflowing};
+use leakscope_core::rows::States;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
@@ -116,6 +117,14 @@ pub struct Profiling {
     roles: Option<Roles>,
 }
 
+/// What another machine must be told to profile a split.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ProfileTask {
+    pub(crate) roles: Roles,
+    pub(crate) options: EncodeOptions,
+    pub(crate) left_out: Vec<String>,
+}
+
 /// What the bytes of a profile are called.
 const KIND: &str = "the profile of a table";
 
@@ -164,7 +173,9 @@ impl Profiling {
     pub fn run(&self, table: &Table, hooks: &Hooks) -> Result<Profile> {
         let Self { layout, options, .. } = self;
         if let (Some(away), Some(roles)) = (&table.away, &self.roles) {
-            return away.profile(self, Work::profile(roles, options, &self.left_out));
+            let (roles, left_out) = (roles.clone(), self.left_out.clone());
+            let task = ProfileTask { roles, options: options.clone(), left_out };
+            return self.run_elsewhere(away, &Work::new(WorkKind::Profile, &task)?);
         }
         let with_hashes = layout.target.is_some() && table.rows(hooks)? <= duplicates::MAX_ROWS;
         let mut all = self.start();
@@ -185,9 +196,19 @@ impl Profiling {
         Ok(all)
     }
 
-    /// Rows that a profile has seen.
-    pub(crate) fn rows(profile: &Profile) -> u64 {
-        profile.rows
+    /// The profile of splits that others read.
+    fn run_elsewhere(&self, away: &Away, work: &Work) -> Result<Profile> {
+        let states = match away.states(work)? {
+            States::Merged(profile) => return self.from_bytes(&profile),
+            States::Splits(states) => states,
+        };
+        let mut total = self.start();
+        for (split, state) in away.splits().splits.iter().zip(&states) {
+            let merged = self.from_bytes(state).and_then(|profile| self.merge(&mut total, profile));
+            merged.map_err(|error| error.in_part(split.number, &split.path))?;
+        }
+        away.keep(work, &self.to_bytes(&total)?)?;
+        Ok(total)
     }
 
     /// A profile as it is once merged: levels by name, and judged. One that was merged stays what it is.

@@ -1,12 +1,12 @@
 //! One or several files (or tables in memory) as one table: opening, columns, splits, and the pass over raw batches.
 
 use crate::arrow_column::Dictionary;
-use crate::away::Away;
 use crate::batch::{Batch, Want};
 use crate::column::{ColumnSchema, Kind};
 use crate::content::TextEncoding;
 use crate::csv_file::{CsvRange, Markers, TextOptions};
 use crate::hooks::{Hooks, Stage, Watch};
+use crate::machines::Away;
 use crate::matrix::Matrix;
 use crate::memory::Memory;
 use crate::notation::{Decimal, Notation, Verdict};

@@ -115,8 +115,8 @@ pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
 }
 
 impl Machines for AnswerFolder {
-    fn splits(&self, read: &ReadOptions) -> Result<Option<Splits>> {
-        let same = |t: &&PlannedTable| t.read.paths == read.paths;
+    fn splits(&self, paths: &[PathBuf]) -> Result<Option<Splits>> {
+        let same = |t: &&PlannedTable| t.read.paths == paths;
         Ok(self.tables.iter().find(same).map(|t| t.splits.clone()))
     }
 
