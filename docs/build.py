@@ -27,6 +27,7 @@ CHAPTERS = [
     ("engineer", "For the DP engineer"),
     ("officer", "For the privacy officer"),
     ("networks", "Networks"),
+    ("texts", "Language models"),
     ("researcher", "For the researcher: the results and their proofs"),
     ("threats", "Threat models, and what is not claimed"),
     ("commands", "Every command"),
@@ -80,6 +81,7 @@ def matches(said, printed):
 
 def scratch(folder):
     shutil.copy(ROOT / "examples/patients.csv", folder)
+    shutil.copytree(ROOT / "testdata/text/gpt2", pathlib.Path(folder) / "gpt2")
 
 
 def check(update):

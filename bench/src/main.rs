@@ -8,6 +8,7 @@
 //! cargo run --release -p leakscope-bench -- stream [ROWS]  Parquet × 50 columns: memory, and passes against reading
 //! cargo run --release -p leakscope-bench -- net [PYTHON]   the CNN of Edmunds table B.7 against JAX (pip install jax)
 //! cargo run --release -p leakscope-bench -- inversion [PYTHON]  gradient inversion against PyTorch; 10,000 linear models at once
+//! cargo run --release -p leakscope-bench -- text [blocks=12 …] [PYTHON]  clipped gradients of GPT-2 small against plain ones, and Opacus
 //! cargo run --release -p leakscope-bench -- noise          shapes of noise to their certificate
 //! cargo run --release -p leakscope-bench -- softmax        η of softmax regression against Jacobians and SVDs
 //! cargo run --release -p leakscope-bench -- scaling        the same work on 1, 2, 4, … cores
@@ -17,6 +18,7 @@
 mod account;
 mod attack;
 mod glm;
+mod gpu;
 mod inversion;
 mod net;
 mod noise;
@@ -24,6 +26,7 @@ mod parallel;
 mod scaling;
 mod softmax;
 mod stream;
+mod text;
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -38,6 +41,7 @@ fn main() -> ExitCode {
         Some("noise") => noise::run(),
         Some("softmax") => softmax::run(),
         Some("scaling") => scaling::run(),
+        Some("gpu") => gpu::run(std::env::args().nth(2).as_deref()),
         Some("stream") => {
             let rows = arguments.get(1).map_or(Ok(10_000_000), |text| text.parse());
             rows.map_err(Into::into).and_then(stream::run)
@@ -49,8 +53,12 @@ fn main() -> ExitCode {
             let hidden: Result<Vec<usize>, _> = arguments[1..].iter().map(|text| text.parse()).collect();
             hidden.map_err(Into::into).and_then(|hidden| net::memory(&hidden))
         }
+        Some("text") => text::run(&arguments[1..]),
+        // what `text` runs in processes of their own
+        Some("text-part") => text::part(&arguments[1..]),
         _ => {
-            Err("usage: leakscope-bench glm|wide|attack|noise|softmax|scaling|account|inversion [PYTHON]|stream [ROWS]|net [PYTHON]"
+            Err("usage: leakscope-bench glm|wide|attack|noise|softmax|scaling|account|inversion [PYTHON]|stream [ROWS]|net [PYTHON]|text \
+                 [blocks=N] [width=N] [heads=N] [vocabulary=N] [length=N] [batch=N] [PYTHON]"
                 .into())
         }
     };

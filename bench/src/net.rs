@@ -16,14 +16,14 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 const BATCH: usize = 600;
-const CLIP: Clip = Clip::Gelu { bound: 8.0 };
+pub(crate) const CLIP: Clip = Clip::Gelu { bound: 8.0 };
 
 type Any<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// Records a second.
 #[derive(Debug, Clone, Copy)]
-struct Rate {
-    clock: f64,
+pub(crate) struct Rate {
+    pub(crate) clock: f64,
     core: f64,
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn run(python: Option<&str>) -> Any<()> {
         println!("no Python with JAX was named: nothing to compare with");
         return Ok(());
     };
-    let theirs = jax(python)?;
+    let theirs = jax(python, BATCH)?;
     // once more after the peer: the machine may have become busier, or less so
     println!("again, ours:");
     let gradients_again =
@@ -130,9 +130,9 @@ pub(crate) fn memory(hidden: &[usize]) -> Any<()> {
 }
 
 /// The rates of `net_jax.py`.
-fn jax(python: &str) -> Any<Vec<(String, Rate)>> {
+pub(crate) fn jax(python: &str, batch: usize) -> Any<Vec<(String, Rate)>> {
     let mut child = Command::new(python)
-        .args(["-", &BATCH.to_string()])
+        .args(["-", &batch.to_string()])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()

@@ -13,6 +13,7 @@ use crate::{
     engine::{self, BatchGradient, Prediction, Workers},
     layer::Draws,
     leak::{self, Measure, RecordLeak},
+    loss::Agreement,
     train::{StepReport, Trainer},
 };
 use leakscope_core::fisher::Directions;
@@ -30,6 +31,13 @@ pub trait Compiled: Sized {
 
     #[doc(hidden)]
     fn predict_data(net: &Network<Self>, data: &Data<Self>) -> Result<Prediction>;
+
+    #[doc(hidden)]
+    fn gradient(net: &Network<Self>, data: &Data<Self>, records: &[usize]) -> Result<BatchGradient<Self>>;
+
+    #[doc(hidden)]
+    #[allow(private_interfaces)] // called from this crate alone
+    fn judged(net: &Network<Self>, data: &Data<Self>) -> Result<Vec<(f64, Option<Agreement>)>>;
 
     #[doc(hidden)]
     #[allow(private_interfaces)] // called from this crate alone
@@ -99,6 +107,21 @@ macro_rules! compiled {
             #[inline(never)]
             fn predict_data(net: &Network<Self>, data: &Data<Self>) -> Result<Prediction> {
                 engine::predict_data_generic(net, data)
+            }
+
+            #[inline(never)]
+            fn gradient(
+                net: &Network<Self>,
+                data: &Data<Self>,
+                records: &[usize],
+            ) -> Result<BatchGradient<Self>> {
+                engine::gradient_generic(net, data, records)
+            }
+
+            #[allow(private_interfaces)]
+            #[inline(never)]
+            fn judged(net: &Network<Self>, data: &Data<Self>) -> Result<Vec<(f64, Option<Agreement>)>> {
+                engine::judged_generic(net, data)
             }
 
             #[allow(private_interfaces)]

@@ -6,13 +6,14 @@ mod sequences;
 use crate::{
     LayerSpec as L, Loss, NetSpec, Network, Shape,
     data::{Batch, Input},
-    device::{Device, Target},
+    device::{Backend, Device, Target},
     layer::Draws,
     leak::Label,
     pass::{OwnDirection, SharedDirection},
     random::{Generator, Purpose},
     spec::{NodeSpec as N, Padding},
 };
+use std::sync::OnceLock;
 
 const RECORDS: usize = 3;
 /// Draws of dropout, as in a training step.
@@ -28,6 +29,7 @@ struct Case {
     weights: Option<Vec<f64>>,
     length: usize,
     rng: Generator,
+    seed: u64,
 }
 
 impl Case {
@@ -62,8 +64,25 @@ fn case(input: &[usize], layers: Vec<L>, loss: Loss, seed: u64) -> Case {
 }
 
 fn case_of(spec: NetSpec, seed: u64) -> Case {
+    case_on(Backend::Cpu, spec, seed)
+}
+
+/// A GPU, where there is one; said aloud where there is none.
+fn gpu() -> Option<Backend> {
+    static GPU: OnceLock<Option<Backend>> = OnceLock::new();
+    *GPU.get_or_init(|| match Backend::cuda(0) {
+        Ok(backend) => Some(backend),
+        Err(e) => {
+            assert!(std::env::var_os("LEAKSCOPE_REQUIRE_GPU").is_none(), "a GPU is required: {e}");
+            eprintln!("SKIPPED on a GPU: {e}");
+            None
+        }
+    })
+}
+
+fn case_on(backend: Backend, spec: NetSpec, seed: u64) -> Case {
     let loss = spec.loss;
-    let mut net = Network::<f64>::new(spec, seed).unwrap();
+    let mut net = Network::<f64>::new(spec, seed).unwrap().on(backend).unwrap();
     let mut rng = Generator::new(seed, Purpose::Other, 0);
     // biases, γ and β away from their starting values
     let theta: Vec<f64> = net.parameters().unwrap().iter().map(|t| t + 0.2 * rng.normal()).collect();
@@ -95,7 +114,7 @@ fn case_of(spec: NetSpec, seed: u64) -> Case {
     // few different tokens, so that some stand twice
     let vocabulary = net.vocabulary().unwrap_or(1) as u64;
     let tokens: Vec<u32> = (0..RECORDS * length).map(|_| rng.below(vocabulary.min(4)) as u32).collect();
-    let mut case = Case { net, x: Vec::new(), y, tokens, weights, length, rng };
+    let mut case = Case { net, x: Vec::new(), y, tokens, weights, length, rng, seed };
     if case.net.vocabulary().is_some() {
         x = case.values();
     }
@@ -114,7 +133,7 @@ fn shorter(shape: Shape) -> Shape {
 
 /// Losses, all gradients (records × parameters), at given data.
 fn gradients(case: &Case, x: &[f64], y: &[f64]) -> (Vec<f64>, Vec<Vec<f64>>) {
-    let mut dev = Device::new();
+    let mut dev = case.net.backend().device();
     let batch = case.batch(&mut dev, x, y);
     let primal = case.net.primal(&mut dev, batch, Label::Secret, DRAWS);
     let g = (0..RECORDS).map(|i| case.net.materialise(&dev, &primal, None, i)).collect();
@@ -138,8 +157,17 @@ fn difference(h: f64, f: impl Fn(usize) -> f64) -> f64 {
     (8.0 * (f(2) - f(1)) - (f(3) - f(0))) / (12.0 * h)
 }
 
-fn conforms(name: &str, mut c: Case) {
-    let mut dev = Device::new();
+/// Checks a network on the processor, and on a GPU where there is one.
+fn conforms(name: &str, case: Case) {
+    let (spec, seed) = (case.net.spec().clone(), case.seed);
+    conforms_where_it_is(name, case);
+    if let Some(gpu) = gpu() {
+        conforms_where_it_is(&format!("{name}, on a GPU"), case_on(gpu, spec, seed));
+    }
+}
+
+fn conforms_where_it_is(name: &str, mut c: Case) {
+    let mut dev = c.net.backend().device();
     let (d, p) = (c.net.values(c.length), c.net.parameter_count());
     let k = c.net.outputs() * c.net.places(c.length);
     let (_, g) = gradients(&c, &c.x, &c.y);

@@ -1,18 +1,23 @@
 //! Records and their labels, checked once.
 //!
 //! A record is an array of values or a sequence of tokens; its label a vector of values, a class, or one of either for
-//! each position of a sequence. All sequences of one data set have the same length; those of other lengths go into a set
-//! of their own, and a network measures each alike.
+//! each position of a sequence. All sequences of one data set have the same length, or are padded to it (`units`), where
+//! the network reads nothing behind a position. Records may belong together, and are then drawn and clipped as one.
+
+mod units;
 
 use crate::{
     Loss, Network, Real, Shape,
-    device::{Buf, Device, Index, Target},
+    device::{Buf, Device, Index, Target, cuda::MOST_VALUES},
     error::{Error, Result, check_finite, check_len},
     leak::Label,
     loss::Agreement,
     spec::Reduction,
 };
-use std::borrow::Cow;
+use std::{
+    borrow::Cow,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 /// In the place of a class: this position of a sequence has no label, and takes no part in the loss.
 pub const NO_LABEL: u32 = u32::MAX;
@@ -26,6 +31,33 @@ pub struct Data<T> {
     places: usize,
     x: Records<T>,
     y: Labels<T>,
+    resident: Resident<T>,
+    /// Positions of every record before its padding; absent where none is padded.
+    lengths: Option<Vec<usize>>,
+    /// The records of every unit that is drawn and clipped as one; absent where each record is a unit.
+    units: Option<Vec<Vec<usize>>>,
+}
+
+/// All records on a GPU, once they were asked for there. It says nothing that the records do not say.
+#[derive(Debug)]
+struct Resident<T>(Mutex<Option<Arc<Buf<T>>>>);
+
+impl<T> Default for Resident<T> {
+    fn default() -> Self {
+        Self(Mutex::new(None))
+    }
+}
+
+impl<T> Clone for Resident<T> {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+impl<T> PartialEq for Resident<T> {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -106,7 +138,8 @@ impl<T: Real> Data<T> {
         check_len("the labels", classes.len(), n * places)?;
         check_classes(classes, outputs, places)?;
         let y = Labels::Classes(classes.to_vec());
-        Ok(Self { input, outputs, places, x: Records::Tokens(tokens), y })
+        let (lengths, units, resident) = (None, None, Resident::default());
+        Ok(Self { input, outputs, places, x: Records::Tokens(tokens), y, lengths, units, resident })
     }
 
     fn of(input: Shape, x: Vec<T>, n: usize, outputs: usize, places: usize, y: Labels<T>) -> Result<Self> {
@@ -116,10 +149,11 @@ impl<T: Real> Data<T> {
         }
         check_len("the records", x.len(), n.saturating_mul(input.len()))?;
         check_finite("the records", &x)?;
-        Ok(Self { input, outputs, places, x: Records::Values(x), y })
+        let (lengths, units, resident) = (None, None, Resident::default());
+        Ok(Self { input, outputs, places, x: Records::Values(x), y, lengths, units, resident })
     }
 
-    /// Some of the records, in the order given.
+    /// Some of the records, in the order given, each on its own.
     pub fn subset(&self, records: &[usize]) -> Result<Self> {
         self.check_records(records)?;
         if records.is_empty() {
@@ -142,7 +176,9 @@ impl<T: Real> Data<T> {
                 Labels::Classes(records.iter().flat_map(|&i| &y[i * m..(i + 1) * m]).copied().collect())
             }
         };
-        Ok(Self { x, y, ..*self })
+        let lengths = self.lengths.as_ref().map(|all| records.iter().map(|&i| all[i]).collect());
+        let Self { input, outputs, places, .. } = *self;
+        Ok(Self { input, outputs, places, x, y, lengths, units: None, resident: Resident::default() })
     }
 
     /// Number of records.
@@ -237,14 +273,24 @@ impl<T: Real> Data<T> {
 
     /// Loss of record `i` for given outputs, and how many of its labels they get right.
     pub(crate) fn judge(&self, net: &Network<T>, i: usize, z: &[f64]) -> (f64, Option<Agreement>) {
-        let (k, label) = (self.outputs, self.label(i));
-        let y: Vec<f64> = label.iter().map(|v| v.to_f64()).collect();
+        let (k, m) = (self.outputs, self.places);
         let (mut loss, mut agreement) = (0.0, Some(Agreement { right: 0, labels: 0 }));
-        let rows = z.chunks_exact(k).zip(y.chunks_exact(k)).zip(self.weights(i, net.spec().reduction));
-        for ((z, y), w) in rows.filter(|(_, w)| *w > 0.0) {
-            loss += if self.places == 1 { net.loss().value(z, y) } else { w * net.loss().value(z, y) };
+        let mut y = vec![0.0; k];
+        let rows = z.chunks_exact(k).zip(self.weights(i, net.spec().reduction)).enumerate();
+        for (t, (z, w)) in rows.filter(|(_, (_, w))| *w > 0.0) {
+            // one row at a time: those of all positions of a language model would be a large array
+            match &self.y {
+                Labels::Vectors(all) => {
+                    y.iter_mut().zip(&all[(i * m + t) * k..]).for_each(|(y, v)| *y = v.to_f64());
+                }
+                Labels::Classes(all) => {
+                    y.fill(0.0);
+                    y[all[i * m + t] as usize] = 1.0;
+                }
+            }
+            loss += if m == 1 { net.loss().value(z, &y) } else { w * net.loss().value(z, &y) };
             agreement = agreement
-                .zip(net.loss().agreement(z, y))
+                .zip(net.loss().agreement(z, &y))
                 .map(|(sum, a)| Agreement { right: sum.right + a.right, labels: sum.labels + a.labels });
         }
         (loss, agreement)
@@ -265,6 +311,12 @@ impl<T: Real> Data<T> {
         {
             let (record, position) = (at / self.input.len(), at % self.input.len());
             return Err(Error::Token { record, position, token: tokens[at], vocabulary });
+        }
+        if self.lengths.is_some() && !net.spec().looks_back() {
+            let reason = "sequences are padded behind their end, and the network reads behind a position: give it sequences \
+                          of one length"
+                .to_owned();
+            return Err(Error::Format { what: "the records", reason });
         }
         check_len("a label", self.outputs, net.outputs())?;
         check_len("the labels of a record", self.places, net.places(self.input.length()))?;
@@ -288,34 +340,71 @@ impl<T: Real> Data<T> {
         label: Label,
     ) -> Batch<'a, T> {
         let d = self.input.len();
+        // what is padding in all of them is left out
+        let length = self.longest(records);
         let x = match &self.x {
-            Records::Values(_) => {
+            Records::Values(all) => {
+                if let Some(rows) = self.on_device(dev, all, records) {
+                    return self.labelled(dev, net, records, label, Input::Values(rows));
+                }
                 let mut x = Vec::with_capacity(records.len() * d);
                 records.iter().for_each(|&i| x.extend_from_slice(self.record(i)));
                 Input::Values(dev.upload(&x))
             }
             Records::Tokens(_) => {
-                let tokens: Vec<u32> = records.iter().flat_map(|&i| self.record_tokens(i)).copied().collect();
+                let each = records.iter().flat_map(|&i| &self.record_tokens(i)[..length]);
+                let tokens: Vec<u32> = each.copied().collect();
                 Input::Tokens(dev.upload_index(&tokens))
             }
         };
+        self.labelled(dev, net, records, label, x)
+    }
+
+    /// Rows of the data that are on a GPU; absent on the processor, and where all records do not fit there.
+    fn on_device(&self, dev: &mut Device<T>, all: &[T], records: &[usize]) -> Option<Buf<T>> {
+        let room = dev.room()?;
+        let mut resident = self.resident.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let there = match &*resident {
+            Some(there) if dev.holds(there) => there.clone(),
+            _ if all.len() > MOST_VALUES || size_of_val(all) > room / 4 => return None,
+            _ => resident.insert(Arc::new(dev.upload(all))).clone(),
+        };
+        let index = dev.upload_index(&records.iter().map(|&i| i as u32).collect::<Vec<u32>>());
+        let d = self.input.len();
+        let mut rows = dev.take(records.len() * d);
+        dev.gather_rows(d, there.all(), &index, &mut rows);
+        Some(rows)
+    }
+
+    /// A batch of records that are on the device already.
+    fn labelled<'a>(
+        &self,
+        dev: &mut Device<T>,
+        net: &Network<T>,
+        records: &'a [usize],
+        label: Label,
+        x: Input<T>,
+    ) -> Batch<'a, T> {
+        let length = self.longest(records);
+        let places = if self.places > 1 { length } else { 1 };
         // a label that is secret moves in all directions, and is a vector then
         let as_classes = net.loss() == Loss::SoftmaxCrossEntropy && label == Label::Public;
         let y = match &self.y {
             Labels::Classes(_) if as_classes => {
-                let each = records.iter().flat_map(|&i| self.label_classes(i).unwrap_or_default());
+                let each = records.iter().flat_map(|&i| &self.label_classes(i).unwrap_or_default()[..places]);
                 Target::Classes(dev.upload_index(&each.copied().collect::<Vec<u32>>()))
             }
             Labels::Classes(_) | Labels::Vectors(_) => {
-                let mut y = Vec::with_capacity(records.len() * self.outputs * self.places);
-                records.iter().for_each(|&i| y.extend_from_slice(&self.label(i)));
+                let each = self.outputs * places;
+                let mut y = Vec::with_capacity(records.len() * each);
+                records.iter().for_each(|&i| y.extend_from_slice(&self.label(i)[..each]));
                 Target::Vectors(dev.upload(&y))
             }
         };
         let reduction = net.spec().reduction;
-        let weights = (self.places > 1)
-            .then(|| records.iter().flat_map(|&i| self.weights(i, reduction)).collect::<Vec<f64>>());
-        Batch { records, length: self.input.length(), x, y, weights }
+        let each = |i: &usize| self.weights(*i, reduction).into_iter().take(places);
+        let weights = (self.places > 1).then(|| records.iter().flat_map(each).collect::<Vec<f64>>());
+        Batch { records, length, x, y, weights }
     }
 
     /// Checks record numbers.

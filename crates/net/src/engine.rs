@@ -1,6 +1,8 @@
 //! Batches over worker threads. What a batch is cut into depends on the network and the batch alone, and results
 //! are put together in order: the same numbers come out whatever the number of threads.
 
+mod grouped;
+
 use crate::{
     Clip, Data, Network, Real,
     clip::Clipped,
@@ -44,7 +46,15 @@ impl<T: Real> Workers<T> {
         size: usize,
         f: impl Fn(&mut Device<T>, &[usize]) -> Result<R> + Sync,
     ) -> Result<Vec<R>> {
-        records.par_chunks(size.max(1)).map(|piece| self.with(|dev| f(dev, piece))).collect()
+        match self.backend {
+            Backend::Cpu => {
+                records.par_chunks(size.max(1)).map(|piece| self.with(|dev| f(dev, piece))).collect()
+            }
+            // one queue of work: more threads would only wait for one another
+            Backend::Cuda(_) => {
+                self.with(|dev| records.chunks(size.max(1)).map(|piece| f(dev, piece)).collect())
+            }
+        }
     }
 }
 
@@ -53,13 +63,14 @@ impl<T: Real> Workers<T> {
 pub struct BatchGradient<T> {
     /// `Σ clip(gᵢ)`, all parameters.
     pub sum: Vec<T>,
-    /// Loss of every record.
+    /// Loss of every record; where records are grouped, the mean of every unit.
     pub losses: Vec<f64>,
-    /// `‖gᵢ‖` of every record, before clipping; with a perturbation c, `‖gᵢ + c‖`.
+    /// `‖gᵢ‖` of every record or unit, before clipping; with a perturbation c, `‖gᵢ + c‖`.
     pub norms: Vec<f64>,
 }
 
-/// The sum of the clipped gradients of records. Memory: a few arrays of parameters, whatever the batch.
+/// The sum of the clipped gradients of records, or of units where records are grouped. Memory: a few arrays of parameters,
+/// whatever the batch.
 pub fn clipped_gradient<T: Real>(
     net: &Network<T>,
     data: &Data<T>,
@@ -67,7 +78,7 @@ pub fn clipped_gradient<T: Real>(
     clip: Clip,
 ) -> Result<BatchGradient<T>> {
     data.check(net)?;
-    data.check_records(records)?;
+    data.check_units(records)?;
     clip.check()?;
     T::clipped_gradient(&Workers::of(net), net, data, records, clip, None, None)
 }
@@ -81,11 +92,12 @@ pub(crate) fn clipped_gradient_generic<T: Real>(
     shift: Option<&[f64]>,
     draws: Option<Draws>,
 ) -> Result<BatchGradient<T>> {
+    if let Some(members) = data.members() {
+        return grouped::clipped_gradient(workers, net, data, (records, members), (clip, shift), draws);
+    }
     let (n, p) = (records.len(), net.parameter_count());
     let size = net.records_at_a_time(data.input().length());
-    // Each lane sums its own pieces into its own array; few lanes where arrays are large.
-    let lanes = ((64 << 20) / (p * T::BYTES).max(1)).clamp(2, 16);
-    let lane = n.div_ceil(size).div_ceil(lanes).max(1) * size;
+    let lane = n.div_ceil(size).div_ceil(lanes(net)).max(1) * size;
     let parts = workers.map(records, lane, |dev, records| {
         let mut sum = dev.zeros(p);
         let (mut losses, mut norms, mut shares) = (Vec::new(), Vec::new(), 0.0);
@@ -97,7 +109,8 @@ pub(crate) fn clipped_gradient_generic<T: Real>(
             if let Some(shift) = &shift {
                 n = shift.lengths(net, dev, &primal, (piece, &n))?;
             }
-            let weights: Vec<f64> = n.iter().map(|&n| Clipped::new(clip, n).s).collect();
+            let weights: Vec<f64> =
+                n.par_iter().with_min_len(512).map(|&n| Clipped::new(clip, n).s).collect();
             shares += weights.iter().sum::<f64>();
             let weights = dev.upload_scalars(&weights);
             net.add_weighted(dev, &primal, &weights, &mut sum);
@@ -105,26 +118,65 @@ pub(crate) fn clipped_gradient_generic<T: Real>(
             norms.extend(n);
             primal.recycle(dev);
         }
-        let values = dev.download(&sum)?;
-        dev.put(sum);
         if let Some(shift) = shift {
             dev.put(shift.array);
         }
-        Ok((values, losses, norms, shares))
+        Ok((BatchGradient { sum: dev.unload(sum)?, losses, norms }, shares))
     })?;
-    let mut out = BatchGradient { sum: vec![T::ZERO; p], losses: Vec::new(), norms: Vec::new() };
-    let mut share = 0.0;
-    for (sum, losses, norms, shares) in parts {
-        out.sum.iter_mut().zip(sum).for_each(|(o, s)| *o += s);
-        out.losses.extend(losses);
-        out.norms.extend(norms);
-        share += shares;
-    }
+    let (parts, shares): (Vec<BatchGradient<T>>, Vec<f64>) = parts.into_iter().unzip();
+    let (mut out, share) = (added(parts, p), shares.iter().sum::<f64>());
     if let Some(c) = shift {
         // Σ sᵢ (gᵢ + c)
         out.sum.iter_mut().zip(c).for_each(|(o, &c)| *o += T::from_f64(share * T::from_f64(c).to_f64()));
     }
     Ok(out)
+}
+
+/// The sum of the gradients of records as they are, without their norms: what training in the open computes, and what the cost
+/// of clipping is measured against.
+pub fn gradient<T: Real>(net: &Network<T>, data: &Data<T>, records: &[usize]) -> Result<BatchGradient<T>> {
+    data.check(net)?;
+    data.check_records(records)?;
+    T::gradient(net, data, records)
+}
+
+pub(crate) fn gradient_generic<T: Real>(
+    net: &Network<T>,
+    data: &Data<T>,
+    records: &[usize],
+) -> Result<BatchGradient<T>> {
+    let (n, p) = (records.len(), net.parameter_count());
+    let size = net.records_at_a_time(data.input().length());
+    let lane = n.div_ceil(size).div_ceil(lanes(net)).max(1) * size;
+    let parts = Workers::of(net).map(records, lane, |dev, records| {
+        let (mut sum, mut losses) = (dev.zeros(p), Vec::new());
+        for piece in records.chunks(size) {
+            let batch = data.upload(dev, net, piece, Label::Public);
+            losses.extend(net.add_gradient(dev, batch, &mut sum)?);
+        }
+        Ok(BatchGradient { sum: dev.unload(sum)?, losses, norms: Vec::new() })
+    })?;
+    let out = added(parts, p);
+    check_finite("the sum of gradients", &out.sum)?;
+    Ok(out)
+}
+
+/// Arrays of parameters that a batch is summed into at the same time: few where they are large.
+fn lanes<T: Real>(net: &Network<T>) -> usize {
+    ((64 << 20) / (net.parameter_count() * T::BYTES).max(1)).clamp(2, 16)
+}
+
+/// The parts of a batch put together, in their order and in the array of the first.
+fn added<T: Real>(parts: Vec<BatchGradient<T>>, parameters: usize) -> BatchGradient<T> {
+    let mut parts = parts.into_iter();
+    let nothing = || BatchGradient { sum: vec![T::ZERO; parameters], losses: Vec::new(), norms: Vec::new() };
+    let mut out = parts.next().unwrap_or_else(nothing);
+    for BatchGradient { sum, losses, norms } in parts {
+        out.sum.iter_mut().zip(sum).for_each(|(o, s)| *o += s);
+        out.losses.extend(losses);
+        out.norms.extend(norms);
+    }
+    out
 }
 
 /// How well a network does.
@@ -142,11 +194,9 @@ pub struct Evaluation {
 /// Mean loss and accuracy over all records.
 pub fn evaluate<T: Real>(net: &Network<T>, data: &Data<T>) -> Result<Evaluation> {
     data.check(net)?;
-    let z = predict_data(net, data)?;
     let (mut loss, mut records, mut labels, mut of) = (0.0, 0, 0, 0);
     let mut predicts_classes = true;
-    for i in 0..data.len() {
-        let (value, agreement) = data.judge(net, i, z.outputs(i));
+    for (value, agreement) in T::judged(net, data)? {
         loss += value;
         match agreement {
             Some(Agreement { right, labels: all }) => {
@@ -164,6 +214,30 @@ pub fn evaluate<T: Real>(net: &Network<T>, data: &Data<T>) -> Result<Evaluation>
     }
     let share = |right: usize, of: f64| predicts_classes.then_some(right as f64 / of);
     Ok(Evaluation { loss, accuracy: share(records, n), label_accuracy: share(labels, of as f64) })
+}
+
+/// Loss of every record.
+pub fn losses<T: Real>(net: &Network<T>, data: &Data<T>) -> Result<Vec<f64>> {
+    data.check(net)?;
+    let losses: Vec<f64> = T::judged(net, data)?.into_iter().map(|(loss, _)| loss).collect();
+    check_finite("the loss of a record", &losses)?;
+    Ok(losses)
+}
+
+/// Loss of every record and how many of its labels are right; outputs are kept of one piece at a time.
+pub(crate) fn judged_generic<T: Real>(
+    net: &Network<T>,
+    data: &Data<T>,
+) -> Result<Vec<(f64, Option<Agreement>)>> {
+    let (all, length): (Vec<usize>, usize) = ((0..data.len()).collect(), data.input().length());
+    let parts = Workers::of(net).map(&all, net.records_at_a_time(length), |dev, piece| {
+        let batch = data.upload(dev, net, piece, Label::Public);
+        let z = outputs_of(net, dev, batch)?;
+        check_finite("the outputs", &z)?;
+        let width = z.len() / piece.len();
+        Ok(piece.iter().zip(z.chunks_exact(width)).map(|(&i, z)| data.judge(net, i, z)).collect::<Vec<_>>())
+    })?;
+    Ok(parts.concat())
 }
 
 /// What a network says about records.
@@ -234,6 +308,7 @@ pub fn predict_data<T: Real>(net: &Network<T>, data: &Data<T>) -> Result<Predict
 
 pub(crate) fn predict_data_generic<T: Real>(net: &Network<T>, data: &Data<T>) -> Result<Prediction> {
     data.check(net)?;
+    data.check_even()?;
     let (all, length): (Vec<usize>, usize) = ((0..data.len()).collect(), data.input().length());
     let parts = Workers::of(net).map(&all, net.records_at_a_time(length), |dev, piece| {
         let batch = data.upload(dev, net, piece, Label::Public);
@@ -252,6 +327,7 @@ fn outputs_of<T: Real>(net: &Network<T>, dev: &mut Device<T>, batch: Batch<'_, T
 /// What reaches the last layer of a network, `(records, places, width)`.
 pub(crate) fn before_outputs<T: Real>(net: &Network<T>, data: &Data<T>) -> Result<Vec<f64>> {
     data.check(net)?;
+    data.check_even()?;
     let (all, length): (Vec<usize>, usize) = ((0..data.len()).collect(), data.input().length());
     let parts = Workers::of(net).map(&all, net.records_at_a_time(length), |dev, piece| {
         let batch = data.upload(dev, net, piece, Label::Public);
@@ -296,6 +372,7 @@ pub fn pullback<T: Real>(
     combine: impl Fn(f64, f64) -> Combination + Sync,
 ) -> Result<Pullback> {
     data.check(net)?;
+    data.check_even()?;
     data.check_records(records)?;
     check_len("the direction", v.len(), net.parameter_count())?;
     check_finite("the direction", v)?;

@@ -65,6 +65,14 @@ pub enum Error {
         /// Why it cannot be read.
         reason: String,
     },
+    /// A GPU cannot be used, or failed.
+    #[error("cuda:{ordinal}: {reason}")]
+    Device {
+        /// Its number.
+        ordinal: u32,
+        /// Why, and what to do.
+        reason: String,
+    },
     /// A file cannot be read.
     #[error("{path}: {reason}")]
     File {

@@ -1,29 +1,30 @@
 //! Lanczos' iteration for the largest eigenvalue of a symmetric operator that is only known by its products, with
 //! full reorthogonalisation. Many records step together, each with its own state.
 
-/// The state of one record.
+use crate::{
+    Real,
+    device::{Buf, Device, Krylov},
+    error::Result,
+    pass::Pulled,
+};
+use rayon::prelude::*;
+
+/// What the iteration of one record has found: its operator in the basis so far, a tridiagonal matrix.
 #[derive(Debug, Clone)]
-pub(crate) struct Lanczos {
-    basis: Vec<Vec<f64>>,
+pub(crate) struct Tridiagonal {
     diagonal: Vec<f64>,
     off: Vec<f64>,
     /// What rounding leaves behind of a product, as a share of the operator's size.
     rounding: f64,
+    dimension: usize,
     done: bool,
 }
 
-impl Lanczos {
-    /// Starts from a vector. `rounding` is what is left of a product where the space is exhausted, as a share of the
-    /// operator's size.
-    pub(crate) fn new(mut start: Vec<f64>, rounding: f64) -> Self {
-        let norm = dot(&start, &start).sqrt();
-        start.iter_mut().for_each(|v| *v /= norm.max(f64::MIN_POSITIVE));
-        Self { basis: vec![start], diagonal: Vec::new(), off: Vec::new(), rounding, done: false }
-    }
-
-    /// The unit vector whose product is wanted next.
-    pub(crate) fn current(&self) -> &[f64] {
-        self.basis.last().map_or(&[], Vec::as_slice)
+impl Tridiagonal {
+    /// Of an operator of a dimension. `rounding` is what is left of a product where the space is exhausted, as a share of
+    /// the operator's size.
+    pub(crate) fn new(rounding: f64, dimension: usize) -> Self {
+        Self { diagonal: Vec::new(), off: Vec::new(), rounding, dimension, done: false }
     }
 
     /// Whether the space is exhausted: the eigenvalue is exact.
@@ -31,70 +32,166 @@ impl Lanczos {
         self.done
     }
 
-    /// Takes the product with [`Lanczos::current`].
-    pub(crate) fn advance(&mut self, mut w: Vec<f64>) {
+    /// One more row: the product's part along its own vector, and the length of what is new in it.
+    pub(crate) fn push(&mut self, along: f64, new: f64) {
         if self.done {
             return;
         }
-        self.diagonal.push(dot(&w, self.current()));
+        self.diagonal.push(along);
+        self.off.push(new);
+        let scale = self.diagonal.iter().copied().fold(0.0, |a: f64, b| a.max(b.abs()));
+        let empty = new <= self.rounding * scale || new.is_nan();
+        self.done = empty || self.diagonal.len() >= self.dimension;
+    }
+
+    /// The largest Ritz value θ and its relative residual `|β_m s_m|/θ`, s the eigenvector of the tridiagonal matrix.
+    pub(crate) fn largest(&self) -> (f64, f64) {
+        let (a, b) = (&self.diagonal, &self.off);
+        let m = a.len();
+        if m == 0 {
+            return (0.0, 0.0);
+        }
+        // Gershgorin's interval, then bisection on Sturm's count
+        let radius = |i: usize| if i > 0 { b[i - 1] } else { 0.0 } + if i + 1 < m { b[i] } else { 0.0 };
+        let mut hi = (0..m).map(|i| a[i] + radius(i)).fold(f64::NEG_INFINITY, f64::max);
+        let mut lo = a.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        if !(hi.is_finite() && lo.is_finite()) {
+            return (f64::NAN, f64::NAN);
+        }
+        for _ in 0..200 {
+            let mid = 0.5 * (lo + hi);
+            if mid <= lo || mid >= hi {
+                break;
+            }
+            if above(a, b, mid) { lo = mid } else { hi = mid }
+        }
+        let theta = hi;
+        if theta <= 0.0 {
+            return (0.0, 0.0);
+        }
+        // T − shift is negative definite for a shift just above, so elimination without pivoting is stable
+        let shift = theta + 4.0 * f64::EPSILON * theta;
+        let mut s = vec![1.0; m];
+        for _ in 0..3 {
+            solve(a, b, shift, &mut s);
+            let norm = dot(&s, &s).sqrt();
+            if !(norm.is_finite() && norm > 0.0) {
+                return (theta, 0.0);
+            }
+            s.iter_mut().for_each(|v| *v /= norm);
+        }
+        let last = if self.done { 0.0 } else { b[m - 1] };
+        (theta, (last * s[m - 1]).abs() / theta)
+    }
+}
+
+/// A vector over its length.
+pub(crate) fn unit(mut v: Vec<f64>) -> Vec<f64> {
+    let norm = dot(&v, &v).sqrt();
+    v.iter_mut().for_each(|v| *v /= norm.max(f64::MIN_POSITIVE));
+    v
+}
+
+/// The basis of one record on the processor.
+#[derive(Debug, Clone)]
+struct Basis(Vec<Vec<f64>>);
+
+impl Basis {
+    /// Takes the product with the last vector; returns its part along that vector and the length of what is new in it,
+    /// which becomes the next vector.
+    fn advance(&mut self, mut w: Vec<f64>) -> (f64, f64) {
+        let along = self.0.last().map_or(0.0, |q| dot(&w, q));
         // twice is enough (Kahan and Parlett)
         for _ in 0..2 {
-            for q in &self.basis {
+            for q in &self.0 {
                 let c = dot(&w, q);
                 w.iter_mut().zip(q).for_each(|(w, q)| *w -= c * q);
             }
         }
-        let beta = dot(&w, &w).sqrt();
-        self.off.push(beta);
-        let scale = self.diagonal.iter().copied().fold(0.0, |a: f64, b| a.max(b.abs()));
-        let empty = beta <= self.rounding * scale || beta.is_nan();
-        if empty || self.basis.len() >= w.len() {
-            self.done = true;
-            return;
+        let new = dot(&w, &w).sqrt();
+        if new > 0.0 {
+            w.iter_mut().for_each(|v| *v /= new);
         }
-        w.iter_mut().for_each(|v| *v /= beta);
-        self.basis.push(w);
+        self.0.push(w);
+        (along, new)
     }
 }
 
-/// The largest Ritz value θ and its relative residual `|β_m s_m|/θ`, s the eigenvector of the tridiagonal matrix.
-pub(crate) fn largest(state: &Lanczos) -> (f64, f64) {
-    let (a, b) = (&state.diagonal, &state.off);
-    let m = a.len();
-    if m == 0 {
-        return (0.0, 0.0);
+/// The bases of the records of a piece, where they are.
+#[derive(Debug)]
+pub(crate) struct Bases {
+    /// Values of a record, and of its label where that moves too.
+    widths: [usize; 2],
+    place: Place,
+}
+
+#[derive(Debug)]
+enum Place {
+    Near(Vec<Basis>),
+    Far(Krylov),
+}
+
+impl Bases {
+    /// Starts from unit vectors, record by record. They are on the device where it has memory of its own and room for so
+    /// many iterations.
+    pub(crate) fn new<T: Real>(
+        dev: &mut Device<T>,
+        records: usize,
+        widths: [usize; 2],
+        iterations: usize,
+        starts: Vec<f64>,
+    ) -> Self {
+        let place = match dev.krylov(records, widths, iterations, &starts) {
+            Some(krylov) => Place::Far(krylov),
+            None => {
+                let each = starts.chunks_exact(widths.iter().sum::<usize>().max(1));
+                Place::Near(each.map(|v| Basis(vec![v.to_vec()])).collect())
+            }
+        };
+        Self { widths, place }
     }
-    // Gershgorin's interval, then bisection on Sturm's count
-    let radius = |i: usize| if i > 0 { b[i - 1] } else { 0.0 } + if i + 1 < m { b[i] } else { 0.0 };
-    let mut hi = (0..m).map(|i| a[i] + radius(i)).fold(f64::NEG_INFINITY, f64::max);
-    let mut lo = a.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    if !(hi.is_finite() && lo.is_finite()) {
-        return (f64::NAN, f64::NAN);
-    }
-    for _ in 0..200 {
-        let mid = 0.5 * (lo + hi);
-        if mid <= lo || mid >= hi {
-            break;
+
+    /// The vectors whose products are wanted next: of the records, and of their labels.
+    pub(crate) fn current<T: Real>(&self, dev: &mut Device<T>) -> (Buf<T>, Option<Buf<T>>) {
+        let [d, k] = self.widths;
+        match &self.place {
+            Place::Far(krylov) => dev.krylov_current(krylov),
+            Place::Near(bases) => {
+                let last = |from: usize, to: usize| -> Vec<T> {
+                    let rows = bases.iter().filter_map(|b| b.0.last());
+                    rows.flat_map(|q| q[from..to].iter().map(|&v| T::from_f64(v))).collect()
+                };
+                (dev.upload(&last(0, d)), (k > 0).then(|| dev.upload(&last(d, d + k))))
+            }
         }
-        if above(a, b, mid) { lo = mid } else { hi = mid }
     }
-    let theta = hi;
-    if theta <= 0.0 {
-        return (0.0, 0.0);
+
+    /// Takes the products; returns for every record what [`Tridiagonal::push`] wants. Those that are settled stay as they
+    /// are, and their numbers mean nothing.
+    pub(crate) fn advance<T: Real>(
+        &mut self,
+        dev: &mut Device<T>,
+        products: Pulled<T>,
+        settled: &[bool],
+    ) -> Result<Vec<(f64, f64)>> {
+        let [d, k] = self.widths;
+        let out = match &mut self.place {
+            Place::Far(krylov) => dev.krylov_advance(krylov, &products)?,
+            Place::Near(bases) => {
+                let (xs, ys) = products.download(dev)?;
+                let step = |(i, (basis, settled)): (usize, (&mut Basis, &bool))| {
+                    if *settled {
+                        return (0.0, 0.0);
+                    }
+                    let label = if k > 0 { &ys[i * k..(i + 1) * k] } else { &[] };
+                    basis.advance([&xs[i * d..(i + 1) * d], label].concat())
+                };
+                bases.par_iter_mut().zip(settled).enumerate().map(step).collect()
+            }
+        };
+        products.recycle(dev);
+        Ok(out)
     }
-    // T − shift is negative definite for a shift just above, so elimination without pivoting is stable
-    let shift = theta + 4.0 * f64::EPSILON * theta;
-    let mut s = vec![1.0; m];
-    for _ in 0..3 {
-        solve(a, b, shift, &mut s);
-        let norm = dot(&s, &s).sqrt();
-        if !(norm.is_finite() && norm > 0.0) {
-            return (theta, 0.0);
-        }
-        s.iter_mut().for_each(|v| *v /= norm);
-    }
-    let last = if state.done { 0.0 } else { b[m - 1] };
-    (theta, (last * s[m - 1]).abs() / theta)
 }
 
 /// Whether an eigenvalue of the tridiagonal matrix lies above x.
@@ -134,40 +231,39 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 mod tests {
     use super::*;
 
+    /// One record on the processor, its operator a function.
+    fn iterate(start: Vec<f64>, steps: usize, product: impl Fn(&[f64]) -> Vec<f64>) -> (Tridiagonal, usize) {
+        let mut found = Tridiagonal::new(1e-14, start.len());
+        let mut basis = Basis(vec![unit(start)]);
+        for step in 1..=steps {
+            let (along, new) = basis.advance(product(&basis.0[step - 1]));
+            found.push(along, new);
+            if found.done() || found.largest().1 < 1e-10 {
+                return (found, step);
+            }
+        }
+        (found, steps)
+    }
+
     #[test]
     fn a_diagonal_operator_gives_its_largest_entry() {
         let entries: Vec<f64> = (0..40).map(|i| 1.0 / f64::from(i + 1)).collect();
-        let mut s = Lanczos::new((0..40).map(|i| 1.0 + 0.1 * f64::from(i % 7)).collect(), 1e-14);
-        let mut steps = 0;
-        while !s.done() && steps < 40 {
-            let w = s.current().iter().zip(&entries).map(|(v, e)| v * e).collect();
-            s.advance(w);
-            steps += 1;
-            let (theta, residual) = largest(&s);
-            assert!(theta <= 1.0 + 1e-12, "{theta} {residual}");
-            if residual < 1e-10 {
-                break;
-            }
-        }
-        assert!((largest(&s).0 - 1.0).abs() < 1e-10 && steps < 30, "{steps}");
+        let start = (0..40).map(|i| 1.0 + 0.1 * f64::from(i % 7)).collect();
+        let (found, steps) = iterate(start, 40, |q| q.iter().zip(&entries).map(|(v, e)| v * e).collect());
+        let theta = found.largest().0;
+        assert!((theta - 1.0).abs() < 1e-10 && steps < 30, "{theta} after {steps}");
     }
 
     #[test]
     fn a_zero_operator_gives_zero() {
-        let mut s = Lanczos::new(vec![1.0; 5], 1e-14);
-        s.advance(vec![0.0; 5]);
-        assert_eq!(largest(&s), (0.0, 0.0));
-        assert!(s.done());
+        let (found, steps) = iterate(vec![1.0; 5], 5, |_| vec![0.0; 5]);
+        assert_eq!((found.largest(), found.done(), steps), ((0.0, 0.0), true, 1));
     }
 
     #[test]
     fn a_rank_one_operator_ends_in_two_steps() {
         let u = [3.0, 0.0, 4.0];
-        let mut s = Lanczos::new(vec![1.0, 1.0, 1.0], 1e-14);
-        for _ in 0..2 {
-            let c = dot(s.current(), &u);
-            s.advance(u.iter().map(|v| c * v).collect());
-        }
-        assert!((largest(&s).0 - 25.0).abs() < 1e-10);
+        let (found, steps) = iterate(vec![1.0; 3], 3, |q| u.iter().map(|v| dot(q, &u) * v).collect());
+        assert!((found.largest().0 - 25.0).abs() < 1e-10 && steps <= 2);
     }
 }

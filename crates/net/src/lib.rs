@@ -70,7 +70,10 @@ pub mod train;
 
 pub use clip::Clip;
 pub use data::Data;
-pub use device::Backend;
+pub use device::{
+    Backend, Card,
+    cuda::{CardInfo, cards},
+};
 pub use error::{Error, Result};
 pub use loss::Loss;
 pub use network::Network;

@@ -6,7 +6,7 @@
 use crate::{
     Data, Loss, NetSpec, Real, Shape,
     builder::Builder,
-    device::{Backend, Buf, Device},
+    device::{Backend, Buf, Device, cuda},
     error::{Error, Result, check, check_finite, check_len},
     layer::{Embedding, Join, Layer, Start, Tensor, Width},
     leak::Label,
@@ -340,6 +340,27 @@ impl<T: Real> Network<T> {
         self.backend
     }
 
+    /// The same network computing elsewhere.
+    pub fn on(mut self, backend: Backend) -> Result<Self> {
+        self.move_to(backend)?;
+        Ok(self)
+    }
+
+    /// Computes elsewhere from now on. After an error it is where it was.
+    pub fn move_to(&mut self, backend: Backend) -> Result<()> {
+        if backend == self.backend {
+            return Ok(());
+        }
+        let (from, mut to) = (self.device(), backend.device());
+        let mut moved = |buf: &Buf<T>| Ok::<_, Error>(to.upload(&from.download(buf)?));
+        let (theta, constants) = (moved(&self.theta)?, moved(&self.constants)?);
+        let mask = self.mask.as_ref().map(moved).transpose()?;
+        // what does not fit there shows now
+        backend.device().download(&theta)?;
+        (self.theta, self.constants, self.mask, self.backend) = (theta, constants, mask, backend);
+        Ok(())
+    }
+
     fn device(&self) -> Device<T> {
         self.backend.device()
     }
@@ -447,6 +468,7 @@ impl<T: Real> Network<T> {
     /// network and the length of sequences alone, never on the machine, so that results do not either.
     pub(crate) fn records_at_a_time(&self, length: usize) -> usize {
         const NEAR: usize = 1 << 19;
+        const FAR: usize = 1 << 26;
         let footprint: usize = self
             .nodes
             .iter()
@@ -456,7 +478,18 @@ impl<T: Real> Network<T> {
             })
             .sum::<usize>()
             .max(1);
-        (NEAR / footprint).max(self.theta.len() / (4 * footprint)).clamp(4, 128)
+        match self.backend {
+            Backend::Cpu => {
+                // of a large language model even four would take more memory than its parameters
+                let few = (FAR / footprint).clamp(1, 4);
+                (NEAR / footprint).max(self.theta.len() / (4 * footprint)).clamp(few, 128)
+            }
+            // a GPU wants much at a time; what it holds, tangents included, must fit
+            Backend::Cuda(card) => {
+                let values = (card.free_memory() / (8 * T::BYTES)).min(cuda::MOST_VALUES);
+                (values / footprint).clamp(1, 8192)
+            }
+        }
     }
 }
 

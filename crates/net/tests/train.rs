@@ -343,7 +343,7 @@ fn statements_name_their_neighbours() {
         assert_eq!(run.account().unwrap().unwrap().neighbours.name(), name);
         run.step().unwrap();
         assert_eq!(run.account().unwrap().unwrap().neighbours.name(), name);
-        assert!(config.statement().replace('/', "-").contains(&format!("({name} adjacency)")));
+        assert!(config.statement("record").replace('/', "-").contains(&format!("({name} adjacency)")));
     }
 }
 

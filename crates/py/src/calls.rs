@@ -19,6 +19,9 @@ use leakscope::noise::NoiseOptions;
 use leakscope::output::{Folder, results, write_text as write};
 use leakscope::release::{self as releasing, Terms};
 use leakscope::saving::RELEASE;
+use leakscope::text::audit::TextAuditRequest;
+use leakscope::text::canary::CanaryRequest;
+use leakscope::text::train::TextTrainRequest;
 use leakscope::{Failure, Result};
 use leakscope_table::{Bounds, Memory, ReadOptions, RecordsFormat, Schema};
 use pyo3::prelude::*;
@@ -296,6 +299,9 @@ pub(crate) fn defaults<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, 
         "calibrate" => values::<CalibrateRequest>(),
         "net audit" => values::<NetAuditRequest>(),
         "net train" => values::<TrainRequest>(),
+        "text audit" => values::<TextAuditRequest>(),
+        "text canary" => values::<CanaryRequest>(),
+        "text train" => values::<TextTrainRequest>(),
         other => return Err(exception(&Failure::Message(format!("there is no request `{other}`")))),
     };
     let found = PyDict::new(py);

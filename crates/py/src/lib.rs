@@ -59,7 +59,7 @@ mod _native {
     #[pymodule_export]
     use crate::table::Table;
     #[pymodule_export]
-    use crate::text::{text_audit, text_canary};
+    use crate::text::{text_audit, text_canary, text_train};
     use pyo3::prelude::*;
 
     #[pymodule_init]

@@ -7,11 +7,11 @@ use crate::outcome::{Document, Outcome};
 use crate::running::{OnInterrupt, run};
 use crate::table::Table;
 use leakscope::Failure;
-use leakscope::net::Precision;
 use leakscope::net::audit::NetAuditRequest;
 use leakscope::net::memory::{self, NetArrays, NetData, NetMeasured, NetMemory};
 use leakscope::net::train::TrainRequest;
 use leakscope::net::training;
+use leakscope::net::{Device, Precision};
 use leakscope_net::engine::evaluate;
 use leakscope_net::io::Tensors;
 use leakscope_net::preset::preset;
@@ -139,11 +139,17 @@ impl Network {
 impl Network {
     /// A network from its file in JSON, with drawn weights.
     #[new]
-    fn new(spec: &str, seed: u64, double: bool) -> PyResult<Self> {
+    fn new(spec: &str, seed: u64, double: bool, device: &str) -> PyResult<Self> {
         let spec = NetSpec::from_json(spec).map_err(failed)?;
+        let device: Device = device.parse().map_err(|e| failed(Failure::option("device", e)))?;
+        let backend = device.backend().map_err(failed)?;
         let net = match double {
-            true => Either::Double(Arc::new(Net::new(spec, seed).map_err(failed)?)),
-            false => Either::Single(Arc::new(Net::new(spec, seed).map_err(failed)?)),
+            true => {
+                Either::Double(Arc::new(Net::new(spec, seed).and_then(|n| n.on(backend)).map_err(failed)?))
+            }
+            false => {
+                Either::Single(Arc::new(Net::new(spec, seed).and_then(|n| n.on(backend)).map_err(failed)?))
+            }
         };
         Ok(Self { net: Mutex::new(net) })
     }

@@ -64,6 +64,11 @@ impl Outcome {
         Self { steps: Some(steps), ..Self::new(Document::Training(Box::new(training)), tables) }
     }
 
+    /// One whose files are written already.
+    pub(crate) fn stored(document: Document, tables: Vec<Arc<Results>>, written: Vec<PathBuf>) -> Self {
+        Self { written, ..Self::new(document, tables) }
+    }
+
     pub(crate) fn of_release(release: Box<Owned>, written: Vec<PathBuf>) -> Self {
         Self { written, ..Self::new(Document::Release(release), vec![]) }
     }

@@ -132,11 +132,11 @@ FUNCTIONS = {
     "bound": (["bound", "table"], {"paths", "two_class_coded", *AUDIT_ALONE, "table", "column", "over_noise"}
               - {"secret", "prior_sd"}),
     "calibrate": (["calibrate", "table"], {"paths", "two_class_coded", *AUDIT_ALONE, "table"} - {"secret"}),
-    "net audit": (["net audit"], {"model", "data", "limit", "normalize", "format", "precision"}),
+    "net audit": (["net audit"], {"model", "data", "limit", "normalize", "format", "precision", "device"}),
     # the loss is that of a preset, public records (and what is learned from them) come as files: a network over arrays has its
     # own loss, and freeze_smallest says what density says
     "net train": (["net train"], {"budgets", "table", "data", "test", "loss", "public", "network", "outputs", "checkpoint_every", "resume", "limit", "normalize",
-                                  "format", "precision", "public_training", "density", "perturb", "perturb_lambda"}),
+                                  "format", "precision", "device", "public_training", "density", "perturb", "perturb_lambda"}),
 }
 #: fields whose keywords are several, or have another default: none is said, where the library has a value
 SEVERAL = {"noise": ["sigma"], "clamp": ["min_weight", "max_weight"], "trace": ["trace"], "label": ["label"]}
@@ -189,7 +189,7 @@ def test_every_option_of_the_command_line_is_a_keyword(command):
     renamed = {"no_intercept": "fit_intercept", "no_pictures": "pictures", "no_header": "header"}
     only_there = {"json", "quiet", "threads", "format", "help", "version", "data", "config", "open"}
     if " " in command:
-        only_there |= {"model", "limit", "normalize", "precision", "network", "outputs", "test", "checkpoint_every", "resume",
+        only_there |= {"model", "limit", "normalize", "precision", "device", "network", "outputs", "test", "checkpoint_every", "resume",
                        "loss", "public"}
     if command == "net train":
         # public records come as files

@@ -592,7 +592,10 @@ fn nothing_on_a_page_is_no_green_page() {
 
 #[test]
 fn a_canary_is_judged_where_an_attacker_may_gain_most() {
-    for (success, colour) in [(0.004, Colour::Green), (0.3, Colour::Amber), (0.9, Colour::Red)] {
+    // 17.8% is no more than a coin toss that is right 6 times in 10, and 108 times the odds of a guess among 500
+    for (success, colour) in
+        [(0.004, Colour::Green), (0.178, Colour::Amber), (0.3, Colour::Amber), (0.9, Colour::Red)]
+    {
         let found = common::kinds::canary(success);
         let v = leakscope_report::verdict::of_canary(&found);
         assert_eq!(v.colour, colour, "{}", v.text());
@@ -604,7 +607,12 @@ fn a_canary_is_judged_where_an_attacker_may_gain_most() {
         assert!(text.starts_with(&v.headline) && text.contains(&v.text()));
     }
     let calm = leakscope_report::verdict::of_canary(&common::kinds::canary(0.3)).text();
-    assert!(calm.contains("Up to 2T/σ² = 0.5 nobody gains"), "{calm}");
+    assert!(calm.contains("Up to 2T/σ² = 0.5 the odds of naming it grow at most 2.72 times"), "{calm}");
+    // the rule is on the page, and the terminal has the intervals of attacks
+    let page = leakscope_report::canary_page(&common::kinds::canary(0.178));
+    assert!(page.contains("odds of naming the secret") && page.contains("from seven candidates on"));
+    let text = leakscope_report::canary_summary(&common::kinds::canary(0.3));
+    assert!(text.contains("0.269 (0.133 to 0.404)"), "{text}");
     // an attack that was played can only make it worse
     let mut played = common::kinds::canary(0.004);
     played.points[0].attacks[0].success.value = 0.9;
@@ -681,4 +689,31 @@ fn the_last_record_is_judged_by_epsilon_and_by_what_was_known_again() {
     );
     let text = leakscope_report::net::informed_summary(&common::networks::informed(0.9, 2.0));
     assert!(text.contains("label alone") && text.contains("10,000 models"), "{text}");
+}
+
+/// By hand: of two candidates the rule of odds says no more than that of a coin toss, of many it is the stricter one.
+#[test]
+fn of_many_candidates_the_odds_decide() {
+    use leakscope_report::verdict::Success;
+    let of = |success: f64, baseline: f64| {
+        decide(&Facts { bounded: Some(Success { success, baseline }), ..Facts::default() })
+    };
+    for m in [2.0, 3.0, 6.0] {
+        // right as often as 60% at even odds, just below
+        let baseline = 1.0 / m;
+        assert_eq!(of(baseline + 0.199 * (1.0 - baseline), baseline).colour, Colour::Green, "{m}");
+    }
+    assert_eq!(of(1.0 / 7.0 + 0.199 * 6.0 / 7.0, 1.0 / 7.0).colour, Colour::Amber);
+    assert_eq!(of(0.178, 1.0 / 420.0).colour, Colour::Amber);
+    assert_eq!(of(0.0064, 1.0 / 420.0).colour, Colour::Green);
+    assert_eq!(of(0.0066, 1.0 / 420.0).colour, Colour::Amber);
+    // half of all secrets among a million
+    assert_eq!(of(0.4, 1e-6).colour, Colour::Red);
+    for (success, baseline, odds) in
+        [(0.5, 0.5, 1.0), (0.75, 0.5, 3.0), (0.2, 0.5, 1.0), (1.0, 1.0, 1.0), (1.0, 0.5, f64::INFINITY)]
+    {
+        assert_eq!(Success { success, baseline }.odds(), odds);
+    }
+    assert_eq!(of(0.5, 0.0).colour, Colour::Red);
+    assert_eq!(of(f64::NAN, 0.1).colour, Colour::Red);
 }

@@ -41,6 +41,7 @@ const GROUPS: [(&str, &[&str]); 9] = [
             "limit",
             "normalize",
             "field",
+            "user_field",
             "long",
         ],
     ),
@@ -99,6 +100,7 @@ const GROUPS: [(&str, &[&str]); 9] = [
             "checkpoint_every",
             "resume",
             "precision",
+            "device",
         ],
     ),
     (
@@ -248,6 +250,7 @@ const EXAMPLES: [(&str, &str); 20] = [
     ("worker", "  leakscope worker plan/ &  leakscope worker plan/ &  wait"),
     ("demo", "  leakscope demo --open"),
     ("schema", "  leakscope schema patients.csv > schema.json"),
+    ("devices", "  leakscope devices"),
     ("reproduce", "  leakscope reproduce --list"),
     (
         "net train",
@@ -268,6 +271,11 @@ const EXAMPLES: [(&str, &str); 20] = [
         "  leakscope net attack --method inversion --model run/ --data mnist/ --records 100 --sigmas 0,0.01,0.1 --out attack/
   leakscope net attack --method membership --model run/ --data mnist/ --canaries 1000 --out members/
   leakscope net attack --method informed --data mnist/ --classes 0,1 --clip 10 --clip-kind gelu --sigma 0.05 --out informed/",
+    ),
+    (
+        "text train",
+        "  leakscope text train --model gpt2/ letters.txt --layers adapters --epsilon 2 --clip 1 --steps 500 --out run/
+  leakscope text train --model gpt2/ letters.jsonl --field text --user-field author --epsilon 2 --out run/",
     ),
     ("text audit", "  leakscope text audit --model gpt2/ letters.txt --layers last --out audit/"),
     ("completions", "  leakscope completions bash > ~/.local/share/bash-completion/completions/leakscope"),

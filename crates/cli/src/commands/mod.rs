@@ -13,6 +13,7 @@ mod completions;
 mod config;
 mod data;
 mod demo;
+mod devices;
 mod groups;
 mod net;
 mod noise_args;
@@ -106,6 +107,8 @@ enum Command {
     Net(net::Args),
     /// What fine-tuning a language model on a text gives away
     Text(text::Args),
+    /// List what networks can compute on, and why a GPU cannot be used
+    Devices(devices::Args),
     /// Print a script that completes commands and options in a shell
     Completions(completions::CompletionsArgs),
     /// Print the manual page, or write one for every command into a folder
@@ -165,6 +168,7 @@ fn run(command: Command) -> leakscope::Result<ExitCode> {
         Command::Data(args) => data::run(&args),
         Command::Net(args) => net::run(&args),
         Command::Text(args) => text::run(&args),
+        Command::Devices(args) => devices::run(&args),
         Command::Completions(args) => completions::completions(&args),
         Command::Man(args) => completions::man(&args),
     }

@@ -46,6 +46,28 @@ fn losses_and_norms_are_those_of_pytorch() {
     }
 }
 
+/// In double precision the figures are PyTorch's to the digits that are left after so many products.
+#[test]
+fn in_double_precision_they_are_those_of_pytorch_to_ten_digits() {
+    for name in ["gpt2", "llama2"] {
+        let folder = Folder::new();
+        let golden = golden(name);
+        let lines: Vec<&str> = golden.iter().map(|t| t["text"].as_str().unwrap()).collect();
+        folder.write("texts.txt", lines.join("\n"));
+        let more = ["texts.txt", "--no-eta", "--trace", "skip", "--precision", "f64", "--json"];
+        let document = audit(&folder, name, &more).expect(0).json();
+        assert_eq!(document["precision"], "f64");
+        let records = document["records"].as_array().unwrap();
+        assert!(records.len() == golden.len() && !golden.is_empty());
+        for (record, exact) in records.iter().zip(&golden) {
+            for field in ["loss", "gradient_norm"] {
+                let (ours, theirs) = (record[field].as_f64().unwrap(), exact[field].as_f64().unwrap());
+                assert!((ours - theirs).abs() <= 1e-10 * theirs.abs(), "{name} {field}: {ours} {theirs}");
+            }
+        }
+    }
+}
+
 #[test]
 fn trained_parts_pages_tables_and_exposure() {
     let folder = Folder::new();

@@ -6,6 +6,7 @@ mod common;
 
 mod audit;
 mod canary;
+mod train;
 
 use std::path::Path;
 

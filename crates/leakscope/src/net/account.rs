@@ -2,7 +2,7 @@
 
 use super::data::{Names, label_column};
 use super::extremes::{around, largest};
-use super::model::{NETWORK, TRAINING, WEIGHTS, facts};
+use super::model::{TRAINING, facts};
 use super::run::{Ended, Plan, epsilon};
 use super::table::ENCODING;
 use super::{Precision, clip_facts};
@@ -22,44 +22,59 @@ use leakscope_report::net::{
     self as page, Account, Accounts, Below, DataFacts, Dropout, Filtered, Histogram, Perturbation,
     PerturbationKind, PrivacyFacts, Promise, TRAINING_SCHEMA, Training, Withheld,
 };
+use leakscope_report::text::{TextTraining, Unit};
 use leakscope_table::{RecordsSchema, RecordsWriter};
 use std::path::PathBuf;
 
 /// What the run does not know of itself.
-pub(super) struct Facts {
-    pub(super) name: String,
-    pub(super) files: Vec<String>,
+pub(crate) struct Facts {
+    pub(crate) name: String,
+    pub(crate) files: Vec<String>,
     /// What records are called.
-    pub(super) names: Names,
-    pub(super) normalize: [f64; 2],
-    pub(super) test_records: Option<u64>,
+    pub(crate) names: Names,
+    pub(crate) normalize: [f64; 2],
+    pub(crate) test_records: Option<u64>,
     /// Whether C was not given.
-    pub(super) clip_assumed: bool,
+    pub(crate) clip_assumed: bool,
     /// Names of the files of public records.
-    pub(super) public: Vec<String>,
-    pub(super) precision: Precision,
+    pub(crate) public: Vec<String>,
+    pub(crate) precision: Precision,
+    /// Which files may leave the house, in words.
+    pub(crate) leaves: String,
+    /// Of a language model.
+    pub(crate) text: Option<TextTraining>,
 }
+
+impl Facts {
+    /// What is drawn and clipped as one, in a word.
+    fn unit(&self) -> &'static str {
+        self.text.as_ref().map_or("record", |t| t.unit.name())
+    }
+}
+
+/// A file of the trained model: its name in the folder of the run, and what it holds.
+pub(crate) type Stored = (String, Vec<u8>);
 
 /// Records shown by name.
 const MOST: usize = 20;
 
 /// Writes model, run, records and page.
-pub(super) fn finish<T: Real>(
+pub(crate) fn finish<T: Real>(
     ended: &Ended<'_, T>,
     data: &Data<T>,
     facts: &Facts,
     plan: &Plan,
-    folder: &Folder,
+    (folder, model): (&Folder, &[Stored]),
 ) -> Result<(Training, Vec<PathBuf>)> {
     let budgets = ended.run.budgets();
     // The checkpoint is kept whatever comes of this.
     let mut training = crate::output::complete(training(ended, data, facts, plan, &budgets)?)?;
-    let net = ended.run.network();
     let mut pending = Pending::default();
     pending.tables(records(folder, data, &budgets, ended, &facts.names)?);
     training.tables = pending.table_names();
-    folder.text(&mut pending, NETWORK, &net.spec().to_json())?;
-    folder.file(&mut pending, WEIGHTS, &net.to_tensors()?.to_bytes()?)?;
+    for (name, bytes) in model {
+        folder.file(&mut pending, name, bytes)?;
+    }
     if let Some(coding) = &facts.names.coding {
         folder.text(&mut pending, ENCODING, &coding.json()?)?;
     }
@@ -70,7 +85,7 @@ pub(super) fn finish<T: Real>(
 }
 
 /// The document of the run.
-pub(super) fn training<T: Real>(
+pub(crate) fn training<T: Real>(
     ended: &Ended<'_, T>,
     data: &Data<T>,
     f: &Facts,
@@ -86,7 +101,7 @@ pub(super) fn training<T: Real>(
                 Randomness::SeededNotPrivate => Some(Withheld::NoiseFromSeed),
                 Randomness::System => (!read.is_empty()).then(|| Withheld::ReadOffRecords(read.clone())),
             };
-            let promise = if withheld.is_some() { None } else { promise(run, &f.public)? };
+            let promise = if withheld.is_some() { None } else { promise(run, f)? };
             let clip = bound.unwrap_or(1.0);
             Some(PrivacyFacts { clip_kind: kind, clip, sigma: p.sigma, promise, withheld })
         }
@@ -108,7 +123,7 @@ pub(super) fn training<T: Real>(
         },
         data: DataFacts {
             files: f.files.clone(),
-            records: data.len() as u64,
+            records: data.units() as u64,
             test_records: f.test_records,
             normalize: f.normalize,
             target: f.names.target(),
@@ -120,7 +135,7 @@ pub(super) fn training<T: Real>(
             Sampling::Poisson { .. } => page::Sampling::Poisson,
             Sampling::Shuffle { .. } => page::Sampling::Shuffle,
         },
-        batch: config.sampling.expected(data.len()),
+        batch: config.sampling.expected(data.units()),
         seed: config.seed,
         notes: notes(ended, f),
         privacy,
@@ -142,6 +157,7 @@ pub(super) fn training<T: Real>(
         accounts: accounts(ended, data, budgets, &f.names)?,
         filter: filtered(ended, data, plan, &f.names),
         public: ended.start.public_use(perturbation(run)),
+        text: f.text.clone(),
         seconds: ended.seconds,
     })
 }
@@ -162,7 +178,7 @@ fn perturbation<T: Real>(run: &Trainer<'_, T>) -> Option<Perturbation> {
 }
 
 /// What the run promises; nothing in the open.
-fn promise<T: Real>(run: &Trainer<'_, T>, public: &[String]) -> Result<Option<Promise>> {
+fn promise<T: Real>(run: &Trainer<'_, T>, f: &Facts) -> Result<Option<Promise>> {
     let Some(account) = run.account()? else { return Ok(None) };
     let dropped = run.dropped();
     let config = run.config();
@@ -178,12 +194,16 @@ fn promise<T: Real>(run: &Trainer<'_, T>, public: &[String]) -> Result<Option<Pr
         }
         None => "",
     };
-    let public = match public {
+    let public = match &f.public[..] {
         [] => String::new(),
         files => format!(
             "; the records of {} are taken to be public: no step on them is counted, and nothing is promised to them",
             files.join(", ")
         ),
+    };
+    let of_text = match &f.text {
+        Some(t) => of_text(t),
+        None => String::new(),
     };
     Ok(Some(Promise {
         delta: account.delta,
@@ -196,9 +216,28 @@ fn promise<T: Real>(run: &Trainer<'_, T>, public: &[String]) -> Result<Option<Pr
             Neighbours::ZeroOut => page::Neighbours::ZeroOut,
         },
         advantage: run.advantage()?,
-        statement: format!("{}{filter}{public}", config.statement()),
+        statement: format!("{}{of_text}{filter}{public}", config.statement(f.unit())),
         dropped: (!dropped.is_empty()).then(|| dropped.iter().flatten().count() as u64),
     }))
+}
+
+/// To whom the promise is, where a language model was fine-tuned, and what it says of held-out texts.
+fn of_text(t: &TextTraining) -> String {
+    let unit = match t.unit {
+        Unit::User => {
+            "; a user is all texts with one name: the mean of their gradients is clipped, and whoever writes under two \
+             names is promised less"
+        }
+        Unit::Text if t.pieces > t.texts => {
+            "; a text that was cut is clipped whole, by the mean gradient of its pieces; texts of one person add up"
+        }
+        Unit::Text => "; texts of one person add up",
+    };
+    let held_out = match &t.holdout {
+        Some(_) => "; held-out texts chose nothing in the run, and nothing is promised to them",
+        None => "",
+    };
+    format!("{unit}{held_out}")
 }
 
 /// Points of the curve of those that take part.
@@ -246,10 +285,10 @@ fn notes<T: Real>(ended: &Ended<'_, T>, f: &Facts) -> Vec<String> {
     if config.privacy.is_some() {
         match config.randomness {
             Randomness::System => out.push(
+                format!(
                 "Sampling and noise come from the system's cryptographic generator. Only private/checkpoint.safetensors \
                  holds its key: whoever has that file can take the noise off. Where the verdict is calm enough for you, \
-                 model.safetensors and network.json may leave the house, nothing else."
-                    .to_owned(),
+                 {} may leave the house, nothing else.", f.leaves),
             ),
             Randomness::SeededNotPrivate => out.push(
                 "Not private: the noise follows from the seed, and whoever knows it can take the noise off. No ε is \
@@ -316,6 +355,22 @@ fn notes<T: Real>(ended: &Ended<'_, T>, f: &Facts) -> Vec<String> {
                 .to_owned(),
         );
     }
+    if let Some(h) = f.text.as_ref().and_then(|t| t.holdout.as_ref()) {
+        if config.privacy.is_some() {
+            out.push(
+                "Losses of held-out texts are those of the noisy model: for the texts that were trained on they give away no \
+                 more than it does, but nothing is promised to the held-out texts. Take public ones, or keep these numbers \
+                 with the texts."
+                    .to_owned(),
+            );
+        }
+        if h.seen > 0 {
+            out.push(format!(
+                "{} of {} held-out texts were trained on too: how well those are predicted says little about others.",
+                h.seen, h.texts
+            ));
+        }
+    }
     if let Some(why) = &ended.failure {
         let seen = match config.privacy {
             Some(_) => {
@@ -328,15 +383,13 @@ fn notes<T: Real>(ended: &Ended<'_, T>, f: &Facts) -> Vec<String> {
     out
 }
 
-/// Dimension of the secret.
-fn dimension<T: Real>(ended: &Ended<'_, T>) -> f64 {
-    let net = ended.run.network();
-    let label = if ended.run.config().label == Label::Secret { net.outputs() } else { 0 };
-    (net.input().len() + label) as f64
+/// Dimension of the secret of a record.
+fn dimension<T: Real>(ended: &Ended<'_, T>, record: usize) -> f64 {
+    ended.run.dimension(record) as f64
 }
 
 /// Mean, spread and quantiles of values.
-pub(super) fn summary(values: &[f64]) -> Summary {
+pub(crate) fn summary(values: &[f64]) -> Summary {
     let mut all = Distribution::default();
     all.extend(values);
     all.summary()
@@ -375,11 +428,13 @@ fn accounts<T: Real>(
     if budgets.is_empty() {
         return Ok(None);
     }
-    let (d, of_run) = (dimension(ended), epsilon_of_run(ended, names)?);
+    let of_run = epsilon_of_run(ended, names)?;
     let spoken_of = accounted(budgets);
     let dfil: Vec<f64> = spoken_of.iter().map(|(_, m, _)| m.value).collect();
-    let published: Vec<f64> =
-        spoken_of.iter().filter_map(|&(i, ..)| budgets[i].published).map(|m| m.value / d).collect();
+    let published: Vec<f64> = spoken_of
+        .iter()
+        .filter_map(|&(i, ..)| Some(budgets[i].published?.value / dimension(ended, i)))
+        .collect();
     let epsilon: Vec<Option<f64>> =
         budgets.iter().map(|b| own_epsilon(ended, b, of_run)).collect::<Result<_>>()?;
     let known: Vec<f64> = epsilon.iter().flatten().copied().collect();
@@ -421,7 +476,7 @@ fn accounts<T: Real>(
 }
 
 /// The table of records: their accounts, and when they dropped out. Absent where neither was kept.
-pub(super) fn records<T: Real>(
+pub(crate) fn records<T: Real>(
     folder: &Folder,
     data: &Data<T>,
     budgets: &[RecordBudget],
@@ -457,11 +512,11 @@ pub(super) fn records<T: Real>(
     let schema = RecordsSchema { id: names.id_column(), texts: label_column(data, loss), numbers };
     let mut writer = folder.table("records", schema)?;
     let mut part = writer.parts().part();
-    let (d, of_run) = (dimension(ended), epsilon_of_run(ended, names)?);
-    for i in 0..data.len() {
+    let of_run = epsilon_of_run(ended, names)?;
+    for i in 0..data.units() {
         let mut row = Vec::new();
         if let Some(b) = budgets.get(i) {
-            row.extend(account_row(b, d, own_epsilon(ended, b, of_run)?, of_run));
+            row.extend(account_row(b, dimension(ended, i), own_epsilon(ended, b, of_run)?, of_run));
         }
         if let Some(step) = dropped.get(i) {
             row.push(step.map_or(f64::NAN, |s| s as f64));

@@ -5,7 +5,7 @@ use super::data::{Part, Reading, Source, one_array};
 use super::measuring::{Asked, Scored, What, comparable, found};
 use super::model::{Model, trained_precision};
 use super::table::{Coding, ENCODING, Which, is_table};
-use super::{Precision, ReleaseRequest};
+use super::{Device, Precision, ReleaseRequest};
 use crate::output::{Folder, Pending};
 use crate::{Failure, Result};
 use leakscope_net::io::Array;
@@ -60,6 +60,8 @@ pub struct NetAuditRequest {
     pub format: RecordsFormat,
     /// Numbers to compute with; absent: those of the run.
     pub precision: Option<Precision>,
+    /// Where the network computes.
+    pub device: Device,
 }
 
 /// How the trace of the information is computed.
@@ -97,6 +99,7 @@ impl Default for NetAuditRequest {
             seed: None,
             format: RecordsFormat::default(),
             precision: None,
+            device: Device::default(),
         }
     }
 }
@@ -129,8 +132,8 @@ fn run_in<T: Real>(
     hooks: &Hooks,
     on_seed: &dyn Fn(u64),
 ) -> Result<NetAuditOutcome> {
-    let model = Model::<T>::open(&args.model, "model")?;
-    let other = args.compare.as_deref().map(|dir| Model::open(dir, "compare")).transpose()?;
+    let model = Model::<T>::open(&args.model, "model", args.device)?;
+    let other = args.compare.as_deref().map(|dir| Model::open(dir, "compare", args.device)).transpose()?;
     let seed = args.seed.unwrap_or_else(crate::seed::drawn);
     let mut what = what(args, &model, seed)?;
     let regions = args.superpixels.as_deref().map(read_regions).transpose()?;

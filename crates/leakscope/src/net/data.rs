@@ -25,7 +25,7 @@ pub(super) struct Source<T> {
 
 /// What records are called, and their labels in words.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Names {
+pub(crate) struct Names {
     /// Ids of the rows of a table; empty where records are arrays, which have numbers.
     ids: Vec<String>,
     /// How the rows were encoded.
@@ -35,6 +35,11 @@ pub(super) struct Names {
 }
 
 impl Names {
+    /// Records by the caller's ids.
+    pub(crate) fn of_ids(ids: Vec<String>) -> Self {
+        Self { ids, ..Self::default() }
+    }
+
     /// The caller's id of a record, where there is one.
     pub(super) fn id(&self, record: usize) -> Option<String> {
         self.ids.get(record).cloned()
@@ -483,6 +488,9 @@ pub(super) fn one_array(path: &Path) -> Result<Array<f64>> {
 
 /// A label for people: the class, or the value to four digits.
 fn short_label<T: Real>(data: &Data<T>, record: usize, loss: Loss) -> Option<String> {
+    if let Shape::Tokens { .. } = data.input() {
+        return None;
+    }
     match &*data.label(record) {
         [one] if one.to_f64().fract() != 0.0 => Some(leakscope_report::format::number(one.to_f64())),
         _ => label(data, record, loss),
@@ -491,6 +499,10 @@ fn short_label<T: Real>(data: &Data<T>, record: usize, loss: Loss) -> Option<Str
 
 /// A label in words: the class, or the value; absent where it is several values to predict.
 fn label<T: Real>(data: &Data<T>, record: usize, loss: Loss) -> Option<String> {
+    // the labels of a text are its own tokens
+    if let Shape::Tokens { .. } = data.input() {
+        return None;
+    }
     match &*data.label(record) {
         [one] => Some(one.to_f64().to_string()),
         many => several(many, loss),

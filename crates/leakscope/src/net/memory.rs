@@ -107,7 +107,7 @@ impl<T: Real> NetData<T> {
 pub fn frozen<T: Real>(net: &Network<T>, layers: &[usize], smallest: Option<f64>) -> Result<Network<T>> {
     let mut spec = net.spec().clone();
     model::freeze(&mut spec, layers)?;
-    let mut copy = Network::new(spec, 0)?;
+    let mut copy = Network::new(spec, 0)?.on(net.backend())?;
     copy.load_tensors(&net.to_tensors()?)?;
     if let Some(share) = smallest {
         model::freeze_smallest(&mut copy, share)?;

@@ -8,6 +8,8 @@
 //! | `resume` | going on from a checkpoint, as the run was started |
 //! | `account` | a run that has ended → `training.json`, `records.*`, its page |
 //! | [`audit`] | an [`audit::NetAuditRequest`] in, what is measured out |
+//! | `config` | a request's numbers as the trainer takes them |
+//! | [`device`] | where networks compute |
 //! | [`attack`] | attacks: records from gradients |
 //! | `measuring` | the measures of an audit, over records, another model, points |
 //! | [`memory`], [`training`] | audit and training over arrays |
@@ -22,12 +24,14 @@
 //! | `data` | images and labels from files, checked once; the formats are `leakscope_net::io` |
 //! | `model` | networks by name or file, models in folders |
 
-mod account;
+pub(crate) mod account;
 mod assemble;
 pub mod attack;
 mod attributes;
 pub mod audit;
-mod data;
+pub(crate) mod config;
+pub(crate) mod data;
+pub mod device;
 mod elements;
 pub mod elsewhere;
 mod exceeds;
@@ -38,8 +42,8 @@ pub mod memory;
 mod model;
 mod prior;
 pub mod public;
-mod resume;
-mod run;
+pub(crate) mod resume;
+pub(crate) mod run;
 pub mod table;
 pub mod tracked;
 pub mod train;
@@ -50,6 +54,7 @@ use leakscope_net::Clip;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
+pub use device::Device;
 pub use run::Plan;
 
 /// The numbers that a network computes with.

@@ -1,6 +1,6 @@
 //! Networks by name or file, and models in the folders that `net train` leaves.
 
-use super::Precision;
+use super::{Device, Precision};
 use crate::{Failure, Result};
 use leakscope_core::error::shown;
 use leakscope_net::{
@@ -52,7 +52,7 @@ pub(super) fn load_weights<T: Real>(net: &mut Network<T>, path: &Path) -> Result
 
 impl<T: Real> Model<T> {
     /// Opens a model folder.
-    pub(super) fn open(folder: &Path, flag: &str) -> Result<Self> {
+    pub(super) fn open(folder: &Path, flag: &str, device: Device) -> Result<Self> {
         if !folder.is_dir() {
             let message =
                 format!("{} is no folder: name one that a training run left (⟨out⟩ of it)", folder.display());
@@ -60,7 +60,7 @@ impl<T: Real> Model<T> {
         }
         let network = folder.join(NETWORK);
         let spec = NetSpec::from_json(&read_text(&network)?).map_err(named(&network))?;
-        let mut net = Network::new(spec, 0).map_err(named(&network))?;
+        let mut net = Network::new(spec, 0).map_err(named(&network))?.on(device.backend()?)?;
         load_weights(&mut net, &folder.join(WEIGHTS))?;
         let training = folder.join(TRAINING);
         let training = if training.is_file() { Some(read_training(&training)?) } else { None };
@@ -104,6 +104,12 @@ fn read_training(path: &Path) -> Result<Training> {
             )))
         }
     }
+}
+
+/// The files of a trained network, by name.
+pub(super) fn files<T: Real>(net: &Network<T>) -> Result<Vec<(String, Vec<u8>)>> {
+    let weights = net.to_tensors()?.to_bytes()?;
+    Ok(vec![(NETWORK.to_owned(), net.spec().to_json().into_bytes()), (WEIGHTS.to_owned(), weights)])
 }
 
 /// Whether a network is asked for by a file.
@@ -198,5 +204,6 @@ pub(super) fn facts<T: Real>(net: &Network<T>, name: &str) -> NetworkFacts {
         input: net.input().dims().into_iter().map(|d| d as u64).collect(),
         outputs: net.outputs() as u64,
         loss: loss.unwrap_or_default(),
+        device: super::device::named(net.backend()),
     }
 }

@@ -249,7 +249,7 @@ pub(super) fn statistics<T: Real>(
 
 /// How a run started from public records.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct PublicStart {
+pub(crate) struct PublicStart {
     /// SHA-256 of the public records.
     digest: String,
     how: PublicTraining,

@@ -18,27 +18,27 @@ const PROGRESS: &str = "progress";
 
 /// How a run started, as far as its settings and its network do not say.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Start {
+pub(crate) struct Start {
     /// SHA-256 of the file of given weights; absent where they were drawn.
-    pub(super) pretrained: Option<String>,
+    pub(crate) pretrained: Option<String>,
     /// The share of the given weights that stays as it is.
-    pub(super) freeze_smallest: Option<f64>,
+    pub(crate) freeze_smallest: Option<f64>,
     /// The same as the share that is trained, where it was given so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) density: Option<f64>,
+    pub(crate) density: Option<f64>,
     /// Training on public records before the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) public: Option<PublicStart>,
+    pub(crate) public: Option<PublicStart>,
     /// Steps asked for.
-    pub(super) steps: u64,
+    pub(crate) steps: u64,
     /// What decided which rows are held out, where it is a secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) split: Option<SplitKey>,
+    pub(crate) split: Option<SplitKey>,
 }
 
 impl Start {
     /// What the run took from public records, for its document.
-    pub(super) fn public_use(&self, perturbation: Option<Perturbation>) -> Option<PublicUse> {
+    pub(crate) fn public_use(&self, perturbation: Option<Perturbation>) -> Option<PublicUse> {
         let pretraining = self.public.as_ref().map(|p| p.facts.clone());
         let used = PublicUse { pretraining, density: self.density, perturbation };
         (used != PublicUse::default()).then_some(used)
@@ -47,46 +47,46 @@ impl Start {
 
 /// What a checkpoint keeps beside the trainer's state.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Progress {
-    pub(super) start: Start,
-    pub(super) history: Vec<Point>,
+pub(crate) struct Progress {
+    pub(crate) start: Start,
+    pub(crate) history: Vec<Point>,
     /// Sum of the mean losses since the last point, and how many there were.
-    pub(super) losses: (f64, u64),
+    pub(crate) losses: (f64, u64),
 }
 
 impl Progress {
     /// That of a run before its first step.
-    pub(super) fn new(start: Start) -> Self {
+    pub(crate) fn new(start: Start) -> Self {
         Self { start, history: Vec::new(), losses: (0.0, 0) }
     }
 
     /// Its entry in a checkpoint.
-    pub(super) fn entry(&self) -> Result<(&'static str, String)> {
+    pub(crate) fn entry(&self) -> Result<(&'static str, String)> {
         let text =
             serde_json::to_string(self).map_err(|e| Failure::Message(format!("the checkpoint: {e}")))?;
         Ok((PROGRESS, text))
     }
 
     /// Takes it from a checkpoint.
-    pub(super) fn read(file: &Tensors) -> std::result::Result<Self, String> {
+    pub(crate) fn read(file: &Tensors) -> std::result::Result<Self, String> {
         let text = file.metadata.get(PROGRESS).ok_or("it does not say how the run started")?;
         serde_json::from_str(text).map_err(|e| format!("it does not say how the run started: {e}"))
     }
 }
 
 /// A checkpoint to go on from.
-pub(super) struct Resumed {
+pub(crate) struct Resumed {
     /// The file.
-    pub(super) bytes: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
     /// What it keeps beside the trainer's state.
-    pub(super) progress: Progress,
+    pub(crate) progress: Progress,
     config: TrainConfig,
     network: NetSpec,
 }
 
 impl Resumed {
     /// Reads the checkpoint of a folder.
-    pub(super) fn read(folder: &Path) -> Result<Self> {
+    pub(crate) fn read(folder: &Path) -> Result<Self> {
         let path = folder.join(CHECKPOINT);
         let bad = |reason: String| Failure::option("resume", format!("{}: {reason}", path.display()));
         let bytes = std::fs::read(&path).map_err(|e| bad(format!("cannot read it: {e}")))?;
@@ -101,13 +101,13 @@ impl Resumed {
     }
 
     /// Seed of the run.
-    pub(super) fn seed(&self) -> u64 {
+    pub(crate) fn seed(&self) -> u64 {
         self.config.seed
     }
 
     /// Refuses to go on with other settings, or from another start, than the run had. `solved` where the noise asked
     /// for follows from an ε and the number of steps.
-    pub(super) fn check(
+    pub(crate) fn check(
         &self,
         config: &TrainConfig,
         network: &NetSpec,

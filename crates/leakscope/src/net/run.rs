@@ -6,7 +6,7 @@ use super::write;
 use crate::{Failure, Result};
 use leakscope_core::num::Distribution;
 use leakscope_net::{
-    Data, Error, Loss, Network, Real,
+    Data, Error, Loss, Network, Real, Shape,
     engine::evaluate,
     io::Tensors,
     perturb::Perturbing,
@@ -19,9 +19,9 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// The checkpoint of a run's folder, in the part that must not leave the house: it holds the key of the noise.
-pub(super) const CHECKPOINT: &str = "private/checkpoint.safetensors";
+pub(crate) const CHECKPOINT: &str = "private/checkpoint.safetensors";
 /// The folder, inside that of a run, of what only the owner may see.
-pub(super) const PRIVATE: &str = "private";
+pub(crate) const PRIVATE: &str = "private";
 /// Accuracy on training records is measured on at most so many.
 const ENOUGH: usize = 10_000;
 
@@ -43,18 +43,31 @@ pub struct Plan {
 type PerturbedBy<'d, T> = Option<(Perturbing, &'d Data<T>)>;
 
 /// A run that has ended, one way or another.
-pub(super) struct Ended<'d, T> {
-    pub(super) run: Trainer<'d, T>,
-    pub(super) start: Start,
-    pub(super) history: Vec<Point>,
-    pub(super) stopped: Stopped,
+pub(crate) struct Ended<'d, T> {
+    pub(crate) run: Trainer<'d, T>,
+    pub(crate) start: Start,
+    pub(crate) history: Vec<Point>,
+    pub(crate) stopped: Stopped,
     /// Why it diverged.
-    pub(super) failure: Option<String>,
-    pub(super) seconds: f64,
+    pub(crate) failure: Option<String>,
+    pub(crate) seconds: f64,
+}
+
+impl<T: Real> Ended<'_, T> {
+    /// Why it diverged, and what to do; absent where it did not.
+    pub(crate) fn diverged(&self, folder: &Path) -> Option<String> {
+        (self.stopped == Stopped::Diverged).then(|| {
+            let why = self.failure.as_deref().unwrap_or_default();
+            let (at, kept) = (self.run.steps(), folder.display());
+            let noise = self.run.config().privacy.is_some();
+            let advice = if noise { "lower ⟨lr⟩" } else { "lower ⟨lr⟩, or clip gradients" };
+            format!("{why}; the last good checkpoint and model, of step {at}, are in {kept}: {advice}")
+        })
+    }
 }
 
 /// Trains until the plan is done, the user stops it, or the run diverges. What is resumed has been checked.
-pub(super) fn train<'d, T: Real>(
+pub(crate) fn train<'d, T: Real>(
     net: Network<T>,
     data: &'d Data<T>,
     (test, perturbing): (Option<&Data<T>>, PerturbedBy<'d, T>),
@@ -65,12 +78,16 @@ pub(super) fn train<'d, T: Real>(
 ) -> Result<Ended<'d, T>> {
     let clock = Instant::now();
     make_private(&plan.folder.join(PRIVATE))?;
-    let watched = watched(data, test)?;
-    let per_epoch = data.len() as f64 / config.sampling.expected(data.len());
+    let watched = match (test, is_text(data)) {
+        // a pass over the texts would cost about as much as training on them
+        (None, true) => None,
+        (Some(_), _) | (None, false) => Some(watched(data, test)?),
+    };
+    let per_epoch = data.units() as f64 / config.sampling.expected(data.units());
     let (mut run, mut progress) = match resumed {
         Some(r) => {
             let run = Trainer::resume(&r.bytes, data, config).map_err(|e| Failure::option("resume", e))?;
-            (run, r.progress)
+            (run.on(net.backend())?, r.progress)
         }
         None => (Trainer::new(net, data, config)?, Progress::new(start)),
     };
@@ -108,7 +125,8 @@ pub(super) fn train<'d, T: Real>(
             Err(Error::Diverged { step, what }) => {
                 failure = Some(format!("training diverged at step {step}: {what}"));
                 stopped = Stopped::Diverged;
-                let mut back = Trainer::resume(&good, data, run.config().clone())?;
+                let mut back =
+                    Trainer::resume(&good, data, run.config().clone())?.on(run.network().backend())?;
                 if let Some((how, public)) = perturbing {
                     back.perturb(how, public)?;
                 }
@@ -120,8 +138,12 @@ pub(super) fn train<'d, T: Real>(
         }
         let step = run.steps();
         if step.is_multiple_of(plan.report_every) || step == plan.steps {
-            let point =
-                point(&run, &watched, std::mem::take(&mut progress.losses), (per_epoch, plan.covered))?;
+            let point = point(
+                &run,
+                watched.as_deref(),
+                std::mem::take(&mut progress.losses),
+                (per_epoch, plan.covered),
+            )?;
             (listener.on_point)(&point);
             progress.history.push(point);
         }
@@ -138,8 +160,13 @@ pub(super) fn train<'d, T: Real>(
     Ok(Ended { run, start, history, stopped, failure, seconds })
 }
 
+/// Whether records are texts.
+fn is_text<T: Real>(data: &Data<T>) -> bool {
+    matches!(data.input(), Shape::Tokens { .. })
+}
+
 /// Makes the folder of what only the owner may see.
-pub(super) fn make_private(folder: &Path) -> Result<()> {
+pub(crate) fn make_private(folder: &Path) -> Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -152,14 +179,14 @@ fn bytes<T: Real>(run: &Trainer<'_, T>, progress: &Progress) -> Result<Vec<u8>> 
     Ok(run.checkpoint_with(&[progress.entry()?])?)
 }
 
-pub(super) fn point<T: Real>(
+pub(crate) fn point<T: Real>(
     run: &Trainer<'_, T>,
-    watched: &Data<T>,
+    watched: Option<&Data<T>>,
     (sum, count): (f64, u64),
     (per_epoch, covered): (f64, bool),
 ) -> Result<Point> {
     // a network that is about to diverge may have no finite loss
-    let evaluation = evaluate(run.network(), watched).ok();
+    let evaluation = watched.and_then(|watched| evaluate(run.network(), watched).ok());
     let several = run.network().loss() == Loss::BinaryCrossEntropy && run.network().outputs() > 1;
     let dfil = run.dfil();
     let mut spread = Distribution::default();
@@ -169,7 +196,8 @@ pub(super) fn point<T: Real>(
         step: run.steps(),
         epoch: run.steps() as f64 / per_epoch,
         loss: (count > 0).then(|| sum / count as f64),
-        accuracy: evaluation.and_then(|e| e.accuracy),
+        // no text is right in all its tokens
+        accuracy: evaluation.and_then(|e| e.accuracy).filter(|_| !watched.is_some_and(is_text)),
         label_accuracy: evaluation.and_then(|e| e.label_accuracy).filter(|_| several),
         watched_loss: evaluation.map(|e| e.loss).filter(|l| l.is_finite()),
         epsilon: epsilon(run, covered)?,
@@ -179,17 +207,17 @@ pub(super) fn point<T: Real>(
 }
 
 /// ε of the run so far; absent where nothing is promised.
-pub(super) fn epsilon<T: Real>(run: &Trainer<'_, T>, covered: bool) -> Result<Option<f64>> {
+pub(crate) fn epsilon<T: Real>(run: &Trainer<'_, T>, covered: bool) -> Result<Option<f64>> {
     Ok(run.account()?.filter(|_| covered).map(|a| a.epsilon()))
 }
 
 /// What accuracy is measured on.
-pub(super) fn watched<'a, T: Real>(data: &'a Data<T>, test: Option<&'a Data<T>>) -> Result<Cow<'a, Data<T>>> {
+pub(crate) fn watched<'a, T: Real>(data: &'a Data<T>, test: Option<&'a Data<T>>) -> Result<Cow<'a, Data<T>>> {
     test.map_or_else(|| first(data), |test| Ok(Cow::Borrowed(test)))
 }
 
 /// What accuracy is measured on without test records: the training records, or the first of them.
-pub(super) fn first<T: Real>(data: &Data<T>) -> Result<Cow<'_, Data<T>>> {
+pub(crate) fn first<T: Real>(data: &Data<T>) -> Result<Cow<'_, Data<T>>> {
     if data.len() <= ENOUGH {
         return Ok(Cow::Borrowed(data));
     }

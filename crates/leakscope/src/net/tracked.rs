@@ -142,6 +142,7 @@ pub fn training(run: &Run) -> Result<NetTraining> {
         accounts: Some(accounts(run, of_run)?),
         public: None,
         filter: None,
+        text: None,
         notes: run.notes.clone(),
         seconds: run.seconds,
     };

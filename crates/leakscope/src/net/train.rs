@@ -1,21 +1,18 @@
 //! Training of a network, in private where there is noise: a request in, a run in a folder out.
 
-use super::data::{Names, Source};
+use super::config::{config, plan, wanted};
+use super::data::Source;
 use super::inputs::{Inputs, covered, inputs, split_key};
 use super::public::{self, PerturbKind, Public, PublicStart, PublicTraining};
 use super::resume::{Resumed, Start};
-use super::run::{CHECKPOINT, Plan, train, watched};
+use super::run::{CHECKPOINT, train, watched};
 use super::table::{ENCODING, TableRequest};
-use super::{Precision, ReleaseRequest, account, model};
+use super::{Device, Precision, ReleaseRequest, account, model};
 use crate::output::Folder;
 use crate::{Failure, Result};
 use leakscope_core::error::shown;
-use leakscope_net::{
-    Clip, Loss, NetSpec, Network, Real,
-    leak::Label,
-    train::{Filter, Optimizer, PANEL, Privacy, Randomness, Sampling, Tracking, TrainConfig, sigma_for},
-};
-use leakscope_report::net::{Point, Stopped, Training};
+use leakscope_net::{Loss, NetSpec, Network, Real, leak::Label};
+use leakscope_report::net::{Point, Training};
 use leakscope_table::{Hooks, RecordsFormat};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -106,6 +103,8 @@ pub struct TrainRequest {
     pub format: RecordsFormat,
     /// Numbers that the network computes with.
     pub precision: Precision,
+    /// Where the network computes.
+    pub device: Device,
 }
 
 impl Default for TrainRequest {
@@ -151,6 +150,7 @@ impl Default for TrainRequest {
             normalize: None,
             format: RecordsFormat::default(),
             precision: Precision::default(),
+            device: Device::default(),
         }
     }
 }
@@ -270,7 +270,8 @@ fn run_in<T: Real>(args: &TrainRequest, out: &Path, listener: &Listener<'_>) -> 
     let thawed = spec.clone();
     model::freeze(&mut spec, &args.freeze)?;
     // public training moves the layers too that the run leaves as they are
-    let mut net = Network::<T>::new(if pretrains && resumed.is_none() { thawed } else { spec }, seed)?;
+    let spec = if pretrains && resumed.is_none() { thawed } else { spec };
+    let mut net = Network::<T>::new(spec, seed)?.on(args.device.backend()?)?;
     let pretrained =
         args.pretrain.as_ref().map(|weights| model::load_weights(&mut net, weights)).transpose()?;
     let data = source.take_data(&net)?;
@@ -329,15 +330,17 @@ fn run_in<T: Real>(args: &TrainRequest, out: &Path, listener: &Listener<'_>) -> 
         clip_assumed: args.release.clip.is_none(),
         public: args.public.iter().map(|p| model::name_of(&p.to_string_lossy())).collect(),
         precision: args.precision,
+        leaves: LEAVES.to_owned(),
+        text: None,
     };
-    let (training, written) = account::finish(&ended, &data, &facts, &plan, &folder)?;
-    let diverged = (ended.stopped == Stopped::Diverged).then(|| {
-        let (why, at, kept) = (ended.failure.unwrap_or_default(), ended.run.steps(), folder.path().display());
-        let advice = if wanted.is_some() { "lower ⟨lr⟩" } else { "lower ⟨lr⟩, or clip gradients" };
-        format!("{why}; the last good checkpoint and model, of step {at}, are in {kept}: {advice}")
-    });
+    let stored = model::files(ended.run.network())?;
+    let (training, written) = account::finish(&ended, &data, &facts, &plan, (&folder, &stored))?;
+    let diverged = ended.diverged(folder.path());
     Ok(TrainOutcome { training, written, seed_drawn, diverged })
 }
+
+/// What of a run's folder may leave the house.
+pub(super) const LEAVES: &str = "model.safetensors and network.json";
 
 /// The network that was asked for; a preset gets outputs and loss that suit the labels.
 pub(super) fn spec<T: Real>(args: &TrainRequest, source: &mut Source<T>) -> Result<NetSpec> {
@@ -389,7 +392,7 @@ fn check(args: &TrainRequest) -> Result<()> {
 }
 
 /// Checks what needs no file.
-pub(super) fn check_numbers(args: &TrainRequest) -> Result<()> {
+pub(crate) fn check_numbers(args: &TrainRequest) -> Result<()> {
     let positive = |flag: &str, v: f64| match v > 0.0 && v.is_finite() {
         true => Ok(()),
         false => Err(Failure::option(flag, format!("{}: expected a positive number", shown(v)))),
@@ -452,149 +455,4 @@ pub(super) fn check_numbers(args: &TrainRequest) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// What a record may spend, for all or for each; `of_column` where a column of the table says it.
-fn filter(args: &TrainRequest, of_column: Vec<f64>, records: usize) -> Result<Option<Filter>> {
-    let budgets = match &args.filter_budgets {
-        Some(_) if !of_column.is_empty() => of_column,
-        None => {
-            if !args.budgets.is_empty() && args.budgets.len() != records {
-                let count = args.budgets.len();
-                let message = format!("{count} budgets for {records} records: expected one for each");
-                return Err(Failure::option("filter_budgets", message));
-            }
-            args.budgets.clone()
-        }
-        Some(path) => {
-            let wrong =
-                |message: String| Failure::option("filter_budgets", format!("{}: {message}", path.display()));
-            let text = std::fs::read_to_string(path).map_err(|e| wrong(format!("cannot read it: {e}")))?;
-            let budgets = text
-                .lines()
-                .enumerate()
-                .filter(|(_, line)| !line.trim().is_empty())
-                .map(|(i, line)| match line.trim().parse::<f64>() {
-                    Ok(epsilon) if epsilon > 0.0 && epsilon.is_finite() => Ok(epsilon),
-                    _ => Err(wrong(format!("line {}: `{}`: expected a positive number", i + 1, line.trim()))),
-                })
-                .collect::<Result<Vec<f64>>>()?;
-            if budgets.len() != records {
-                let count = budgets.len();
-                return Err(wrong(format!("{count} budgets for {records} records: expected one for each")));
-            }
-            budgets
-        }
-    };
-    match (args.filter_epsilon, budgets.is_empty()) {
-        (None, true) => Ok(None),
-        (Some(_), false) => Err(Failure::option(
-            "filter_epsilon",
-            "⟨filter_budgets⟩ has an ε for every record: give one of the two",
-        )),
-        (epsilon, _) => Ok(Some(Filter { epsilon: epsilon.unwrap_or(0.0), budgets })),
-    }
-}
-
-/// How much noise was asked for.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Noise {
-    Sigma(f64),
-    /// As much as makes the whole run cost this ε.
-    Epsilon(f64),
-}
-
-/// Clipping and noise, or neither.
-pub(super) fn wanted(args: &TrainRequest) -> Result<Option<(Clip, Noise)>> {
-    let noise = args.release.sigma()?.map(Noise::Sigma).or(args.epsilon.map(Noise::Epsilon));
-    match (noise, args.release.clip()?) {
-        (Some(_), Some(Clip::None)) => Err(Failure::option(
-            "clip_kind",
-            "none: without a clip there is no privacy; give ⟨clip⟩, or no noise",
-        )),
-        (Some(noise), clip) => Ok(Some((clip.unwrap_or(Clip::Hard { bound: 1.0 }), noise))),
-        (None, None | Some(Clip::None)) if args.track.is_some() => Err(Failure::option(
-            "track",
-            "what records give away is only finite under noise: give ⟨sigma⟩ or ⟨epsilon⟩",
-        )),
-        (None, None | Some(Clip::None)) => Ok(None),
-        (None, Some(_)) => {
-            Err(Failure::option("clip", "give the noise too, for example ⟨sigma=1⟩ or ⟨epsilon=1⟩"))
-        }
-    }
-}
-
-pub(super) fn config(
-    args: &TrainRequest,
-    budgets: Vec<f64>,
-    wanted: Option<(Clip, Noise)>,
-    steps: u64,
-    records: usize,
-    seed: u64,
-) -> Result<TrainConfig> {
-    let (n, delta) = (records as f64, args.delta.unwrap_or(1e-5));
-    if args.batch > n && args.rate.is_none() {
-        let own = if args.batch == TrainRequest::default().batch { " (it is the default)" } else { "" };
-        let message = format!(
-            "{}: there are only {records} records{own}; say ⟨batch={}⟩, for example",
-            args.batch,
-            (records / 8).max(1)
-        );
-        return Err(Failure::option("batch", message));
-    }
-    let sampling = match args.sampling {
-        SamplingKind::Poisson => Sampling::Poisson { rate: args.rate.unwrap_or(args.batch / n) },
-        SamplingKind::Shuffle if args.batch.fract() != 0.0 => {
-            return Err(Failure::option(
-                "batch",
-                format!("{}: shuffled batches hold whole records", args.batch),
-            ));
-        }
-        SamplingKind::Shuffle => Sampling::Shuffle { batch: args.batch as usize },
-    };
-    let privacy = match wanted {
-        None => None,
-        Some((clip, Noise::Sigma(sigma))) => Some(Privacy { clip, sigma }),
-        Some((clip, Noise::Epsilon(epsilon))) => {
-            let sigma = sigma_for(epsilon, delta, clip, sampling, steps, records)
-                .map_err(|e| Failure::option("epsilon", e))?;
-            Some(Privacy { clip, sigma })
-        }
-    };
-    let probes = args.probes;
-    Ok(TrainConfig {
-        optimizer: if args.adam { Optimizer::adam() } else { Optimizer::Sgd { momentum: args.momentum } },
-        learning_rate: args.lr,
-        weight_decay: args.weight_decay,
-        sampling,
-        privacy,
-        tracking: match args.track {
-            None => Tracking::Off,
-            Some(Track::Panel) => Tracking::Panel { records: PANEL, probes },
-            Some(Track::Drawn) => Tracking::Drawn { probes },
-            Some(Track::Every) => Tracking::Every { probes },
-        },
-        label: args.label,
-        delta,
-        seed,
-        randomness: match args.not_private_noise_from_seed {
-            true => Randomness::SeededNotPrivate,
-            false => Randomness::System,
-        },
-        divisor: args.rate.map(|_| args.batch),
-        filter: filter(args, budgets, records)?,
-    })
-}
-
-pub(super) fn plan(args: &TrainRequest, names: &Names, records: usize, folder: PathBuf) -> Plan {
-    let per_epoch = args.rate.map_or(records as f64 / args.batch, |rate| 1.0 / rate);
-    let epoch = per_epoch.round().max(1.0) as u64;
-    let steps = match (args.steps, args.epochs) {
-        (Some(steps), _) => steps,
-        // `as` saturates
-        (None, epochs) => ((epochs.unwrap_or(1.0) * per_epoch).round() as u64).max(1),
-    };
-    let report_every = epoch.min(steps.div_ceil(20)).max(1);
-    let checkpoint_every = args.checkpoint_every.unwrap_or(report_every);
-    Plan { steps, report_every, checkpoint_every, folder, covered: names.read_off().is_empty() }
 }

@@ -1,6 +1,7 @@
 //! Training in memory: a [`TrainRequest`] whose files are arrays with a network, or a table.
 
 use super::account::{self, Facts};
+use super::config::{config, plan, wanted};
 use super::data::Names;
 use super::inputs::{Inputs, covered, inputs, split_key};
 use super::memory::{NetArrays, frozen};
@@ -9,7 +10,7 @@ use super::public::frozen_share;
 use super::resume::Start;
 use super::run::{Ended, PRIVATE, first, make_private, point};
 use super::table::ENCODING;
-use super::train::{TrainRequest, check_numbers, config, plan, spec, wanted};
+use super::train::{LEAVES, TrainRequest, check_numbers, spec};
 use crate::output::{Folder, Pending, Results, results, write_tables};
 use crate::{Failure, Result};
 use leakscope_net::io::Tensors;
@@ -105,7 +106,7 @@ pub fn train_rows<T: Real>(request: &TrainRequest, hooks: &Hooks) -> Result<NetT
     let mut spec = spec(request, &mut source)?;
     covered(request, &source.names)?;
     model::freeze(&mut spec, &request.freeze)?;
-    let net = Network::new(spec, seed)?;
+    let net = Network::new(spec, seed)?.on(request.device.backend()?)?;
     let data = source.take_data(&net)?;
     let test = test.map(|mut test| test.take_data(&net)).transpose()?;
     let (files, names) = (source.files, source.names);
@@ -133,7 +134,12 @@ fn over<T: Real>(request: &TrainRequest, prepared: Prepared<T>, hooks: &Hooks) -
         }
         steps.push(report);
         if run.steps().is_multiple_of(plan.report_every) || run.steps() == plan.steps {
-            history.push(point(&run, &watched, std::mem::take(&mut losses), (per_epoch, plan.covered))?);
+            history.push(point(
+                &run,
+                Some(&watched),
+                std::mem::take(&mut losses),
+                (per_epoch, plan.covered),
+            )?);
         }
         hooks.report(Stage::Steps, run.steps(), plan.steps);
     }
@@ -156,6 +162,8 @@ fn over<T: Real>(request: &TrainRequest, prepared: Prepared<T>, hooks: &Hooks) -
         clip_assumed: request.release.clip.is_none(),
         public: vec![],
         precision: request.precision,
+        leaves: LEAVES.to_owned(),
+        text: None,
     };
     let budgets = ended.run.budgets();
     let training = account::training(&ended, &data, &facts, &plan, &budgets)?;

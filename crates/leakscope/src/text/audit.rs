@@ -2,16 +2,16 @@
 
 use super::exposure::exposures;
 use super::model::{described, language_model, part, tokenizer};
-use super::texts::{Long, Tokens, lines, tokens};
+use super::texts::{Fields, Long, Tokens, check_vocabulary, lines, tokens};
 use crate::net::audit::{TraceRequest, tick};
-use crate::net::{ReleaseRequest, clip_facts};
+use crate::net::{Device, Precision, ReleaseRequest, clip_facts};
 use crate::output::{Folder, Pending, Results, write_tables};
 use crate::{Failure, Result};
 use leakscope_core::num::{Distribution, Summary};
-use leakscope_net::Clip;
 use leakscope_net::leak::{Measure, Plis, Probe, RecordLeak, Signal, Spectral, Trace, by_position, measure};
 use leakscope_net::text::{LanguageModel, Tokenizer, Trained, Tuned};
-use leakscope_report::net::{PlisOf, Release, TraceKind};
+use leakscope_net::{Clip, Real};
+use leakscope_report::net::{self as page, PlisOf, Release, TraceKind};
 use leakscope_report::text_audit::{Record, SCHEMA, TextAudit, Texts};
 use leakscope_report::{owners_document, text_audit_page};
 use leakscope_table::{Hooks, RecordsFormat, RecordsSchema, RecordsWriter};
@@ -57,6 +57,10 @@ pub struct TextAuditRequest {
     pub show: bool,
     /// Seed of probes and of adapters.
     pub seed: Option<u64>,
+    /// Numbers that the model computes with.
+    pub precision: Precision,
+    /// Where the model computes.
+    pub device: Device,
 }
 
 impl Default for TextAuditRequest {
@@ -78,6 +82,8 @@ impl Default for TextAuditRequest {
             secret_pattern: None,
             show: true,
             seed: None,
+            precision: Precision::default(),
+            device: Device::default(),
         }
     }
 }
@@ -146,6 +152,17 @@ const FILES: (&[&str], &[&str]) = (&["audit.json", "report.html"], &["records"])
 /// Options that make no sense, models, tokenisers and texts that cannot be read.
 pub fn run(request: &TextAuditRequest, folder: Option<&Folder>, hooks: &Hooks) -> Result<TextAuditOutcome> {
     request.check()?;
+    match request.precision {
+        Precision::F32 => run_in::<f32>(request, folder, hooks),
+        Precision::F64 => run_in::<f64>(request, folder, hooks),
+    }
+}
+
+fn run_in<T: Real>(
+    request: &TextAuditRequest,
+    folder: Option<&Folder>,
+    hooks: &Hooks,
+) -> Result<TextAuditOutcome> {
     let seed = request.seed.unwrap_or_else(crate::seed::drawn);
     let (what, chosen) = request.measure(seed)?;
     if let Some(folder) = folder {
@@ -153,10 +170,12 @@ pub fn run(request: &TextAuditRequest, folder: Option<&Folder>, hooks: &Hooks) -
         folder.spare(&read, FILES.0, FILES.1)?;
     }
     let tuned = Tuned { part: request.layers, rank: request.rank, seed };
-    let model: LanguageModel<f32> = language_model(&request.model, tuned)?;
+    let model: LanguageModel<T> = language_model(&request.model, tuned, request.device)?;
     let tokenizer = tokenizer(&request.model, request.tokenizer.as_deref())?;
-    let lines = lines(&request.texts, &request.list, request.field.as_deref())?;
+    let fields = Fields { text: request.field.as_deref(), ..Fields::default() };
+    let lines = lines(&request.texts, &request.list, fields)?;
     let texts = tokens(&lines, &tokenizer, model.context(), request.long)?;
+    check_vocabulary(&texts, &lines, model.vocabulary())?;
     let clock = Instant::now();
     let leaks = measured(&model, &texts, &what, hooks)?;
     let exposures = exposures(request, &tokenizer, &lines)?;
@@ -183,6 +202,10 @@ pub fn run(request: &TextAuditRequest, folder: Option<&Folder>, hooks: &Hooks) -
             Signal::Raw => PlisOf::Raw,
         },
         seed,
+        precision: match request.precision {
+            Precision::F32 => page::Precision::F32,
+            Precision::F64 => page::Precision::F64,
+        },
         spread: spread(&model)?,
         loss: summary(records.iter().map(|r| r.loss)),
         gradient_norm: summary(records.iter().map(|r| r.gradient_norm)),
@@ -235,8 +258,8 @@ pub fn write(
 }
 
 /// What every text gives away, in their order; texts of one length are measured together.
-fn measured(
-    model: &LanguageModel<f32>,
+fn measured<T: Real>(
+    model: &LanguageModel<T>,
     texts: &[Tokens],
     what: &Measure,
     hooks: &Hooks,
@@ -280,7 +303,7 @@ fn record(text: &Tokens, leak: &RecordLeak) -> Record {
 }
 
 /// Mean squared distance of an embedded value from its mean over the vocabulary.
-fn spread(model: &LanguageModel<f32>) -> Result<f64> {
+fn spread<T: Real>(model: &LanguageModel<T>) -> Result<f64> {
     let (v, d) = (model.vocabulary(), model.width());
     let net = model.network();
     let Some(table) = net.tensors().into_iter().next().filter(|t| t.shape == [v, d]) else { return Ok(0.0) };
@@ -289,8 +312,8 @@ fn spread(model: &LanguageModel<f32>) -> Result<f64> {
     let mut sums = vec![(0.0, 0.0); d];
     for row in rows {
         for ((sum, square), x) in sums.iter_mut().zip(row) {
-            *sum += f64::from(*x);
-            *square += f64::from(*x) * f64::from(*x);
+            *sum += x.to_f64();
+            *square += x.to_f64() * x.to_f64();
         }
     }
     let n = v as f64;

@@ -2,6 +2,7 @@
 
 use super::candidates::{Candidates, candidates};
 use super::model::{described, language_model, part, tokenizer};
+use crate::net::Device;
 use crate::{Failure, Result};
 use leakscope_core::bound::{Prior, fano, testing};
 use leakscope_core::claim::{Bound, Observed};
@@ -65,6 +66,8 @@ pub struct CanaryRequest {
     pub trials: u64,
     /// Seed of secrets and noise; drawn where there is none.
     pub seed: Option<u64>,
+    /// Where the model computes.
+    pub device: Device,
 }
 
 impl Default for CanaryRequest {
@@ -86,6 +89,7 @@ impl Default for CanaryRequest {
             rank: 8,
             trials: 1_000,
             seed: None,
+            device: Device::default(),
         }
     }
 }
@@ -162,7 +166,7 @@ struct Setting<'a> {
 pub fn run(request: &CanaryRequest, hooks: &Hooks) -> Result<Canary> {
     request.check()?;
     let seed = request.seed.unwrap_or_else(crate::seed::drawn);
-    let model: LanguageModel<f32> = language_model(&request.model, Trained::Last)?;
+    let model: LanguageModel<f32> = language_model(&request.model, Trained::Last, request.device)?;
     let (text, source, mut warnings) = text(request, &model, seed)?;
     let clock = Instant::now();
     let tuning = FineTuning { clip: request.clip, learning_rate: request.lr };
@@ -177,7 +181,7 @@ pub fn run(request: &CanaryRequest, hooks: &Hooks) -> Result<Canary> {
             Trained::Last => Game::Last(&last),
             Trained::All | Trained::Adapters => {
                 let tuned = Tuned { part: trained, rank: request.rank, seed };
-                let whole: LanguageModel<f32> = language_model(&request.model, tuned)?;
+                let whole: LanguageModel<f32> = language_model(&request.model, tuned, request.device)?;
                 Game::All(Box::new(AllLayers::new(&whole, &text, tuning)?))
             }
         };

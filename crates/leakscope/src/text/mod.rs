@@ -2,6 +2,8 @@
 //!
 //! | module | what |
 //! |---|---|
+//! | [`train`] | a [`train::TextTrainRequest`] in, a fine-tuned model with its accounts in a folder out |
+//! | `stored` | the folder of the fine-tuned model: weights in the layout they came from, and the tokeniser |
 //! | [`audit`] | an [`audit::TextAuditRequest`] in, what one noisy step tells about every text out |
 //! | `texts` | texts from files and memory, as tokens |
 //! | `exposure` | how far marked secrets stand out |
@@ -14,6 +16,8 @@ pub mod canary;
 mod candidates;
 mod exposure;
 mod model;
+mod stored;
 mod texts;
+pub mod train;
 
 pub use texts::Long;

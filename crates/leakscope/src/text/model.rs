@@ -1,5 +1,6 @@
 //! A model with its tokeniser, read once.
 
+use crate::net::Device;
 use crate::{Failure, Result};
 use leakscope_net::Real;
 use leakscope_net::text::{LanguageModel, Tokenizer, Trained, Tuned};
@@ -25,23 +26,31 @@ pub(crate) fn tokenizer(model: &Path, named: Option<&Path>) -> Result<Tokenizer>
 }
 
 /// Reads a model; a path that is none is the option's fault.
-pub(crate) fn language_model<T: Real>(path: &Path, tuned: impl Into<Tuned>) -> Result<LanguageModel<T>> {
+pub(crate) fn language_model<T: Real>(
+    path: &Path,
+    tuned: impl Into<Tuned>,
+    device: Device,
+) -> Result<LanguageModel<T>> {
     if path.as_os_str().is_empty() {
         return Err(Failure::option("model", "name a folder of transformers or a llama2.c checkpoint"));
     }
     if !path.exists() {
         return Err(Failure::option("model", format!("{} does not exist", path.display())));
     }
-    LanguageModel::read(path, tuned).map_err(|e| Failure::option("model", e))
+    let model = LanguageModel::read(path, tuned).map_err(|e| Failure::option("model", e))?;
+    Ok(model.on(device.backend()?)?)
+}
+
+/// What a model is called: its folder or file, without what stands before it.
+pub(crate) fn name_of(path: &Path) -> String {
+    let name: PathBuf = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    name.file_name().map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into_owned())
 }
 
 /// The model as documents name it.
 pub(crate) fn described<T: Real>(path: &Path, model: &LanguageModel<T>) -> Model {
-    let name: PathBuf = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
     Model {
-        name: name
-            .file_name()
-            .map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into_owned()),
+        name: name_of(path),
         parameters: model.network().parameter_count() as u64,
         vocabulary: model.vocabulary() as u64,
         context: model.context() as u64,

@@ -6,6 +6,15 @@ use crate::{Activation, Real, real::vectorised};
 impl<T: Real> Device<T> {
     /// `z ← φ(z)`, `first ← φ'(z)`, `second ← φ''(z)`.
     pub(crate) fn activate(&self, kind: Activation, z: &mut Buf<T>, first: &mut Buf<T>, second: &mut Buf<T>) {
+        if let Some(gpu) = self.gpu {
+            let (code, p) = code(kind);
+            let n = z.len();
+            return gpu.each::<T>(
+                "activate",
+                n,
+                &[code, p.to_bits(), z.at(), first.at(), second.at(), n as u64],
+            );
+        }
         let (z, d1, d2) = (&mut z.data[..], &mut first.data[..], &mut second.data[..]);
         match kind {
             Activation::Tanh => map3(z, d1, d2, |x| {
@@ -67,6 +76,9 @@ impl<T: Real> Device<T> {
 
     /// `x ← x ⊙ y`.
     pub(crate) fn mul(&self, x: &mut Buf<T>, y: View<'_, T>) {
+        if let Some(gpu) = self.gpu {
+            return gpu.each::<T>("mul", x.len(), &[x.at(), y.at(), x.len() as u64, y.len() as u64]);
+        }
         chunks(&mut x.data, y.0.len(), |x| {
             vectorised(
                 #[inline(always)]
@@ -77,6 +89,9 @@ impl<T: Real> Device<T> {
 
     /// `x ← x + y`.
     pub(crate) fn add(&self, x: &mut Buf<T>, y: View<'_, T>) {
+        if let Some(gpu) = self.gpu {
+            return gpu.each::<T>("add", x.len(), &[x.at(), y.at(), x.len() as u64, y.len() as u64]);
+        }
         chunks(&mut x.data, y.0.len(), |x| {
             vectorised(
                 #[inline(always)]
@@ -87,6 +102,13 @@ impl<T: Real> Device<T> {
 
     /// `out ← out ⊙ d + e ⊙ x`, with `d` and `e` of one length: the tangent of an activation's backward pass.
     pub(crate) fn mul_add(&self, out: &mut Buf<T>, d: View<'_, T>, e: View<'_, T>, x: View<'_, T>) {
+        if let Some(gpu) = self.gpu {
+            return gpu.each::<T>(
+                "mul_add",
+                out.len(),
+                &[out.at(), d.at(), e.at(), x.at(), out.len() as u64, d.len() as u64],
+            );
+        }
         let len = d.0.len();
         if len == 0 {
             return;
@@ -106,6 +128,13 @@ impl<T: Real> Device<T> {
 
     /// `out ← out + x ⊙ y`; both operands repeat.
     pub(crate) fn add_product(&self, out: &mut Buf<T>, x: View<'_, T>, y: View<'_, T>) {
+        if let Some(gpu) = self.gpu {
+            return gpu.each::<T>(
+                "add_product",
+                out.len(),
+                &[out.at(), x.at(), y.at(), out.len() as u64, x.len() as u64, y.len() as u64],
+            );
+        }
         let len = x.0.len().min(y.0.len());
         if len == 0 {
             return;
@@ -121,6 +150,9 @@ impl<T: Real> Device<T> {
 
     /// Every row of `x` becomes the vector `v`.
     pub(crate) fn set_rows(&self, x: &mut Buf<T>, v: View<'_, T>) {
+        if let Some(gpu) = self.gpu {
+            return gpu.each::<T>("set_rows", x.len(), &[x.at(), v.at(), x.len() as u64, v.len() as u64]);
+        }
         for row in x.data.chunks_exact_mut(v.0.len().max(1)) {
             row.iter_mut().zip(v.0).for_each(|(r, &v)| *r = v);
         }
@@ -128,6 +160,13 @@ impl<T: Real> Device<T> {
 
     /// Every row of `width` values `times` over: `(n, width)` → `(n·times, width)`.
     pub(crate) fn repeat_rows(&self, width: usize, times: usize, x: View<'_, T>, out: &mut Buf<T>) {
+        if let Some(gpu) = self.gpu {
+            return gpu.each::<T>(
+                "repeat_rows",
+                out.len(),
+                &[out.at(), x.at(), out.len() as u64, width as u64, times as u64],
+            );
+        }
         let groups = out.data.chunks_exact_mut((width * times).max(1));
         for (group, row) in groups.zip(x.0.chunks_exact(width.max(1))) {
             group.chunks_exact_mut(width).for_each(|o| o.copy_from_slice(row));
@@ -136,7 +175,25 @@ impl<T: Real> Device<T> {
 
     /// `x ← x + c`, the same number everywhere.
     pub(crate) fn add_constant(&self, x: &mut Buf<T>, c: T) {
+        if let Some(gpu) = self.gpu {
+            return gpu.each::<T>("add_constant", x.len(), &[x.at(), c.to_f64().to_bits(), x.len() as u64]);
+        }
         x.data.iter_mut().for_each(|x| *x += c);
+    }
+}
+
+/// Number of an activation among those of the GPU's kernel, and its parameter.
+fn code(kind: Activation) -> (u64, f64) {
+    match kind {
+        Activation::Tanh => (0, 0.0),
+        Activation::Sigmoid => (1, 0.0),
+        Activation::Silu => (2, 0.0),
+        Activation::Softplus => (3, 0.0),
+        Activation::LeakyRelu(slope) => (4, slope),
+        Activation::Elu(alpha) => (5, alpha),
+        Activation::Relu => (6, 0.0),
+        Activation::GeluTanh => (7, 0.0),
+        Activation::Gelu => (8, 0.0),
     }
 }
 

@@ -32,7 +32,7 @@ pub(crate) struct LossTape<T> {
     pub(crate) units: Scalars,
     target: Target<T>,
     /// Weight of every row of outputs; absent where all are 1.
-    weights: Option<Vec<f64>>,
+    weights: Option<Scalars>,
 }
 
 /// The smallest unit where labels move: then `∂δ/∂y` is of size 1, and δ̇ over a smaller unit would overflow where it
@@ -66,7 +66,7 @@ impl Row {
 
     /// Fills the row with that of a batch; absent where it does not count.
     fn primal<T: Real>(&mut self, tape: &LossTape<T>, outputs: View<'_, T>, row: usize) -> Option<Value> {
-        self.weight = tape.weights.as_ref().map_or(1.0, |w| w[row]);
+        self.weight = tape.weights.as_ref().map_or(1.0, |w| w.data[row]);
         if self.weight == 0.0 {
             return None;
         }
@@ -88,7 +88,16 @@ impl Row {
 impl<T: Real> LossTape<T> {
     /// Rows of outputs of the batch.
     fn rows(&self) -> usize {
-        self.units.data.len() * self.places
+        self.units.len() * self.places
+    }
+
+    /// Outputs, labels and weights as the GPU's kernels take them.
+    fn batch(&self, outputs: View<'_, T>) -> [u64; 4] {
+        let (values, classes) = match &self.target {
+            Target::Vectors(y) => (y.at(), 0),
+            Target::Classes(classes) => (0, classes.at()),
+        };
+        [outputs.at(), values, classes, self.weights.as_ref().map_or(0, Scalars::at)]
     }
 }
 
@@ -104,10 +113,17 @@ impl<T: Real> Device<T> {
         labels: bool,
     ) -> (Buf<T>, LossTape<T>) {
         let least = if labels { LEAST_WITH_LABELS } else { RANGE[0] };
-        let places = outputs.0.len() / (records * width).max(1);
+        let places = outputs.len() / (records * width).max(1);
+        let weights = weights.map(|w| self.upload_scalars(&w));
         let (losses, units) = (self.scalars(records), self.scalars(records));
         let mut tape = LossTape { kind, width, places, losses, units, target, weights };
-        let mut out = self.take(outputs.0.len());
+        let mut out = self.take(outputs.len());
+        if let Some(gpu) = self.gpu {
+            let to = [out.at(), tape.losses.at(), tape.units.at()];
+            let sizes = [places as u64, width as u64, code(kind), least.to_bits(), RANGE[1].to_bits()];
+            gpu.rows::<T>("loss", records, width, &[&to[..], &tape.batch(outputs), &sizes].concat());
+            return (out, tape);
+        }
         let mut row = Row::new(width);
         let mut deltas = vec![0.0; places * width];
         for (i, out) in out.data.chunks_exact_mut((places * width).max(1)).enumerate() {
@@ -140,8 +156,15 @@ impl<T: Real> Device<T> {
         y_dot: Option<&Buf<T>>,
     ) -> Buf<T> {
         let (width, rule) = (tape.width, tape.kind.rule());
-        let len = z_dot.or(y_dot).map_or(outputs.0.len(), Buf::len);
+        let len = z_dot.or(y_dot).map_or(outputs.len(), Buf::len);
         let mut out = self.take(len);
+        if let Some(gpu) = self.gpu {
+            let moved = [tape.units.at(), z_dot.map_or(0, Buf::at), y_dot.map_or(0, Buf::at)];
+            let sizes = [tape.rows() as u64, tape.places as u64, width as u64, code(tape.kind)];
+            let args = [&[out.at()][..], &tape.batch(outputs), &moved, &sizes].concat();
+            gpu.rows::<T>("loss_tangent", len / width, width, &args);
+            return out;
+        }
         let (mut row, mut sum, mut dot) = (Row::new(width), vec![0.0; width], vec![0.0; width]);
         for (i, out) in out.data.chunks_exact_mut(width).enumerate() {
             let at = i % tape.rows();
@@ -166,7 +189,13 @@ impl<T: Real> Device<T> {
 
     /// `Σ δ ż` of every record, the derivative of its loss.
     pub(crate) fn loss_along(&self, tape: &LossTape<T>, outputs: View<'_, T>, z_dot: &Buf<T>) -> Scalars {
-        let mut sums = self.scalars(tape.units.data.len());
+        let mut sums = self.scalars(tape.units.len());
+        if let Some(gpu) = self.gpu {
+            let sizes = [tape.places as u64, tape.width as u64, code(tape.kind)];
+            let args = [&[sums.at()][..], &tape.batch(outputs), &[z_dot.at()], &sizes].concat();
+            gpu.rows::<T>("loss_along", sums.len(), tape.width, &args);
+            return sums;
+        }
         let mut row = Row::new(tape.width);
         for (i, z) in z_dot.data.chunks_exact(tape.width).enumerate() {
             if row.primal(tape, outputs, i).is_some() {
@@ -185,7 +214,13 @@ impl<T: Real> Device<T> {
         z_dot: &Buf<T>,
     ) -> Buf<T> {
         let width = tape.width;
-        let mut out = self.zeros(z_dot.data.len());
+        let mut out = self.zeros(z_dot.len());
+        if let Some(gpu) = self.gpu {
+            let sizes = [tape.rows() as u64, width as u64, code(tape.kind)];
+            let args = [&[out.at()][..], &tape.batch(outputs), &[z_dot.at()], &sizes].concat();
+            gpu.rows::<T>("loss_label_tangent", out.len() / width, width, &args);
+            return out;
+        }
         let (mut row, mut sum, mut dot) = (Row::new(width), vec![0.0; width], vec![0.0; width]);
         for (i, out) in out.data.chunks_exact_mut(width).enumerate() {
             if row.primal(tape, outputs, i % tape.rows()).is_none() {
@@ -196,6 +231,15 @@ impl<T: Real> Device<T> {
             out.iter_mut().zip(&sum).for_each(|(o, s)| *o = T::from_f64(row.weight * s));
         }
         out
+    }
+}
+
+/// Number of a loss among those of the GPU's kernels.
+fn code(kind: Loss) -> u64 {
+    match kind {
+        Loss::SoftmaxCrossEntropy => 0,
+        Loss::BinaryCrossEntropy => 1,
+        Loss::SquaredError => 2,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Windows over images: image to columns and back, pooling. Images are channels-last; all but the choice of the
 //! maximum is linear, so the same kernels carry values, tangents and what comes back.
 
-use super::{Buf, Device, Index, View};
+use super::{Buf, Device, Index, View, cuda::magic};
 use crate::{
     Real,
     real::vectorised,
@@ -11,6 +11,13 @@ use crate::{
 impl<T: Real> Device<T> {
     /// Every patch as a row: images `(n, h, w, c)` → `(n·T, kh·kw·c)`.
     pub(crate) fn im2col(&self, win: &Window, x: View<'_, T>, out: &mut Buf<T>) {
+        if let Some(gpu) = self.gpu {
+            return gpu.each::<T>(
+                "im2col",
+                out.len(),
+                &[&[out.at(), x.at(), out.len() as u64][..], &window(win)].concat(),
+            );
+        }
         let (c, [kh, kw], k) = (win.channels, win.kernel, win.patch());
         if win.dilation != [1, 1] {
             out.data.fill(T::ZERO);
@@ -49,6 +56,13 @@ impl<T: Real> Device<T> {
 
     /// The transpose of [`Device::im2col`]: adds every patch where it came from.
     pub(crate) fn col2im(&self, win: &Window, cols: View<'_, T>, out: &mut Buf<T>) {
+        if let Some(gpu) = self.gpu {
+            return gpu.each::<T>(
+                "col2im",
+                out.len(),
+                &[&[out.at(), cols.at(), out.len() as u64][..], &window(win)].concat(),
+            );
+        }
         let (c, [kh, kw], k) = (win.channels, win.kernel, win.patch());
         out.data.fill(T::ZERO);
         if win.dilation != [1, 1] {
@@ -77,6 +91,13 @@ impl<T: Real> Device<T> {
 
     /// Mean under every window; padding counts as zeros.
     pub(crate) fn average_pool(&self, win: &Window, x: View<'_, T>, out: &mut Buf<T>) {
+        if let Some(gpu) = self.gpu {
+            return gpu.each::<T>(
+                "average_pool",
+                out.len(),
+                &[&[out.at(), x.at(), out.len() as u64][..], &window(win)].concat(),
+            );
+        }
         let scale = T::from_f64(1.0 / (win.kernel[0] * win.kernel[1]) as f64);
         out.data.fill(T::ZERO);
         let images =
@@ -95,6 +116,13 @@ impl<T: Real> Device<T> {
 
     /// The transpose of [`Device::average_pool`].
     pub(crate) fn average_unpool(&self, win: &Window, pooled: View<'_, T>, out: &mut Buf<T>) {
+        if let Some(gpu) = self.gpu {
+            return gpu.each::<T>(
+                "average_unpool",
+                out.len(),
+                &[&[out.at(), pooled.at(), out.len() as u64][..], &window(win)].concat(),
+            );
+        }
         let scale = T::from_f64(1.0 / (win.kernel[0] * win.kernel[1]) as f64);
         out.data.fill(T::ZERO);
         let images = out.data.chunks_exact_mut(win.image());
@@ -112,6 +140,9 @@ impl<T: Real> Device<T> {
 
     /// Mean over the windows of an adaptive pool.
     pub(crate) fn adaptive_pool(&self, pool: &Adaptive, x: View<'_, T>, out: &mut Buf<T>) {
+        if let Some(gpu) = self.gpu {
+            return gpu.each::<T>("adaptive_pool", out.len(), &adaptive(pool, out, x));
+        }
         out.data.fill(T::ZERO);
         let images = x.0.chunks_exact(pool.image()).zip(out.data.chunks_exact_mut(pool.pooled()));
         for (image, pooled) in images {
@@ -124,6 +155,9 @@ impl<T: Real> Device<T> {
 
     /// The transpose of [`Device::adaptive_pool`].
     pub(crate) fn adaptive_unpool(&self, pool: &Adaptive, pooled: View<'_, T>, out: &mut Buf<T>) {
+        if let Some(gpu) = self.gpu {
+            return gpu.each::<T>("adaptive_unpool", out.len(), &adaptive(pool, out, pooled));
+        }
         out.data.fill(T::ZERO);
         let images = out.data.chunks_exact_mut(pool.image()).zip(pooled.0.chunks_exact(pool.pooled()));
         for (image, pooled) in images {
@@ -143,6 +177,13 @@ impl<T: Real> Device<T> {
         x: View<'_, T>,
         out: &mut Buf<T>,
     ) {
+        if let Some(gpu) = self.gpu {
+            return gpu.each::<T>(
+                "take_channels",
+                out.len(),
+                &[out.at(), x.at(), out.len() as u64, channels as u64, from as u64, width as u64],
+            );
+        }
         let rows = x.0.chunks_exact(channels.max(1)).zip(out.data.chunks_exact_mut(width.max(1)));
         rows.for_each(|(x, out)| copy_short(out, &x[from..from + width]));
     }
@@ -156,6 +197,13 @@ impl<T: Real> Device<T> {
         x: View<'_, T>,
         out: &mut Buf<T>,
     ) {
+        if let Some(gpu) = self.gpu {
+            return gpu.each::<T>(
+                "put_channels",
+                x.len(),
+                &[out.at(), x.at(), x.len() as u64, channels as u64, from as u64, width as u64],
+            );
+        }
         let rows = x.0.chunks_exact(width.max(1)).zip(out.data.chunks_exact_mut(channels.max(1)));
         rows.for_each(|(x, out)| copy_short(&mut out[from..from + width], x));
     }
@@ -170,6 +218,13 @@ impl<T: Real> Device<T> {
         x: View<'_, T>,
         out: &mut Buf<T>,
     ) {
+        if let Some(gpu) = self.gpu {
+            return gpu.each::<T>(
+                "regroup",
+                out.len(),
+                &[out.at(), x.at(), out.len() as u64, positions as u64, groups as u64, width as u64],
+            );
+        }
         let each = (positions * groups * width).max(1);
         for (x, out) in x.0.chunks_exact(each).zip(out.data.chunks_exact_mut(each)) {
             for t in 0..positions {
@@ -183,6 +238,16 @@ impl<T: Real> Device<T> {
 
     /// Position in the image of the largest value under every window (the first of equals; padding never wins).
     pub(crate) fn max_index(&self, win: &Window, x: View<'_, T>) -> Index {
+        if let Some(gpu) = self.gpu {
+            let n = x.len() / win.image() * win.positions() * win.channels;
+            let memory = gpu.take::<u32>(n);
+            gpu.each::<T>(
+                "max_index",
+                n,
+                &[&[memory.address(), x.at(), n as u64][..], &window(win)].concat(),
+            );
+            return Index { data: Vec::new(), far: Some(memory) };
+        }
         let c = win.channels;
         let mut data = vec![0; x.0.len() / win.image() * win.positions() * c];
         for (image, index) in x.0.chunks_exact(win.image()).zip(data.chunks_exact_mut(win.positions() * c)) {
@@ -204,11 +269,17 @@ impl<T: Real> Device<T> {
                 }
             }
         }
-        Index { data }
+        Index { data, far: None }
     }
 
     /// Takes the chosen elements; the index repeats over probes.
     pub(crate) fn gather(&self, win: &Window, index: &Index, x: View<'_, T>, out: &mut Buf<T>) {
+        if let Some(gpu) = self.gpu {
+            let (n, cells, image) = (out.len(), win.positions() * win.channels, win.image());
+            let args =
+                [out.at(), index.at(), x.at(), n as u64, index.len() as u64, cells as u64, image as u64];
+            return gpu.each::<T>("gather", n, &args);
+        }
         let cells = win.positions() * win.channels;
         let picks = index.data.chunks_exact(cells).cycle();
         for ((image, out), pick) in
@@ -220,6 +291,10 @@ impl<T: Real> Device<T> {
 
     /// The transpose of [`Device::gather`].
     pub(crate) fn scatter(&self, win: &Window, index: &Index, pooled: View<'_, T>, out: &mut Buf<T>) {
+        if let Some(gpu) = self.gpu {
+            let args = [out.at(), index.at(), pooled.at(), out.len() as u64, index.len() as u64];
+            return gpu.each::<T>("scatter", out.len(), &[&args[..], &window(win)].concat());
+        }
         let cells = win.positions() * win.channels;
         out.data.fill(T::ZERO);
         let picks = index.data.chunks_exact(cells).cycle();
@@ -228,6 +303,22 @@ impl<T: Real> Device<T> {
             pooled.iter().zip(pick).for_each(|(&v, &i)| image[i as usize] += v);
         }
     }
+}
+
+/// A window as the GPU's kernels take it.
+fn window(win: &Window) -> Vec<u64> {
+    let Window { height, width, channels, kernel, stride, padding, dilation, out } = *win;
+    let [kh, kw] = kernel;
+    let [[sh, sw], [ph, pw], [dh, dw], [oh, ow]] = [stride, padding, dilation, out];
+    let sizes = [height, width, channels, kh, kw, sh, sw, ph, pw, dh, dw, oh, ow];
+    let divisors = [channels, kw, win.patch(), width, height, ow, oh, sh, sw];
+    sizes.into_iter().map(|v| v as u64).chain(divisors.map(magic)).collect()
+}
+
+fn adaptive<T: Real>(pool: &Adaptive, out: &Buf<T>, x: View<'_, T>) -> Vec<u64> {
+    let ([h, w], [oh, ow]) = (pool.size, pool.out);
+    let sizes = [out.len(), h, w, pool.channels, oh, ow].map(|v| v as u64);
+    [&[out.at(), x.at()][..], &sizes].concat()
 }
 
 /// Calls `f(output position, image position, length)` for every run of values that a kernel element touches side by

@@ -41,6 +41,11 @@ impl Gemm {
 impl<T: Real> Device<T> {
     /// One product into `c[offset..]`.
     pub(crate) fn gemm(&self, g: Gemm, a: View<'_, T>, b: View<'_, T>, c: &mut Buf<T>, offset: usize) {
+        if let Some(gpu) = self.gpu {
+            fits(g, a.len(), b.len(), c.len() - offset);
+            let at = [a.at(), b.at(), c.at() + (offset * T::BYTES) as u64];
+            return gpu.product::<T>(g, at, [0; 3], 1);
+        }
         gemm(g, a.0, b.0, &mut c.data[offset..]);
     }
 
@@ -51,16 +56,33 @@ impl<T: Real> Device<T> {
             return;
         }
         let (na, nb) = (a.len() / sa, b.len() / sb);
+        if let Some(gpu) = self.gpu {
+            let (count, size) = (c.len() / sc, T::BYTES as u64);
+            // as many at a time as neither operand repeats within; one alone repeats by standing still
+            let run = [na, nb].into_iter().filter(|&n| n > 1).min().unwrap_or(count).min(count);
+            for from in (0..count).step_by(run.max(1)) {
+                let start = |n: usize, s: usize| if n > 1 { (from % n * s) as u64 * size } else { 0 };
+                let at = [a.at() + start(na, sa), b.at() + start(nb, sb), c.at() + (from * sc) as u64 * size];
+                let distance = |n: usize, s: usize| if n > 1 { s } else { 0 };
+                gpu.product::<T>(g, at, [distance(na, sa), distance(nb, sb), sc], run.min(count - from));
+            }
+            return;
+        }
         for (i, c) in c.data.chunks_exact_mut(sc).enumerate() {
             gemm(g, &a.0[(i % na) * sa..][..sa], &b.0[(i % nb) * sb..][..sb], c);
         }
     }
 }
 
+fn fits(g: Gemm, a: usize, b: usize, c: usize) {
+    let Gemm { m, n, k, .. } = g;
+    assert!(a >= m * k && b >= k * n && c >= m * n, "operands of a product fit its sizes");
+}
+
 /// The lengths are checked here, so that the unsafe call below is sound whatever a layer asks.
 fn gemm<T: Real>(g: Gemm, a: &[T], b: &[T], c: &mut [T]) {
     let Gemm { m, n, k, a_transposed, b_transposed, add } = g;
-    assert!(a.len() >= m * k && b.len() >= k * n && c.len() >= m * n, "operands of a product fit its sizes");
+    fits(g, a.len(), b.len(), c.len());
     let (m, n, k) = (m as isize, n as isize, k as isize);
     let (a_cs, a_rs) = if a_transposed { (m, 1) } else { (1, k) };
     let (b_cs, b_rs) = if b_transposed { (k, 1) } else { (1, n) };

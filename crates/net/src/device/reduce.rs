@@ -1,11 +1,16 @@
 //! Sums over the positions of a record, weighted sums over records, and the two reductions of layer normalisation.
 
-use super::{Buf, Device, Scalars, View};
+use super::{Buf, Device, Scalars, View, cuda::ColumnSums};
 use crate::{Real, real::vectorised};
 
 impl<T: Real> Device<T> {
     /// Sums groups of `rows` rows of `width` values: `(n·rows, width)` → `(n, width)`.
     pub(crate) fn sum_rows(&self, rows: usize, width: usize, x: View<'_, T>, out: &mut Buf<T>) {
+        if let Some(gpu) = self.gpu {
+            let groups = out.len().checked_div(width).unwrap_or(0);
+            let sums = ColumnSums { rows, width, groups, ..ColumnSums::of(x.far(), out.at()) };
+            return gpu.column_sums::<T>(&sums);
+        }
         out.data.fill(T::ZERO);
         let groups = x.0.chunks_exact((rows * width).max(1));
         for (out, group) in out.data.chunks_exact_mut(width.max(1)).zip(groups) {
@@ -24,6 +29,12 @@ impl<T: Real> Device<T> {
         y: View<'_, T>,
         out: &mut Buf<T>,
     ) {
+        if let Some(gpu) = self.gpu {
+            let groups = out.len().checked_div(width).unwrap_or(0);
+            let sums =
+                ColumnSums { y: Some(y.far()), rows, width, groups, ..ColumnSums::of(x.far(), out.at()) };
+            return gpu.column_sums::<T>(&sums);
+        }
         out.data.fill(T::ZERO);
         let len = (rows * width).max(1);
         let (xs, ys) = (x.0.chunks_exact(len).cycle(), y.0.chunks_exact(len).cycle());
@@ -42,6 +53,21 @@ impl<T: Real> Device<T> {
         out: &mut Buf<T>,
         offset: usize,
     ) {
+        if let Some(gpu) = self.gpu {
+            let rows = weights.len();
+            let width = x.len() / rows.max(1);
+            assert!(offset + width <= out.len(), "a sum fits where it goes");
+            let target = out.at() + (offset * T::BYTES) as u64;
+            let sums = ColumnSums {
+                weights: weights.at(),
+                rows,
+                width,
+                groups: 1,
+                adding: true,
+                ..ColumnSums::of(x.far(), target)
+            };
+            return gpu.column_sums::<T>(&sums);
+        }
         let width = x.0.len() / weights.data.len().max(1);
         if width == 0 {
             return;
@@ -66,6 +92,10 @@ impl<T: Real> Device<T> {
         x: &mut Buf<T>,
         inverse: &mut Buf<T>,
     ) {
+        if let Some(gpu) = self.gpu {
+            let args = [x.at(), inverse.at(), width as u64, epsilon.to_bits(), u64::from(centred)];
+            return gpu.rows::<T>("standardise", x.len() / width, width, &args);
+        }
         let n = T::from_f64(width as f64);
         for (row, inv) in x.data.chunks_exact_mut(width).zip(&mut inverse.data) {
             let mean = if centred { sum(row) / n } else { T::ZERO };
@@ -87,6 +117,19 @@ impl<T: Real> Device<T> {
         v: &mut Buf<T>,
         mut scale: Option<&mut Buf<T>>,
     ) {
+        if let Some(gpu) = self.gpu {
+            let scale = scale.map_or(0, |s| s.at());
+            let args = [
+                v.at(),
+                normal.at(),
+                inverse.at(),
+                scale,
+                width as u64,
+                u64::from(centred),
+                inverse.len() as u64,
+            ];
+            return gpu.rows::<T>("standardise_tangent", v.len() / width, width, &args);
+        }
         let n = T::from_f64(width as f64);
         let primal = normal.0.chunks_exact(width).zip(inverse.0).cycle();
         for (i, (row, (x, &inv))) in v.data.chunks_exact_mut(width).zip(primal).enumerate() {
@@ -114,6 +157,20 @@ impl<T: Real> Device<T> {
         delta_in: View<'_, T>,
         out: &mut Buf<T>,
     ) {
+        if let Some(gpu) = self.gpu {
+            let args = [
+                out.at(),
+                normal.at(),
+                normal_dot.at(),
+                inverse.at(),
+                scale_dot.at(),
+                h.at(),
+                delta_in.at(),
+                width as u64,
+                inverse.len() as u64,
+            ];
+            return gpu.rows::<T>("standardise_second", out.len() / width, width, &args);
+        }
         let n = T::from_f64(width as f64);
         let rows = inverse.0.len().max(1);
         let each = out.data.chunks_exact_mut(width).zip(normal_dot.0.chunks_exact(width)).zip(scale_dot.0);

@@ -1,28 +1,88 @@
 //! A step of training: noise, the optimiser's update, and whether all is finite.
 
-use super::{Buf, Device, Flags};
+use super::{Buf, Device, Flags, address, cuda::magic};
 use crate::{Real, error::Result, optimizer::Optimizer, random::Generator};
 
 impl<T: Real> Device<T> {
     /// Copies truth values to the device.
     pub(crate) fn upload_flags(&self, values: &[bool]) -> Flags {
-        Flags { data: values.to_vec() }
+        if let Some(gpu) = self.gpu {
+            let bytes: Vec<u8> = values.iter().map(|f| u8::from(*f)).collect();
+            return Flags { data: Vec::new(), far: Some(gpu.upload(&bytes)) };
+        }
+        Flags { data: values.to_vec(), far: None }
     }
 
     /// Whether every value is finite.
     pub(crate) fn all_finite(&self, x: &Buf<T>) -> Result<bool> {
+        if let Some(gpu) = self.gpu {
+            let bad = gpu.upload(&[0u32]);
+            gpu.each::<T>("all_finite", x.len(), &[bad.address(), x.at(), x.len() as u64]);
+            return Ok(gpu.download::<u32>(&bad)? == [0]);
+        }
         Ok(x.data.iter().all(|v| v.to_f64().is_finite()))
     }
 
     /// `x ← x + s·N(0, 1)` where a flag is set, one normal for each of them.
     pub(crate) fn add_noise(&self, rng: &mut Generator, s: f64, flags: &Flags, x: &mut Buf<T>) {
+        if let Some(gpu) = self.gpu {
+            // the stream keys a cipher on the device, which draws the normals: the same distribution, and as secret
+            let mut word = || u64::from(rng.bits()) | u64::from(rng.bits()) << 32;
+            let [k0, k1, k2, k3] = [word(), word(), word(), word()];
+            let n = x.len();
+            let args = [x.at(), address(flags.far.as_ref()), n as u64, s.to_bits(), k0, k1, k2, k3];
+            return gpu.each::<T>("add_noise", n.div_ceil(8), &args);
+        }
         for (x, _) in x.data.iter_mut().zip(&flags.data).filter(|(_, f)| **f) {
             *x += T::from_f64(s * rng.normal());
         }
     }
 
+    /// Rows of signs from bits, 32 to a word, the lowest first and 0 for plus; every row of `width` starts with a word
+    /// of its own.
+    pub(crate) fn signs(&mut self, width: usize, bits: &[u32]) -> Buf<T> {
+        let words = width.div_ceil(32).max(1);
+        let mut out = self.take(bits.len() / words * width);
+        if let Some(gpu) = self.gpu {
+            let bits = gpu.upload(bits);
+            let n = out.len();
+            let sizes = [n as u64, width as u64, magic(width), words as u64];
+            gpu.each::<T>("signs", n, &[&[out.at(), bits.address()][..], &sizes].concat());
+            return out;
+        }
+        for (row, bits) in out.data.chunks_exact_mut(width.max(1)).zip(bits.chunks_exact(words)) {
+            for (row, bits) in row.chunks_mut(32).zip(bits) {
+                for (j, o) in row.iter_mut().enumerate() {
+                    *o = if bits >> j & 1 == 0 { T::ONE } else { -T::ONE };
+                }
+            }
+        }
+        out
+    }
+
+    /// For each j of `from..to`, `n` rows of the j-th unit vector of `width`.
+    pub(crate) fn unit_rows(&mut self, width: usize, n: usize, from: usize, to: usize) -> Buf<T> {
+        let mut out = self.zeros((to - from) * n * width);
+        if let Some(gpu) = self.gpu {
+            let rows = (to - from) * n;
+            gpu.each::<T>("unit_rows", rows, &[out.at(), rows as u64, width as u64, n as u64, from as u64]);
+            return out;
+        }
+        for (row, values) in out.data.chunks_exact_mut(width.max(1)).enumerate() {
+            values[from + row / n] = T::ONE;
+        }
+        out
+    }
+
     /// `g ← scale·g + decay·θ`.
     pub(crate) fn add_decay(&self, scale: f64, decay: f64, theta: &Buf<T>, g: &mut Buf<T>) {
+        if let Some(gpu) = self.gpu {
+            return gpu.each::<T>(
+                "add_decay",
+                g.len(),
+                &[g.at(), theta.at(), g.len() as u64, scale.to_bits(), decay.to_bits()],
+            );
+        }
         let (scale, decay) = (T::from_f64(scale), T::from_f64(decay));
         g.data.iter_mut().zip(&theta.data).for_each(|(g, &t)| *g = *g * scale + decay * t);
     }
@@ -39,6 +99,25 @@ impl<T: Real> Device<T> {
         moments: &mut [Buf<T>],
         theta: &mut Buf<T>,
     ) {
+        if let Some(gpu) = self.gpu {
+            let (n, flags) = (theta.len(), address(trained.far.as_ref()));
+            let (g, lr) = (gradient.at(), learning_rate.to_bits());
+            return match (rule, moments) {
+                (Optimizer::Sgd { momentum }, [m]) => {
+                    let args = [theta.at(), m.at(), g, flags, n as u64, lr, momentum.to_bits()];
+                    gpu.each::<T>("update_momentum", n, &args);
+                }
+                (Optimizer::Adam { beta1, beta2, epsilon }, [m, v]) => {
+                    let t = (step + 1).min(i32::MAX as u64) as i32;
+                    let (c1, c2) = (1.0 - beta1.powi(t), 1.0 - beta2.powi(t));
+                    let [lr, b1, b2, root, e] =
+                        [learning_rate / c1, beta1, beta2, 1.0 / c2.sqrt(), epsilon].map(f64::to_bits);
+                    let args = [theta.at(), m.at(), v.at(), g, flags, n as u64, lr, b1, b2, root, e];
+                    gpu.each::<T>("update_adam", n, &args);
+                }
+                _ => gpu.each::<T>("update_plain", n, &[theta.at(), g, flags, n as u64, lr]),
+            };
+        }
         let lr = T::from_f64(learning_rate);
         let (g, theta) = (&gradient.data, &mut theta.data);
         let each = (0..theta.len()).filter(|&i| trained.data[i]);

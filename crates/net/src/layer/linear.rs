@@ -108,6 +108,10 @@ impl<T: Real> Layer<T> for Linear {
         self.masked = true;
     }
 
+    fn sums_from_pair(&self) -> bool {
+        !self.masked
+    }
+
     fn footprint(&self, length: usize) -> usize {
         let t = self.positions.at(length);
         let gradient = match self.form(t) {

@@ -37,6 +37,7 @@ pub(crate) fn information_along_generic<T: Real>(
 ) -> Result<Vec<Vec<Vec<f64>>>> {
     data.check(net)?;
     data.check_records(records)?;
+    data.check_even()?;
     let length = data.input().length();
     what.check(net, length)?;
     let rows = dimension(net, length, what.label);
@@ -80,7 +81,9 @@ fn along<T: Real>(
         };
         let x = repeated(dev, column(j, 0, d));
         let y = (label == Label::Secret).then(|| repeated(dev, column(j, d, d + k)));
-        let (xs, ys) = p.information(dev, x, y)?;
+        let products = p.information(dev, x, y)?;
+        let (xs, ys) = products.download(dev)?;
+        products.recycle(dev);
         for (i, matrix) in out.iter_mut().enumerate() {
             let values = xs[i * d..(i + 1) * d].iter().chain(match label {
                 Label::Secret => &ys[i * k..(i + 1) * k],

@@ -290,6 +290,10 @@ pub(crate) fn measure_generic<T: Real>(
 ) -> Result<Vec<RecordLeak>> {
     let length = data.input().length();
     what.check(net, length)?;
+    // what speaks of every value of a record needs records of one size
+    if what.trace == Trace::Elements || !matches!(what.plis, Plis::Skip | Plis::Record) {
+        data.check_even()?;
+    }
     let size = net.records_at_a_time(length);
     let parts = workers.map(records, size, |dev, ids| piece::measure(net, data, dev, ids, what, draws))?;
     Ok(parts.into_iter().flatten().collect())
@@ -304,6 +308,7 @@ pub fn tangent_squares<T: Real>(
     what: &Measure,
 ) -> Result<Vec<f64>> {
     data.check(net)?;
+    data.check_even()?;
     data.check_records(records)?;
     let length = data.input().length();
     what.check(net, length)?;

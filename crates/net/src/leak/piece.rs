@@ -6,18 +6,21 @@ use crate::{
     clip::Clipped,
     device::{Buf, Device},
     error::{Error, Result},
-    lanczos::{Lanczos, largest},
+    lanczos::{Bases, Tridiagonal, unit},
     layer::Draws,
-    pass::{OwnDirection, Primal, SharedDirection},
+    pass::{OwnDirection, Primal, Pulled, SharedDirection},
     perturb::Shift,
     random::{Generator, Purpose},
 };
+use rayon::prelude::*;
 use std::cell::OnceCell;
 
 /// One piece of a batch: its primal pass and its clips.
 pub(super) struct Piece<'a, T> {
     pub(super) net: &'a Network<T>,
     pub(super) primal: Primal<T>,
+    /// Positions of every record, without padding.
+    lengths: Vec<usize>,
     /// `‖g‖`, or `‖g + c‖`.
     norms: Vec<f64>,
     losses: Vec<f64>,
@@ -45,9 +48,10 @@ impl<'a, T: Real> Piece<'a, T> {
         if let Some(shift) = &shift {
             norms = shift.lengths(net, dev, &primal, (ids, &norms))?;
         }
-        let clips = norms.iter().map(|&n| Clipped::new(what.clip, n)).collect();
+        let clips = norms.par_iter().with_min_len(512).map(|&n| Clipped::new(what.clip, n)).collect();
         let precision = 1.0 / (what.noise() * what.noise());
-        Ok(Self { net, primal, norms, losses, clips, precision, shift, tilt: OnceCell::new() })
+        let lengths = ids.iter().map(|&i| data.length_of(i)).collect();
+        Ok(Self { net, primal, lengths, norms, losses, clips, precision, shift, tilt: OnceCell::new() })
     }
 
     /// `c·ġ = (J_gᵀc)·u` for tangents of records and labels, probe-major; absent without a perturbation.
@@ -85,9 +89,14 @@ impl<'a, T: Real> Piece<'a, T> {
         self.primal.outputs.len() / self.primal.records.max(1)
     }
 
-    /// Dimension of the secret.
+    /// Dimension of the secret of every record, padding included.
     pub(super) fn dimension(&self, label: Label) -> usize {
         dimension(self.net, self.primal.length, label)
+    }
+
+    /// Dimension of the secret of record i of the piece.
+    pub(super) fn own_dimension(&self, i: usize, label: Label) -> usize {
+        dimension(self.net, self.lengths[i], label)
     }
 
     /// `‖J u‖²/s²` for tangents, probe-major.
@@ -110,12 +119,7 @@ impl<'a, T: Real> Piece<'a, T> {
     }
 
     /// `JᵀJ u/s²` for one tangent per record.
-    pub(super) fn information(
-        &self,
-        dev: &mut Device<T>,
-        x: Buf<T>,
-        y: Option<Buf<T>>,
-    ) -> Result<(Vec<f64>, Vec<f64>)> {
+    pub(super) fn information(&self, dev: &mut Device<T>, x: Buf<T>, y: Option<Buf<T>>) -> Result<Pulled<T>> {
         let tilted = self.tilted(dev, Some(&x), y.as_ref())?;
         let pass = self.net.tangent(dev, &self.primal, Some(x), y, true);
         let each = |f: &dyn Fn(&Clipped) -> f64| self.clips.iter().map(f).collect::<Vec<f64>>();
@@ -135,19 +139,19 @@ impl<'a, T: Real> Piece<'a, T> {
         // D²ġ = s²ġ + bend (h·ġ)(g + c)
         let shared =
             self.shift.as_ref().map(|s| SharedDirection { array: &s.array, copies: 1, weights: &beta });
-        let out = self.net.adjoint(dev, &self.primal, Some(&own), shared.as_ref());
+        let pulled = self.net.pulled(dev, &self.primal, Some(&own), shared.as_ref());
         pass.recycle(dev);
-        out
+        Ok(pulled)
     }
 
     /// `J_gᵀ g` of the unclipped gradient, or `J_gᵀ(g + c)`.
-    fn pullback(&self, dev: &mut Device<T>) -> Result<(Vec<f64>, Vec<f64>)> {
+    fn pullback(&self, dev: &mut Device<T>) -> Pulled<T> {
         let n = self.norms.len();
         let (alpha, beta) = (dev.scalars(n), dev.upload_scalars(&vec![1.0; n]));
         let own = OwnDirection { tangent: None, alpha: &alpha, beta: &beta };
         let shared =
             self.shift.as_ref().map(|s| SharedDirection { array: &s.array, copies: 1, weights: &beta });
-        self.net.adjoint(dev, &self.primal, Some(&own), shared.as_ref())
+        self.net.pulled(dev, &self.primal, Some(&own), shared.as_ref())
     }
 }
 
@@ -221,16 +225,20 @@ fn plis<T: Real>(
     what: &Measure,
     out: &mut [RecordLeak],
 ) -> Result<()> {
-    let (d, k) = (p.primal.values, p.labels());
-    let (xs, ys) = p.pullback(dev)?;
+    let d = p.primal.values;
+    let pulled = p.pullback(dev);
+    let [squares, labels] = pulled.squares(dev)?;
+    let xs = match &what.plis {
+        Plis::Skip | Plis::Record => Vec::new(),
+        Plis::Elements | Plis::Superpixels(_) => pulled.download(dev)?.0,
+    };
+    pulled.recycle(dev);
     for (i, r) in out.iter_mut().enumerate() {
         let c = &p.clips[i];
-        let row = xs[i * d..(i + 1) * d].iter();
-        let label = match what.label {
-            Label::Public => 0.0,
-            Label::Secret => ys[i * k..(i + 1) * k].iter().map(|v| v * v).sum(),
+        let square = match what.label {
+            Label::Public => squares[i],
+            Label::Secret => squares[i] + labels[i],
         };
-        let square = row.clone().map(|v| v * v).sum::<f64>() + label;
         // Jᵀĝ = (s + n s') J_gᵀ g/n
         let n = p.norms[i];
         let along = if n > 0.0 { c.slope * (square.sqrt() / n) } else { 0.0 };
@@ -241,6 +249,7 @@ fn plis<T: Real>(
             Signal::Raw => 2.0 * p.precision,
         };
         r.plis = Some(scale.abs() * square.sqrt());
+        let row = xs.iter().skip(i * d).take(d);
         r.plis_parts = match &what.plis {
             Plis::Skip | Plis::Record => Vec::new(),
             Plis::Elements => row.map(|v| scale * v).collect(),
@@ -266,38 +275,31 @@ fn eta<T: Real>(
     // a little above the rounding of products
     let rounding = if T::BYTES == 4 { 1e-7 } else { 1e-14 };
     // streams apart from those of the probes
-    let mut states: Vec<Lanczos> = out
-        .iter()
-        .map(|r| {
-            let mut rng = Generator::new(what.seed ^ 0x6574_6100, Purpose::Probes, r.record as u64);
-            Lanczos::new((0..dim).map(|_| rng.normal()).collect(), rounding)
-        })
-        .collect();
+    let starts = out.par_iter().flat_map_iter(|r| {
+        let mut rng = Generator::new(what.seed ^ 0x6574_6100, Purpose::Probes, r.record as u64);
+        unit((0..dim).map(|_| rng.normal()).collect())
+    });
+    let iterations = spectral.iterations.min(dim);
+    let mut bases = Bases::new(dev, n, [d, if secret { k } else { 0 }], iterations, starts.collect());
+    let mut states: Vec<Tridiagonal> = vec![Tridiagonal::new(rounding, dim); n];
     let mut settled = vec![false; n];
-    for _ in 0..spectral.iterations.min(dim) {
-        let mut x = Vec::with_capacity(n * d);
-        let mut y = Vec::with_capacity(n * k);
-        for s in &states {
-            x.extend(s.current()[..d].iter().map(|&v| T::from_f64(v)));
-            y.extend(s.current()[d..].iter().map(|&v| T::from_f64(v)));
-        }
-        let (x, y) = (dev.upload(&x), secret.then(|| dev.upload(&y)));
-        let (xs, ys) = p.information(dev, x, y)?;
-        for (i, (s, settled)) in states.iter_mut().zip(&mut settled).enumerate() {
-            if *settled {
-                continue;
+    for _ in 0..iterations {
+        let (x, y) = bases.current(dev);
+        let products = p.information(dev, x, y)?;
+        let numbers = bases.advance(dev, products, &settled)?;
+        states.par_iter_mut().zip(&mut settled).zip(&numbers).for_each(|((s, settled), &(a, b))| {
+            if !*settled {
+                s.push(a, b);
+                // each stops where it would alone: its η does not depend on the others of the piece
+                *settled = s.done() || s.largest().1 <= spectral.tolerance;
             }
-            let label = if secret { &ys[i * k..(i + 1) * k] } else { &[] };
-            s.advance([&xs[i * d..(i + 1) * d], label].concat());
-            // each stops where it would alone: its η does not depend on the others of the piece
-            *settled = s.done() || largest(s).1 <= spectral.tolerance;
-        }
+        });
         if !settled.contains(&false) {
             break;
         }
     }
     for (r, s) in out.iter_mut().zip(&states) {
-        let (value, residual) = largest(s);
+        let (value, residual) = s.largest();
         // NaN is caught by the caller; `max` would hide it
         let value = if value < 0.0 { 0.0 } else { value.sqrt() };
         r.eta = Some(Eta { value, residual });

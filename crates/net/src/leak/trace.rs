@@ -3,7 +3,7 @@
 use super::{Label, Measure, Probe, RecordLeak, Trace, half_width, piece::Piece};
 use crate::{
     Real,
-    device::Device,
+    device::{Buf, Device},
     error::Result,
     random::{Generator, Purpose},
 };
@@ -40,23 +40,17 @@ pub(super) fn exact<T: Real>(
     let group = together(n);
     for from in (0..d).step_by(group) {
         let to = (from + group).min(d);
-        let mut u = vec![T::ZERO; (to - from) * n * d];
-        for (probe, j) in (from..to).enumerate() {
-            (0..n).for_each(|i| u[(probe * n + i) * d + j] = T::ONE);
-        }
-        let u = dev.upload(&u);
+        let u = dev.unit_rows(d, n, from, to);
         add(p.squares(dev, Some(u), None)?);
     }
     if what.label == Label::Secret {
         for j in 0..k {
-            let mut u = vec![T::ZERO; n * k];
-            (0..n).for_each(|i| u[i * k + j] = T::ONE);
-            let u = dev.upload(&u);
+            let u = dev.unit_rows(k, n, j, j + 1);
             add(p.squares(dev, None, Some(u))?);
         }
     }
-    for (r, s) in out.iter_mut().zip(sums) {
-        set_trace(r, s, None, p.dimension(what.label));
+    for (i, (r, s)) in out.iter_mut().zip(sums).enumerate() {
+        set_trace(r, s, None, p.own_dimension(i, what.label));
     }
     Ok(())
 }
@@ -78,18 +72,18 @@ pub(super) fn estimated<T: Real>(
     let group = together(n);
     for from in (0..probes).step_by(group) {
         let here = group.min(probes - from);
-        let (mut u, mut uy) = (vec![T::ZERO; here * n * d], vec![T::ZERO; here * n * k]);
-        for probe in 0..here {
-            for (i, rng) in streams.iter_mut().enumerate() {
-                let row = probe * n + i;
-                fill(rng, kind, &mut u[row * d..(row + 1) * d]);
-                if what.label == Label::Secret {
-                    fill(rng, kind, &mut uy[row * k..(row + 1) * k]);
+        let secret = what.label == Label::Secret;
+        let (mut x, mut y) = (Draws::new(kind, d), Draws::new(kind, k));
+        for _ in 0..here {
+            for rng in &mut streams {
+                x.add(rng);
+                if secret {
+                    y.add(rng);
                 }
             }
         }
-        let u = dev.upload(&u);
-        let uy = (what.label == Label::Secret).then(|| dev.upload(&uy));
+        let u = x.upload(dev);
+        let uy = secret.then(|| y.upload(dev));
         for (i, s) in p.squares(dev, Some(u), uy)?.into_iter().enumerate() {
             sums[i % n] += s;
             squares[i % n] += s * s;
@@ -100,7 +94,7 @@ pub(super) fn estimated<T: Real>(
     for (i, r) in out.iter_mut().enumerate() {
         let mean = sums[i] / m;
         let variance = ((squares[i] / m - mean * mean) * m / (m - 1.0)).max(0.0);
-        let dimension = p.dimension(what.label);
+        let dimension = p.own_dimension(i, what.label);
         let error = (variance / m).sqrt();
         set_trace(r, mean, Some(error), dimension);
         r.dfil_half_width = Some(t * (error / dimension as f64));
@@ -108,16 +102,33 @@ pub(super) fn estimated<T: Real>(
     Ok(())
 }
 
-fn fill<T: Real>(rng: &mut Generator, kind: Probe, out: &mut [T]) {
-    match kind {
-        Probe::Gaussian => out.iter_mut().for_each(|o| *o = T::from_f64(rng.normal())),
-        Probe::Rademacher => {
-            for word in out.chunks_mut(32) {
-                let bits = rng.bits();
-                for (j, o) in word.iter_mut().enumerate() {
-                    *o = if bits >> j & 1 == 0 { T::ONE } else { -T::ONE };
-                }
-            }
+/// Rows of random values, drawn one after another.
+enum Draws {
+    Gaussian(usize, Vec<f64>),
+    /// 32 signs to a word: they become values on the device.
+    Rademacher(usize, Vec<u32>),
+}
+
+impl Draws {
+    fn new(kind: Probe, width: usize) -> Self {
+        match kind {
+            Probe::Gaussian => Self::Gaussian(width, Vec::new()),
+            Probe::Rademacher => Self::Rademacher(width, Vec::new()),
+        }
+    }
+
+    /// One more row.
+    fn add(&mut self, rng: &mut Generator) {
+        match self {
+            Self::Gaussian(width, values) => values.extend((0..*width).map(|_| rng.normal())),
+            Self::Rademacher(width, words) => words.extend((0..width.div_ceil(32)).map(|_| rng.bits())),
+        }
+    }
+
+    fn upload<T: Real>(self, dev: &mut Device<T>) -> Buf<T> {
+        match self {
+            Self::Gaussian(_, values) => dev.upload(&values.into_iter().map(T::from_f64).collect::<Vec<T>>()),
+            Self::Rademacher(width, words) => dev.signs(width, &words),
         }
     }
 }

@@ -3,6 +3,7 @@
 //! their order, and backwards in its reverse.
 
 mod moving;
+mod plain;
 mod values;
 
 use values::{Back, Values};
@@ -82,6 +83,42 @@ impl<T: Real> Primal<T> {
     pub(crate) fn recycle(self, dev: &mut Device<T>) {
         self.tapes.into_iter().chain([self.embedded]).for_each(|t| t.recycle(dev));
         dev.put(self.outputs);
+    }
+}
+
+/// `Jᵀθ̇` of every record, on the device.
+pub(crate) struct Pulled<T> {
+    /// With respect to the records, `(records, d)`, each in its unit.
+    pub(crate) input: Buf<T>,
+    /// With respect to their labels, likewise.
+    pub(crate) label: Buf<T>,
+    pub(crate) units: Scalars,
+    pub(crate) label_units: Scalars,
+}
+
+impl<T: Real> Pulled<T> {
+    /// All of it, in double precision.
+    pub(crate) fn download(&self, dev: &Device<T>) -> Result<(Vec<f64>, Vec<f64>)> {
+        let of = |values: &Buf<T>, units: &Scalars| -> Result<Vec<f64>> {
+            Ok(rows(&dev.download(values)?, dev.download_scalars(units)?.into_iter()))
+        };
+        Ok((of(&self.input, &self.units)?, of(&self.label, &self.label_units)?))
+    }
+
+    /// The square of its length for every record, with respect to the record and to its label.
+    pub(crate) fn squares(&self, dev: &Device<T>) -> Result<[Vec<f64>; 2]> {
+        let of = |values: &Buf<T>, units: &Scalars| {
+            let width = values.len() / units.len().max(1);
+            let mut squares = dev.dots(width, values.all(), values.all());
+            dev.scale_squares(units, &mut squares);
+            dev.download_scalars(&squares)
+        };
+        Ok([of(&self.input, &self.units)?, of(&self.label, &self.label_units)?])
+    }
+
+    pub(crate) fn recycle(self, dev: &mut Device<T>) {
+        dev.put(self.input);
+        dev.put(self.label);
     }
 }
 
@@ -282,6 +319,20 @@ impl<T: Real> Network<T> {
         own: Option<&OwnDirection<'a, T>>,
         shared: Option<&SharedDirection<'a, T>>,
     ) -> Result<(Vec<f64>, Vec<f64>)> {
+        let pulled = self.pulled(dev, primal, own, shared);
+        let out = pulled.download(dev)?;
+        pulled.recycle(dev);
+        Ok(out)
+    }
+
+    /// [`Network::adjoint`], left on the device.
+    pub(crate) fn pulled<'a>(
+        &self,
+        dev: &mut Device<T>,
+        primal: &Primal<T>,
+        own: Option<&OwnDirection<'a, T>>,
+        shared: Option<&SharedDirection<'a, T>>,
+    ) -> Pulled<T> {
         // θ̇ is carried in units m of its own, so that it neither leaves the range of the type nor its digits
         let c = &primal.loss.units;
         let mut m = dev.scalars(primal.records);
@@ -321,14 +372,7 @@ impl<T: Real> Network<T> {
         );
         tangents.into_iter().for_each(|t| t.recycle(dev));
         let input = back.unwrap_or_else(|| dev.zeros(primal.records * primal.values));
-        let (c, m) = (dev.download_scalars(c)?, dev.download_scalars(&m)?);
-        let out = (
-            rows(&dev.download(&input)?, c.iter().zip(&m).map(|(c, m)| c * m)),
-            rows(&dev.download(&label)?, m.iter().copied()),
-        );
-        dev.put(input);
-        dev.put(label);
-        Ok(out)
+        Pulled { input, label, units: dev.combined((c, &m), None), label_units: m }
     }
 
     /// Arrays of all parameters, one for each record, in the order that layers read them as a [`SharedDirection`].

@@ -287,6 +287,40 @@ impl Activation {
 }
 
 impl LayerSpec {
+    /// Whether no position of a sequence reads one behind it; see [`crate::NetSpec::looks_back`].
+    pub(crate) fn looks_back(&self) -> bool {
+        match self {
+            Self::Attention { causal, .. } => *causal,
+            Self::Conv { .. }
+            | Self::AveragePool { .. }
+            | Self::MaxPool { .. }
+            | Self::AdaptiveAveragePool { .. }
+            | Self::GroupNorm { .. }
+            | Self::Flatten => false,
+            // what is inside counts for itself
+            Self::Residual { .. } => true,
+            Self::Dense { .. }
+            | Self::Tanh
+            | Self::Relu
+            | Self::Gelu
+            | Self::GeluTanh
+            | Self::Sigmoid
+            | Self::Silu
+            | Self::Softplus
+            | Self::LeakyRelu { .. }
+            | Self::Elu { .. }
+            | Self::Dropout { .. }
+            | Self::BatchNorm { .. }
+            | Self::LayerNorm { .. }
+            | Self::RmsNorm { .. }
+            | Self::Add
+            | Self::Multiply
+            | Self::Embedding { .. }
+            | Self::Positions { .. }
+            | Self::Unembed => true,
+        }
+    }
+
     /// A trainable dense layer with a bias.
     pub fn dense(outputs: usize) -> Self {
         Self::Dense { outputs, bias: true, frozen: false }

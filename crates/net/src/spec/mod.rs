@@ -147,6 +147,11 @@ impl NetSpec {
         out
     }
 
+    /// Whether no position of a sequence reads one behind it, so that what stands behind the end changes nothing before it.
+    pub fn looks_back(&self) -> bool {
+        self.positions().into_iter().all(|(_, layer)| layer.looks_back())
+    }
+
     /// The layer at a position as [`NetSpec::positions`] counts them.
     pub fn layer_mut(&mut self, position: usize) -> Option<&mut LayerSpec> {
         fn walk<'a>(layer: &'a mut LayerSpec, left: &mut usize) -> Option<&'a mut LayerSpec> {

@@ -5,5 +5,5 @@ pub mod canary;
 pub mod model;
 pub mod tokens;
 
-pub use model::{LanguageModel, Trained, Tuned};
+pub use model::{Gpt2, LanguageModel, Layout, ModelFile, Trained, Tuned};
 pub use tokens::Tokenizer;

@@ -72,23 +72,24 @@ impl TrainConfig {
         }
     }
 
-    /// What a privacy statement must say about sampling and neighbours.
-    pub fn statement(&self) -> &'static str {
+    /// What a privacy statement must say about sampling and neighbours. `unit` is what is drawn and clipped as one, in a
+    /// word: a record, or somebody with all records.
+    pub fn statement(&self, unit: &str) -> String {
         match (self.sampling, self.divisor) {
-            (Sampling::Poisson { .. }, Some(_)) => {
-                "each step draws every record independently (Poisson sampling), rate and divisor were given, and \
-                 neighbouring data sets differ in one record that is there or is not (add/remove adjacency)"
-            }
-            (Sampling::Poisson { .. }, None) => {
-                "each step draws every record independently (Poisson sampling); rate and divisor were computed from the \
-                 number of records, which is public then, and neighbouring data sets differ in one record replaced by an \
+            (Sampling::Poisson { .. }, Some(_)) => format!(
+                "each step draws every {unit} independently (Poisson sampling), rate and divisor were given, and \
+                 neighbouring data sets differ in one {unit} that is there or is not (add/remove adjacency)"
+            ),
+            (Sampling::Poisson { .. }, None) => format!(
+                "each step draws every {unit} independently (Poisson sampling); rate and divisor were computed from the \
+                 number of {unit}s, which is public then, and neighbouring data sets differ in one {unit} replaced by an \
                  empty one (zero-out adjacency)"
-            }
-            (Sampling::Shuffle { .. }, _) => {
-                "batches come from a shuffled order: no amplification by sampling is claimed, every record takes part \
-                 at most once in an epoch, and neighbouring data sets differ in one record replaced by an empty one \
+            ),
+            (Sampling::Shuffle { .. }, _) => format!(
+                "batches come from a shuffled order: no amplification by sampling is claimed, every {unit} takes part \
+                 at most once in an epoch, and neighbouring data sets differ in one {unit} replaced by an empty one \
                  (zero-out adjacency)"
-            }
+            ),
         }
     }
 }
@@ -165,7 +166,7 @@ pub fn sigma_for(
 impl<T: Real> Trainer<'_, T> {
     /// What the run so far costs every record; absent for training in the open. See [`account`].
     pub fn account(&self) -> Result<Option<RunAccount>> {
-        account(&self.config, self.step, self.data.len())
+        account(&self.config, self.step, self.data.units())
     }
 
     /// Membership advantage of the run so far: the largest difference of true- and false-positive rate of any test
@@ -175,7 +176,7 @@ impl<T: Real> Trainer<'_, T> {
         if self.step == 0 {
             return Ok(Some(0.0));
         }
-        let accountant = accountant(self.config.sampling, privacy, self.step, self.data.len())?;
+        let accountant = accountant(self.config.sampling, privacy, self.step, self.data.units())?;
         Ok(accountant.advantage().ok().map(|a| a.upper).filter(|a| *a < 1.0))
     }
 }

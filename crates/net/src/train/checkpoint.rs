@@ -218,5 +218,10 @@ pub(super) fn fingerprint<T: Real>(data: &Data<T>) -> u64 {
             None => data.label(i).iter().for_each(|v| eat(v.to_f64().to_bits())),
         }
     }
+    // who belongs together; nothing where each record is on its own
+    for unit in data.members().unwrap_or_default() {
+        eat(unit.len() as u64);
+        unit.iter().for_each(|&i| eat(i as u64));
+    }
     h
 }

@@ -23,7 +23,8 @@ pub use sample::Sampling;
 pub use track::{PANEL, RecordBudget, Tracking};
 
 use crate::{
-    Clip, Data, Network, Real,
+    Backend, Clip, Data, Network, Real,
+    clip::Clipped,
     device::{Buf, Device, Flags},
     engine::Workers,
     error::{Error, Result, check},
@@ -102,7 +103,7 @@ pub struct Privacy {
 pub struct StepReport {
     /// The step, counted from 0.
     pub step: u64,
-    /// Records drawn; an empty batch happens, and still releases its noise.
+    /// Records (or units) drawn; an empty batch happens, and still releases its noise.
     pub drawn: usize,
     /// Mean loss over the drawn records before the update; absent for an empty batch.
     pub loss: Option<f64>,
@@ -151,7 +152,7 @@ impl<'d, T: Real> Trainer<'d, T> {
     pub fn new(net: Network<T>, data: &'d Data<T>, config: TrainConfig) -> Result<Self> {
         data.check(&net)?;
         config.optimizer.check()?;
-        config.sampling.check(data.len())?;
+        config.sampling.check(data.units())?;
         let positive = |v: f64| v > 0.0 && v.is_finite();
         check(
             positive(config.learning_rate),
@@ -181,13 +182,17 @@ impl<'d, T: Real> Trainer<'d, T> {
                     "what records give away is only finite under noise: give clip and sigma".to_owned();
                 return Err(Error::Format { what: "tracking", reason });
             }
+            if data.members().is_some() {
+                let reason = "accounts are kept of records, and here several are clipped as one".to_owned();
+                return Err(Error::Format { what: "tracking", reason });
+            }
         }
         if let Some(divisor) = config.divisor {
             check(positive(divisor), "the divisor of a step", divisor, "positive and finite")?;
         }
         let spending = match (&config.filter, config.privacy) {
             (Some(filter), Some(privacy)) => {
-                Some(Spending::new(filter, privacy, config.sampling, config.delta, data.len())?)
+                Some(Spending::new(filter, privacy, config.sampling, config.delta, data.units())?)
             }
             (Some(_), None) => {
                 let reason =
@@ -206,7 +211,7 @@ impl<'d, T: Real> Trainer<'d, T> {
             let moments: Vec<Buf<T>> = (0..config.optimizer.moments()).map(zeros).collect();
             (moments, dev.upload_flags(&net.trained()))
         });
-        let tracker = Tracker::new(&config, data.len())?;
+        let tracker = Tracker::new(&config, data.units())?;
         let silent_loss = silent_loss(&net, data);
         let first_loss = None;
         Ok(Self {
@@ -233,6 +238,10 @@ impl<'d, T: Real> Trainer<'d, T> {
     pub fn perturb(&mut self, how: Perturbing, public: &'d Data<T>) -> Result<()> {
         how.check()?;
         public.check(&self.net)?;
+        if self.data.members().is_some() {
+            let reason = "records that belong together are clipped as one, without a perturbation".to_owned();
+            return Err(Error::Format { what: "the perturbation", reason });
+        }
         if self.config.privacy.is_none() {
             let reason = "without noise a gradient gives everything away: give clip and sigma".to_owned();
             return Err(Error::Format { what: "the perturbation", reason });
@@ -273,19 +282,37 @@ impl<'d, T: Real> Trainer<'d, T> {
         }
     }
 
+    /// Goes on elsewhere.
+    pub fn on(mut self, backend: Backend) -> Result<Self> {
+        if backend == self.net.backend() {
+            return Ok(self);
+        }
+        let moments: Vec<Vec<T>> =
+            self.workers.with(|dev| self.moments.iter().map(|m| dev.download(m)).collect::<Result<_>>())?;
+        self.net.move_to(backend)?;
+        self.workers = Workers::of(&self.net);
+        (self.moments, self.trained) = self.workers.with(|dev| {
+            let moments = moments.iter().map(|m| dev.upload(m)).collect();
+            (moments, dev.upload_flags(&self.net.trained()))
+        });
+        Ok(self)
+    }
+
     /// Makes one step. After an error the run stands where it stood before the step.
     pub fn step(&mut self) -> Result<StepReport> {
         T::train_step(self)
     }
 
     pub(crate) fn step_generic(&mut self) -> Result<StepReport> {
-        let (step, n) = (self.step, self.data.len());
+        let (step, n) = (self.step, self.data.units());
         let diverged = |what| Error::Diverged { step, what };
         let stopped = |e| match e {
             Error::NotFinite { .. } => diverged("the gradient of a record is not finite"),
             other => other,
         };
         let mut drawn = self.config.sampling.draw(&self.source, step, n);
+        // texts of like lengths together, so that little is padded
+        self.data.by_length(&mut drawn);
         let clip = self.config.privacy.map_or(Clip::None, |p| p.clip);
         let draws = self.draws();
         let (shift, perturbed) = self.perturbation().map_err(stopped)?.unzip();
@@ -346,7 +373,7 @@ impl<'d, T: Real> Trainer<'d, T> {
             let mut rng = self.source.generator(Purpose::Noise, step);
             dev.add_noise(&mut rng, p.sigma * p.clip.unit(), &self.trained, &mut gradient);
         }
-        let divisor = config.divisor.unwrap_or_else(|| config.sampling.expected(self.data.len()));
+        let divisor = config.divisor.unwrap_or_else(|| config.sampling.expected(self.data.units()));
         dev.add_decay(1.0 / divisor, config.weight_decay, &self.net.theta, &mut gradient);
         let mut theta = dev.copy(self.net.theta.all());
         let mut moments: Vec<Buf<T>> = self.moments.iter().map(|m| dev.copy(m.all())).collect();
@@ -372,6 +399,16 @@ impl<'d, T: Real> Trainer<'d, T> {
     /// The records' spending with this step charged to those that can pay it; absent without a filter.
     fn spend(&self, shift: Option<&Vec<f64>>) -> Result<Option<Spending>> {
         let (Some(spending), Some(p)) = (&self.spending, self.config.privacy) else { return Ok(None) };
+        let active = spending.active();
+        let mut spending = spending.clone();
+        if self.data.members().is_some() {
+            let (workers, net, data) = (&self.workers, &self.net, self.data);
+            let units = T::clipped_gradient(workers, net, data, &active, p.clip, None, self.draws())?;
+            let released = |n: f64| n * Clipped::new(p.clip, n).s;
+            let norms = active.into_iter().zip(units.norms);
+            spending.charge(self.step, norms.map(|(unit, n)| (unit, released(n))));
+            return Ok(Some(spending));
+        }
         let norms = Measure {
             trace: Trace::Skip,
             plis: Plis::Skip,
@@ -379,9 +416,7 @@ impl<'d, T: Real> Trainer<'d, T> {
             shift: shift.cloned(),
             ..Measure::new(p.clip, p.sigma, self.config.seed)
         };
-        let active = spending.active();
         let leaks = T::measure(&self.workers, &self.net, self.data, &active, &norms, self.draws())?;
-        let mut spending = spending.clone();
         spending.charge(self.step, leaks.iter().map(|leak| (leak.record, leak.released_norm)));
         Ok(Some(spending))
     }
@@ -428,20 +463,22 @@ impl<'d, T: Real> Trainer<'d, T> {
 
     /// Accounts of all records; empty without tracking.
     pub fn budgets(&self) -> Vec<RecordBudget> {
-        let d = dimension(&self.net, self.data.input().length(), self.config.label);
         // a record that dropped out took part in the steps before
         let steps = |i: usize| match self.spending.as_ref().map(|s| s.dropped[i]) {
             Some(dropped) if dropped.is_finite() => dropped as u64,
             Some(_) | None => self.step,
         };
-        let all =
-            self.tracker.iter().flat_map(|t| (0..self.data.len()).map(move |i| t.budget(i, d, steps(i))));
-        all.collect()
+        let of = |i: usize| self.tracker.as_ref().map(|t| t.budget(i, self.dimension(i), steps(i)));
+        (0..self.data.units()).filter_map(of).collect()
+    }
+
+    /// Dimension of the secret of a record.
+    pub fn dimension(&self, record: usize) -> usize {
+        dimension(&self.net, self.data.length_of(record), self.config.label)
     }
 
     /// dFIL so far of every record that is followed: cheap enough for every step. Empty where none is.
     pub fn dfil(&self) -> Vec<f64> {
-        let d = dimension(&self.net, self.data.input().length(), self.config.label);
-        self.tracker.iter().flat_map(|t| t.followed_dfil(d)).collect()
+        self.tracker.iter().flat_map(|t| t.followed_dfil(|i| self.dimension(i))).collect()
     }
 }

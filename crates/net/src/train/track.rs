@@ -225,10 +225,9 @@ impl Tracker {
     }
 
     /// dFIL of the followed records so far.
-    pub(crate) fn followed_dfil(&self, dimension: usize) -> Vec<f64> {
-        let d = dimension as f64;
-        let all = self.followed.iter().zip(&self.trace);
-        all.filter(|(followed, _)| **followed).map(|(_, trace)| trace / d).collect()
+    pub(crate) fn followed_dfil(&self, dimension: impl Fn(usize) -> usize) -> Vec<f64> {
+        let all = self.followed.iter().zip(&self.trace).enumerate();
+        all.filter(|(_, (followed, _))| **followed).map(|(i, (_, t))| t / dimension(i) as f64).collect()
     }
 
     /// The account of a record that could take part in `steps` steps.

@@ -44,6 +44,7 @@ from ._tables import level
     filter_budgets="The same by record: a column of the table, a file with one number a line, or a number for each record.",
     unit="Units of attributes for the page, such as ``{\"age\": \"years\"}``.",
     precision="Numbers to compute with: ``\"f32\"`` or ``\"f64\"``.",
+    device="Where to compute: ``\"cpu\"``, ``\"cuda\"``, ``\"cuda:1\"`` (the number of a GPU) or ``\"auto\"``.",
     out="Folder to keep the run in: network, weights, document, page, table of records, and how the table was encoded.",
 )
 def train_network(
@@ -97,6 +98,7 @@ def train_network(
     filter_budgets: str | Path | Sequence[float] | None = None,
     unit: Mapping[str, str] | None = None,
     precision: str = "f32",
+    device: str = "cpu",
     out: Path | None = None,
     progress: Progress = None,
 ) -> Training:
@@ -138,7 +140,7 @@ def train_network(
         "momentum": momentum, "adam": adam, "release": {"clip": clip, "clip_kind": clip_kind, "sigma": sigma},
         "epsilon": epsilon, "delta": delta, "sampling": sampling, "weight_decay": weight_decay, "track": _tracked(track),
         "probes": probes, "label": label, "seed": seed, "not_private_noise_from_seed": not_private_noise_from_seed,
-        "filter_epsilon": filter_epsilon, "precision": precision, **_budgets(filter_budgets),
+        "filter_epsilon": filter_epsilon, "precision": precision, "device": device, **_budgets(filter_budgets),
     }
     with _progress.shown(progress) as callback:
         native, outcome, how = _native.train_rows(request, given.table, None if rows is None else rows.table, callback)

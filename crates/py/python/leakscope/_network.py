@@ -74,6 +74,8 @@ class Network:
         Seed of the weights. By default drawn from the system.
     precision : str, default 'f32'
         Numbers to compute with: ``"f32"`` or ``"f64"``.
+    device : str, default 'cpu'
+        Where to compute: ``"cpu"``, ``"cuda"``, ``"cuda:1"`` (the number of a GPU) or ``"auto"``.
 
     Examples
     --------
@@ -98,6 +100,7 @@ class Network:
         outputs: int | None = None,
         seed: int | None = None,
         precision: str = "f32",
+        device: str = "cpu",
     ) -> None:
         one_of("precision", precision, ("f32", "f64"))
         if isinstance(network, Mapping):
@@ -112,7 +115,7 @@ class Network:
                 raise OptionError("input, outputs: a preset needs the shape of a record and the number of outputs")
             extents = tuple(whole("input", extent, 1) for extent in _listed("input", input))
             spec = _native.Network.preset(network, list(_dims(extents)), whole("outputs", outputs, 1))
-        self._native = _native.Network(spec, seeded(seed), precision == "f64")
+        self._native = _native.Network(spec, seeded(seed), precision == "f64", device)
         #: the document of the run that trained it, where one did
         self._training: str | None = None
         # The loss that :meth:`audit` measures is this many times the description's; leakscope.torch sets it.
@@ -121,10 +124,10 @@ class Network:
         self._encoding: str | None = None
 
     @classmethod
-    def load(cls, folder: Path, precision: str | None = None) -> Network:
+    def load(cls, folder: Path, precision: str | None = None, device: str = "cpu") -> Network:
         """A network that :meth:`save`, a run's :meth:`Training.save` or the command line left in a folder.
 
-        It computes with the numbers of its file, unless ``precision`` says others. One that was trained on a table
+        It computes with the numbers of its file, unless ``precision`` says others, on ``device`` (as in :class:`Network`). One that was trained on a table
         (:func:`leakscope.train_network`) takes rows again where ``private/encoding.json`` is there.
         """
         where = _Path(folder)
@@ -134,7 +137,7 @@ class Network:
             raise LeakscopeError(f"{where / 'model.safetensors'}: cannot read it: {e}") from e
         if precision is None:
             precision = "f64" if _is_double(raw) else "f32"
-        net = cls(where / "network.json", seed=0, precision=precision)
+        net = cls(where / "network.json", seed=0, precision=precision, device=device)
         net._native.load(raw)
         run = where / "training.json"
         net._training = run.read_text(encoding="utf-8") if run.exists() else None

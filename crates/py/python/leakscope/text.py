@@ -1,21 +1,24 @@
 """Language models: what fine-tuning on a text gives away.
 
+:func:`train` fine-tunes a model on a list of texts, in private where there is noise, by text or by user.
 :func:`audit` measures what one noisy step of fine-tuning tells about each of a list of texts, and which words. :func:`canary` plays the extraction game of Guo et al. (2022, §6.3) on a model of Hugging Face (GPT-2, Llama) or llama2.c, and bounds
 what anybody can pull out of it.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
 from . import _native, _progress
 from ._docs import documented
+from ._net_results import Training
 from ._requests import Path, Progress, listed
 from ._results import Result
 
-__all__ = ["Canary", "TextAudit", "audit", "canary"]
+__all__ = ["Canary", "TextAudit", "TextTraining", "audit", "canary", "train"]
 
 
 class TextAudit(Result):
@@ -42,7 +45,9 @@ class TextAudit(Result):
             secret="Secrets in the texts whose exposure is asked for.",
             secret_pattern="What they might be, as in :func:`canary`.",
             show="Whether texts are shown on the page.",
-            seed="Seed of probes and adapters. Drawn by default.")
+            seed="Seed of probes and adapters. Drawn by default.",
+            device="Where the model computes: ``\"cpu\"``, ``\"cuda\"``, ``\"cuda:1\"`` (the number of a GPU) or ``\"auto\"``.",
+            precision="Numbers that the model computes with: ``\"f32\"`` or ``\"f64\"``.")
 def audit(
     texts: Sequence[str] | str,
     model: Path,
@@ -61,6 +66,8 @@ def audit(
     secret_pattern: str | None = None,
     show: bool = True,
     seed: int | None = None,
+    precision: str = "f32",
+    device: str = "cpu",
     out: Path | None = None,
     progress: Progress = None,
 ) -> TextAudit:
@@ -74,9 +81,110 @@ def audit(
     values = {"model": model, "tokenizer": tokenizer, "list": listed(texts), "long": long, "layers": layers, "rank": rank,
               "release": {"clip": clip, "clip_kind": clip_kind, "sigma": sigma},
               "trace": trace if isinstance(trace, str) else {"probes": trace}, "eta": eta, "plis": plis,
-              "secrets": listed(secret), "secret_pattern": secret_pattern, "show": show, "seed": seed}
+              "secrets": listed(secret), "secret_pattern": secret_pattern, "show": show, "seed": seed, "precision": precision, "device": device}
     with _progress.shown(progress) as told:
         return TextAudit(_native.text_audit(values, told))._kept(out)
+
+
+class TextTraining(Training):
+    """What a run of fine-tuning did: ``model`` is the folder (or the llama2.c checkpoint) that it left, which :func:`audit`,
+    :func:`canary` and transformers read; with ``track``, ``records`` has what every text has given away."""
+
+    #: where the model was written
+    model: Any = None
+
+
+@documented(texts="Texts, or one.",
+            model="A folder as transformers saves GPT-2 or Llama, or a llama2.c checkpoint; taken to be public.",
+            out="Folder for the model (in ``model``), the document, the page, accounts and the checkpoint.",
+            users="Whose each text is: users are drawn and clipped with all their texts, and ε is for a user. By default for a text.",
+            tokenizer="Its tokeniser. By default that of the folder.",
+            long="What becomes of a text that is longer than the context: ``\"refuse\"`` or ``\"split\"``; one that is cut is still "
+                 "clipped whole.",
+            holdout="Texts that are not trained on, to see how well such are predicted. Nothing is promised to them.",
+            layers="What is fine-tuned: ``\"all\"``, ``\"last\"`` or ``\"adapters\"`` (low-rank, beside every dense layer).",
+            rank="Rank of adapters.",
+            epochs="Passes over the texts.",
+            steps="Steps, instead.",
+            batch="Texts (or users) that a step is expected to draw.",
+            rate="Probability of each to be drawn in a step; the sum of gradients is then divided by ``batch``, and their number stays "
+                 "private. By default ``batch`` over their number, which is taken to be public.",
+            lr="Learning rate.",
+            momentum="Momentum of SGD.",
+            adam="Adam instead of SGD.",
+            clip="Norm that gradients are clipped to, C. By default 1 where there is noise.",
+            clip_kind="``\"hard\"``, ``\"gelu\"`` or ``\"none\"``.",
+            sigma="Noise multiplier: noise has standard deviation σC.",
+            epsilon="Instead of ``sigma``: the noise for which the whole run has this ε.",
+            delta="δ of the privacy statement. By default 1e-5.",
+            weight_decay="Weight decay.",
+            track="Keep what texts give away: ``\"panel\"``, ``\"drawn\"`` or ``\"every\"``.",
+            probes="Random probes of each trace that ``track`` keeps.",
+            filter_epsilon="Drop a text (or user) from further steps before the run would cost it more than this ε.",
+            checkpoint_every="Write a checkpoint after every so many steps.",
+            resume="Go on from the checkpoint in ``out``, with the same settings.",
+            seed="Seed of first adapters and probes, in a run without noise also of its batches. Drawn by default.",
+            not_private_noise_from_seed="Let batches and noise follow from the seed too, so that the run can be repeated: no ε is stated.",
+            device="Where the model computes: ``\"cpu\"``, ``\"cuda\"``, ``\"cuda:1\"`` (the number of a GPU) or ``\"auto\"``.",
+            precision="Numbers that the model computes with: ``\"f32\"`` or ``\"f64\"``.")
+def train(
+    texts: Sequence[str] | str,
+    model: Path,
+    *,
+    out: Path,
+    users: Sequence[str] | None = None,
+    tokenizer: Path | None = None,
+    long: str = "refuse",
+    holdout: Sequence[str] | str | None = None,
+    layers: str = "all",
+    rank: int = 8,
+    epochs: float | None = None,
+    steps: int | None = None,
+    batch: float = 32.0,
+    rate: float | None = None,
+    lr: float = 0.1,
+    momentum: float = 0.9,
+    adam: bool = False,
+    clip: float | None = None,
+    clip_kind: str | None = None,
+    sigma: float | None = None,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    weight_decay: float = 0.0,
+    track: str | None = None,
+    probes: int = 4,
+    filter_epsilon: float | None = None,
+    checkpoint_every: int | None = None,
+    resume: bool = False,
+    seed: int | None = None,
+    not_private_noise_from_seed: bool = False,
+    precision: str = "f32",
+    device: str = "cpu",
+    progress: Progress = None,
+) -> TextTraining:
+    """Fine-tunes a language model on texts, in private where there is noise.
+
+    Which texts a step draws and the noise come from the system's generator: the key is in ``out/private`` alone. Where the verdict
+    is calm enough, the folder ``out/model`` may leave the house, nothing else.
+
+    Returns
+    -------
+    TextTraining
+        ε and what it rests on, accounts of texts, where the model is, the page.
+    """
+    values = {"model": model, "tokenizer": tokenizer, "list": listed(texts), "users": listed(users), "long": long,
+              "holdout_list": listed(holdout), "layers": layers, "rank": rank, "epochs": epochs, "steps": steps, "batch": batch,
+              "rate": rate, "lr": lr, "momentum": momentum, "adam": adam,
+              "release": {"clip": clip, "clip_kind": clip_kind, "sigma": sigma}, "epsilon": epsilon, "delta": delta,
+              "weight_decay": weight_decay, "track": track, "probes": probes, "filter_epsilon": filter_epsilon,
+              "checkpoint_every": checkpoint_every, "resume": resume, "seed": seed,
+              "not_private_noise_from_seed": not_private_noise_from_seed, "precision": precision, "device": device}
+    with _progress.shown(progress) as told:
+        done = TextTraining(_native.text_train(values, os.fspath(out), told), rate)
+    folder = os.path.join(os.fspath(out), "model")
+    file = os.path.basename(os.fspath(model))
+    done.model = folder if os.path.isdir(os.fspath(model)) else os.path.join(folder, file)
+    return done
 
 
 class Canary(Result):
@@ -98,6 +206,7 @@ class Canary(Result):
             layers="What is fine-tuned: ``\"last\"``, ``\"all\"``, ``\"adapters\"`` (low-rank, beside every dense layer) or several.",
             rank="Rank of adapters.",
             trials="Games played for every noise and number of steps; 0 for bounds alone.",
+            device="Where the model computes: ``\"cpu\"``, ``\"cuda\"``, ``\"cuda:1\"`` (the number of a GPU) or ``\"auto\"``.",
             seed="Seed of secrets and noise. Drawn by default.")
 def canary(
     model: Path,
@@ -116,6 +225,7 @@ def canary(
     rank: int = 8,
     trials: int = 1000,
     seed: int | None = None,
+    device: str = "cpu",
     out: Path | None = None,
     progress: Progress = None,
 ) -> Canary:
@@ -128,6 +238,6 @@ def canary(
     """
     values = {"model": model, "tokenizer": tokenizer, "prompt": prompt, "list": listed(candidates), "pattern": pattern,
               "secret_tokens": secret_tokens, "prior": prior, "clip": clip, "lr": lr, "sigmas": listed(sigmas),
-              "steps": listed(steps), "layers": listed(layers), "rank": rank, "trials": trials, "seed": seed}
+              "steps": listed(steps), "layers": listed(layers), "rank": rank, "trials": trials, "seed": seed, "device": device}
     with _progress.shown(progress) as told:
         return Canary(_native.text_canary(values, told))._kept(out)

@@ -148,6 +148,9 @@ pub struct NetworkFacts {
     pub outputs: u64,
     /// The loss, by its name in the network file.
     pub loss: String,
+    /// What computed, where it was not the processor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
 }
 
 /// The records.

@@ -2,7 +2,7 @@
 //!
 //! The texts themselves are no part of it: [`Texts`] is given to the page alone.
 
-use super::choice::PlisOf;
+use super::choice::{PlisOf, Precision};
 use super::net::{Release, TraceKind};
 use super::text::{Model, Part};
 use leakscope_core::num::Summary;
@@ -42,6 +42,9 @@ pub struct TextAudit {
     pub plis_of: PlisOf,
     /// Seed of probes and starting vectors.
     pub seed: u64,
+    /// Numbers that the model computed with.
+    #[serde(default = "single")]
+    pub precision: Precision,
     /// Mean squared distance of an embedded value from its mean over the vocabulary: what guessing the mean achieves.
     pub spread: f64,
     /// Losses, means over the tokens of a text.
@@ -108,6 +111,10 @@ pub type Texts = BTreeMap<usize, Vec<String>>;
 
 /// Texts drawn on a page at most.
 const DRAWN: usize = 12;
+
+fn single() -> Precision {
+    Precision::F32
+}
 
 impl TextAudit {
     /// The places of the records that a page draws: those that leak most, most first.

@@ -1,8 +1,9 @@
-//! A training run of a network, as plain data: `training.json` of `leakscope net train`.
+//! A training run of a network, as plain data: `training.json` of `leakscope net train` and `leakscope text train`.
 
 use super::choice::{AccuracyOn, ClipKind, Neighbours, Precision, Sampling, Tracked};
 use super::net::{DataFacts, Histogram, NetworkFacts};
 use super::public::PublicUse;
+use super::text::TextTraining;
 use leakscope_core::claim::Measured;
 use leakscope_core::dp::Interval;
 use leakscope_core::num::Summary;
@@ -61,10 +62,25 @@ pub struct Training {
     /// What the run took from public records, where it took more than the statistics of batch norms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub public: Option<PublicUse>,
+    /// What it says of texts, where it fine-tuned a language model; `data.records` counts its units then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<TextTraining>,
     /// What the reader should know.
     pub notes: Vec<String>,
     /// Wall time of this process.
     pub seconds: f64,
+}
+
+impl Training {
+    /// What is drawn and clipped as one, and so promised to, in a word.
+    pub fn unit(&self) -> &'static str {
+        self.text.as_ref().map_or("record", |t| t.unit.name())
+    }
+
+    /// What accuracies and losses beside those of the drawn are measured on, in a word.
+    pub fn watched_name(&self) -> &'static str {
+        if self.text.is_some() { "held-out" } else { self.accuracy_on.name() }
+    }
 }
 
 /// Clipping, noise and what they promise.

@@ -1,12 +1,9 @@
 //! The verdict on a canary: can the secret be pulled out of the fine-tuned model?
 
-use super::{Colour, Facts, Success, Verdict, decide, plain, strong};
+use super::{Colour, EPSILON_CALM, Facts, PROTECT_AT, Success, Verdict, decide, plain, strong};
 use crate::document::canary::{Canary, Guesser, Point};
 use crate::format;
 use crate::words;
-
-/// An advantage that is next to none: one in a hundred more than by guessing.
-const LITTLE: f64 = 0.01;
 
 /// The point where an attacker may gain most.
 pub(crate) fn worst(c: &Canary) -> Option<&Point> {
@@ -14,9 +11,22 @@ pub(crate) fn worst(c: &Canary) -> Option<&Point> {
     c.points.iter().max_by(|a, b| allowed(a).total_cmp(&allowed(b)))
 }
 
+/// What nobody exceeds at a point, beside a guess.
+fn success(c: &Canary, p: &Point) -> Success {
+    Success { success: p.best().map_or(1.0, |b| b.success.value), baseline: c.secret.most_likely }
+}
+
+/// A factor of odds in words.
+fn times(factor: f64) -> String {
+    match factor.is_finite() {
+        true => format!("{} times", format::at_most(factor)),
+        false => "without bound".into(),
+    }
+}
+
 fn facts(c: &Canary) -> Facts {
     let baseline = c.secret.most_likely;
-    let bounded = worst(c).map(|p| Success { success: p.best().map_or(1.0, |b| b.success.value), baseline });
+    let bounded = worst(c).map(|p| success(c, p));
     let played = c.points.iter().flat_map(|p| &p.attacks).map(|a| a.success.value);
     let observed = played.max_by(f64::total_cmp).map(|success| Success { success, baseline });
     Facts { bounded, observed, ..Facts::default() }
@@ -41,16 +51,19 @@ pub fn of_canary(c: &Canary) -> Verdict {
             )),
             strong(format::share_at_most(best.success.value)),
             plain(format!(
-                "; without the model it is {}, one of {} candidates.",
+                "; without the model it is {}, one of {} candidates: its odds grow {} at most.",
                 format::share(c.secret.most_likely),
-                format::count(c.secret.candidates)
+                format::count(c.secret.candidates),
+                times(success(c, p).odds())
             )),
         ];
         for (attack, name) in
             [(Guesser::Difference, "The attack of the paper"), (Guesser::Optimal, "The best attack there is")]
         {
             if let Some(a) = p.played(attack) {
-                first.push(plain(format!(" {name} was right in {}.", format::share(a.success.value))));
+                let interval = [a.success.ci_low, a.success.ci_high].map(format::share).join(" to ");
+                let share = format::share(a.success.value);
+                first.push(plain(format!(" {name} was right in {share} (95% interval {interval}).")));
             }
         }
         sentences.push(first);
@@ -58,18 +71,18 @@ pub fn of_canary(c: &Canary) -> Verdict {
     // of each part, all noises up to the first that allows more
     let mut calm: Vec<&Point> = c.points.iter().collect();
     calm.sort_by(|a, b| a.rdp.total_cmp(&b.rdp));
-    let little = |p: &Point| p.best().is_some_and(|b| b.advantage.value <= LITTLE);
+    let little = |p: &Point| p.best().is_some() && success(c, p).is_calm(PROTECT_AT);
     let limit = calm.iter().position(|p| !little(p)).map(|i| calm[i].rdp);
     let largest = calm.iter().take_while(|p| limit.is_none_or(|l| p.rdp < l)).last();
     if let Some(p) = largest {
         sentences.push(vec![plain(format!(
-            "Up to 2T/σ² = {} nobody gains more than {} over a guess without the model, whatever is trained.",
+            "Up to 2T/σ² = {} the odds of naming it grow at most {}, as under ε = 1, whatever is trained.",
             format::setting(p.rdp),
-            format::share(LITTLE)
+            times(EPSILON_CALM.exp())
         ))]);
     } else {
         sentences.push(vec![plain(
-            "No noise tried brings the gain over a guess below one in a hundred: choose more noise or fewer steps.",
+            "At no noise tried do the odds of naming it stay as they would under ε = 1: choose more noise or fewer steps.",
         )]);
     }
     Verdict::new(decision, head, sentences)

@@ -8,7 +8,7 @@
 //! | fact | kind | can make a page green |
 //! |---|---|---|
 //! | two values of an attribute told apart, by exact refits | measured | yes |
-//! | success of every attacker, at most | bound | yes |
+//! | success of every attacker, at most, and by how much its odds grow | bound | yes |
 //! | membership advantage, ε | bound | yes |
 //! | two values told apart, estimated from η | measured, local | no |
 //! | success of an attack | observed | no |
@@ -93,6 +93,23 @@ impl Success {
             return 0.5;
         }
         0.5 + 0.5 * ((self.success - self.baseline) / left).clamp(0.0, 1.0)
+    }
+
+    /// How many times the odds of a right guess grow by the model. Of many candidates a guess is hardly ever right, and what is
+    /// left to gain is nearly all: that [`Success::told`] grows little says little then.
+    pub fn odds(self) -> f64 {
+        let odds = |p: f64| p / (1.0 - p);
+        match (self.success <= self.baseline, self.baseline > 0.0 && self.success < 1.0) {
+            (true, _) => 1.0,
+            (false, true) => odds(self.success) / odds(self.baseline),
+            (false, false) if self.success.is_nan() => f64::NAN,
+            (false, false) => f64::INFINITY,
+        }
+    }
+
+    /// Whether a page may be green by it: the rule of [`decide`].
+    pub(crate) fn is_calm(self, protect_at: f64) -> bool {
+        self.told() <= protect_at && self.odds() <= EPSILON_CALM.exp()
     }
 }
 
@@ -323,6 +340,19 @@ pub fn decide(facts: &Facts) -> Decision {
     );
     let guess = "Proved for every attacker; on the scale where a guess without the model has 50%.";
     add(f.bounded.map(Success::told), Covers, "a secret guessed", guess, calm, TOLD_AT, true);
+    let times = "Of many candidates a guess is hardly ever right: by so much grow the odds of naming the secret, for every attacker. \
+                 Up to e = 2.7 they change as little as under ε = 1, above e⁸ as much as under ε = 8; from seven candidates on it \
+                 is the stricter rule.";
+    let (calm_odds, alarm_odds) = (EPSILON_CALM.exp(), EPSILON_ALARM.exp());
+    add(
+        f.bounded.map(Success::odds),
+        Covers,
+        "odds of naming the secret, times those of a guess",
+        times,
+        calm_odds,
+        alarm_odds,
+        false,
+    );
     let played =
         "What the strongest attack achieved, on the same scale: evidence of danger, never of safety.";
     add(f.observed.map(Success::told), Warns, "a secret guessed by an attack", played, calm, TOLD_AT, true);

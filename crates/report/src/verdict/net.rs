@@ -36,24 +36,30 @@ pub fn of_training(t: &Training) -> Verdict {
         (Colour::Red, Some(_)) => "Trained with too little noise",
     };
     let mut sentences = vec![match &t.privacy {
-        Some(PrivacyFacts { promise: Some(p), .. }) => promised(p, decision.colour),
+        Some(PrivacyFacts { promise: Some(p), .. }) => promised(p, t.unit(), decision.colour),
         Some(PrivacyFacts { promise: None, withheld: Some(Withheld::ReadOffRecords(read)), .. }) => {
             not_covered(read)
         }
         Some(PrivacyFacts { promise: None, withheld: Some(Withheld::NoiseFromSeed) | None, .. }) => vec![
             plain("The noise follows from the seed, so whoever knows the seed takes it off: "),
             strong("nothing is promised"),
-            plain(" to any record; to protect anybody, train without that option."),
+            plain(format!(" to any {}; to protect anybody, train without that option.", t.unit())),
         ],
         None => vec![
             plain("No noise was added: "),
             strong("nothing is promised"),
-            plain(" to any record; train again with ⟨epsilon⟩, or keep the model to yourself."),
+            plain(format!(
+                " to any {}; train again with ⟨epsilon⟩, or keep the model to yourself.",
+                t.unit()
+            )),
         ],
     }];
     if let Some(a) = &t.accounts {
         sentences.push(vec![
-            plain("Over the whole run the median record gave away a dFIL (information per value) of "),
+            plain(format!(
+                "Over the whole run the median {} gave away a dFIL (information per value) of ",
+                t.unit()
+            )),
             strong(format::number(a.dfil.p50)),
             plain(match &a.largest {
                 Some(i) => format!(
@@ -64,6 +70,13 @@ pub fn of_training(t: &Training) -> Verdict {
                 ),
                 None => ".".into(),
             }),
+        ]);
+    }
+    if let Some(h) = t.text.as_ref().and_then(|text| text.holdout.as_ref()) {
+        sentences.push(vec![
+            plain("Texts that were held out are predicted with a perplexity of "),
+            strong(format::number(h.perplexity)),
+            plain(format!(" a token, {} before the run.", format::number(h.perplexity_before))),
         ]);
     }
     let made = format!("{} of {} steps", format::count(t.steps), format::count(t.planned_steps));
@@ -79,7 +92,7 @@ pub fn of_training(t: &Training) -> Verdict {
 }
 
 /// What a run promises, for somebody who does not think in ε, and what to do where that is little.
-fn promised(p: &Promise, colour: Colour) -> Vec<Span> {
+fn promised(p: &Promise, unit: &str, colour: Colour) -> Vec<Span> {
     let mut said = vec![
         plain("The run is "),
         strong(format!(
@@ -87,11 +100,13 @@ fn promised(p: &Promise, colour: Colour) -> Vec<Span> {
             format::at_most(p.epsilon),
             format::setting(p.delta)
         )),
-        plain(" for every record"),
+        plain(format!(" for every {unit}")),
     ];
     if let Some(a) = p.advantage {
         said.extend([
-            plain(": whoever knows all else and must say whether a record took part, at even odds, is right at most "),
+            plain(format!(
+                ": whoever knows all else and must say whether a {unit} took part, at even odds, is right at most "
+            )),
             strong(format::share_at_most(0.5 + 0.5 * a)),
             plain(" of the time (a coin toss: 50%)"),
         ]);
@@ -200,7 +215,7 @@ pub fn of_net_audit(a: &NetAudit) -> Verdict {
                 " to its records: the numbers are what one step with noise would tell, to compare records by.",
             ),
         ],
-        (_, Some(PrivacyFacts { promise: Some(p), .. })) => promised(p, decision.colour),
+        (_, Some(PrivacyFacts { promise: Some(p), .. })) => promised(p, "record", decision.colour),
         (_, Some(PrivacyFacts { withheld: Some(Withheld::ReadOffRecords(read)), .. })) => not_covered(read),
         (Noise::Chosen | Noise::Unit, Some(_)) => {
             vec![plain("Nothing is promised to the records of its training.")]

@@ -381,6 +381,7 @@ pub(crate) fn texts(dfil: f64) -> (leakscope_report::TextAudit, leakscope_report
         trace: TraceKind::Estimate { probes: 10 },
         plis_of: PlisOf::Raw,
         seed: 1,
+        precision: leakscope_report::net::Precision::F32,
         spread: 0.02,
         loss: summary(&[2.5, 2.5]),
         gradient_norm: summary(&[3.0, 3.0]),

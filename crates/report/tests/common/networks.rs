@@ -14,6 +14,7 @@ pub(crate) fn network() -> NetworkFacts {
         input: vec![2, 2, 1],
         outputs: 10,
         loss: "softmax-cross-entropy".into(),
+        device: None,
     }
 }
 
@@ -128,6 +129,7 @@ pub(crate) fn training(epsilon: f64) -> Training {
                 with: 0.5,
             }),
         }),
+        text: None,
         notes: vec![HOSTILE.into()],
         seconds: 1.0,
     }

@@ -3,10 +3,10 @@
 use super::super::run_args::RunArgs;
 use super::{ReleaseArgs, normalize};
 use crate::progress::Display;
-use leakscope::net::Precision;
 use leakscope::net::attack::informed::{self, InformedRequest};
 use leakscope::net::attack::inversion::{self, InversionRequest, LabelChoice, ObjectiveChoice};
 use leakscope::net::attack::membership::{self, MembershipRequest};
+use leakscope::net::{Device, Precision};
 use leakscope::{Failure, Result};
 use leakscope_report::net::{informed_summary, inversion_summary, membership_summary, to_json};
 use leakscope_table::RecordsFormat;
@@ -156,6 +156,9 @@ pub(crate) struct Args {
     /// Numbers that the network computes with [default: as in training, else f32]
     #[arg(long, value_enum)]
     precision: Option<Precision>,
+    /// Where the network computes: cpu, cuda, cuda:1 (the number of a GPU) or auto
+    #[arg(long, value_name = "DEVICE", default_value_t)]
+    device: Device,
     #[command(flatten)]
     run: RunArgs,
 }
@@ -185,6 +188,7 @@ impl Args {
             seed: self.seed,
             format: self.format,
             precision: self.precision,
+            device: self.device,
         })
     }
 
@@ -277,6 +281,7 @@ impl Args {
             seed: self.seed,
             format: self.format,
             precision: self.precision,
+            device: self.device,
         })
     }
 }

@@ -4,8 +4,8 @@ use super::super::run_args::RunArgs;
 use super::{ReleaseArgs, normalize};
 use crate::progress::Display;
 use leakscope::Result;
-use leakscope::net::Precision;
 use leakscope::net::audit::{NetAuditRequest, TraceRequest, run as audit};
+use leakscope::net::{Device, Precision};
 use leakscope_net::leak::{Label, Signal};
 use leakscope_report::net::{summary, to_json};
 use leakscope_table::RecordsFormat;
@@ -75,6 +75,9 @@ pub(crate) struct Args {
     /// Numbers that the network computes with [default: as in training, else f32]
     #[arg(long, value_enum)]
     precision: Option<Precision>,
+    /// Where the network computes: cpu, cuda, cuda:1 (the number of a GPU) or auto
+    #[arg(long, value_name = "DEVICE", default_value_t)]
+    device: Device,
     #[command(flatten)]
     run: RunArgs,
 }
@@ -126,6 +129,7 @@ impl Args {
             seed: self.seed,
             format: self.format,
             precision: self.precision,
+            device: self.device,
         })
     }
 }

@@ -3,7 +3,7 @@
 mod attack;
 mod audit;
 mod demo;
-mod train;
+pub(super) mod train;
 
 use leakscope::net::{ClipKind, ReleaseRequest};
 use leakscope::{Failure, Result};
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 
 /// How gradients are clipped, and the noise.
 #[derive(clap::Args, Debug, Clone)]
-struct ReleaseArgs {
+pub(super) struct ReleaseArgs {
     /// Clip gradients at this norm, C [default: 1 in training where there is noise; in an audit that of the run]
     #[arg(long, value_name = "C", allow_negative_numbers = true)]
     clip: Option<f64>,
@@ -53,7 +53,7 @@ struct ReleaseArgs {
 }
 
 impl ReleaseArgs {
-    fn request(&self) -> ReleaseRequest {
+    pub(super) fn request(&self) -> ReleaseRequest {
         ReleaseRequest { clip: self.clip, clip_kind: self.clip_kind, sigma: self.sigma }
     }
 }

@@ -4,16 +4,18 @@ use super::super::run_args::RunArgs;
 use super::super::table_args::{ColumnArgs, TableArgs, name_and_text};
 use super::{ReleaseArgs, normalize};
 use crate::progress::Display;
-use leakscope::net::Precision;
 use leakscope::net::public::{OptimizerKind, PerturbKind, PublicTraining};
 use leakscope::net::table::TableRequest;
-use leakscope::net::train::{Listener, LossKind, SamplingKind, Track, TrainRequest, run as train};
+use leakscope::net::train::{
+    Listener, LossKind, SamplingKind, Track, TrainOutcome, TrainRequest, run as train,
+};
+use leakscope::net::{Device, Precision};
 use leakscope::{Failure, Result};
 use leakscope_net::leak::Label;
 use leakscope_report::format;
 use leakscope_report::net::{Point, Stopped, to_json, training_summary};
 use leakscope_table::{RecordsFormat, TextEncoding};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Train a network, with DP-SGD where there is noise.
@@ -184,6 +186,9 @@ pub(crate) struct Args {
     /// Numbers that the network computes with
     #[arg(long, value_enum, default_value_t = Precision::F32)]
     precision: Precision,
+    /// Where the network computes: cpu, cuda, cuda:1 (the number of a GPU) or auto
+    #[arg(long, value_name = "DEVICE", default_value_t)]
+    device: Device,
     #[command(flatten)]
     run: RunArgs,
 }
@@ -238,6 +243,7 @@ impl Args {
             normalize: normalize(self.normalize.as_deref())?,
             format: self.format,
             precision: self.precision,
+            device: self.device,
         })
     }
 
@@ -280,10 +286,20 @@ impl Args {
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     args.run.start()?;
     let request = args.request()?;
-    let silent = args.run.quiet || args.run.json;
-    let display = Display::start(silent, Some(args.out.clone()))?;
     let noisy = request.release.sigma.is_some() || request.epsilon.is_some();
     let private = noisy && !request.not_private_noise_from_seed;
+    shown(&args.run, &args.out, private, |listener| train(&request, &args.out, listener))
+}
+
+/// Trains, with progress, and shows what came of it.
+pub(crate) fn shown(
+    run: &RunArgs,
+    out: &Path,
+    private: bool,
+    train: impl FnOnce(&Listener<'_>) -> Result<TrainOutcome>,
+) -> Result<ExitCode> {
+    let silent = run.quiet || run.json;
+    let display = Display::start(silent, Some(out.to_path_buf()))?;
     let listener = Listener {
         hooks: &display.hooks,
         on_point: &|point| display.note(|| line(point)),
@@ -298,11 +314,11 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
             }
         },
     };
-    let outcome = train(&request, &args.out, &listener)?;
+    let outcome = train(&listener)?;
     drop(display);
     let training = &outcome.training;
-    if !(args.run.json && outcome.diverged.is_some()) {
-        args.run.show(&to_json(training), &training_summary(training), &outcome.written);
+    if !(run.json && outcome.diverged.is_some()) {
+        run.show(&to_json(training), &training_summary(training), &outcome.written);
     }
     if let Some(why) = outcome.diverged {
         return Err(Failure::Message(why));
@@ -322,6 +338,9 @@ fn line(p: &Point) -> String {
     let each = [
         p.loss.map(|v| format!("loss {}", format::number(v))),
         p.accuracy.map(|v| format!("accuracy {}", format::share(v))),
+        p.watched_loss
+            .filter(|_| p.accuracy.is_none())
+            .map(|v| format!("evaluated loss {}", format::number(v))),
         p.epsilon.map(|v| format!("ε {}", format::at_most(v))),
         p.dfil_median.map(|v| format!("median dFIL {}", format::number(v))),
     ];

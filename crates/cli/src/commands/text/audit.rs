@@ -4,7 +4,7 @@ use super::super::run_args::OutArgs;
 use crate::progress::Display;
 use leakscope::Result;
 use leakscope::net::audit::TraceRequest;
-use leakscope::net::{ClipKind, ReleaseRequest};
+use leakscope::net::{ClipKind, Device, Precision, ReleaseRequest};
 use leakscope::text::Long;
 use leakscope::text::audit::{self, TextAuditRequest};
 use leakscope_net::leak::Signal;
@@ -71,6 +71,12 @@ pub(crate) struct Args {
     /// Format of the table of records
     #[arg(long, value_enum, default_value_t = RecordsFormat::Parquet)]
     format: RecordsFormat,
+    /// Numbers that the model computes with
+    #[arg(long, value_enum, default_value_t = Precision::F32)]
+    precision: Precision,
+    /// Where the model computes: cpu, cuda, cuda:1 (the number of a GPU) or auto
+    #[arg(long, value_name = "DEVICE", default_value_t)]
+    device: Device,
     #[command(flatten)]
     output: OutArgs,
 }
@@ -105,6 +111,8 @@ impl Args {
             secret_pattern: self.secret_pattern.clone(),
             show: !self.no_texts,
             seed: self.seed,
+            precision: self.precision,
+            device: self.device,
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::super::run_args::OutArgs;
 use crate::progress::Display;
 use leakscope::Result;
+use leakscope::net::Device;
 use leakscope::output::Pending;
 use leakscope::text::canary::{self, CanaryRequest, PriorKind};
 use leakscope_net::text::Trained;
@@ -59,6 +60,9 @@ pub(crate) struct Args {
     /// Seed of secrets and noise [default: drawn from the system, and printed]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
+    /// Where the model computes: cpu, cuda, cuda:1 (the number of a GPU) or auto
+    #[arg(long, value_name = "DEVICE", default_value_t)]
+    device: Device,
     #[command(flatten)]
     output: OutArgs,
 }
@@ -82,6 +86,7 @@ impl Args {
             rank: self.rank,
             trials: self.trials,
             seed: self.seed,
+            device: self.device,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod audit;
 mod canary;
+mod train;
 
 use leakscope::Result;
 use std::process::ExitCode;
@@ -15,6 +16,8 @@ pub(crate) struct Args {
 
 #[derive(clap::Subcommand, Debug, Clone)]
 enum Command {
+    /// Fine-tune a model on texts, in private where there is noise
+    Train(Box<train::Args>),
     /// Measure what one noisy step of fine-tuning tells about every text, and which words
     Audit(Box<audit::Args>),
     /// Play the extraction game: can a secret be pulled out of a model that was fine-tuned on it?
@@ -24,6 +27,7 @@ enum Command {
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     match &args.command {
+        Command::Train(args) => train::run(args),
         Command::Audit(args) => audit::run(args),
         Command::Canary(args) => canary::run(args),
     }

@@ -448,6 +448,7 @@ fn facts(pool: &Pool, model: &Linear) -> NetworkFacts {
         input: pool.shape.dims().into_iter().map(|v| v as u64).collect(),
         outputs: pool.outputs as u64,
         loss: model.loss.name().to_owned(),
+        device: None,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::super::audit::clip_of;
 use super::super::model::{Model, trained_precision};
-use super::super::{Precision, ReleaseRequest, clip_facts};
+use super::super::{Device, Precision, ReleaseRequest, clip_facts};
 use super::levels::{Attacks, level, matched};
 use super::showing;
 use super::subject::{Reads, Records, Subject, range};
@@ -100,6 +100,8 @@ pub struct InversionRequest {
     pub format: RecordsFormat,
     /// Numbers to compute with; absent: those of the run.
     pub precision: Option<Precision>,
+    /// Where the network computes.
+    pub device: Device,
 }
 
 impl Default for InversionRequest {
@@ -128,6 +130,7 @@ impl Default for InversionRequest {
             seed: None,
             format: RecordsFormat::default(),
             precision: None,
+            device: Device::default(),
         }
     }
 }
@@ -239,11 +242,11 @@ fn run_in<T: Real>(
     on_seed: &dyn Fn(u64),
 ) -> Result<InversionOutcome> {
     let reads = Reads { data: &request.data, limit: request.limit, normalize: request.normalize };
-    let subject = Subject::<T>::open(&request.model, &reads, hooks)?;
+    let subject = Subject::<T>::open(&request.model, request.device, &reads, hooks)?;
     let given = match (&request.gradient, &request.after) {
         (Some(file), _) => Some(Given::Gradient(read_gradient(&subject.model.net, file)?)),
         (None, Some(folder)) => {
-            let after = Model::<T>::open(folder, "after")?;
+            let after = Model::<T>::open(folder, "after", request.device)?;
             if after.net.spec() != subject.model.net.spec() {
                 let message =
                     "it is another network than that of ⟨model⟩: give the same one after some steps";

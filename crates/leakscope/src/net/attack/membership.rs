@@ -2,7 +2,7 @@
 
 use super::super::data::{Part, Reading, Source, test_beside};
 use super::super::model::{Model, trained_precision};
-use super::super::{Precision, memory::NetArrays};
+use super::super::{Device, Precision, memory::NetArrays};
 use super::subject::{Reads, Records, Subject};
 use crate::output::{Folder, Pending, Results, results, write_tables};
 use crate::{Failure, Result};
@@ -57,6 +57,8 @@ pub struct MembershipRequest {
     pub format: RecordsFormat,
     /// Numbers to compute with; absent: those of the run.
     pub precision: Option<Precision>,
+    /// Where the network computes.
+    pub device: Device,
 }
 
 impl Default for MembershipRequest {
@@ -74,6 +76,7 @@ impl Default for MembershipRequest {
             seed: None,
             format: RecordsFormat::default(),
             precision: None,
+            device: Device::default(),
         }
     }
 }
@@ -139,7 +142,7 @@ fn run_in<T: Real>(
         return Err(Failure::option("data", "give the records that the model was trained on"));
     }
     let reads = Reads { data: &request.data, limit: request.limit, normalize: request.normalize };
-    let subject = Subject::<T>::open(&request.model, &reads, hooks)?;
+    let subject = Subject::<T>::open(&request.model, request.device, &reads, hooks)?;
     let Some(members) = subject.records else {
         return Err(Failure::option("data", "give the records that the model was trained on"));
     };

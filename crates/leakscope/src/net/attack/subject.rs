@@ -1,5 +1,6 @@
 //! What is attacked: a model and the records whose gradients an attacker sees.
 
+use super::super::Device;
 use super::super::audit::{choose, rows};
 use super::super::data::{Names, Part, Reading, Source};
 use super::super::memory::NetArrays;
@@ -65,9 +66,9 @@ impl<T: Real> Subject<T> {
     }
 
     /// A model folder and files.
-    pub(super) fn open(model: &Path, reads: &Reads<'_>, hooks: &Hooks) -> Result<Self> {
+    pub(super) fn open(model: &Path, device: Device, reads: &Reads<'_>, hooks: &Hooks) -> Result<Self> {
         let folder = model;
-        let model = Model::<T>::open(folder, "model")?;
+        let model = Model::<T>::open(folder, "model", device)?;
         if reads.data.is_empty() {
             return Ok(Self { model, records: None });
         }

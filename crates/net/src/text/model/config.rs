@@ -53,8 +53,8 @@ struct Rope {
     rope_theta: Option<f64>,
 }
 
-/// Reads the file.
-pub(super) fn read(path: &Path) -> Result<Decoder> {
+/// Reads the file; its text comes along.
+pub(super) fn read(path: &Path) -> Result<(Decoder, String)> {
     let bad = |reason: String| fault(path, reason);
     let text = std::fs::read_to_string(path).map_err(|e| bad(format!("cannot read it: {e}")))?;
     let value: Value = serde_json::from_str(&text).map_err(|e| bad(format!("no JSON: {e}")))?;
@@ -67,7 +67,7 @@ pub(super) fn read(path: &Path) -> Result<Decoder> {
         )),
         None => Err("it names no model_type: expected gpt2 or llama".to_owned()),
     };
-    decoder.and_then(checked).map_err(bad)
+    Ok((decoder.and_then(checked).map_err(bad)?, text))
 }
 
 fn from<C: for<'de> Deserialize<'de>>(value: Value) -> std::result::Result<C, String> {

@@ -14,13 +14,59 @@ use std::path::Path;
 const LATER: u32 = 0x616b_3432;
 const HEADER: usize = 28;
 
-/// Reads a checkpoint: sizes, and arrays under the names of Hugging Face's Llama.
-pub(super) fn read(path: &Path) -> Result<(Decoder, Tensors)> {
-    let bytes = std::fs::read(path).map_err(|e| fault(path, format!("cannot read it: {e}")))?;
-    parse(&bytes).map_err(|reason| fault(path, reason))
+/// What of a checkpoint no array of the network holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Checkpoint {
+    file: String,
+    header: Vec<u8>,
+    /// Cosines and sines of the rotary positions.
+    rotary: Vec<u8>,
 }
 
-fn parse(bytes: &[u8]) -> std::result::Result<(Decoder, Tensors), String> {
+/// Reads a checkpoint: sizes, arrays under the names of Hugging Face's Llama, and the rest.
+pub(super) fn read(path: &Path) -> Result<(Decoder, Tensors, Checkpoint)> {
+    let bytes = std::fs::read(path).map_err(|e| fault(path, format!("cannot read it: {e}")))?;
+    let (decoder, tensors, (header, rotary)) = parse(&bytes).map_err(|reason| fault(path, reason))?;
+    let file = path.file_name().map_or_else(|| "model.bin".to_owned(), |n| n.to_string_lossy().into_owned());
+    Ok((decoder, tensors, Checkpoint { file, header, rotary }))
+}
+
+impl Checkpoint {
+    /// The name of its file.
+    pub(super) fn name(&self) -> &str {
+        &self.file
+    }
+
+    /// Its file with other arrays, in single precision; `untied` where the output layer has a table of its own by now.
+    pub(super) fn file(
+        &self,
+        decoder: &Decoder,
+        arrays: &Tensors,
+        untied: bool,
+    ) -> Result<(String, Vec<u8>)> {
+        let mut bytes = self.header.clone();
+        if untied {
+            // below 0 where the output layer has weights of its own
+            let vocabulary = -(decoder.vocabulary as i32);
+            bytes[20..24].copy_from_slice(&vocabulary.to_le_bytes());
+        }
+        let mut rotary = Some(&self.rotary);
+        let decoder = Decoder { tied: decoder.tied && !untied, ..decoder.clone() };
+        for (name, _) in layout(&decoder) {
+            match name {
+                Some(name) => arrays.get::<f32>(&name)?.1.iter().for_each(|v| v.write(&mut bytes)),
+                // both tables were kept as one
+                None => bytes.extend_from_slice(rotary.take().map_or(&[], Vec::as_slice)),
+            }
+        }
+        Ok((self.file.clone(), bytes))
+    }
+}
+
+/// The header, and the tables of rotary positions.
+type Rest = (Vec<u8>, Vec<u8>);
+
+fn parse(bytes: &[u8]) -> std::result::Result<(Decoder, Tensors, Rest), String> {
     let (header, values) =
         bytes.split_at_checked(HEADER).ok_or("shorter than the header of a llama2.c checkpoint")?;
     let (words, _) = header.as_chunks::<4>();
@@ -39,17 +85,20 @@ fn parse(bytes: &[u8]) -> std::result::Result<(Decoder, Tensors), String> {
             values.len()
         ));
     }
-    let mut tensors = Tensors::default();
+    let (mut tensors, mut rotary) = (Tensors::default(), Vec::new());
     let mut rest = values;
     for (name, shape) in arrays {
         let (own, after) = rest.split_at(4 * shape.iter().product::<usize>());
         rest = after;
-        if let Some(name) = name {
-            let own: Vec<f32> = own.as_chunks::<4>().0.iter().map(|b| f32::read(b)).collect();
-            tensors.insert(&name, &shape, &own);
+        match name {
+            Some(name) => {
+                let own: Vec<f32> = own.as_chunks::<4>().0.iter().map(|b| f32::read(b)).collect();
+                tensors.insert(&name, &shape, &own);
+            }
+            None => rotary.extend_from_slice(own),
         }
     }
-    Ok((decoder, tensors))
+    Ok((decoder, tensors, (header.to_vec(), rotary)))
 }
 
 fn sizes(words: &[[u8; 4]]) -> std::result::Result<Decoder, String> {

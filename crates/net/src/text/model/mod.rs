@@ -6,6 +6,7 @@
 //! | `decoder` | a decoder as a network, and where files keep the values of each layer |
 //! | `weights` | `model.safetensors`, whole or in shards, into a network |
 //! | `llama2c` | checkpoints of llama2.c |
+//! | `layout` | how a model was stored, and the files of one that was trained, stored the same way |
 //!
 //! A text is one record: every token but the last is a position, and its label the token after it.
 //!
@@ -23,11 +24,14 @@
 
 mod config;
 mod decoder;
+mod layout;
 mod llama2c;
 mod weights;
 
+pub use layout::{Layout, ModelFile};
+
 use crate::{
-    Data, Error, Network, Real, Result,
+    Backend, Data, Error, LayerSpec, NetSpec, Network, Real, Result,
     engine::predict_data,
     error::{check, check_len},
     io::fault,
@@ -67,16 +71,62 @@ impl From<Trained> for Tuned {
     }
 }
 
+/// Sizes of a GPT-2.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gpt2 {
+    /// Tokens there are.
+    pub vocabulary: usize,
+    /// Tokens of the longest text.
+    pub context: usize,
+    /// Values that a token is embedded as.
+    pub width: usize,
+    /// Blocks.
+    pub blocks: usize,
+    /// Heads of each.
+    pub heads: usize,
+}
+
+impl Gpt2 {
+    /// The one of 124 million parameters.
+    pub const SMALL: Self = Self { vocabulary: 50_257, context: 1024, width: 768, blocks: 12, heads: 12 };
+
+    /// The network of these sizes, all of it trained: weights can be drawn for it where no file is at hand.
+    pub fn network(self) -> NetSpec {
+        let Self { vocabulary, context, width, blocks, heads } = self;
+        let decoder = decoder::Decoder {
+            style: decoder::Style::Gpt2 { activation: LayerSpec::GeluTanh },
+            vocabulary,
+            context,
+            width,
+            hidden: 4 * width,
+            blocks,
+            heads,
+            shared: heads,
+            head: width / heads.max(1),
+            epsilon: 1e-5,
+            tied: true,
+        };
+        decoder.plan("", Trained::All, 1).0
+    }
+}
+
 /// A decoder that predicts the next token.
 #[derive(Debug)]
 pub struct LanguageModel<T> {
     network: Network<T>,
+    layout: Layout,
     vocabulary: usize,
     context: usize,
     width: usize,
 }
 
 impl<T: Real> LanguageModel<T> {
+    /// The same model computing elsewhere.
+    pub fn on(mut self, backend: Backend) -> Result<Self> {
+        self.network.move_to(backend)?;
+        Ok(self)
+    }
+
     /// Reads a folder of Hugging Face (`config.json` of `model_type` gpt2 or llama, and `model.safetensors` whole or in
     /// shards), or a checkpoint of llama2.c (version 0).
     ///
@@ -86,7 +136,7 @@ impl<T: Real> LanguageModel<T> {
     pub fn read(path: &Path, tuned: impl Into<Tuned>) -> Result<Self> {
         let tuned = tuned.into();
         check(tuned.rank >= 1, "the rank of adapters", tuned.rank as f64, "at least 1")?;
-        let (decoder, weights) = if path.is_dir() {
+        let (decoder, weights, stored) = if path.is_dir() {
             let config = path.join("config.json");
             if !config.is_file() {
                 return Err(fault(
@@ -95,14 +145,19 @@ impl<T: Real> LanguageModel<T> {
                      checkpoint",
                 ));
             }
-            (config::read(&config)?, Weights::folder(path)?)
+            let (decoder, text) = config::read(&config)?;
+            let weights = Weights::folder(path)?;
+            let stored = layout::Stored::folder(text, &weights);
+            (decoder, weights, stored)
         } else {
-            let (decoder, tensors) = llama2c::read(path)?;
-            (decoder, Weights::one(path, tensors))
+            let (decoder, tensors, stored) = llama2c::read(path)?;
+            (decoder, Weights::one(path, tensors), layout::Stored::Llama2c(stored))
         };
         let network = weights.network(&decoder, tuned)?;
+        let prefix = weights.prefix(&decoder);
         let (vocabulary, context, width) = (decoder.vocabulary, decoder.context, decoder.width);
-        Ok(Self { network, vocabulary, context, width })
+        let layout = Layout { decoder, prefix, part: tuned.part, rank: tuned.rank, stored };
+        Ok(Self { network, layout, vocabulary, context, width })
     }
 
     /// The network.
@@ -113,6 +168,11 @@ impl<T: Real> LanguageModel<T> {
     /// The network alone.
     pub fn into_network(self) -> Network<T> {
         self.network
+    }
+
+    /// The network, and how to store it after training.
+    pub fn split(self) -> (Network<T>, Layout) {
+        (self.network, self.layout)
     }
 
     /// Number of tokens there are.
@@ -147,6 +207,25 @@ impl<T: Real> LanguageModel<T> {
             labels.extend_from_slice(&text[1..]);
         }
         Data::tokens(length - 1, tokens, self.vocabulary, &labels)
+    }
+
+    /// Texts of any lengths as records, the shorter ones padded; see [`Data::sequences`].
+    ///
+    /// # Errors
+    /// As [`LanguageModel::texts`], but for the lengths.
+    pub fn ragged(&self, texts: &[&[u32]]) -> Result<Data<T>> {
+        for (record, text) in texts.iter().enumerate() {
+            let fits = (2..=self.context).contains(&text.len());
+            check(
+                fits,
+                "the number of tokens of a text",
+                text.len() as f64,
+                "2 to the context of the model",
+            )?;
+            self.check(record, text)?;
+        }
+        let each: Vec<_> = texts.iter().map(|t| (&t[..t.len() - 1], &t[1..])).collect();
+        Data::sequences(&each, self.vocabulary)
     }
 
     /// The most likely next token, again and again: at most `count` more tokens, up to the context.

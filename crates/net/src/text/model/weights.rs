@@ -66,6 +66,23 @@ impl Weights {
         Ok(Self { list: index, files })
     }
 
+    /// The files by name, each with the names of its arrays.
+    pub(super) fn shards(&self) -> Vec<(String, Vec<String>)> {
+        let named = |(path, tensors): &(PathBuf, Tensors)| {
+            let file = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
+            (file, tensors.names().map(str::to_owned).collect())
+        };
+        self.files.iter().map(named).collect()
+    }
+
+    /// What stands before the names of the decoder's arrays: nothing where a file holds the decoder alone.
+    pub(super) fn prefix(&self, decoder: &Decoder) -> &'static str {
+        match self.has(&format!("{}{}", decoder.prefix(), decoder.table())) {
+            true => decoder.prefix(),
+            false => "",
+        }
+    }
+
     fn has(&self, name: &str) -> bool {
         self.files.iter().any(|(_, tensors)| tensors.has(name))
     }
@@ -99,11 +116,7 @@ impl Weights {
 
     /// The network of a decoder with these weights.
     pub(super) fn network<T: Real>(&self, decoder: &Decoder, tuned: Tuned) -> Result<Network<T>> {
-        let prefix = match self.has(&format!("{}{}", decoder.prefix(), decoder.table())) {
-            true => decoder.prefix(),
-            false => "",
-        };
-        let (spec, origins) = decoder.plan(prefix, tuned.part, tuned.rank);
+        let (spec, origins) = decoder.plan(self.prefix(decoder), tuned.part, tuned.rank);
         // every shape is compared before the network is made: sizes that no file bears out ask for no memory
         let mut arrays = BTreeMap::new();
         for origin in &origins {

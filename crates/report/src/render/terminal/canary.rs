@@ -4,6 +4,7 @@ use crate::document::canary::{Canary, Guesser, LimitKind, Point};
 use crate::format;
 use crate::verdict::of_canary;
 use crate::words;
+use leakscope_core::claim::Observed;
 use std::fmt::Write;
 
 /// The verdict, and advantages by steps and noise.
@@ -18,14 +19,14 @@ pub fn canary_summary(c: &Canary) -> String {
     );
     let _ = writeln!(
         text,
-        "{:<10} {:>5} {:>9} {:>9} | {:>9} {:>9} {:>9} | {:>9} {:>9}",
+        "{:<10} {:>5} {:>9} {:>9} | {:>9} {:>9} {:>9} | {:>27} {:>27}",
         "trained", "steps", "σ", "2T/σ²", "Fano", "around 0", "centre", "optimal", "rise"
     );
     for p in &c.points {
         let limit = |kind| p.bound(kind).map_or_else(|| "–".into(), |b| format::at_most(b.advantage.value));
         let _ = writeln!(
             text,
-            "{:<10} {:>5} {:>9} {:>9} | {:>9} {:>9} {:>9} | {:>9} {:>9}",
+            "{:<10} {:>5} {:>9} {:>9} | {:>9} {:>9} {:>9} | {:>27} {:>27}",
             words::part(p.trained),
             p.steps,
             format::number(p.sigma),
@@ -37,11 +38,19 @@ pub fn canary_summary(c: &Canary) -> String {
             played(p, Guesser::Difference)
         );
     }
-    text.push_str("\nLeft of the second bar: no attacker exceeds it. Right: observed in the games played, which scatter; the page \
-         has their intervals.\n");
+    text.push_str(
+        "\nLeft of the second bar: no attacker exceeds it. Right: observed in the games played, with the 95% interval of each.\n",
+    );
     text
 }
 
 fn played(p: &Point, attack: Guesser) -> String {
-    p.played(attack).map_or_else(|| "–".into(), |a| format::number(a.advantage.value))
+    p.played(attack).map_or_else(
+        || "–".into(),
+        |a| {
+            let Observed { value, ci_low, ci_high, .. } = a.advantage;
+            let [value, low, high] = [value, ci_low, ci_high].map(format::number);
+            format!("{value} ({low} to {high})")
+        },
+    )
 }

@@ -2,6 +2,7 @@
 
 use super::pen::clean;
 use crate::document::net::{NetAudit, TraceKind};
+use crate::document::text::Unit;
 use crate::document::training::Training;
 use crate::format;
 use crate::render::html::net::{accountants, described, interval};
@@ -127,14 +128,32 @@ pub fn training_summary(training: &Training) -> String {
     if let Some(p) = t.public.as_ref().and_then(|p| p.perturbation.as_ref()) {
         line(&mut out, "perturbed", &networks::perturbation(p));
     }
+    if let Some(text) = &t.text {
+        let rank = text.rank.map(|r| format!(" of rank {r}")).unwrap_or_default();
+        line(&mut out, "trained", &format!("{}{rank}", words::part(text.trained)));
+        let of = match text.unit {
+            Unit::Text => format!("{} of", format::counted(text.texts, "text")),
+            Unit::User => {
+                let users = format::counted(t.data.records, "user");
+                format!("{users} with {} of", format::counted(text.texts, "text"))
+            }
+        };
+        line(&mut out, "texts", &format!("{of} {}", format::counted(text.tokens, "token")));
+    }
     line(&mut out, "steps", &format!("{} of {}", format::count(t.steps), format::count(t.planned_steps)));
+    if let Some(h) = t.text.as_ref().and_then(|text| text.holdout.as_ref()) {
+        let (now, before) = (format::number(h.perplexity), format::number(h.perplexity_before));
+        let text = format!("perplexity {now} ({before} before) of {}", format::counted(h.texts, "text"));
+        line(&mut out, "held out", &text);
+    }
     if let Some(p) = t.history.last() {
         if let Some(loss) = p.loss {
             line(&mut out, "loss", &format::number(loss));
         }
         if let (None, Some(loss)) = (p.accuracy, p.watched_loss) {
-            let on = t.accuracy_on.name();
-            line(&mut out, "loss on all", &format!("{} on {on} records", format::number(loss)));
+            let of = if t.text.is_some() { "texts" } else { "records" };
+            let text = format!("{} on {} {of}", format::number(loss), t.watched_name());
+            line(&mut out, "loss on all", &text);
         }
         if let Some(a) = p.accuracy {
             let labels = match p.label_accuracy {
@@ -156,7 +175,7 @@ pub fn training_summary(training: &Training) -> String {
                         line(
                             &mut out,
                             "filter",
-                            &format!("{} dropped out", format::counted(dropped, "record")),
+                            &format!("{} dropped out", format::counted(dropped, t.unit())),
                         );
                     }
                 }

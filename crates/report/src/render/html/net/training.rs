@@ -1,6 +1,7 @@
 //! The page of a training run, and the parts of it that an audit's page shows too.
 
 use crate::document::choice::{AccuracyOn, Sampling, Tracked};
+use crate::document::text::{TextTraining, Unit};
 use crate::document::training::{Account, Accounts, Filtered, Point, Promise, Training};
 use crate::figure::Claim;
 use crate::format;
@@ -34,13 +35,13 @@ pub fn training_page(training: &Training) -> String {
 fn meta(t: &Training) -> String {
     format!(
         "{} · {} · {} steps with {} {} a step",
-        format::counted(t.data.records, "record"),
+        format::counted(t.data.records, t.unit()),
         format::counted(t.network.parameters, "parameter"),
         format::count(t.steps),
         format::setting(t.batch),
         match t.sampling {
-            Sampling::Poisson => "records expected in",
-            Sampling::Shuffle => "records in",
+            Sampling::Poisson => format!("{}s expected in", t.unit()),
+            Sampling::Shuffle => format!("{}s in", t.unit()),
         }
     )
 }
@@ -59,13 +60,21 @@ fn run_tiles(t: &Training) -> Html {
             all.extend(labels.map(|share| tile(&format::share(share), "of their labels right")));
         }
         Some((None, loss)) => {
-            let on = format!("mean loss of {} records", t.accuracy_on.name());
+            let of = if t.text.is_some() { "texts" } else { "records" };
+            let on = format!("mean loss of {} {of}", t.watched_name());
             let watched =
                 last.and_then(|p| p.watched_loss).map(|watched| tile(&format::number(watched), &on));
             let drawn = || loss.map(|v| tile(&format::number(v), "mean loss of the last records drawn"));
             all.extend(watched.or_else(drawn));
         }
         None => {}
+    }
+    if let Some(h) = t.text.as_ref().and_then(|text| text.holdout.as_ref()) {
+        let before = format::number(h.perplexity_before);
+        all.push(tile(
+            &format::number(h.perplexity),
+            &format!("perplexity of held-out texts ({before} before)"),
+        ));
     }
     if let Some(p) = &t.privacy {
         match &p.promise {
@@ -116,9 +125,10 @@ fn progress(t: &Training) -> Html {
     let accuracy = match t.history.iter().any(|p| p.accuracy.is_some()) {
         true => one(share, &|p| p.accuracy.map(|a| 100.0 * a)),
         false => one(
-            match t.accuracy_on {
-                AccuracyOn::Test => "mean loss of test records",
-                AccuracyOn::Training => "mean loss of training records",
+            match (t.accuracy_on, &t.text) {
+                (AccuracyOn::Test, None) => "mean loss of test records",
+                (AccuracyOn::Training, None) => "mean loss of training records",
+                (_, Some(_)) => "mean loss of held-out texts",
             },
             &|p| p.watched_loss,
         ),
@@ -175,7 +185,7 @@ fn accounts(t: &Training, a: &Accounts) -> Html {
         row
     };
     let rows: Vec<Vec<Cell>> = a.most.iter().map(row).collect();
-    let mut heads = vec![text_column("record")];
+    let mut heads = vec![text_column(t.unit())];
     heads.extend(labelled.then(|| text_column("label")));
     heads.extend([numbers("dFIL"), text_column("95% over all of them"), numbers("own ε")]);
     let axis = "dFIL of a record over the run";
@@ -239,13 +249,19 @@ pub(super) fn settings(t: &Training) -> Html {
     let mut rows = vec![
         ("optimiser", format!("{}, learning rate {}", t.optimizer, format::setting(t.learning_rate))),
         ("weight decay", format::setting(t.weight_decay)),
-        ("sampling", format!("{}, {} records a step", t.sampling.name(), format::setting(t.batch))),
+        ("sampling", format!("{}, {} {}s a step", t.sampling.name(), format::setting(t.batch), t.unit())),
         ("steps", format!("{} of {}", format::count(t.steps), format::count(t.planned_steps))),
         ("seed", t.seed.to_string()),
         ("precision", t.precision.name().to_owned()),
-        ("values", normalised(t.data.normalize)),
-        ("label", if t.label_secret { "part of the secret" } else { "public" }.to_owned()),
+        ("computed on", t.network.device.clone().unwrap_or_else(|| "the processor".to_owned())),
     ];
+    match &t.text {
+        None => rows.extend([
+            ("values", normalised(t.data.normalize)),
+            ("label", if t.label_secret { "part of the secret" } else { "public" }.to_owned()),
+        ]),
+        Some(text) => rows.extend(of_texts(text)),
+    }
     if let Some(p) = &t.privacy {
         rows.push(("clipping", format!("{} at C = {}", words::clip(p.clip_kind), format::setting(p.clip))));
         rows.push(("noise", format!("σ = {} (standard deviation σC)", format::setting(p.sigma))));
@@ -272,6 +288,43 @@ pub(super) fn settings(t: &Training) -> Html {
     let promise = t.privacy.as_ref().and_then(|p| p.promise.as_ref());
     let statement = promise.map(|p| list([&accountants(p), &p.statement])).unwrap_or_default();
     card("settings", "How it was trained", &[], "", facts(&rows).and(statement))
+}
+
+/// What was trained on which texts.
+fn of_texts(text: &TextTraining) -> Vec<(&'static str, String)> {
+    let rank = text.rank.map(|r| format!(" of rank {r}")).unwrap_or_default();
+    let pieces = match text.pieces > text.texts {
+        true => format!(" in {} pieces", format::count(text.pieces)),
+        false => String::new(),
+    };
+    let tokens = format::counted(text.tokens, "token");
+    let mut rows = vec![
+        ("trained", format!("{}{rank}", words::part(text.trained))),
+        ("texts", format!("{}{pieces}, {tokens}", format::counted(text.texts, "text"))),
+        (
+            "clipped as one",
+            match text.unit {
+                Unit::Text if text.pieces > text.texts => {
+                    "a text: the mean gradient of its pieces".to_owned()
+                }
+                Unit::Text => "a text".to_owned(),
+                Unit::User => "a user: the mean gradient of all their texts".to_owned(),
+            },
+        ),
+    ];
+    if let Some(h) = &text.holdout {
+        rows.push((
+            "held out",
+            format!(
+                "{} ({} predicted): loss {} a token, {} before",
+                format::counted(h.texts, "text"),
+                format::counted(h.tokens, "token"),
+                format::number(h.loss),
+                format::number(h.loss_before)
+            ),
+        ));
+    }
+    rows
 }
 
 /// ε by each accountant, in words.

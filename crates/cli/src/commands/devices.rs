@@ -1,0 +1,66 @@
+//! `leakscope devices`: what networks can compute on, and why a GPU cannot be used.
+
+use leakscope::Result;
+use leakscope::net::device::{Devices, devices};
+use serde_json::json;
+use std::io::Write;
+use std::process::ExitCode;
+
+/// What there is.
+#[derive(clap::Args, Debug, Clone)]
+pub(crate) struct Args {
+    /// Print JSON instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let found = devices();
+    let text = if args.json { format!("{:#}\n", document(&found)) } else { lines(&found) };
+    // whoever reads may stop early: that is no failure
+    let _ = std::io::stdout().lock().write_all(text.as_bytes());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn lines(found: &Devices) -> String {
+    let threads = match found.threads {
+        1 => "1 thread".to_owned(),
+        n => format!("{n} threads"),
+    };
+    let mut text = format!("cpu      the processor, {threads}\n");
+    match &found.gpus {
+        Err(reason) => text += &format!("cuda     cannot be used: {reason}\n"),
+        Ok(gpus) if gpus.is_empty() => text += "cuda     there is no GPU\n",
+        Ok(gpus) => {
+            for (card, reason) in gpus {
+                let [major, minor] = card.capability;
+                text += &format!(
+                    "cuda:{}   {}, {} GiB, compute capability {major}.{minor}{}\n",
+                    card.ordinal,
+                    card.name,
+                    card.memory >> 30,
+                    reason.as_ref().map_or_else(String::new, |r| format!("; cannot be used: {r}"))
+                );
+            }
+        }
+    }
+    text
+}
+
+fn document(found: &Devices) -> serde_json::Value {
+    let (gpus, reason) = match &found.gpus {
+        Ok(gpus) => (gpus.as_slice(), None),
+        Err(reason) => (&[][..], Some(reason)),
+    };
+    let each = gpus.iter().map(|(card, reason)| {
+        json!({
+            "device": format!("cuda:{}", card.ordinal),
+            "name": card.name,
+            "memory": card.memory,
+            "capability": card.capability,
+            "cannot_be_used": reason,
+        })
+    });
+    json!({ "cpu": { "threads": found.threads }, "gpus": each.collect::<Vec<_>>(), "no_gpus": reason })
+}

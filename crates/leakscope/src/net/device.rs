@@ -1,0 +1,122 @@
+//! Where networks compute: a choice that is made by name, and what there is to choose from.
+
+use crate::failure::{Failure, Result};
+use leakscope_net::{Backend, CardInfo, cards};
+use serde::{Deserialize, Serialize};
+
+/// Where a network computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Device {
+    /// The processor.
+    #[default]
+    Cpu,
+    /// A GPU where one can be used, the processor otherwise.
+    Auto,
+    /// The GPU of a number, counted from 0.
+    Cuda(u32),
+}
+
+impl std::str::FromStr for Device {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        match text {
+            "cpu" => Ok(Self::Cpu),
+            "auto" => Ok(Self::Auto),
+            "cuda" => Ok(Self::Cuda(0)),
+            _ => match text.strip_prefix("cuda:").map(str::parse) {
+                Some(Ok(ordinal)) => Ok(Self::Cuda(ordinal)),
+                _ => Err(format!("{text}: expected cpu, cuda, cuda:1 (the number of a GPU, from 0) or auto")),
+            },
+        }
+    }
+}
+
+impl std::fmt::Display for Device {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Cpu => f.write_str("cpu"),
+            Self::Auto => f.write_str("auto"),
+            Self::Cuda(ordinal) => write!(f, "cuda:{ordinal}"),
+        }
+    }
+}
+
+impl TryFrom<String> for Device {
+    type Error = String;
+
+    fn try_from(text: String) -> std::result::Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<Device> for String {
+    fn from(device: Device) -> Self {
+        device.to_string()
+    }
+}
+
+impl Device {
+    /// What computes.
+    pub fn backend(self) -> Result<Backend> {
+        let opened = |ordinal| Backend::cuda(ordinal).map_err(|e| Failure::option("device", e));
+        match self {
+            Self::Cpu => Ok(Backend::Cpu),
+            Self::Auto => Ok(Backend::cuda(0).unwrap_or_default()),
+            Self::Cuda(ordinal) => opened(ordinal),
+        }
+    }
+}
+
+/// What a document says of where it was computed; nothing of the processor.
+pub(super) fn named(backend: Backend) -> Option<String> {
+    match backend {
+        Backend::Cuda(card) => Some(format!("cuda:{} ({})", card.ordinal(), card.name())),
+        _ => None,
+    }
+}
+
+/// What a machine has to compute with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Devices {
+    /// Threads that the processor runs at once.
+    pub threads: usize,
+    /// The GPUs, each with the reason where it cannot be used; or why none can.
+    pub gpus: std::result::Result<Vec<(CardInfo, Option<String>)>, String>,
+}
+
+/// Looks what there is.
+pub fn devices() -> Devices {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let usable = |card: CardInfo| {
+        let reason = Backend::cuda(card.ordinal).err().map(|e| e.to_string());
+        (card, reason)
+    };
+    Devices { threads, gpus: cards().map(|all| all.into_iter().map(usable).collect()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_are_read_as_they_are_written() {
+        for device in [Device::Cpu, Device::Auto, Device::Cuda(0), Device::Cuda(3)] {
+            assert_eq!(device.to_string().parse(), Ok(device));
+            let json = serde_json::to_string(&device).unwrap_or_default();
+            assert_eq!(serde_json::from_str::<Device>(&json).ok(), Some(device));
+        }
+        assert_eq!("cuda".parse(), Ok(Device::Cuda(0)));
+        for wrong in ["gpu", "cuda:", "cuda:x", "CPU", ""] {
+            assert!(wrong.parse::<Device>().is_err_and(|e| e.contains("cuda:1")), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_gpu_that_is_not_there_is_an_error_that_names_the_option_and_auto_does_without() {
+        let error = Device::Cuda(99).backend().map(|_| ()).map_err(|e| e.to_string());
+        assert!(error.as_ref().is_err_and(|e| e.contains("device") && e.contains("cuda:99")), "{error:?}");
+        assert!(Device::Auto.backend().is_ok());
+    }
+}

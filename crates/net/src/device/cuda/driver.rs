@@ -1,0 +1,176 @@
+//! What is called of NVIDIA's libraries, found at run time: the driver, the compiler of kernels (NVRTC) and matrix
+//! products (cuBLAS). The same programme starts where none of them is.
+
+use libloading::Library;
+use std::{
+    ffi::{CStr, c_char, c_int, c_uint, c_void},
+    sync::OnceLock,
+};
+
+/// An address on the device.
+pub(super) type Address = u64;
+/// A context, a stream, a module, a function or a handle: pointers that this programme never follows.
+pub(super) type Handle = *mut c_void;
+
+macro_rules! library {
+    ($(#[$doc:meta])* $name:ident { $($field:ident: $symbol:literal ($($kind:ty),*);)* }) => {
+        $(#[$doc])*
+        pub(super) struct $name {
+            $(pub(super) $field: unsafe extern "C" fn($($kind),*) -> c_int,)*
+            /// Keeps the functions where they are.
+            _library: Library,
+        }
+
+        impl $name {
+            fn new(library: Library) -> Result<Self, String> {
+                // SAFETY: the signatures are those of the libraries' headers, which have not changed since the versions
+                // named in `open`.
+                unsafe {
+                    $(let $field = *library
+                        .get::<unsafe extern "C" fn($($kind),*) -> c_int>(concat!($symbol, "\0").as_bytes())
+                        .map_err(|_| format!("{} is missing in it: it is too old", $symbol))?;)*
+                    Ok(Self { $($field,)* _library: library })
+                }
+            }
+        }
+
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(stringify!($name))
+            }
+        }
+    };
+}
+
+library! {
+    /// The driver.
+    Driver {
+        init: "cuInit"(c_uint);
+        count: "cuDeviceGetCount"(*mut c_int);
+        device: "cuDeviceGet"(*mut c_int, c_int);
+        name: "cuDeviceGetName"(*mut c_char, c_int, c_int);
+        attribute: "cuDeviceGetAttribute"(*mut c_int, c_int, c_int);
+        total: "cuDeviceTotalMem_v2"(*mut usize, c_int);
+        retain: "cuDevicePrimaryCtxRetain"(*mut Handle, c_int);
+        enter: "cuCtxSetCurrent"(Handle);
+        free_memory: "cuMemGetInfo_v2"(*mut usize, *mut usize);
+        alloc: "cuMemAlloc_v2"(*mut Address, usize);
+        free: "cuMemFree_v2"(Address);
+        upload: "cuMemcpyHtoDAsync_v2"(Address, *const c_void, usize, Handle);
+        download: "cuMemcpyDtoHAsync_v2"(*mut c_void, Address, usize, Handle);
+        copy: "cuMemcpyDtoDAsync_v2"(Address, Address, usize, Handle);
+        clear: "cuMemsetD8Async"(Address, u8, usize, Handle);
+        stream: "cuStreamCreate"(*mut Handle, c_uint);
+        wait: "cuStreamSynchronize"(Handle);
+        module: "cuModuleLoadData"(*mut Handle, *const c_void);
+        function: "cuModuleGetFunction"(*mut Handle, Handle, *const c_char);
+        launch: "cuLaunchKernel"(
+            Handle, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Handle, *mut *mut c_void, *mut *mut c_void
+        );
+        error: "cuGetErrorString"(c_int, *mut *const c_char);
+    }
+}
+
+library! {
+    /// The compiler of kernels.
+    Compiler {
+        create: "nvrtcCreateProgram"(
+            *mut Handle, *const c_char, *const c_char, c_int, *const *const c_char, *const *const c_char
+        );
+        compile: "nvrtcCompileProgram"(Handle, c_int, *const *const c_char);
+        size: "nvrtcGetCUBINSize"(Handle, *mut usize);
+        binary: "nvrtcGetCUBIN"(Handle, *mut c_char);
+        log_size: "nvrtcGetProgramLogSize"(Handle, *mut usize);
+        log: "nvrtcGetProgramLog"(Handle, *mut c_char);
+        destroy: "nvrtcDestroyProgram"(*mut Handle);
+    }
+}
+
+library! {
+    /// Matrix products.
+    Blas {
+        create: "cublasCreate_v2"(*mut Handle);
+        on_stream: "cublasSetStream_v2"(Handle, Handle);
+        math_mode: "cublasSetMathMode"(Handle, c_int);
+        f32_product: "cublasSgemmStridedBatched"(
+            Handle, c_int, c_int, c_int, c_int, c_int, *const f32, Address, c_int, i64, Address, c_int, i64, *const f32,
+            Address, c_int, i64, c_int
+        );
+        f64_product: "cublasDgemmStridedBatched"(
+            Handle, c_int, c_int, c_int, c_int, c_int, *const f64, Address, c_int, i64, Address, c_int, i64, *const f64,
+            Address, c_int, i64, c_int
+        );
+    }
+}
+
+/// The three libraries, opened once.
+#[derive(Debug)]
+pub(super) struct Libraries {
+    pub(super) driver: Driver,
+    pub(super) compiler: Compiler,
+    pub(super) blas: Blas,
+}
+
+/// Folders besides those where the system looks.
+fn folders() -> Vec<String> {
+    let mut folders = Vec::new();
+    if let Ok(list) = std::env::var("LEAKSCOPE_CUDA_LIBRARIES") {
+        folders.extend(std::env::split_paths(&list).map(|p| p.display().to_string()));
+    }
+    for home in ["CUDA_HOME", "CUDA_PATH"].iter().filter_map(|v| std::env::var(v).ok()) {
+        folders.push(format!("{home}/lib64"));
+    }
+    folders.extend(["/usr/local/cuda/lib64", "/opt/cuda/lib64"].map(str::to_owned));
+    folders
+}
+
+fn open(what: &str, names: &[&str], advice: &str) -> Result<Library, String> {
+    let plain = names.iter().map(|n| (*n).to_owned());
+    let placed = folders().into_iter().flat_map(|f| names.iter().map(move |n| format!("{f}/{n}")));
+    for name in plain.chain(placed) {
+        // SAFETY: libraries of the vendor, whose initialisers have no conditions on their caller
+        if let Ok(library) = unsafe { Library::new(&name) } {
+            return Ok(library);
+        }
+    }
+    Err(format!("{what} ({}) was not found: {advice}", names[0]))
+}
+
+/// The libraries, or why they cannot be used.
+pub(super) fn libraries() -> Result<&'static Libraries, String> {
+    static OPEN: OnceLock<Result<Libraries, String>> = OnceLock::new();
+    let load = || {
+        let advice = "install NVIDIA's driver, or compute on the processor";
+        let driver =
+            Driver::new(open("NVIDIA's driver", &["libcuda.so.1", "libcuda.so", "nvcuda.dll"], advice)?)?;
+        let advice = "install the CUDA toolkit, or its NVRTC and cuBLAS packages, and name their folder in \
+                      LEAKSCOPE_CUDA_LIBRARIES";
+        let names =
+            ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so", "nvrtc64_130_0.dll", "nvrtc64_120_0.dll"];
+        let compiler = Compiler::new(open("CUDA's run-time compiler", &names, advice)?)?;
+        let names =
+            ["libcublas.so.13", "libcublas.so.12", "libcublas.so", "cublas64_13.dll", "cublas64_12.dll"];
+        let blas = Blas::new(open("cuBLAS", &names, advice)?)?;
+        let libraries = Libraries { driver, compiler, blas };
+        // SAFETY: the first call that the driver asks for
+        libraries.driver.check("starting the driver", unsafe { (libraries.driver.init)(0) })?;
+        Ok(libraries)
+    };
+    OPEN.get_or_init(load).as_ref().map_err(Clone::clone)
+}
+
+impl Driver {
+    /// A failure of the driver in its own words.
+    pub(super) fn check(&self, action: &str, code: c_int) -> Result<(), String> {
+        if code == 0 {
+            return Ok(());
+        }
+        let mut text: *const c_char = std::ptr::null();
+        // SAFETY: the driver hands out a constant string, or nothing
+        let reason = unsafe {
+            (self.error)(code, &raw mut text);
+            if text.is_null() { String::new() } else { CStr::from_ptr(text).to_string_lossy().into_owned() }
+        };
+        Err(format!("{action} failed: {reason} (CUDA error {code})"))
+    }
+}

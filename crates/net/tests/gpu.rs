@@ -1,0 +1,205 @@
+//! A GPU gives the numbers of the processor. Without one these tests say so and pass; LEAKSCOPE_REQUIRE_GPU=1 makes that a
+//! failure. The conformance suite of the layers runs on a GPU too where there is one.
+
+#![allow(clippy::unwrap_used)] // a test may fail where it stands
+
+use leakscope_net::{
+    Backend, Clip, Data, LayerSpec as L, Loss, NetSpec, Network, Shape,
+    engine::{clipped_gradient, evaluate, pullback},
+    leak::{Measure, Plis, Probe, RecordLeak, Spectral, Trace, measure},
+    preset::preset,
+    random::{Generator, Purpose},
+    train::{Optimizer, Privacy, Randomness, Sampling, Tracking, TrainConfig, Trainer},
+};
+
+fn gpu() -> Option<Backend> {
+    match Backend::cuda(0) {
+        Ok(backend) => Some(backend),
+        Err(e) => {
+            assert!(std::env::var_os("LEAKSCOPE_REQUIRE_GPU").is_none(), "a GPU is required: {e}");
+            eprintln!("SKIPPED: {e}");
+            None
+        }
+    }
+}
+
+fn spec() -> NetSpec {
+    preset("cnn-mnist", Shape::Image([28, 28, 1]), 10).unwrap()
+}
+
+macro_rules! data {
+    ($t:ty, $n:expr) => {{
+        let mut rng = Generator::new(1, Purpose::Other, 0);
+        let x: Vec<$t> = (0..$n * 784).map(|_| rng.uniform() as $t).collect();
+        let labels: Vec<u32> = (0..$n as u32).map(|i| i % 10).collect();
+        Data::classes(Shape::Image([28, 28, 1]), x, 10, &labels).unwrap()
+    }};
+}
+
+/// Relative difference of two arrays, in the largest value of the second.
+fn off(found: &[f64], expected: &[f64]) -> f64 {
+    assert_eq!(found.len(), expected.len());
+    let size = expected.iter().fold(0.0_f64, |a, v| a.max(v.abs()));
+    found.iter().zip(expected).fold(0.0_f64, |a, (f, e)| a.max((f - e).abs())) / size.max(1e-300)
+}
+
+const CLIP: Clip = Clip::Gelu { bound: 0.7 };
+
+/// Sums in another order: about √n ulps of f64 over a few thousand terms; f32 by the same count.
+const TOLERANCE: [f64; 2] = [1e-10, 2e-4];
+
+macro_rules! parity {
+    ($name:ident, $t:ty, $tolerance:expr) => {
+        #[test]
+        fn $name() {
+            let Some(gpu) = gpu() else { return };
+            let near = Network::<$t>::new(spec(), 3).unwrap();
+            let far = Network::<$t>::new(spec(), 3).unwrap().on(gpu).unwrap();
+            let data: Data<$t> = data!($t, 40);
+            let some: Vec<usize> = (3..37).collect();
+            let wide = |v: &[$t]| v.iter().map(|v| f64::from(*v)).collect::<Vec<f64>>();
+            let [a, b] = [&far, &near].map(|net| clipped_gradient(net, &data, &some, CLIP).unwrap());
+            assert!(off(&wide(&a.sum), &wide(&b.sum)) < $tolerance, "clipped gradients");
+            assert!(off(&a.norms, &b.norms) < $tolerance && off(&a.losses, &b.losses) < $tolerance);
+            let [a, b] = [&far, &near].map(|net| evaluate(net, &data).unwrap());
+            assert!((a.loss - b.loss).abs() < $tolerance * b.loss && a.accuracy == b.accuracy);
+            let all = Measure {
+                trace: Trace::Estimate { probes: 4, probe: Probe::Rademacher },
+                plis: Plis::Elements,
+                eta: Some(Spectral { iterations: 60, tolerance: 1e-6 }),
+                ..Measure::new(CLIP, 0.5, 1)
+            };
+            let exact = Measure { trace: Trace::Exact, plis: Plis::Skip, eta: None, ..all.clone() };
+            for (what, records) in [(&all, &some[..]), (&exact, &some[..3])] {
+                let [a, b] = [&far, &near].map(|net| measure(net, &data, records, what).unwrap());
+                let each = |rows: &[RecordLeak], f: &dyn Fn(&RecordLeak) -> Vec<f64>| {
+                    rows.iter().flat_map(|r| f(r)).collect::<Vec<f64>>()
+                };
+                let values: [&dyn Fn(&RecordLeak) -> Vec<f64>; 4] = [
+                    &|r| r.trace.iter().map(|t| t.value).collect(),
+                    &|r| r.plis_parts.clone(),
+                    &|r| vec![r.gradient_norm, r.released_norm, r.loss],
+                    // to the tolerance of the iteration
+                    &|r| r.eta.iter().map(|e| (1e4 * e.value).round() / 1e4).collect(),
+                ];
+                for (i, f) in values.into_iter().enumerate() {
+                    let slack = if i == 3 { 2e-4 } else { $tolerance };
+                    assert!(off(&each(&a, f), &each(&b, f)) <= slack, "measure {i}");
+                }
+            }
+            let mut rng = Generator::new(5, Purpose::Other, 0);
+            let v: Vec<$t> = (0..near.parameter_count()).map(|_| rng.normal() as $t).collect();
+            let [a, b] = [&far, &near].map(|net| {
+                pullback(net, &data, &some, &v, |_, _| leakscope_net::engine::Combination {
+                    own: 0.3,
+                    shared: 1.0,
+                })
+                .unwrap()
+            });
+            assert!(off(&a.input, &b.input) < $tolerance && off(&a.products, &b.products) < $tolerance);
+        }
+    };
+}
+
+parity!(a_gpu_measures_what_the_processor_does_in_f64, f64, TOLERANCE[0]);
+parity!(a_gpu_measures_what_the_processor_does_in_f32, f32, TOLERANCE[1]);
+
+fn config(optimizer: Optimizer, privacy: Option<Privacy>) -> TrainConfig {
+    TrainConfig {
+        optimizer,
+        learning_rate: 0.05,
+        weight_decay: 1e-3,
+        sampling: Sampling::Poisson { rate: 0.4 },
+        privacy,
+        tracking: Tracking::Off,
+        label: leakscope_net::leak::Label::Public,
+        delta: 1e-5,
+        seed: 9,
+        randomness: Randomness::SeededNotPrivate,
+        divisor: None,
+        filter: None,
+    }
+}
+
+#[test]
+fn training_on_a_gpu_is_that_on_the_processor_and_the_same_every_time() {
+    let Some(gpu) = gpu() else { return };
+    let data: Data<f64> = data!(f64, 60);
+    for optimizer in [Optimizer::Sgd { momentum: 0.0 }, Optimizer::Sgd { momentum: 0.9 }, Optimizer::adam()] {
+        let run = |backend: Backend| {
+            let net = Network::<f64>::new(spec(), 3).unwrap().on(backend).unwrap();
+            let mut trainer = Trainer::new(net, &data, config(optimizer, None)).unwrap();
+            (0..5).for_each(|_| {
+                trainer.step().unwrap();
+            });
+            trainer.network().parameters().unwrap()
+        };
+        let (near, far) = (run(Backend::Cpu), run(gpu));
+        // Adam divides by square roots of small moments
+        assert!(off(&far, &near) < 1e-8, "{optimizer:?}: {}", off(&far, &near));
+        assert_eq!(run(gpu), far);
+    }
+}
+
+/// Noise of a step on the device: moments and tails of a normal, other at every step, none where nothing is trained.
+#[test]
+fn noise_drawn_on_a_gpu_is_normal() {
+    let Some(gpu) = gpu() else { return };
+    let mut layers = vec![L::dense(400), L::Tanh, L::dense(500)];
+    layers[0].set_frozen(true);
+    let spec = NetSpec::sequential(Shape::Vector([100]), layers, Loss::SquaredError);
+    let data = Data::<f64>::new(Shape::Vector([100]), vec![0.0; 100], 500, vec![0.0; 500]).unwrap();
+    let privacy = Privacy { clip: Clip::Hard { bound: 1.0 }, sigma: 2.0 };
+    // nothing is drawn, so a step adds noise alone: θ moves by −lr·σC·z/divisor
+    let config = TrainConfig {
+        sampling: Sampling::Poisson { rate: 1e-12 },
+        weight_decay: 0.0,
+        learning_rate: 1.0,
+        divisor: Some(1.0),
+        ..config(Optimizer::Sgd { momentum: 0.0 }, Some(privacy))
+    };
+    let net = Network::<f64>::new(spec, 1).unwrap().on(gpu).unwrap();
+    let trained = net.trained();
+    let mut trainer = Trainer::new(net, &data, config).unwrap();
+    let mut draws: Vec<Vec<f64>> = Vec::new();
+    for _ in 0..2 {
+        let before = trainer.network().parameters().unwrap();
+        trainer.step().unwrap();
+        let after = trainer.network().parameters().unwrap();
+        assert!(before.iter().zip(&after).zip(&trained).all(|((b, a), t)| *t || a == b));
+        let moved = before.iter().zip(&after).zip(&trained).filter(|(_, t)| **t);
+        draws.push(moved.map(|((b, a), _)| (b - a) / 2.0).collect());
+    }
+    let n = draws[0].len() as f64;
+    for z in &draws {
+        let moment = |k: i32| z.iter().map(|z| z.powi(k)).sum::<f64>() / n;
+        // five standard errors: 1, √2, √15, √96 over √n
+        for (k, expected, error) in
+            [(1, 0.0, 1.0), (2, 1.0, 2f64.sqrt()), (3, 0.0, 15f64.sqrt()), (4, 3.0, 96f64.sqrt())]
+        {
+            assert!((moment(k) - expected).abs() < 5.0 * error / n.sqrt(), "moment {k}: {}", moment(k));
+        }
+        let tail = z.iter().filter(|z| z.abs() > 3.0).count() as f64 / n;
+        assert!((tail - 0.0027).abs() < 5.0 * (0.0027 / n).sqrt(), "{tail}");
+        // neighbours are unrelated, also across the pairs and blocks of the cipher
+        for lag in [1, 2, 7, 8] {
+            let product = z.iter().zip(&z[lag..]).map(|(a, b)| a * b).sum::<f64>() / n;
+            assert!(product.abs() < 5.0 / n.sqrt(), "lag {lag}: {product}");
+        }
+    }
+    let product = draws[0].iter().zip(&draws[1]).map(|(a, b)| a * b).sum::<f64>() / n;
+    assert!(product.abs() < 5.0 / n.sqrt(), "two steps: {product}");
+}
+
+#[test]
+fn a_gpu_that_is_not_there_is_explained() {
+    let error = Backend::cuda(99).unwrap_err().to_string();
+    assert!(error.starts_with("cuda:99: "), "{error}");
+    assert!(
+        error.contains("counted from 0")
+            || error.contains("not found")
+            || error.contains("there is none")
+            || error.contains("failed"),
+        "{error}"
+    );
+}
