@@ -209,7 +209,7 @@ const GROUPS: [(&str, &[&str]); 9] = [
 const MANY: usize = 20;
 
 /// Examples of each command, to be read below its options.
-const EXAMPLES: [(&str, &str); 20] = [
+const EXAMPLES: [(&str, &str); 22] = [
     (
         "audit",
         "  leakscope audit patients.csv --target dose --id patient --l2 0.01 --sigma 0.4 --out audit/
