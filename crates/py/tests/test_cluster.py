@@ -247,8 +247,8 @@ def test_an_executor_of_spark_that_is_killed_is_replaced(spark, tmp_path):
     killer = threading.Timer(1.5, lambda: os.kill(before[0], signal.SIGKILL))
     killer.start()
     there = leakscope.spark.audit(files, spark=spark, **OPTIONS)
-    killer.join()
-    assert same(here, there)
+    assert not killer.is_alive(), "the audit was done before the executor was killed"
+    assert before[0] not in children("CoarseGrainedExecutorBackend") and same(here, there)
 
 
 def children(name):
