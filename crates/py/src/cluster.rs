@@ -25,7 +25,7 @@ impl Callable {
     fn call(&self, name: &str, work: &[u8], parts: &[String]) -> PyResult<Vec<Vec<u8>>> {
         Python::attach(|py| {
             let answers = self.compute.bind(py).call1((name, PyBytes::new(py, work), parts))?;
-            answers.try_iter()?.map(|answer| answer?.extract::<Vec<u8>>().map_err(Into::into)).collect()
+            answers.try_iter()?.map(|answer| answer?.extract::<Vec<u8>>()).collect()
         })
     }
 }
