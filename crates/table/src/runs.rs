@@ -10,15 +10,6 @@ use crate::hooks::{Hooks, Stage};
 use crate::table::{Split, Table, in_order};
 use std::ops::Range;
 
-/// A table has about this many runs at least, if each still has [`RUN_ROWS`].
-const RUNS: u64 = 16;
-const RUN_ROWS: u64 = 256;
-
-/// How many runs a split of so many rows has, one of `count`.
-pub(crate) fn runs_of(rows: u64, count: usize) -> usize {
-    (rows / RUN_ROWS).clamp(1, RUNS.div_ceil(count.max(1) as u64)) as usize
-}
-
 /// How a split is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cut {
@@ -91,7 +82,7 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::Part;
+    use crate::table::{Part, runs_of};
 
     #[test]
     fn every_row_is_in_one_batch_and_runs_are_even() {

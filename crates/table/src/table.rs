@@ -11,7 +11,6 @@ use crate::matrix::Matrix;
 use crate::memory::Memory;
 use crate::notation::{Decimal, Notation, Verdict};
 use crate::place::Place;
-use crate::runs::runs_of;
 use crate::source::{Source, common_notation, is_index_name};
 use crate::{Error, Result, words};
 use rayon::prelude::*;
@@ -104,6 +103,15 @@ pub(crate) enum Part {
     Range(CsvRange),
     Group { group: usize, row_in_file: u64 },
     Rows { first: u64 },
+}
+
+/// A table has about this many runs at least, if each still has [`RUN_ROWS`].
+const RUNS: u64 = 16;
+const RUN_ROWS: u64 = 256;
+
+/// How many runs a split of so many rows has, one of `count`.
+pub(crate) fn runs_of(rows: u64, count: usize) -> usize {
+    (rows / RUN_ROWS).clamp(1, RUNS.div_ceil(count.max(1) as u64)) as usize
 }
 
 /// States of at least this many splits are made before they are merged.

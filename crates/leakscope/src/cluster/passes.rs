@@ -14,7 +14,7 @@ use std::path::Path;
 type Run = fn(&Dataset, &[u8], Option<&Path>) -> Result<Vec<u8>>;
 
 /// What the bytes of each pass are called, what its folder is, who runs it.
-const PASSES: [(&str, &str, Run); 10] = [
+const PASSES: [(&str, &str, Run); 11] = [
     (LargestNorm::NAME, "norm", state::<LargestNorm>),
     (Covariance::NAME, "components", state::<Covariance<'static>>),
     (PoissonStart::NAME, "start", state::<PoissonStart>),
@@ -25,10 +25,8 @@ const PASSES: [(&str, &str, Run); 10] = [
     (Utility::NAME, "utility", state::<Utility<'static>>),
     (Scores::NAME, "scores", state::<Scores<'static>>),
     (ColumnDistributions::NAME, "columns", state::<ColumnDistributions<'static>>),
+    (ColumnValues::NAME, "values", state::<ColumnValues>),
 ];
-
-/// A pass that only some questions need.
-const VALUES: (&str, &str, Run) = (ColumnValues::NAME, "values", state::<ColumnValues>);
 
 fn state<P: Pass>(rows: &Dataset, sent: &[u8], _: Option<&Path>) -> Result<Vec<u8>> {
     let pass: P = pass::from_bytes(sent)?;
@@ -36,7 +34,7 @@ fn state<P: Pass>(rows: &Dataset, sent: &[u8], _: Option<&Path>) -> Result<Vec<u
 }
 
 fn known(name: &str) -> Option<&'static (&'static str, &'static str, Run)> {
-    PASSES.iter().chain([&VALUES]).find(|(kind, ..)| *kind == name)
+    PASSES.iter().find(|(kind, ..)| *kind == name)
 }
 
 /// Runs a pass that came as bytes.
