@@ -31,6 +31,7 @@ CHAPTERS = [
     ("researcher", "For the researcher: the results and their proofs"),
     ("threats", "Threat models, and what is not claimed"),
     ("commands", "Every command"),
+    ("cluster", "From a laptop to a cluster"),
     ("speed", "How fast, how exact"),
     ("papers", "The papers, again"),
     ("others", "Beside other tools"),

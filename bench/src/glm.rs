@@ -11,7 +11,7 @@ use rayon::prelude::*;
 
 type Done = Result<(), Box<dyn std::error::Error>>;
 
-const RELEASE: Release = Release { sigma: 1.0, releases: 1, label_secret: true };
+pub(crate) const RELEASE: Release = Release { sigma: 1.0, releases: 1, label_secret: true };
 
 /// Records for which the published way is timed; its time grows with their number alone.
 const SAMPLED: usize = 400;
@@ -91,7 +91,10 @@ pub(crate) fn wide() -> Done {
 const REPEATS: usize = 7;
 
 /// Seconds of the fit, of the decompositions, of every record, and of sets.
-fn everything(rows: &Parallel, directions: &[Directions]) -> Result<[f64; 4], leakscope_core::Error> {
+pub(crate) fn everything(
+    rows: &Parallel,
+    directions: &[Directions],
+) -> Result<[f64; 4], leakscope_core::Error> {
     let mut clock = std::time::Instant::now();
     let mut lap = || {
         let seconds = clock.elapsed().as_secs_f64();
@@ -127,7 +130,7 @@ fn everything(rows: &Parallel, directions: &[Directions]) -> Result<[f64; 4], le
     Ok([fitted, prepared, records, lap()])
 }
 
-fn all_eta(rows: &Parallel, geometry: &Geometry) -> Vec<f64> {
+pub(crate) fn all_eta(rows: &Parallel, geometry: &Geometry) -> Vec<f64> {
     let parts: Vec<Vec<f64>> = rows
         .blocks
         .par_iter()

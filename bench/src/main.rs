@@ -11,6 +11,7 @@
 //! cargo run --release -p leakscope-bench -- text [blocks=12 …] [PYTHON]  clipped gradients of GPT-2 small against plain ones, and Opacus
 //! cargo run --release -p leakscope-bench -- noise          shapes of noise to their certificate
 //! cargo run --release -p leakscope-bench -- softmax        η of softmax regression against Jacobians and SVDs
+//! cargo run --release -p leakscope-bench -- scaling        the same work on 1, 2, 4, … cores
 //! ```
 #![allow(clippy::print_stdout)]
 
@@ -22,6 +23,7 @@ mod inversion;
 mod net;
 mod noise;
 mod parallel;
+mod scaling;
 mod softmax;
 mod stream;
 mod text;
@@ -38,6 +40,7 @@ fn main() -> ExitCode {
         Some("attack") => attack::run(),
         Some("noise") => noise::run(),
         Some("softmax") => softmax::run(),
+        Some("scaling") => scaling::run(),
         Some("gpu") => gpu::run(std::env::args().nth(2).as_deref()),
         Some("stream") => {
             let rows = arguments.get(1).map_or(Ok(10_000_000), |text| text.parse());
@@ -54,7 +57,7 @@ fn main() -> ExitCode {
         // what `text` runs in processes of their own
         Some("text-part") => text::part(&arguments[1..]),
         _ => {
-            Err("usage: leakscope-bench glm|wide|attack|noise|softmax|account|inversion [PYTHON]|stream [ROWS]|net [PYTHON]|text \
+            Err("usage: leakscope-bench glm|wide|attack|noise|softmax|scaling|account|inversion [PYTHON]|stream [ROWS]|net [PYTHON]|text \
                  [blocks=N] [width=N] [heads=N] [vocabulary=N] [length=N] [batch=N] [PYTHON]"
                 .into())
         }

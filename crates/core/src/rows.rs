@@ -79,6 +79,18 @@ pub trait Rows: Sync {
     /// Whoever passes over rows calls `fold` of `dyn Rows`; whoever has rows implements this.
     fn parts<'s>(&self, start: &Start<'_, 's>, merge: &mut Finish<'_, 's>) -> Result<()>;
 
+    /// How many consecutive parts make up each split, whose states merge with one another before they merge with those of
+    /// other splits: a machine that reads one split then has the bits of one that reads them all. Empty where every part
+    /// is a split of its own.
+    fn split_sizes(&self) -> Vec<usize> {
+        vec![]
+    }
+
+    /// Who runs passes over these rows elsewhere; `None` where they are read here.
+    fn elsewhere(&self) -> Option<&dyn Elsewhere> {
+        None
+    }
+
     /// These rows, of whatever kind they are.
     fn as_rows(&self) -> &dyn Rows
     where
@@ -86,6 +98,24 @@ pub trait Rows: Sync {
     {
         self
     }
+}
+
+/// Machines that hold the splits of a table: they get a pass as bytes and give states as bytes.
+pub trait Elsewhere {
+    /// States of a pass over the rows: those of all splits in row order, or one that was merged and kept before.
+    fn states(&self, pass: &[u8]) -> Result<States>;
+
+    /// Is told the state of all splits, merged, so that nobody need merge them again.
+    fn keep(&self, pass: &[u8], merged: &[u8]) -> Result<()>;
+}
+
+/// States of a pass as bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum States {
+    /// One for each split, in row order.
+    Splits(Vec<Vec<u8>>),
+    /// That of all rows.
+    Merged(Vec<u8>),
 }
 
 /// The state of a run of consecutive blocks, with what is done to it.
@@ -203,6 +233,10 @@ impl Rows for Reweighted<'_> {
         self.rows.len()
     }
 
+    fn split_sizes(&self) -> Vec<usize> {
+        self.rows.split_sizes()
+    }
+
     fn parts<'s>(&self, start: &Start<'_, 's>, merge: &mut Finish<'_, 's>) -> Result<()> {
         let reweight = |block: &mut Block| {
             let first = (block.first_row - self.first_row) as usize;
@@ -235,6 +269,10 @@ impl Rows for Replaced<'_> {
 
     fn len(&self) -> u64 {
         self.rows.len()
+    }
+
+    fn split_sizes(&self) -> Vec<usize> {
+        self.rows.split_sizes()
     }
 
     fn parts<'s>(&self, start: &Start<'_, 's>, merge: &mut Finish<'_, 's>) -> Result<()> {

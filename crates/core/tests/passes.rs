@@ -4,12 +4,13 @@
 use leakscope_core::attack::Removals;
 use leakscope_core::balance::{self, Level, Losses, OwnWeights};
 use leakscope_core::error::Damage;
+use leakscope_core::fisher::noise::{Sampling, Scores};
 use leakscope_core::fisher::{Directions, Eta, Geometry, Release};
 use leakscope_core::glm::{self, Family, Fit, Metric, Newton, Penalty, PoissonStart, Utility};
 use leakscope_core::linalg::Cholesky;
 use leakscope_core::measure::{self, ColumnDistributions, ColumnValues, Measure, Score, Series};
-use leakscope_core::pass::{self, Covariance, LargestNorm, Merge, Pass, Runner};
-use leakscope_core::rows::{Block, Finish, Reweighted, Rows, Start};
+use leakscope_core::pass::{self, Covariance, LargestNorm, Merge, Pass, Runner, Tree};
+use leakscope_core::rows::{Block, Elsewhere, Finish, Reweighted, Rows, Start, States};
 use leakscope_core::{Error, Result};
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -203,6 +204,9 @@ fn every_pass_gives_the_same_bits_wherever_its_parts_run() {
                 both_ways(&Newton { family, w: w.clone(), with_hessian }, &parts);
             }
             both_ways(&Eta::new(&geometry), &parts);
+            for sampling in [Sampling::Sandwich, Sampling::Model] {
+                both_ways(&Scores { family, w: w.clone(), sampling }, &parts);
+            }
             for series in [Series::Group { groups: GROUPS }, Series::Class, Series::All] {
                 let compared = Cow::Borrowed([0, 1, 2].as_slice());
                 both_ways(
@@ -401,4 +405,96 @@ fn rows_of_another_width_or_group_are_an_error() {
     assert!(matches!(pass::run(&pass, &parts).err(), Some(Error::Shape { found: 3, expected: 2, .. })));
     let nothing = pass::run(&eta, &Parts(vec![])).unwrap();
     assert_eq!(nothing.eta.count(), 0);
+}
+
+/// Rows of which several parts make a split, here or elsewhere.
+struct InSplits {
+    parts: Parts,
+    sizes: Vec<usize>,
+    away: bool,
+    kept: std::sync::Mutex<Option<Vec<u8>>>,
+}
+
+impl InSplits {
+    fn splits(&self) -> Vec<Parts> {
+        let mut rest = self.parts.0.as_slice();
+        let mut split = |size: &usize| {
+            let (now, later) = rest.split_at(*size);
+            rest = later;
+            Parts(now.to_vec())
+        };
+        self.sizes.iter().map(&mut split).collect()
+    }
+}
+
+impl Rows for InSplits {
+    fn width(&self) -> usize {
+        WIDTH
+    }
+
+    fn len(&self) -> u64 {
+        self.parts.len()
+    }
+
+    fn split_sizes(&self) -> Vec<usize> {
+        self.sizes.clone()
+    }
+
+    fn elsewhere(&self) -> Option<&dyn Elsewhere> {
+        self.away.then_some(self as &dyn Elsewhere)
+    }
+
+    fn parts<'s>(&self, start: &Start<'_, 's>, merge: &mut Finish<'_, 's>) -> Result<()> {
+        self.parts.parts(start, merge)
+    }
+}
+
+impl Elsewhere for InSplits {
+    fn states(&self, sent: &[u8]) -> Result<States> {
+        if let Some(kept) = self.kept.lock().unwrap().clone() {
+            return Ok(States::Merged(kept));
+        }
+        let pass: Newton<'static> = pass::from_bytes(sent)?;
+        let of = |split: &Parts| {
+            // The machine that has a split folds its parts, and knows of no other.
+            let mut tree = Tree::new(vec![split.0.len()]);
+            for part in &split.0 {
+                let mut state = pass.start();
+                part.iter().try_for_each(|block| pass.step(&mut state, block))?;
+                tree.add(state);
+            }
+            pass::state_to_bytes(&pass, &tree.finish().unwrap_or_else(|| pass.start()))
+        };
+        Ok(States::Splits(self.splits().iter().map(of).collect::<Result<_>>()?))
+    }
+
+    fn keep(&self, _: &[u8], merged: &[u8]) -> Result<()> {
+        *self.kept.lock().unwrap() = Some(merged.to_vec());
+        Ok(())
+    }
+}
+
+/// The states of a split merge first with one another: a machine that has one split then has the bits of one that has all.
+#[test]
+fn splits_of_several_parts_give_the_same_bits_wherever_they_are() {
+    let w = [0.3, -0.2, 0.1, 0.7, 0.05];
+    let pass = Newton { family: Family::Logistic, w: Cow::Borrowed(&w), with_hessian: true };
+    let bits = |rows: &InSplits| pass::state_to_bytes(&pass, &pass::run(&pass, rows).unwrap()).unwrap();
+    let mut found = vec![];
+    for sizes in [vec![6], vec![2, 3, 1], vec![1, 5], vec![1; 6]] {
+        let rows = |away| InSplits {
+            parts: table(Family::Logistic, true),
+            sizes: sizes.clone(),
+            away,
+            kept: std::sync::Mutex::default(),
+        };
+        let (here, there) = (rows(false), rows(true));
+        assert_eq!(bits(&here), bits(&there), "{sizes:?}");
+        // What was kept is taken.
+        assert_eq!(bits(&here), bits(&there), "{sizes:?}");
+        found.push(bits(&here));
+    }
+    // One split of all parts, and parts that are splits, are the plain fold.
+    assert_eq!(found[0], found[3]);
+    assert_ne!(found[0], found[1]);
 }

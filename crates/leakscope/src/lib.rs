@@ -8,6 +8,7 @@
 //! | [`bound`] | what can any attacker guess at most? | [`bound::BoundRequest`] → [`leakscope_report::bound::Found`] |
 //! | [`account`], [`calibrate`] | what does it cost, how much noise does it take? | [`account::AccountRequest`], [`calibrate::CalibrateRequest`] |
 //! | [`noise`] | which shape of the noise costs least? | [`noise::NoiseOptions`] → [`leakscope_report::noise::Noise`] |
+//! | [`cluster`] | the same audit on many machines | [`cluster::Plan`], [`cluster::part`] |
 //! | [`net`] | networks: training in private, and what their gradients give away | [`net::train::TrainRequest`], [`net::audit::NetAuditRequest`] |
 //! | [`text`] | language models: what fine-tuning tells about texts, and whether a secret can be pulled out | [`text::audit::TextAuditRequest`], [`text::canary::CanaryRequest`] → [`leakscope_report::Canary`] |
 //!
@@ -88,6 +89,7 @@ pub mod bound;
 pub mod calibrate;
 mod classes;
 pub mod clock;
+pub mod cluster;
 pub mod coefficients;
 pub mod compare;
 pub mod failure;

@@ -3,6 +3,7 @@
 //! | module | what |
 //! |---|---|
 //! | `calls` | one function a question: a request's values in, an `Outcome` out |
+//! | `cluster` | an audit whose passes run elsewhere: bytes in, bytes out |
 //! | `keywords` | Python values read into requests, with the keyword where one is wrong |
 //! | `outcome` | what was found: document, page, summary, tables |
 //! | `frames` | tables of results as Arrow streams |
@@ -18,6 +19,7 @@
 mod accountant;
 mod attacks;
 mod calls;
+mod cluster;
 mod elsewhere;
 mod failure;
 mod frames;
@@ -42,6 +44,8 @@ mod _native {
         account, attack, audit, balance, bound, bounds, calibrate, coefficients, defaults, delimiter,
         private_model, release, schema, withdraw, write_text,
     };
+    #[pymodule_export]
+    use crate::cluster::{audit_on, run_part};
     #[pymodule_export]
     use crate::elsewhere::{StepCosts, net_measured, net_tracked};
     #[pymodule_export]

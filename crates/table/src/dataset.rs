@@ -1,41 +1,51 @@
 //! The encoded rows of a table, as the mathematics consumes them: from memory where they fit, from the
 //! files where not.
 
+use crate::away::{AwayRows, Counted};
 use crate::batch::{Batch, Texts};
 use crate::encoder::Encoder;
 use crate::encoding::{Encoding, Missing};
 use crate::hooks::{Hooks, Stage};
-use crate::layout::block_rows;
 use crate::matrix::Matrix;
 use crate::plan::{Plan, Subset};
+use crate::runs::Cut;
 use crate::table::{Table, in_order};
 use crate::{Error, Result};
-use leakscope_core::rows::{Block, Finish, Part, Rows, Start};
-use std::collections::VecDeque;
+use leakscope_core::rows::{Block, Elsewhere, Finish, Part, Rows, Start};
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Encoded rows up to this size stay in memory after they were first encoded.
 pub const CACHE_BYTES: u64 = 256 << 20;
-/// Rows in memory are cut into this many runs, if each still has [`RUN_ROWS`].
-const RUNS: usize = 16;
-const RUN_ROWS: usize = 256;
 
 /// How to make a [`Dataset`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DatasetOptions {
     /// Whether the table may lack the target; `y` is then 0 everywhere and [`Dataset::has_target`] false.
     pub allow_missing_target: bool,
-    /// Encoded rows up to this many bytes are kept in memory; 0 reads the files in every pass. A split of a larger
-    /// table is never kept, so that its blocks are those of a pass over all of them.
+    /// Encoded rows up to this many bytes are kept in memory; 0 reads the files in every pass. The results are the same.
     pub cache_bytes: u64,
     /// For a split of a larger table: rows of the subset in the splits before it.
     pub first_row: u64,
+    /// Rows of the subset, where they are known; they are counted otherwise.
+    pub rows: RowCount,
+}
+
+/// What is known of the number of rows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum RowCount {
+    /// Nothing: they are counted, in a pass if need be.
+    #[default]
+    Counted,
+    /// That there are so many: a pass that finds others fails.
+    Known(u64),
+    /// Nothing, and nobody asks: for passes that count by themselves.
+    Open,
 }
 
 impl Default for DatasetOptions {
     fn default() -> Self {
-        Self { allow_missing_target: false, cache_bytes: CACHE_BYTES, first_row: 0 }
+        Self { allow_missing_target: false, cache_bytes: CACHE_BYTES, first_row: 0, rows: RowCount::Counted }
     }
 }
 
@@ -67,7 +77,16 @@ pub struct Dataset {
     rows: u64,
     dropped: u64,
     unseen: u64,
+    /// Whether passes must find as many rows as were counted.
+    counted: bool,
+    /// Runs of each split.
+    run_counts: Vec<usize>,
     runs: Option<Vec<Vec<Kept>>>,
+    /// Where other machines read the rows.
+    away: Option<AwayRows>,
+    /// The same, read here, for what is no pass that could be sent.
+    here: OnceLock<Box<Self>>,
+    options: DatasetOptions,
     /// Where the table itself is in memory: the rows of every block, encoded anew in every pass.
     in_place: Option<InPlace>,
 }
@@ -116,13 +135,6 @@ impl Names {
         }
     }
 
-    fn extend(&mut self, other: &Self, range: std::ops::Range<usize>) {
-        self.rows.extend_from_slice(&other.rows[range.clone()]);
-        if let (Some(ids), Some(others)) = (&mut self.ids, &other.ids) {
-            range.for_each(|i| ids.push(Some(others.get(i))));
-        }
-    }
-
     fn labels(&self) -> Labels {
         let ids = match &self.ids {
             Some(ids) => (0..self.rows.len()).map(|i| ids.get(i).to_string()).collect(),
@@ -155,6 +167,7 @@ impl Dataset {
         let plan = Plan::new(table, encoding, subset, target_optional, false)?;
         let labelled = Plan::new(table, encoding, subset, target_optional, true)?;
         table.check(&labelled.layout.wants)?;
+        let batch_rows = plan.batch_rows;
         let mut dataset = Self {
             table: table.clone(),
             encoding: encoding.clone(),
@@ -166,29 +179,76 @@ impl Dataset {
             rows: 0,
             dropped: 0,
             unseen: 0,
+            counted: options.rows != RowCount::Open,
+            run_counts: table.run_counts(batch_rows, hooks)?,
             runs: None,
+            away: None,
+            here: OnceLock::new(),
+            options,
             in_place: None,
         };
-        let taken: Vec<u64> = table
-            .splits(hooks)?
-            .iter()
-            .map(|s| (s.first_row..s.first_row + s.rows).filter(|r| dataset.plan.takes(*r)).count() as u64)
-            .collect();
-        // x, y, weight, group, row number, id.
-        let row_bytes = 8 * dataset.plan.width as u64 + 8 + 8 + 4 + 8 + 32;
-        if let Some(in_place) = dataset.in_place(taken.iter().sum())? {
-            dataset.rows = taken.iter().sum();
-            dataset.in_place = Some(in_place);
-        } else if !table.is_split()
-            && taken.iter().sum::<u64>().saturating_mul(row_bytes) <= options.cache_bytes
-        {
-            dataset.load()?;
-        } else if dataset.plan.countable() {
-            dataset.set_counts(&taken);
-        } else {
-            dataset.count()?;
-        }
+        dataset.find_rows(options)?;
         Ok(dataset)
+    }
+
+    /// Counts the rows, and keeps them where that is the quickest.
+    fn find_rows(&mut self, options: DatasetOptions) -> Result<()> {
+        if let (RowCount::Known(rows), true) = (options.rows, self.table.is_split()) {
+            self.set_counts(&[rows]);
+            return Ok(());
+        }
+        if options.rows == RowCount::Open {
+            self.set_counts(&vec![0; self.run_counts.len()]);
+            return Ok(());
+        }
+        let taken: Vec<u64> = self
+            .table
+            .splits(&self.hooks)?
+            .iter()
+            .map(|s| (s.first_row..s.first_row + s.rows).filter(|r| self.plan.takes(*r)).count() as u64)
+            .collect();
+        if let Some(away) =
+            AwayRows::new(&self.table, (&self.encoding, self.plan.subset), options.allow_missing_target)
+        {
+            let found = if self.plan.countable() { Counted::of(taken) } else { away.count()? };
+            (self.dropped, self.unseen) = (found.dropped, found.unseen);
+            self.set_counts(&found.rows);
+            self.away = Some(away.with_places(&self.first_rows, &found.rows));
+            return Ok(());
+        }
+        // x, y, weight, group, row number, id.
+        let row_bytes = 8 * self.plan.width as u64 + 8 + 8 + 4 + 8 + 32;
+        let all: u64 = taken.iter().sum();
+        if let Some(in_place) = self.in_place(all)? {
+            (self.rows, self.in_place) = (all, Some(in_place));
+        } else if !self.table.is_split() && all.saturating_mul(row_bytes) <= options.cache_bytes {
+            self.load()?;
+        } else if self.plan.countable() {
+            self.set_counts(&taken);
+        } else {
+            self.count()?;
+        }
+        Ok(())
+    }
+
+    /// Who runs passes over these rows elsewhere.
+    pub fn away(&self) -> Option<&AwayRows> {
+        self.away.as_ref()
+    }
+
+    /// The same rows, read here, where they are elsewhere: for what is no pass that could be sent.
+    fn here(&self) -> Result<Option<&Self>> {
+        if self.away.is_none() || self.here.get().is_some() {
+            return Ok(self.here.get().map(|here| &**here));
+        }
+        let table = Table { away: None, ..self.table.clone() };
+        let here = Self::with_options(&table, &self.encoding, self.plan.subset, self.options, &self.hooks)?;
+        Ok(Some(self.here.get_or_init(|| Box::new(here))))
+    }
+
+    /// How many runs each split has: [`Rows::split_sizes`].
+    pub fn run_counts(&self) -> &[usize] {
+        &self.run_counts
     }
 
     /// The encoding.
@@ -248,10 +308,14 @@ impl Dataset {
         let clipped = plan.numbers.iter().any(|step| step.clip.is_some());
         let matrix = memory.matrix_of(features).filter(|_| complete && !clipped);
         let steps = || plan.numbers.iter().map(|step| (step.centre, step.scale)).collect();
-        Ok(Some(InPlace {
-            runs: block_ranges(taken as usize, plan.width),
-            matrix: matrix.map(|matrix| (matrix, steps())),
-        }))
+        let mut runs = vec![];
+        for split in self.table.splits(&self.hooks)? {
+            let first = split.first_row as usize;
+            let moved = |r: Range<usize>| first + r.start..first + r.end;
+            let of_split = Cut::new(split, plan.batch_rows).ranges().into_iter();
+            runs.extend(of_split.map(|run| run.into_iter().map(moved).collect()));
+        }
+        Ok(Some(InPlace { runs, matrix: matrix.map(|matrix| (matrix, steps())) }))
     }
 
     /// Counts the rows of the subset by reading them.
@@ -283,13 +347,13 @@ impl Dataset {
     fn load(&mut self) -> Result<()> {
         let (table, plan) = (&self.table, &self.labelled);
         let with_ids = plan.layout.id.is_some();
-        let mut pieces: VecDeque<Kept> = VecDeque::new();
+        let (mut runs, mut rows) = (vec![], 0);
         let (mut dropped, mut unseen) = (0, 0);
-        table.fold(
+        table.fold_runs(
             (&plan.layout.wants, plan.batch_rows),
             (&self.hooks, Stage::Encode),
-            |_| (Encoder::new(table, plan), Vec::new()),
-            |(encoder, kept), batch| {
+            (|_| Encoder::new(table, plan), Vec::new),
+            |encoder, kept: &mut Vec<Kept>, batch| {
                 encoder.encode(batch)?;
                 if !encoder.block.is_empty() {
                     let mut names = Names::new(with_ids);
@@ -300,16 +364,20 @@ impl Dataset {
                 }
                 Ok(())
             },
-            |(encoder, kept)| {
-                pieces.extend(kept);
+            |encoder, of_split| {
+                for mut run in of_split {
+                    for kept in &mut run {
+                        kept.block.first_row = rows;
+                        rows += kept.block.len() as u64;
+                    }
+                    runs.push(run);
+                }
                 dropped += encoder.dropped;
                 unseen += encoder.unseen;
                 Ok(())
             },
         )?;
-        (self.dropped, self.unseen) = (dropped, unseen);
-        self.rows = pieces.iter().map(|k| k.block.len() as u64).sum();
-        let runs = cut(pieces, self.rows as usize, plan.width, with_ids);
+        (self.dropped, self.unseen, self.rows) = (dropped, unseen, rows);
         self.runs = Some(runs);
         Ok(())
     }
@@ -351,6 +419,9 @@ impl Dataset {
         step: impl Fn(&mut S, &Block, Option<&Names>) -> leakscope_core::Result<()> + Sync,
         mut merge: impl FnMut(S) -> leakscope_core::Result<()>,
     ) -> Result<()> {
+        if let Some(here) = self.here()? {
+            return here.pass(with_labels, start, step, merge);
+        }
         if let Some(in_place) = &self.in_place {
             return self.pass_in_place(in_place, with_labels, start, step, merge);
         }
@@ -416,14 +487,17 @@ impl Dataset {
         let table = &self.table;
         let plan = if with_labels { &self.labelled } else { &self.plan };
         let mut seen = 0;
-        table.fold(
+        table.fold_runs(
             (&plan.layout.wants, plan.batch_rows),
             (&self.hooks, Stage::Pass),
-            |split| {
-                let names = Names::new(plan.layout.id.is_some());
-                (Encoder::new(table, plan), start(), self.first_rows[split], names, 0_u64)
-            },
-            |(encoder, state, next_row, names, rows), batch| {
+            (
+                |split| {
+                    let names = Names::new(plan.layout.id.is_some());
+                    (Encoder::new(table, plan), self.first_rows[split], names, 0_u64)
+                },
+                &start,
+            ),
+            |(encoder, next_row, names, rows), state, batch| {
                 encoder.encode(batch)?;
                 if encoder.block.is_empty() {
                     return Ok(());
@@ -437,68 +511,16 @@ impl Dataset {
                 step(state, &encoder.block, Some(&*names).filter(|_| with_labels))?;
                 Ok(())
             },
-            |(_, state, _, _, rows)| {
+            |(_, _, _, rows), states| {
                 seen += rows;
-                merge(state).map_err(Error::Core)
+                states.into_iter().try_for_each(&mut merge).map_err(Error::Core)
             },
         )?;
-        if seen == self.rows { Ok(()) } else { Err(Error::Changed { path: table.first_path() }) }
-    }
-}
-
-/// Runs of blocks, as ranges of rows that depend on their number and width alone.
-fn block_ranges(rows: usize, width: usize) -> Vec<Vec<Range<usize>>> {
-    let run_count = (rows / RUN_ROWS).clamp(1, RUNS);
-    (0..run_count)
-        .map(|run| {
-            let (first, last) = (rows * run / run_count, rows * (run + 1) / run_count);
-            let block_count = (last - first).div_ceil(block_rows(width)).max(1);
-            let at = |b: usize| first + (last - first) * b / block_count;
-            (0..block_count).map(|b| at(b)..at(b + 1)).filter(|r| !r.is_empty()).collect()
-        })
-        .collect()
-}
-
-/// Cuts encoded rows into runs of blocks; takes the pieces apart as it goes, so that memory does not double.
-fn cut(mut pieces: VecDeque<Kept>, rows: usize, width: usize, with_ids: bool) -> Vec<Vec<Kept>> {
-    let mut used = 0; // rows of the first piece that are already taken
-    let mut filled = |range: Range<usize>| {
-        let mut kept = Kept {
-            block: Block {
-                first_row: range.start as u64,
-                width,
-                x: Vec::with_capacity(range.len() * width),
-                ..Block::default()
-            },
-            names: Names::new(with_ids),
-        };
-        while kept.block.len() < range.len() {
-            let Some(piece) = pieces.front() else { break };
-            let take = (range.len() - kept.block.len()).min(piece.block.len() - used);
-            append(&mut kept, piece, used..used + take);
-            used += take;
-            if used == piece.block.len() {
-                pieces.pop_front();
-                used = 0;
-            }
+        if !self.counted || seen == self.rows {
+            return Ok(());
         }
-        kept
-    };
-    let runs = block_ranges(rows, width).into_iter();
-    runs.map(|ranges| ranges.into_iter().map(&mut filled).collect()).collect()
-}
-
-fn append(kept: &mut Kept, piece: &Kept, range: std::ops::Range<usize>) {
-    let (to, from) = (&mut kept.block, &piece.block);
-    to.x.extend_from_slice(&from.x[range.start * from.width..range.end * from.width]);
-    to.y.extend_from_slice(&from.y[range.clone()]);
-    if !from.weight.is_empty() {
-        to.weight.extend_from_slice(&from.weight[range.clone()]);
+        Err(Error::Changed { path: table.first_path() })
     }
-    if !from.group.is_empty() {
-        to.group.extend_from_slice(&from.group[range.clone()]);
-    }
-    kept.names.extend(&piece.names, range);
 }
 
 impl Rows for Dataset {
@@ -508,6 +530,14 @@ impl Rows for Dataset {
 
     fn len(&self) -> u64 {
         self.rows
+    }
+
+    fn split_sizes(&self) -> Vec<usize> {
+        self.run_counts.clone()
+    }
+
+    fn elsewhere(&self) -> Option<&dyn Elsewhere> {
+        self.away.as_ref().map(|away| away as &dyn Elsewhere)
     }
 
     fn parts<'s>(&self, start: &Start<'_, 's>, merge: &mut Finish<'_, 's>) -> leakscope_core::Result<()> {

@@ -502,6 +502,19 @@ pub enum Error {
         /// The column.
         column: String,
     },
+    /// A part of a table that another machine was to read, or read, has no answer.
+    #[error("part {part} ({}): {message}", path.display())]
+    Part {
+        /// Its number, from 0.
+        part: usize,
+        /// Its file.
+        path: PathBuf,
+        /// What is wrong.
+        message: String,
+    },
+    /// Whoever has parts read elsewhere gave up: its own message.
+    #[error("{0}")]
+    Elsewhere(String),
     /// The file changed between two passes.
     #[error("{} changed while it was read: run again when nothing writes to it", path.display())]
     Changed {
@@ -532,4 +545,15 @@ pub enum Error {
     /// The mathematics failed.
     #[error(transparent)]
     Core(#[from] leakscope_core::Error),
+}
+
+impl Error {
+    /// The same, said of a part of a table.
+    pub(crate) fn in_part(self, part: usize, path: &std::path::Path) -> Self {
+        match self {
+            Self::Interrupted | Self::Core(leakscope_core::Error::Interrupted) => Self::Interrupted,
+            Self::Part { .. } => self,
+            other => Self::Part { part, path: path.into(), message: other.to_string() },
+        }
+    }
 }

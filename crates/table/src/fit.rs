@@ -2,6 +2,7 @@
 
 mod target;
 
+use crate::away::AwayRows;
 use crate::batch::Reading;
 use crate::column::{Kind, Origin, Roles};
 use crate::encoder::Encoder;
@@ -19,7 +20,8 @@ use crate::schema::SchemaError;
 use crate::table::Table;
 use crate::{Error, Result};
 use leakscope_core::linalg;
-use leakscope_core::pass::{Covariance, CovarianceSums, Largest, LargestNorm, Merge, Pass};
+use leakscope_core::pass::{self, Covariance, CovarianceSums, Largest, LargestNorm, Pass, Tree};
+use leakscope_core::rows::{Elsewhere, Finish, Rows, Start};
 use std::borrow::Cow;
 use target::target;
 
@@ -536,20 +538,53 @@ fn over_training_rows<P: Pass>(
     (hooks, stage): (&Hooks, Stage),
     pass: &P,
 ) -> Result<P::State> {
-    let plan = Plan::new(table, &encoding.before_components(), Subset::Training, false, false)?;
-    let mut total = pass.start();
-    table.fold(
+    let bare = encoding.before_components();
+    if let Some(away) = AwayRows::new(table, (&bare, Subset::Training), false) {
+        return pass::run(pass, &Bare { away, width: bare.width(), rows: bare.rows_training })
+            .map_err(Error::Core);
+    }
+    let plan = Plan::new(table, &bare, Subset::Training, false, false)?;
+    let mut tree = Tree::new(vec![]);
+    table.fold_runs(
         (&plan.layout.wants, plan.batch_rows),
         (hooks, stage),
-        |_| (Encoder::new(table, &plan), pass.start()),
-        |(encoder, state), batch| {
+        (|_| Encoder::new(table, &plan), || pass.start()),
+        |encoder, state, batch| {
             encoder.encode(batch)?;
             pass.step(state, &encoder.block).map_err(Error::Core)
         },
-        |(_, state)| {
-            total.merge(state);
+        |_, states| {
+            let mut split = Tree::new(vec![states.len()]);
+            states.into_iter().for_each(|state| split.add(state));
+            tree.add_split(split.finish().unwrap_or_else(|| pass.start()));
             Ok(())
         },
     )?;
-    Ok(total)
+    Ok(tree.finish().unwrap_or_else(|| pass.start()))
+}
+
+/// Training rows before their components, read by other machines.
+struct Bare {
+    away: AwayRows,
+    width: usize,
+    rows: u64,
+}
+
+impl Rows for Bare {
+    fn width(&self) -> usize {
+        self.width
+    }
+
+    fn len(&self) -> u64 {
+        self.rows
+    }
+
+    fn elsewhere(&self) -> Option<&dyn Elsewhere> {
+        Some(&self.away)
+    }
+
+    fn parts<'s>(&self, _: &Start<'_, 's>, _: &mut Finish<'_, 's>) -> leakscope_core::Result<()> {
+        // Passes over them are sent.
+        Err(leakscope_core::Error::Empty)
+    }
 }

@@ -26,8 +26,10 @@
 //! (over `matrix`), `arrow_file` ← `source` ← `table` ← `split`, `schema`, `public` ← `layout` ← `profile`, `plan` ←
 //! `encoder` ← `fit`, `dataset`, `draft`; `records` stands alone.
 
+mod answer;
 mod arrow_column;
 mod arrow_file;
+mod away;
 mod batch;
 mod column;
 mod content;
@@ -46,6 +48,7 @@ mod hooks;
 mod json_lines;
 mod kept;
 mod layout;
+mod machines;
 mod matrix;
 mod memory;
 mod moments;
@@ -59,16 +62,20 @@ mod rare;
 mod records;
 mod records_file;
 mod remark;
+mod runs;
 mod schema;
 mod source;
 mod split;
+mod splits;
 mod table;
 mod temporary;
 mod words;
 
+pub use answer::{RunPass, answer};
+pub use away::AwayRows;
 pub use column::{ColumnSchema, Kind, Origin, Roles};
 pub use content::{TextEncoding, standard_input};
-pub use dataset::{CACHE_BYTES, Dataset, DatasetOptions, Labels};
+pub use dataset::{CACHE_BYTES, Dataset, DatasetOptions, Labels, RowCount};
 pub use dates::DateOrder;
 pub use encoding::{
     Attribute, Class, ColumnProfile, EncodeOptions, Encoding, Group, Guess, MIN_LEVEL_COUNT, Missing, OneHot,
@@ -78,6 +85,7 @@ pub use error::{Error, Result, TargetError};
 pub use fit::Profiled;
 pub use holdout::{Holdout, SplitKey};
 pub use hooks::{Hooks, OnProgress, Progress, Stage};
+pub use machines::{Answers, Machines, Work, check_answer};
 pub use matrix::{Element, Matrix};
 pub use memory::{Memory, MemoryColumn};
 pub use notation::{Decimal, Notation};
@@ -92,7 +100,7 @@ pub use records::{
 pub use records_file::{RecordNumbers, record_numbers};
 pub use remark::Remark;
 pub use schema::{Bounds, Edge, Schema, SchemaColumn, SchemaError, SchemaKind};
-pub use split::{Extent, FileSplit, Splits};
+pub use splits::{Extent, FileSplit, Fingerprint, Splits};
 pub use table::{ReadOptions, Table, shown};
 pub use temporary::{is_temporary, remove_temporary_files, temporary_file};
 pub use words::closest;

@@ -7,10 +7,12 @@ use crate::holdout::Holdout;
 use crate::layout::{Layout, block_rows};
 use crate::schema::Bounds;
 use crate::table::Table;
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
 /// Which rows of a table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Subset {
     /// Those that the encoding was fitted on.
     Training,

@@ -7,12 +7,14 @@ use crate::encoding::{EncodeOptions, Missing, TargetKind};
 use crate::error::TargetError;
 use crate::hooks::{Hooks, Stage};
 use crate::layout::{Layout, Role, block_rows};
+use crate::machines::{Away, Kind as WorkKind, Work};
 use crate::moments::{Distinct, FEW, Moments};
 use crate::schema::SchemaError;
 use crate::table::Table;
 use crate::{Error, Result};
 use leakscope_core::error::Damage;
 use leakscope_core::pass::{bytes, overflowing};
+use leakscope_core::rows::States;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
@@ -111,6 +113,16 @@ pub struct Profiling {
     pub(crate) layout: Layout,
     pub(crate) options: EncodeOptions,
     left_out: Vec<String>,
+    /// What the columns are for, as another machine must be told.
+    roles: Option<Roles>,
+}
+
+/// What another machine must be told to profile a split.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ProfileTask {
+    pub(crate) roles: Roles,
+    pub(crate) options: EncodeOptions,
+    pub(crate) left_out: Vec<String>,
 }
 
 /// What the bytes of a profile are called.
@@ -128,12 +140,13 @@ impl Profiling {
         {
             return Err(Error::Holdout { fraction: h.fraction });
         }
-        let (roles, facts) = options.public.matched(table, roles)?;
-        Ok(Self::of_layout(Layout::from_roles(table, &roles, &facts)?, options))
+        let (matched, facts) = options.public.matched(table, roles)?;
+        let layout = Layout::from_roles(table, &matched, &facts)?;
+        Ok(Self { roles: Some(roles.clone()), ..Self::of_layout(layout, options) })
     }
 
     pub(crate) fn of_layout(layout: Layout, options: &EncodeOptions) -> Self {
-        Self { layout, options: options.clone(), left_out: vec![] }
+        Self { layout, options: options.clone(), left_out: vec![], roles: None }
     }
 
     /// The same without some features, by name; names of other columns are passed over.
@@ -142,7 +155,8 @@ impl Profiling {
         let places: Vec<usize> = (0..self.layout.features).filter(is_left_out).collect();
         let names = places.iter().map(|i| self.layout.names[*i].clone());
         let left_out = self.left_out.iter().cloned().chain(names).collect();
-        Ok(Self { layout: self.layout.without(&places)?, options: self.options.clone(), left_out })
+        let (options, roles) = (self.options.clone(), self.roles.clone());
+        Ok(Self { layout: self.layout.without(&places)?, options, left_out, roles })
     }
 
     /// Features that are left out, because they name the rows.
@@ -158,6 +172,11 @@ impl Profiling {
     /// Reads a table, or one split of it, once.
     pub fn run(&self, table: &Table, hooks: &Hooks) -> Result<Profile> {
         let Self { layout, options, .. } = self;
+        if let (Some(away), Some(roles)) = (&table.away, &self.roles) {
+            let (roles, left_out) = (roles.clone(), self.left_out.clone());
+            let task = ProfileTask { roles, options: options.clone(), left_out };
+            return self.run_elsewhere(away, &Work::new(WorkKind::Profile, &task)?);
+        }
         let with_hashes = layout.target.is_some() && table.rows(hooks)? <= duplicates::MAX_ROWS;
         let mut all = self.start();
         table.fold(
@@ -175,6 +194,21 @@ impl Profiling {
             },
         )?;
         Ok(all)
+    }
+
+    /// The profile of splits that others read.
+    fn run_elsewhere(&self, away: &Away, work: &Work) -> Result<Profile> {
+        let states = match away.states(work)? {
+            States::Merged(profile) => return self.from_bytes(&profile),
+            States::Splits(states) => states,
+        };
+        let mut total = self.start();
+        for (split, state) in away.splits().splits.iter().zip(&states) {
+            let merged = self.from_bytes(state).and_then(|profile| self.merge(&mut total, profile));
+            merged.map_err(|error| error.in_part(split.number, &split.path))?;
+        }
+        away.keep(work, &self.to_bytes(&total)?)?;
+        Ok(total)
     }
 
     /// A profile as it is once merged: levels by name, and judged. One that was merged stays what it is.

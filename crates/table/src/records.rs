@@ -40,7 +40,7 @@ pub enum RecordsFormat {
 }
 
 /// The columns of a file of records, in this order.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct RecordsSchema {
     /// Name of the id column (text).
     pub id: String,

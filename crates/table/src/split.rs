@@ -1,75 +1,16 @@
-//! A table cut into splits, as plain data: what another machine needs to read one of them, and nothing of the others.
+//! A table cut into splits, and one split opened as a table of its own.
 
-use crate::column::ColumnSchema;
-use crate::content::{Content, TextEncoding};
+use crate::content::Content;
 use crate::csv_file::{CsvFile, CsvRange, TextOptions};
 use crate::hooks::Hooks;
-use crate::notation::Decimal;
+use crate::machines::{Away, Machines};
 use crate::parquet_file::ParquetFile;
 use crate::source::Source;
-use crate::table::{Part, Split, Table};
+use crate::splits::{Extent, FileSplit, Fingerprint, Splits, content_of};
+use crate::table::{Part, ReadOptions, Split, Table};
 use crate::{Error, Result};
-use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
-
-/// A table of files, cut into the splits that passes read on their own, in row order.
-///
-/// Splits depend on the files alone. The state of a pass over the table is that of its splits, merged in this order, so
-/// it does not matter where each of them was read.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Splits {
-    /// The columns of the table.
-    pub columns: Vec<ColumnSchema>,
-    /// What means "missing" besides the usual markers.
-    pub na: Vec<String>,
-    /// The splits.
-    pub splits: Vec<FileSplit>,
-}
-
-/// Consecutive rows of one file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileSplit {
-    /// The file.
-    pub path: PathBuf,
-    /// First row, counted from 0 over the whole table.
-    pub first_row: u64,
-    /// Number of rows.
-    pub rows: u64,
-    /// First row, counted from 0 in the file.
-    pub row_in_file: u64,
-    /// Where in the file they are.
-    pub extent: Extent,
-}
-
-/// Where in a file the rows of a split are.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Extent {
-    /// Records of a CSV file.
-    Bytes {
-        /// First byte; of a compressed file, in the uncompressed stream.
-        start: u64,
-        /// One past the last.
-        end: u64,
-        /// What separates cells.
-        delimiter: u8,
-        /// The encoding of its text.
-        encoding: TextEncoding,
-        /// What separates fractions.
-        decimal: Decimal,
-        /// Whether the first line is a row of data.
-        no_header: bool,
-        /// Whether the file is compressed.
-        gzip: bool,
-        /// Size of the whole file, to notice that it has changed.
-        file_bytes: u64,
-    },
-    /// A row group of a Parquet file.
-    RowGroup {
-        /// Its number, from 0.
-        group: usize,
-    },
-}
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 impl Table {
     /// Cuts the table into splits, as its own passes do.
@@ -78,7 +19,12 @@ impl Table {
     /// [`Error::NotInFiles`] where rows are in memory, as those of standard input, JSON lines, UTF-16 text and Arrow
     /// files are too: nobody else can read a part of them there.
     pub fn cut(&self, hooks: &Hooks) -> Result<Splits> {
-        let describe = |split: &Split| {
+        let mut files = Vec::new();
+        for path in self.paths() {
+            // What is held in memory has no file, and is refused below.
+            files.push(Fingerprint::of(path).ok());
+        }
+        let describe = |(number, split): (usize, &Split)| {
             let source = &self.inner.files[split.file].source;
             let place = match (source, &split.part) {
                 (Source::Csv(csv), Part::Range(range)) => {
@@ -91,11 +37,36 @@ impl Table {
             };
             let not_in_files = || Error::NotInFiles { name: source.path().into() };
             let (row_in_file, extent) = place.ok_or_else(not_in_files)?;
-            let (first_row, rows) = (split.first_row, split.rows);
-            Ok(FileSplit { path: source.path().into(), first_row, rows, row_in_file, extent })
+            let (first_row, rows, runs) = (split.first_row, split.rows, split.runs);
+            let file = files[split.file].ok_or_else(not_in_files)?;
+            let path = source.path().to_path_buf();
+            let content = content_of(&path, &extent)?;
+            Ok(FileSplit { path, first_row, rows, number, runs, file, content, row_in_file, extent })
         };
-        let splits = self.splits(hooks)?.iter().map(describe).collect::<Result<_>>()?;
+        let splits = self.splits(hooks)?.iter().enumerate().map(describe).collect::<Result<_>>()?;
         Ok(Splits { columns: self.columns().to_vec(), na: self.inner.markers.own.clone(), splits })
+    }
+
+    /// Takes the splits that were cut before, without reading the files through again.
+    ///
+    /// # Errors
+    /// [`Error::Changed`] where a file is not the one that was cut.
+    pub(crate) fn resume(&self, cut: &Splits) -> Result<()> {
+        let paths: Vec<PathBuf> = self.paths().map(PathBuf::from).collect();
+        let mut splits = Vec::with_capacity(cut.splits.len());
+        let mut checked: Option<&Path> = None;
+        for split in &cut.splits {
+            let changed = || Error::Changed { path: split.path.clone() }.in_part(split.number, &split.path);
+            if checked != Some(&*split.path) && Fingerprint::of(&split.path)? != split.file {
+                return Err(changed());
+            }
+            checked = Some(&split.path);
+            let file = paths.iter().position(|path| *path == split.path).ok_or_else(changed)?;
+            let (first_row, rows, runs, part) = (split.first_row, split.rows, split.runs, split.part());
+            splits.push(Split { file, first_row, rows, runs, part });
+        }
+        self.take_splits(splits);
+        Ok(())
     }
 
     /// Opens one split of a table on its own: only its file is touched, and of that only the header or footer.
@@ -106,8 +77,13 @@ impl Table {
         let count = splits.splits.len();
         let split = splits.splits.get(number).ok_or(Error::NoSplit { number, count })?;
         let changed = || Error::Changed { path: split.path.clone() };
-        let (first_row, rows, row_in_file) = (split.first_row, split.rows, split.row_in_file);
-        let (source, part) = match split.extent {
+        let (first_row, rows, runs) = (split.first_row, split.rows, split.runs);
+        if Fingerprint::of(&split.path)? != split.file
+            || content_of(&split.path, &split.extent)? != split.content
+        {
+            return Err(changed());
+        }
+        let source = match split.extent {
             Extent::Bytes { start, end, delimiter, encoding, decimal, no_header, gzip, file_bytes } => {
                 let (content, _) = Content::open(&split.path)?;
                 if content.bytes != file_bytes || content.gzip != gzip || content.is_held() || start > end {
@@ -117,17 +93,35 @@ impl Table {
                 let options = TextOptions { delimiter, encoding, decimal, no_header };
                 let mut csv = CsvFile::with_known_columns(content, options)?;
                 csv.set_notations(&splits.columns);
-                (Source::Csv(csv), Part::Range(CsvRange { start, end, first_row: row_in_file, rows }))
+                Source::Csv(csv)
             }
             Extent::RowGroup { group } => {
                 let parquet = ParquetFile::open(&split.path)?;
                 if parquet.group_rows().get(group) != Some(&rows) {
                     return Err(changed());
                 }
-                (Source::Parquet(parquet), Part::Group { group, row_in_file })
+                Source::Parquet(parquet)
             }
         };
-        Self::of_one_split(source, &splits.columns, &splits.na, Split { file: 0, first_row, rows, part })
+        let part = split.part();
+        Self::of_one_split(
+            source,
+            &splits.columns,
+            &splits.na,
+            Split { file: 0, first_row, rows, runs, part },
+        )
+    }
+}
+
+impl FileSplit {
+    fn part(&self) -> Part {
+        let (rows, row_in_file) = (self.rows, self.row_in_file);
+        match self.extent {
+            Extent::Bytes { start, end, .. } => {
+                Part::Range(CsvRange { start, end, first_row: row_in_file, rows })
+            }
+            Extent::RowGroup { group } => Part::Group { group, row_in_file },
+        }
     }
 }
 
@@ -144,4 +138,25 @@ fn bytes_of(csv: &CsvFile, range: &CsvRange) -> Option<Extent> {
         gzip: csv.is_compressed(),
         file_bytes: csv.bytes(),
     })
+}
+
+impl Table {
+    /// Opens a table whose splits other machines read, in passes that are sent to them.
+    ///
+    /// # Errors
+    /// Those of [`Table::open`] and [`Table::cut`]; [`Error::NoRows`] names a file without rows.
+    pub fn open_on(options: &ReadOptions, machines: &Arc<dyn Machines>, hooks: &Hooks) -> Result<Self> {
+        let table = Self::open(options)?;
+        let splits = match machines.splits(&options.paths)? {
+            Some(splits) => {
+                table.resume(&splits)?;
+                splits
+            }
+            None => table.cut(hooks)?,
+        };
+        if let Some(empty) = table.paths().find(|path| !splits.splits.iter().any(|s| s.path == *path)) {
+            return Err(Error::NoRows { path: empty.into() });
+        }
+        Ok(Self { away: Some(Arc::new(Away::new(machines, splits))), ..table })
+    }
 }

@@ -6,6 +6,7 @@ use crate::column::{ColumnSchema, Kind};
 use crate::content::TextEncoding;
 use crate::csv_file::{CsvRange, Markers, TextOptions};
 use crate::hooks::{Hooks, Stage, Watch};
+use crate::machines::Away;
 use crate::matrix::Matrix;
 use crate::memory::Memory;
 use crate::notation::{Decimal, Notation, Verdict};
@@ -58,6 +59,8 @@ pub fn shown(path: &Path) -> String {
 #[derive(Debug, Clone)]
 pub struct Table {
     pub(crate) inner: Arc<Inner>,
+    /// Who reads its splits, where that is not this machine.
+    pub(crate) away: Option<Arc<Away>>,
 }
 
 #[derive(Debug)]
@@ -90,6 +93,8 @@ pub(crate) struct Split {
     /// First row, counted from 0 over the whole table.
     pub(crate) first_row: u64,
     pub(crate) rows: u64,
+    /// Runs with a state of their own.
+    pub(crate) runs: usize,
     pub(crate) part: Part,
 }
 
@@ -98,6 +103,15 @@ pub(crate) enum Part {
     Range(CsvRange),
     Group { group: usize, row_in_file: u64 },
     Rows { first: u64 },
+}
+
+/// A table has about this many runs at least, if each still has [`RUN_ROWS`].
+const RUNS: u64 = 16;
+const RUN_ROWS: u64 = 256;
+
+/// How many runs a split of so many rows has, one of `count`.
+pub(crate) fn runs_of(rows: u64, count: usize) -> usize {
+    (rows / RUN_ROWS).clamp(1, RUNS.div_ceil(count.max(1) as u64)) as usize
 }
 
 /// States of at least this many splits are made before they are merged.
@@ -171,7 +185,7 @@ impl Table {
         let files =
             sources.into_iter().map(|s| TableFile::matched(s, &names, &first_path)).collect::<Result<_>>()?;
         let inner = Inner { files, columns, markers, index: OnceLock::new(), is_split: false };
-        Ok(Self { inner: Arc::new(inner) })
+        Ok(Self { inner: Arc::new(inner), away: None })
     }
 
     /// One split of a table whose columns and markers are known.
@@ -187,7 +201,14 @@ impl Table {
         let rows = split.rows;
         let index = OnceLock::from(Index { splits: vec![split], rows });
         let (columns, markers) = (columns.to_vec(), Markers::new(na));
-        Ok(Self { inner: Arc::new(Inner { files, columns, markers, index, is_split: true }) })
+        Ok(Self { inner: Arc::new(Inner { files, columns, markers, index, is_split: true }), away: None })
+    }
+
+    /// Takes the splits as they were found before, so that nobody reads the files through to find them again.
+    pub(crate) fn take_splits(&self, splits: Vec<Split>) {
+        let rows = splits.iter().map(|s| s.rows).sum();
+        // Whoever was first found the same.
+        let _ = self.inner.index.set(Index { splits, rows });
     }
 
     /// Whether this is one split of a larger table.
@@ -313,7 +334,13 @@ impl Table {
             match source {
                 Source::Csv(csv) => {
                     for range in csv.index(&watch)? {
-                        splits.push(Split { file, first_row, rows: range.rows, part: Part::Range(range) });
+                        splits.push(Split {
+                            file,
+                            first_row,
+                            rows: range.rows,
+                            runs: 1,
+                            part: Part::Range(range),
+                        });
                         first_row += range.rows;
                     }
                 }
@@ -325,6 +352,7 @@ impl Table {
                                 file,
                                 first_row,
                                 rows,
+                                runs: 1,
                                 part: Part::Group { group, row_in_file },
                             });
                         }
@@ -335,7 +363,7 @@ impl Table {
                 Source::Memory(memory) => {
                     let mut first = 0;
                     for rows in memory.splits() {
-                        splits.push(Split { file, first_row, rows, part: Part::Rows { first } });
+                        splits.push(Split { file, first_row, rows, runs: 1, part: Part::Rows { first } });
                         first_row += rows;
                         first += rows;
                     }
@@ -345,6 +373,8 @@ impl Table {
         if first_row == 0 {
             return Err(Error::NoRows { path: self.first_path() });
         }
+        let count = splits.len();
+        splits.iter_mut().for_each(|split| split.runs = runs_of(split.rows, count));
         Ok(self.inner.index.get_or_init(|| Index { splits, rows: first_row }))
     }
 
@@ -395,7 +425,7 @@ impl Table {
         Ok(())
     }
 
-    fn read_split(
+    pub(crate) fn read_split(
         &self,
         split: &Split,
         wants: &[Want],

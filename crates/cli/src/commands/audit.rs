@@ -120,15 +120,7 @@ pub(crate) struct OutputArgs {
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let request = request(args)?;
-    if let Some(threads) = args.output.threads {
-        if threads == 0 {
-            return Err(Failure::option("threads", "0: expected at least 1"));
-        }
-        rayon::ThreadPoolBuilder::new()
-            .num_threads(threads)
-            .build_global()
-            .map_err(|e| Failure::option("threads", e))?;
-    }
+    use_threads(args.output.threads)?;
     let format = args.output.format;
     let folder = args.output.out.as_deref().map(|dir| Folder::open(dir, format)).transpose()?;
     if let Some(folder) = &folder {
@@ -167,6 +159,16 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 fn command_line() -> String {
     let words = std::env::args_os().skip(1).map(|word| leakscope_report::quoted(&word.to_string_lossy()));
     std::iter::once("leakscope".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+}
+
+/// Limits the number of threads, where that was asked for.
+pub(crate) fn use_threads(threads: Option<usize>) -> Result<()> {
+    let Some(threads) = threads else { return Ok(()) };
+    if threads == 0 {
+        return Err(Failure::option("threads", "0: expected at least 1"));
+    }
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+    pool.build_global().map_err(|e| Failure::option("threads", e))
 }
 
 fn show(args: &Args, audit: &Audit, written: &[PathBuf]) -> Result<()> {

@@ -210,7 +210,7 @@ const GROUPS: [(&str, &[&str]); 9] = [
 const MANY: usize = 20;
 
 /// Examples of each command, to be read below its options.
-const EXAMPLES: [(&str, &str); 20] = [
+const EXAMPLES: [(&str, &str); 22] = [
     (
         "audit",
         "  leakscope audit patients.csv --target dose --id patient --l2 0.01 --sigma 0.4 --out audit/
@@ -242,6 +242,13 @@ const EXAMPLES: [(&str, &str); 20] = [
   leakscope compare main/ branch/ --fail-on worse,eta=10% \\
       --summary junit --summary-out leakscope.xml",
     ),
+    (
+        "plan",
+        "  leakscope plan patients-*.parquet --target dose --sigma 0.4 --out plan/
+  leakscope run plan/ --part 0          (any part, on any machine, any number of times)
+  leakscope merge plan/                 (says which pass comes next, and ends with plan/audit/)",
+    ),
+    ("worker", "  leakscope worker plan/ &  leakscope worker plan/ &  wait"),
     ("demo", "  leakscope demo --open"),
     ("schema", "  leakscope schema patients.csv > schema.json"),
     ("devices", "  leakscope devices"),

@@ -6,6 +6,7 @@ mod audit;
 mod balance;
 mod bound;
 mod calibrate;
+mod cluster;
 mod columns;
 mod compare;
 mod completions;
@@ -84,6 +85,14 @@ enum Command {
     Bound(Box<bound::Args>),
     /// The noise, sampling rate or number of steps that meets a target, and what it costs
     Calibrate(Box<calibrate::Args>),
+    /// Plan an audit of parts, for any number of machines that see one folder
+    Plan(Box<audit::Args>),
+    /// Compute one part of a pass of a plan
+    Run(cluster::RunArgs),
+    /// Merge the parts of a plan that are there, and say which pass comes next
+    Merge(cluster::MergeArgs),
+    /// Compute parts of a plan, and merge them, until the audit is done
+    Worker(cluster::WorkerArgs),
     /// Show results of one kind side by side, what got worse first; for pipelines too
     Compare(compare::Args),
     /// Run the audit on synthetic patients that ship with Leakscope, and leave a report to open
@@ -148,6 +157,10 @@ fn run(command: Command) -> leakscope::Result<ExitCode> {
         Command::Account(args) => account::run(&args),
         Command::Bound(args) => bound::run(&args),
         Command::Calibrate(args) => calibrate::run(&args),
+        Command::Plan(args) => cluster::plan(&args),
+        Command::Run(args) => cluster::run(&args),
+        Command::Merge(args) => cluster::merge(&args),
+        Command::Worker(args) => cluster::worker(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Reproduce(args) => reproduce::run(&args),

@@ -3,8 +3,11 @@
 use crate::Result;
 use crate::fisher::scaling::{Counted, CountedRecords, Depth};
 use crate::fisher::{Geometry, Records};
+use crate::num::Distribution;
+use crate::pass::{Merge, Pass};
 use crate::rows::Block;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// A model whose columns are scaled by their own data: its counted leakage is measured beside the plain one.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -59,4 +62,49 @@ pub fn records(
         std::mem::swap(&mut records.attribute_eta, &mut scratch.attribute_eta);
     }
     Ok(largest)
+}
+
+/// The pass for the distribution of η of whole records, with the scaling of columns counted.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct CountedEta<'a> {
+    /// The model and its release.
+    pub geometry: Cow<'a, Geometry>,
+    /// The same with the scaling counted.
+    pub counting: Cow<'a, Counting>,
+}
+
+/// η so far.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct CountedEtaState {
+    /// Their distribution.
+    pub eta: Distribution,
+    #[serde(skip)]
+    scratch: (Records, CountedRecords),
+}
+
+impl Merge for CountedEtaState {
+    fn merge(&mut self, later: Self) {
+        self.eta.merge(later.eta);
+    }
+}
+
+impl Pass for CountedEta<'_> {
+    const NAME: &'static str = "the distribution of η with the scaling counted";
+    type State = CountedEtaState;
+
+    fn start(&self) -> CountedEtaState {
+        CountedEtaState::default()
+    }
+
+    fn step(&self, state: &mut CountedEtaState, block: &Block) -> Result<()> {
+        self.geometry.check_width(block)?;
+        let (plain, counted) = &mut state.scratch;
+        records(&self.geometry, Some(&self.counting), block, (plain, counted))?;
+        state.eta.extend(&plain.eta);
+        Ok(())
+    }
+
+    fn fits(&self, _: &CountedEtaState) -> bool {
+        true
+    }
 }

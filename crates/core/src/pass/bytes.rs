@@ -61,10 +61,11 @@ pub fn kind_of(bytes: &[u8]) -> Result<&str> {
     opened("a value", bytes).map(|(head, _)| head.kind)
 }
 
-/// The checksum that bytes end with. (Over all of them, it included, the sum would be the same for any.)
-pub(super) fn checksum_of(bytes: &[u8]) -> u64 {
-    let mut sum = [0; CHECKSUM];
-    sum.copy_from_slice(&bytes[bytes.len() - CHECKSUM..]);
+/// The checksum that the bytes of a value end with; 0 for fewer than it has. (Over all of them, it included, the sum would be
+/// the same for any.)
+pub fn checksum_of(bytes: &[u8]) -> u64 {
+    let Some(last) = bytes.last_chunk::<CHECKSUM>() else { return 0 };
+    let sum = *last;
     u64::from_le_bytes(sum)
 }
 
@@ -122,6 +123,11 @@ const TABLE: [u64; 256] = {
     }
     table
 };
+
+/// CRC-64/XZ of anything: the checksum of every value that is written here.
+pub fn crc_of(bytes: &[u8]) -> u64 {
+    crc64(bytes)
+}
 
 /// CRC-64/XZ: finds every error of up to 64 neighbouring bits, and all others but one in 2⁶⁴.
 fn crc64(bytes: &[u8]) -> u64 {

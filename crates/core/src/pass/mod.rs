@@ -30,7 +30,9 @@
 //! | [`LargestNorm`], [`Covariance`] | what an encoding needs of its columns |
 //! | [`glm::Newton`](crate::glm::Newton), [`glm::PoissonStart`](crate::glm::PoissonStart) | sums of a fit |
 //! | [`glm::Utility`](crate::glm::Utility) | what noise costs on held-out rows |
+//! | [`fisher::noise::Scores`](crate::fisher::noise::Scores) | the middle of the sandwich of standard errors |
 //! | [`fisher::Eta`](crate::fisher::Eta) | the distribution of η |
+//! | [`measure::CountedEta`](crate::measure::CountedEta) | the same with the scaling of columns counted |
 //! | [`measure::Measure`](crate::measure::Measure) | records, attributes, groups |
 //! | [`measure::ColumnValues`](crate::measure::ColumnValues), [`measure::ColumnDistributions`](crate::measure::ColumnDistributions) | columns as they stand |
 //! | [`attack::Removals`](crate::attack::Removals) | how far a regression moves without each record |
@@ -44,7 +46,7 @@ mod writer;
 pub use columns::{Covariance, CovarianceSums, Largest, LargestNorm};
 
 use crate::error::Damage;
-use crate::rows::{Block, Rows};
+use crate::rows::{Block, Rows, States};
 use crate::{Error, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -113,22 +115,88 @@ impl<R: Rows> Runner for R {
     }
 }
 
-/// Runs a pass over rows on the threads of this machine.
+/// Runs a pass over rows: on the threads of this machine, or where the rows are.
 pub fn run<P: Pass>(pass: &P, rows: &dyn Rows) -> Result<P::State> {
-    let mut total: Option<P::State> = None;
+    let mut tree = Tree::new(rows.split_sizes());
+    if let Some(elsewhere) = rows.elsewhere() {
+        let sent = to_bytes(pass)?;
+        match elsewhere.states(&sent)? {
+            States::Merged(state) => return state_from_bytes(pass, &state),
+            States::Splits(states) => {
+                for state in &states {
+                    tree.add_split(state_from_bytes(pass, state)?);
+                }
+            }
+        }
+        let total = tree.finish().unwrap_or_else(|| pass.start());
+        elsewhere.keep(&sent, &state_to_bytes(pass, &total)?)?;
+        return Ok(total);
+    }
     rows.fold(
         || pass.start(),
         |state, block| pass.step(state, block),
         |state| {
-            // The first state is taken as it is, so that the run of one part is the state of that part.
-            match &mut total {
-                Some(total) => total.merge(state),
-                None => total = Some(state),
-            }
+            tree.add(state);
             Ok(())
         },
     )?;
-    Ok(total.unwrap_or_else(|| pass.start()))
+    Ok(tree.finish().unwrap_or_else(|| pass.start()))
+}
+
+/// States merged in row order: those of a split first with one another, as a machine merges them that has no other split.
+///
+/// The first state of a split, and the first split, are taken as they are, so that a table of one split is that split.
+#[derive(Debug)]
+pub struct Tree<S> {
+    sizes: std::vec::IntoIter<usize>,
+    /// Parts that the split in progress still lacks.
+    lacking: usize,
+    split: Option<S>,
+    total: Option<S>,
+}
+
+impl<S: Merge> Tree<S> {
+    /// For splits of so many parts ([`Rows::split_sizes`]).
+    pub fn new(sizes: Vec<usize>) -> Self {
+        Self { sizes: sizes.into_iter(), lacking: 0, split: None, total: None }
+    }
+
+    /// Adds the state of the next part.
+    pub fn add(&mut self, state: S) {
+        if self.split.is_none() {
+            self.lacking = self.sizes.next().unwrap_or(1).max(1);
+        }
+        joined(&mut self.split, state);
+        self.lacking -= 1;
+        if self.lacking == 0 {
+            self.close();
+        }
+    }
+
+    /// Adds the state of a whole split.
+    pub fn add_split(&mut self, state: S) {
+        self.close();
+        joined(&mut self.total, state);
+    }
+
+    fn close(&mut self) {
+        if let Some(split) = self.split.take() {
+            joined(&mut self.total, split);
+        }
+    }
+
+    /// The state of all parts; `None` where there were none.
+    pub fn finish(mut self) -> Option<S> {
+        self.close();
+        self.total
+    }
+}
+
+fn joined<S: Merge>(total: &mut Option<S>, state: S) {
+    match total {
+        Some(total) => total.merge(state),
+        None => *total = Some(state),
+    }
 }
 
 /// A pass as bytes, for whoever runs it on other rows.

@@ -2,19 +2,18 @@
 //! of get their names.
 
 use super::AttributeSlot;
+use super::measuring::Measuring;
 use super::names::Names;
 use super::scaling::Prepared;
 use crate::model::class_names;
 use crate::{Failure, Result};
-use leakscope_core::Error as CoreError;
 use leakscope_core::fisher::{Eta, Geometry, SetSums};
-use leakscope_core::measure::{self as core, Measure, Series, Tally};
+use leakscope_core::measure::{Measure, Series, Tally};
 use leakscope_core::num::Distribution;
-use leakscope_core::pass::{Merge, Pass};
-use leakscope_core::rows::{Block, Rows};
+use leakscope_core::rows::Rows;
 use leakscope_report::choice::SeriesBy;
 use leakscope_table::TargetCoding;
-use leakscope_table::{Dataset, Encoding, Labels, PartMaker, RecordsPart, RecordsSchema, RecordsWriter};
+use leakscope_table::{Dataset, Encoding, RecordsSchema, RecordsWriter};
 use std::borrow::Cow;
 
 /// What the records of a chart are told apart by.
@@ -67,13 +66,6 @@ pub(super) struct Sets {
     pub(super) groups: Vec<SetSums>,
 }
 
-struct State {
-    found: core::Measured,
-    names: Names,
-    part: Option<RecordsPart>,
-    numbers: Vec<f64>,
-}
-
 /// Columns of the table of records.
 pub(super) fn schema(
     encoding: &Encoding,
@@ -115,43 +107,45 @@ fn series_column(encoding: &Encoding) -> Vec<String> {
     }
 }
 
-/// Measures every record; their table goes to `writer`.
+/// Where the records of a measurement go.
+pub(super) enum Records<'a> {
+    /// Nowhere.
+    None,
+    /// To a table here.
+    Here(&'a mut RecordsWriter),
+    /// To a table of each part, by whoever reads it.
+    Elsewhere(RecordsSchema),
+}
+
+/// Measures every record.
 pub(super) fn measure(
     rows: &Dataset,
     prepared: &Prepared,
     slots: &[AttributeSlot],
-    mut writer: Option<&mut RecordsWriter>,
+    records: Records<'_>,
 ) -> Result<(Measured, Sets)> {
     let (encoding, geometry) = (rows.encoding(), &prepared.geometry);
-    let parts: Option<PartMaker> = writer.as_ref().map(|w| w.parts());
     let compared: Vec<usize> = slots.iter().map(|slot| slot.free).collect();
     let series = series_of(encoding);
     let counting = prepared.counting.as_ref().map(Cow::Borrowed);
     let pass =
         Measure { geometry: Cow::Borrowed(geometry), series, compared: Cow::Owned(compared), counting };
     let series_names = SeriesNames::of(encoding);
-    let mut total = State { found: pass.start(), names: Names::default(), part: None, numbers: vec![] };
-    let start = || State {
-        found: pass.start(),
-        names: Names::default(),
-        part: parts.as_ref().map(PartMaker::part),
-        numbers: vec![],
+    let measuring = Measuring {
+        pass,
+        slots: slots.iter().map(|s| (s.free, s.constrained)).collect(),
+        series: series_names.names.clone(),
+        schema: match &records {
+            Records::None | Records::Here(_) => None,
+            Records::Elsewhere(schema) => Some(schema.clone()),
+        },
     };
-    let step = |state: &mut State, block: &Block, labels: &Labels| {
-        pass.step(&mut state.found, block)?;
-        state.names.note(state.found.rows_to_name(), block, labels);
-        state.write(geometry, block, labels, slots, (series, &series_names)).map_err(CoreError::from)
+    let mut total = match (rows.away(), records) {
+        (Some(away), Records::None | Records::Elsewhere(_)) => measuring.elsewhere(away)?,
+        (_, Records::Here(writer)) => measuring.here(rows, Some(writer))?,
+        (None, Records::None | Records::Elsewhere(_)) => measuring.here(rows, None)?,
     };
-    let merge = |state: State| {
-        total.found.merge(state.found);
-        total.names.merge(state.names, total.found.rows_to_name());
-        if let (Some(writer), Some(part)) = (writer.as_deref_mut(), state.part) {
-            writer.append(part).map_err(CoreError::from)?;
-        }
-        Ok(())
-    };
-    rows.fold_labelled(start, step, merge)?;
-    pass.finish(&mut total.found);
+    measuring.pass.finish(&mut total.found);
     let (tally, whole, groups) = total.found.into_parts();
     Ok((Measured { series: series_names, names: total.names, tally }, Sets { whole, groups }))
 }
@@ -159,32 +153,4 @@ pub(super) fn measure(
 /// η alone, for solving for σ.
 pub(crate) fn eta_distribution(rows: &dyn Rows, geometry: &Geometry) -> Result<Distribution> {
     Ok(leakscope_core::pass::run(&Eta::new(geometry), rows)?.eta)
-}
-
-impl State {
-    fn write(
-        &mut self,
-        geometry: &Geometry,
-        block: &Block,
-        labels: &Labels,
-        slots: &[AttributeSlot],
-        (series, names): (Series, &SeriesNames),
-    ) -> leakscope_table::Result<()> {
-        let Some(part) = &mut self.part else { return Ok(()) };
-        let (records, count) = (self.found.last(), self.found.attributes.len());
-        for i in 0..block.len() {
-            let of_record = &records.attribute_eta[i * count..(i + 1) * count];
-            self.numbers.clear();
-            self.numbers.extend([records.eta[i], records.dfil[i], records.loss[i], records.gradient_norm[i]]);
-            self.numbers.extend(slots.iter().map(|s| of_record[s.free]));
-            self.numbers.extend(slots.iter().filter_map(|s| s.constrained).map(|k| of_record[k]));
-            if geometry.release().label_secret {
-                self.numbers.push(geometry.label_eta(records, i));
-            }
-            let name = names.names.get(series.index(block, i) as usize).map_or("", String::as_str);
-            let texts: &[&str] = if series == Series::All { &[] } else { &[name] };
-            part.push_at(labels.positions[i], &labels.ids[i], texts, &self.numbers)?;
-        }
-        Ok(())
-    }
 }

@@ -9,6 +9,7 @@ pub mod explore;
 mod facts;
 mod inference;
 mod measure;
+mod measuring;
 mod names;
 mod noise;
 mod remarks;
@@ -20,6 +21,7 @@ mod tell;
 mod utility;
 
 pub use crate::request::{Limit, Noise, Pair, Request, ScalingChoice, Statistic};
+pub(crate) use measuring::{Measuring, measure_part};
 pub(crate) use noise::solve;
 pub(crate) use scaling::count as count_scaling;
 
@@ -37,8 +39,12 @@ use leakscope_core::rows::Rows as _;
 use leakscope_report::Audit;
 use leakscope_report::audit::Timings;
 use leakscope_report::bound::Found;
-use leakscope_table::{Dataset, EncodeOptions, Encoding, Hooks, Kind, OneHot, Subset, Table};
+use leakscope_table::{
+    Dataset, EncodeOptions, Encoding, Hooks, Kind, Machines, OneHot, ReadOptions, Subset, Table,
+};
+use measure::Records;
 use scaling::Spread;
+use std::sync::Arc;
 use std::time::Instant;
 use tell::Fitted;
 
@@ -91,10 +97,27 @@ pub fn run(
     hooks: &Hooks,
     on_encoding: &dyn Fn(&Encoding),
 ) -> Result<Outcome> {
+    run_on(request, None, folder, hooks, on_encoding)
+}
+
+/// The same, with the tables read by `machines`: the passes of the encoding, of the fit, of the noise, of the measurement and
+/// of the utility go to them. Records are then written by whoever measures them, where there is a `folder`. What is no pass
+/// (values told apart, noise with a shape, scores, the panel of a secret) reads the table here.
+pub fn run_on(
+    request: &Request,
+    machines: Option<&Arc<dyn Machines>>,
+    folder: Option<&Folder>,
+    hooks: &Hooks,
+    on_encoding: &dyn Fn(&Encoding),
+) -> Result<Outcome> {
     request.check()?;
+    if machines.is_some() && request.family == ModelKind::Softmax {
+        let message = "softmax: its passes are not cut into parts yet: expected linear, logistic or poisson";
+        return Err(Failure::option("model", message));
+    }
     let mut timings = Timings::default();
     let clock = Instant::now();
-    let table = Table::open(&request.read)?;
+    let table = open(&request.read, machines, hooks)?;
     let seed = request.holdout.map(|_| request.seed.unwrap_or_else(crate::seed::drawn));
     // Several rows of one person are audited, and never called protected.
     let options = EncodeOptions { repeated_ids: true, ..encode_options(request, seed) };
@@ -122,16 +145,21 @@ pub fn run(
     let prepared = prepare(chosen.spread())?;
     let geometry = &prepared.geometry;
     let mut pending = Pending::default();
-    let mut writer = match folder {
+    let (measured, sets) = match folder {
+        None => measure::measure(rows, &prepared, &slots, Records::None)?,
         Some(folder) => {
             let schema = measure::schema(encoding, &slots, request.label_secret)?;
-            Some(folder.table("records", schema)?.keeping(rows.len(), EXPLORED))
+            if rows.away().is_some() {
+                measure::measure(rows, &prepared, &slots, Records::Elsewhere(schema))?
+            } else {
+                let mut writer = folder.table("records", schema)?.keeping(rows.len(), EXPLORED);
+                let found = measure::measure(rows, &prepared, &slots, Records::Here(&mut writer))?;
+                pending.tables([writer]);
+                found
+            }
         }
-        None => None,
     };
-    let (measured, sets) = measure::measure(rows, &prepared, &slots, writer.as_mut())?;
-    pending.tables(writer);
-    let test = utility::test_rows(request, &table, encoding, hooks)?;
+    let test = utility::test_rows(request, &table, (encoding, machines), hooks)?;
     let utility =
         test.as_ref().map(|t| utility::utility(request, t, geometry, &measured, &chosen)).transpose()?;
     let noise = shapes::described(request, &loaded, (&model.fit).into(), &chosen, test.as_ref())?;
@@ -180,6 +208,14 @@ pub fn run(
         timings,
     };
     Ok(Outcome { audit: crate::output::complete(found.audit())?, pending })
+}
+
+/// Opens a table, to be read here or by machines.
+fn open(read: &ReadOptions, machines: Option<&Arc<dyn Machines>>, hooks: &Hooks) -> Result<Table> {
+    Ok(match machines {
+        None => Table::open(read)?,
+        Some(machines) => Table::open_on(read, machines, hooks)?,
+    })
 }
 
 /// Noise vectors and draws of the panel about a secret.

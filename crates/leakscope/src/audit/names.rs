@@ -2,10 +2,11 @@
 
 use leakscope_core::rows::Block;
 use leakscope_table::Labels;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Ids of some rows.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Names(BTreeMap<u64, String>);
 
 impl Names {

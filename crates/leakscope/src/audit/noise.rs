@@ -1,6 +1,6 @@
 //! The noise of an audit: σ as given or solved for, or noise with a shape for its targets.
 
-use super::measure::{self, Measured};
+use super::measure::{self, Measured, Records};
 use super::scaling::{self, Prepared, Spread};
 use super::{AttributeSlot, Model, Noise, Request, attribute_directions, target_unit};
 use crate::model::Loaded;
@@ -114,7 +114,7 @@ fn choose_sigma(
         request,
         || unit()?.eta_distribution(rows),
         |attribute| {
-            let (measured, _) = measure::measure(rows, &unit()?, slots, None)?;
+            let (measured, _) = measure::measure(rows, &unit()?, slots, Records::None)?;
             exposure_in_own_units(attribute, encoding, slots, &measured)
         },
     )
@@ -160,7 +160,7 @@ pub(crate) fn solve(request: &Request, loaded: &Loaded, fit: &Minimiser) -> Resu
         Noise::Default | Noise::Given(_) | Noise::Shaped(_) => sigma,
         Noise::TargetEta { statistic, .. } => statistic.of(&prepared.eta_distribution(rows)?),
         Noise::TargetSd { attribute, .. } => {
-            let (measured, _) = measure::measure(rows, &prepared, &slots, None)?;
+            let (measured, _) = measure::measure(rows, &prepared, &slots, Records::None)?;
             1.0 / exposure_in_own_units(attribute, encoding, &slots, &measured)?
         }
     };

@@ -9,16 +9,17 @@ use crate::failure::explain;
 use crate::noise::{Designed, Scaled, count_scaling};
 use crate::request::ScalingChoice;
 use leakscope_core::fisher::noise::Noise as Gaussian;
-use leakscope_core::fisher::scaling::{Counted, CountedRecords, Depth};
-use leakscope_core::fisher::{Directions, Geometry, Records, Release};
+use leakscope_core::fisher::scaling::{Counted, Depth};
+use leakscope_core::fisher::{Directions, Geometry, Release};
 use leakscope_core::glm::{Fit, Fitted};
-use leakscope_core::measure::{self as core, Counting, Largest};
+use leakscope_core::measure::{CountedEta, Counting, Largest};
 use leakscope_core::num::Distribution;
-use leakscope_core::rows::Rows;
+use leakscope_core::pass::Runner;
 use leakscope_core::units::{FitInUnits, Scaling, Units};
 use leakscope_report::audit::ScalingEffect;
 use leakscope_report::choice::ScalingMode;
 use leakscope_table::{Attribute, Dataset, Encoding, Kind, Missing, Origin, Scale};
+use std::borrow::Cow;
 
 /// Up to this many multiplications (n p²) η of every record is counted exactly; above, it is bounded.
 const EXACT_UP_TO: f64 = 5e6;
@@ -160,20 +161,8 @@ impl Prepared {
         let Some(counting) = self.counting.as_ref().filter(|c| c.replaces) else {
             return measure::eta_distribution(rows, &self.geometry);
         };
-        let mut total = Distribution::default();
-        rows.as_rows().fold(
-            || (Distribution::default(), CountedRecords::default(), Records::default()),
-            |(eta, scratch, records), block| {
-                core::records(&self.geometry, Some(counting), block, (records, scratch))?;
-                eta.extend(&records.eta);
-                Ok(())
-            },
-            |(eta, _, _)| {
-                total.merge(eta);
-                Ok(())
-            },
-        )?;
-        Ok(total)
+        let (geometry, counting) = (Cow::Borrowed(&self.geometry), Cow::Borrowed(counting));
+        Ok(rows.run(&CountedEta { geometry, counting })?.eta)
     }
 
     /// What the scaling added.

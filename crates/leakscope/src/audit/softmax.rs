@@ -92,7 +92,7 @@ pub(super) fn run(
     };
     let (measured, sums) = measured(rows, &prepared, &slots, writer.as_mut())?;
     pending.tables(writer);
-    let test = test_rows(request, table, encoding, hooks)?;
+    let test = test_rows(request, table, (encoding, None), hooks)?;
     let utility = test.as_ref().map(|t| utility(t, &model.fit, &measured, &chosen)).transpose()?;
     let noise = shapes::described(request, loaded, (&model.fit).into(), &chosen, test.as_ref())?;
     let own = model.best.is_none().then_some((&model.fit).into());

@@ -9,6 +9,7 @@ from typing import Any
 
 from . import _native, _progress, _requests
 from ._docs import PARAMETERS, documented
+from ._machines import MACHINES
 from ._native import OptionError
 from ._requests import Path, Progress, listed, native, other, pairs
 from ._results import Attack, Audit, Balance, Release
@@ -166,8 +167,13 @@ def audit(
         "scaling": scaling,
         "redact": redact,
     }
+    machines = MACHINES.get()
     with _progress.shown(progress) as callback:
-        outcome = _native.audit(request, given.table, native(tables[0]), native(tables[1]), native(public), callback)
+        if machines is not None:
+            machines.check(given, tables, public)
+            outcome = _native.audit_on(request, machines.compute, machines.records is not None, callback)
+        else:
+            outcome = _native.audit(request, given.table, native(tables[0]), native(tables[1]), native(public), callback)
     return Audit(outcome, given)._kept(out)
 
 

@@ -109,6 +109,13 @@ def net_measured(
 def net_tracked(
     values: _Values, drawn: Sequence[float], loss: Sequence[float], clipped: Sequence[float]
 ) -> Outcome: ...
+def audit_on(
+    values: _Values,
+    compute: Callable[[str, bytes, list[str]], Sequence[bytes]],
+    records: bool = False,
+    progress: _Progress = None,
+) -> Outcome: ...
+def run_part(work: bytes, part: str, records: _Path | None = None) -> bytes: ...
 def audit(
     values: _Values,
     data: Table | None = None,

@@ -8,10 +8,12 @@ use super::Noise;
 use crate::glm::softmax::{SoftmaxFit, contrasts, reduced_residual};
 use crate::glm::{Family, Fit};
 use crate::linalg::{Cholesky, axpy, dot, gram_add_lower, matmul, mirror_lower};
-use crate::rows::Rows;
+use crate::pass::{Merge, Pass, overflowing};
+use crate::rows::{Block, Rows};
 use crate::special::{normal_cdf, normal_quantile};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// How the spread of the minimiser over samples is estimated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -161,38 +163,83 @@ pub fn class_covariances(covariance: &[f64], classes: usize, p: usize) -> Vec<Ve
     (0..classes).map(of_class).collect()
 }
 
+/// The pass for the middle of the sandwich: squares of the scores of a fitted model, or what they should be.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Scores<'a> {
+    /// The family.
+    pub family: Family,
+    /// The coefficients.
+    pub w: Cow<'a, [f64]>,
+    /// What stands in the middle.
+    pub sampling: Sampling,
+}
+
+/// Sums of the scores.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ScoreSums {
+    /// `Σω²r²xxᵀ`, or with the curvature in the place of r², lower triangle.
+    #[serde(serialize_with = "overflowing::numbers")]
+    middle: Vec<f64>,
+    /// `Σωr²`.
+    #[serde(serialize_with = "overflowing::number")]
+    squares: f64,
+    /// `Σω`.
+    #[serde(serialize_with = "overflowing::number")]
+    weight: f64,
+    #[serde(skip)]
+    scratch: Vec<f64>,
+}
+
+impl Merge for ScoreSums {
+    fn merge(&mut self, later: Self) {
+        axpy(1.0, &later.middle, &mut self.middle);
+        self.squares += later.squares;
+        self.weight += later.weight;
+    }
+}
+
+impl Pass for Scores<'_> {
+    const NAME: &'static str = "the scores of a model";
+    type State = ScoreSums;
+
+    fn start(&self) -> ScoreSums {
+        ScoreSums { middle: vec![0.0; self.w.len() * self.w.len()], ..ScoreSums::default() }
+    }
+
+    fn step(&self, s: &mut ScoreSums, block: &Block) -> Result<()> {
+        let p = self.w.len();
+        if block.width != p {
+            return Err(Error::Shape { what: "the rows", found: block.width, expected: p });
+        }
+        let weights: Vec<f64> = (0..block.len())
+            .map(|i| {
+                let omega = block.weight_of(i);
+                let t = self.family.terms(dot(block.row(i), &self.w), block.y[i]);
+                s.squares += omega * t.r * t.r;
+                s.weight += omega;
+                match self.sampling {
+                    Sampling::Sandwich => (omega * t.r).powi(2),
+                    Sampling::Model => omega * omega * t.a,
+                }
+            })
+            .collect();
+        gram_add_lower(&block.x, Some(&weights), p, &mut s.scratch, &mut s.middle);
+        Ok(())
+    }
+
+    fn fits(&self, state: &ScoreSums) -> bool {
+        state.middle.len() == self.w.len() * self.w.len()
+    }
+}
+
 /// Covariance of the minimiser over samples.
 ///
 /// # Errors
 /// [`Error::OutOfRange`] where model-based errors have no degrees of freedom; [`Error::Singular`] where H has no inverse.
 pub fn sampling_covariance(rows: &dyn Rows, fit: &Fit, sampling: Sampling) -> Result<Vec<f64>> {
     let p = fit.w.len();
-    let (mut middle, mut squares, mut weight) = (vec![0.0; p * p], 0.0, 0.0);
-    rows.fold(
-        || (vec![0.0; p * p], vec![], 0.0, 0.0),
-        |(middle, scratch, squares, weight), block| {
-            let weights: Vec<f64> = (0..block.len())
-                .map(|i| {
-                    let omega = block.weight_of(i);
-                    let t = fit.family.terms(dot(block.row(i), &fit.w), block.y[i]);
-                    *squares += omega * t.r * t.r;
-                    *weight += omega;
-                    match sampling {
-                        Sampling::Sandwich => (omega * t.r).powi(2),
-                        Sampling::Model => omega * omega * t.a,
-                    }
-                })
-                .collect();
-            gram_add_lower(&block.x, Some(&weights), p, scratch, middle);
-            Ok(())
-        },
-        |(part, _, s, w)| {
-            axpy(1.0, &part, &mut middle);
-            squares += s;
-            weight += w;
-            Ok(())
-        },
-    )?;
+    let pass = Scores { family: fit.family, w: Cow::Borrowed(&fit.w), sampling };
+    let ScoreSums { mut middle, squares, weight, .. } = crate::pass::run(&pass, rows)?;
     mirror_lower(&mut middle, p);
     let dispersion = match (sampling, fit.family) {
         (Sampling::Model, Family::Linear) => {

@@ -49,8 +49,8 @@ mod worst;
 
 pub use gaussian::{Factor, Noise};
 pub use inference::{
-    Coefficient, Inference, Sampling, class_covariances, sampling_covariance, softmax_sampling_covariances,
-    standard_errors,
+    Coefficient, Inference, Sampling, ScoreSums, Scores, class_covariances, sampling_covariance,
+    softmax_sampling_covariances, standard_errors,
 };
 
 use super::Directions;

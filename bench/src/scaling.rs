@@ -1,0 +1,103 @@
+//! The same work on 1, 2, 4, … cores: how much faster it gets, and that no digit changes.
+
+use crate::glm::{RELEASE, all_eta, everything};
+use crate::net::records;
+use crate::parallel::Parallel;
+use crate::{best, peak_memory};
+use leakscope_core::fisher::{Directions, Geometry};
+use leakscope_core::glm::{self, Family, Penalty};
+use leakscope_net::engine::clipped_gradient;
+use leakscope_net::preset::{mlp, preset};
+use leakscope_net::{Clip, LayerSpec, Loss, Network, Shape};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+type Any<T> = Result<T, Box<dyn std::error::Error>>;
+
+const CLIP: Clip = Clip::Hard { bound: 1.0 };
+
+/// Seconds, and a hash of the bits of the result.
+type Timed = (f64, u64);
+
+fn bits(numbers: impl IntoIterator<Item = u64>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    numbers.into_iter().for_each(|n| n.hash(&mut hasher));
+    hasher.finish()
+}
+
+/// η of every record.
+fn eta(n: usize, d: usize) -> Any<Timed> {
+    let rows = Parallel::synthetic(n, d, 1);
+    let fit = glm::fit(&rows, Family::Linear, Penalty { l2: 1e-3, intercept: false })?;
+    let geometry = Geometry::new(&fit, &[], RELEASE)?;
+    let (seconds, eta) = best(15, || all_eta(&rows, &geometry));
+    Ok((seconds, bits(eta.iter().map(|x| x.to_bits()))))
+}
+
+/// Fit, decompositions, records and their attributes.
+fn wide() -> Any<Timed> {
+    let (n, d) = (12_665, 784);
+    let rows = Parallel::synthetic(n, d, 2);
+    let directions: Vec<Directions> = (0..d).map(|j| Directions::columns(j..j + 1, d)).collect();
+    let mut fastest = f64::INFINITY;
+    for _ in 0..3 {
+        fastest = fastest.min(everything(&rows, &directions)?.iter().sum());
+    }
+    let fit = glm::fit(&rows, Family::Linear, Penalty { l2: 1e-3, intercept: false })?;
+    Ok((fastest, bits(fit.w.iter().map(|x| x.to_bits()))))
+}
+
+/// Clipped gradients of a batch.
+fn gradients(net: &Network<f32>, input: Shape, batch: usize) -> Any<Timed> {
+    let data = records(batch, input)?;
+    let all: Vec<usize> = (0..batch).collect();
+    let (seconds, gradient) = best(5, || clipped_gradient(net, &data, &all, CLIP));
+    Ok((seconds, bits(gradient?.sum.iter().map(|x| u64::from(x.to_bits())))))
+}
+
+fn convolutions() -> Any<Timed> {
+    let input = Shape::Image([28, 28, 1]);
+    gradients(&Network::<f32>::new(preset("cnn-mnist", input, 10)?, 1)?, input, 600)
+}
+
+fn perceptron() -> Any<Timed> {
+    let input = Shape::Vector([784]);
+    let spec = mlp(input, &[2600, 3050], &LayerSpec::Relu, 10, Loss::SoftmaxCrossEntropy);
+    gradients(&Network::<f32>::new(spec, 1)?, input, 256)
+}
+
+/// Prints the table.
+pub(crate) fn run() -> Any<()> {
+    let all = std::thread::available_parallelism()?.get();
+    let mut cores: Vec<usize> =
+        std::iter::successors(Some(1), |n| Some(n * 2)).take_while(|n| *n < all).collect();
+    cores.push(all);
+    let heads: Vec<String> = cores.iter().map(|n| format!("{n:>12}")).collect();
+    println!("{:44}{} cores", "seconds", heads.concat());
+    type Work = fn() -> Any<Timed>;
+    let works: [(&str, Work); 5] = [
+        ("η of 12,665 × 20", || eta(12_665, 20)),
+        ("η of 30,162 × 86", || eta(30_162, 86)),
+        ("12,665 × 784: fit, η, attributes", wide),
+        ("clipped gradients, CNN, batch 600", convolutions),
+        ("clipped gradients, 10 M parameters, batch 256", perceptron),
+    ];
+    for (name, work) in works {
+        let mut found = vec![];
+        for &n in &cores {
+            // Errors do not leave a pool.
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(n).build()?;
+            found.push(pool.install(|| work().map_err(|e| e.to_string()))?);
+        }
+        let cells: Vec<String> =
+            found.iter().map(|(seconds, _)| format!("{:>9.2} ms", seconds * 1e3)).collect();
+        let speedup = found[0].0 / found[found.len() - 1].0;
+        let same = if found.iter().all(|(_, bits)| *bits == found[0].1) {
+            "the same digits"
+        } else {
+            "OTHER DIGITS"
+        };
+        println!("{name:44}{}   ×{speedup:.1}, {same}", cells.concat());
+    }
+    println!("peak memory {} MB", peak_memory());
+    Ok(())
+}

@@ -1,0 +1,278 @@
+//! `leakscope plan`, `run`, `merge` and `worker`: the audit of one machine to the last digit, and what may go wrong.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod common;
+
+use common::Folder;
+use serde_json::Value;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+fn noise(i: usize, j: usize) -> f64 {
+    let z = (i as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ (j as u64).wrapping_mul(0xD1B5_4A32_D192_ED03);
+    let z = (z ^ (z >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    (z >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+/// Several CSV files of one table: numbers, a category, groups, weights, ids, missing cells, and targets of every family.
+fn table(folder: &Folder, sizes: &[usize]) -> Vec<String> {
+    let mut first = 0;
+    let mut names = vec![];
+    for (k, size) in sizes.iter().enumerate() {
+        let mut text = String::from("id,age,dose,site,w,sex,y,sick,visits\n");
+        for i in first..first + size {
+            let (age, dose) = (20.0 + 60.0 * noise(i, 0), 5.0 * noise(i, 1));
+            let dose_cell = if noise(i, 2) < 0.01 { String::new() } else { dose.to_string() };
+            let y = 0.03 * age - 0.4 * dose + noise(i, 3);
+            let sick = if y + 0.5 * noise(i, 4) > 1.0 { "yes" } else { "no" };
+            let (site, sex) = ((noise(i, 5) * 3.0) as u32, (noise(i, 6) * 2.0) as u32);
+            let visits = (0.5 * y + 2.0 * noise(i, 7)).exp().floor();
+            text +=
+                &format!("p{i},{age},{dose_cell},s{site},{},x{sex},{y},{sick},{visits}\n", 0.5 + noise(i, 8));
+        }
+        let name = format!("part{k}.csv");
+        folder.write(&name, text);
+        names.push(name);
+        first += size;
+    }
+    names
+}
+
+/// The audit of a document, without clocks and without the names of what lies beside it.
+fn numbers(mut audit: Value) -> Value {
+    let fields = audit.as_object_mut().unwrap();
+    for field in ["created", "timings", "tables", "seed"] {
+        fields.remove(field);
+    }
+    audit
+}
+
+/// Plans, runs every part of every pass in some order (some of them twice), and merges until the audit is there.
+fn by_parts(
+    folder: &Folder,
+    words: &[String],
+    plan: &str,
+    order: impl Fn(usize) -> Vec<usize>,
+) -> Vec<String> {
+    let planning = ["plan"].into_iter().map(String::from).chain(words.iter().cloned());
+    let planning = planning.chain(["--out".into(), plan.into(), "--json".into()]);
+    let mut next = folder.run_words(planning).expect(0).json();
+    let mut passes = vec![];
+    while let Some(pass) = next["pass"].as_str() {
+        passes.push(pass.to_owned());
+        for part in order(next["parts"].as_u64().unwrap() as usize) {
+            folder.run_words(["run", plan, "--pass", pass, "--part", &part.to_string()]).expect(0);
+        }
+        let merged = folder.run_words(["merge", plan, "--pass", pass, "--json"]);
+        assert!(merged.code < 2, "{}", merged.stderr);
+        next = merged.json();
+    }
+    passes
+}
+
+/// Records of a folder of Parquet files, or of one file, row by row.
+fn records(folder: &Folder, path: &str) -> Vec<String> {
+    let mut files: Vec<PathBuf> = match folder.path(path).is_dir() {
+        true => std::fs::read_dir(folder.path(path)).unwrap().map(|e| e.unwrap().path()).collect(),
+        false => vec![folder.path(path)],
+    };
+    files.sort();
+    let mut rows = vec![];
+    for file in files {
+        let file = std::fs::File::open(file).unwrap();
+        let reader = parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
+        for batch in reader.build().unwrap() {
+            let batch = batch.unwrap();
+            for i in 0..batch.num_rows() {
+                rows.push(format!("{:?}", batch.slice(i, 1).columns()));
+            }
+        }
+    }
+    rows
+}
+
+fn same_as_one_machine(sizes: &[usize], options: &str) -> Vec<String> {
+    let folder = Folder::new();
+    let words: Vec<String> =
+        table(&folder, sizes).into_iter().chain(options.split_whitespace().map(String::from)).collect();
+    let whole = ["audit"].into_iter().map(String::from).chain(words.iter().cloned());
+    assert!(folder.run_words(whole.chain(["--out".into(), "whole".into()])).code < 2);
+    // Backwards, and every third part a second time.
+    let order = |parts: usize| (0..parts).rev().chain((0..parts).filter(|k| k % 3 == 0)).collect();
+    let passes = by_parts(&folder, &words, "plan", order);
+    let (here, there) = (folder.json("whole/audit.json"), folder.json("plan/audit/audit.json"));
+    assert_eq!(numbers(here), numbers(there), "{options}");
+    assert_eq!(records(&folder, "whole/records.parquet"), records(&folder, "plan/audit/records"));
+    passes
+}
+
+const SIZES: &[usize] = &[700, 1, 260, 1500];
+
+#[test]
+fn a_linear_model_has_the_digits_of_one_machine() {
+    let passes = same_as_one_machine(
+        SIZES,
+        "--target y --id id --group site --weights w --drop sick,visits --missing drop --l2 0.01 --sigma 0.3 --tell-budget 1",
+    );
+    assert!(passes.iter().any(|p| p.ends_with("-count")), "{passes:?}");
+    assert!(passes.iter().any(|p| p.ends_with("-records")), "{passes:?}");
+}
+
+#[test]
+fn a_logistic_model_of_components_with_a_holdout_has_the_digits_of_one_machine() {
+    let passes = same_as_one_machine(
+        &[500, 900, 800],
+        "--target sick --model logistic --drop id,y,visits --missing mean --l2 0.01 --pca 3 --holdout 0.25 --seed 3 \
+         --target-eta 0.2",
+    );
+    assert!(passes.iter().any(|p| p.ends_with("-components")), "{passes:?}");
+    assert!(passes.iter().any(|p| p.ends_with("-utility")), "{passes:?}");
+    assert!(passes.iter().any(|p| p.ends_with("-eta")), "{passes:?}");
+}
+
+#[test]
+fn a_poisson_model_in_the_unit_ball_has_the_digits_of_one_machine() {
+    let passes = same_as_one_machine(
+        &[2000],
+        "--target visits --model poisson --drop id,y,sick --missing drop --scale unit-ball --l2 0.05 --target-sd age=5 \
+         --tell-budget 0",
+    );
+    assert!(passes.iter().any(|p| p.ends_with("-norm")), "{passes:?}");
+    assert!(passes.iter().any(|p| p.ends_with("-start")), "{passes:?}");
+}
+
+/// How the same rows lie in files changes no digit of a table of one split each, and who read it changes none at all.
+#[test]
+fn workers_that_share_a_plan_and_one_that_is_killed_leave_the_audit_of_one_machine() {
+    let folder = Folder::new();
+    let files = table(&folder, &[400; 6]);
+    let options = "--target y --drop id,sick,visits --missing drop --l2 0.01 --sigma 0.3 --tell-budget 1";
+    let words: Vec<String> = files.into_iter().chain(options.split_whitespace().map(String::from)).collect();
+    let run = |command: &str, out: &str| {
+        let words = [command.to_owned()].into_iter().chain(words.clone());
+        folder.run_words(words.chain(["--out".into(), out.into()])).expect(0)
+    };
+    run("audit", "whole");
+    run("plan", "plan");
+    // A worker that took a part and is gone.
+    folder.write("plan/passes/01-profile/part-00003.claim", "");
+    let mut killed = folder.command(["worker", "plan"]).spawn().unwrap();
+    let seen = Instant::now();
+    while !folder.path("plan/passes/01-profile/part-00001").exists()
+        && seen.elapsed() < Duration::from_secs(20)
+    {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    let mut second = folder.command(["worker", "plan", "--patience", "0.5"]).spawn().unwrap();
+    folder.run_words(["worker", "plan", "--patience", "0.5", "--quiet"]).expect(0);
+    assert!(second.wait().unwrap().success());
+    assert_eq!(numbers(folder.json("whole/audit.json")), numbers(folder.json("plan/audit/audit.json")));
+    // Nothing of a killed worker is left under a temporary name that somebody could take for an answer.
+    assert_eq!(records(&folder, "plan/audit/records").len(), records(&folder, "whole/records.parquet").len());
+}
+
+/// A driver that starts again repeats no pass that is finished; an answer that is gone is computed again.
+#[test]
+fn finished_passes_are_not_repeated_and_lost_answers_are_run_again() {
+    let folder = Folder::new();
+    let files = table(&folder, &[300, 300]);
+    let words = |command: &str| {
+        let options = format!(
+            "{command} {} --target y --drop id,sick,visits --missing drop --sigma 1 --tell-budget 0 --out plan",
+            files.join(" ")
+        );
+        options.split_whitespace().map(String::from).collect::<Vec<_>>()
+    };
+    folder.run_words(words("plan")).expect(0);
+    let run =
+        |pass: &str, part: &str| folder.run_words(["run", "plan", "--pass", pass, "--part", part]).expect(0);
+    run("01-profile", "0");
+    let lacking = folder.run_words(["merge", "plan", "--pass", "01-profile"]).expect(2);
+    assert!(lacking.stderr.contains("part 1"), "{}", lacking.stderr);
+    run("01-profile", "1");
+    // The answer of a part is lost, and found missing.
+    std::fs::remove_file(folder.path("plan/passes/01-profile/part-00000")).unwrap();
+    let again = folder.run_words(["merge", "plan", "--json"]).expect(0).json();
+    assert_eq!((again["pass"].as_str(), &again["missing"]), (Some("01-profile"), &serde_json::json!([0])));
+    run("01-profile", "0");
+    let next = folder.run_words(["merge", "plan", "--json"]).expect(0).json();
+    assert_eq!(next["pass"], "02-count");
+    // Once merged, the answers of parts are not needed, and planning again goes on where it was.
+    for part in ["part-00000", "part-00001"] {
+        std::fs::remove_file(folder.path("plan/passes/01-profile").join(part)).unwrap();
+    }
+    let resumed = folder.run_words(words("plan")).expect(0);
+    assert!(resumed.stdout.contains("02-count"), "{}", resumed.stdout);
+    folder.run_words(["worker", "plan", "--quiet"]).expect(0);
+    // Another plan does not take its place.
+    let other: Vec<String> =
+        words("plan").into_iter().map(|w| if w == "--sigma" { "--target-eta".into() } else { w }).collect();
+    assert!(folder.run_words(other).expect(2).stderr.contains("another plan"));
+}
+
+#[test]
+fn what_is_wrong_with_a_part_is_said_of_that_part() {
+    let folder = Folder::new();
+    let files = table(&folder, &[300, 300, 300]);
+    let options = "--target y --drop id,sick,visits --missing drop --sigma 1 --tell-budget 0 --out plan";
+    let plan = |files: &str| {
+        let words = format!("plan {files} {options}");
+        folder.run_words(words.split_whitespace().map(String::from).collect::<Vec<_>>())
+    };
+    folder.write("empty.csv", "id,age,dose,site,w,sex,y,sick,visits\n");
+    let empty = plan("part0.csv empty.csv").expect(2);
+    assert!(empty.stderr.contains("empty.csv"), "{}", empty.stderr);
+    folder.write("other.csv", "id,age,dose\n1,2,3\n");
+    let other = plan("part0.csv other.csv").expect(2);
+    assert!(other.stderr.contains("other.csv"), "{}", other.stderr);
+    let softmax = folder
+        .run_words(["plan", "part0.csv", "--target", "site", "--model", "softmax", "--out", "plan"])
+        .expect(2);
+    assert!(softmax.stderr.contains("--model"), "{}", softmax.stderr);
+
+    plan(&files.join(" ")).expect(0);
+    let run = |part: &str| folder.run_words(["run", "plan", "--part", part]);
+    assert!(run("3").expect(2).stderr.contains("0 to 2"));
+    let unknown = folder.run_words(["run", "plan", "--pass", "09-fit", "--part", "0"]).expect(2);
+    assert!(unknown.stderr.contains("01-profile"), "{}", unknown.stderr);
+    // A digit in the middle of a file changes, nothing else.
+    let text = folder.read("part1.csv");
+    let middle = text[text.len() / 2..].find("0.").unwrap() + text.len() / 2 + 3;
+    let other = if &text[middle..=middle] == "5" { "6" } else { "5" };
+    folder.write("part1.csv", format!("{}{other}{}", &text[..middle], &text[middle + 1..]));
+    let changed = run("1").expect(2);
+    assert!(
+        changed.stderr.contains("part 1") && changed.stderr.contains("part1.csv changed"),
+        "{}",
+        changed.stderr
+    );
+    std::fs::remove_file(folder.path("part1.csv")).unwrap();
+    let gone = run("1").expect(2);
+    assert!(gone.stderr.contains("part 1") && gone.stderr.contains("part1.csv"), "{}", gone.stderr);
+    folder.write("part1.csv", &text);
+    (0..3).for_each(|k| drop(run(&k.to_string()).expect(0)));
+    // An answer that is damaged, one in the place of another, one that was cut short.
+    let answer = |part: usize| folder.path(&format!("plan/passes/01-profile/part-0000{part}"));
+    let whole = std::fs::read(answer(2)).unwrap();
+    let mut damaged = whole.clone();
+    damaged[whole.len() / 2] ^= 4;
+    for bytes in [damaged, std::fs::read(answer(1)).unwrap(), whole[..whole.len() - 9].to_vec(), vec![]] {
+        std::fs::write(answer(2), bytes).unwrap();
+        let refused = folder.run_words(["merge", "plan"]).expect(2);
+        assert!(refused.stderr.contains("part 2"), "{}", refused.stderr);
+    }
+    std::fs::write(answer(2), whole).unwrap();
+    // Gone between passes, which the driver notices too.
+    folder.run_words(["merge", "plan"]).expect(0);
+    std::fs::remove_file(folder.path("part2.csv")).unwrap();
+    assert!(folder.run_words(["run", "plan", "--part", "2"]).expect(2).stderr.contains("part 2"));
+    assert!(folder.run_words(["merge", "plan"]).expect(2).stderr.contains("part2.csv"));
+    // Another version.
+    let plan = folder.read("plan/plan.json");
+    let version = env!("CARGO_PKG_VERSION");
+    folder.write("plan/plan.json", plan.replacen(&format!("\"{version}\""), "\"0.0.9\"", 1));
+    let refused = folder.run_words(["run", "plan", "--part", "0"]).expect(2);
+    assert!(refused.stderr.contains("0.0.9") && refused.stderr.contains(version), "{}", refused.stderr);
+}

@@ -1,0 +1,102 @@
+//! A worker: takes parts of a plan, and merges when there are none, until the result is there.
+//!
+//! A part that a worker takes is claimed by a file, so that others take other parts. A claim is a courtesy, not a lock: where
+//! one grows old (its worker was killed) somebody else computes the part too, and both come to the same bytes.
+
+use super::plan::{Plan, Progress};
+use crate::{Failure, Result};
+use leakscope_table::Hooks;
+use std::fs::{self, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
+
+/// How a worker works.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Working {
+    /// A claim that is older than this is nobody's.
+    pub patience: Duration,
+    /// How long to wait before looking again.
+    pub pause: Duration,
+}
+
+impl Default for Working {
+    fn default() -> Self {
+        Self { patience: Duration::from_secs(60), pause: Duration::from_millis(200) }
+    }
+}
+
+/// Runs parts until the result is there; `on_part` is told of every part before it is run.
+///
+/// # Errors
+/// Those of a part, which name it, and those of the audit.
+pub fn worker(
+    path: &Path,
+    working: Working,
+    hooks: &Hooks,
+    on_part: &dyn Fn(&str, usize),
+) -> Result<Option<Progress>> {
+    let plan = Plan::open(path)?;
+    loop {
+        if hooks.interrupted() {
+            return Err(Failure::Interrupted);
+        }
+        if plan.result().join("audit.json").exists() {
+            return Ok(None);
+        }
+        let Some(pass) = plan.passes().pop() else {
+            return Err(Failure::Message(format!("{} has no pass: plan again", path.display())));
+        };
+        let folder = plan.pass_folder(&pass);
+        let missing = plan.missing(&pass)?;
+        if missing.is_empty() {
+            let Some(claim) = Claim::take(&folder.join("merge"), working.patience) else {
+                sleep(working.pause);
+                continue;
+            };
+            let progress = plan.merge(hooks);
+            drop(claim);
+            match progress? {
+                Progress::Due(_) => continue,
+                done @ Progress::Done(..) => return Ok(Some(done)),
+            }
+        }
+        let mut idle = true;
+        for part in missing {
+            let file = super::folder::part_file(&folder, part);
+            let Some(_claim) = Claim::take(&file, working.patience) else { continue };
+            if !file.exists() {
+                on_part(&pass, part);
+                plan.run(&pass, part, hooks)?;
+            }
+            idle = false;
+        }
+        if idle {
+            sleep(working.pause);
+        }
+    }
+}
+
+/// A file that says that somebody is at it; it goes when they are done.
+struct Claim(PathBuf);
+
+impl Claim {
+    fn take(what: &Path, patience: Duration) -> Option<Self> {
+        let mut name = what.as_os_str().to_owned();
+        name.push(".claim");
+        let path = PathBuf::from(name);
+        let old = fs::metadata(&path)
+            .and_then(|m| m.modified())
+            .is_ok_and(|time| time.elapsed().is_ok_and(|age| age > patience));
+        if old {
+            let _ = fs::remove_file(&path);
+        }
+        OpenOptions::new().write(true).create_new(true).open(&path).ok().map(|_| Self(path))
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}

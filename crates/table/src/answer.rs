@@ -1,0 +1,72 @@
+//! The side of the machine that reads a split: work in, an answer out, both bytes.
+
+use crate::away::{COUNT, RowsOf};
+use crate::dataset::{Dataset, DatasetOptions, RowCount};
+use crate::hooks::Hooks;
+use crate::machines::{Answer, Kind, Raw, Work};
+use crate::profile::{ProfileTask, Profiling};
+use crate::splits::{FileSplit, Splits};
+use crate::table::Table;
+use crate::{Error, Result};
+use leakscope_core::pass::bytes;
+use leakscope_core::rows::Rows;
+
+/// Runs a pass that came as bytes over the rows of a split.
+pub type RunPass<'a> = dyn Fn(&Dataset, &[u8]) -> Result<Vec<u8>> + 'a;
+
+/// Does the work on split `at` of those given, which may be all or some of a table's.
+///
+/// # Errors
+/// [`Error::Part`] names the split, as it is numbered in the whole table.
+pub fn answer(
+    work: &[u8],
+    (splits, at): (&Splits, usize),
+    hooks: &Hooks,
+    run: &RunPass<'_>,
+) -> Result<Vec<u8>> {
+    let count = splits.splits.len();
+    let split = splits.splits.get(at).ok_or(Error::NoSplit { number: at, count })?;
+    let found = || {
+        let work = Work::from_bytes(work)?;
+        let table = Table::of_split(splits, at)?;
+        let (rows, state) = match work.kind {
+            Kind::Profile => {
+                let ProfileTask { roles, options, left_out } = work.task()?;
+                let profiling = Profiling::new(&table, &roles, &options)?.without(&left_out)?;
+                let profile = profiling.run(&table, hooks)?;
+                (profile.rows, profiling.to_bytes(&profile)?)
+            }
+            Kind::Count => {
+                let data = dataset(&work, &table, DatasetOptions::default(), hooks)?;
+                let counted = (data.len(), data.rows_dropped(), data.rows_unseen());
+                (split.rows, bytes::write(COUNT, 0, &counted)?)
+            }
+            Kind::Pass => {
+                let place = place(&work, split)?;
+                let (first_row, rows) = match place {
+                    Some((first_row, rows)) => (first_row, RowCount::Known(rows)),
+                    None => (0, RowCount::Open),
+                };
+                let options = DatasetOptions { first_row, rows, ..DatasetOptions::default() };
+                let data = dataset(&work, &table, options, hooks)?;
+                (place.map_or(split.rows, |p| p.1), run(&data, &work.pass.0)?)
+            }
+        };
+        Answer { part: split.number, rows, state: Raw(state) }.to_bytes(&work)
+    };
+    found().map_err(|error: Error| error.in_part(split.number, &split.path))
+}
+
+/// Where the rows of a split begin, and how many there are, where that is known.
+fn place(work: &Work, split: &FileSplit) -> Result<Option<(u64, u64)>> {
+    let Some(places) = &work.places else { return Ok(None) };
+    let (number, count) = (split.number, places.len());
+    places.get(number).copied().map(Some).ok_or(Error::NoSplit { number, count })
+}
+
+/// The encoded rows that work is about.
+fn dataset(work: &Work, table: &Table, options: DatasetOptions, hooks: &Hooks) -> Result<Dataset> {
+    let RowsOf { encoding, subset, target_optional } = work.task()?;
+    let options = DatasetOptions { allow_missing_target: target_optional, cache_bytes: 0, ..options };
+    Dataset::with_options(table, &encoding, subset, options, hooks)
+}

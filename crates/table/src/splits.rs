@@ -1,0 +1,151 @@
+//! The splits of a table as plain data: what another machine needs to read one of them, and nothing of the others.
+
+use crate::column::ColumnSchema;
+use crate::content::TextEncoding;
+use crate::notation::Decimal;
+use crate::{Error, Result};
+use leakscope_core::pass::bytes::crc_of;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+/// A table of files, cut into the splits that passes read on their own, in row order.
+///
+/// Splits depend on the files alone. The state of a pass over the table is that of its splits, merged in this order, so
+/// it does not matter where each of them was read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Splits {
+    /// The columns of the table.
+    pub columns: Vec<ColumnSchema>,
+    /// What means "missing" besides the usual markers.
+    pub na: Vec<String>,
+    /// The splits.
+    pub splits: Vec<FileSplit>,
+}
+
+/// Consecutive rows of one file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileSplit {
+    /// The file.
+    pub path: PathBuf,
+    /// First row, counted from 0 over the whole table.
+    pub first_row: u64,
+    /// Number of rows.
+    pub rows: u64,
+    /// Its place among the splits of the whole table, from 0.
+    pub number: usize,
+    /// Runs with a state of their own.
+    pub runs: usize,
+    /// The file as it was.
+    pub file: Fingerprint,
+    /// Checksum of the bytes, where they are a range of the file.
+    pub content: Option<u64>,
+    /// First row, counted from 0 in the file.
+    pub row_in_file: u64,
+    /// Where in the file they are.
+    pub extent: Extent,
+}
+
+/// What tells that a file has changed, at the cost of reading its two ends: the last bytes of a Parquet file say where
+/// everything else is, and how large.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fingerprint {
+    /// Size in bytes.
+    pub bytes: u64,
+    /// Checksum of the first and the last 64 KiB.
+    pub ends: u64,
+}
+
+/// Bytes at either end of a file that its fingerprint is taken of.
+const END: u64 = 1 << 16;
+
+impl Fingerprint {
+    /// That of a file.
+    pub fn of(path: &Path) -> Result<Self> {
+        let failed = |source| Error::Read { path: path.into(), source };
+        let mut file = File::open(path).map_err(failed)?;
+        let bytes = file.metadata().map_err(failed)?.len();
+        let mut ends = vec![];
+        (&mut file).take(END).read_to_end(&mut ends).map_err(failed)?;
+        file.seek(SeekFrom::Start(bytes.saturating_sub(END))).map_err(failed)?;
+        (&mut file).take(END).read_to_end(&mut ends).map_err(failed)?;
+        Ok(Self { bytes, ends: crc_of(&ends) })
+    }
+}
+
+/// A quick checksum of a range of a file, eight bytes at a time; it finds that something changed, not who changed it.
+fn checksum(path: &Path, start: u64, end: u64) -> Result<u64> {
+    let failed = |source| Error::Read { path: path.into(), source };
+    let mut file = File::open(path).map_err(failed)?;
+    file.seek(SeekFrom::Start(start)).map_err(failed)?;
+    let mut rest = file.take(end.saturating_sub(start));
+    let (mut sum, mut buffer) = (0_u64, vec![0; 1 << 18]);
+    loop {
+        // Full buffers, so that the sum does not depend on how much a read gives.
+        let mut filled = 0;
+        while filled < buffer.len() {
+            match rest.read(&mut buffer[filled..]).map_err(failed)? {
+                0 => break,
+                more => filled += more,
+            }
+        }
+        for chunk in buffer[..filled].chunks(8) {
+            let mut eight = [0; 8];
+            eight[..chunk.len()].copy_from_slice(chunk);
+            // Odd multipliers lose nothing; the shift lets high bits come back down.
+            sum = (sum ^ u64::from_le_bytes(eight)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            sum ^= sum >> 29;
+        }
+        if filled < buffer.len() {
+            return Ok(sum);
+        }
+    }
+}
+
+/// Where in a file the rows of a split are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Extent {
+    /// Records of a CSV file.
+    Bytes {
+        /// First byte; of a compressed file, in the uncompressed stream.
+        start: u64,
+        /// One past the last.
+        end: u64,
+        /// What separates cells.
+        delimiter: u8,
+        /// The encoding of its text.
+        encoding: TextEncoding,
+        /// What separates fractions.
+        decimal: Decimal,
+        /// Whether the first line is a row of data.
+        no_header: bool,
+        /// Whether the file is compressed.
+        gzip: bool,
+        /// Size of the whole file, to notice that it has changed.
+        file_bytes: u64,
+    },
+    /// A row group of a Parquet file.
+    RowGroup {
+        /// Its number, from 0.
+        group: usize,
+    },
+}
+
+impl Splits {
+    /// One split alone, as a task is told of it; it keeps its number.
+    pub fn only(&self, at: usize) -> Result<Self> {
+        let count = self.splits.len();
+        let split = self.splits.get(at).ok_or(Error::NoSplit { number: at, count })?;
+        Ok(Self { columns: self.columns.clone(), na: self.na.clone(), splits: vec![split.clone()] })
+    }
+}
+
+/// Checksum of what a split holds, where it is a range of the file as it stands; Parquet has its own, and gzip too.
+pub(crate) fn content_of(path: &Path, extent: &Extent) -> Result<Option<u64>> {
+    match extent {
+        Extent::Bytes { start, end, gzip: false, .. } => checksum(path, *start, *end).map(Some),
+        Extent::Bytes { gzip: true, .. } | Extent::RowGroup { .. } => Ok(None),
+    }
+}
