@@ -44,7 +44,6 @@ mod fit;
 mod holdout;
 mod hooks;
 mod json_lines;
-mod kept;
 mod layout;
 mod matrix;
 mod memory;
