@@ -145,9 +145,11 @@ mod tests {
         }
         let of = |levels: &[(&str, u64)]| hanging(&counts(levels), 10).unwrap();
         let just = of(&[("u", 40), ("v", 42), ("q", 10)]);
-        assert_eq!((just.levels.as_slice(), just.from.as_str()), (&["q".to_owned()][..], "q"));
+        // with a row fewer q would be merged, and the rarest of the others would keep it company
+        assert_eq!((just.levels, just.from), (vec!["q".to_owned(), "u".into()], "q".into()));
         let rare = of(&[("u", 40), ("v", 42), ("w", 36), ("z", 1)]);
-        assert_eq!((rare.levels, rare.from), (vec!["w".to_owned(), "z".into()], "z".into()));
+        // z itself is listed neither way
+        assert_eq!((rare.levels, rare.from), (vec!["w".to_owned()], "z".into()));
     }
 
     proptest! {
