@@ -46,7 +46,6 @@ mod fit;
 mod holdout;
 mod hooks;
 mod json_lines;
-mod kept;
 mod layout;
 mod machines;
 mod matrix;

@@ -5,11 +5,13 @@
 //! are, without encoding them again. The result is written under a temporary name, readable by its owner
 //! alone, and renamed when it is complete: until then an earlier file stays as it was.
 
-use crate::kept::{Keep, Kept};
+mod kept;
+
 use crate::temporary::temporary_file;
 use crate::{Error, Result};
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use kept::{Keep, Kept};
 use parquet::arrow::{ArrowSchemaConverter, ArrowWriter, add_encoded_arrow_schema_to_metadata};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::column::writer::ColumnCloseResult;
@@ -197,19 +199,19 @@ impl Columns {
     }
 
     /// No records, with so many columns.
-    pub(crate) fn of_sizes(texts: usize, numbers: usize) -> Self {
+    fn of_sizes(texts: usize, numbers: usize) -> Self {
         Self { positions: vec![], ids: vec![], texts: vec![vec![]; texts], numbers: vec![vec![]; numbers] }
     }
 
     /// Adds a record; where it was is the caller's to say.
-    pub(crate) fn add(&mut self, id: &str, texts: &[&str], numbers: &[f64]) {
+    fn add(&mut self, id: &str, texts: &[&str], numbers: &[f64]) {
         self.ids.push(id.into());
         self.texts.iter_mut().zip(texts).for_each(|(column, text)| column.push((*text).into()));
         self.numbers.iter_mut().zip(numbers).for_each(|(column, x)| column.push(*x));
     }
 
     /// The records that stay.
-    pub(crate) fn filtered(self, stays: &[bool]) -> Self {
+    fn filtered(self, stays: &[bool]) -> Self {
         fn of<T>(column: Vec<T>, stays: &[bool]) -> Vec<T> {
             column.into_iter().zip(stays).filter(|(_, stays)| **stays).map(|(value, _)| value).collect()
         }
@@ -228,7 +230,7 @@ impl Columns {
         self.numbers.iter_mut().for_each(Vec::shrink_to_fit);
     }
 
-    pub(crate) fn append(&mut self, mut other: Self) {
+    fn append(&mut self, mut other: Self) {
         self.positions.append(&mut other.positions);
         self.ids.append(&mut other.ids);
         self.texts.iter_mut().zip(&mut other.texts).for_each(|(a, b)| a.append(b));

@@ -157,6 +157,6 @@ pub(super) fn inference(audit: &Audit) -> Html {
         format::share(found.level),
         if audit.model.l2 > 0.0 { " With a penalty they are about the penalised coefficients." } else { "" }
     );
-    let body = table("sortable filterable stack", "Standard errors", &heads, &rows);
+    let body = table("sortable filterable stack even", "Standard errors", &heads, &rows);
     card("inference", "What coefficients are worth with the noise", &[Claim::Measured], lead, body)
 }

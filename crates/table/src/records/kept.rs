@@ -1,7 +1,7 @@
 //! Records that stay in memory while all go to a file: every one of a small table; of a large one a fair sample, and those at
 //! either end of the first number.
 
-use crate::records::Columns;
+use super::Columns;
 use std::collections::BTreeSet;
 
 /// Records that are kept at either end.
@@ -9,9 +9,9 @@ const EXTREMES: usize = 100;
 
 /// How many records there will be, and how many of them may be kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Keep {
-    pub(crate) rows: u64,
-    pub(crate) most: usize,
+pub(super) struct Keep {
+    pub(super) rows: u64,
+    pub(super) most: usize,
 }
 
 impl Keep {
@@ -50,17 +50,17 @@ impl End {
 
 /// What a part, or a whole table, keeps.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Kept {
+pub(super) struct Kept {
     rows: Columns,
     ends: [End; 2],
 }
 
 impl Kept {
-    pub(crate) fn new(texts: usize, numbers: usize) -> Self {
+    pub(super) fn new(texts: usize, numbers: usize) -> Self {
         Self { rows: Columns::of_sizes(texts, numbers), ends: Default::default() }
     }
 
-    pub(crate) fn note(&mut self, keep: Keep, position: u64, id: &str, texts: &[&str], numbers: &[f64]) {
+    pub(super) fn note(&mut self, keep: Keep, position: u64, id: &str, texts: &[&str], numbers: &[f64]) {
         let first = numbers.first().copied().unwrap_or(f64::NAN);
         // Both ends look at every record.
         let ends = [self.ends[0].takes(first, 1.0), self.ends[1].takes(first, -1.0)];
@@ -70,12 +70,12 @@ impl Kept {
         }
     }
 
-    pub(crate) fn append(&mut self, later: Self) {
+    pub(super) fn append(&mut self, later: Self) {
         self.rows.append(later.rows);
     }
 
     /// The records, without those that were extreme only in their part.
-    pub(crate) fn into_rows(self, keep: Keep) -> Columns {
+    pub(super) fn into_rows(self, keep: Keep) -> Columns {
         let rows = self.rows;
         if keep.rows <= keep.most as u64 {
             return rows;
