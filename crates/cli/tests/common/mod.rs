@@ -7,6 +7,13 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+/// A page without its scripts and what they read: what somebody sees who has not touched it.
+pub fn without_scripts(page: &str) -> String {
+    let mut parts = page.split("<script");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |out, part| out + part.split_once("</script>").map_or("", |p| p.1))
+}
+
 /// What a run left.
 #[derive(Debug)]
 pub struct Run {

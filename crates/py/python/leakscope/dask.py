@@ -5,7 +5,7 @@
 ...     result = leakscope.dask.audit("s/*.parquet", target="dose", sigma=0.4, client=client)
 
 Every part of a pass is a task: it reads its own row group or range of a file, which all workers must see under the same name, and
-returns a few kilobytes. Tasks that are lost with their worker are computed again by Dask, and come to the same bytes.
+returns the state of a pass: kilobytes, or, with the η of its records, a few megabytes. Tasks that are lost with their worker are computed again by Dask, and come to the same bytes.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 >>> result = leakscope.spark.audit(files, target="dose", sigma=0.4)         # doctest: +SKIP
 
 Every part of a pass is a task: it reads its own row group or range of a file, which all executors must see under the same name, and
-returns a few kilobytes. No row goes through the engine. Tasks that Spark runs again, or twice, come to the same bytes.
+returns the state of a pass: kilobytes, or, with the η of its records, a few megabytes. No row goes through the engine. Tasks that Spark runs again, or twice, come to the same bytes.
 """
 
 from __future__ import annotations

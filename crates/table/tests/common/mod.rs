@@ -82,6 +82,13 @@ pub struct Content {
     pub blocks: Vec<(u64, usize)>,
 }
 
+impl Content {
+    /// The same, however it was cut into blocks: that follows from the files.
+    pub fn uncut(self) -> Self {
+        Self { blocks: vec![], ..self }
+    }
+}
+
 pub fn content(dataset: &Dataset) -> Content {
     let mut all = Content::default();
     let add = |c: &mut Content, b: &Block, ids: &[String]| {
