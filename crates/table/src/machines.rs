@@ -26,7 +26,7 @@ pub trait Machines: fmt::Debug + Send + Sync {
         Ok(None)
     }
 
-    /// What [`answer`] gives for every split, in their order, wherever that was; or what was kept.
+    /// What [`answer`](crate::answer) gives for every split, in their order, wherever that was; or what was kept.
     fn answers(&self, splits: &Splits, work: &Work) -> Result<Answers>;
 
     /// Is told what all answers come to, so that nobody need merge them again.

@@ -15,7 +15,7 @@
 //! JᵀJ/ω² = Σ_ab ρ̂_aρ̂_b G_ab + Σ_l (c_l ŝ_lᵀ + ŝ_l c_lᵀ) + Σ_al Q_al ŝ_a ŝ_lᵀ
 //! ```
 //!
-//! so a block of records costs two products (pairs of residuals with the blocks of G, rows with G: [`crossed`]) and O(Kd²)
+//! so a block of records costs two products (pairs of residuals with the blocks of G, rows with G: `crossed`) and O(Kd²)
 //! each. No Jacobian of size (K−1)p × d is formed. The largest eigenvalue comes from Lanczos, run until it stands.
 //!
 //! Two classes reproduce the logistic model: η there at noise `√2σ`, since its coefficients are `W₁ − W₀`.
