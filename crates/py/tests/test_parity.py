@@ -19,7 +19,7 @@ from leakscope import _native
 
 #: what only an audit is asked
 AUDIT_ALONE = {"coefficients", "noise", "releases", "score", "prior_sd", "unit", "fail_above", "secret", "tell", "protect_at",
-               "tell_budget", "scaling", "max_classes"}
+               "tell_budget", "scaling", "max_classes", "redact"}
 AUDIT = dict(target="dose", id="patient", group="race", l2=0.01, holdout=0.2, seed=1, sigma=0.4)
 
 
