@@ -174,3 +174,43 @@ impl Driver {
         Err(format!("{action} failed: {reason} (CUDA error {code})"))
     }
 }
+
+/// A card as a user sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CardInfo {
+    /// Its number.
+    pub ordinal: u32,
+    /// Its name.
+    pub name: String,
+    /// Its memory in bytes.
+    pub memory: usize,
+    /// Major and minor number of what it can do.
+    pub capability: [i32; 2],
+}
+
+/// The cards of this machine, or why there is none to use.
+pub fn cards() -> std::result::Result<Vec<CardInfo>, String> {
+    let api = libraries()?;
+    let mut count = 0;
+    // SAFETY: the driver was started, the pointer is that of a number
+    api.driver.check("counting the GPUs", unsafe { (api.driver.count)(&raw mut count) })?;
+    (0..count).map(|i| card(api, i)).collect()
+}
+
+fn card(api: &Libraries, i: c_int) -> std::result::Result<CardInfo, String> {
+    let driver = &api.driver;
+    let (mut device, mut memory, mut name) = (0, 0usize, [0; 256]);
+    // attributes 75 and 76: compute capability
+    let mut capability = [0; 2];
+    // SAFETY: pointers are those of live values of the sizes that the driver is told
+    unsafe {
+        driver.check("asking for a GPU", (driver.device)(&raw mut device, i))?;
+        driver.check("asking for its name", (driver.name)(name.as_mut_ptr(), 256, device))?;
+        driver.check("asking for its memory", (driver.total)(&raw mut memory, device))?;
+        for (value, attribute) in capability.iter_mut().zip([75, 76]) {
+            driver.check("asking what it can do", (driver.attribute)(value, attribute, device))?;
+        }
+        let name = CStr::from_ptr(name.as_ptr()).to_string_lossy().into_owned();
+        Ok(CardInfo { ordinal: i as u32, name, memory, capability })
+    }
+}

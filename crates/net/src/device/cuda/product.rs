@@ -1,0 +1,40 @@
+//! Matrix products, by cuBLAS.
+
+use super::{Gpu, driver::Address, lock};
+use crate::{Real, device::Gemm};
+use std::ffi::c_int;
+
+impl Gpu {
+    /// Products `C = op(A) op(B)`, row-major, of `count` matrices at given distances.
+    pub(crate) fn product<T: Real>(&self, g: Gemm, at: [Address; 3], distance: [usize; 3], count: usize) {
+        if self.failed() || g.m == 0 || g.n == 0 || count == 0 {
+            return;
+        }
+        self.enter();
+        let blas = lock(&self.blas);
+        // row-major C = A B is column-major Cᵀ = Bᵀ Aᵀ
+        let (ta, tb) = (c_int::from(g.a_transposed), c_int::from(g.b_transposed));
+        let lda = if g.a_transposed { g.m } else { g.k }.max(1) as c_int;
+        let ldb = if g.b_transposed { g.k } else { g.n }.max(1) as c_int;
+        let (m, n, k) = (g.n as c_int, g.m as c_int, g.k as c_int);
+        let [sa, sb, sc] = distance.map(|d| d as i64);
+        let [a, b, c] = at;
+        let (ldc, count) = (g.n as c_int, count as c_int);
+        // SAFETY: callers have checked that the operands have the sizes of the product
+        let status = unsafe {
+            let api = &self.api.blas;
+            macro_rules! strided {
+                ($call:expr, $real:ty) => {{
+                    let (one, beta): ($real, $real) = (1.0, if g.add { 1.0 } else { 0.0 });
+                    let (one, beta) = (&raw const one, &raw const beta);
+                    $call(blas.0, tb, ta, m, n, k, one, b, ldb, sb, a, lda, sa, beta, c, ldc, sc, count)
+                }};
+            }
+            if T::BYTES == 8 { strided!((api.f64_product), f64) } else { strided!((api.f32_product), f32) }
+        };
+        if status != 0 {
+            let reason = format!("a matrix product failed (cuBLAS status {status})");
+            lock(&self.failure).get_or_insert(reason);
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Sums over rows and dot products, in a fixed order.
+
+use super::{Gpu, THREADS, driver::Address};
+use crate::Real;
+
+/// Rows that one block of a column sum adds up, at least; and how many such sums are added up in turn, at most.
+const SLAB: usize = 512;
+const SLABS: usize = 256;
+
+impl Gpu {
+    /// `out[offset..] (+)= Σ over rows` of `x`, or of `x ⊙ y`, with a weight for each row, for each of `groups` groups.
+    pub(crate) fn column_sums<T: Real>(&'static self, sums: &ColumnSums) {
+        let ColumnSums { x, y, weights, rows, width, groups, out, adding } = *sums;
+        if width == 0 || groups == 0 {
+            return;
+        }
+        let slab = rows.div_ceil(SLABS).max(SLAB);
+        let slabs = rows.div_ceil(slab).max(1);
+        let part = self.take::<f64>(groups * slabs * width);
+        // groups may be more than a grid has layers
+        for from in (0..groups).step_by(65_535) {
+            let here = (groups - from).min(65_535);
+            let arguments = [
+                part.address(),
+                x.0,
+                y.map_or(0, |y| y.0),
+                weights,
+                rows as u64,
+                width as u64,
+                slab as u64,
+                x.1 as u64,
+                y.map_or(1, |y| y.1) as u64,
+                from as u64,
+            ];
+            let grid = [width.div_ceil(32) as u32, slabs as u32, here as u32];
+            self.launch::<T>("sum_slabs", grid, [32, 8], &arguments);
+        }
+        let n = groups * width;
+        let arguments = [out, part.address(), n as u64, width as u64, slabs as u64, u64::from(adding)];
+        self.each::<T>("add_slabs", n, &arguments);
+    }
+
+    /// Dot products of consecutive blocks of `len` values.
+    pub(crate) fn dots<T: Real>(
+        &self,
+        n: usize,
+        len: usize,
+        x: (Address, usize),
+        y: (Address, usize),
+        out: Dots,
+    ) {
+        let arguments = [
+            out.at,
+            x.0,
+            y.0,
+            n as u64,
+            len as u64,
+            x.1 as u64,
+            y.1 as u64,
+            out.factor.to_bits(),
+            u64::from(out.adding),
+        ];
+        if len <= 1024 {
+            self.launch::<T>("dots_short", [n.div_ceil(8) as u32, 1, 1], [THREADS, 1], &arguments);
+        } else {
+            self.launch::<T>("dots_long", [n as u32, 1, 1], [THREADS, 1], &arguments);
+        }
+    }
+}
+
+/// Where dot products go.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Dots {
+    pub(crate) at: Address,
+    pub(crate) factor: f64,
+    pub(crate) adding: bool,
+}
+
+/// A sum over rows: operands as address and number of values.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ColumnSums {
+    pub(crate) x: (Address, usize),
+    pub(crate) y: Option<(Address, usize)>,
+    /// Weights of the rows, or 0.
+    pub(crate) weights: Address,
+    pub(crate) rows: usize,
+    pub(crate) width: usize,
+    pub(crate) groups: usize,
+    pub(crate) out: Address,
+    pub(crate) adding: bool,
+}
+
+impl ColumnSums {
+    /// Of an operand, into an address.
+    pub(crate) fn of(x: (Address, usize), out: Address) -> Self {
+        Self { x, y: None, weights: 0, rows: 0, width: 0, groups: 0, out, adding: false }
+    }
+}
