@@ -10,9 +10,10 @@ use leakscope_report::balance::{self, Balance, Comparison, Step};
 use leakscope_report::bound::{self, Found};
 use leakscope_report::choice::{Metric, Stopped};
 use leakscope_report::figure::{Axis, Figure, Series};
-use leakscope_report::release::{self, Release};
+use leakscope_report::release::{self, Ceiling, Means, Release, Stated};
 use leakscope_report::reproduction::{self, Reproduction};
 use leakscope_report::subject::Subject;
+use leakscope_report::verdict::PROTECT_AT;
 use std::collections::BTreeMap;
 
 pub(crate) const HOSTILE: &str = "<script>alert('x')</script>&\"\u{1b}\u{7}";
@@ -400,4 +401,18 @@ pub(crate) fn texts(dfil: f64) -> (leakscope_report::TextAudit, leakscope_report
     };
     let pieces = || vec![HOSTILE.to_owned(), " word".into(), "\n".into(), " end".into()];
     (audit, [(0, pieces()), (1, pieces())].into())
+}
+
+/// A release whose values are told apart this often.
+pub(crate) fn stated(attributes: (f64, Means), label: Option<(f64, Means)>) -> Release {
+    let ceiling = |(at_most, by): (f64, Means)| Ceiling { at_most, by };
+    let tell = Stated {
+        attributes: Some(ceiling(attributes)),
+        label: label.map(ceiling),
+        given: vec![],
+        protect_at: PROTECT_AT,
+        more_noise: None,
+        limit_alone: false,
+    };
+    Release { tell: Some(tell), ..released(1.0, 0.3) }
 }

@@ -557,3 +557,9 @@ pub(crate) fn hostile() -> Audit {
     audit.score = Some(score);
     audit
 }
+
+/// The least standard deviation of an estimate of an attribute.
+pub(crate) fn set_min_sd(audit: &mut Audit, name: &str, sd: f64) {
+    let attribute = audit.attributes.iter_mut().find(|a| a.name == name).expect("a known attribute");
+    attribute.min_sd = Bound::at_least(sd, Theorem::CramerRao);
+}
