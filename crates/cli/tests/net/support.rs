@@ -1,5 +1,6 @@
 //! Running `leakscope net` as a user does, on tiny images.
 
+use super::schemas;
 use leakscope_net::random::{Generator, Purpose};
 use serde_json::Value;
 use std::fs;
@@ -32,8 +33,9 @@ pub(crate) fn refused(args: &[&str]) -> String {
     said
 }
 
+/// A document, which is what its schema says.
 pub(crate) fn json(path: &Path) -> Value {
-    serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+    schemas::checked(serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap())
 }
 
 /// An idx file of bytes.

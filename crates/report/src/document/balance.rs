@@ -66,6 +66,13 @@ pub struct Balance {
     pub seconds: f64,
 }
 
+/// The balanced model alone: `model.json` beside the document.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BalancedModel {
+    /// Coefficients of the encoded columns, by name; the intercept is `(intercept)`.
+    pub coefficients: BTreeMap<String, f64>,
+}
+
 /// What balancing and the shape of the noise buy, alone and together. η is measured with weights and shape held.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Bought {
