@@ -1,7 +1,7 @@
 """The book: runs the commands in its chapters, compares what they print, and makes one page of each chapter.
 
-    python docs/build.py check                  run every command, fail where it prints something else
-    python docs/build.py update                 the same, but write down what it printed
+    python docs/build.py check [CHAPTER…]       run every command, fail where it prints something else
+    python docs/build.py update [CHAPTER…]      the same, but write down what it printed
     python docs/build.py html OUT               chapters as pages (needs `pip install markdown`)
 
 A command stands in a block of kind `console` behind `$ `, followed by what it prints. Of that, a line `…` stands for any
@@ -86,10 +86,13 @@ def scratch(folder):
     shutil.copytree(BOOK / "schemas", pathlib.Path(folder) / "schemas")
 
 
-def check(update):
+def check(update, names):
     """Runs all commands of all chapters; each chapter has a folder of its own with the example's table."""
+    chosen = names or [name for name, _ in CHAPTERS]
+    for name in set(chosen) - {name for name, _ in CHAPTERS}:
+        sys.exit(f"there is no chapter {name}: expected one of {', '.join(name for name, _ in CHAPTERS)}")
     wrong = unlisted_schemas()
-    for name, _ in CHAPTERS:
+    for name in chosen:
         path = BOOK / f"{name}.md"
         text = path.read_text(encoding="utf-8")
         with tempfile.TemporaryDirectory() as folder:
@@ -113,8 +116,8 @@ def check(update):
             if update and changed != text:
                 path.write_text(changed, encoding="utf-8")
             wrong += run_python(path.name, text, folder)
-    count = sum(len(commands(b)) for name, _ in CHAPTERS for b in BLOCK.findall((BOOK / f"{name}.md").read_text()))
-    print(f"{count} commands of {len(CHAPTERS)} chapters run, {wrong} printed something else")
+    count = sum(len(commands(b)) for name in chosen for b in BLOCK.findall((BOOK / f"{name}.md").read_text()))
+    print(f"{count} commands of {len(chosen)} chapters run, {wrong} printed something else")
     return 1 if wrong else 0
 
 
@@ -198,10 +201,10 @@ def broken_links(out):
 
 if __name__ == "__main__":
     match sys.argv[1:]:
-        case ["check"]:
-            sys.exit(check(update=False))
-        case ["update"]:
-            sys.exit(check(update=True))
+        case ["check", *names]:
+            sys.exit(check(False, names))
+        case ["update", *names]:
+            sys.exit(check(True, names))
         case ["html", folder]:
             sys.exit(html(folder))
         case _:

@@ -23,6 +23,19 @@ pub(crate) fn answered(args: &[&str]) -> Output {
     out
 }
 
+/// Compares a result with itself: it is of this kind, and nothing got worse.
+pub(crate) fn compared_with_itself(out: &Path, kind: &str) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_leakscope"));
+    let done = command
+        .args(["compare", text(out), text(out), "--json", "--fail-on", "regression"])
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let found = schemas::checked(serde_json::from_slice(&done.stdout).unwrap());
+    assert_eq!(found["kind"], kind);
+    assert!(found["sections"].as_array().unwrap().len() >= 2, "{found:#}");
+}
+
 /// Runs it and expects no answer; returns what it says.
 pub(crate) fn refused(args: &[&str]) -> String {
     let out = leakscope(args);
