@@ -27,4 +27,4 @@ shot() { # page height picture
     cp "$folder/$3" "docs/$3"
 }
 shot report.html 860 page.png
-shot marked.html 1500 reading.png
+shot marked.html 1240 reading.png
