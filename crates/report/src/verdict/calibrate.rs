@@ -1,6 +1,6 @@
 //! The verdict on a calibration: what its target comes to, once noise of this size is used.
 
-use super::{Facts, Success, Verdict, decide, headline, plain, strong};
+use super::{Facts, Success, Verdict, decide, headline, left_out, plain, strong};
 use crate::document::calibrate::{Aim, Calibration, Leakage};
 use crate::format::five_digits;
 use leakscope_core::dp::Target;
@@ -11,7 +11,12 @@ fn facts(c: &Calibration) -> Facts {
         ..Facts::default()
     };
     match &c.target {
-        Aim::Training(Target::Epsilon { .. }) => Facts { epsilon: Some(c.achieved), ..Facts::default() },
+        Aim::Training(Target::Epsilon { delta, .. }) => Facts {
+            epsilon: Some(c.achieved),
+            // A batch has a record on average at least.
+            left_out: Some(left_out(*delta, 1.0 / c.training.map_or(1.0, |t| t.rate))),
+            ..Facts::default()
+        },
         Aim::Training(Target::Advantage { .. }) => Facts { membership: Some(c.achieved), ..Facts::default() },
         Aim::Training(Target::Reconstruction { most_likely, .. }) => guessed(*most_likely),
         Aim::Leakage(Leakage::Guessing { most_likely: Some(most_likely), .. }) => guessed(*most_likely),
