@@ -142,7 +142,10 @@ pub fn files(statement: &report::Release) -> [(&'static str, String); 3] {
         "noise_error": statement.precision.iter().map(|(name, p)| (name, p.noise_error)).collect::<BTreeMap<_, _>>(),
     });
     [
-        ("report.html", for_reader(&leakscope_report::release_page(statement))),
+        (
+            "report.html",
+            leakscope_report::rewritten_page(&leakscope_report::release_page(statement), for_reader),
+        ),
         ("release.json", leakscope_report::document(statement)),
         ("model.json", leakscope_report::document(&model)),
     ]

@@ -64,6 +64,9 @@ pub struct Balance {
     pub bought: Option<Bought>,
     /// Seconds in all.
     pub seconds: f64,
+    /// Whether its page names no record.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub redact: bool,
 }
 
 /// What balancing and the shape of the noise buy, alone and together. η is measured with weights and shape held.
