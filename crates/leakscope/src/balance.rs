@@ -152,6 +152,7 @@ pub fn run(
         coefficients: names.into_iter().zip(found.fit.w().iter().copied()).collect(),
         warnings: warnings(request, &loaded, &found)?,
         seconds: clock.elapsed().as_secs_f64(),
+        redact: request.redact,
     };
     Ok(Outcome { balance: crate::output::complete(balance)?, pending })
 }

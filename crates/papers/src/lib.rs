@@ -23,11 +23,11 @@ mod toy;
 
 pub use data::Set;
 
-use leakscope::output::{Folder, Pending};
+use leakscope::output::{Folder, PAGE, Pending};
 use leakscope::{Failure, Result};
-use leakscope_report::Reproduction;
 use leakscope_report::reproduction::{Claim, Figure, Row, SCHEMA};
-use leakscope_table::Hooks;
+use leakscope_report::{Reproduction, ResultPage};
+use leakscope_table::{Hooks, RecordsFormat};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -347,6 +347,26 @@ pub fn write(r: &Reproduction, folder: &Folder) -> Result<Vec<PathBuf>> {
             }
         }
     }
+    folder.publish(pending)
+}
+
+/// Writes the page that lists the reproductions in the folders of `out`.
+///
+/// # Errors
+/// A folder that cannot be written to.
+pub fn write_index(out: &Path) -> Result<Vec<PathBuf>> {
+    let page = |experiment: &Experiment| {
+        let file = format!("{}/{PAGE}", experiment.name);
+        let text = std::fs::read_to_string(out.join(&file)).ok()?;
+        let mut page = ResultPage::read(&file, &text)?;
+        // All are reproductions: what tells them apart is which.
+        page.kind = experiment.name.into();
+        Some(page)
+    };
+    let pages: Vec<ResultPage> = experiments().iter().filter_map(page).collect();
+    let folder = Folder::open(out, RecordsFormat::Csv)?;
+    let mut pending = Pending::default();
+    folder.text(&mut pending, "index.html", &leakscope_report::folder_page(&pages))?;
     folder.publish(pending)
 }
 

@@ -125,12 +125,12 @@ def test_a_shape_may_come_from_a_public_frame(patients):
 #: functions, the requests that their keywords fill, and what no keyword says
 FUNCTIONS = {
     "audit": (["table"], {"read", "roles", "two_class_coded", "paths"}),
-    "balance": (["table", "balance"], {"paths", "two_class_coded", *AUDIT_ALONE} - {"sigma"}),
-    "attack": (["table", "attack"], {"paths", "two_class_coded", *AUDIT_ALONE} - {"secret"}),
+    "balance": (["table", "balance"], {"paths", "two_class_coded", *AUDIT_ALONE} - {"sigma", "redact"}),
+    "attack": (["table", "attack"], {"paths", "two_class_coded", *AUDIT_ALONE} - {"secret", "redact"}),
     "release": (["table", "release"], {"paths", "two_class_coded", *AUDIT_ALONE, "test", "holdout", "seed"}),
     "account": (["account", "step"], set()),
     "bound": (["bound", "table"], {"paths", "two_class_coded", *AUDIT_ALONE, "table", "column", "over_noise"}
-              - {"secret", "prior_sd"}),
+              - {"secret", "prior_sd", "redact"}),
     "calibrate": (["calibrate", "table"], {"paths", "two_class_coded", *AUDIT_ALONE, "table"} - {"secret"}),
     "compare": (["compare"], set()),
     "net audit": (["net audit"], {"model", "data", "limit", "normalize", "format", "precision", "device"}),

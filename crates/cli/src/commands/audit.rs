@@ -2,6 +2,7 @@
 
 use super::columns::columns;
 use super::noise_args::ShapeArgs;
+use super::run_args::RedactArgs;
 use super::table_args::{ModelArgs, TableArgs, name_and_number, name_and_text};
 use crate::progress::Display;
 use leakscope::audit::{self, Limit, Noise, Outcome, Pair, Request, ScalingChoice, Statistic};
@@ -102,10 +103,8 @@ pub(crate) struct OutputArgs {
     /// Format of the table of records
     #[arg(long, value_enum, default_value_t = RecordsFormat::Parquet)]
     pub(crate) format: RecordsFormat,
-    /// Name no record on the page, and leave out records one by one, the command and the fingerprint of the data: for sharing
-    /// the page alone (audit.json and the table of records stay as they are)
-    #[arg(long)]
-    pub(crate) redact: bool,
+    #[command(flatten)]
+    pub(crate) redact: RedactArgs,
     /// Print the audit as JSON to stdout, and nothing else there
     #[arg(long)]
     pub(crate) json: bool,
@@ -236,7 +235,7 @@ pub(crate) fn request(args: &Args) -> Result<Request> {
         protect_at: args.protect_at,
         tell_budget: tell_budget(&args.tell_budget)?,
         scaling: args.scaling,
-        redact: args.output.redact,
+        redact: args.output.redact.redact,
     })
 }
 

@@ -92,6 +92,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         all.push((found, written));
     }
     drop(display);
+    let index = match &args.out {
+        Some(out) if chosen.len() > 1 => papers::write_index(out)?,
+        Some(_) | None => vec![],
+    };
     if args.run.json {
         let text = match all.as_slice() {
             [(one, _)] => leakscope_report::document(one),
@@ -105,6 +109,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             written.iter().filter(|p| p.extension().is_some_and(|e| e == "html")).cloned().collect();
         args.run.show("", &format!("{}\n", papers::summary(found)), &pages);
     }
+    args.run.show("", "", &index);
     Ok(ExitCode::SUCCESS)
 }
 

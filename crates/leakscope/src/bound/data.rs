@@ -284,6 +284,7 @@ pub(crate) fn of_model(
         data: Some(data),
         seed: (simulation.is_some() || !bounding.attacks.is_empty()).then_some(loaded.seed),
         warnings,
+        redact: request.redact,
         ..empty(setting)
     })
 }

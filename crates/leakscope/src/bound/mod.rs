@@ -108,6 +108,7 @@ fn empty(setting: String) -> Found {
         figures: vec![],
         seed: None,
         warnings: vec![],
+        redact: false,
     }
 }
 

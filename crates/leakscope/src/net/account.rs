@@ -43,6 +43,8 @@ pub(crate) struct Facts {
     pub(crate) leaves: String,
     /// Of a language model.
     pub(crate) text: Option<TextTraining>,
+    /// Whether the page names no record.
+    pub(crate) redact: bool,
 }
 
 impl Facts {
@@ -163,6 +165,7 @@ pub(crate) fn training<T: Real>(
         public: ended.start.public_use(perturbation(run)),
         text: f.text.clone(),
         seconds: ended.seconds,
+        redact: f.redact,
     })
 }
 

@@ -243,6 +243,7 @@ pub(super) fn audit<T: Real>(f: &Found<T>) -> NetAudit {
         compared: f.asked.other.as_ref().map(|o| compared(o, &f.other)),
         training: f.asked.model.training.clone().map(Box::new),
         warnings: warnings(f),
+        redact: f.asked.redact,
     }
 }
 

@@ -105,6 +105,8 @@ pub struct TrainRequest {
     pub precision: Precision,
     /// Where the network computes.
     pub device: Device,
+    /// Whether the page names and shows no record.
+    pub redact: bool,
 }
 
 impl Default for TrainRequest {
@@ -151,6 +153,7 @@ impl Default for TrainRequest {
             format: RecordsFormat::default(),
             precision: Precision::default(),
             device: Device::default(),
+            redact: false,
         }
     }
 }
@@ -332,6 +335,7 @@ fn run_in<T: Real>(args: &TrainRequest, out: &Path, listener: &Listener<'_>) -> 
         precision: args.precision,
         leaves: LEAVES.to_owned(),
         text: None,
+        redact: args.redact,
     };
     let stored = model::files(ended.run.network())?;
     let (training, written) = account::finish(&ended, &data, &facts, &plan, (&folder, &stored))?;

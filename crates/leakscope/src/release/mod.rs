@@ -131,7 +131,10 @@ pub fn files(statement: &report::Release) -> [(&'static str, String); 3] {
     let statement = &statement.for_publication();
     let model = report::PublishedModel::of(statement);
     [
-        ("report.html", for_reader(&leakscope_report::release_page(statement))),
+        (
+            "report.html",
+            leakscope_report::rewritten_page(&leakscope_report::release_page(statement), for_reader),
+        ),
         ("release.json", leakscope_report::document(statement)),
         ("model.json", leakscope_report::sorted_document(&model)),
     ]

@@ -96,6 +96,8 @@ pub struct TextTrainRequest {
     pub precision: Precision,
     /// Where the model computes.
     pub device: Device,
+    /// Whether the page names no record.
+    pub redact: bool,
 }
 
 impl Default for TextTrainRequest {
@@ -135,6 +137,7 @@ impl Default for TextTrainRequest {
             format: RecordsFormat::default(),
             precision: Precision::default(),
             device: Device::default(),
+            redact: false,
         }
     }
 }
@@ -274,6 +277,7 @@ fn run_in<T: Real>(
         precision: request.precision,
         leaves: format!("the folder {}/", super::stored::MODEL),
         text: Some(facts),
+        redact: request.redact,
     };
     let stored = destination.files(ended.run.network())?;
     let (training, written) = account::finish(&ended, &data, &facts, &plan, (&folder, &stored))?;

@@ -250,6 +250,7 @@ def balance(
     holdout: float | None = None,
     label: str = "secret",
     seed: int | None = None,
+    redact: bool = False,
     out: Path | None = None,
     progress: Progress = None,
 ) -> Balance:
@@ -348,6 +349,7 @@ def attack(
     holdout: float | None = None,
     label: str = "secret",
     seed: int | None = None,
+    redact: bool = False,
     out: Path | None = None,
     progress: Progress = None,
 ) -> Attack:

@@ -270,6 +270,7 @@ class Network:
         not_private_noise_from_seed: bool = False,
         filter_epsilon: float | None = None,
         filter_budgets: Path | Sequence[float] | None = None,
+        redact: bool = False,
         out: Path | None = None,
         progress: Progress = None,
     ) -> Training:
@@ -290,7 +291,7 @@ class Network:
             "release": {"clip": clip, "clip_kind": clip_kind, "sigma": sigma}, "epsilon": epsilon, "delta": delta,
             "sampling": sampling, "weight_decay": weight_decay, "freeze": freeze, "freeze_smallest": freeze_smallest,
             "track": _tracked(track), "probes": probes, "label": label, "seed": seed, "rate": rate,
-            "not_private_noise_from_seed": not_private_noise_from_seed, "filter_epsilon": filter_epsilon,
+            "not_private_noise_from_seed": not_private_noise_from_seed, "filter_epsilon": filter_epsilon, "redact": redact,
             **_budgets(filter_budgets),
         }
         with _progress.shown(progress) as callback:
@@ -339,6 +340,7 @@ class Network:
         score: Any = None,
         records: int | Sequence[int] | None = None,
         pictures: bool = True,
+        redact: bool = False,
         seed: int | None = None,
         out: Path | None = None,
         progress: Progress = None,
@@ -353,7 +355,7 @@ class Network:
         if self._encoding is not None:
             return self._audit_rows(x, y, records, score, grid, superpixels, compare, out, progress, {
                 "trace": _trace(trace), "eta": eta, "plis": _signal(plis), "label": label, "pictures": pictures, "seed": seed,
-                "release": {"clip": clip, "clip_kind": clip_kind, "sigma": sigma},
+                "redact": redact, "release": {"clip": clip, "clip_kind": clip_kind, "sigma": sigma},
             })
         data = self._data(x, y)
         chosen = _chosen(records, len(data[1]))
@@ -365,7 +367,7 @@ class Network:
             points = self._data(rows, labels, name="score")
         request = {
             "trace": _trace(trace), "eta": eta, "plis": _signal(plis), "grid": grid, "label": label, "pictures": pictures,
-            "seed": seed,
+            "redact": redact, "seed": seed,
             "release": {"clip": clip, "clip_kind": clip_kind, "sigma": sigma},
         }
         with _progress.shown(progress) as callback:

@@ -44,6 +44,9 @@ pub struct Informed {
     pub seconds: f64,
     /// What the reader should know.
     pub warnings: Vec<String>,
+    /// Whether its page names no record.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub redact: bool,
 }
 
 /// How every model was trained: full batches, all from the same start.

@@ -43,6 +43,9 @@ pub struct Inversion {
     pub seconds: f64,
     /// What the reader should know.
     pub warnings: Vec<String>,
+    /// Whether its page names no record.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub redact: bool,
 }
 
 /// What is made small.

@@ -105,6 +105,9 @@ impl Tell {
             Some(least) if t.worst > self.protect_at => least,
             Some(_) | None => t.worst,
         };
-        self.attributes.iter().max_by(|a, b| known(a).total_cmp(&known(b)))
+        // Of those that are certain, the one that more noise hides last.
+        let apart = |t: &Told| t.distance.filter(|_| t.shows.is_none()).unwrap_or(f64::INFINITY);
+        let more = |a: &&Told, b: &&Told| known(a).total_cmp(&known(b)).then(apart(a).total_cmp(&apart(b)));
+        self.attributes.iter().max_by(more)
     }
 }

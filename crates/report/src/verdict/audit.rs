@@ -46,7 +46,7 @@ pub(crate) fn exposures(audit: &Audit) -> Vec<Exposure<'_>> {
 }
 
 /// The same of the label: two classes, or two typical values where the target's spread is known.
-fn estimated_of_label(audit: &Audit, label: &Label) -> Option<f64> {
+pub(crate) fn estimated_of_label(audit: &Audit, label: &Label) -> Option<f64> {
     if audit.data.classes.is_some() {
         return Some(in_noise(1.0, label.min_sd.value));
     }

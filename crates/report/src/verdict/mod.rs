@@ -51,8 +51,8 @@ pub use rules::{Calm, Quantity, RULES, Rule};
 pub use text_audit::of_text_audit;
 
 pub(crate) use audit::{
-    estimated_distance, exposures, facts as facts_of_audit, is_open, is_open_at_any_noise, label_distance,
-    of_secret,
+    estimated_distance, estimated_of_label as label_estimate, exposures, facts as facts_of_audit, is_open,
+    is_open_at_any_noise, label_distance, of_secret,
 };
 
 pub use crate::document::choice::Colour;

@@ -45,6 +45,7 @@ pub(crate) fn training(epsilon: f64) -> Training {
         dfil_p90: Some(1e-2 * step as f64),
     };
     Training {
+        redact: false,
         schema: TRAINING_SCHEMA.into(),
         tables: vec![],
         network: network(),
@@ -175,6 +176,7 @@ pub(crate) fn attribute() -> NetAttribute {
 pub(crate) fn audit() -> NetAudit {
     let histogram = Histogram::of(&[0.1, 0.2, 0.25]);
     NetAudit {
+        redact: false,
         schema: AUDIT_SCHEMA.into(),
         tables: vec![],
         network: network(),
@@ -274,6 +276,7 @@ pub(crate) fn inverted(identified: f64, sigmas: &[f64]) -> leakscope_report::inv
     let levels: Vec<Level> = sigmas.iter().enumerate().map(|(k, s)| level(k, *s)).collect();
     let outcome = Outcome { mse: 0.02, psnr: Some(17.0), ssim: Some(0.8), haar_psi: Some(0.5), cosine: 0.99 };
     Inversion {
+        redact: false,
         schema: SCHEMA.into(),
         tables: vec![],
         network: network(),
@@ -350,6 +353,7 @@ pub(crate) fn members(
             .map(attack)
             .to_vec();
     Membership {
+        redact: false,
         schema: SCHEMA.into(),
         tables: vec![],
         network: network(),
@@ -392,6 +396,7 @@ pub(crate) fn informed(identified: f64, sigma: f64) -> leakscope_report::informe
         identified: seen(identified),
     };
     Informed {
+        redact: false,
         schema: SCHEMA.into(),
         network: network(),
         data: data(),

@@ -1,6 +1,6 @@
 //! `leakscope net attack`: what attackers get out of the gradients and the runs of a network.
 
-use super::super::run_args::RunArgs;
+use super::super::run_args::{RedactArgs, RunArgs};
 use super::{ReleaseArgs, normalize};
 use crate::progress::Display;
 use leakscope::net::attack::informed::{self, InformedRequest};
@@ -160,6 +160,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DEVICE", default_value_t)]
     device: Device,
     #[command(flatten)]
+    redact: RedactArgs,
+    #[command(flatten)]
     run: RunArgs,
 }
 
@@ -189,6 +191,7 @@ impl Args {
             format: self.format,
             precision: self.precision,
             device: self.device,
+            redact: self.redact.redact,
         })
     }
 
@@ -214,6 +217,7 @@ impl Args {
             normalize: normalize(self.normalize.as_deref())?,
             pictures: !self.no_pictures,
             seed: self.seed,
+            redact: self.redact.redact,
         })
     }
 
@@ -282,6 +286,7 @@ impl Args {
             format: self.format,
             precision: self.precision,
             device: self.device,
+            redact: self.redact.redact,
         })
     }
 }

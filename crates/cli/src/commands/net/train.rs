@@ -1,6 +1,6 @@
 //! `leakscope net train`: a network, in private where there is noise.
 
-use super::super::run_args::RunArgs;
+use super::super::run_args::{RedactArgs, RunArgs};
 use super::super::table_args::{ColumnArgs, TableArgs, name_and_text};
 use super::{ReleaseArgs, normalize};
 use crate::progress::Display;
@@ -190,6 +190,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DEVICE", default_value_t)]
     device: Device,
     #[command(flatten)]
+    redact: RedactArgs,
+    #[command(flatten)]
     run: RunArgs,
 }
 
@@ -244,6 +246,7 @@ impl Args {
             format: self.format,
             precision: self.precision,
             device: self.device,
+            redact: self.redact.redact,
         })
     }
 

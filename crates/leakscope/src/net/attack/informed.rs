@@ -69,6 +69,8 @@ pub struct InformedRequest {
     pub pictures: bool,
     /// Seed of start and noise; drawn where there is none.
     pub seed: Option<u64>,
+    /// Whether the page names and shows no record.
+    pub redact: bool,
 }
 
 impl Default for InformedRequest {
@@ -93,6 +95,7 @@ impl Default for InformedRequest {
             normalize: None,
             pictures: true,
             seed: None,
+            redact: false,
         }
     }
 }
@@ -342,6 +345,7 @@ fn attacked(request: &InformedRequest, pool: &Pool, seed: u64, hooks: &Hooks) ->
         training_seconds,
         seconds: started.elapsed().as_secs_f64(),
         warnings: vec![],
+        redact: request.redact,
     };
     let document = crate::output::complete(document)?;
     let pictures = if request.pictures {

@@ -102,6 +102,8 @@ pub struct InversionRequest {
     pub precision: Option<Precision>,
     /// Where the network computes.
     pub device: Device,
+    /// Whether the page names and shows no record.
+    pub redact: bool,
 }
 
 impl Default for InversionRequest {
@@ -131,6 +133,7 @@ impl Default for InversionRequest {
             format: RecordsFormat::default(),
             precision: None,
             device: Device::default(),
+            redact: false,
         }
     }
 }

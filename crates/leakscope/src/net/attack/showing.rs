@@ -60,6 +60,7 @@ pub(super) fn of_records<T: Real>(
         seed,
         seconds,
         warnings: remarks(request, &attacks),
+        redact: request.redact,
     };
     let document = crate::output::complete(document)?;
     let pictures = match request.pictures {
@@ -175,6 +176,7 @@ pub(super) fn of_given<T: Real>(
         seed,
         seconds,
         warnings: vec![],
+        redact: request.redact,
     };
     let document = crate::output::complete(document)?;
     let mut pictures = InversionPictures::default();

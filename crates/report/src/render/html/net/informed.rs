@@ -6,9 +6,7 @@ use crate::figure::Claim;
 use crate::figure::picture::Picture;
 use crate::format;
 use crate::render::html::markup::{Html, fill};
-use crate::render::html::parts::{
-    card, facts, for_the_owner, header, judged, list, shell, tile, tiles, warnings,
-};
+use crate::render::html::parts::{card, facts, header, judged, list, shell, tile, tiles, warnings, whose};
 use crate::render::html::table::{Cell, numbers, table, words as text_column};
 use crate::verdict::of_informed;
 use crate::words;
@@ -22,6 +20,7 @@ pub type InformedPictures = BTreeMap<u64, Vec<Picture>>;
 ///
 /// `pictures` are the records themselves: leave them empty for a page without raw values.
 pub fn informed_page(i: &Informed, pictures: &InformedPictures) -> String {
+    let pictures = if i.redact { &InformedPictures::new() } else { pictures };
     let title = format!("{} on {}", i.network.name, i.data.files.join(", "));
     let meta = format!(
         "{} known · {} learned from · {} attacked · seed {}",
@@ -38,7 +37,7 @@ pub fn informed_page(i: &Informed, pictures: &InformedPictures) -> String {
         );
     }
     let body = header("Leakscope: the informed adversary", &title, &meta)
-        .and(for_the_owner())
+        .and(whose(i.redact))
         .and(judged(&of_informed(i)))
         .and(head_tiles(i))
         .and(warnings(&notes))

@@ -5,7 +5,7 @@ use crate::document::choice::Colour;
 use crate::document::comparison::{Change, Comparison, RecordChanges, Row, Section};
 use crate::format;
 use crate::render::html::markup::{Html, fill};
-use crate::render::html::parts::{card, for_the_owner, header, judged, shell, subheading, warnings};
+use crate::render::html::parts::{card, header, judged, shell, subheading, warnings, whose};
 use crate::render::html::table::{Cell, SHOWN, numbers, table, words};
 use crate::verdict::of_comparison;
 
@@ -17,7 +17,7 @@ const ABREAST: usize = 3;
 /// A comparison as one self-contained HTML page.
 pub fn comparison_page(c: &Comparison) -> String {
     let mut body = header("Leakscope compare", &title(c), &facts(c))
-        .and(for_the_owner())
+        .and(whose(false))
         .and(judged(&of_comparison(c)))
         .and(demands(c))
         .and(warnings(&c.warnings))
