@@ -3,6 +3,7 @@
 use crate::{Failure, Result};
 use leakscope_report::comparison::{EtaOver, Kind};
 use leakscope_report::document::net::{AUDIT_SCHEMA, NetAudit};
+use leakscope_report::document::public::PerturbationKind;
 use leakscope_report::document::training::{TRAINING_SCHEMA, Training};
 use leakscope_report::verdict::{self, Verdict};
 use leakscope_report::{Attack, Audit, Balance, Canary, Release, bound};
@@ -320,6 +321,20 @@ impl Document {
             Self::Release(d) => d.eta.max.map(|eta| EtaOver { mean: None, largest: Some(eta) }),
             Self::NetAudit(d) => d.eta.as_ref().map(|e| EtaOver { mean: Some(e.mean), largest: Some(e.max) }),
             Self::Attack(_) | Self::Bound(_) | Self::Training(_) | Self::Canary(_) => None,
+        }
+    }
+
+    /// What a training run added to gradients.
+    pub(super) fn added(&self) -> Option<PerturbationKind> {
+        match self {
+            Self::Training(d) => d.public.as_ref()?.perturbation.map(|p| p.variant),
+            Self::Audit(_)
+            | Self::Balance(_)
+            | Self::Release(_)
+            | Self::NetAudit(_)
+            | Self::Attack(_)
+            | Self::Bound(_)
+            | Self::Canary(_) => None,
         }
     }
 
