@@ -29,6 +29,9 @@ def image(seed, height, width, channels):
 
 
 model = lpips.LPIPS(net="alex", pretrained=False, pnet_rand=True, verbose=False).double().eval()
+# the package keeps these in single precision; here as they are defined
+for name, values_of in (("shift", [-0.030, -0.088, -0.188]), ("scale", [0.458, 0.448, 0.450])):
+    setattr(model.scaling_layer, name, torch.tensor(values_of, dtype=torch.float64)[None, :, None, None])
 layers = [m for s in range(1, 6) for m in getattr(model.net, f"slice{s}") if isinstance(m, torch.nn.Conv2d)]
 with torch.no_grad():
     for i, conv in enumerate(layers):

@@ -91,7 +91,8 @@ const GUO: &str = "Guo, Sablayrolles, Sanjabi, “Analyzing privacy leakage in m
                    testing: a lesson from Fano” (2022)";
 const MUELLER: &str = "Mueller, Kolek, Jungmann, Ziller, Usynin, Knolle, Rueckert, Kaissis, “How do input attributes impact \
                        the privacy loss in differential privacy?” (2022)";
-const EDMUNDS: &str = "Edmunds, “Minimising Fisher information leakage in private training” (2024)";
+const EDMUNDS: &str = "Edmunds, “Fisher information for private training of machine learning models”, master’s thesis, \
+                       Pennsylvania State University (2024)";
 const AM207: &str = "Guo, Chen, Liu, Xiang, “AM207 final paper” (2021)";
 
 /// All experiments, in the order of the papers.

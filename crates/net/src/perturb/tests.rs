@@ -207,13 +207,13 @@ fn the_gradient_in_phi_is_that_of_the_objective() {
         let how = Perturbing { probes: 3, lambda: 2.0, ..Perturbing::default() };
         let lesson = lesson(&workers, &net, &public, clip, how);
         let mut map = mapped(&net, &public, 0.03);
-        let phi = map.net.parameters().unwrap();
+        let (phi, learned) = (map.net.parameters().unwrap(), map.net.trained());
         let here = map::objective(&lesson, &map, &all, (1, true)).unwrap();
         let size = dot(&here.gradient, &here.gradient).sqrt();
         assert!(size > 1e-2);
         let mut rng = Generator::new(3, Purpose::Other, 1);
         for _ in 0..12 {
-            let v: Vec<f64> = phi.iter().map(|_| rng.normal()).collect();
+            let v: Vec<f64> = learned.iter().map(|l| if *l { rng.normal() } else { 0.0 }).collect();
             let mut at = |e: f64| {
                 map.set(&phi.iter().zip(&v).map(|(p, v)| p + e * v).collect::<Vec<f64>>()).unwrap();
                 map::objective(&lesson, &map, &all, (1, false)).unwrap().objective
@@ -257,6 +257,11 @@ fn every_variant_lowers_what_public_records_give_away() {
     assert!((average.cosine.abs() - 1.0).abs() < 1e-12 && constant.cosine.abs() < 1.0);
     let network = learned(Variant::Network, 12);
     assert!(network.with < 0.9 * network.without && network.spread > 0.0, "{network:?}");
+    // what standardises stays as it is, decay or not
+    let how = Perturbing { variant: Variant::Network, epochs: 3, ..Perturbing::default() };
+    let lesson = lesson(&workers, &net, &public, Clip::Gelu { bound: 1.0 }, how);
+    let state = lesson.learn().unwrap().state;
+    assert_eq!(state[..2], [1.0, 0.0], "γ and β of one channel");
 }
 
 #[test]

@@ -20,10 +20,10 @@ pub(super) struct Spread {
 fn network(input: Shape, outputs: usize, seed: u64) -> Result<Network<f64>> {
     let norm = || L::BatchNorm { epsilon: 1e-5, frozen: false };
     let layers = vec![
-        L::conv(16, 8, 2, 3),
+        L::conv(16, 8, 2, 2),
         L::Gelu,
         L::average_pool(2, 1),
-        L::conv(32, 4, 2, 1),
+        L::conv(32, 4, 2, 0),
         L::Gelu,
         L::average_pool(2, 1),
         L::Flatten,
@@ -91,7 +91,7 @@ impl Spread {
 
     pub(super) fn claim(&self) -> Claim {
         Claim::new(
-            "The perturbation is nearly the average public gradient, whatever the image (read as: the network learned so).",
+            "“The high cosine similarity implies that FIM is learning the average gradient of the public data for the perturbation.”",
             self.alone < 1e-6 && self.together > 1e-2,
             format!(
                 "It could not be anything that depends on the image: with batch norms over one record the thesis’s network \

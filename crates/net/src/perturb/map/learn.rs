@@ -161,11 +161,16 @@ pub(in crate::perturb) fn learn<T: Real>(lesson: &Lesson<'_, T>) -> Result<Learn
     // the last layer of the start is 0, and so is what it adds
     let without = objective(lesson, &map, &all, (u64::MAX, false))?.relative;
     map.set(&phi)?;
+    // what standardises has parameters too, which are not learned: decay must not move them either
+    let trained = map.net.trained();
     let mut adam = Adam::new(phi.len());
     for epoch in 0..lesson.how.epochs_at(lesson.step) {
         for batch in lesson.batches(epoch) {
             let said = objective(lesson, &map, &batch, (epoch, true))?;
             adam.update(&lesson.how, &said.gradient, &mut phi);
+            for ((p, s), _) in phi.iter_mut().zip(&start).zip(&trained).filter(|(_, trained)| !**trained) {
+                *p = *s;
+            }
             map.set(&phi)?;
         }
     }
