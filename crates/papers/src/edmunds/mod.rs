@@ -25,8 +25,34 @@ use super::mueller::said;
 use leakscope::Result;
 use leakscope_core::dp::{Adjacency, Mechanism, rdp};
 
-/// ε of the thesis: Rényi accounting of Poisson sampling at σ/1.115, which the smooth clip asks for.
+/// The orders that usual accountants try: 1.1 to 10.9 by tenths, then 12 to 63.
+fn orders() -> impl Iterator<Item = f64> {
+    (1..100).map(|x| 1.0 + f64::from(x) / 10.0).chain((12..64).map(f64::from))
+}
+
+/// ε of the thesis: Rényi accounting of Poisson sampling at σ/1.115, which the smooth clip asks for, over a list of orders. Over
+/// all orders it is up to 1.2% smaller where σ is small.
 fn epsilon(sigma: f64, rate: f64, steps: u64) -> Result<f64> {
-    let step = Mechanism::gaussian(sigma / 1.115, rate);
-    Ok(rdp::epsilon(&[(step, steps)], Adjacency::AddRemove, run::DELTA).map_err(said)?.epsilon)
+    let step = [(Mechanism::gaussian(sigma / 1.115, rate), steps)];
+    let mut least = f64::INFINITY;
+    for alpha in orders() {
+        let divergence = rdp::total(&step, Adjacency::AddRemove, alpha).map_err(said)?;
+        least = least.min(rdp::epsilon_of(alpha, divergence, run::DELTA));
+    }
+    Ok(least)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every ε that the thesis prints, to its four decimals.
+    #[test]
+    fn the_published_epsilons_come_back() {
+        for (steps, paper) in [(1, 389.9752), (2, 697.6610), (3, 996.0350), (4, 1294.4090), (5, 1571.4291)] {
+            let ours = epsilon(0.05, 1.0, steps).unwrap();
+            // the last of them is 1571.42916, and printed rounded down
+            assert!((ours - paper).abs() < 1e-4, "{steps} steps: {ours} against {paper}");
+        }
+    }
 }
