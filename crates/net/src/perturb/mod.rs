@@ -161,7 +161,7 @@ pub(crate) enum Added<T> {
     /// The same to all.
     Constant(Vec<f64>),
     /// What a network says of each.
-    Map(Map<T>),
+    Map(Box<Map<T>>),
 }
 
 impl<T> Added<T> {
@@ -182,7 +182,7 @@ impl<T> Added<T> {
     pub(crate) fn map(&self) -> Option<&Map<T>> {
         match self {
             Self::Constant(_) => None,
-            Self::Map(map) => Some(map),
+            Self::Map(map) => Some(map.as_ref()),
         }
     }
 }
