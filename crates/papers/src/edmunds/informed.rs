@@ -139,6 +139,9 @@ pub(super) fn said_of(context: &Context<'_>, pool: &Pool) -> Vec<String> {
     out
 }
 
+/// Its name, whether half of the parameters are trained, what is added, and the published row.
+type Method = (&'static str, bool, Option<Perturbing>, Option<[Printed; 4]>);
+
 /// Table 3.4: accuracy and dFIL of the models that are attacked.
 pub(crate) fn table_3_4(context: &Context<'_>) -> Result<Findings> {
     let pool = pool(context)?;
@@ -152,7 +155,7 @@ pub(crate) fn table_3_4(context: &Context<'_>) -> Result<Findings> {
     let open = train(context, &pool, (0.0, false, None), 5)?;
     found.rows.push(row("SGD: accuracy", (0.9964, 0.0005), open.accuracy));
     let mut means: Vec<(&str, f64)> = vec![];
-    let methods: [(&str, bool, Option<Perturbing>, Option<[Printed; 4]>); 5] = [
+    let methods: [Method; 5] = [
         (
             "DPSGD",
             false,
