@@ -342,3 +342,8 @@ fn bad_names_and_flags_are_errors() {
     let out = leakscope(&["data", "list"]);
     assert!(text(&out.stdout).contains("cifar10") && out.status.success());
 }
+
+#[test]
+fn edmunds_runs_on_made_up_data() {
+    paper("edmunds");
+}

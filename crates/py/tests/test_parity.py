@@ -134,10 +134,9 @@ FUNCTIONS = {
     "calibrate": (["calibrate", "table"], {"paths", "two_class_coded", *AUDIT_ALONE, "table"} - {"secret"}),
     "compare": (["compare"], set()),
     "net audit": (["net audit"], {"model", "data", "limit", "normalize", "format", "precision", "device"}),
-    # the loss is that of a preset, public records (and what is learned from them) come as files: a network over arrays has its
-    # own loss, and freeze_smallest says what density says
+    # the loss is that of a preset: a network over arrays has its own
     "net train": (["net train"], {"budgets", "table", "data", "test", "loss", "public", "network", "outputs", "checkpoint_every", "resume", "limit", "normalize",
-                                  "format", "precision", "device", "public_training", "density", "perturb", "perturb_lambda"}),
+                                  "format", "precision", "device", "public_training", "perturb_training"}),
 }
 #: fields whose keywords are several, or have another default: none is said, where the library has a value
 SEVERAL = {"noise": ["sigma"], "clamp": ["min_weight", "max_weight"], "trace": ["trace"], "label": ["label"]}
@@ -196,8 +195,6 @@ def test_every_option_of_the_command_line_is_a_keyword(command):
         only_there |= {"model", "limit", "normalize", "precision", "device", "network", "outputs", "test", "checkpoint_every", "resume",
                        "loss", "public"}
     if command == "net train":
-        # public records come as files
-        only_there |= {"density", "perturb", "perturb_lambda"} | {name for name in theirs if name.startswith("public_")}
         # arrays have no columns; tables are trained on by train_network
         ours |= set(inspect.signature(leakscope.train_network).parameters)
         only_there |= {"group", "weights", "text_encoding"}  # of files alone

@@ -50,6 +50,7 @@ pub(crate) fn quality(quality: QualityKind) -> &'static str {
         QualityKind::Mse => "mean squared error",
         QualityKind::Ssim => "SSIM",
         QualityKind::HaarPsi => "HaarPSI",
+        QualityKind::Lpips => "LPIPS",
     }
 }
 

@@ -15,6 +15,7 @@ use leakscope_core::special::student_t_quantile;
 use leakscope_net::{
     Data, Real,
     leak::Label,
+    perturb::Variant,
     renyi,
     train::{Neighbours, Randomness, RecordBudget, Sampling, Tracking, Trainer},
 };
@@ -174,11 +175,17 @@ fn perturbation<T: Real>(run: &Trainer<'_, T>) -> Option<Perturbation> {
     let (how, records) = run.perturbing()?;
     let last = run.perturbed()?;
     Some(Perturbation {
-        variant: PerturbationKind::Average,
+        variant: match how.variant {
+            Variant::Average => PerturbationKind::Average,
+            Variant::Constant => PerturbationKind::Constant,
+            Variant::Network => PerturbationKind::Network,
+            Variant::Thesis => PerturbationKind::Thesis,
+        },
         lambda: how.lambda,
         records: records as u64,
         norm: last.norm,
         cosine: last.cosine,
+        spread: last.spread,
         without: last.without,
         with: last.with,
     })

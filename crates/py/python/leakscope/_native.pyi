@@ -65,7 +65,8 @@ class Network:
     def load(self, weights: bytes) -> None: ...
     def evaluate(self, given: _Given) -> tuple[float, float | None]: ...
     def train(
-        self, values: _Values, given: _Given, weights: bytes | None = None, progress: _Progress = None
+        self, values: _Values, given: _Given, weights: bytes | None = None, progress: _Progress = None,
+        public: _Given | None = None
     ) -> Outcome: ...
     def audit_rows(
         self,

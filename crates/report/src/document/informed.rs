@@ -95,6 +95,9 @@ pub struct InformedAttack {
     pub ssim: Option<Observed>,
     /// Haar wavelet similarity; absent where records are no images of 16 × 16 and more.
     pub haar_psi: Option<Observed>,
+    /// LPIPS, 0 where they look the same; absent without its weights.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lpips: Option<Observed>,
     /// How often a reconstruction is nearer to its own record than to another of the same label.
     pub identified: Observed,
 }

@@ -141,6 +141,10 @@ pub(crate) struct Args {
     /// Scale values to (x − mean)/sd [default: as in training, else not]
     #[arg(long, value_name = "MEAN,SD", allow_hyphen_values = true)]
     normalize: Option<String>,
+    /// Measure LPIPS too, with these weights: a safetensors file with the convolutions of torchvision's alexnet
+    /// (features.0.weight …) and the linear layers of lpips (lin0.model.1.weight …)
+    #[arg(long, value_name = "FILE")]
+    lpips: Option<PathBuf>,
     /// No pictures of records on the page
     #[arg(long)]
     no_pictures: bool,
@@ -215,6 +219,7 @@ impl Args {
             attack_lr: self.attack_lr.unwrap_or(usual.attack_lr),
             attack_decay: self.attack_decay.unwrap_or(usual.attack_decay),
             normalize: normalize(self.normalize.as_deref())?,
+            lpips: self.lpips.clone(),
             pictures: !self.no_pictures,
             seed: self.seed,
             redact: self.redact.redact,
@@ -224,7 +229,7 @@ impl Args {
     /// Refuses options of one method in another.
     fn check(&self) -> Result<()> {
         use Method::{Informed, Inversion, Membership};
-        let owned: [(&str, bool, &[Method]); 20] = [
+        let owned: [(&str, bool, &[Method]); 21] = [
             ("model", self.model.is_some(), &[Inversion, Membership]),
             ("gradient", self.gradient.is_some(), &[Inversion]),
             ("after", self.after.is_some(), &[Inversion]),
@@ -245,6 +250,7 @@ impl Args {
             ("density", self.density.is_some(), &[Informed]),
             ("epochs", self.epochs.is_some(), &[Informed]),
             ("sgd", self.sgd, &[Informed]),
+            ("lpips", self.lpips.is_some(), &[Inversion, Informed]),
         ];
         let wrong = owned.iter().find(|(_, said, methods)| *said && !methods.contains(&self.method));
         match wrong {
@@ -281,6 +287,7 @@ impl Args {
             total_variation: self.total_variation,
             range: range(self.range.as_deref())?,
             normalize: normalize(self.normalize.as_deref())?,
+            lpips: self.lpips.clone(),
             pictures: !self.no_pictures,
             seed: self.seed,
             format: self.format,

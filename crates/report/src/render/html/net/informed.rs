@@ -99,18 +99,23 @@ fn attacks(i: &Informed) -> Html {
         Cell::html(fill("{}<br><small>{}</small>", &[&format::number(o.value), &ends]))
     };
     let maybe = |o: &Option<Observed>| o.as_ref().map_or_else(|| Cell::say("–"), observed);
+    let with_lpips = i.attacks.iter().any(|a| a.lpips.is_some());
     let row = |a: &InformedAttack| {
-        vec![
+        let mut cells = vec![
             Cell::text(words::adversary(a.adversary)),
             observed(&a.mse),
             if a.adversary == Adversary::Labels { Cell::say("–") } else { observed(&a.gain) },
             maybe(&a.ssim),
             maybe(&a.haar_psi),
             observed(&a.identified),
-        ]
+        ];
+        if with_lpips {
+            cells.insert(5, maybe(&a.lpips));
+        }
+        cells
     };
     let rows: Vec<Vec<Cell>> = i.attacks.iter().map(row).collect();
-    let heads = [
+    let mut heads = vec![
         text_column("adversary"),
         numbers("MSE"),
         numbers("gain over the label"),
@@ -118,6 +123,9 @@ fn attacks(i: &Informed) -> Html {
         numbers("HaarPSI"),
         numbers("known again"),
     ];
+    if with_lpips {
+        heads.insert(5, numbers("LPIPS"));
+    }
     let lead = "Means over the attacked models with 95% intervals. Gain: by how much the label’s error is larger, target by target. Known again: nearer to its own record than to another target \
                 of the same label.";
     card(

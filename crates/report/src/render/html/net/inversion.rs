@@ -184,10 +184,11 @@ fn levels(i: &Inversion) -> Html {
     let maybe = |o: &Option<Observed>| o.as_ref().map(observed);
     let number = |x: Option<f64>| x.map(Cell::number);
     // a column for what was measured at some noise
-    let columns: [Column<'_>; 10] = [
+    let columns: [Column<'_>; 11] = [
         ("MSE", &|l| Some(observed(&l.mse))),
         ("SSIM", &|l| maybe(&l.ssim)),
         ("HaarPSI", &|l| maybe(&l.haar_psi)),
+        ("LPIPS", &|l| maybe(&l.lpips)),
         ("PSNR, dB", &|l| number(l.psnr)),
         ("cosine", &|l| Some(Cell::number(l.cosine))),
         ("known again", &|l| Some(observed(&l.identified))),

@@ -23,6 +23,7 @@ mod secret;
 mod shape;
 mod tell;
 mod text_audit;
+mod trade;
 mod what_if;
 mod who;
 
