@@ -362,11 +362,11 @@ impl<T: Real> Data<T> {
 
     /// Rows of the data that are on a GPU; absent on the processor, and where all records do not fit there.
     fn on_device(&self, dev: &mut Device<T>, all: &[T], records: &[usize]) -> Option<Buf<T>> {
-        let room = dev.room()?;
         let mut resident = self.resident.0.lock().unwrap_or_else(PoisonError::into_inner);
         let there = match &*resident {
             Some(there) if dev.holds(there) => there.clone(),
-            _ if all.len() > MOST_VALUES || size_of_val(all) > room / 4 => return None,
+            // asking for room takes longer than many a kernel
+            _ if all.len() > MOST_VALUES || size_of_val(all) > dev.room()? / 4 => return None,
             _ => resident.insert(Arc::new(dev.upload(all))).clone(),
         };
         let index = dev.upload_index(&records.iter().map(|&i| i as u32).collect::<Vec<u32>>());

@@ -469,15 +469,12 @@ impl<T: Real> Network<T> {
     pub(crate) fn records_at_a_time(&self, length: usize) -> usize {
         const NEAR: usize = 1 << 19;
         const FAR: usize = 1 << 26;
-        let footprint: usize = self
-            .nodes
-            .iter()
-            .map(|n| match &n.op {
-                Op::Layer(l) => l.footprint(length),
-                Op::Join(j) => j.footprint(length),
-            })
-            .sum::<usize>()
-            .max(1);
+        let each = |n: &Node<T>| match (&n.op, self.backend) {
+            (Op::Layer(l), Backend::Cpu) => l.footprint(length),
+            (Op::Layer(l), Backend::Cuda(_)) => l.far_footprint(length),
+            (Op::Join(j), _) => j.footprint(length),
+        };
+        let footprint = self.nodes.iter().map(each).sum::<usize>().max(1);
         match self.backend {
             Backend::Cpu => {
                 // of a large language model even four would take more memory than its parameters

@@ -21,6 +21,7 @@
 mod activation;
 mod affine;
 mod attention;
+mod direct;
 mod direction;
 mod dropout;
 mod embedding;
@@ -52,7 +53,8 @@ use crate::{
 /// What a layer keeps of the primal pass.
 #[derive(Debug, Default)]
 pub(crate) struct Tape<T> {
-    /// Linear: what went in, patches as rows `(records·T, K)`. Norms: x̂.
+    /// Linear: what went in, patches as rows `(records·T, K)`, or images where the device needs no patches. Norms: x̂.
+    /// Activations on a GPU: what went in.
     pub(crate) input: Option<Buf<T>>,
     /// What came back, `(records·T, O)`.
     pub(crate) delta: Option<Buf<T>>,
@@ -287,6 +289,11 @@ pub(crate) trait Layer<T: Real>: std::fmt::Debug + Send + Sync {
 
     /// Values per record that a pass keeps, of sequences of this length: sizes the batch.
     fn footprint(&self, length: usize) -> usize;
+
+    /// The same on a GPU.
+    fn far_footprint(&self, length: usize) -> usize {
+        self.footprint(length)
+    }
 
     fn forward(&self, cx: &mut Context<'_, T>, x: Buf<T>, tape: &mut Tape<T>) -> Buf<T>;
 

@@ -67,6 +67,10 @@ library! {
         launch: "cuLaunchKernel"(
             Handle, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Handle, *mut *mut c_void, *mut *mut c_void
         );
+        function_attribute: "cuFuncSetAttribute"(Handle, c_int, c_int);
+        event: "cuEventCreate"(*mut Handle, c_uint);
+        record: "cuEventRecord"(Handle, Handle);
+        elapsed: "cuEventElapsedTime"(*mut f32, Handle, Handle);
         error: "cuGetErrorString"(c_int, *mut *const c_char);
     }
 }

@@ -97,57 +97,72 @@ static __device__ __forceinline__ void sigmoid3(real x, real& s, real& d, real& 
 
 enum { TANH, SIGMOID, SILU, SOFTPLUS, LEAKY_RELU, ELU, RELU, GELU_TANH, GELU };
 
-KERNEL activate(L kind, double p, real* z, real* first, real* second, L n) {
+// φ, φ', φ''
+static __device__ __forceinline__ void activation(L kind, double p, real x, real& y, real& d, real& dd) {
     const real one = 1, two = 2;
+    real s, ds, dds;
+    switch (kind) {
+    case TANH: {
+        y = tanh(x);
+        real e = exp(-two * fabs(x)), t = two / (one + e);
+        d = e * t * t;
+        dd = -(y + y) * d;
+        break;
+    }
+    case SIGMOID: sigmoid3(x, y, d, dd); break;
+    case SILU:
+        sigmoid3(x, s, ds, dds);
+        y = x * s, d = s + x * ds, dd = ds + ds + x * dds;
+        break;
+    case SOFTPLUS: {
+        sigmoid3(x, s, ds, dds);
+        real rest = (real)log1p((double)exp(-fabs(x)));
+        y = x < (real)0 ? rest : x + rest;
+        d = s, dd = ds;
+        break;
+    }
+    case LEAKY_RELU: {
+        bool low = x <= (real)0;
+        y = low ? (real)p * x : x, d = low ? (real)p : one, dd = 0;
+        break;
+    }
+    case ELU: {
+        real e = (real)p * exp(x), below = (real)p * (real)expm1((double)x);
+        bool low = x <= (real)0;
+        y = low ? below : x, d = low ? e : one, dd = low ? e : (real)0;
+        break;
+    }
+    case RELU:
+        y = x <= (real)0 ? (real)0 : x, d = x > (real)0 ? one : (real)0, dd = 0;
+        break;
+    case GELU_TANH: {
+        real c = (real)0.7978845608028654, k = (real)0.044715, square = x * x;
+        sigmoid3(two * c * (x + k * square * x), s, ds, dds);
+        real slope = two * c * (one + (real)3 * k * square), bend = two * c * (real)6 * k * x;
+        y = x * s, d = s + x * ds * slope, dd = two * ds * slope + x * (dds * slope * slope + ds * bend);
+        break;
+    }
+    default: {
+        real cdf = (real)normcdf((double)x), pdf = (real)0.3989422804014327 * exp((real)-0.5 * x * x);
+        y = x * cdf, d = cdf + x * pdf, dd = pdf * (two - x * x);
+    }
+    }
+}
+KERNEL activate(L kind, double p, real* out, const real* z, L n) {
+    EACH(i, n) { real y, d, dd; activation(kind, p, z[i], y, d, dd); out[i] = y; }
+}
+// φ'(z) x
+KERNEL activate_slope(L kind, double p, real* out, const real* x, const real* z, L n, L nz) {
+    EACH(i, n) { real y, d, dd; activation(kind, p, z[rep(i, nz)], y, d, dd); out[i] = d * x[i]; }
+}
+// φ'(z) δ̇ + φ''(z) δ ż
+KERNEL activate_bend(L kind, double p, real* out, const real* delta_dot, const real* z, const real* delta, const real* z_dot,
+                     L n, L nz) {
     EACH(i, n) {
-        real x = z[i], y, d, dd, s, ds, dds;
-        switch (kind) {
-        case TANH: {
-            y = tanh(x);
-            real e = exp(-two * fabs(x)), t = two / (one + e);
-            d = e * t * t;
-            dd = -(y + y) * d;
-            break;
-        }
-        case SIGMOID: sigmoid3(x, y, d, dd); break;
-        case SILU:
-            sigmoid3(x, s, ds, dds);
-            y = x * s, d = s + x * ds, dd = ds + ds + x * dds;
-            break;
-        case SOFTPLUS: {
-            sigmoid3(x, s, ds, dds);
-            real rest = (real)log1p((double)exp(-fabs(x)));
-            y = x < (real)0 ? rest : x + rest;
-            d = s, dd = ds;
-            break;
-        }
-        case LEAKY_RELU: {
-            bool low = x <= (real)0;
-            y = low ? (real)p * x : x, d = low ? (real)p : one, dd = 0;
-            break;
-        }
-        case ELU: {
-            real e = (real)p * exp(x), below = (real)p * (real)expm1((double)x);
-            bool low = x <= (real)0;
-            y = low ? below : x, d = low ? e : one, dd = low ? e : (real)0;
-            break;
-        }
-        case RELU:
-            y = x <= (real)0 ? (real)0 : x, d = x > (real)0 ? one : (real)0, dd = 0;
-            break;
-        case GELU_TANH: {
-            real c = (real)0.7978845608028654, k = (real)0.044715, square = x * x;
-            sigmoid3(two * c * (x + k * square * x), s, ds, dds);
-            real slope = two * c * (one + (real)3 * k * square), bend = two * c * (real)6 * k * x;
-            y = x * s, d = s + x * ds * slope, dd = two * ds * slope + x * (dds * slope * slope + ds * bend);
-            break;
-        }
-        default: {
-            real cdf = (real)normcdf((double)x), pdf = (real)0.3989422804014327 * exp((real)-0.5 * x * x);
-            y = x * cdf, d = cdf + x * pdf, dd = pdf * (two - x * x);
-        }
-        }
-        z[i] = y, first[i] = d, second[i] = dd;
+        real y, d, dd;
+        L j = rep(i, nz);
+        activation(kind, p, z[j], y, d, dd);
+        out[i] = d * delta_dot[i] + dd * delta[j] * z_dot[i];
     }
 }
 
@@ -297,6 +312,47 @@ KERNEL scale_blocks(real* out, const double* scale, const real* x, L n, L block,
     EACH(i, n) {
         real v = (real)scale[by.of((u32)i)] * x[rep(i, nx)];
         out[i] = adding ? out[i] + v : v;
+    }
+}
+
+// --- clips --------------------------------------------------------------------------------------------------------
+
+enum { UNCLIPPED, HARD, GELU_CLIP };
+
+static __device__ __forceinline__ double normal_density(double h) { return 0.3989422804014327 * exp(-0.5 * h * h); }
+KERNEL clips(double* norm, double* s, double* slope, double* alpha, double* bend, const double* square, L n, L kind,
+             double bound, double precision) {
+    EACH(i, n) {
+        // NaN stays NaN
+        double q = square[i], m = sqrt(q < 0 ? 0.0 : q), f = 1, d = 0, up = 1;
+        if (kind == HARD && m > bound) f = bound / m, d = -bound / m / m, up = 0;
+        if (kind == GELU_CLIP) {
+            double h = m / bound - 1.0, cdf = normcdf(h), pdf = normal_density(h);
+            f = 1.0 / (h * cdf + 1.0);
+            d = -f * f * (cdf + h * pdf) / bound;
+            up = pdf == 0 ? 0.0 : f * f * (normcdf(-h) - h * (h + 1.0) * pdf);
+        }
+        norm[i] = m, s[i] = f, slope[i] = up;
+        alpha[i] = precision * f * f;
+        bend[i] = m > 0 ? precision * (d / m * (2.0 * f + m * d)) : 0.0;
+    }
+}
+KERNEL released_squares(double* out, const double* cross, const double* square, const double* norm, const double* s,
+                        const double* slope, L rows, L n, double precision) {
+    EACH(i, rows) {
+        L r = rep(i, n);
+        double c = cross[i], q = square[i], m = norm[r];
+        double along = m > 0 ? c / m : 0.0, across = fmax(q - along * along, 0.0);
+        along = fmin(along * along, fmax(q, 0.0));
+        double v = precision * (s[r] * s[r] * across + slope[r] * slope[r] * along);
+        out[i] = isfinite(c) && isfinite(q) ? v : c - c + (q - q);
+    }
+}
+KERNEL add_probes(double* sum, double* sum_of_squares, const double* squares, L rows, L n) {
+    EACH(r, n) for (L i = r; i < rows; i += n) {
+        double v = squares[i];
+        sum[r] += v;
+        sum_of_squares[r] += v * v;
     }
 }
 
@@ -770,6 +826,146 @@ KERNEL krylov_advance(double* next, double* along, double* fresh, const u64* bas
         for (L j = threadIdx.x; j < D; j += blockDim.x) w[j] /= sum;
 }
 
+// One more row of every record's tridiagonal matrix, its largest eigenvalue and the residual of that: `lanczos.rs` for one
+// record. Of step i and record r the diagonal is at [(4 i) n + r], what stands beside it in the next row of numbers, then
+// pivots and the eigenvector. A record that has ended stays as it is.
+KERNEL ritz(double* matrix, double* state, double* found, u32* open, const double* along, const double* fresh, L n,
+            double rounding, L dimension, double tolerance) {
+    EACH(r, n) {
+        double *steps = state + r, *ended = state + n + r;
+        if (*ended != 0) continue;
+        double *a = matrix + r, *b = a + n, *d = b + n, *s = d + n;
+        const L row = 4 * n;
+        L m = (L)*steps + 1;
+        *steps = (double)m;
+        a[(m - 1) * row] = along[r], b[(m - 1) * row] = fresh[r];
+        double scale = 0, hi = -INFINITY, lo = -INFINITY;
+        for (L i = 0; i < m; i++) {
+            double v = a[i * row], radius = (i > 0 ? b[(i - 1) * row] : 0.0) + (i + 1 < m ? b[i * row] : 0.0);
+            scale = fmax(scale, fabs(v)), hi = fmax(hi, v + radius), lo = fmax(lo, v);
+        }
+        bool bad = !(isfinite(along[r]) && isfinite(hi) && isfinite(lo));
+        bool done = fresh[r] <= rounding * scale || isnan(fresh[r]) || m >= dimension;
+        double theta = along[r] - along[r] + (fresh[r] - fresh[r]), residual = theta;
+        if (!bad) {
+            for (int round = 0; round < 200; round++) {
+                double mid = 0.5 * (lo + hi), p = 1;
+                if (mid <= lo || mid >= hi) break;
+                bool above = false;
+                for (L i = 0; i < m && !above; i++) {
+                    double off = i > 0 ? b[(i - 1) * row] : 0.0;
+                    p = a[i * row] - mid - off * off / p;
+                    above = p >= 0;
+                }
+                if (above) lo = mid; else hi = mid;
+            }
+            theta = hi > 0 ? hi : 0.0, residual = 0;
+        }
+        if (theta > 0) {
+            double shift = theta + 4.0 * 2.220446049250313e-16 * theta;
+            for (L i = 0; i < m; i++) s[i * row] = 1;
+            bool good = true;
+            for (int round = 0; round < 3 && good; round++) {
+                d[0] = a[0] - shift;
+                for (L i = 1; i < m; i++) {
+                    double off = b[(i - 1) * row], f = off / d[(i - 1) * row];
+                    d[i * row] = a[i * row] - shift - f * off;
+                    s[i * row] -= f * s[(i - 1) * row];
+                }
+                s[(m - 1) * row] /= d[(m - 1) * row];
+                for (L i = m - 1; i-- > 0;) s[i * row] = (s[i * row] - b[i * row] * s[(i + 1) * row]) / d[i * row];
+                double length = 0;
+                for (L i = 0; i < m; i++) length += s[i * row] * s[i * row];
+                length = sqrt(length);
+                good = isfinite(length) && length > 0;
+                for (L i = 0; i < m && good; i++) s[i * row] /= length;
+            }
+            residual = good ? fabs((done ? 0.0 : b[(m - 1) * row]) * s[(m - 1) * row]) / theta : 0.0;
+        }
+        found[r] = theta, found[n + r] = residual;
+        if (done || residual <= tolerance) *ended = 1;
+        else atomicOr(open, 1u);
+    }
+}
+
+// --- accounts of records --------------------------------------------------------------------------------------------
+
+// The coefficients of Poisson sampling by their integral, as `poisson.rs` has it.
+static __device__ void poisson_integral(double q, double nu, double& across, double& along) {
+    if (q == 0 || q == 1) { across = along = q * q; return; }
+    double odds = log1p(-q) - log(q);
+    if (0.5 * nu * nu - 10.0 * nu - odds > 50.0) { across = along = q; return; }
+    double h = fmin(0.5 / fmax(nu, 1.0), 0.5), a = 0, b = 0;
+    int half = (int)ceil(10.0 / h);
+    for (int i = -half; i <= half; i++) {
+        double xi = i * h, w = exp(-0.5 * xi * xi) / (1.0 + exp(odds - 0.5 * nu * nu - nu * xi));
+        a += w, b += w * xi * xi;
+    }
+    double scale = q * h * 0.3989422804014327;
+    across = a * scale, along = b * scale;
+}
+// From their table: pairs at multiples of the step, by Lagrange's cubic; both are even.
+static __device__ void poisson_coefficients(const double* table, L points, double step, double q, double nu, double& across,
+                                            double& along) {
+    double x = nu / step;
+    if (!(x >= 0) || floor(x) + 3 >= (double)points) { poisson_integral(q, nu > 0 ? nu : 0.0, across, along); return; }
+    L i = (L)floor(x);
+    double t = x - (double)i, w[4] = {-t * (t - 1.0) * (t - 2.0) / 6.0, (t * t - 1.0) * (t - 2.0) / 2.0,
+                                      -t * (t + 1.0) * (t - 2.0) / 2.0, t * (t * t - 1.0) / 6.0};
+    across = along = 0;
+    for (int j = 0; j < 4; j++) {
+        L at = i + j - 1 < 0 ? 1 - i - j : i + j - 1;
+        across += w[j] * table[2 * at], along += w[j] * table[2 * at + 1];
+    }
+}
+// A step's Rényi divergence at an order, as `renyi.rs` has it.
+static __device__ double renyi_step(double q, double nu2, double alpha) {
+    if (q == 0) return 0;
+    if (q == 1) return 0.5 * alpha * nu2;
+    double lq = log(q), lp = log1p(-q), choose = 0, top = -INFINITY, sum = 0;
+    for (int k = 0; k <= (int)alpha; k++) {
+        if (k > 0) choose += log((alpha - k + 1.0) / k);
+        double term = choose + (alpha - k) * lp + k * lq + 0.5 * ((double)k * k - k) * nu2;
+        if (term > top) sum = sum * exp(top - term) + 1.0, top = term;
+        else sum += exp(term - top);
+    }
+    double e = (top + log(sum)) / (alpha - 1.0);
+    return e > 0 ? e : 0;
+}
+KERNEL account(double* measured, double* trace, double* square, double* probes, double* plain, double* plain_square,
+               double* plain_probes, double* renyi, const unsigned char* followed, const double* orders, u32* bad,
+               const u32* records, L n, const double* sum, const double* sum_of_squares, double m, const double* pulled,
+               const double* pulled_label, const double* norm, const double* s, const double* slope, double precision,
+               double noise, double q, const double* table, L points, const double* rows, L entries, double step,
+               double renyi_spacing, L count) {
+    EACH(i, n) {
+        L r = records[i];
+        double mean = sum[i] / m, variance = (sum_of_squares[i] / m - mean * mean) * m / (m - 1.0);
+        double error = sqrt((variance < 0 ? 0.0 : variance) / m);
+        double p = pulled[i] + (pulled_label ? pulled_label[i] : 0.0);
+        double along = norm[i] > 0 ? slope[i] * (sqrt(p) / norm[i]) : 0.0;
+        along = precision * along * along;
+        double nu = norm[i] * s[i] / noise, a = 1, b = 1;
+        if (!(isfinite(mean) && isfinite(error) && isfinite(along) && isfinite(nu))) { atomicMin(bad, (u32)r); continue; }
+        if (table) poisson_coefficients(table, points, step, q, nu, a, b);
+        double exact = a * mean + (b - a) * along;
+        measured[r] += 1, trace[r] += exact, square[r] += exact * exact, probes[r] += a * error * (a * error);
+        plain[r] += mean, plain_square[r] += mean * mean, plain_probes[r] += error * error;
+        if (!followed[r]) continue;
+        double x = nu / renyi_spacing, low = floor(x);
+        bool inside = rows && (low + 2) * (double)count <= (double)entries;
+        double lo = low * renyi_spacing, hi = (low + 1) * renyi_spacing, t = (nu * nu - lo * lo) / (hi * hi - lo * lo);
+        for (L j = 0; j < count; j++) {
+            double e;
+            if (inside) {
+                double from = rows[(L)low * count + j];
+                e = from + t * (rows[((L)low + 1) * count + j] - from);
+            } else e = table ? renyi_step(q, nu * nu, orders[j]) : 0.5 * orders[j] * nu * nu;
+            renyi[r * count + j] += e;
+        }
+    }
+}
+
 // --- a step of training -------------------------------------------------------------------------------------------
 
 KERNEL all_finite(u32* bad, const real* x, L n) {
@@ -782,10 +978,10 @@ static __device__ __forceinline__ void quarter(u32& a, u32& b, u32& c, u32& d) {
     a += b; d ^= a; d = d << 8 | d >> 24;
     c += d; b ^= c; b = b << 7 | b >> 25;
 }
-// A block of ChaCha20: key, counter of blocks, nonce 0.
-static __device__ void chacha(const u32* key, u64 counter, u32* out) {
+// A block of ChaCha20: key, counter of blocks, nonce.
+static __device__ void chacha(const u32* key, u64 counter, u64 nonce, u32* out) {
     u32 s[16] = {0x61707865u, 0x3320646eu, 0x79622d32u, 0x6b206574u, key[0], key[1], key[2], key[3],
-                 key[4], key[5], key[6], key[7], (u32)counter, (u32)(counter >> 32), 0, 0};
+                 key[4], key[5], key[6], key[7], (u32)counter, (u32)(counter >> 32), (u32)nonce, (u32)(nonce >> 32)};
     for (int i = 0; i < 16; i++) out[i] = s[i];
     for (int round = 0; round < 10; round++) {
         quarter(out[0], out[4], out[8], out[12]); quarter(out[1], out[5], out[9], out[13]);
@@ -795,23 +991,62 @@ static __device__ void chacha(const u32* key, u64 counter, u32* out) {
     }
     for (int i = 0; i < 16; i++) out[i] += s[i];
 }
-// Eight normals (Box–Muller, 53 bits) for each block of the cipher; parameter i has the i-th.
+// Two normals (Box–Muller, 53 bits) from four words.
+static __device__ __forceinline__ void normals(const u32* words, double* z) {
+    double u[2], sin, cos;
+    for (int h = 0; h < 2; h++) {
+        u64 wide = (u64)words[2 * h] << 32 | words[2 * h + 1];
+        u[h] = (double)(wide >> 11) * (1.0 / 9007199254740992.0);
+    }
+    double radius = sqrt(-2.0 * log1p(-u[0]));
+    sincospi(2.0 * u[1], &sin, &cos);
+    z[0] = radius * cos, z[1] = radius * sin;
+}
+// The stream of a seed, a purpose and a record: its words as the processor's generator gives them. Words `from`, `from` + 1, …
+// of every record, `apart` further on for each probe.
+KERNEL random_bits(u32* out, const u32* records, L n, L each, L words, L from, L apart, u64 seed, u64 purpose) {
+    const u32 key[8] = {(u32)seed, (u32)(seed >> 32), (u32)purpose, 0, 0, 0, 0, 0};
+    EACH(i, n) {
+        L row = i / words, at = from + row / each * apart + i % words;
+        u32 block[16];
+        chacha(key, (u64)at / 16, records[row % each], block);
+        u32 word = 0;
+        for (int w = 0; w < 16; w++) word = w == at % 16 ? block[w] : word;
+        out[i] = word;
+    }
+}
+// A random unit vector for each record, from the normals of its stream.
+KERNEL random_unit(double* out, const u32* records, L width, u64 seed, u64 purpose) {
+    const u32 key[8] = {(u32)seed, (u32)(seed >> 32), (u32)purpose, 0, 0, 0, 0, 0};
+    double *row = out + blockIdx.x * width, sum = 0;
+    for (L b = threadIdx.x; b * 8 < width; b += blockDim.x) {
+        u32 words[16];
+        chacha(key, (u64)b, records[blockIdx.x], words);
+        for (int pair = 0; pair < 4; pair++) {
+            double z[2];
+            normals(words + 4 * pair, z);
+            for (int h = 0; h < 2; h++) {
+                L j = b * 8 + 2 * pair + h;
+                if (j < width) row[j] = z[h], sum += z[h] * z[h];
+            }
+        }
+    }
+    sum = sqrt(block_sum(sum));
+    for (L j = threadIdx.x; j < width; j += blockDim.x) row[j] /= fmax(sum, 2.2250738585072014e-308);
+}
+// Eight normals for each block of the cipher; parameter i has the i-th.
 KERNEL add_noise(real* x, const unsigned char* flags, L n, double s, u64 k0, u64 k1, u64 k2, u64 k3) {
     u32 key[8] = {(u32)k0, (u32)(k0 >> 32), (u32)k1, (u32)(k1 >> 32), (u32)k2, (u32)(k2 >> 32), (u32)k3, (u32)(k3 >> 32)};
     EACH(b, (n + 7) / 8) {
         u32 words[16];
-        chacha(key, (u64)b, words);
+        chacha(key, (u64)b, 0, words);
         for (int pair = 0; pair < 4; pair++) {
-            double u[2];
+            double z[2];
+            normals(words + 4 * pair, z);
             for (int h = 0; h < 2; h++) {
-                u64 wide = (u64)words[4 * pair + 2 * h] << 32 | words[4 * pair + 2 * h + 1];
-                u[h] = (double)(wide >> 11) * (1.0 / 9007199254740992.0);
+                L i = b * 8 + 2 * pair + h;
+                if (i < n && flags[i]) x[i] += (real)(s * z[h]);
             }
-            double radius = sqrt(-2.0 * log1p(-u[0])), sin, cos;
-            sincospi(2.0 * u[1], &sin, &cos);
-            L i = b * 8 + 2 * pair;
-            if (i < n && flags[i]) x[i] += (real)(s * (radius * cos));
-            if (i + 1 < n && flags[i + 1]) x[i + 1] += (real)(s * (radius * sin));
         }
     }
 }
