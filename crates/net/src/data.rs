@@ -11,7 +11,7 @@ use crate::{
     device::{Buf, Device, Index, Target, cuda::MOST_VALUES},
     error::{Error, Result, check_finite, check_len},
     leak::Label,
-    loss::Agreement,
+    loss::{Agreement, largest},
     spec::Reduction,
 };
 use std::{
@@ -294,6 +294,17 @@ impl<T: Real> Data<T> {
                 .map(|(sum, a)| Agreement { right: sum.right + a.right, labels: sum.labels + a.labels });
         }
         (loss, agreement)
+    }
+
+    /// Whether outputs get all labels of record `i` right.
+    pub(crate) fn right(&self, net: &Network<T>, i: usize, z: &[f64]) -> bool {
+        match (&self.y, net.loss()) {
+            // one class: no vector of it need be made
+            (Labels::Classes(all), Loss::SoftmaxCrossEntropy) if self.places == 1 => {
+                largest(z) == all[i] as usize
+            }
+            _ => self.judge(net, i, z).1.is_some_and(|a| a.right == a.labels),
+        }
     }
 
     /// Checks that a network takes these records and labels.

@@ -388,6 +388,7 @@ mod tests {
                 scratch: scratch.path().to_owned(),
                 trials: 1,
                 seed: 3,
+                device: leakscope::net::Device::default(),
                 hooks: &hooks,
             };
             let (train, test) = incomes(&context).unwrap();

@@ -23,6 +23,7 @@ mod toy;
 
 pub use data::Set;
 
+use leakscope::net::Device;
 use leakscope::output::{Folder, Pending};
 use leakscope::{Failure, Result};
 use leakscope_report::Reproduction;
@@ -43,6 +44,8 @@ pub struct Context<'a> {
     pub trials: usize,
     /// Seed of everything random.
     pub seed: u64,
+    /// Where networks compute.
+    device: Device,
     /// Progress and interruption.
     pub hooks: &'a Hooks,
 }
@@ -284,11 +287,12 @@ pub enum Origin<'a> {
 /// Noise vectors for every point of an attack, on published and on made-up data.
 pub const TRIALS: [usize; 2] = [100, 10];
 
-/// Runs an experiment.
+/// Runs an experiment, networks on the device that is named.
 pub fn run(
     experiment: &Experiment,
     origin: &Origin<'_>,
     (trials, seed): (Option<usize>, u64),
+    device: Device,
     hooks: &Hooks,
 ) -> Result<Reproduction> {
     let clock = Instant::now();
@@ -308,6 +312,7 @@ pub fn run(
         scratch: scratch.path().to_path_buf(),
         trials: trials.unwrap_or(TRIALS[usize::from(synthetic)]),
         seed,
+        device,
         hooks,
     };
     let Findings { data, mut rows, claims, method, figures } = (experiment.run)(&context)?;

@@ -16,8 +16,7 @@ impl<T: Real> Device<T> {
     pub(crate) fn far_slope(&mut self, kind: Activation, z: &Buf<T>, x: &Buf<T>) -> Option<Buf<T>> {
         let gpu = self.gpu?;
         let ((code, p), out) = (code(kind), self.take(x.len()));
-        let arguments =
-            [code, p.to_bits(), out.at(), x.at(), z.at(), x.len() as u64, z.len() as u64];
+        let arguments = [code, p.to_bits(), out.at(), x.at(), z.at(), x.len() as u64, z.len() as u64];
         gpu.each::<T>("activate_slope", x.len(), &arguments);
         Some(out)
     }
@@ -217,7 +216,7 @@ impl<T: Real> Device<T> {
 }
 
 /// Number of an activation among those of the GPU's kernel, and its parameter.
-fn code(kind: Activation) -> (u64, f64) {
+pub(super) fn code(kind: Activation) -> (u64, f64) {
     match kind {
         Activation::Tanh => (0, 0.0),
         Activation::Sigmoid => (1, 0.0),

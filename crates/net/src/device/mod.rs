@@ -41,6 +41,7 @@ pub(crate) use convolution::{OwnWeights, Pair};
 pub(crate) use cuda::Convolution;
 pub(crate) use krylov::Krylov;
 pub(crate) use loss::{LossTape, Target};
+pub(crate) use patch::Pooling;
 pub(crate) use product::Gemm;
 pub(crate) use scalars::{Products, RankOne, Scalars};
 
@@ -175,6 +176,11 @@ impl Card {
         self.0.name()
     }
 
+    /// Its memory, in bytes.
+    pub(crate) fn total_memory(&self) -> usize {
+        self.0.total_memory()
+    }
+
     /// Memory that is free, in bytes.
     pub fn free_memory(&self) -> usize {
         self.0.free_memory()
@@ -238,6 +244,11 @@ impl<T: Real> Device<T> {
         let mut b = self.take(len);
         self.clear(&mut b);
         b
+    }
+
+    /// Whether it is a GPU.
+    pub(crate) fn is_far(&self) -> bool {
+        self.gpu.is_some()
     }
 
     /// Bytes that are free on a GPU; absent on the processor.

@@ -9,14 +9,27 @@ use crate::{Activation, Real, device::Buf};
 pub(crate) struct Nonlinear {
     pub(crate) kind: Activation,
     pub(crate) width: Width,
+    /// Whether the layer behind it computes it too, on a GPU: values pass through.
+    pub(crate) deferred: bool,
 }
 
 impl<T: Real> Layer<T> for Nonlinear {
+    fn activation(&self) -> Option<Activation> {
+        Some(self.kind)
+    }
+
+    fn defer(&mut self) {
+        self.deferred = true;
+    }
+
     fn footprint(&self, length: usize) -> usize {
         3 * self.width.at(length)
     }
 
     fn forward(&self, cx: &mut Context<'_, T>, mut x: Buf<T>, tape: &mut Tape<T>) -> Buf<T> {
+        if self.deferred && cx.dev.is_far() {
+            return x;
+        }
         if let Some(y) = cx.dev.far_activate(self.kind, &x) {
             tape.input = Some(x);
             return y;
@@ -34,6 +47,9 @@ impl<T: Real> Layer<T> for Nonlinear {
         mut delta: Buf<T>,
         _: bool,
     ) -> Option<Buf<T>> {
+        if self.deferred && cx.dev.is_far() {
+            return Some(delta);
+        }
         if let Some(z) = &tape.input {
             let back = cx.dev.far_slope(self.kind, z, &delta);
             tape.delta = Some(delta);
@@ -49,6 +65,9 @@ impl<T: Real> Layer<T> for Nonlinear {
     fn tangent_forward(&self, cx: &mut Context<'_, T>, at: Moving<'_, T>, x: Flow<T>) -> Flow<T> {
         let Moving { tape, tangent, .. } = at;
         let x = x?;
+        if self.deferred && cx.dev.is_far() {
+            return Some(x);
+        }
         if let Some(z) = &tape.input {
             let moved = cx.dev.far_slope(self.kind, z, &x);
             tangent.input = Some(x);
@@ -70,6 +89,9 @@ impl<T: Real> Layer<T> for Nonlinear {
         _: bool,
     ) -> Flow<T> {
         let Moving { tape, tangent, .. } = at;
+        if self.deferred && cx.dev.is_far() {
+            return Some(delta);
+        }
         if let Some(z) = &tape.input {
             return match (&tangent.input, &tape.delta) {
                 (Some(z_dot), Some(d)) if self.kind.is_curved() => {

@@ -22,8 +22,7 @@ impl Linear {
         square: &mut Scalars,
     ) {
         let (Some(input), Some(delta)) = (&tape.input, &tape.delta) else { return };
-        let (g, gb) =
-            cx.dev.convolution_gradient(conv, Pair { delta, input }, self.bias.is_some(), square);
+        let (g, gb) = cx.dev.convolution_gradient(conv, Pair { delta, input }, self.bias.is_some(), square);
         tape.gradient = Gradient::Whole(g, gb);
     }
 
@@ -95,8 +94,12 @@ impl Linear {
         let v = dir.part(self.weight, self.inputs * self.outputs);
         let vb = self.bias.map(|bias| dir.part(bias, self.outputs));
         if dir.copies > 1 {
-            let own = OwnWeights { still: (v, vb), moved: None, alpha: None, beta: dir.weights };
-            return Self::along(cx, conv, tape, &own, (back, out));
+            // a copy starts where the kernels can read several values at a time
+            let v = cx.dev.copy(v);
+            let own = OwnWeights { still: (v.all(), vb), moved: None, alpha: None, beta: dir.weights };
+            Self::along(cx, conv, tape, &own, (back, out));
+            cx.dev.put(v);
+            return;
         }
         let moved = match (back, &tape.input, &tape.delta) {
             (false, Some(a), _) => cx.dev.convolve(conv, a, v, vb),

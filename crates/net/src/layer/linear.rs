@@ -371,7 +371,10 @@ impl<T: Real> Layer<T> for Linear {
         let a = cols.as_ref().unwrap_or(a);
         cx.dev.gemm(Gemm::tn(o, k, rows).adding(), scaled.all(), a.all(), out, self.weight);
         cx.dev.put_some(cols);
-        if let Some(bias) = self.bias {
+        // on a GPU in one sum; the processor keeps its order of sums
+        if let (Some(bias), true) = (self.bias, cx.dev.is_far() && rows == weights.len()) {
+            cx.dev.add_weighted_sum(weights, d.all(), out, bias);
+        } else if let Some(bias) = self.bias {
             let mut sum = cx.dev.take(o);
             cx.dev.sum_rows(rows, o, scaled.all(), &mut sum);
             let one = cx.dev.upload_scalars(&[1.0]);

@@ -46,7 +46,7 @@ pub(crate) use pool::Pool;
 pub(crate) use positions::PositionTable;
 
 use crate::{
-    Real,
+    Activation, Real,
     device::{Buf, Device, Index, Products, Scalars, View},
 };
 
@@ -278,6 +278,19 @@ pub(crate) trait Layer<T: Real>: std::fmt::Debug + Send + Sync {
     fn pieces(&self) -> Vec<(usize, usize)> {
         self.tensors().iter().map(|t| (t.offset, t.shape.iter().product())).collect()
     }
+
+    /// What it is, where it is an activation.
+    fn activation(&self) -> Option<Activation> {
+        None
+    }
+
+    /// Asks it to compute the activation right before it too, where that is faster; returns whether it will, on a GPU.
+    fn take_activation(&mut self, _activation: Activation) -> bool {
+        false
+    }
+
+    /// Says that the layer behind it computes it too, on a GPU.
+    fn defer(&mut self) {}
 
     /// Says that some of its parameters are frozen on their own: its gradient is then an array, in which they are 0.
     fn set_masked(&mut self) {}

@@ -296,8 +296,12 @@ pub(crate) fn measure_generic<T: Real>(
         data.check_even()?;
     }
     let size = net.records_at_a_time(length);
-    let parts = workers.map(records, size, |dev, ids| piece::measure(net, data, dev, ids, what, draws))?;
-    Ok(parts.into_iter().flatten().collect())
+    let mut parts =
+        workers.map(records, size, |dev, ids| piece::measure(net, data, dev, ids, what, draws))?;
+    match parts.len() {
+        1 => Ok(parts.remove(0)),
+        _ => Ok(parts.into_iter().flatten().collect()),
+    }
 }
 
 /// Adds what records give away to accounts on a GPU. The first record whose numbers are not finite is an error.

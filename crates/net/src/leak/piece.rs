@@ -146,9 +146,7 @@ impl<'a, T: Real> Piece<'a, T> {
         let (mut cross, square) = (dev.download_scalars(&pass.cross)?, dev.download_scalars(&pass.square)?);
         cross.iter_mut().zip(tilted.into_iter().flatten()).for_each(|(c, t)| *c += t);
         let both = cross.iter().zip(&square).enumerate();
-        let out = both
-            .map(|(i, (&c, &s))| self.precision * clips[i % clips.len()].square(c, s))
-            .collect();
+        let out = both.map(|(i, (&c, &s))| self.precision * clips[i % clips.len()].square(c, s)).collect();
         pass.recycle(dev);
         Ok(out)
     }
@@ -224,7 +222,9 @@ pub(super) fn measure<T: Real>(
             let (sum, square) = (dev.download_scalars(&sums.sum)?, dev.download_scalars(&sums.square)?);
             trace::finish(&p, what, probes, (&sum, &square), &mut out);
         }
-        (Trace::Estimate { probes, probe }, None) => trace::estimated(&p, dev, what, probes, probe, &mut out)?,
+        (Trace::Estimate { probes, probe }, None) => {
+            trace::estimated(&p, dev, what, probes, probe, &mut out)?
+        }
     }
     if let Some(pulled) = pulled {
         plis(&p, dev, what, pulled, &mut out)?;
@@ -277,7 +277,7 @@ fn leaks<T: Real>(p: &Piece<'_, T>, data: &Data<T>, dev: &mut Device<T>) -> Resu
     let leak = |(i, &record): (usize, &usize)| RecordLeak {
         record,
         loss: near.losses[i],
-        right: data.judge(net, record, &z[i * k..(i + 1) * k]).1.is_some_and(|a| a.right == a.labels),
+        right: data.right(net, record, &z[i * k..(i + 1) * k]),
         gradient_norm: near.norms[i],
         released_norm: near.norms[i] * near.clips[i].s,
         trace: None,
@@ -308,14 +308,14 @@ fn plis<T: Real>(
     pulled: Pulled<T>,
     out: &mut [RecordLeak],
 ) -> Result<()> {
-    let (d, near) = (p.primal.values, p.near(dev)?);
+    let (d, near, precision) = (p.primal.values, p.near(dev)?, p.precision);
     let [squares, labels] = pulled.squares(dev)?;
     let xs = match &what.plis {
         Plis::Skip | Plis::Record => Vec::new(),
         Plis::Elements | Plis::Superpixels(_) => pulled.download(dev)?.0,
     };
     pulled.recycle(dev);
-    for (i, r) in out.iter_mut().enumerate() {
+    out.par_iter_mut().with_min_len(512).enumerate().for_each(|(i, r)| {
         let c = &near.clips[i];
         let square = match what.label {
             Label::Public => squares[i],
@@ -324,11 +324,11 @@ fn plis<T: Real>(
         // Jᵀĝ = (s + n s') J_gᵀ g/n
         let n = near.norms[i];
         let along = if n > 0.0 { c.slope * (square.sqrt() / n) } else { 0.0 };
-        r.along = Some(p.precision * along * along);
+        r.along = Some(precision * along * along);
         // ∇ₓ (s n)² = 2 s (s + n s') J_gᵀ g
         let scale = match what.signal {
-            Signal::Released => 2.0 * p.precision * c.s * c.slope,
-            Signal::Raw => 2.0 * p.precision,
+            Signal::Released => 2.0 * precision * c.s * c.slope,
+            Signal::Raw => 2.0 * precision,
         };
         r.plis = Some(scale.abs() * square.sqrt());
         let row = xs.iter().skip(i * d).take(d);
@@ -341,7 +341,7 @@ fn plis<T: Real>(
                 sums.into_iter().map(|s| scale.abs() * s.sqrt()).collect()
             }
         };
-    }
+    });
     Ok(())
 }
 

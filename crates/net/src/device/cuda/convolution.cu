@@ -15,7 +15,7 @@ typedef unsigned long long u64;
 static __device__ constexpr int ceil_to(int n, int to) { return (n + to - 1) / to * to; }
 static __device__ constexpr int larger(int a, int b) { return a > b ? a : b; }
 static __device__ constexpr int floor_div(int a, int b) { return a >= 0 ? a / b : -((b - 1 - a) / b); }
-// planes a multiple of four long, but not of eight: threads that read side by side in neighbouring planes then reach
+// rows and planes a multiple of four long, but not of eight: threads that read side by side in neighbouring ones then reach
 // different banks
 static __device__ constexpr int plane(int n) { return ceil_to(n, 4) % 8 ? ceil_to(n, 4) : ceil_to(n, 4) + 4; }
 
@@ -29,78 +29,136 @@ extern __shared__ Pack shared_memory[];
 #define SHARED real* const shared = (real*)shared_memory
 #endif
 
-// N values from shared memory; where the address allows it, 16 bytes at a time.
-template <int N, bool WIDE> static __device__ __forceinline__ void load(real* to, const real* from) {
-    constexpr int P = 16 / sizeof(real);
-    if (WIDE) {
-        UNROLL for (int i = 0; i < N; i += P) {
-            Pack p = *(const Pack*)(from + i);
-            UNROLL for (int j = 0; j < P; j++)
-                if (i + j < N) to[i + j] = p.v[j];
+// N values from shared memory, BYTES at a time.
+template <int N, int BYTES> static __device__ __forceinline__ void load(real* to, const real* from) {
+    constexpr int P = BYTES / sizeof(real) > 1 ? BYTES / sizeof(real) : 1;
+    struct alignas(P * sizeof(real)) Group { real v[P]; };
+    UNROLL for (int i = 0; i < N; i += P) {
+        Group p = *(const Group*)(from + i);
+        UNROLL for (int j = 0; j < P; j++)
+            if (i + j < N) to[i + j] = p.v[j];
+    }
+}
+// Bytes that N values starting at a multiple of N can be read by.
+static __device__ constexpr int bytes(int n) {
+    return n * (int)sizeof(real) % 16 == 0 ? 16 : n * (int)sizeof(real) % 8 == 0 ? 8 : (int)sizeof(real);
+}
+
+// Calls `put(r, i, value)` for every value of rows of LEN of `count` records, which repeat. All threads take part; several loads
+// are under way at a time, V values each (4 where rows start at multiples of 16 bytes).
+template <int LEN, int V, class F> static __device__ __forceinline__ void read(const real* from, L first, L repeat, int count, F put) {
+    struct alignas(V == 4 ? 16 : sizeof(real)) Group { real v[V]; };
+    constexpr int BATCH = 4, EACH = LEN / V;
+    static_assert(LEN % V == 0, "rows of whole groups");
+    const L at = first % repeat;
+    for (int base = threadIdx.x; base < count * EACH; base += BATCH * blockDim.x) {
+        Group v[BATCH];
+        UNROLL for (int k = 0; k < BATCH; k++) {
+            int i = base + k * (int)blockDim.x;
+            if (i < count * EACH) {
+                L row = at + i / EACH;
+                while (row >= repeat) row -= repeat;
+                v[k] = *(const Group*)(from + row * LEN + i % EACH * V);
+            }
         }
-    } else {
-        UNROLL for (int i = 0; i < N; i++) to[i] = from[i];
+        UNROLL for (int k = 0; k < BATCH; k++) {
+            int i = base + k * (int)blockDim.x;
+            if (i < count * EACH) {
+                UNROLL for (int e = 0; e < V; e++) put(i / EACH, i % EACH * V + e, v[k].v[e]);
+            }
+        }
     }
 }
 
 // Images of `count` records as planes of rows of WP, inside their zeros.
 template <int WP, int PLANE> static __device__ __forceinline__ void load_images(real* to, const real* x, L first, L repeat, int count) {
-    for (int i = threadIdx.x; i < count * H * W * C; i += blockDim.x) {
-        int r = i / (H * W * C), j = i % (H * W * C), c = j % C, p = j / C;
-        to[(r * C + c) * PLANE + (p / W + PH) * WP + p % W + PW] = x[((first + r) % repeat) * (H * W * C) + j];
-    }
+    read<H * W * C, H * W * C % 4 ? 1 : 4>(x, first, repeat, count, [&](int r, int j, real v) {
+        int c = j % C, p = j / C;
+        to[(r * C + c) * PLANE + (p / W + PH) * WP + p % W + PW] = v;
+    });
 }
 // What came back, likewise: planes of one output, rows of WP after LEFT zeros.
 template <int WP, int PLANE, int LEFT> static __device__ __forceinline__ void load_deltas(real* to, const real* d, L first, L repeat, int count) {
-    for (int i = threadIdx.x; i < count * T * O; i += blockDim.x) {
-        int r = i / (T * O), j = i % (T * O), o = j % O, t = j / O;
-        to[(r * O + o) * PLANE + t / OW * WP + t % OW + LEFT] = d[((first + r) % repeat) * (T * O) + j];
-    }
+    read<T * O, T * O % 4 ? 1 : 4>(d, first, repeat, count, [&](int r, int j, real v) {
+        int o = j % O, t = j / O;
+        to[(r * O + o) * PLANE + t / OW * WP + t % OW + LEFT] = v;
+    });
 }
 static __device__ __forceinline__ void clear(real* to, int n) {
     for (int i = threadIdx.x; i < n; i += blockDim.x) to[i] = 0;
 }
 
-// A weight of a record's own direction, α ġ + β g, or of what all share.
+// Weights that all share, or the directions of records, α ġ + β g.
 struct Weights {
     const real *g, *gd;
     const double *alpha, *beta;
+    // one of them
     __device__ __forceinline__ real at(bool own, L r, int i, int len) const {
         if (!own) return g[i];
         real v = (real)beta[r] * g[r * len + i];
         return gd ? v + (real)alpha[r] * gd[r * len + i] : v;
     }
+    // Calls `put(i, values)` for groups of V neighbouring weights of a record: all threads, several loads at a time. Where it can,
+    // a warp reads 128 bytes of each of four outputs.
+    template <int V, class F> __device__ __forceinline__ void read_own(L r, F put) const {
+        struct alignas(V == 4 ? 16 : sizeof(real)) Group { real v[V]; };
+        constexpr int BATCH = 4, ALL = O * K / V;
+        constexpr bool SPREAD = V == 4 && O % 4 == 0 && K % 32 == 0;
+        const real a = gd ? (real)alpha[r] : (real)0, b = (real)beta[r];
+        const real *still = g + r * (O * K), *moved = gd + r * (O * K);
+        auto index = [](int i) {
+            int lane = i % 32, group = i / 32, line = group % larger(K / 32, 1), o = group / larger(K / 32, 1) * 4 + lane / 8;
+            return SPREAD ? o * K + line * 32 + lane % 8 * 4 : i * V;
+        };
+        for (int base = threadIdx.x; base < ALL; base += BATCH * blockDim.x) {
+            Group v[BATCH], u[BATCH];
+            UNROLL for (int k = 0; k < BATCH; k++) {
+                int i = base + k * (int)blockDim.x;
+                if (i < ALL) v[k] = *(const Group*)(still + index(i));
+                if (i < ALL && gd) u[k] = *(const Group*)(moved + index(i));
+            }
+            UNROLL for (int k = 0; k < BATCH; k++) {
+                int i = base + k * (int)blockDim.x;
+                if (i < ALL) {
+                    UNROLL for (int e = 0; e < V; e++) v[k].v[e] = gd ? b * v[k].v[e] + a * u[k].v[e] : b * v[k].v[e];
+                    put(index(i), v[k].v);
+                }
+            }
+        }
+    }
 };
+constexpr int OWN_V = O * K % 4 ? 1 : 4;
 
 // --- z = W a + b ---------------------------------------------------------------------------------------------------
 
 // FT positions of a row by FO outputs for each thread
 constexpr int F_PIECES = (OW + FT - 1) / FT, F_SEGMENT = SW * (FT - 1) + KW;
 constexpr bool F_WIDE = F_PIECES == 1 || FT * SW % 4 == 0;
-constexpr int F_WP = ceil_to(larger(SW * (F_PIECES * FT - 1) + KW, PW + W), 4), F_PLANE = plane(HP * F_WP);
-// weights by row of the kernel, channel, column of the kernel, output
-constexpr int F_STEP = KW * O + (16 / (int)sizeof(real)), F_WEIGHTS = ceil_to(KH * C * F_STEP, 4);
+constexpr int F_WP = plane(larger(SW * (F_PIECES * FT - 1) + KW, PW + W)), F_PLANE = plane(HP * F_WP);
+// weights by row of the kernel, channel, column of the kernel, output; the gaps spread what is written side by side over banks
+static __device__ constexpr int f_column(bool own) { return own ? ceil_to(O, 4) + 8 : O; }
+static __device__ constexpr int f_weights(bool own) { return ceil_to(KH * C * (KW * f_column(own) + 4), 4); }
 
 template <bool OWN, int R, int FO> static __device__ __forceinline__ void forward(real* out, const real* x, L n, L nx, Weights w, Weights b, bool biased) {
     SHARED;
     constexpr int GROUPS = O / FO, ITEMS = OH * F_PIECES * GROUPS;
-    constexpr int P = 16 / sizeof(real);
+    constexpr int F_COLUMN = f_column(OWN), F_STEP = KW * F_COLUMN + 4, F_WEIGHTS = f_weights(OWN);
     real *weights = shared, *images = shared + (OWN ? R : 1) * F_WEIGHTS;
     clear(images, R * C * F_PLANE);
-    if (!OWN)
-        for (int i = threadIdx.x; i < O * K; i += blockDim.x) {
-            int c = i % C, tap = i / C % (KH * KW), o = i / K;
-            weights[(tap / KW * C + c) * F_STEP + tap % KW * O + o] = w.at(false, 0, i, O * K);
-        }
+    auto put = [&](int r, int i, real v) {
+        int c = i % C, tap = i / C % (KH * KW), o = i / K;
+        weights[r * F_WEIGHTS + (tap / KW * C + c) * F_STEP + tap % KW * F_COLUMN + o] = v;
+    };
+    if (!OWN) read<O * K, 1>(w.g, 0, 1, 1, put);
     for (L first = (L)blockIdx.x * R; first < n; first += (L)gridDim.x * R) {
         int count = (int)(n - first < R ? n - first : R);
         __syncthreads();
         load_images<F_WP, F_PLANE>(images, x, first, nx, count);
         if (OWN)
-            for (int i = threadIdx.x; i < count * O * K; i += blockDim.x) {
-                int r = i / (O * K), j = i % (O * K), c = j % C, tap = j / C % (KH * KW), o = j / K;
-                weights[r * F_WEIGHTS + (tap / KW * C + c) * F_STEP + tap % KW * O + o] = w.at(true, first + r, j, O * K);
-            }
+            for (int r = 0; r < count; r++)
+                w.read_own<OWN_V>(first + r, [&](int i, const real* v) {
+                    UNROLL for (int e = 0; e < OWN_V; e++) put(r, i + e, v[e]);
+                });
         __syncthreads();
         for (int item = threadIdx.x; item < count * ITEMS; item += blockDim.x) {
             int group = item % GROUPS, at = item / GROUPS, piece = at % F_PIECES, row = at / F_PIECES, oy = row % OH, r = row / OH;
@@ -117,11 +175,11 @@ template <bool OWN, int R, int FO> static __device__ __forceinline__ void forwar
 #pragma unroll 2
                 for (int c = 0; c < C; c++) {
                     real segment[F_SEGMENT];
-                    load<F_SEGMENT, F_WIDE>(segment, lines + c * F_PLANE + ky * F_WP);
+                    load<F_SEGMENT, F_WIDE ? 16 : 0>(segment, lines + c * F_PLANE + ky * F_WP);
                     const real* tap = taps + (ky * C + c) * F_STEP;
                     UNROLL for (int kx = 0; kx < KW; kx++) {
                         real v[FO];
-                        load<FO, FO % P == 0 && O % P == 0>(v, tap + kx * O);
+                        load<FO, bytes(FO)>(v, tap + kx * F_COLUMN);
                         UNROLL for (int t = 0; t < FT; t++)
                             UNROLL for (int o = 0; o < FO; o++) acc[t][o] += segment[t * SW + kx] * v[o];
                     }
@@ -148,29 +206,30 @@ KERNEL __launch_bounds__(F_THREADS) conv_forward_own(real* out, const real* x, c
 constexpr int B_PIECES = (W + BX - 1) / BX, B_LOW = floor_div(PW - (KW - 1), SW), B_LEFT = larger(0, -B_LOW);
 constexpr int B_SEGMENT = floor_div(BX - 1 + PW, SW) - B_LOW + 1, B_START = larger(0, B_LOW);
 constexpr bool B_WIDE = B_START % 4 == 0 && (B_PIECES == 1 || BX / SW % 4 == 0);
-constexpr int B_WP = ceil_to(larger(B_LEFT + OW, (B_PIECES - 1) * (BX / SW) + B_START + ceil_to(B_SEGMENT, 4)), 4);
+constexpr int B_WP = plane(larger(B_LEFT + OW, (B_PIECES - 1) * (BX / SW) + B_START + ceil_to(B_SEGMENT, 4)));
 constexpr int B_PLANE = plane(OH * B_WP);
 // weights by output, row of the kernel, column, channel
 constexpr int B_STEP = ceil_to(KW * C, 4) + (ceil_to(KW * C, 4) % 32 ? 0 : 16), B_WEIGHTS = O * KH * B_STEP;
 
-template <bool OWN, int R> static __device__ __forceinline__ void backward(real* out, const real* d, L n, L nd, Weights w) {
+template <bool OWN, int R, int BC> static __device__ __forceinline__ void backward(real* out, const real* d, L n, L nd, Weights w) {
     SHARED;
     constexpr int GROUPS = C / BC, ITEMS = H * B_PIECES * GROUPS;
-    constexpr int P = 16 / sizeof(real);
     real *weights = shared, *deltas = shared + (OWN ? R : 1) * B_WEIGHTS;
     clear(deltas, R * O * B_PLANE);
-    if (!OWN)
-        for (int i = threadIdx.x; i < O * K; i += blockDim.x)
-            weights[i / (KW * C) * B_STEP + i % (KW * C)] = w.at(false, 0, i, O * K);
+    auto place = [&](int r, int i) { return weights + r * B_WEIGHTS + i / (KW * C) * B_STEP + i % (KW * C); };
+    if (!OWN) read<O * K, 1>(w.g, 0, 1, 1, [&](int r, int i, real v) { *place(r, i) = v; });
     for (L first = (L)blockIdx.x * R; first < n; first += (L)gridDim.x * R) {
         int count = (int)(n - first < R ? n - first : R);
         __syncthreads();
         load_deltas<B_WP, B_PLANE, B_LEFT>(deltas, d, first, nd, count);
         if (OWN)
-            for (int i = threadIdx.x; i < count * O * K; i += blockDim.x) {
-                int r = i / (O * K), j = i % (O * K);
-                weights[r * B_WEIGHTS + j / (KW * C) * B_STEP + j % (KW * C)] = w.at(true, first + r, j, O * K);
-            }
+            for (int r = 0; r < count; r++)
+                w.read_own<OWN_V>(first + r, [&](int i, const real* v) {
+                    struct alignas(16) Group { real v[4]; };
+                    // four in one row of the kernel are neighbours here too
+                    if (OWN_V == 4 && KW * C % 4 == 0) *(Group*)place(r, i) = *(const Group*)v;
+                    else UNROLL for (int e = 0; e < OWN_V; e++) *place(r, i + e) = v[e];
+                });
         __syncthreads();
         for (int item = threadIdx.x; item < count * ITEMS; item += blockDim.x) {
             int group = item % GROUPS, at = item / GROUPS, y = at % H, up = at / H, piece = up % B_PIECES, r = up / B_PIECES;
@@ -185,12 +244,12 @@ template <bool OWN, int R> static __device__ __forceinline__ void backward(real*
 #pragma unroll 2
                 for (int o = 0; o < O; o++) {
                     real segment[B_SEGMENT], v[KW][BC];
-                    load<B_SEGMENT, B_WIDE>(segment, line + o * B_PLANE);
+                    load<B_SEGMENT, B_WIDE ? 16 : 0>(segment, line + o * B_PLANE);
                     if (BC == C)
-                        load<KW * BC, true>(&v[0][0], tap + o * KH * B_STEP);
+                        load<KW * BC, 16>(&v[0][0], tap + o * KH * B_STEP);
                     else
                         UNROLL for (int kx = 0; kx < KW; kx++)
-                            load<BC, BC % P == 0 && C % P == 0>(v[kx], tap + o * KH * B_STEP + kx * C);
+                            load<BC, bytes(BC)>(v[kx], tap + o * KH * B_STEP + kx * C);
                     UNROLL for (int i = 0; i < BX; i++)
                         UNROLL for (int kx = 0; kx < KW; kx++) {
                             const int q = i + PW - kx;
@@ -209,11 +268,11 @@ template <bool OWN, int R> static __device__ __forceinline__ void backward(real*
     }
 }
 KERNEL __launch_bounds__(B_THREADS) conv_backward(real* out, const real* d, const real* w, L n, L nd) {
-    backward<false, BR>(out, d, n, nd, {w, nullptr, nullptr, nullptr});
+    backward<false, BR, BC_SHARED>(out, d, n, nd, {w, nullptr, nullptr, nullptr});
 }
 KERNEL __launch_bounds__(B_THREADS) conv_backward_own(real* out, const real* d, const real* g, const real* gd, const double* alpha,
                                                       const double* beta, L n, L nd) {
-    backward<true, BR_OWN>(out, d, n, nd, {g, gd, alpha, beta});
+    backward<true, BR_OWN, BC_OWN>(out, d, n, nd, {g, gd, alpha, beta});
 }
 
 // --- g = Σ δ ⊗ (a, 1) --------------------------------------------------------------------------------------------------
@@ -221,11 +280,14 @@ KERNEL __launch_bounds__(B_THREADS) conv_backward_own(real* out, const real* d, 
 // a row of the kernel by GC channels by GO outputs for each thread; GX positions at a time
 constexpr int G_PIECES = (OW + GX - 1) / GX, G_SEGMENT = SW * (GX - 1) + KW;
 constexpr bool G_WIDE = G_PIECES == 1 || GX * SW % 4 == 0, G_WIDE_DELTA = G_PIECES == 1 || GX % 4 == 0;
-constexpr int G_WP = ceil_to(larger(SW * (G_PIECES * GX - 1) + KW, PW + W), 4), G_PLANE = plane(HP * G_WP);
+constexpr int G_WP = plane(larger(SW * (G_PIECES * GX - 1) + KW, PW + W)), G_PLANE = plane(HP * G_WP);
 constexpr int G_DP = ceil_to(G_PIECES * GX, 4), G_DPLANE = plane(OH * G_DP);
 constexpr int G_CHANNELS = C / GC, G_OUTPUTS = O / GO, G_ITEMS = KH * G_CHANNELS * G_OUTPUTS;
 // whole warps for every record, and several rounds where there is more to do
 constexpr int G_EACH = ceil_to(G_ITEMS, 32) < G_THREADS ? ceil_to(G_ITEMS, 32) : G_THREADS, G_WARPS = G_EACH / 32;
+constexpr int G_ROUNDS = (G_ITEMS + G_EACH - 1) / G_EACH;
+// both pairs of a tangent are held where they are needed again
+constexpr int G_HELD = G_ROUNDS > 1 ? 2 : 1, G_IMAGES = GR * C * G_PLANE, G_SET = G_IMAGES + GR * O * G_DPLANE;
 
 static __device__ __forceinline__ double warp_total(double v) {
     for (int o = 16; o; o >>= 1) v += __shfl_xor_sync(0xffffffffu, v, o);
@@ -241,10 +303,10 @@ static __device__ __forceinline__ void accumulate(Tile& tile, const real* image,
         for (int piece = 0; piece < G_PIECES; piece++) {
             real segment[GC][G_SEGMENT];
             UNROLL for (int i = 0; i < GC; i++)
-                load<G_SEGMENT, G_WIDE>(segment[i], image + (c * GC + i) * G_PLANE + (oy * SH + ky) * G_WP + piece * GX * SW);
+                load<G_SEGMENT, G_WIDE ? 16 : 0>(segment[i], image + (c * GC + i) * G_PLANE + (oy * SH + ky) * G_WP + piece * GX * SW);
             UNROLL for (int o = 0; o < GO; o++) {
                 real line[GX];
-                load<GX, G_WIDE_DELTA>(line, delta + (group + o * G_OUTPUTS) * G_DPLANE + oy * G_DP + piece * GX);
+                load<GX, G_WIDE_DELTA ? 16 : 0>(line, delta + (group + o * G_OUTPUTS) * G_DPLANE + oy * G_DP + piece * GX);
                 UNROLL for (int i = 0; i < GC; i++)
                     UNROLL for (int kx = 0; kx < KW; kx++)
                         UNROLL for (int t = 0; t < GX; t++) tile.g[o][i][kx] += line[t] * segment[i][t * SW + kx];
@@ -261,14 +323,23 @@ KERNEL __launch_bounds__(G_THREADS) conv_gradient(real* g, real* gb, const real*
                                                   const real* x2, L nd2, const real* ref, const real* refb, L nref, double* square,
                                                   double* cross, L biased) {
     SHARED;
-    real *images = shared, *deltas = shared + GR * C * G_PLANE;
-    double* sums = (double*)(deltas + GR * O * G_DPLANE);
-    clear(shared, GR * (C * G_PLANE + O * G_DPLANE));
+    double* sums = (double*)(shared + G_HELD * G_SET);
+    clear(shared, G_HELD * G_SET);
+    const int pairs = d2 ? 2 : 1;
     int r = threadIdx.x / G_EACH, own = threadIdx.x % G_EACH;
     for (L first = (L)blockIdx.x * GR; first < n; first += (L)gridDim.x * GR) {
         int count = (int)(n - first < GR ? n - first : GR);
         double sq = 0, cr = 0;
-        for (int round = 0; round < (G_ITEMS + G_EACH - 1) / G_EACH; round++) {
+        auto fetch = [&](int pair, real* set) {
+            load_images<G_WP, G_PLANE>(set, pair ? x2 : x, first, pair ? n : nx, count);
+            load_deltas<G_DP, G_DPLANE, 0>(set + G_IMAGES, pair ? d2 : d, first, pair ? nd2 : nd, count);
+        };
+        if (G_HELD == 2) {
+            __syncthreads();
+            for (int pair = 0; pair < pairs; pair++) fetch(pair, shared + pair * G_SET);
+            __syncthreads();
+        }
+        for (int round = 0; round < G_ROUNDS; round++) {
             int item = round * G_EACH + own, group = item % G_OUTPUTS, at = item / G_OUTPUTS, c = at % G_CHANNELS, ky = at / G_CHANNELS;
             bool busy = r < count && item < G_ITEMS, bias = biased && at == 0;
             Tile tile;
@@ -277,15 +348,15 @@ KERNEL __launch_bounds__(G_THREADS) conv_gradient(real* g, real* gb, const real*
                 UNROLL for (int i = 0; i < GC; i++)
                     UNROLL for (int kx = 0; kx < KW; kx++) tile.g[o][i][kx] = 0;
             }
-            for (int pair = 0; pair < (d2 ? 2 : 1); pair++) {
-                // of one pair alone, what the first round has loaded is there for the others
-                if (round == 0 || d2) {
+#pragma unroll 1
+            for (int pair = 0; pair < pairs; pair++) {
+                real* set = shared + (G_HELD == 2 ? pair * G_SET : 0);
+                if (G_HELD == 1) {
                     __syncthreads();
-                    load_images<G_WP, G_PLANE>(images, pair ? x2 : x, first, pair ? n : nx, count);
-                    load_deltas<G_DP, G_DPLANE, 0>(deltas, pair ? d2 : d, first, pair ? nd2 : nd, count);
+                    fetch(pair, set);
                     __syncthreads();
                 }
-                if (busy) accumulate(tile, images + r * C * G_PLANE, deltas + r * O * G_DPLANE, ky, c, group, bias && pair == 0);
+                if (busy) accumulate(tile, set + r * C * G_PLANE, set + G_IMAGES + r * O * G_DPLANE, ky, c, group, bias && pair == 0);
             }
             if (busy) {
                 L record = first + r;

@@ -191,6 +191,7 @@ KERNEL sum_slabs(double* part, const real* x, const real* y, const double* w, L 
     L from = blockIdx.y * slab, to = from + slab < rows ? from + slab : rows;
     double sum = 0;
     if (column < width)
+#pragma unroll 4
         for (L r = from + threadIdx.y; r < to; r += 8) {
             L at = (group * rows + r) * width + column;
             double v = x[rep(at, nx)];
@@ -403,12 +404,21 @@ KERNEL col2im(real* out, const real* cols, L n, WINDOW) {
         out[i] = sum;
     }
 }
-KERNEL average_pool(real* out, const real* x, L n, WINDOW) {
+// Four channels side by side.
+struct alignas(16) Four {
+    real v[4];
+    __device__ __forceinline__ void operator+=(const Four& o) {
+        for (int i = 0; i < 4; i++) v[i] += o.v[i];
+    }
+};
+static __device__ __forceinline__ Four operator*(real s, Four x) { for (int i = 0; i < 4; i++) x.v[i] *= s; return x; }
+
+template <class V> static __device__ __forceinline__ void pool(V* out, const V* x, L n, WINDOW) {
     THE_WINDOW;
     real share = (real)(1.0 / (double)(kh * kw));
     EACH(i, n) {
         u32 c, ox, oy, at = byC.split((u32)i, c), up = byOw.split(at, ox), image = byOh.split(up, oy);
-        real sum = 0;
+        V sum = {};
         for (u32 ky = 0; ky < (u32)kh; ky++) {
             int y = (int)(oy * (u32)sh + ky) - (int)ph;
             if (y < 0 || y >= (int)H) continue;
@@ -420,12 +430,12 @@ KERNEL average_pool(real* out, const real* x, L n, WINDOW) {
         out[i] = sum;
     }
 }
-KERNEL average_unpool(real* out, const real* pooled, L n, WINDOW) {
+template <class V> static __device__ __forceinline__ void unpool(V* out, const V* pooled, L n, WINDOW) {
     THE_WINDOW;
     real share = (real)(1.0 / (double)(kh * kw));
     EACH(i, n) {
         u32 c, x, y, at = byC.split((u32)i, c), up = byW.split(at, x), image = byH.split(up, y);
-        real sum = 0;
+        V sum = {};
         for (u32 ky = 0; ky < (u32)kh; ky++) {
             int oy = over(y, ky, bySh, (u32)ph, 1, (u32)oh);
             if (oy < 0) continue;
@@ -437,6 +447,101 @@ KERNEL average_unpool(real* out, const real* pooled, L n, WINDOW) {
         }
         out[i] = sum;
     }
+}
+#define SAME_WINDOW \
+    H, W, C, kh, kw, sh, sw, ph, pw, dh, dw, oh, ow, mC, mkw, mK, mW, mH, mow, moh, msh, msw
+KERNEL average_pool(real* out, const real* x, L n, WINDOW) { pool<real>(out, x, n, SAME_WINDOW); }
+KERNEL average_unpool(real* out, const real* pooled, L n, WINDOW) { unpool<real>(out, pooled, n, SAME_WINDOW); }
+// Where channels are a multiple of four; C and n count groups of them.
+KERNEL average_pool4(Four* out, const Four* x, L n, WINDOW) { pool<Four>(out, x, n, SAME_WINDOW); }
+KERNEL average_unpool4(Four* out, const Four* pooled, L n, WINDOW) { unpool<Four>(out, pooled, n, SAME_WINDOW); }
+// An activation and the average pool behind it, a record for each block: nothing is written in between. C, `image` and `pooled`
+// count values, or fours of them.
+extern __shared__ double pooled_memory[];
+
+template <class V> struct Lanes { static constexpr int N = 1; };
+template <> struct Lanes<Four> { static constexpr int N = 4; };
+template <class V> static __device__ __forceinline__ real& lane(V& v, int i) { return ((real*)&v)[i]; }
+
+// φ(z), or φ'(z) x where there is an x, pooled.
+template <class V> static __device__ __forceinline__ void act_pool(L kind, double p, V* out, const V* x, const V* z, L repeat, L image, L pooled, WINDOW) {
+    THE_WINDOW;
+    V* held = (V*)pooled_memory;
+    z += (L)blockIdx.x % repeat * image;
+    for (u32 i = threadIdx.x; i < (u32)image; i += blockDim.x) {
+        V v = z[i], moved;
+        if (x) moved = x[(L)blockIdx.x * image + i];
+        for (int e = 0; e < Lanes<V>::N; e++) {
+            real y, d, dd;
+            activation(kind, p, lane(v, e), y, d, dd);
+            lane(v, e) = x ? d * lane(moved, e) : y;
+        }
+        held[i] = v;
+    }
+    __syncthreads();
+    real share = (real)(1.0 / (double)(kh * kw));
+    for (u32 i = threadIdx.x; i < (u32)pooled; i += blockDim.x) {
+        u32 c, ox, at = byC.split(i, c), oy = byOw.split(at, ox);
+        V sum = {};
+        for (u32 ky = 0; ky < (u32)kh; ky++) {
+            int y = (int)(oy * (u32)sh + ky) - (int)ph;
+            if (y < 0 || y >= (int)H) continue;
+            for (u32 kx = 0; kx < (u32)kw; kx++) {
+                int xx = (int)(ox * (u32)sw + kx) - (int)pw;
+                if (xx >= 0 && xx < (int)W) sum += share * held[((u32)y * (u32)W + (u32)xx) * (u32)C + c];
+            }
+        }
+        out[(L)blockIdx.x * pooled + i] = sum;
+    }
+}
+// φ'(z) Pᵀδ̇, and + φ''(z) (Pᵀδ) ż where there is a ż; P pools.
+template <class V> static __device__ __forceinline__ void pool_act(L kind, double p, V* out, const V* delta_dot, const V* z, const V* delta, const V* z_dot, L repeat, L image,
+                                                                   L pooled, WINDOW) {
+    THE_WINDOW;
+    V *first = (V*)pooled_memory, *second = first + pooled;
+    L own = (L)blockIdx.x % repeat;
+    for (u32 i = threadIdx.x; i < (u32)pooled; i += blockDim.x) {
+        first[i] = delta_dot[(L)blockIdx.x * pooled + i];
+        if (z_dot) second[i] = delta[own * pooled + i];
+    }
+    __syncthreads();
+    real share = (real)(1.0 / (double)(kh * kw));
+    for (u32 i = threadIdx.x; i < (u32)image; i += blockDim.x) {
+        V v = z[own * image + i], moved = {}, a = {}, b = {};
+        if (z_dot) moved = z_dot[(L)blockIdx.x * image + i];
+        u32 c, x, at = byC.split(i, c), y = byW.split(at, x);
+        for (u32 ky = 0; ky < (u32)kh; ky++) {
+            int oy = over(y, ky, bySh, (u32)ph, 1, (u32)oh);
+            if (oy < 0) continue;
+            for (u32 kx = 0; kx < (u32)kw; kx++) {
+                int ox = over(x, kx, bySw, (u32)pw, 1, (u32)ow);
+                if (ox < 0) continue;
+                u32 from = ((u32)oy * (u32)ow + (u32)ox) * (u32)C + c;
+                a += share * first[from];
+                if (z_dot) b += share * second[from];
+            }
+        }
+        for (int e = 0; e < Lanes<V>::N; e++) {
+            real value, d, dd;
+            activation(kind, p, lane(v, e), value, d, dd);
+            lane(v, e) = d * lane(a, e) + (z_dot ? dd * lane(b, e) * lane(moved, e) : (real)0);
+        }
+        out[(L)blockIdx.x * image + i] = v;
+    }
+}
+KERNEL activate_pool(L kind, double p, real* out, const real* x, const real* z, L repeat, L image, L pooled, WINDOW) {
+    act_pool<real>(kind, p, out, x, z, repeat, image, pooled, SAME_WINDOW);
+}
+KERNEL activate_pool4(L kind, double p, Four* out, const Four* x, const Four* z, L repeat, L image, L pooled, WINDOW) {
+    act_pool<Four>(kind, p, out, x, z, repeat, image, pooled, SAME_WINDOW);
+}
+KERNEL activate_unpool(L kind, double p, real* out, const real* delta_dot, const real* z, const real* delta, const real* z_dot,
+                       L repeat, L image, L pooled, WINDOW) {
+    pool_act<real>(kind, p, out, delta_dot, z, delta, z_dot, repeat, image, pooled, SAME_WINDOW);
+}
+KERNEL activate_unpool4(L kind, double p, Four* out, const Four* delta_dot, const Four* z, const Four* delta, const Four* z_dot,
+                        L repeat, L image, L pooled, WINDOW) {
+    pool_act<Four>(kind, p, out, delta_dot, z, delta, z_dot, repeat, image, pooled, SAME_WINDOW);
 }
 static __device__ __forceinline__ void span(u32 i, u32 n, u32 o, u32& from, u32& to) {
     from = (u32)((u64)i * n / o);
@@ -796,34 +901,50 @@ KERNEL krylov_current(real* x, real* y, const double* q, L n, L d, L k) {
         else y[r * k + j - d] = (real)q[i];
     }
 }
-// A block has a record: its product becomes the next vector, orthogonal to those before.
+// A block has a record: its product becomes the next vector, orthogonal to those before. Every thread keeps its share of the
+// vector in registers, KEPT values and, of longer vectors, the rest in memory.
 KERNEL krylov_advance(double* next, double* along, double* fresh, const u64* basis, L steps, const real* xs,
                       const real* ys, const double* ux, const double* uy, L d, L k) {
-    L r = blockIdx.x, D = d + k;
-    double *w = next + r * D, cx = ux[r], cy = uy[r];
-    for (L j = threadIdx.x; j < D; j += blockDim.x)
-        w[j] = j < d ? cx * (double)xs[r * d + j] : cy * (double)ys[r * k + j - d];
+    constexpr int KEPT = 8;
+    L r = blockIdx.x, D = d + k, from = (L)KEPT * blockDim.x;
+    double *w = next + r * D, cx = ux[r], cy = uy[r], v[KEPT], u[KEPT], sum;
+    auto product = [&](L j) { return j < d ? cx * (double)xs[r * d + j] : cy * (double)ys[r * k + j - d]; };
+    for (int i = 0; i < KEPT; i++) {
+        L j = threadIdx.x + (L)i * blockDim.x;
+        v[i] = j < D ? product(j) : 0.0;
+    }
+    for (L j = from + threadIdx.x; j < D; j += blockDim.x) w[j] = product(j);
+    // with a vector of the basis, which stays in registers
+    auto dot = [&](const double* q) {
+        double s = 0;
+        for (int i = 0; i < KEPT; i++) {
+            L j = threadIdx.x + (L)i * blockDim.x;
+            u[i] = j < D ? q[j] : 0.0;
+            s += v[i] * u[i];
+        }
+        for (L j = from + threadIdx.x; j < D; j += blockDim.x) s += w[j] * q[j];
+        return block_sum(s);
+    };
+    sum = dot((const double*)basis[steps - 1] + r * D);
+    if (threadIdx.x == 0) along[r] = sum;
     for (int round = 0; round < 2; round++)
         for (L i = 0; i < steps; i++) {
             const double* q = (const double*)basis[i] + r * D;
-            if (round == 0 && i == 0) {
-                const double* last = (const double*)basis[steps - 1] + r * D;
-                double sum = 0;
-                for (L j = threadIdx.x; j < D; j += blockDim.x) sum += w[j] * last[j];
-                sum = block_sum(sum);
-                if (threadIdx.x == 0) along[r] = sum;
-            }
-            double sum = 0;
-            for (L j = threadIdx.x; j < D; j += blockDim.x) sum += w[j] * q[j];
-            sum = block_sum(sum);
-            for (L j = threadIdx.x; j < D; j += blockDim.x) w[j] -= sum * q[j];
+            sum = dot(q);
+            for (int l = 0; l < KEPT; l++) v[l] -= sum * u[l];
+            for (L j = from + threadIdx.x; j < D; j += blockDim.x) w[j] -= sum * q[j];
         }
-    double sum = 0;
-    for (L j = threadIdx.x; j < D; j += blockDim.x) sum += w[j] * w[j];
+    sum = 0;
+    for (int i = 0; i < KEPT; i++) sum += v[i] * v[i];
+    for (L j = from + threadIdx.x; j < D; j += blockDim.x) sum += w[j] * w[j];
     sum = sqrt(block_sum(sum));
     if (threadIdx.x == 0) fresh[r] = sum;
-    if (sum > 0)
-        for (L j = threadIdx.x; j < D; j += blockDim.x) w[j] /= sum;
+    double over = sum > 0 ? sum : 1.0;
+    for (int i = 0; i < KEPT; i++) {
+        L j = threadIdx.x + (L)i * blockDim.x;
+        if (j < D) w[j] = v[i] / over;
+    }
+    for (L j = from + threadIdx.x; j < D; j += blockDim.x) w[j] /= over;
 }
 
 // One more row of every record's tridiagonal matrix, its largest eigenvalue and the residual of that: `lanczos.rs` for one

@@ -23,6 +23,7 @@ mod product;
 mod sums;
 mod times;
 
+use convolution::Launch;
 pub(crate) use convolution::{Convolution, Step};
 pub(crate) use divide::magic;
 pub(crate) use memory::Memory;
@@ -35,13 +36,13 @@ use crate::{
     error::{Error, Result},
     shape::Window,
 };
-use times::Times;
 use driver::{Address, Handle, Libraries, libraries};
 use std::{
     collections::HashMap,
     ffi::{CString, c_int, c_void},
     sync::{Mutex, MutexGuard, PoisonError},
 };
+use times::Times;
 
 /// Threads of a block where every thread has values of its own.
 const THREADS: u32 = 256;
@@ -62,6 +63,9 @@ pub(crate) struct Gpu {
     architecture: String,
     /// Shared memory that a block may have, in bytes.
     shared: usize,
+    multiprocessors: usize,
+    /// In bytes.
+    memory: usize,
     modules: Mutex<HashMap<Unit, Pointer>>,
     functions: Mutex<HashMap<(&'static str, Unit), Pointer>>,
     /// What the kernels took, where somebody asks.
@@ -125,13 +129,15 @@ impl Gpu {
             ));
         }
         let (mut device, mut context, mut stream) = (0, std::ptr::null_mut(), std::ptr::null_mut());
-        let (mut blas, mut shared) = (std::ptr::null_mut(), 0);
+        let (mut blas, mut shared, mut multiprocessors) = (std::ptr::null_mut(), 0, 0);
         let driver = &api.driver;
         // SAFETY: pointers are those of live handles; the context is retained before anything is made in it
         unsafe {
             driver.check("asking for the GPU", (driver.device)(&raw mut device, ordinal as c_int))?;
             // 97: shared memory of a block, where it asks for more than usual
             driver.check("asking for the GPU", (driver.attribute)(&raw mut shared, 97, device))?;
+            // 16: how many multiprocessors
+            driver.check("asking for the GPU", (driver.attribute)(&raw mut multiprocessors, 16, device))?;
             driver.check("opening the GPU", (driver.retain)(&raw mut context, device))?;
             driver.check("opening the GPU", (driver.enter)(context))?;
             driver.check("making a stream", (driver.stream)(&raw mut stream, 0))?;
@@ -154,6 +160,8 @@ impl Gpu {
             blas: Mutex::new(Pointer(blas)),
             architecture: format!("--gpu-architecture=sm_{major}{minor}"),
             shared: shared.max(0) as usize,
+            multiprocessors: multiprocessors.max(1) as usize,
+            memory: card.memory,
             modules: Mutex::new(HashMap::new()),
             functions: Mutex::new(HashMap::new()),
             times: Times::asked(),
@@ -164,6 +172,10 @@ impl Gpu {
 
     pub(crate) fn ordinal(&self) -> u32 {
         self.ordinal
+    }
+
+    pub(crate) fn total_memory(&self) -> usize {
+        self.memory
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -215,6 +227,12 @@ impl Gpu {
         self.launch::<T>(kernel, [rows as u32, 1, 1], [threads, 1], arguments);
     }
 
+    /// Runs a kernel in which every block has a record, held in so many bytes of shared memory.
+    pub(crate) fn blocks<T: Real>(&self, kernel: &'static str, n: usize, shared: usize, arguments: &[u64]) {
+        let shape = ([n as u32, 1, 1], [THREADS, 1], shared as u32);
+        self.start(kernel, (T::BYTES, None), shape, arguments);
+    }
+
     fn launch<T: Real>(&self, kernel: &'static str, grid: [u32; 3], block: [u32; 2], arguments: &[u64]) {
         self.start(kernel, (T::BYTES, None), (grid, block, 0), arguments);
     }
@@ -226,10 +244,32 @@ impl Gpu {
 
     /// Runs a kernel of a convolution over so many records.
     pub(crate) fn convolve<T: Real>(&self, conv: &Convolution, step: Step, n: usize, arguments: &[u64]) {
-        let launch = conv.launch(step);
-        let blocks = n.div_ceil(launch.records).min(BLOCKS) as u32;
-        let shape = ([blocks, 1, 1], [launch.threads as u32, 1], launch.shared as u32);
-        self.start(step.kernel(), (T::BYTES, Some(*conv)), shape, arguments);
+        let (launch, unit) = (conv.launch(step), (T::BYTES, Some(*conv)));
+        let groups = n.div_ceil(launch.records);
+        let blocks = match step {
+            // as many as there is room for: each loads the weights once
+            Step::Forward | Step::Backward => self.at_once(step.kernel(), unit, launch).min(groups),
+            Step::ForwardOwn | Step::BackwardOwn | Step::Gradient => groups.min(BLOCKS),
+        };
+        let shape = ([blocks as u32, 1, 1], [launch.threads as u32, 1], launch.shared as u32);
+        self.start(step.kernel(), unit, shape, arguments);
+    }
+
+    /// Blocks that the card runs at once.
+    fn at_once(&self, kernel: &'static str, unit: Unit, launch: Launch) -> usize {
+        let Some(function) = self.function(kernel, unit) else { return 1 };
+        let mut blocks = 0;
+        // SAFETY: the function lives as long as the programme
+        let code = unsafe {
+            (self.api.driver.blocks_at_once)(
+                &raw mut blocks,
+                function.0,
+                launch.threads as c_int,
+                launch.shared,
+            )
+        };
+        self.note(kernel, code);
+        blocks.max(1) as usize * self.multiprocessors
     }
 
     /// Puts a kernel into the queue: its grid, its block and the shared memory of a block.
