@@ -191,7 +191,6 @@ KERNEL sum_slabs(double* part, const real* x, const real* y, const double* w, L 
     L from = blockIdx.y * slab, to = from + slab < rows ? from + slab : rows;
     double sum = 0;
     if (column < width)
-#pragma unroll 4
         for (L r = from + threadIdx.y; r < to; r += 8) {
             L at = (group * rows + r) * width + column;
             double v = x[rep(at, nx)];
@@ -206,10 +205,33 @@ KERNEL sum_slabs(double* part, const real* x, const real* y, const double* w, L 
         part[(group * gridDim.y + blockIdx.y) * width + column] = sum;
     }
 }
+// The same of plain rows, with or without weights, where their width is a multiple of four: a block has 128 columns.
+KERNEL sum_slabs4(double* part, const real* x, const double* w, L rows, L width, L slab, L first) {
+    struct alignas(16) Quad { real v[4]; };
+    __shared__ double lane[8][32][4];
+    L group = first + blockIdx.z, column = (blockIdx.x * 32 + threadIdx.x) * 4;
+    L from = blockIdx.y * slab, to = from + slab < rows ? from + slab : rows;
+    double sum[4] = {0, 0, 0, 0};
+    if (column < width)
+#pragma unroll 4
+        for (L r = from + threadIdx.y; r < to; r += 8) {
+            Quad v = *(const Quad*)(x + (group * rows + r) * width + column);
+            real f = w ? (real)w[r] : (real)1;
+            for (int e = 0; e < 4; e++) sum[e] += (double)(w ? f * v.v[e] : v.v[e]);
+        }
+    for (int e = 0; e < 4; e++) lane[threadIdx.y][threadIdx.x][e] = sum[e];
+    __syncthreads();
+    if (threadIdx.y == 0 && column < width)
+        for (int e = 0; e < 4; e++) {
+            for (int k = 1; k < 8; k++) sum[e] += lane[k][threadIdx.x][e];
+            part[(group * gridDim.y + blockIdx.y) * width + column + e] = sum[e];
+        }
+}
 KERNEL add_slabs(real* out, const double* part, L n, L width, L slabs, L adding) {
     EACH(i, n) {
         L group = i / width, column = i % width;
         double sum = 0;
+#pragma unroll 8
         for (L s = 0; s < slabs; s++) sum += part[(group * slabs + s) * width + column];
         out[i] = adding ? out[i] + (real)sum : (real)sum;
     }
@@ -830,6 +852,38 @@ KERNEL loss(real* out, double* losses, double* units, BATCH, L places, L width, 
             out[row * width + k] = counts ? (real)(one.weight * one.delta(k) / c) : (real)0;
     }
     if (threadIdx.x == 0) losses[record] = total, units[record] = c;
+}
+// The same for records of many rows, in three parts: a block has a row, then a thread a record, then a block a row again.
+KERNEL loss_rows(double* losses, double* sizes, BATCH, L width, L kind) {
+    Row one;
+    L row = blockIdx.x;
+    double sum = 0, largest = 0, size = 0;
+    if (READ(row)) {
+        for (L k = threadIdx.x; k < width; k += blockDim.x) {
+            sum += one.term(k);
+            largest = fmax(largest, fabs(one.weight * one.delta(k)));
+        }
+        sum = one.weight * block_sum(sum);
+        size = fmax(one.weight * one.curvature(), block_max(largest));
+    }
+    if (threadIdx.x == 0) losses[row] = sum, sizes[row] = size;
+}
+KERNEL loss_units(double* losses, double* units, const double* row_losses, const double* sizes, L n, L places, double least,
+                  double most) {
+    EACH(r, n) {
+        double total = 0, size = 0;
+        for (L t = 0; t < places; t++) total += row_losses[r * places + t], size = fmax(size, sizes[r * places + t]);
+        bool bad = !(size > 0 && isfinite(size));
+        losses[r] = total, units[r] = bad ? 1.0 : exp2(floor(log2(fmin(fmax(size, least), most))));
+    }
+}
+KERNEL loss_deltas(real* out, BATCH, const double* units, L places, L width, L kind) {
+    Row one;
+    L row = blockIdx.x;
+    bool counts = READ(row);
+    double c = units[row / places];
+    for (L k = threadIdx.x; k < width; k += blockDim.x)
+        out[row * width + k] = counts ? (real)(one.weight * one.delta(k) / c) : (real)0;
 }
 KERNEL loss_tangent(real* out, BATCH, const double* units, const real* z_dot, const real* y_dot, L rows, L places,
                     L width, L kind) {
