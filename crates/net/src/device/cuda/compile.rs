@@ -5,7 +5,18 @@ use std::ffi::{CString, c_int};
 
 /// A file of kernels: its name and text.
 pub(super) type Source = (&'static str, &'static str);
-pub(super) const KERNELS: Source = ("kernels.cu", include_str!("kernels.cu"));
+pub(super) const KERNELS: Source = (
+    "kernels.cu",
+    concat!(
+        include_str!("kernels.cu"),
+        include_str!("windows.cu"),
+        include_str!("sequences.cu"),
+        include_str!("losses.cu"),
+        include_str!("lanczos.cu"),
+        include_str!("accounts.cu"),
+        include_str!("step.cu"),
+    ),
+);
 pub(super) const CONVOLUTION: Source = ("convolution.cu", include_str!("convolution.cu"));
 
 impl Gpu {

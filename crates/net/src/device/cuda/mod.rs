@@ -4,7 +4,7 @@
 //! | file | what |
 //! |---|---|
 //! | `driver` | NVIDIA's libraries, found at run time; the cards there are |
-//! | `kernels.cu`, `compile` | the kernels, and how they are compiled for a card |
+//! | `kernels.cu` and the files beside it, `compile` | the kernels, and how they are compiled for a card |
 //! | `convolution.cu`, `convolution` | convolutions without patches, compiled for each shape |
 //! | `times` | how long the kernels take, where somebody asks |
 //! | `memory` | pieces of memory, used again; copies |
