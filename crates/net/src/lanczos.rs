@@ -140,7 +140,7 @@ pub(crate) struct Bases {
 #[derive(Debug)]
 enum Place {
     Near(Vec<Iteration>),
-    Far(Krylov),
+    Far(Box<Krylov>),
 }
 
 /// The iteration of one record on the processor.
@@ -164,7 +164,7 @@ impl Bases {
         let numbers: Vec<u32> = records.iter().map(|&r| r as u32).collect();
         let index = dev.upload_index(&numbers);
         let place = match dev.random_krylov(&Streams { seed, records: &index }, widths, iterations) {
-            Some(krylov) => Place::Far(krylov),
+            Some(krylov) => Place::Far(Box::new(krylov)),
             None => {
                 let width = widths.iter().sum::<usize>();
                 let start = |&record: &usize| {

@@ -139,7 +139,7 @@ pub struct Trainer<'d, T> {
 /// What a step told of records: measures, or the accounts with them added on a GPU.
 enum Told {
     Near(Vec<RecordLeak>),
-    Far(Accounts),
+    Far(Box<Accounts>),
 }
 
 /// A loss beyond so many times that at the start is divergence: whatever is learned, it is not what was asked for.
@@ -343,7 +343,7 @@ impl<'d, T: Real> Trainer<'d, T> {
         self.moments = moments;
         match (&mut self.tracker, told) {
             (Some(t), Told::Near(leaks)) => t.add(&leaks),
-            (Some(t), Told::Far(accounts)) => t.keep(accounts),
+            (Some(t), Told::Far(accounts)) => t.keep(*accounts),
             (None, _) => {}
         }
         self.spending = spending.or_else(|| self.spending.take());
@@ -389,7 +389,7 @@ impl<'d, T: Real> Trainer<'d, T> {
         match far {
             Some(mut accounts) => {
                 T::account(&self.workers, &self.net, self.data, &wanted, (&what, draws), &mut accounts)?;
-                Ok(Told::Far(accounts))
+                Ok(Told::Far(Box::new(accounts)))
             }
             None => T::measure(&self.workers, &self.net, self.data, &wanted, &what, draws).map(Told::Near),
         }
