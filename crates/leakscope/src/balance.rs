@@ -291,13 +291,30 @@ fn write_weights(
     let numbers = ["weight", "eta_before", "eta", "eta_unweighted"].map(String::from).into();
     let id = loaded.encoding.id.clone().unwrap_or_else(|| "row".into());
     let mut writer = folder.table("weights", RecordsSchema { id, texts: vec![], numbers })?;
-    let RowLabels { ids, positions } = labelled::run(&Labelling, &loaded.rows, None)?;
-    let mut part = writer.parts().part();
-    for (row, (id, position)) in ids.iter().zip(positions).enumerate() {
-        let numbers = [found.weights[row], found.eta_before[row], found.eta[row], found.eta_unweighted[row]];
-        part.push_at(position, id, &[], &numbers)?;
+    let parts = writer.parts();
+    let numbers_of =
+        |row: usize| [found.weights[row], found.eta_before[row], found.eta[row], found.eta_unweighted[row]];
+    if loaded.rows.away().is_some() {
+        // Weights are here and names are there: the names come.
+        let RowLabels { ids, positions } = labelled::run(&Labelling, &loaded.rows, None)?;
+        let mut part = parts.part();
+        for (row, (id, position)) in ids.iter().zip(positions).enumerate() {
+            part.push_at(position, id, &[], &numbers_of(row))?;
+        }
+        writer.append(part)?;
+    } else {
+        loaded.rows.fold_labelled(
+            || parts.part(),
+            |part, block, labels| {
+                for (i, id) in labels.ids.iter().enumerate() {
+                    let numbers = numbers_of(block.first_row as usize + i);
+                    part.push_at(labels.positions[i], id, &[], &numbers).map_err(CoreError::from)?;
+                }
+                Ok(())
+            },
+            |part| writer.append(part).map_err(CoreError::from),
+        )?;
     }
-    writer.append(part)?;
     pending.tables([writer]);
     Ok(())
 }

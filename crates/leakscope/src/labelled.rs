@@ -10,7 +10,7 @@ use leakscope_table::{Dataset, Labels, PartMaker, RecordsFormat, RecordsPart, Re
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::PathBuf;
 
 /// A pass whose step also gets the labels of the rows.
 pub(crate) trait LabelledPass: Serialize + DeserializeOwned + Sync {
@@ -99,19 +99,17 @@ fn state_of<P: LabelledPass>(pass: &P, sent: &[u8], state: &[u8]) -> Result<P::S
     Err(Error::Bytes { what: P::NAME, damage: Damage::Content("the state has other sizes".into()) })
 }
 
-/// Runs the pass that came as bytes over a part of a table; its records go to a file of that name, where they are wanted.
+/// Runs the pass that came as bytes over a part of a table; its records go to the file of that table, where they are wanted.
 pub(crate) fn run_part<P: LabelledPass>(
     rows: &Dataset,
     sent: &[u8],
-    file: Option<&Path>,
+    file: &dyn Fn(&str) -> Option<PathBuf>,
 ) -> leakscope_table::Result<Vec<u8>> {
     let pass: P = bytes::read(P::NAME, 0, sent)?;
-    let mut writer = match (file, pass.schema()) {
-        (Some(file), Some(schema)) => {
-            Some(RecordsWriter::create(file, RecordsFormat::Parquet, schema.clone())?)
-        }
-        (Some(_), None) | (None, _) => None,
-    };
+    let wanted = pass.schema().and_then(|schema| Some((file(P::TABLE)?, schema.clone())));
+    let mut writer = wanted
+        .map(|(file, schema)| RecordsWriter::create(&file, RecordsFormat::Parquet, schema))
+        .transpose()?;
     let state = here(&pass, rows, writer.as_mut())?;
     // The records are there whole before the state is.
     writer.map(RecordsWriter::finish).transpose()?;

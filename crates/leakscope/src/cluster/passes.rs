@@ -77,7 +77,7 @@ fn records<P: LabelledPass>(
             P::NAME
         )));
     }
-    labelled::run_part::<P>(rows, sent, file(P::TABLE).as_deref())
+    labelled::run_part::<P>(rows, sent, file)
 }
 
 fn known(name: &str) -> Option<&'static (&'static str, &'static str, Run)> {

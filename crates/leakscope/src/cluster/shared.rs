@@ -73,7 +73,8 @@ impl Shared {
     /// # Errors
     /// Those of `found`, in the words of whoever computed the part.
     pub fn finish<T>(&self, found: Result<T>) -> Result<T> {
-        if found.is_ok() {
+        // Whoever was interrupted may ask again, and the workers wait for that.
+        if !matches!(found, Err(Failure::Interrupted)) {
             write_whole(&self.board.root.join(DONE), b"")?;
         }
         match self.failure.lock().unwrap_or_else(PoisonError::into_inner).take() {

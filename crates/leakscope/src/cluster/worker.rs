@@ -4,14 +4,14 @@
 //! one grows old (its worker was killed) somebody else computes the part too, and both come to the same bytes.
 
 use super::board::Board;
-use super::plan::{Plan, Progress};
+use super::plan::{FILE, Plan, Progress};
 use super::shared::DONE;
 use crate::{Failure, Result};
 use leakscope_table::Hooks;
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How a worker works.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -39,6 +39,11 @@ pub fn worker(
     hooks: &Hooks,
     on_part: &dyn Fn(&str, usize),
 ) -> Result<Option<Progress>> {
+    let began = Instant::now();
+    // Workers may be started before whoever asks.
+    while !path.join(FILE).exists() && began.elapsed() < working.patience && !hooks.interrupted() {
+        sleep(working.pause);
+    }
     let (board, plan) = (Board::new(path), Plan::of_worker(path)?);
     loop {
         if hooks.interrupted() {
