@@ -177,7 +177,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         folder.spare(&read, &["bound.json", "report.html"], &[])?;
     }
     let request = args.request()?;
-    let display = Display::start(args.show.quiet || args.show.json, args.show.out.clone())?;
+    let display = Display::start(args.show.quiet || args.show.json, args.show.out.clone())?.may_end();
     let bounds = bound::answer(&request, &display.hooks)?;
     drop(display);
     let json = leakscope::bound::document(&bounds);

@@ -256,6 +256,7 @@ fn run_in<T: Real>(args: &TrainRequest, out: &Path, listener: &Listener<'_>) -> 
     let texts = [model::NETWORK, model::WEIGHTS, model::TRAINING, CHECKPOINT, ENCODING, "report.html"];
     folder.spare(&read, &texts, &["records"])?;
     let resumed = if args.resume { Some(Resumed::read(folder.path())?) } else { None };
+    let replaced = if args.resume { None } else { account::replaced(folder.path()) };
     let stored = resumed.as_ref().map(Resumed::seed);
     let seed = args.seed.or(stored).unwrap_or_else(crate::seed::drawn);
 
@@ -332,6 +333,7 @@ fn run_in<T: Real>(args: &TrainRequest, out: &Path, listener: &Listener<'_>) -> 
         precision: args.precision,
         leaves: LEAVES.to_owned(),
         text: None,
+        replaced,
     };
     let stored = model::files(ended.run.network())?;
     let (training, written) = account::finish(&ended, &data, &facts, &plan, (&folder, &stored))?;

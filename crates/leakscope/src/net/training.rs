@@ -164,6 +164,7 @@ fn over<T: Real>(request: &TrainRequest, prepared: Prepared<T>, hooks: &Hooks) -
         precision: request.precision,
         leaves: LEAVES.to_owned(),
         text: None,
+        replaced: None,
     };
     let budgets = ended.run.budgets();
     let training = account::training(&ended, &data, &facts, &plan, &budgets)?;

@@ -165,21 +165,20 @@
     return "Drawings stand as audited, at σ = " + L.setting(model.sigma) + ": at the noise chosen above every η is ×" + L.number(k) + ".";
   });
 
-  function quoted(t) { return /^[A-Za-z0-9._\-\/,=:+@%]+$/.test(t) ? t : "'" + t.replace(/'/g, "'\\''") + "'"; }
   function command() {
-    var c = model.command, target = c.target;
+    var c = model.command;
     dial.command.parentNode.hidden = !c.start;
     if (!c.start) return;
-    var noise = target ? "--target-sd " + quoted(target[0] + "=" + L.typed(target[1] * sigma)) : "--sigma " + L.typed(sigma);
+    var noise = "--sigma " + L.typed(sigma);
     // A line breaks between words and nowhere else.
     dial.command.textContent = "";
     (c.start + " " + noise + " --out release").split(" ").forEach(function (word, i) {
       if (i) dial.command.appendChild(document.createTextNode(" "));
       dial.command.appendChild(make("span", word));
     });
-    text(dial.remark, (target ? "A release adds noise in public units, where σ is another number: this line asks it for the same least error of " +
-      target[0] + ", in its own units, and its page says how often values are told apart." :
-      "A release adds noise in public units, where σ means another noise: its page says what holds there.") +
+    text(dial.remark, "A release adds noise in public units, where the same σ is another noise, so what this page says does not hold for it: " +
+      "the release is judged by itself, by its own page. Where that is not green, keep it to yourself, withdraw it, and take the σ that it names." +
+      (c.whole ? "" : " Add the options that the table was read with.") +
       (releases > 1 ? " Each of the " + L.count(releases) + " releases is one run of it; its ledger counts them together." : ""));
   }
 
