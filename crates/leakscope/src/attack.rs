@@ -172,6 +172,7 @@ pub fn run(request: &Request, playing: &Playing, hooks: &Hooks) -> Result<Attack
         noise: described(request, &loaded, shaped.as_ref())?,
         warnings,
         seconds,
+        redact: request.redact,
     })
 }
 

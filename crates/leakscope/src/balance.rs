@@ -1,6 +1,7 @@
 //! The balancing: a table in, weights, a model and a [`Balance`] out.
 
 mod bought;
+mod counting;
 
 use crate::failure::explain;
 use crate::model::{self, Loaded, class_names, coefficient_names, penalty, scores_of};
@@ -115,6 +116,7 @@ pub fn run(
         Some(noise) => Some(bought::bought(noise, request, &loaded, &options, &found)?),
         None => None,
     };
+    let counted = counting::counting(request, &loaded, &options, (found.best, &found.fit))?;
     let mut pending = Pending::default();
     if let Some(folder) = folder {
         write_weights(&loaded, &found, folder, &mut pending)?;
@@ -140,6 +142,7 @@ pub fn run(
         iterations: steps,
         comparisons,
         bought,
+        counted,
         best: found.best,
         stopped: match found.stopped {
             Stopped::Converged => Ending::Converged,
@@ -150,6 +153,7 @@ pub fn run(
         coefficients: names.into_iter().zip(found.fit.w().iter().copied()).collect(),
         warnings: warnings(request, &loaded, &found)?,
         seconds: clock.elapsed().as_secs_f64(),
+        redact: request.redact,
     };
     Ok(Outcome { balance: crate::output::complete(balance)?, pending })
 }

@@ -245,6 +245,13 @@ fn conforms_where_it_is(name: &str, mut c: Case) {
     let ub = dev.upload(&u[..RECORDS * d]);
     let uyb = dev.upload(&uy[..RECORDS * k]);
     let one = c.net.tangent(&mut dev, &primal, Some(ub), Some(uyb), true);
+    let mut sum = dev.zeros(p);
+    c.net.add_weighted_tangent(&mut dev, &primal, &one, &factors, &mut sum);
+    for (j, &s) in dev.download(&sum).unwrap().iter().enumerate() {
+        let expected: f64 = (0..RECORDS).map(|i| weights[i] * g_dot[i][j]).sum();
+        let scale = (0..RECORDS).map(|i| norm(&g_dot[i])).fold(1.0, f64::max);
+        close(s, expected, scale, 1e-11, &format!("{name}: weighted sum of tangents"));
+    }
     let mut draw = || (0..RECORDS).map(|_| c.rng.normal()).collect::<Vec<f64>>();
     let (alpha, beta, kappa, zero) = (draw(), draw(), draw(), vec![0.0; RECORDS]);
     let v: Vec<f64> = (0..p).map(|i| if trained[i] { c.rng.normal() } else { 0.0 }).collect();

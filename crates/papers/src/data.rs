@@ -387,6 +387,7 @@ mod tests {
                 synthetic: true,
                 scratch: scratch.path().to_owned(),
                 trials: 1,
+                full: false,
                 seed: 3,
                 hooks: &hooks,
             };

@@ -50,6 +50,7 @@ pub(crate) fn quality(quality: QualityKind) -> &'static str {
         QualityKind::Mse => "mean squared error",
         QualityKind::Ssim => "SSIM",
         QualityKind::HaarPsi => "HaarPSI",
+        QualityKind::Lpips => "LPIPS",
     }
 }
 
@@ -93,20 +94,19 @@ pub(crate) fn label_eta(label: &Label) -> (f64, f64) {
 }
 
 /// What it adds to η that columns are scaled by their own data.
-pub(crate) fn scaling(effect: &ScalingEffect) -> String {
-    let (given, counted) = (format::number(effect.eta_max_given), format::number(effect.eta_max_counted));
-    let at_most = if effect.exact { "" } else { "at most " };
-    let difference = format!(
-        "the largest η is {at_most}{counted} with it and {given} with means and spreads taken as public"
-    );
-    match effect.mode {
-        ScalingMode::Counted => {
-            format!("Counted in η that records move the scaling of their columns: {difference}.")
+pub(crate) fn scaling(effect: &ScalingEffect) -> [String; 3] {
+    let counted = match effect.mode {
+        ScalingMode::Counted => "Counted in η that records move the scaling of their columns",
+        ScalingMode::Given => {
+            "Not counted in η that records move the scaling of their columns (⟨scaling=given⟩)"
         }
-        ScalingMode::Given => format!(
-            "Not counted in η that records move the scaling of their columns (⟨scaling=given⟩): {difference}."
-        ),
-    }
+    };
+    let at_most = if effect.exact { "" } else { "at most " };
+    [
+        format!("{counted}: the largest η is {at_most}"),
+        " with it and ".to_owned(),
+        " with means and spreads taken as public.".to_owned(),
+    ]
 }
 
 /// A value of the utility's metric.
@@ -208,12 +208,24 @@ pub(crate) fn title_of(audit: &Audit) -> String {
 
 /// Records, columns, model and noise in one line.
 pub(crate) fn facts(audit: &Audit) -> Vec<String> {
-    let regression = format!("{} regression", audit.model.family.name());
+    let mut facts = facts_but_noise(audit);
+    facts.push(released(audit));
+    facts
+}
+
+/// How often it is released, and with which noise.
+pub(crate) fn released(audit: &Audit) -> String {
     let released = match audit.releases {
         0 | 1 => "released once".to_owned(),
         2 => "released twice".to_owned(),
         k => format!("released {k} times"),
     };
+    format!("{released} with noise σ = {}", format::setting(audit.sigma))
+}
+
+/// What stays whatever the noise.
+pub(crate) fn facts_but_noise(audit: &Audit) -> Vec<String> {
+    let regression = format!("{} regression", audit.model.family.name());
     vec![
         format::counted(audit.n, "record"),
         format!(
@@ -222,7 +234,6 @@ pub(crate) fn facts(audit: &Audit) -> Vec<String> {
             format::counted(audit.attributes.len() as u64, "attribute")
         ),
         format!("{regression}, l2 = {}", format::setting(audit.model.l2)),
-        format!("{released} with noise σ = {}", format::setting(audit.sigma)),
     ]
 }
 

@@ -132,6 +132,11 @@ fn the_script_decides_by_the_same_rules_on_thousands_of_facts() {
                 1 => Some(if calm { EPSILON_CALM } else { EPSILON_ALARM }),
                 _ => None,
             };
+            let left_out = match dice.next() % 5 {
+                0 if !calm => Some(dice.magnitude(-2.0, 2.0)),
+                1 => Some(0.9),
+                _ => None,
+            };
             let facts = Facts {
                 noise: match dice.next() % 12 {
                     0 => Noise::Unit,
@@ -148,6 +153,7 @@ fn the_script_decides_by_the_same_rules_on_thousands_of_facts() {
                 estimated,
                 label_estimated,
                 epsilon,
+                left_out,
                 membership,
                 bounded: success(bounded, &mut dice),
                 observed: success(observed, &mut dice),
@@ -161,7 +167,7 @@ fn the_script_decides_by_the_same_rules_on_thousands_of_facts() {
                     "noise": match facts.noise { Noise::Unit => "unit", Noise::Absent => "absent", Noise::Chosen => "chosen" },
                     "over_limit": facts.over_limit, "unfinished": facts.unfinished || facts.open.rows_of_one, "told_at_least": number(told_at_least), "protect_at": facts.protect_at,
                     "told": number(told), "label_told": number(label_told), "estimated": number(estimated),
-                    "label_estimated": number(label_estimated), "epsilon": number(epsilon), "membership": number(membership),
+                    "label_estimated": number(label_estimated), "epsilon": number(epsilon), "left_out": number(left_out), "membership": number(membership),
                     "bounded": guess(facts.bounded), "observed": guess(facts.observed),
                 },
                 "says": said(&decide(&facts)),
@@ -329,6 +335,10 @@ fn noise_with_a_shape_is_not_moved() {
     common::noise::shaped(&mut audit, leakscope_report::noise::Source::Bounds);
     assert!(audit_at(&audit, 1.0, 1).is_none());
     assert!(Moving::of(&audit, vec![]).is_err());
+    // Shapes that the document holds can be chosen.
+    let page = leakscope_report::page(&audit);
+    assert!(page.contains("data-shape=\"choice\"") && page.contains("--noise-shape"));
+    audit.noise.as_mut().unwrap().shapes.truncate(1);
     assert!(leakscope_report::page(&audit).contains("run the audit again with other targets"));
     let audit = clinic(60, 2);
     for (sigma, releases) in [(0.0, 1), (-1.0, 1), (f64::NAN, 1), (f64::INFINITY, 1), (1.0, 0)] {

@@ -1,7 +1,7 @@
 //! `leakscope attack`: how often is a secret attribute guessed?
 
 use super::noise_args::ShapeArgs;
-use super::run_args::{OutArgs, TestArgs, request};
+use super::run_args::{OutArgs, RedactArgs, TestArgs, request};
 use super::table_args::{ModelArgs, TableArgs};
 use crate::progress::Display;
 use leakscope::Result;
@@ -30,7 +30,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 4)]
     bins: usize,
     /// Noise scales to try [default: sixteen, from mean η = 100 down to 0.01]
-    #[arg(long, value_name = "S,…", value_delimiter = ',', allow_negative_numbers = true)]
+    #[arg(long, alias = "sigma", value_name = "S,…", value_delimiter = ',', allow_negative_numbers = true)]
     sigmas: Vec<f64>,
     /// Noise vectors for every scale
     #[arg(long, value_name = "N", default_value_t = 100)]
@@ -55,6 +55,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     #[command(flatten)]
+    redact: RedactArgs,
+    #[command(flatten)]
     output: OutArgs,
 }
 
@@ -62,7 +64,7 @@ pub(crate) struct Args {
 pub(crate) fn request_of(args: &Args) -> Result<(Request, Playing)> {
     let base = request(&args.table, &args.model, &args.test, args.seed)?;
     let noise = args.shape.noise(&args.table, args.target_eta, &args.target_sd)?;
-    let base = Request { noise, ..base };
+    let base = Request { noise, redact: args.redact.redact, ..base };
     let playing = Playing {
         secret: args.secret.clone(),
         candidates: args.candidates.clone(),

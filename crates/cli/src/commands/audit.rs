@@ -3,6 +3,7 @@
 use super::columns::columns;
 use super::noise_args::ShapeArgs;
 use super::release_line::release_line;
+use super::run_args::RedactArgs;
 use super::table_args::{ModelArgs, TableArgs, name_and_number, name_and_text};
 use crate::progress::Display;
 use leakscope::audit::{self, Limit, Noise, Outcome, Pair, Request, ScalingChoice, Statistic};
@@ -71,7 +72,7 @@ pub(crate) struct Args {
     /// Unit of an attribute, for display
     #[arg(long, value_name = "ATTRIBUTE=UNIT")]
     pub(crate) unit: Vec<String>,
-    /// Exit with code 1 if a statistic of η is above a value: eta (the largest), p99 or mean
+    /// Exit with code 1 if a statistic of η over records is above a value: max, p99 or mean
     #[arg(long, value_name = "STATISTIC=VALUE")]
     pub(crate) fail_above: Vec<String>,
     /// Show what any attacker can guess of this attribute, beside what attacks do
@@ -103,10 +104,8 @@ pub(crate) struct OutputArgs {
     /// Format of the table of records
     #[arg(long, value_enum, default_value_t = RecordsFormat::Parquet)]
     pub(crate) format: RecordsFormat,
-    /// Name no record on the page, and leave out records one by one, the command and the fingerprint of the data: for sharing
-    /// the page alone (audit.json and the table of records stay as they are)
-    #[arg(long)]
-    pub(crate) redact: bool,
+    #[command(flatten)]
+    pub(crate) redact: RedactArgs,
     /// Print the audit as JSON to stdout, and nothing else there
     #[arg(long)]
     pub(crate) json: bool,
@@ -254,7 +253,7 @@ pub(crate) fn request(args: &Args) -> Result<Request> {
         protect_at: args.protect_at,
         tell_budget: tell_budget(&args.tell_budget)?,
         scaling: args.scaling,
-        redact: args.output.redact,
+        redact: args.output.redact.redact,
     })
 }
 
@@ -308,11 +307,12 @@ pub(crate) fn tell_budget(text: &str) -> Result<Option<f64>> {
 fn limit(text: &str) -> Result<Limit> {
     let (name, limit) = name_and_number("fail_above", text)?;
     let statistic = match name.as_str() {
-        "eta" | "max" => Statistic::Max,
+        // `eta` is what `max` was called before every command named its statistics alike.
+        "max" | "eta" => Statistic::Max,
         "p99" => Statistic::P99,
         "mean" => Statistic::Mean,
         other => {
-            let message = format!("`{other}`: expected eta (the largest), p99 or mean, such as eta=0.1");
+            let message = format!("`{other}`: expected max, p99 or mean, such as max=0.1");
             return Err(Failure::option("fail_above", message));
         }
     };

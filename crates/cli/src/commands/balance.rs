@@ -1,7 +1,7 @@
 //! `leakscope balance`: reweight until every record leaks the same.
 
 use super::noise_args::ShapeArgs;
-use super::run_args::{OutArgs, TestArgs, request};
+use super::run_args::{OutArgs, RedactArgs, TestArgs, request};
 use super::table_args::{ModelArgs, TableArgs};
 use crate::progress::Display;
 use leakscope::Result;
@@ -67,12 +67,15 @@ pub(crate) struct Args {
     #[command(flatten)]
     shape: ShapeArgs,
     #[command(flatten)]
+    redact: RedactArgs,
+    #[command(flatten)]
     output: OutArgs,
 }
 
 /// What is asked for.
 pub(crate) fn request_of(args: &Args) -> Result<(Request, Balancing)> {
-    let base = request(&args.table, &args.model, &args.test, args.seed)?;
+    let base =
+        Request { redact: args.redact.redact, ..request(&args.table, &args.model, &args.test, args.seed)? };
     let shaped = args.shape.noise(&args.table, args.target_eta, &args.target_sd)?;
     let base = match shaped {
         Noise::Shaped(_) => Request { noise: shaped, ..base },

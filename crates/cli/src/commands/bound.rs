@@ -2,6 +2,7 @@
 
 use super::noise_args::ShapeArgs;
 use super::privacy_args::{ShowArgs, step, whole};
+use super::run_args::RedactArgs;
 use super::table_args::DataArgs;
 use crate::progress::Display;
 use leakscope::bound::{self, BoundRequest, CurveKind, MechanismKind};
@@ -114,6 +115,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     #[command(flatten)]
+    redact: RedactArgs,
+    #[command(flatten)]
     show: ShowArgs,
 }
 
@@ -129,7 +132,7 @@ impl Args {
             };
         };
         let noise = self.shape.noise(&self.data.table()?, self.target_eta, &self.target_sd)?;
-        Ok(Some(Request { noise, ..base }))
+        Ok(Some(Request { noise, redact: self.redact.redact, ..base }))
     }
 
     fn request(&self) -> Result<BoundRequest> {

@@ -120,6 +120,10 @@ const GROUPS: [(&str, &[&str]); 9] = [
             "clip",
             "perturb",
             "perturb_lambda",
+            "perturb_epochs",
+            "perturb_batch",
+            "perturb_lr",
+            "perturb_weight_decay",
             "clip_kind",
             "epsilon",
             "delta",
@@ -160,7 +164,6 @@ const GROUPS: [(&str, &[&str]); 9] = [
             "grid",
             "superpixels",
             "prompt",
-            "pattern",
             "secret_tokens",
             "secrets",
             "secret_pattern",
@@ -197,6 +200,7 @@ const GROUPS: [(&str, &[&str]); 9] = [
             "threads",
             "seed",
             "no_pictures",
+            "lpips",
             "no_texts",
             "open",
             "redact",
@@ -262,7 +266,7 @@ const EXAMPLES: [(&str, &str); 22] = [
     (
         "text canary",
         "  leakscope text canary --model gpt2/ --layers last,all --out canary/
-  leakscope text canary --model gpt2/ --prompt \"My card number is\" --pattern \"4539 1488 0343 6##{luhn}\"",
+  leakscope text canary --model gpt2/ --prompt \"My card number is\" --secret-pattern \"4539 1488 0343 6##{luhn}\"",
     ),
     (
         "net audit",

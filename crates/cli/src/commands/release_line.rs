@@ -4,7 +4,7 @@ use clap::Command;
 use std::ffi::OsString;
 
 /// Options that are about this run, its noise or its results, and not about the table and its model.
-const OWN: [&str; 11] = [
+const OWN: [&str; 12] = [
     "sigma",
     "target-eta",
     "target-sd",
@@ -16,6 +16,7 @@ const OWN: [&str; 11] = [
     "threads",
     "config",
     "open",
+    "redact",
 ];
 
 /// `leakscope release` with the words of an audit's command line that both commands take; nothing where `words` are no audit.

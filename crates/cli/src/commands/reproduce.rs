@@ -4,7 +4,7 @@ use super::run_args::RunArgs;
 use crate::progress::Display;
 use leakscope::output::Folder;
 use leakscope::{Failure, Result};
-use leakscope_papers::{self as papers, Origin};
+use leakscope_papers::{self as papers, Origin, Size};
 use leakscope_table::RecordsFormat;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -29,6 +29,9 @@ pub(crate) struct Args {
     /// Noise vectors for every point of an attack [default: 100, on made-up data 10]
     #[arg(long, value_name = "N")]
     trials: Option<usize>,
+    /// Run what takes hours at the published size; without it, such tables are made from a part of the data in minutes
+    #[arg(long)]
+    full: bool,
     /// Seed of splits, noise and toy data
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -86,16 +89,21 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         })
         .collect::<Result<_>>()?;
     let display = Display::start(args.run.quiet || args.run.json, args.out.clone())?;
+    let size = Size { trials: args.trials, seed: args.seed, full: args.full };
     let mut all = vec![];
     for (experiment, folder) in chosen.iter().zip(&folders) {
         if chosen.len() > 1 && !args.run.json {
             display.remark(&format!("{} …", experiment.name));
         }
-        let found = papers::run(experiment, &origin, (args.trials, args.seed), &display.hooks)?;
+        let found = papers::run(experiment, &origin, size, &display.hooks)?;
         let written = folder.as_ref().map(|f| papers::write(&found, f)).transpose()?.unwrap_or_default();
         all.push((found, written));
     }
     drop(display);
+    let index = match &args.out {
+        Some(out) if chosen.len() > 1 => papers::write_index(out)?,
+        Some(_) | None => vec![],
+    };
     if args.run.json {
         let text = match all.as_slice() {
             [(one, _)] => leakscope_report::document(one),
@@ -109,6 +117,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             written.iter().filter(|p| p.extension().is_some_and(|e| e == "html")).cloned().collect();
         args.run.show("", &format!("{}\n", papers::summary(found)), &pages);
     }
+    args.run.show("", "", &index);
     Ok(ExitCode::SUCCESS)
 }
 

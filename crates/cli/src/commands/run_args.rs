@@ -24,6 +24,15 @@ pub(crate) struct TestArgs {
     pub(crate) label: Label,
 }
 
+/// Whom the page is for.
+#[derive(clap::Args, Debug, Clone, Copy)]
+pub(crate) struct RedactArgs {
+    /// Name and show no record on the page, for sharing the page alone: records one by one, pictures, texts, the command and the
+    /// fingerprint of the data are left out (documents and tables stay as they are)
+    #[arg(long)]
+    pub(crate) redact: bool,
+}
+
 /// Where results go.
 #[derive(clap::Args, Debug, Clone)]
 pub(crate) struct OutArgs {

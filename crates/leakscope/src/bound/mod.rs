@@ -109,6 +109,7 @@ fn empty(setting: String) -> Found {
         figures: vec![],
         seed: None,
         warnings: vec![],
+        redact: false,
     }
 }
 

@@ -10,6 +10,7 @@
 pub mod demand;
 mod networks;
 mod numbers;
+mod promises;
 pub mod reading;
 mod records;
 mod secrets;
@@ -98,6 +99,7 @@ fn compared(source: &Source) -> Compared {
         colour: verdict.colour,
         headline: verdict.headline,
         eta: source.document.eta(),
+        added: source.document.added(),
     }
 }
 

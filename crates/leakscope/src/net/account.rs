@@ -15,6 +15,7 @@ use leakscope_core::special::student_t_quantile;
 use leakscope_net::{
     Data, Real,
     leak::Label,
+    perturb::Variant,
     renyi,
     train::{Neighbours, Randomness, RecordBudget, Sampling, Tracking, Trainer},
 };
@@ -46,6 +47,8 @@ pub(crate) struct Facts {
     pub(crate) text: Option<TextTraining>,
     /// What to know of a run whose place this one takes.
     pub(crate) replaced: Option<String>,
+    /// Whether the page names no record.
+    pub(crate) redact: bool,
 }
 
 /// What to know of a run that another one takes the place of: it is gone, and what it told is not.
@@ -121,9 +124,13 @@ pub(crate) fn training<T: Real>(
                 Randomness::SeededNotPrivate => Some(Withheld::NoiseFromSeed),
                 Randomness::System => (!read.is_empty()).then(|| Withheld::ReadOffRecords(read.clone())),
             };
-            let promise = if withheld.is_some() { None } else { promise(run, f)? };
+            let (promise, steps_alone) = match &withheld {
+                None => (promise(run, f)?, None),
+                Some(Withheld::ReadOffRecords(_)) => (None, promise(run, f)?),
+                Some(Withheld::NoiseFromSeed) => (None, None),
+            };
             let clip = bound.unwrap_or(1.0);
-            Some(PrivacyFacts { clip_kind: kind, clip, sigma: p.sigma, promise, withheld })
+            Some(PrivacyFacts { clip_kind: kind, clip, sigma: p.sigma, promise, withheld, steps_alone })
         }
         None => None,
     };
@@ -179,6 +186,7 @@ pub(crate) fn training<T: Real>(
         public: ended.start.public_use(perturbation(run)),
         text: f.text.clone(),
         seconds: ended.seconds,
+        redact: f.redact,
     })
 }
 
@@ -187,11 +195,17 @@ fn perturbation<T: Real>(run: &Trainer<'_, T>) -> Option<Perturbation> {
     let (how, records) = run.perturbing()?;
     let last = run.perturbed()?;
     Some(Perturbation {
-        variant: PerturbationKind::Average,
+        variant: match how.variant {
+            Variant::Average => PerturbationKind::Average,
+            Variant::Constant => PerturbationKind::Constant,
+            Variant::Network => PerturbationKind::Network,
+            Variant::Thesis => PerturbationKind::Thesis,
+        },
         lambda: how.lambda,
         records: records as u64,
         norm: last.norm,
         cosine: last.cosine,
+        spread: last.spread,
         without: last.without,
         with: last.with,
     })

@@ -123,6 +123,7 @@ pub fn training(run: &Run) -> Result<NetTraining> {
             sigma: run.sigma,
             promise: Some(promise),
             withheld: None,
+            steps_alone: None,
         }),
         label_secret: run.label_secret,
         tracking: Some(Tracking {
@@ -145,6 +146,7 @@ pub fn training(run: &Run) -> Result<NetTraining> {
         text: None,
         notes: run.notes.clone(),
         seconds: run.seconds,
+        redact: false,
     };
     let mut pending = Pending::default();
     pending.tables([table(run, of_run)?]);

@@ -9,9 +9,9 @@
 //! | Gram | 2T² ≤ size of W | `Σ_ts (δ_t·δ_s)(a_t·a_s + 1)` |
 //! | whole | otherwise, and where single parameters are frozen | of the array itself |
 
-use super::{Context, Direction, Flow, Gradient, Layer, Moving, Start, Tape, Tensor, Width};
 #[cfg(test)]
-use super::{Single, Tangent};
+use super::Single;
+use super::{Context, Direction, Flow, Gradient, Layer, Moving, Start, Tangent, Tape, Tensor, Width};
 use crate::{
     Real,
     device::{Buf, Device, Gemm, Products, RankOne, Scalars},
@@ -84,6 +84,32 @@ impl Linear {
         let w = cx.theta.part(self.weight, o * k);
         cx.dev.gemm(Gemm::nn(rows, k, o), delta.all(), w, &mut cols, 0);
         cols
+    }
+}
+
+impl Linear {
+    /// Adds `Σ w δ ⊗ a` to the weights, and `Σ w δ` to the bias where it takes part.
+    fn add_pairs<T: Real>(
+        &self,
+        cx: &mut Context<'_, T>,
+        (d, a): (&Buf<T>, &Buf<T>),
+        weights: &Scalars,
+        with_bias: bool,
+        out: &mut Buf<T>,
+    ) {
+        let (k, o) = (self.inputs, self.outputs);
+        let mut scaled = cx.dev.take(d.len());
+        cx.dev.scale_blocks(weights, d.all(), &mut scaled);
+        let rows = d.len() / o;
+        cx.dev.gemm(Gemm::tn(o, k, rows).adding(), scaled.all(), a.all(), out, self.weight);
+        if let (true, Some(bias)) = (with_bias, self.bias) {
+            let mut sum = cx.dev.take(o);
+            cx.dev.sum_rows(rows, o, scaled.all(), &mut sum);
+            let one = cx.dev.upload_scalars(&[1.0]);
+            cx.dev.add_weighted_sum(&one, sum.all(), out, bias);
+            cx.dev.put(sum);
+        }
+        cx.dev.put(scaled);
     }
 }
 
@@ -303,7 +329,6 @@ impl<T: Real> Layer<T> for Linear {
     }
 
     fn add_weighted(&self, cx: &mut Context<'_, T>, tape: &Tape<T>, weights: &Scalars, out: &mut Buf<T>) {
-        let (k, o) = (self.inputs, self.outputs);
         let (Some(a), Some(d)) = (&tape.input, &tape.delta) else { return };
         if let Gradient::Whole(g, gb) = &tape.gradient {
             cx.dev.add_weighted_sum(weights, g.all(), out, self.weight);
@@ -312,18 +337,32 @@ impl<T: Real> Layer<T> for Linear {
             }
             return;
         }
-        let mut scaled = cx.dev.take(d.len());
-        cx.dev.scale_blocks(weights, d.all(), &mut scaled);
-        let rows = d.len() / o;
-        cx.dev.gemm(Gemm::tn(o, k, rows).adding(), scaled.all(), a.all(), out, self.weight);
-        if let Some(bias) = self.bias {
-            let mut sum = cx.dev.take(o);
-            cx.dev.sum_rows(rows, o, scaled.all(), &mut sum);
-            let one = cx.dev.upload_scalars(&[1.0]);
-            cx.dev.add_weighted_sum(&one, sum.all(), out, bias);
-            cx.dev.put(sum);
+        self.add_pairs(cx, (d, a), weights, true, out);
+    }
+
+    fn add_weighted_tangent(
+        &self,
+        cx: &mut Context<'_, T>,
+        tape: &Tape<T>,
+        tangent: &Tangent<T>,
+        weights: &Scalars,
+        out: &mut Buf<T>,
+    ) {
+        if let Gradient::Whole(g, gb) = &tangent.gradient {
+            cx.dev.add_weighted_sum(weights, g.all(), out, self.weight);
+            if let (Some(gb), Some(bias)) = (gb, self.bias) {
+                cx.dev.add_weighted_sum(weights, gb.all(), out, bias);
+            }
+            return;
         }
-        cx.dev.put(scaled);
+        // Σ w (δ̇ ⊗ (a, 1) + δ ⊗ (ȧ, 0))
+        let (Some(a), Some(d)) = (&tape.input, &tape.delta) else { return };
+        if let Some(dd) = &tangent.delta {
+            self.add_pairs(cx, (dd, a), weights, true, out);
+        }
+        if let Some(ad) = &tangent.input {
+            self.add_pairs(cx, (d, ad), weights, false, out);
+        }
     }
 
     #[cfg(test)]

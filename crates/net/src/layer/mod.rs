@@ -319,6 +319,17 @@ pub(crate) trait Layer<T: Real>: std::fmt::Debug + Send + Sync {
     fn add_weighted(&self, _cx: &mut Context<'_, T>, _tape: &Tape<T>, _weights: &Scalars, _out: &mut Buf<T>) {
     }
 
+    /// Adds `Σᵢ wᵢ ġᵢ` of a tangent pass of one probe made with `keep`. After [`Layer::add_products`].
+    fn add_weighted_tangent(
+        &self,
+        _cx: &mut Context<'_, T>,
+        _tape: &Tape<T>,
+        _tangent: &Tangent<T>,
+        _weights: &Scalars,
+        _out: &mut Buf<T>,
+    ) {
+    }
+
     /// Writes one record's gradient, or one probe's tangent of it, into an array of all parameters: for tests.
     #[cfg(test)]
     fn materialise(

@@ -2,6 +2,7 @@
 //! a direction of the record) and adjoint (in a direction of the parameters, back to the record). Nodes are visited in
 //! their order, and backwards in its reverse.
 
+mod given;
 mod moving;
 mod plain;
 mod values;
@@ -144,7 +145,8 @@ impl<T: Real> Network<T> {
         self.value_of(dev, batch, self.nodes[node].inputs[0])
     }
 
-    fn value_of(&self, dev: &mut Device<T>, batch: Batch<'_, T>, value: usize) -> Buf<T> {
+    /// The value of a number: 0 is the record, i + 1 what node i returns.
+    pub(crate) fn value_of(&self, dev: &mut Device<T>, batch: Batch<'_, T>, value: usize) -> Buf<T> {
         let mut cx = self.context(dev, batch.records.len(), batch.length);
         let (x, embedded) = self.embed(&mut cx, batch.x);
         let (z, tapes) = self.forward(&mut cx, x, value);
@@ -258,6 +260,27 @@ impl<T: Real> Network<T> {
         }
         if let Some(embedding) = self.trained_embedding() {
             embedding.add_weighted(&mut cx, &primal.embedded, &weights, out);
+        }
+    }
+
+    /// `Σᵢ wᵢ ġᵢ` added to `out`, ġ that of a tangent pass of one probe made with `keep`.
+    pub(crate) fn add_weighted_tangent(
+        &self,
+        dev: &mut Device<T>,
+        primal: &Primal<T>,
+        pass: &TangentPass<T>,
+        weights: &Scalars,
+        out: &mut Buf<T>,
+    ) {
+        let weights = dev.combined((weights, &primal.loss.units), None);
+        let mut cx = self.context(dev, primal.records, primal.length);
+        for (i, node) in self.nodes.iter().enumerate().filter(|(_, n)| n.trained) {
+            if let Op::Layer(layer) = &node.op {
+                layer.add_weighted_tangent(&mut cx, &primal.tapes[i], &pass.tangents[i], &weights, out);
+            }
+        }
+        if let Some(embedding) = self.trained_embedding() {
+            embedding.add_weighted_tangent(&mut cx, &primal.embedded, &pass.embedded, &weights, out);
         }
     }
 

@@ -12,6 +12,7 @@ mod account;
 mod checkpoint;
 mod filter;
 mod key;
+mod perturbed;
 mod sample;
 mod track;
 
@@ -30,7 +31,7 @@ use crate::{
     error::{Error, Result, check},
     layer::Draws,
     leak::{Label, Measure, Plis, Probe, Trace, dimension},
-    perturb::{self, Perturbed, Perturbing},
+    perturb::{Added, Learned, Perturbed, Perturbing},
     random::Purpose,
 };
 use filter::Spending;
@@ -134,6 +135,10 @@ pub struct Trainer<'d, T> {
     perturbed_before: Option<(Perturbing, u64)>,
     /// The perturbation of the last step.
     perturbed: Option<Perturbed>,
+    /// What it was learned as, which the next step starts from.
+    perturbation: Vec<f64>,
+    /// What was added in the last step, where it was the same to all.
+    added: Option<Vec<f64>>,
 }
 
 /// A loss beyond so many times that at the start is divergence: whatever is learned, it is not what was asked for.
@@ -230,56 +235,9 @@ impl<'d, T: Real> Trainer<'d, T> {
             perturbing: None,
             perturbed_before: None,
             perturbed: None,
+            perturbation: Vec::new(),
+            added: None,
         })
-    }
-
-    /// Perturbs the gradients of this run by what public records tell at every step; before its first step, and again where
-    /// it goes on from a checkpoint. The labels of the public records are taken to be known.
-    pub fn perturb(&mut self, how: Perturbing, public: &'d Data<T>) -> Result<()> {
-        how.check()?;
-        public.check(&self.net)?;
-        if self.data.members().is_some() {
-            let reason = "records that belong together are clipped as one, without a perturbation".to_owned();
-            return Err(Error::Format { what: "the perturbation", reason });
-        }
-        if self.config.privacy.is_none() {
-            let reason = "without noise a gradient gives everything away: give clip and sigma".to_owned();
-            return Err(Error::Format { what: "the perturbation", reason });
-        }
-        let now = (how, checkpoint::fingerprint(public));
-        if self.perturbed_before.map_or(self.step > 0, |before| before != now) {
-            return Err(Error::OtherRun { what: "perturbation" });
-        }
-        self.perturbing = Some((how, public));
-        Ok(())
-    }
-
-    /// Whether the run goes on from one with a perturbation, and was not given it again.
-    pub fn lacks_perturbation(&self) -> bool {
-        self.perturbing.is_none() && self.perturbed_before.is_some()
-    }
-
-    /// How gradients are perturbed, and by how many public records.
-    pub fn perturbing(&self) -> Option<(Perturbing, usize)> {
-        self.perturbing.map(|(how, public)| (how, public.len()))
-    }
-
-    /// The perturbation of the last step; absent without one.
-    pub fn perturbed(&self) -> Option<Perturbed> {
-        self.perturbed
-    }
-
-    /// What is added to every record's gradient in this step.
-    fn perturbation(&self) -> Result<Option<(Vec<f64>, Perturbed)>> {
-        match (self.perturbing, self.perturbed_before, self.config.privacy) {
-            (Some((how, public)), _, Some(p)) => {
-                // other probes at every step, and others than those of the accounts
-                let seed = self.config.seed ^ (self.step + 1).wrapping_mul(0xd1b5_4a32_d192_ed03);
-                perturb::learn(&self.workers, &self.net, public, p.clip, how, seed).map(Some)
-            }
-            (None, Some(_), _) => Err(Error::OtherRun { what: "perturbation" }),
-            (None, None, _) | (Some(_), _, None) => Ok(None),
-        }
     }
 
     /// Goes on elsewhere.
@@ -314,15 +272,13 @@ impl<'d, T: Real> Trainer<'d, T> {
         // texts of like lengths together, so that little is padded
         self.data.by_length(&mut drawn);
         let clip = self.config.privacy.map_or(Clip::None, |p| p.clip);
-        let draws = self.draws();
-        let (shift, perturbed) = self.perturbation().map_err(stopped)?.unzip();
-        let spending = self.spend(shift.as_ref()).map_err(stopped)?;
+        let learned = self.learn_perturbation().map_err(stopped)?;
+        let added = learned.as_ref().map(|l| &l.added);
+        let spending = self.spend(added).map_err(stopped)?;
         if let Some(spending) = &spending {
             drawn.retain(|&i| spending.dropped[i].is_infinite());
         }
-        let batch =
-            T::clipped_gradient(&self.workers, &self.net, self.data, &drawn, clip, shift.as_deref(), draws)
-                .map_err(stopped)?;
+        let batch = self.released(&drawn, clip, added).map_err(stopped)?;
         let loss = (!drawn.is_empty()).then(|| batch.losses.iter().sum::<f64>() / drawn.len() as f64);
         if loss.is_some_and(|loss| !self.in_proportion(loss)) {
             return Err(diverged("the loss is over a million times that at the start"));
@@ -333,7 +289,6 @@ impl<'d, T: Real> Trainer<'d, T> {
                     trace: Trace::Estimate { probes, probe: Probe::Rademacher },
                     plis: Plis::Record,
                     label: self.config.label,
-                    shift: shift.clone(),
                     // other probes at every step
                     ..Measure::new(
                         privacy.clip,
@@ -344,8 +299,7 @@ impl<'d, T: Real> Trainer<'d, T> {
                 // a record that dropped out takes no part, and gives nothing away
                 let takes_part = |i: usize| spending.as_ref().is_none_or(|s| s.dropped[i].is_infinite());
                 let wanted = tracker.wants(&drawn, takes_part);
-                // with the values that dropout left out in this step: whoever knows them learns no less
-                T::measure(&self.workers, &self.net, self.data, &wanted, &what, draws).map_err(stopped)?
+                self.measured(&wanted, what, added).map_err(stopped)?
             }
             _ => Vec::new(),
         };
@@ -357,7 +311,10 @@ impl<'d, T: Real> Trainer<'d, T> {
         }
         self.spending = spending.or_else(|| self.spending.take());
         self.step += 1;
-        self.perturbed = perturbed;
+        if let Some(Learned { report, state, added }) = learned {
+            (self.perturbed, self.perturbation) = (Some(report), state);
+            self.added = added.into_constant();
+        }
         self.first_loss = self.first_loss.or(loss);
         let (m, c) = (drawn.len(), clip.unit());
         let over = batch.norms.iter().filter(|n| clip != Clip::None && **n > c).count();
@@ -397,7 +354,7 @@ impl<'d, T: Real> Trainer<'d, T> {
     }
 
     /// The records' spending with this step charged to those that can pay it; absent without a filter.
-    fn spend(&self, shift: Option<&Vec<f64>>) -> Result<Option<Spending>> {
+    fn spend(&self, added: Option<&Added<T>>) -> Result<Option<Spending>> {
         let (Some(spending), Some(p)) = (&self.spending, self.config.privacy) else { return Ok(None) };
         let active = spending.active();
         let mut spending = spending.clone();
@@ -413,10 +370,9 @@ impl<'d, T: Real> Trainer<'d, T> {
             trace: Trace::Skip,
             plis: Plis::Skip,
             label: self.config.label,
-            shift: shift.cloned(),
             ..Measure::new(p.clip, p.sigma, self.config.seed)
         };
-        let leaks = T::measure(&self.workers, &self.net, self.data, &active, &norms, self.draws())?;
+        let leaks = self.measured(&active, norms, added)?;
         spending.charge(self.step, leaks.iter().map(|leak| (leak.record, leak.released_norm)));
         Ok(Some(spending))
     }

@@ -72,7 +72,7 @@ PARAMETERS = {
     "prior_sd": "What an attacker knows of attributes beforehand, as standard deviations in their own units. By default the "
                 "population's.",
     "unit": "Units of attributes, for display, such as ``{\"age\": \"years\"}``.",
-    "fail_above": "Limits on statistics of η, such as ``{\"eta\": 0.1}`` (the largest), ``\"p99\"`` or ``\"mean\"``; "
+    "fail_above": "Limits on statistics of η, such as ``{\"max\": 0.1}``, ``\"p99\"`` or ``\"mean\"``; "
                   "``within_limits`` says whether they hold.",
     "secret": "An attribute whose guessing is bounded and tried.",
     "tell": "Two values of attributes to tell apart, such as ``{\"age\": (40, 60)}``. By default the 10% and 90% quantiles of "
@@ -81,7 +81,7 @@ PARAMETERS = {
     "tell_budget": "About how long telling values apart may take, in seconds of an ordinary machine, or ``\"all\"``: as long as it "
                    "takes. The most exposed come first, and a page that leaves any out is never green.",
     "scaling": "Whether leakage counts that columns are scaled by their own data: ``\"counted\"`` or ``\"given\"``.",
-    "redact": "Name no record on the page, for sharing it: document and tables stay as they are.",
+    "redact": "Name and show no record on the page, for sharing it: document and tables stay as they are.",
     "out": "Folder to keep document, page and tables in, as the command line leaves them.",
     "progress": "``True`` or ``False`` for a bar (tqdm, where it is installed), or a callable that takes a stage, what is "
                 "done and the total. By default a bar where somebody watches.",

@@ -193,7 +193,7 @@ def _seconds(budget: float | str) -> float | None:
 
 def _limit(name: str, limit: float) -> dict[str, Any]:
     if name not in _LIMITS:
-        raise OptionError(f"fail_above={{{name!r}: {limit!r}}}: expected 'eta' (the largest), 'p99' or 'mean'")
+        raise OptionError(f"fail_above={{{name!r}: {limit!r}}}: expected 'max', 'p99' or 'mean'")
     return {"statistic": _LIMITS[name], "limit": limit}
 
 
@@ -250,6 +250,7 @@ def balance(
     holdout: float | None = None,
     label: str = "secret",
     seed: int | None = None,
+    redact: bool = False,
     out: Path | None = None,
     progress: Progress = None,
 ) -> Balance:
@@ -348,6 +349,7 @@ def attack(
     holdout: float | None = None,
     label: str = "secret",
     seed: int | None = None,
+    redact: bool = False,
     out: Path | None = None,
     progress: Progress = None,
 ) -> Attack:

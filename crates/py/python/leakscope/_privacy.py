@@ -159,6 +159,7 @@ def bound(
     test: Any = None,
     holdout: float | None = None,
     label: str = "secret",
+    redact: bool = False,
     out: Path | None = None,
     progress: Progress = None,
 ) -> Bound:

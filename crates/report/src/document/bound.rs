@@ -59,6 +59,9 @@ pub struct Found {
     /// Things the user should know, in whole sentences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+    /// Whether its page names no record.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub redact: bool,
 }
 
 impl Found {
@@ -186,6 +189,10 @@ impl Estimation {
 /// What was computed from a table.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FromData {
+    /// Whether the columns are scaled by what was read off the records, and candidates are compared in that scaling: it would
+    /// move with the secret, which the bounds leave out.
+    #[serde(default)]
+    pub scaling_given: bool,
     /// Data and model.
     pub subject: Subject,
     /// The secret and its values.

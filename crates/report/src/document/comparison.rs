@@ -1,6 +1,7 @@
 //! What `leakscope compare` found, as plain data: results of one kind side by side, the first of them the reference.
 
 use super::choice::Colour;
+use super::public::PerturbationKind;
 use serde::{Deserialize, Serialize};
 
 /// Name and version of the schema of `compare.json`.
@@ -55,11 +56,23 @@ pub enum Kind {
     NetAudit,
     /// A secret in a text.
     Canary,
+    /// Texts that a language model is fine-tuned on.
+    TextAudit,
+    /// What a sequence of releases costs.
+    Account,
+    /// Noise that meets a target.
+    Calibrate,
+    /// Records reconstructed from gradients.
+    Inversion,
+    /// Who was among the training records.
+    Membership,
+    /// The last record, from the parameters.
+    Informed,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 14] = [
         Self::Audit,
         Self::Balance,
         Self::Attack,
@@ -68,6 +81,12 @@ impl Kind {
         Self::Training,
         Self::NetAudit,
         Self::Canary,
+        Self::TextAudit,
+        Self::Account,
+        Self::Calibrate,
+        Self::Inversion,
+        Self::Membership,
+        Self::Informed,
     ];
 
     /// Its name.
@@ -81,6 +100,12 @@ impl Kind {
             Self::Training => "training",
             Self::NetAudit => "net-audit",
             Self::Canary => "canary",
+            Self::TextAudit => "text-audit",
+            Self::Account => "account",
+            Self::Calibrate => "calibrate",
+            Self::Inversion => "inversion",
+            Self::Membership => "membership",
+            Self::Informed => "informed",
         }
     }
 
@@ -95,6 +120,12 @@ impl Kind {
             Self::Training => "training runs",
             Self::NetAudit => "audits of networks",
             Self::Canary => "canaries",
+            Self::TextAudit => "audits of texts",
+            Self::Account => "accounts",
+            Self::Calibrate => "calibrations",
+            Self::Inversion => "reconstructions from gradients",
+            Self::Membership => "attacks on membership",
+            Self::Informed => "attacks by an informed adversary",
         }
     }
 }
@@ -116,6 +147,9 @@ pub struct Compared {
     /// η over records, where the result has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub eta: Option<EtaOver>,
+    /// What a training run added to gradients before the clip, where it added anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub added: Option<PerturbationKind>,
 }
 
 /// η over records.

@@ -42,6 +42,9 @@ pub struct Membership {
     pub seconds: f64,
     /// What the reader should know.
     pub warnings: Vec<String>,
+    /// Whether its page names no record.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub redact: bool,
 }
 
 /// An (ε, δ) that a run states.

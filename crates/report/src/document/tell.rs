@@ -136,7 +136,12 @@ impl Tell {
     /// The attribute that is told apart most often, as far as that is settled.
     pub fn worst(&self) -> Option<&Told> {
         // What is only not excluded comes after what is known.
-        self.attributes.iter().max_by(|a, b| self.shown(a).total_cmp(&self.shown(b)))
+        // Of those that are certain, the one that more noise hides last.
+        let apart = |t: &Told| t.distance.filter(|_| t.shows.is_none()).unwrap_or(f64::INFINITY);
+        let more = |a: &&Told, b: &&Told| {
+            self.shown(a).total_cmp(&self.shown(b)).then(apart(a).total_cmp(&apart(b)))
+        };
+        self.attributes.iter().max_by(more)
     }
 
     /// The probability of an attribute as it is shown: what is not excluded, or what is known where that is open.

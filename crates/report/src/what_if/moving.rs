@@ -109,6 +109,8 @@ struct Cost {
     higher_is_better: bool,
     without_noise: f64,
     constant_model: f64,
+    /// As audited, where that is finite: the noise and the metric there.
+    audited: Option<(f64, f64)>,
     /// Finite points by noise.
     points: Vec<(f64, f64)>,
 }
@@ -265,6 +267,7 @@ fn utility(audit: &Audit) -> Option<Cost> {
         higher_is_better: u.higher_is_better,
         without_noise: u.without_noise,
         constant_model: u.constant_model,
+        audited: Some((audit.sigma, u.at_sigma)).filter(|(_, value)| value.is_finite()),
         points: ascending(u.points.iter().map(|p| (p.sigma, p.value)).collect()),
     })
 }
@@ -276,7 +279,7 @@ fn command(audit: &Audit) -> Command {
 }
 
 /// `leakscope release` with the table, its columns and its model, but no noise yet.
-fn release_command(audit: &Audit) -> String {
+pub(super) fn release_command(audit: &Audit) -> String {
     let d = &audit.data;
     let mut words = vec!["leakscope release".to_owned()];
     words.extend(d.files.iter().map(|f| quoted(f)));
