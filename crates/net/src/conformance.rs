@@ -378,6 +378,9 @@ fn every_layer_conforms() {
         ("conv, whole", vec![6, 5, 2], image(vec![])),
         ("conv without bias", vec![6, 5, 2], vec![no_bias(L::conv(3, 3, 1, 1)), L::Flatten, L::dense(4)]),
         // Gram form: few positions, many weights
+        // rows that a GPU cuts into pieces
+        ("conv, wide", vec![3, 33, 1], vec![L::conv(2, 3, 1, 1), L::Tanh, L::Flatten, L::dense(4)]),
+        ("conv, long strides", vec![7, 23, 2], vec![L::conv(4, 5, 3, 2), L::Gelu, L::Flatten, L::dense(4)]),
         ("conv, Gram", vec![6, 5, 2], image(vec![L::conv(8, 4, 2, 1), L::Tanh])),
         ("conv, Gram, no bias", vec![6, 5, 2], image(vec![no_bias(L::conv(8, 4, 2, 1)), L::Tanh])),
         ("conv, uneven", vec![6, 5, 2], image(vec![wide, L::Gelu])),

@@ -389,6 +389,7 @@ mod tests {
                 trials: 1,
                 full: false,
                 seed: 3,
+                device: leakscope::net::Device::default(),
                 hooks: &hooks,
             };
             let (train, test) = incomes(&context).unwrap();

@@ -25,6 +25,7 @@ mod toy;
 
 pub use data::Set;
 
+use leakscope::net::Device;
 use leakscope::output::{Folder, PAGE, Pending};
 use leakscope::{Failure, Result};
 use leakscope_report::reproduction::{Claim, Figure, Row, SCHEMA};
@@ -47,6 +48,8 @@ pub struct Context<'a> {
     pub seed: u64,
     /// Whether what takes hours is run at the published size.
     pub full: bool,
+    /// Where networks compute.
+    device: Device,
     /// Progress and interruption.
     pub hooks: &'a Hooks,
 }
@@ -371,11 +374,12 @@ pub struct Size {
     pub full: bool,
 }
 
-/// Runs an experiment.
+/// Runs an experiment, networks on the device that is named.
 pub fn run(
     experiment: &Experiment,
     origin: &Origin<'_>,
     Size { trials, seed, full }: Size,
+    device: Device,
     hooks: &Hooks,
 ) -> Result<Reproduction> {
     let clock = Instant::now();
@@ -396,6 +400,7 @@ pub fn run(
         trials: trials.unwrap_or(TRIALS[usize::from(synthetic)]),
         seed,
         full,
+        device,
         hooks,
     };
     let Findings { data, mut rows, claims, method, figures } = (experiment.run)(&context)?;

@@ -35,6 +35,16 @@ pub enum Error {
         /// What the table is called.
         name: PathBuf,
     },
+    /// Rows that only other machines have were to be read here.
+    #[error(
+        "the rows of {} are with the engine that made them, and this question reads them on one machine: write them to Parquet \
+         files, and give the names of the files",
+        name.display()
+    )]
+    OnlyAway {
+        /// What the table is called.
+        name: PathBuf,
+    },
     /// A split was asked for that is not there.
     #[error("there is no split {number}: the table has {count}, counted from 0")]
     NoSplit {

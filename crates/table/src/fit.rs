@@ -21,7 +21,7 @@ use crate::table::Table;
 use crate::{Error, Result};
 use leakscope_core::linalg;
 use leakscope_core::pass::{self, Covariance, CovarianceSums, Largest, LargestNorm, Pass, Tree};
-use leakscope_core::rows::{Elsewhere, Finish, Rows, Start};
+use leakscope_core::rows::{Away, Finish, Rows, Start};
 use std::borrow::Cow;
 use target::target;
 
@@ -594,8 +594,8 @@ impl Rows for Bare {
         self.rows
     }
 
-    fn elsewhere(&self) -> Option<&dyn Elsewhere> {
-        Some(&self.away)
+    fn elsewhere(&self) -> Option<Away<'_>> {
+        Some(Away::new(&self.away))
     }
 
     fn parts<'s>(&self, _: &Start<'_, 's>, _: &mut Finish<'_, 's>) -> leakscope_core::Result<()> {

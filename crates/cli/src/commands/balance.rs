@@ -1,5 +1,6 @@
 //! `leakscope balance`: reweight until every record leaks the same.
 
+use super::machines_args::MachinesArgs;
 use super::noise_args::ShapeArgs;
 use super::run_args::{OutArgs, RedactArgs, TestArgs, request};
 use super::table_args::{ModelArgs, TableArgs};
@@ -69,6 +70,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     redact: RedactArgs,
     #[command(flatten)]
+    machines: MachinesArgs,
+    #[command(flatten)]
     output: OutArgs,
 }
 
@@ -111,8 +114,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
     let display =
         Display::start(args.output.run.quiet || args.output.run.json, args.output.out.clone())?.may_end();
-    let Outcome { mut balance, mut pending } =
-        balance::run(&base, &balancing, folder.as_ref(), &display.hooks, |text| display.line(text))?;
+    let Outcome { mut balance, mut pending } = args.machines.ask(base, &display.hooks, |base| {
+        balance::run(&base, &balancing, folder.as_ref(), &display.hooks, |text| display.line(text))
+    })?;
     drop(display);
     let json = leakscope_report::owners_document(&balance);
     let mut written = vec![];

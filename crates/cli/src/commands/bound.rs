@@ -1,5 +1,6 @@
 //! `leakscope bound`: what any attacker can guess of a discrete secret at most, by every bound that applies.
 
+use super::machines_args::MachinesArgs;
 use super::noise_args::ShapeArgs;
 use super::privacy_args::{ShowArgs, step, whole};
 use super::run_args::RedactArgs;
@@ -117,6 +118,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     redact: RedactArgs,
     #[command(flatten)]
+    machines: MachinesArgs,
+    #[command(flatten)]
     show: ShowArgs,
 }
 
@@ -181,7 +184,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
     let request = args.request()?;
     let display = Display::start(args.show.quiet || args.show.json, args.show.out.clone())?.may_end();
-    let bounds = bound::answer(&request, &display.hooks)?;
+    let bounds = match request.table.clone() {
+        Some(table) => args.machines.ask(*table, &display.hooks, |table| {
+            bound::answer(&BoundRequest { table: Some(Box::new(table)), ..request.clone() }, &display.hooks)
+        })?,
+        None => bound::answer(&request, &display.hooks)?,
+    };
     drop(display);
     let json = leakscope::bound::document(&bounds);
     let page = || leakscope_report::bound_page(&bounds);

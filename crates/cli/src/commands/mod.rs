@@ -15,6 +15,7 @@ mod data;
 mod demo;
 mod devices;
 mod groups;
+mod machines_args;
 mod net;
 mod noise_args;
 mod opener;

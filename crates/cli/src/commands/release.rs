@@ -1,6 +1,7 @@
 //! `leakscope release`: the private model, with its statement and a ledger.
 
 use super::audit::{pair, tell_budget};
+use super::machines_args::MachinesArgs;
 use super::noise_args::ShapeArgs;
 use super::run_args::{RunArgs, TestArgs, request};
 use super::table_args::{ModelArgs, TableArgs};
@@ -82,6 +83,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
     #[command(flatten)]
+    machines: MachinesArgs,
+    #[command(flatten)]
     run: RunArgs,
 }
 
@@ -133,7 +136,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let folder = Folder::open(&args.out, RecordsFormat::Parquet)?;
     folder.spare(&base.inputs(), RELEASE.texts, RELEASE.tables)?;
     let display = Display::start(args.run.quiet || args.run.json, Some(args.out.clone()))?.may_end();
-    let outcome = release::run(&base, &terms, folder.path(), &display.hooks)?;
+    let outcome = args
+        .machines
+        .ask(base, &display.hooks, |base| release::run(&base, &terms, folder.path(), &display.hooks))?;
     drop(display);
     let (mut owned, ready) = match outcome {
         Outcome::Ready(owned, ready) => (owned, ready),

@@ -2,6 +2,7 @@
 
 use super::run_args::RunArgs;
 use crate::progress::Display;
+use leakscope::net::Device;
 use leakscope::output::Folder;
 use leakscope::{Failure, Result};
 use leakscope_papers::{self as papers, Origin, Size};
@@ -35,6 +36,9 @@ pub(crate) struct Args {
     /// Seed of splits, noise and toy data
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
+    /// Where networks compute: cpu, cuda, cuda:1 (a GPU by its number), or auto (a GPU where one can be used)
+    #[arg(long, value_name = "DEVICE", default_value_t)]
+    device: Device,
     #[command(flatten)]
     run: RunArgs,
 }
@@ -95,7 +99,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         if chosen.len() > 1 && !args.run.json {
             display.remark(&format!("{} …", experiment.name));
         }
-        let found = papers::run(experiment, &origin, size, &display.hooks)?;
+        let found = papers::run(experiment, &origin, size, args.device, &display.hooks)?;
         let written = folder.as_ref().map(|f| papers::write(&found, f)).transpose()?.unwrap_or_default();
         all.push((found, written));
     }

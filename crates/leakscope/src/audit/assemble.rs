@@ -2,10 +2,10 @@
 
 use super::facts::Facts;
 use super::measure::Measured;
-use super::names::Names;
 use super::score::Scored;
 use super::utility::Cost;
 use super::{AttributeSlot, Limit, Request, Statistic, target_unit};
+use crate::labelled::Names;
 use crate::model::class_names;
 use crate::telling::target_spread;
 use leakscope_core::bound::estimation;

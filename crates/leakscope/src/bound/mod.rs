@@ -8,9 +8,11 @@
 
 pub mod curve;
 pub mod data;
+mod guesses;
 mod noise_figures;
 mod request;
 
+pub(crate) use guesses::Guesses;
 pub use request::{BoundRequest, CurveKind, MechanismKind, answer};
 
 use crate::Result;

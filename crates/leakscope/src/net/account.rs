@@ -89,7 +89,7 @@ pub(crate) fn finish<T: Real>(
     plan: &Plan,
     (folder, model): (&Folder, &[Stored]),
 ) -> Result<(Training, Vec<PathBuf>)> {
-    let budgets = ended.run.budgets();
+    let budgets = ended.run.budgets()?;
     // The checkpoint is kept whatever comes of this.
     let mut training = crate::output::complete(training(ended, data, facts, plan, &budgets)?)?;
     let mut pending = Pending::default();

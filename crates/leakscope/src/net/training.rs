@@ -223,7 +223,7 @@ fn over<T: Real>(request: &TrainRequest, prepared: Prepared<T>, hooks: &Hooks) -
         replaced: None,
         redact: request.redact,
     };
-    let budgets = ended.run.budgets();
+    let budgets = ended.run.budgets()?;
     let training = account::training(&ended, &data, &facts, &plan, &budgets)?;
     let mut pending = Pending::default();
     pending.tables(account::records(&Folder::in_memory(), &data, &budgets, &ended, &facts.names)?);

@@ -460,8 +460,9 @@ mod tests {
             ["release-2", "release-1"]
         );
         // Where one stands alone in the way, no noise is found, and some where none does.
-        let times =
-            |earlier: &[Entry]| more_noise(&composed(&of(Some(0.1)), earlier).unwrap(), &of(Some(0.1)), 0.6);
+        let times = |earlier: &[Entry]| {
+            more_noise(&composed(&of(Some(0.1)), earlier, "y").unwrap(), &of(Some(0.1)), 0.6)
+        };
         assert_eq!(times(&[entry(1, Some(0.51))]), None);
         let k = times(&[entry(1, Some(0.5))]).unwrap();
         assert!(0.5_f64.hypot(0.1 / k) <= 0.5067 && k > 1.0, "{k}");

@@ -285,7 +285,7 @@ fn run_in<T: Real>(
     let (training, written) = account::finish(&ended, &data, &facts, &plan, (&folder, &stored))?;
     let mut pending = Pending::default();
     let in_memory = Folder::in_memory();
-    pending.tables(account::records(&in_memory, &data, &ended.run.budgets(), &ended, &facts.names)?);
+    pending.tables(account::records(&in_memory, &data, &ended.run.budgets()?, &ended, &facts.names)?);
     let diverged = ended.diverged(folder.path());
     let run = TrainOutcome { training, written, seed_drawn, diverged };
     Ok(TextTrainOutcome { run, tables: results(pending) })

@@ -68,7 +68,8 @@ impl<'d, T: Real> Trainer<'d, T> {
             file.insert(&format!("moment.{i}"), &[m.len()], &values);
         }
         if let Some(t) = &self.tracker {
-            for (name, values) in accounts(t) {
+            let t = self.workers.with(|dev| t.current(dev))?;
+            for (name, values) in accounts(&t) {
                 file.insert(name, &[values.len()], values);
             }
         }

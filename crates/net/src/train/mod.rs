@@ -26,11 +26,11 @@ pub use track::{PANEL, RecordBudget, Tracking};
 use crate::{
     Backend, Clip, Data, Network, Real,
     clip::Clipped,
-    device::{Buf, Device, Flags},
+    device::{Accounts, Buf, Device, Flags},
     engine::Workers,
     error::{Error, Result, check},
     layer::Draws,
-    leak::{Label, Measure, Plis, Probe, Trace, dimension},
+    leak::{Label, Measure, Plis, Probe, RecordLeak, Trace, dimension},
     perturb::{Added, Learned, Perturbed, Perturbing},
     random::Purpose,
 };
@@ -141,6 +141,12 @@ pub struct Trainer<'d, T> {
     added: Option<Vec<f64>>,
 }
 
+/// What a step told of records: measures, or the accounts with them added on a GPU.
+enum Told {
+    Near(Vec<RecordLeak>),
+    Far(Box<Accounts>),
+}
+
 /// A loss beyond so many times that at the start is divergence: whatever is learned, it is not what was asked for.
 const RUNAWAY: f64 = 1e6;
 
@@ -245,6 +251,10 @@ impl<'d, T: Real> Trainer<'d, T> {
         if backend == self.net.backend() {
             return Ok(self);
         }
+        if let Some(tracker) = &self.tracker {
+            let near = self.workers.with(|dev| tracker.current(dev))?.into_owned();
+            self.tracker = Some(near);
+        }
         let moments: Vec<Vec<T>> =
             self.workers.with(|dev| self.moments.iter().map(|m| dev.download(m)).collect::<Result<_>>())?;
         self.net.move_to(backend)?;
@@ -283,31 +293,14 @@ impl<'d, T: Real> Trainer<'d, T> {
         if loss.is_some_and(|loss| !self.in_proportion(loss)) {
             return Err(diverged("the loss is over a million times that at the start"));
         }
-        let leaks = match (&self.tracker, self.config.privacy, self.config.tracking.probes()) {
-            (Some(tracker), Some(privacy), Some(probes)) => {
-                let what = Measure {
-                    trace: Trace::Estimate { probes, probe: Probe::Rademacher },
-                    plis: Plis::Record,
-                    label: self.config.label,
-                    // other probes at every step
-                    ..Measure::new(
-                        privacy.clip,
-                        privacy.sigma,
-                        self.config.seed ^ step.wrapping_mul(0x9e37_79b9_7f4a_7c15),
-                    )
-                };
-                // a record that dropped out takes no part, and gives nothing away
-                let takes_part = |i: usize| spending.as_ref().is_none_or(|s| s.dropped[i].is_infinite());
-                let wanted = tracker.wants(&drawn, takes_part);
-                self.measured(&wanted, what, added).map_err(stopped)?
-            }
-            _ => Vec::new(),
-        };
+        let told = self.told(&drawn, spending.as_ref(), added).map_err(stopped)?;
         let (theta, moments) = self.workers.with(|dev| self.updated(dev, &batch.sum))?;
         self.net.theta = theta;
         self.moments = moments;
-        if let Some(t) = &mut self.tracker {
-            t.add(&leaks);
+        match (&mut self.tracker, told) {
+            (Some(t), Told::Near(leaks)) => t.add(&leaks),
+            (Some(t), Told::Far(accounts)) => t.keep(*accounts),
+            (None, _) => {}
         }
         self.spending = spending.or_else(|| self.spending.take());
         self.step += 1;
@@ -320,6 +313,39 @@ impl<'d, T: Real> Trainer<'d, T> {
         let over = batch.norms.iter().filter(|n| clip != Clip::None && **n > c).count();
         let share = |v: f64| if m == 0 { 0.0 } else { v / m as f64 };
         Ok(StepReport { step, drawn: m, loss, clipped: share(over as f64) })
+    }
+
+    /// What this step tells of the records that are followed or drawn.
+    fn told(&self, drawn: &[usize], spending: Option<&Spending>, added: Option<&Added>) -> Result<Told> {
+        let (Some(tracker), Some(privacy), Some(probes)) =
+            (&self.tracker, self.config.privacy, self.config.tracking.probes())
+        else {
+            return Ok(Told::Near(Vec::new()));
+        };
+        // other probes at every step
+        let seed = self.config.seed ^ self.step.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let what = Measure {
+            trace: Trace::Estimate { probes, probe: Probe::Rademacher },
+            plis: Plis::Record,
+            label: self.config.label,
+            ..Measure::new(privacy.clip, privacy.sigma, seed)
+        };
+        // a record that dropped out takes no part, and gives nothing away
+        let takes_part = |i: usize| spending.is_none_or(|s| s.dropped[i].is_infinite());
+        let wanted = tracker.wants(drawn, takes_part);
+        let far = match added {
+            None => self.workers.with(|dev| tracker.accounts(dev)),
+            Some(_) => None,
+        };
+        match far {
+            Some(mut accounts) => {
+                // with the values that dropout left out in this step: whoever knows them learns no less
+                let (workers, draws) = (&self.workers, self.draws());
+                T::account(workers, &self.net, self.data, &wanted, (&what, draws), &mut accounts)?;
+                Ok(Told::Far(Box::new(accounts)))
+            }
+            None => self.measured(&wanted, what, added).map(Told::Near),
+        }
     }
 
     /// Parameters and moments after this step, given the sum of the clipped gradients; all of it on the device.
@@ -418,14 +444,16 @@ impl<'d, T: Real> Trainer<'d, T> {
     }
 
     /// Accounts of all records; empty without tracking.
-    pub fn budgets(&self) -> Vec<RecordBudget> {
+    pub fn budgets(&self) -> Result<Vec<RecordBudget>> {
+        let Some(tracker) = &self.tracker else { return Ok(Vec::new()) };
+        let tracker = self.workers.with(|dev| tracker.current(dev))?;
         // a record that dropped out took part in the steps before
         let steps = |i: usize| match self.spending.as_ref().map(|s| s.dropped[i]) {
             Some(dropped) if dropped.is_finite() => dropped as u64,
             Some(_) | None => self.step,
         };
-        let of = |i: usize| self.tracker.as_ref().map(|t| t.budget(i, self.dimension(i), steps(i)));
-        (0..self.data.units()).filter_map(of).collect()
+        let of = |i: usize| tracker.budget(i, self.dimension(i), steps(i));
+        Ok((0..self.data.units()).map(of).collect())
     }
 
     /// Dimension of the secret of a record.
@@ -434,7 +462,10 @@ impl<'d, T: Real> Trainer<'d, T> {
     }
 
     /// dFIL so far of every record that is followed: cheap enough for every step. Empty where none is.
-    pub fn dfil(&self) -> Vec<f64> {
-        self.tracker.iter().flat_map(|t| t.followed_dfil(|i| self.dimension(i))).collect()
+    pub fn dfil(&self) -> Result<Vec<f64>> {
+        match &self.tracker {
+            Some(t) => self.workers.with(|dev| t.followed_dfil(dev, |i| self.dimension(i))),
+            None => Ok(Vec::new()),
+        }
     }
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from . import _native, _progress, _requests
+from . import _machines, _native, _progress, _requests
 from ._docs import documented
 from ._native import OptionError
 from ._requests import Path, Progress, listed, native, other, pair
@@ -192,7 +192,7 @@ def bound(
         "noise_vectors": noise_vectors, "eta": eta, "prior_sd": prior_sd, "delta": delta, "trials": trials, "seed": seed,
     }
     with _progress.shown(progress) as callback:
-        outcome = _native.bound(request, native(given), native(rows), callback)
+        outcome = _native.bound(request, native(given), native(rows), callback, _machines.asked(data=given, test=rows))
     return Bound(outcome, given)._kept(out)
 
 
