@@ -391,7 +391,13 @@ impl Document {
             | Self::NetAudit(_)
             | Self::Attack(_)
             | Self::Bound(_)
-            | Self::Canary(_) => None,
+            | Self::Canary(_)
+            | Self::TextAudit(_)
+            | Self::Account(_)
+            | Self::Calibrate(_)
+            | Self::Inversion(_)
+            | Self::Membership(_)
+            | Self::Informed(_) => None,
         }
     }
 

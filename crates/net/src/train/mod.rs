@@ -316,7 +316,7 @@ impl<'d, T: Real> Trainer<'d, T> {
     }
 
     /// What this step tells of the records that are followed or drawn.
-    fn told(&self, drawn: &[usize], spending: Option<&Spending>, added: Option<&Added>) -> Result<Told> {
+    fn told(&self, drawn: &[usize], spending: Option<&Spending>, added: Option<&Added<T>>) -> Result<Told> {
         let (Some(tracker), Some(privacy), Some(probes)) =
             (&self.tracker, self.config.privacy, self.config.tracking.probes())
         else {

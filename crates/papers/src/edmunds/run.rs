@@ -226,7 +226,7 @@ pub(super) fn run(
     let rate = batch as f64 / split.private.len() as f64;
     let factor = published_factor(rate, recipe.sigma, DELTA).map_err(said)?;
     let d = split.private.input().len() as f64;
-    let budgets = trainer.budgets();
+    let budgets = trainer.budgets().map_err(said)?;
     let all: Vec<f64> = budgets
         .iter()
         .filter(|b| b.measured > 0)
