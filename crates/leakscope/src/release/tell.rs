@@ -302,7 +302,7 @@ pub(super) fn stated(
         given: request.tell.iter().map(given).collect(),
         protect_at,
         more_noise: together.as_ref().and_then(|all| more_noise(all, &distances.lines, protect_at)),
-        withdraw_first: together.map(|_| too_much(&distances.lines, earlier, protect_at)).unwrap_or_default(),
+        withdraw_first: together.map(|_| too_much(earlier, protect_at)).unwrap_or_default(),
         limit_alone: false,
     }
 }
@@ -333,22 +333,23 @@ fn more_noise(
 
 /// Earlier releases without which some noise on this one would hold the limit, the one that tells most first; none where some
 /// noise does with them.
-fn too_much(lines: &BTreeMap<String, Line>, earlier: &[Entry], protect_at: f64) -> Vec<String> {
-    // What a release told of an attribute, squared and over the square of what is just within the limit.
-    let share = |entry: &Entry, name: &String, line: &Line| {
-        let distance = entry.told.as_ref().and_then(|told| told.get(name)?.distance);
-        distance
+fn too_much(earlier: &[Entry], protect_at: f64) -> Vec<String> {
+    // What a release told of an attribute, squared and over the square of what is just within the limit; nothing of what it has not.
+    let share = |entry: &Entry, name: &String| {
+        let Some(line) = entry.told.as_ref().and_then(|told| told.get(name)) else { return 0.0 };
+        line.distance
             .and_then(|d| noise_to_hide(d, line.values.len(), protect_at))
             .map_or(f64::INFINITY, |times| times * times)
     };
+    let names: BTreeSet<&String> =
+        earlier.iter().filter_map(|e| e.told.as_ref()).flat_map(BTreeMap::keys).collect();
     let mut left: Vec<&Entry> = earlier.iter().collect();
     let mut named = vec![];
     loop {
-        let sum = |(name, line): &(&String, &Line)| left.iter().map(|e| share(e, name, line)).sum::<f64>();
-        let Some((name, line)) = lines.iter().find(|of| sum(of) >= 1.0) else { return named };
-        let most = (0..left.len()).max_by(|&a, &b| {
-            share(left[a], name, line).total_cmp(&share(left[b], name, line)).then(b.cmp(&a))
-        });
+        let sum = |name: &&&String| left.iter().map(|e| share(e, name)).sum::<f64>();
+        let Some(name) = names.iter().find(|name| sum(name) >= 1.0) else { return named };
+        let most = (0..left.len())
+            .max_by(|&a, &b| share(left[a], name).total_cmp(&share(left[b], name)).then(b.cmp(&a)));
         let Some(most) = most else { return named };
         let entry = left.remove(most);
         named.push(entry.folder.clone().unwrap_or_else(|| format!("the release of {}", entry.when)));
@@ -450,7 +451,7 @@ mod tests {
             ..Entry::default()
         };
         // Φ(d/2) = 0.6 at d = 0.5067.
-        let named = |earlier: &[Entry]| too_much(&of(Some(0.1)), earlier, 0.6);
+        let named = |earlier: &[Entry]| too_much(earlier, 0.6);
         assert!(named(&[entry(1, Some(0.5))]).is_empty());
         assert_eq!(named(&[entry(1, Some(0.51))]), ["release-1"]);
         // Each alone leaves room, both together do not: the larger goes.
