@@ -204,7 +204,7 @@ fn the_slider_moves_every_number_and_the_command_runs() {
     assert_eq!(page.text("section.verdict:not([hidden]) .level"), "Not protected");
     page.key("ArrowRight");
     let command = page.text("[data-dial=command]");
-    assert!(command.starts_with("leakscope release ") && command.contains("--target-sd"), "{command}");
+    assert!(command.starts_with("leakscope release ") && command.contains("--sigma"), "{command}");
     // Paper shows what was audited, whatever was chosen.
     page.eval("dispatchEvent(new Event('beforeprint'))");
     assert_eq!(page.text("section.verdict:not([hidden]) .level"), stated);

@@ -19,6 +19,7 @@ use leakscope_report::Balance;
 use leakscope_report::balance::{Comparison, SCHEMA, Step};
 use leakscope_report::choice::Stopped as Ending;
 use leakscope_report::format;
+use leakscope_report::verdict::of_balance;
 use leakscope_table::{Hooks, Kind, RecordsSchema};
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
@@ -374,13 +375,14 @@ fn line(s: &Step, metric: Metric) -> String {
 /// A screenful of text.
 pub fn summary(b: &Balance) -> String {
     let metric = Metric::from(b.metric);
-    let mut out = format!(
-        "{}\n",
+    let mut out = of_balance(b).lines();
+    out.push_str(&format!(
+        "\n{}\n",
         b.attribute.as_ref().map_or_else(
             || "Information loss η of whole records, iteration by iteration".to_owned(),
             |a| format!("Information loss η of {a}, iteration by iteration"),
         )
-    );
+    ));
     for s in &b.iterations {
         out.push_str(&line(s, metric));
         out.push('\n');

@@ -167,10 +167,33 @@ pub(crate) fn cost(utility: &Utility, value: f64) -> String {
 
 /// Whether the noise leaves nothing of the model: it does no better than one without any columns.
 pub(crate) fn is_useless(utility: &Utility) -> bool {
+    leaves_nothing(utility, utility.at_sigma)
+}
+
+/// The same where the metric is `value`.
+pub(crate) fn leaves_nothing(utility: &Utility, value: f64) -> bool {
     match utility.higher_is_better {
-        true => utility.at_sigma <= utility.constant_model,
-        false => !utility.at_sigma.is_finite() || utility.at_sigma >= utility.constant_model,
+        true => value <= utility.constant_model,
+        false => !value.is_finite() || value >= utility.constant_model,
     }
+}
+
+/// What another noise costs, as a clause of advice; nothing where that is not known. Beyond the end of the curve a model is no
+/// better than at its end.
+pub(crate) fn cost_at(utility: &Utility, sigma: f64) -> Option<String> {
+    let there = metric_at(utility, sigma);
+    let last = utility.points.iter().filter(|p| p.sigma < sigma).max_by(|a, b| a.sigma.total_cmp(&b.sigma));
+    let value = there.or_else(|| last.map(|p| p.value).filter(|value| leaves_nothing(utility, *value)))?;
+    if !leaves_nothing(utility, value) {
+        return Some(format!(" and costs {}", cost(utility, value)));
+    }
+    let name = metric_name(utility.metric);
+    Some(format!(
+        " and leaves nothing of the model ({name} {} or worse, {} from one without any columns): no noise of this kind gives both, \
+         so leave out what need not be in it, or penalise more (⟨l2⟩)",
+        metric(utility, value),
+        metric(utility, utility.constant_model)
+    ))
 }
 
 /// What the audit is of: files and target.

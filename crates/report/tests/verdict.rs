@@ -332,7 +332,9 @@ fn a_release_is_green_where_every_value_was_put_in_place_and_none_shows() {
     // A secret label that nobody tried, and what rests on η alone, is never green.
     assert_eq!(colour((0.51, Refits), None), Colour::Amber);
     assert_ne!(colour((0.51, Eta), Some((0.51, Refits))), Colour::Green);
-    let v = of_release(&stated((0.9, Refits), Some((0.55, Refits))));
+    let mut after_others = stated((0.9, Refits), Some((0.55, Refits)));
+    after_others.tell.as_mut().unwrap().more_noise = Some(5.0585);
+    let v = of_release(&after_others);
     // Φ⁻¹(0.9)/Φ⁻¹(0.6) = 5.0585, and the next power of 2^¼, to which 5.65 is rounded up, is 5.6569.
     assert!(
         v.text()
@@ -367,6 +369,105 @@ fn a_release_is_green_where_every_value_was_put_in_place_and_none_shows() {
         "{:?}",
         v.grounds
     );
+}
+
+/// What earlier releases told cannot be taken back by noise on this one: no σ is named that does not do it.
+#[test]
+fn after_a_release_that_told_too_much_no_noise_is_advised() {
+    use Means::{Eta, Refits};
+    let of = |attributes, first: &[&str], eta: (f64, f64), more_noise| {
+        let mut r = stated(attributes, Some((0.55, Refits)));
+        let tell = r.tell.as_mut().unwrap();
+        tell.withdraw_first = first.iter().map(|f| (*f).to_owned()).collect();
+        tell.more_noise = more_noise;
+        (r.composed.releases, r.eta.max, r.composed.eta_max) = (2, Some(eta.0), Some(eta.1));
+        of_release(&r)
+    };
+    for p in [0.62, 0.7, 0.9, 1.0] {
+        let v = of((p, Refits), &["release-1"], (0.1, 3.0), None);
+        assert!(
+            v.text().contains("No noise on this one holds the limit: release-1 told too much before it"),
+            "{}",
+            v.text()
+        );
+        assert!(
+            v.text().contains("withdraw release-1 and this one") && !v.text().contains("σ = "),
+            "{}",
+            v.text()
+        );
+        let v = of((p, Refits), &["release-2", "release-1"], (0.1, 3.0), None);
+        assert!(v.text().contains("release-2 and release-1 told too much together"), "{}", v.text());
+    }
+    // By η the same: what is left for this one is the limit less what was told before.
+    let told = |eta: f64| leakscope_core::special::normal_cdf(eta);
+    for (own, before) in [(1.0, 0.2_f64), (1.0, 0.25), (0.3, 0.4), (0.1, 3.0), (2.0, 0.01)] {
+        let all = before.hypot(own);
+        let v = of((told(all), Eta), &[], (own, all), None);
+        let left = 0.253_347_103_f64.powi(2) - before * before;
+        assert_eq!(
+            v.text().contains("would have kept all releases"),
+            left > 0.0,
+            "{own} {before}: {}",
+            v.text()
+        );
+        if left > 0.0 {
+            let sigma: f64 =
+                v.text().split("σ = ").nth(1).unwrap().split(',').next().unwrap().parse().unwrap();
+            let sigma = leakscope_core::units::public_sigma(sigma).unwrap();
+            assert!(before.hypot(own / sigma) <= 0.253_348, "{own} {before} {sigma}");
+        }
+    }
+    // None of it is published.
+    let mut r = stated((0.9, Refits), Some((0.55, Refits)));
+    r.tell.as_mut().unwrap().withdraw_first = vec!["release-1".into()];
+    assert!(r.for_publication().tell.unwrap().withdraw_first.is_empty());
+}
+
+/// A headline is no calmer than the table below it, and no median is above the worst.
+#[test]
+fn what_was_not_settled_is_said_beside_the_largest_number() {
+    let mut tell = told(&[("age", 1.0, false), ("weight", 0.598, false), ("height", 1.0, false)]);
+    for (k, at_least) in [0.41, 0.17, 0.44].into_iter().enumerate() {
+        (tell.attributes[k].at_least, tell.attributes[k].median) = (Some(at_least), 0.51 + 0.2 * k as f64);
+    }
+    tell.budget = Some(leakscope_report::tell::Allowance::All);
+    let audit = with(|a| a.tell = Some(tell.clone()));
+    let v = of_audit(&audit);
+    assert_eq!(v.colour, Colour::Amber);
+    assert!(v.text().contains("weight 40 from 60") && v.text().contains("at most 59.8%"), "{}", v.text());
+    // Φ(0.44/2) = 0.587.
+    assert!(
+        v.text().contains("How often height and 1 other attribute are told apart was not settled within the budget: in 58.7% of cases or more"),
+        "{}",
+        v.text()
+    );
+    let medians: Vec<Option<f64>> = tell.attributes.iter().map(|t| t.settled_median(0.6)).collect();
+    assert_eq!(medians, [Some(0.51), Some(0.71), None]);
+    assert!(page(&audit).contains(">not settled<"));
+    // Advice that was found with more work is found again with as much.
+    let mut settled = told(&[("age", 0.7, false)]);
+    settled.budget = tell.budget;
+    let v = of_audit(&with(|a| a.tell = Some(settled.clone())));
+    assert!(v.text().contains("run it again with that and ⟨tell_budget=all⟩"), "{}", v.text());
+}
+
+/// A σ that drowns the model is not advised as if it were one among others.
+#[test]
+fn advice_that_leaves_nothing_of_the_model_says_so() {
+    let of = |constant: f64| {
+        of_audit(&with(|a| {
+            a.tell = Some(told(&[("age", 0.93, false)]));
+            a.utility.iter_mut().for_each(|u| u.constant_model = constant);
+        }))
+        .text()
+    };
+    let audit = clinic(600, 3);
+    let u = audit.utility.unwrap();
+    let (best, worst) = (u.without_noise, if u.higher_is_better { 1.0 } else { u.without_noise });
+    let calm = if u.higher_is_better { 0.0 } else { 1e9 };
+    assert!(of(calm).contains(" and costs "), "{}", of(calm));
+    let drowned = of(if u.higher_is_better { worst } else { best });
+    assert!(drowned.contains("and leaves nothing of the model"), "{drowned}");
 }
 
 #[test]
@@ -482,6 +583,10 @@ fn a_canary_is_judged_where_an_attacker_may_gain_most() {
     assert!(page.contains("odds of naming the secret") && page.contains("from seven candidates on"));
     let text = leakscope_report::canary_summary(&common::kinds::canary(0.3));
     assert!(text.contains("0.269 (0.133 to 0.404)"), "{text}");
+    // no bound is no bound, in words that say so
+    let open = leakscope_report::verdict::of_canary(&common::kinds::canary(1.0)).text();
+    assert!(open.contains("no bound keeps anybody from naming the secret for certain"), "{open}");
+    assert!(!open.contains("above 100%") && !open.contains("without bound at most"), "{open}");
     // an attack that was played can only make it worse
     let mut played = common::kinds::canary(0.004);
     played.points[0].attacks[0].success.value = 0.9;
@@ -519,6 +624,14 @@ fn reconstructions_are_judged_by_how_often_they_are_known_again() {
     assert!(text.contains("σ = 0.1") && text.contains("95%") && text.contains("choose more"), "{text}");
     assert!(judged(0.55, &[0.1]).text().contains("does not clearly beat the coin"));
     assert!(judged(0.5, &[0.1]).text().contains("no guarantee"));
+    // A red page says why it is red.
+    assert_eq!(judged(0.95, &[0.1]).headline, "Records are reconstructed from their gradients");
+    assert_eq!(judged(0.5, &[0.0, 1.0]).headline, "Nothing hides the records");
+    let mut exact = common::networks::inverted(0.5, &[0.1, 1.0]);
+    exact.levels[1].first_layer = Some(leakscope_core::claim::Observed::of_hits(0, 40, 1));
+    let v = of_inversion(&exact);
+    assert_eq!((v.colour, v.headline.as_str()), (Colour::Red, "The first layer gives records away"));
+    assert!(v.text().contains("in one step, without any search: at σ = 1"), "{}", v.text());
     let summary = leakscope_report::net::inversion_summary(&common::networks::inverted(0.9, &[0.0, 0.1]));
     assert!(summary.contains("known again") && summary.contains("norm of PLIS and SSIM"), "{summary}");
 }
@@ -538,6 +651,21 @@ fn membership_is_judged_by_epsilon_attacks_and_canaries() {
         (Colour::Red, "The training code breaks its promise")
     );
     assert!(broken.text().contains("above the 0.5"), "{}", broken.text());
+    // What lies above the promise is never passed over.
+    for (hits, colour, words) in
+        [(3, Colour::Amber, "by chance"), (60, Colour::Red, "chance alone does not explain it")]
+    {
+        let mut m = common::networks::members(0.51, Some(0.5), 0.0);
+        m.attacks[1].points[0].true_positive = leakscope_core::claim::Observed::of_rare_hits(hits, 1000, 1);
+        let v = of_membership(&m);
+        assert_eq!(
+            (v.colour, v.headline.as_str()),
+            (colour, "An attack found more than the run allows"),
+            "{}",
+            v.text()
+        );
+        assert!(v.text().contains(words) && v.text().contains("training code"), "{}", v.text());
+    }
     let text = leakscope_report::net::membership_summary(&common::networks::members(0.51, Some(0.5), 0.0));
     assert!(text.contains("likelihood ratio attack") && text.contains("no guarantee"), "{text}");
 }

@@ -51,13 +51,14 @@ impl Table {
     /// Takes the splits that were cut before, without reading the files through again.
     ///
     /// # Errors
-    /// [`Error::Changed`] where a file is not the one that was cut.
+    /// [`Error::ChangedSincePlanned`] where a file is not the one that was cut.
     pub(crate) fn resume(&self, cut: &Splits) -> Result<()> {
         let paths: Vec<PathBuf> = self.paths().map(PathBuf::from).collect();
         let mut splits = Vec::with_capacity(cut.splits.len());
         let mut checked: Option<&Path> = None;
         for split in &cut.splits {
-            let changed = || Error::Changed { path: split.path.clone() }.in_part(split.number, &split.path);
+            let changed =
+                || Error::ChangedSincePlanned { path: split.path.clone() }.in_part(split.number, &split.path);
             if checked != Some(&*split.path) && Fingerprint::of(&split.path)? != split.file {
                 return Err(changed());
             }
@@ -73,11 +74,11 @@ impl Table {
     /// Opens one split of a table on its own: only its file is touched, and of that only the header or footer.
     ///
     /// # Errors
-    /// [`Error::Changed`] where the file is not the one that was cut, [`Error::NoSplit`] for a number beyond the last.
+    /// [`Error::ChangedSincePlanned`] where the file is not the one that was cut, [`Error::NoSplit`] for a number beyond the last.
     pub fn of_split(splits: &Splits, number: usize) -> Result<Self> {
         let count = splits.splits.len();
         let split = splits.splits.get(number).ok_or(Error::NoSplit { number, count })?;
-        let changed = || Error::Changed { path: split.path.clone() };
+        let changed = || Error::ChangedSincePlanned { path: split.path.clone() };
         let (first_row, rows, runs) = (split.first_row, split.rows, split.runs);
         if let Extent::Partition { .. } = split.extent {
             return Err(Error::OnlyAway { name: split.path.clone() });

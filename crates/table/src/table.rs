@@ -11,7 +11,7 @@ use crate::matrix::Matrix;
 use crate::memory::Memory;
 use crate::notation::{Decimal, Notation, Verdict};
 use crate::place::Place;
-use crate::source::{Source, common_notation, is_index_name};
+use crate::source::{Source, common_notation, is_index_name, stands_for_none};
 use crate::{Error, Result, words};
 use rayon::prelude::*;
 use std::path::{Path, PathBuf};
@@ -196,7 +196,9 @@ impl Table {
                 Kind::Number => common_notation(&sources, name)?,
                 Kind::Category => Notation::Plain,
             };
-            let index = first.is_nameless(i) || is_index_name(name);
+            // What has no name and does not count rows is a column like others.
+            let nameless = first.is_nameless(i) || stands_for_none(name);
+            let index = is_index_name(name) || nameless && first.counts_up(i);
             columns.push(ColumnSchema { name: name.clone(), kind, unsupported, notation, index });
         }
         for source in &mut sources {

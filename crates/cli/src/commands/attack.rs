@@ -85,7 +85,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if let Some(folder) = &folder {
         folder.spare(&base.inputs(), ATTACK.texts, ATTACK.tables)?;
     }
-    let display = Display::start(args.output.run.quiet || args.output.run.json, args.output.out.clone())?;
+    let display =
+        Display::start(args.output.run.quiet || args.output.run.json, args.output.out.clone())?.may_end();
     let mut found = attack::run(&base, &playing, &display.hooks)?;
     drop(display);
     let json = leakscope_report::owners_document(&found);

@@ -112,7 +112,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if let Some(folder) = &folder {
         folder.spare(&base.inputs(), BALANCE.texts, BALANCE.tables)?;
     }
-    let display = Display::start(args.output.run.quiet || args.output.run.json, args.output.out.clone())?;
+    let display =
+        Display::start(args.output.run.quiet || args.output.run.json, args.output.out.clone())?.may_end();
     let Outcome { mut balance, mut pending } = args.machines.ask(base, &display.hooks, |base| {
         balance::run(&base, &balancing, folder.as_ref(), &display.hooks, |text| display.line(text))
     })?;

@@ -183,7 +183,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         folder.spare(&read, &["bound.json", "report.html"], &[])?;
     }
     let request = args.request()?;
-    let display = Display::start(args.show.quiet || args.show.json, args.show.out.clone())?;
+    let display = Display::start(args.show.quiet || args.show.json, args.show.out.clone())?.may_end();
     let bounds = match request.table.clone() {
         Some(table) => args.machines.ask(*table, &display.hooks, |table| {
             bound::answer(&BoundRequest { table: Some(Box::new(table)), ..request.clone() }, &display.hooks)

@@ -149,6 +149,7 @@ const GROUPS: [(&str, &[&str]); 9] = [
             "prior_sd",
             "tell",
             "protect_at",
+            "tell_budget",
             "scaling",
             "unit",
             "score",

@@ -13,6 +13,7 @@ use leakscope::saving::RELEASE;
 use leakscope::spelling::spell;
 use leakscope::{Failure, Result, Spelling};
 use leakscope_net::leak::Label;
+use leakscope_report::format;
 use leakscope_report::verdict::{Colour, PROTECT_AT, of_owned};
 use leakscope_table::RecordsFormat;
 use std::path::PathBuf;
@@ -134,7 +135,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     args.run.start()?;
     let folder = Folder::open(&args.out, RecordsFormat::Parquet)?;
     folder.spare(&base.inputs(), RELEASE.texts, RELEASE.tables)?;
-    let display = Display::start(args.run.quiet || args.run.json, Some(args.out.clone()))?;
+    let display = Display::start(args.run.quiet || args.run.json, Some(args.out.clone()))?.may_end();
     let outcome = args
         .machines
         .ask(base, &display.hooks, |base| release::run(&base, &terms, folder.path(), &display.hooks))?;
@@ -155,6 +156,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let json = leakscope_report::owners_document(&*owned);
     args.run.warn(&std::mem::take(&mut owned.remarks));
     args.run.warn(&std::mem::take(&mut owned.statement.warnings));
+    let sigma = owned.statement.mechanism.sigma;
+    if let (false, Some(asked)) = (args.run.quiet, args.sigma.filter(|s| (sigma / s - 1.0).abs() > 1e-9)) {
+        crate::note!(
+            "σ = {asked} was rounded up to {}, a power of 2^¼: no digit of it tells of the data",
+            format::setting(sigma)
+        );
+    }
     args.run.show(&json, &release::summary(&owned), &written);
     // The page that was written says whether the limit holds, and is red where it does not.
     if of_owned(&owned).colour == Colour::Red {

@@ -14,7 +14,6 @@ use std::process::ExitCode;
 #[derive(clap::Args, Debug, Clone)]
 pub(crate) struct Args {
     /// Its name, a paper (all of its tables and figures) or `all`
-    #[arg(required_unless_present = "list")]
     name: Option<String>,
     /// Name all there are, with the data they need
     #[arg(long)]
@@ -47,7 +46,12 @@ pub(crate) struct Args {
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let Some(name) = &args.name else {
-        return list(args);
+        return match args.list {
+            true => list(args),
+            false => Err(Failure::Message(
+                "say what to reproduce: a table or figure, a paper or `all`; `leakscope reproduce --list` names them".into(),
+            )),
+        };
     };
     if args.trials == Some(0) {
         return Err(Failure::option("trials", "0: expected at least 1"));

@@ -37,7 +37,7 @@ use leakscope_core::glm::{self, Fit, Minimiser, ModelKind};
 use leakscope_report::Audit;
 use leakscope_report::audit::Timings;
 use leakscope_report::bound::Found;
-use leakscope_table::{Dataset, EncodeOptions, Encoding, Hooks, Kind, OneHot, Subset, Table};
+use leakscope_table::{Dataset, EncodeOptions, Encoding, Hooks, Kind, OneHot, Stage, Subset, Table};
 use scaling::Spread;
 use std::time::Instant;
 use tell::Fitted;
@@ -123,8 +123,11 @@ pub fn run(
     let clock = Instant::now();
     let (slots, directions) = attribute_directions(encoding);
     let prepare = |spread: Spread<'_>| scaling::prepare(request, encoding, &model.fit, &directions, spread);
+    let p = model.fit.w.len() as u64;
+    hooks.step(Stage::Matrices, 0, p)?;
     let chosen = noise::choose(request, &loaded, &model, &slots, &prepare, hooks)?;
     let prepared = prepare(chosen.spread())?;
+    hooks.step(Stage::Matrices, p, p)?;
     let geometry = &prepared.geometry;
     let mut pending = Pending::default();
     let (measured, sets) = measure::recorded(request, rows, &slots, (folder, &mut pending), |records| {
@@ -135,7 +138,9 @@ pub fn run(
         test.as_ref().map(|t| utility::utility(request, t, geometry, &measured, &chosen)).transpose()?;
     let noise = shapes::described(request, &loaded, (&model.fit).into(), &chosen, test.as_ref())?;
     let own = model.best.is_none().then_some((&model.fit).into());
+    hooks.step(Stage::Errors, 0, p)?;
     let inference = inference::inference(request, &loaded, own, &chosen)?;
+    hooks.step(Stage::Errors, p, p)?;
     let score = score::score(
         request,
         encoding,

@@ -19,13 +19,14 @@ use leakscope_net::{
     renyi,
     train::{Neighbours, Randomness, RecordBudget, Sampling, Tracking, Trainer},
 };
+use leakscope_report::format;
 use leakscope_report::net::{
     self as page, Account, Accounts, Below, DataFacts, Dropout, Filtered, Histogram, Perturbation,
     PerturbationKind, PrivacyFacts, Promise, TRAINING_SCHEMA, Training, Withheld,
 };
 use leakscope_report::text::{TextTraining, Unit};
 use leakscope_table::{RecordsSchema, RecordsWriter};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What the run does not know of itself.
 pub(crate) struct Facts {
@@ -44,8 +45,27 @@ pub(crate) struct Facts {
     pub(crate) leaves: String,
     /// Of a language model.
     pub(crate) text: Option<TextTraining>,
+    /// What to know of a run whose place this one takes.
+    pub(crate) replaced: Option<String>,
     /// Whether the page names no record.
     pub(crate) redact: bool,
+}
+
+/// What to know of a run that another one takes the place of: it is gone, and what it told is not.
+pub(crate) fn replaced(folder: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(folder.join(TRAINING)).ok()?;
+    let earlier = serde_json::from_str::<Training>(&text).ok();
+    let promise = earlier.as_ref().and_then(|t| t.privacy.as_ref()).and_then(|p| p.promise.as_ref());
+    let promised = promise.map(|p| {
+        let (epsilon, delta) = (format::at_most(p.epsilon), format::setting(p.delta));
+        format!(", which was ({epsilon}, {delta})-differentially private")
+    });
+    Some(format!(
+        "This run took the place of an earlier one in this folder{}. If the model of that one left the house, what it told still \
+         counts: runs on the same records add up, their ε and their δ too, and this page states its own alone. Give each run a folder \
+         of its own.",
+        promised.unwrap_or_default()
+    ))
 }
 
 impl Facts {
@@ -295,7 +315,7 @@ fn filtered<T: Real>(ended: &Ended<'_, T>, data: &Data<T>, plan: &Plan, names: &
 
 fn notes<T: Real>(ended: &Ended<'_, T>, f: &Facts) -> Vec<String> {
     let config = ended.run.config();
-    let mut out = Vec::new();
+    let mut out: Vec<String> = f.replaced.iter().cloned().collect();
     if config.privacy.is_some() {
         match config.randomness {
             Randomness::System => out.push(

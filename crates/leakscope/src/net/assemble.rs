@@ -311,8 +311,8 @@ fn warnings<T: Real>(f: &Found<T>) -> Vec<String> {
         (Clip::Hard { bound }, Signal::Released) if m.plis != Plis::Skip && beyond(bound) > 0 => {
             out.push(format!(
                 "{} of {} gradients are longer than the hard clip C. What is released of them has the length C whatever the \
-                 record is, so their PLIS is 0: train with `clip-kind = gelu`, which leaves a little, or ask for \
-                 `plis = raw`, PLIS before the clip.",
+                 record is, so their PLIS is 0: train with ⟨clip_kind=gelu⟩, which leaves a little, or ask for \
+                 ⟨plis=raw⟩, PLIS before the clip.",
                 beyond(bound),
                 f.leaks.len()
             ));

@@ -259,6 +259,7 @@ fn run_in<T: Real>(args: &TrainRequest, out: &Path, listener: &Listener<'_>) -> 
     let texts = [model::NETWORK, model::WEIGHTS, model::TRAINING, CHECKPOINT, ENCODING, "report.html"];
     folder.spare(&read, &texts, &["records"])?;
     let resumed = if args.resume { Some(Resumed::read(folder.path())?) } else { None };
+    let replaced = if args.resume { None } else { account::replaced(folder.path()) };
     let stored = resumed.as_ref().map(Resumed::seed);
     let seed = args.seed.or(stored).unwrap_or_else(crate::seed::drawn);
 
@@ -335,6 +336,7 @@ fn run_in<T: Real>(args: &TrainRequest, out: &Path, listener: &Listener<'_>) -> 
         precision: args.precision,
         leaves: LEAVES.to_owned(),
         text: None,
+        replaced,
         redact: args.redact,
     };
     let stored = model::files(ended.run.network())?;

@@ -220,6 +220,7 @@ fn over<T: Real>(request: &TrainRequest, prepared: Prepared<T>, hooks: &Hooks) -
         precision: request.precision,
         leaves: LEAVES.to_owned(),
         text: None,
+        replaced: None,
         redact: request.redact,
     };
     let budgets = ended.run.budgets()?;

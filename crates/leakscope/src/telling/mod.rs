@@ -13,7 +13,7 @@ pub(crate) use questions::{Asked, check, no_columns};
 use crate::Result;
 use crate::failure::explain;
 use crate::model::class_names;
-use crate::request::Request;
+use crate::request::{Request, TELL_BUDGET};
 use budget::Budget;
 use leakscope_core::Error as CoreError;
 use leakscope_core::balance::Options;
@@ -24,7 +24,7 @@ use leakscope_core::tell::{
     BalancedTelling, Certainty, Look, Noise, Question, SoftmaxTelling, Telling, Told,
 };
 use leakscope_core::units::{FitInUnits, SoftmaxInUnits, Units};
-use leakscope_report::tell::{self as report, AmongAll, Shows, Tell};
+use leakscope_report::tell::{self as report, Allowance, AmongAll, Shows, Tell};
 use leakscope_table::{Attribute, Dataset, Encoding, Kind, Labels, Stage, TargetCoding};
 use questions::questions;
 use std::collections::HashMap;
@@ -243,8 +243,18 @@ fn tried_by<'s>(
     answered: impl FnOnce(Vec<Asked>) -> Result<Vec<Answer>>,
 ) -> Result<(Vec<Answer>, Tell)> {
     let encoding = rows.encoding();
-    let mut tell =
-        Tell { attributes: vec![], left_out: vec![], left_out_because: None, protect_at: request.protect_at };
+    let budget = match request.tell_budget {
+        None => Some(Allowance::All),
+        Some(seconds) if seconds == TELL_BUDGET => None,
+        Some(seconds) => Some(Allowance::Seconds(seconds)),
+    };
+    let mut tell = Tell {
+        attributes: vec![],
+        left_out: vec![],
+        left_out_because: None,
+        protect_at: request.protect_at,
+        budget,
+    };
     if encoding.pca.is_some() {
         // A value of a column is no value of a component.
         tell.left_out = subjects.iter().filter(|s| !s.is_label()).map(|s| s.name.into()).collect();

@@ -109,7 +109,8 @@ pub(super) fn train(
         perturbed.extend(trainer.perturbed());
         added.extend(trainer.added().map(<[f64]>::to_vec));
     }
-    let dfil: Vec<f64> = trainer.budgets().map_err(said)?.iter().filter_map(|b| b.dfil.map(|m| m.value)).collect();
+    let dfil: Vec<f64> =
+        trainer.budgets().map_err(said)?.iter().filter_map(|b| b.dfil.map(|m| m.value)).collect();
     let accuracy = evaluate(trainer.network(), &test).map_err(said)?.accuracy.unwrap_or(f64::NAN);
     Ok(Ran { accuracy, dfil: (!dfil.is_empty()).then(|| summary(&dfil)), steps: perturbed, added })
 }

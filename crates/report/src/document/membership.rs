@@ -103,6 +103,18 @@ pub struct Rate {
     pub allowed: Option<Bound>,
 }
 
+impl Rate {
+    /// Whether more was found than the run's (ε, δ) allows.
+    pub fn is_past_limit(&self) -> bool {
+        self.allowed.is_some_and(|b| self.true_positive.value > b.value)
+    }
+
+    /// Whether that is more than chance explains at this rate.
+    pub fn is_clearly_past_limit(&self) -> bool {
+        self.allowed.is_some_and(|b| self.true_positive.ci_low > b.value)
+    }
+}
+
 /// A lower bound on ε from one run with canaries.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CanaryAudit {

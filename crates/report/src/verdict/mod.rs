@@ -431,6 +431,11 @@ impl Verdict {
         Self { colour, headline: headline.into(), sentences, grounds, open }
     }
 
+    /// The verdict as a terminal shows it: the headline, and the sentences below it.
+    pub fn lines(&self) -> String {
+        format!("{}\n{}\n", self.headline, self.text())
+    }
+
     /// The verdict without emphasis.
     pub fn text(&self) -> String {
         self.sentences

@@ -218,6 +218,7 @@ pub(crate) fn released(sigma: f64, eta_max: f64) -> Release {
             }],
             protect_at: 0.6,
             more_noise: None,
+            withdraw_first: vec![],
             limit_alone: false,
         }),
         composed: release::Composed {
@@ -417,6 +418,7 @@ pub(crate) fn stated(attributes: (f64, Means), label: Option<(f64, Means)>) -> R
         given: vec![],
         protect_at: PROTECT_AT,
         more_noise: None,
+        withdraw_first: vec![],
         limit_alone: false,
     };
     Release { tell: Some(tell), ..released(1.0, 0.3) }

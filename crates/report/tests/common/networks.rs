@@ -347,11 +347,11 @@ pub(crate) fn members(
     let attack = |attacker: MembershipAttacker| MembershipAttack {
         attacker,
         area,
-        points: [0.001, 0.01]
-            .map(|rate| Rate {
+        points: [(0.001, 1), (0.01, 7)]
+            .map(|(rate, hits)| Rate {
                 rate,
                 false_positive: Observed::of_rare_hits(1, 1000, 1),
-                true_positive: Observed::of_rare_hits(7, 1000, 1),
+                true_positive: Observed::of_rare_hits(hits, 1000, 1),
                 allowed: promise.map(|p| p.allows(rate)),
             })
             .to_vec(),

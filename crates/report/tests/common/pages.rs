@@ -71,6 +71,7 @@ fn explored() -> String {
     };
     let beside = Beside {
         records: Some(records),
+        release: None,
         command: Some("leakscope audit x.csv".into()),
         fingerprint: Some("ab12".into()),
     };

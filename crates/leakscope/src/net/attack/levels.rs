@@ -194,7 +194,7 @@ pub(super) fn level(
     let level = Level {
         sigma: mechanism.sigma,
         noise: mechanism.noise(),
-        mse: mean_of(|o| Some(o.mse)).unwrap_or(Observed {
+        mse: mean_of(|o| Some(o.mse)).map(not_negative).unwrap_or(Observed {
             value: 0.0,
             ci_low: 0.0,
             ci_high: 0.0,
@@ -208,7 +208,10 @@ pub(super) fn level(
         cosine: outcomes.iter().map(|o| o.cosine).sum::<f64>() / outcomes.len().max(1) as f64,
         identified: Observed::of_hits(hits, n, seed),
         labels_right: labels_unknown.then(|| Observed::of_hits(right, n, seed)),
-        first_layer: errors.filter(|e| e.len() == attacks.ids.len()).and_then(|e| mean(&e, seed)),
+        first_layer: errors
+            .filter(|e| e.len() == attacks.ids.len())
+            .and_then(|e| mean(&e, seed))
+            .map(not_negative),
         correlations: correlations(attacks, &outcomes),
         cramer_rao: attacks.cramer_rao(mechanism.sigma),
         van_trees: attacks.van_trees(mechanism.sigma),
@@ -216,6 +219,11 @@ pub(super) fn level(
     attacks.found.push(outcomes);
     attacks.guesses.push(guesses.iter().map(|g| g.values.clone()).collect());
     Ok(level)
+}
+
+/// An interval of what cannot be negative: a squared error.
+fn not_negative(o: Observed) -> Observed {
+    Observed { ci_low: o.ci_low.max(0.0), ..o }
 }
 
 fn correlations(attacks: &Attacks, outcomes: &[Outcome]) -> Vec<Correlation> {

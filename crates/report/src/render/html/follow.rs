@@ -72,9 +72,12 @@ pub(crate) fn told_apart(pair: &Told, protect_at: f64) -> Html {
     }
 }
 
-/// How often those of the median record are.
-pub(crate) fn median(pair: &Told) -> Html {
-    told(what_if::median_distance(pair), pair.median)
+/// How often those of the median record are, where that was settled.
+pub(crate) fn median(pair: &Told, protect_at: f64) -> Html {
+    match pair.settled_median(protect_at) {
+        Some(median) => told(what_if::median_distance(pair), median),
+        None => Html::text("not settled"),
+    }
 }
 
 /// How often the right one of all levels is named.

@@ -71,7 +71,7 @@ pub fn page_with(audit: &Audit, beside: &Beside) -> String {
 
 fn drawn(audit: &Audit, beside: &Beside) -> String {
     let series = chart::shown(&audit.records.histogram);
-    let (what_if, moving) = what_if::what_if(audit);
+    let (what_if, moving) = what_if::what_if(audit, beside.release.as_deref());
     let (explored, store) = beside.records.as_ref().map(|r| explore::explore(audit, r)).unwrap_or_default();
     let body: Html = [
         head::head(audit, what_if),

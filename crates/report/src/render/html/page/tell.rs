@@ -28,7 +28,7 @@ pub(super) fn tell(tell: Option<&Tell>, attributes: &[Attribute]) -> Html {
                 Cell::remarked_name(&t.attribute, if t.label { "the label" } else { "" }),
                 Cell::html(pair_cell(t, unit(t))),
                 Cell::sorted_html(follow::told_apart(t, tell.protect_at), Some(t.worst)),
-                Cell::sorted_html(follow::median(t), Some(t.median)),
+                Cell::sorted_html(follow::median(t, tell.protect_at), Some(t.median)),
                 Cell::text(if t.is_settled() { &t.worst_record } else { "not settled" }),
             ]
         })

@@ -7,10 +7,10 @@ use crate::render::html::markup::{Html, fill};
 use crate::render::html::parts::tag;
 use crate::what_if::{Moving, Shapes};
 
-/// The card, and what its script moves.
-pub(super) fn what_if(audit: &Audit) -> (Html, Option<Moving>) {
+/// The card, and what its script moves; `release` is the line that releases, where the one that audited is known.
+pub(super) fn what_if(audit: &Audit, release: Option<&str>) -> (Html, Option<Moving>) {
     match Moving::of(audit, targets(audit)) {
-        Ok(moving) => (dials(), Some(moving)),
+        Ok(moving) => (dials(), Some(moving.releasing(release))),
         Err(_) if Shapes::of(audit).is_some() => (shapes(), None),
         Err(reason) => {
             let card = "<section class=\"card whatif\" id=\"what-if\" hidden><h2>What if</h2><p class=\"lead\">{}</p></section>\n";

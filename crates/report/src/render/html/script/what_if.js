@@ -204,16 +204,14 @@
   remark(KEPT, function () { return "As audited, at σ = " + L.setting(model.sigma) + ": not recomputed for the noise chosen above."; });
   remark(["warnings"], function () { return "Of the audit, at σ = " + L.setting(model.sigma) + "."; });
 
-  function quoted(t) { return /^[A-Za-z0-9._\-\/,=:+@%]+$/.test(t) ? t : "'" + t.replace(/'/g, "'\\''") + "'"; }
   function command() {
-    var c = model.command, target = c.target;
+    var c = model.command;
     dial.command.parentNode.hidden = !c.start;
     if (!c.start) return;
-    var noise = target ? "--target-sd " + quoted(target[0] + "=" + L.typed(target[1] * sigma)) : "--sigma " + L.typed(sigma);
-    L.words(dial.command, c.start + " " + noise + " --out release");
-    text(dial.remark, (target ? "A release adds noise in public units, where σ is another number: this line asks it for the same least error of " +
-      target[0] + ", in its own units, and its page says how often values are told apart." :
-      "A release adds noise in public units, where σ means another noise: its page says what holds there.") +
+    L.words(dial.command, c.start + " --sigma " + L.typed(sigma) + " --out release");
+    text(dial.remark, "A release adds noise in public units, where the same σ is another noise, so what this page says does not hold for it: " +
+      "the release is judged by itself, by its own page. Where that is not green, keep it to yourself, withdraw it, and take the σ that it names." +
+      (c.whole ? "" : " Add the options that the table was read with.") +
       (releases > 1 ? " Each of the " + L.count(releases) + " releases is one run of it; its ledger counts them together." : ""));
   }
 
