@@ -145,7 +145,7 @@ mod tests {
             ("<title>t", "<title>T"),
             ("use strict", "use strict "),
             ("*{", "*  {"),
-            ("<p", "<p hidden"),
+            ("<p title", "<p hidden title"),
             ("</main>", "more</main>"),
         ] {
             let changed = page.replacen(was, is, 1);

@@ -196,7 +196,7 @@ pub(crate) fn rest(label: &str, lines: impl ExactSizeIterator<Item = Html>) -> H
         n => format!(" The last {} are in the JSON file alone.", format::count(n)),
     };
     fill(
-        "<details class=\"rest\" data-label=\"{}\"><summary>{} more</summary><pre tabindex=\"0\" role=\"region\" aria-label=\"{}\">{}</pre><p class=\"say\">{}</p></details>\n",
+        "<details class=\"rest\" data-label=\"{}\"><summary>{} more</summary><pre tabindex=\"0\" role=\"group\" aria-label=\"{}\">{}</pre><p class=\"say\">{}</p></details>\n",
         &[
             &label,
             &format::count(all),
