@@ -401,7 +401,7 @@ fn what_is_wrong_with_a_part_is_said_of_that_part() {
     folder.write("part1.csv", format!("{}{other}{}", &text[..middle], &text[middle + 1..]));
     let changed = run("1").expect(2);
     assert!(
-        changed.stderr.contains("part 1") && changed.stderr.contains("part1.csv changed"),
+        changed.stderr.contains("part 1") && changed.stderr.contains("part1.csv has changed"),
         "{}",
         changed.stderr
     );

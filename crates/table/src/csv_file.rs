@@ -1,12 +1,11 @@
 //! CSV: header, delimiter, record boundaries, and decoding of a byte range into batches.
 
 use crate::batch::{Batch, Cells, MISSING, Want};
-use crate::column::{ColumnSchema, Kind};
+use crate::column::{ColumnSchema, Kind, stands_for_none};
 use crate::content::{BOM, BUFFER, Content, TextEncoding};
 use crate::hooks::Watch;
 use crate::notation::{self, Decimal, Notation, Sample, Verdict};
 use crate::place::Place;
-use crate::source::stands_for_none;
 use crate::words::truncated;
 use crate::{Error, Result};
 use csv::ByteRecord;

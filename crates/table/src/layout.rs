@@ -1,13 +1,12 @@
 //! Which columns a pass reads, in which order, and what each is for.
 
 use crate::batch::{Reading, Want};
-use crate::column::Kind;
 use crate::column::Roles;
+use crate::column::{Kind, stands_for_none};
 use crate::encoding::{Encoding, Guess};
 use crate::notation::Notation;
 use crate::public::{Facts, NO_FACTS};
 use crate::remark::Remark;
-use crate::source::stands_for_none;
 use crate::table::Table;
 use crate::{Error, Result};
 

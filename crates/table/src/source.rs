@@ -1,7 +1,7 @@
 //! Where rows come from: which format a file has, and what its columns are.
 
 use crate::arrow_file;
-use crate::column::Kind;
+use crate::column::{Kind, is_numbered};
 use crate::content::{Content, TextEncoding, is_marked_utf16};
 use crate::csv_file::{CsvFile, Markers, TextOptions};
 use crate::json_lines;
@@ -139,16 +139,6 @@ fn workbook(head: &[u8], extension: &str) -> Option<&'static str> {
 /// Whether pandas gives this name to an index and to nothing else: `__index_level_0__`.
 pub(crate) fn is_index_name(name: &str) -> bool {
     is_numbered(name, "__index_level_", "__")
-}
-
-/// Whether a name stands in for none: `Unnamed: 0` of pandas, or our own `unnamed_1`.
-pub(crate) fn stands_for_none(name: &str) -> bool {
-    is_numbered(name, "Unnamed: ", "") || is_numbered(name, "unnamed_", "")
-}
-
-fn is_numbered(name: &str, prefix: &str, suffix: &str) -> bool {
-    let number = name.strip_prefix(prefix).and_then(|rest| rest.strip_suffix(suffix));
-    number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
 }
 
 /// The notation of a column's numbers in all files.

@@ -2,7 +2,7 @@
 
 use crate::arrow_column::Dictionary;
 use crate::batch::{Batch, Want};
-use crate::column::{ColumnSchema, Kind};
+use crate::column::{ColumnSchema, Kind, stands_for_none};
 use crate::content::TextEncoding;
 use crate::csv_file::{CsvRange, Markers, TextOptions};
 use crate::hooks::{Hooks, Stage, Watch};
@@ -11,7 +11,7 @@ use crate::matrix::Matrix;
 use crate::memory::Memory;
 use crate::notation::{Decimal, Notation, Verdict};
 use crate::place::Place;
-use crate::source::{Source, common_notation, is_index_name, stands_for_none};
+use crate::source::{Source, common_notation, is_index_name};
 use crate::{Error, Result, words};
 use rayon::prelude::*;
 use std::path::{Path, PathBuf};

@@ -27,8 +27,9 @@ pub(crate) struct TestArgs {
 /// Whom the page is for.
 #[derive(clap::Args, Debug, Clone, Copy)]
 pub(crate) struct RedactArgs {
-    /// Name and show no record on the page, for sharing the page alone: records one by one, pictures, texts, the command and the
-    /// fingerprint of the data are left out (documents and tables stay as they are)
+    /// Name no record on the page, for sharing the page alone: numbers stand for the most exposed; pictures, texts, the list of all
+    /// records, the command and the fingerprint of the data are left out (values and levels that few records have stay, and
+    /// documents and tables are as they were)
     #[arg(long)]
     pub(crate) redact: bool,
 }

@@ -58,7 +58,7 @@ pub(crate) fn replaced(folder: &Path) -> Option<String> {
     let promise = earlier.as_ref().and_then(|t| t.privacy.as_ref()).and_then(|p| p.promise.as_ref());
     let promised = promise.map(|p| {
         let (epsilon, delta) = (format::at_most(p.epsilon), format::setting(p.delta));
-        format!(", which was ({epsilon}, {delta})-differentially private")
+        format!(", which stated ε = {epsilon} at δ = {delta}")
     });
     Some(format!(
         "This run took the place of an earlier one in this folder{}. If the model of that one left the house, what it told still \

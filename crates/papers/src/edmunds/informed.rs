@@ -215,6 +215,7 @@ pub(crate) fn table_a_1(context: &Context<'_>) -> Result<Findings> {
         fresh: true,
         ..Perturbing::default()
     };
+    let mut largest = vec![];
     for (name, variant, paper) in [
         (
             "batch norm (a constant)",
@@ -229,6 +230,7 @@ pub(crate) fn table_a_1(context: &Context<'_>) -> Result<Findings> {
     ] {
         let ran = train(context, &pool, (SIGMA, true, Some(Perturbing { variant, ..usual })), 1)?;
         let Some(d) = &ran.dfil else { continue };
+        largest.push(d.max);
         let ours = [ran.accuracy, d.max, d.mean, d.p50];
         for (i, column) in ["accuracy", "largest dFIL", "mean dFIL", "median dFIL"].iter().enumerate() {
             found.rows.push(row(format!("{name}: {column}"), paper[i], ours[i]));
@@ -239,6 +241,13 @@ pub(crate) fn table_a_1(context: &Context<'_>) -> Result<Findings> {
                 .rows
                 .push(Row::ours(format!("{name}: cosine with the average public gradient"), last.cosine));
         }
+    }
+    if let [constant, network] = largest[..] {
+        found.claims.push(Claim::new(
+            "The largest dFIL is smaller with batch norm.",
+            constant < network,
+            format!("{} against {}.", format::number(constant), format::number(network)),
+        ));
     }
     let lesson = records(&pool.images, 0, pool.parts[0], 1)?;
     let spread = batch_norm::spread(&lesson, 24, context.seed)?;

@@ -114,7 +114,7 @@ fn for_those_trusted() -> Html {
         "<p class=\"meta\"><strong>{}</strong> {}</p>\n",
         &[
             &"For readers whom the owner of the data trusts.",
-            &"No record is named or shown, and records one by one are left out. The numbers are exact and were computed on the data without noise: \
+            &"No record is named: numbers stand for the most exposed ones. Values, levels and groups that few records have are still here. The numbers are exact and were computed on the data without noise: \
               this page is no release.",
         ],
     )
