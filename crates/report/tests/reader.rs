@@ -12,8 +12,11 @@ use common::pages::every_kind;
 use devtools::Page;
 use std::path::{Path, PathBuf};
 
+/// A page's kind, its text and its file.
+type Written = (&'static str, String, PathBuf);
+
 /// A browser, and a file for every kind of page.
-fn opened(test: &str) -> Option<(Page, Vec<(&'static str, String, PathBuf)>)> {
+fn opened(test: &str) -> Option<(Page, Vec<Written>)> {
     let browser = chrome::browser()?;
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
     let _ = std::fs::remove_dir_all(&folder);

@@ -12,6 +12,9 @@ use crate::{Error, Result};
 use leakscope_core::pass::bytes;
 use leakscope_core::rows::{Alteration, Rows};
 
+/// Who computes the bytes of a part: of its number, its rows, what alters them, and the pass.
+type Answering<'a> = dyn Fn(usize, &Dataset, Vec<Alteration<'static>>, &[u8]) -> Result<Vec<u8>> + 'a;
+
 /// Runs a pass that came as bytes over the rows of a split, with what is done to them before.
 pub type RunPass<'a> = dyn Fn(&Dataset, Vec<Alteration<'static>>, &[u8]) -> Result<Vec<u8>> + 'a;
 
@@ -24,7 +27,7 @@ pub fn answer_part(
     part: &[u8],
     rows: Option<&Memory>,
     hooks: &Hooks,
-    run: &dyn Fn(usize, &Dataset, Vec<Alteration<'static>>, &[u8]) -> Result<Vec<u8>>,
+    run: &Answering<'_>,
 ) -> Result<Vec<u8>> {
     let (splits, sent) = SentPart::from_bytes(part)?;
     let number = splits.splits.first().map_or(0, |split| split.number);
