@@ -145,7 +145,7 @@ pub struct Facts {
     pub label_estimated: Option<f64>,
     /// ε, where one is stated.
     pub epsilon: Option<f64>,
-    /// δ times the number of records: how many its δ leaves out of the promise of ε, on average ([`left_out`]).
+    /// δ times the number of records: how many its δ leaves out of the promise of ε, on average.
     pub left_out: Option<f64>,
     /// Membership advantage of any test, at most.
     pub membership: Option<f64>,
