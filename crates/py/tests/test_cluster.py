@@ -234,17 +234,17 @@ def test_a_partition_that_changes_or_differs_is_named(tmp_path):
         with pytest.raises(leakscope.DataError, match=name):
             _machines.ask(leakscope.audit, *partitioned(files, change), {**OPTIONS, "tell_budget": 0})
 
-    import leakscope.dask
+    from leakscope import dask as engine
 
     number, text = pa.schema([("x", pa.int64()), ("y", pa.null())]), pa.schema([("x", pa.string()), ("y", pa.string())])
     real = pa.schema([("x", pa.float64()), ("y", pa.string())])
-    assert leakscope.dask._common([None, number, real]) == real
+    assert engine._common([None, number, real]) == real
     with pytest.raises(leakscope.DataError, match="partition 2"):
-        leakscope.dask._common([number, None, text])
+        engine._common([number, None, text])
     with pytest.raises(leakscope.DataError, match="partition 1.*z"):
-        leakscope.dask._common([number, number.append(pa.field("z", pa.int64()))])
+        engine._common([number, number.append(pa.field("z", pa.int64()))])
     with pytest.raises(leakscope.DataError, match="no rows"):
-        leakscope.dask._common([None])
+        engine._common([None])
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ use crate::Result;
 use crate::failure::explain;
 use crate::model::{Loaded, penalty};
 use crate::request::Request;
+use leakscope_core::Error as CoreError;
 use leakscope_core::balance::{CountedBalance, Options, counted, most_even};
 use leakscope_core::glm::Minimiser;
 use leakscope_core::rows::Rows;
@@ -26,9 +27,12 @@ pub(super) fn counting(
     }
     let model = (request.family, penalty(request));
     let explained = |e| explain(e, &loaded.encoding, request.l2);
-    let Some(own) = counted(&loaded.rows, model, options, &[], kept).map_err(explained)? else {
-        return Ok(None);
+    let own = match counted(&loaded.rows, model, options, &[], kept) {
+        // Rows that an engine holds are not read here, and counting reads them.
+        Err(CoreError::Source(_)) => return Ok(None),
+        other => other.map_err(explained)?,
     };
+    let Some(own) = own else { return Ok(None) };
     let even = most_even(&loaded.rows, model, options, &[], kept).map_err(explained)?;
     let (iteration, even) = even.unwrap_or((kept, own.clone()));
     Ok(Some(Counted { kept: of(&own), most_even: iteration, at_most_even: of(&even) }))
