@@ -11,8 +11,8 @@ use leakscope_core::glm::Minimiser;
 use leakscope_core::rows::Rows;
 use leakscope_report::balance::{Counted, CountedEta};
 
-/// Multiplications that counting may take, a few seconds of them: n q³ for every iteration.
-const MOST_WORK: f64 = 2e10;
+/// Multiplications that counting may take, a second of them: n q³ for every iteration, of every iteration that is looked at.
+const MOST_WORK: f64 = 2e9;
 
 /// Counted η of the iteration that is kept and of the most even one; `None` where it is not known, or costs too much.
 pub(super) fn counting(
@@ -22,7 +22,8 @@ pub(super) fn counting(
     (kept, fit): (usize, &Minimiser),
 ) -> Result<Option<Counted>> {
     let (n, q) = (loaded.rows.len() as f64, fit.w().len() as f64);
-    if n * q.powi(3) * (kept + 1) as f64 > MOST_WORK {
+    let iterations = (kept + 1) as f64;
+    if n * q.powi(3) * iterations * iterations > MOST_WORK {
         return Ok(None);
     }
     let model = (request.family, penalty(request));
