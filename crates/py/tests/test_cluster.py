@@ -213,7 +213,7 @@ def test_partitions_of_a_data_frame_have_the_digits_of_files(tmp_path):
     here, there = leakscope.balance(files, **plain), _machines.ask(leakscope.balance, frame, partitioned(files)[1], plain)
     assert here["iterations"] == there["iterations"]
     # What reads all rows in one place has none to read.
-    with pytest.raises(leakscope.DataError, match="DataFrame.*Parquet"):
+    with pytest.raises(leakscope.LeakscopeError, match="DataFrame.*Parquet"):
         _machines.ask(leakscope.audit, *partitioned(files), {**OPTIONS, "tell_budget": 5})
     with pytest.raises(leakscope.LeakscopeError, match="ledger.*Parquet"):
         _machines.ask(leakscope.release, *partitioned(files), dict(target="dose", missing="mean", sigma=1.0, out=tmp_path / "released"))

@@ -190,7 +190,7 @@ def test_every_option_of_the_command_line_is_a_keyword(command):
     assert len(theirs) > 5
     renamed = {"no_intercept": "fit_intercept", "no_pictures": "pictures", "no_header": "header"}
     only_there = {"json", "quiet", "threads", "format", "help", "version", "data", "config", "open",
-                  "machines"}  # leakscope.distributed, dask, spark
+                  "machines", "patience"}  # leakscope.distributed, dask, spark
     if command == "compare":
         only_there |= {"summary", "summary_out"}  # Comparison.pipeline
     if " " in command:
