@@ -216,7 +216,7 @@ def test_partitions_of_a_data_frame_have_the_digits_of_files(tmp_path):
     with pytest.raises(leakscope.LeakscopeError, match="DataFrame.*Parquet"):
         _machines.ask(leakscope.audit, *partitioned(files), {**OPTIONS, "tell_budget": 5})
     with pytest.raises(leakscope.LeakscopeError, match="ledger.*Parquet"):
-        _machines.ask(leakscope.release, *partitioned(files), dict(target="dose", missing="mean", sigma=1.0, out=tmp_path / "released"))
+        _machines.ask(leakscope.release, *partitioned(files), dict(target="dose", missing="drop", sigma=1.0, out=tmp_path / "released"))
 
 
 def test_a_partition_that_changes_or_differs_is_named(tmp_path):
