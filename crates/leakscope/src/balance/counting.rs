@@ -30,7 +30,7 @@ pub(super) fn counting(
     let explained = |e| explain(e, &loaded.encoding, request.l2);
     let own = match counted(&loaded.rows, model, options, &[], kept) {
         // Rows that an engine holds are not read here, and counting reads them.
-        Err(e) if e != CoreError::Interrupted => return Ok(None),
+        Err(CoreError::Source(_)) => return Ok(None),
         other => other.map_err(explained)?,
     };
     let Some(own) = own else { return Ok(None) };
