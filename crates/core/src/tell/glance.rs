@@ -29,6 +29,9 @@ pub(super) struct Limits {
     pub(super) certain: Option<Certainty>,
 }
 
+/// Columns that two levels differ in where each is encoded by a column of its own: theirs and the record's, with room.
+const FEW: usize = 8;
+
 /// What a question needs of the model, once for all records.
 struct Frame<'a> {
     candidates: &'a [Candidate],
@@ -223,14 +226,23 @@ impl Models<'_> {
         let mut square = (alpha * record.length).powi(2);
         // What the terms could add up to without their signs: rounding is a share of it.
         let mut reach = (alpha * record.length).abs();
-        for j in 0..m {
+        let mut add = |j: usize, others: &mut dyn Iterator<Item = usize>| {
             let v = a[j] - b[j];
-            if v == 0.0 {
-                continue;
-            }
             square += 2.0 * alpha * v * along[j];
             reach += v.abs() * frame.inner[j * m + j].max(0.0).sqrt();
-            square += (0..m).map(|k| v * (a[k] - b[k]) * frame.inner[j * m + k]).sum::<f64>();
+            square += others.map(|k| v * (a[k] - b[k]) * frame.inner[j * m + k]).sum::<f64>();
+        };
+        // Two levels differ in few columns, however many there are.
+        let (mut few, mut count) = ([0_usize; FEW], 0);
+        for j in (0..m).filter(|&j| a[j] != b[j]) {
+            if count < FEW {
+                few[count] = j;
+            }
+            count += 1;
+        }
+        match few.get(..count) {
+            Some(few) => few.iter().for_each(|&j| add(j, &mut few.iter().copied())),
+            None => (0..m).filter(|&j| a[j] != b[j]).for_each(|j| add(j, &mut (0..m))),
         }
         let rounding = 8.0 * (self.p() + 8) as f64 * f64::EPSILON * reach * reach;
         let low = (square - rounding).max(0.0).sqrt() * (2.0 - self.slack);

@@ -200,6 +200,11 @@ impl Look {
     pub fn candidates(&self) -> usize {
         self.candidates.len()
     }
+
+    /// How many records were refitted so far.
+    pub fn refitted(&self) -> usize {
+        self.refitted
+    }
 }
 
 impl Models<'_> {

@@ -3,12 +3,12 @@
 
 use super::{Subject, Work};
 use crate::request::{Request, TELL_BUDGET};
+use leakscope_report::tell::Allowance;
 
 /// Attributes that are tried at most, those that η says are most exposed first.
 const MOST_ATTRIBUTES: f64 = 100.0;
-/// Work of all questions together: rows × columns × candidates and their pairs. Where records must be refitted, a tenth.
+/// Work of all questions together: rows × columns × candidates and their pairs, and what is refitted; about 10⁹ a second.
 const MOST_WORK: f64 = 1e10;
-const MOST_WORK_WITH_REFITS: f64 = 1e9;
 /// Work that no question can do without: the inverse of the Hessian, and a pass with it.
 const MOST_SHARED_WORK: f64 = 4e10;
 /// Rows above which the distances of all records are not kept in memory.
@@ -16,6 +16,10 @@ const MOST_ROWS: f64 = 4e6;
 /// Work of the refits of one question, and how many records are refitted at most: at first, and where that leaves it open how
 /// often the worst record is told apart.
 const REFITS: [(f64, f64); 2] = [(2e8, 64.0), (2e9, 4096.0)];
+/// Records that are refitted at least, whatever that takes: without any, nothing is known of the worst one.
+const FEWEST: f64 = 4.0;
+/// Seconds above which advice allows all of it.
+const LONG: f64 = 3600.0;
 
 /// What the budget of a request allows, over what is usual.
 #[derive(Debug, Clone, Copy)]
@@ -26,19 +30,34 @@ impl Budget {
         Self(request.tell_budget.map_or(f64::INFINITY, |seconds| seconds / TELL_BUDGET))
     }
 
-    /// Work of all questions, where every record is looked at through products, or refitted.
-    pub(super) fn work(self, with_refits: bool) -> f64 {
-        self.0 * if with_refits { MOST_WORK_WITH_REFITS } else { MOST_WORK }
+    /// Work of all questions.
+    pub(super) fn work(self) -> f64 {
+        self.0 * MOST_WORK
     }
 
-    /// Records of one question that are refitted at first, and at most, one of them costing `each`.
-    pub(super) fn refits(self, each: f64) -> [usize; 2] {
+    /// Records of one question that are refitted at first, and at most, one of them costing `each`, where so much work is left for
+    /// it.
+    pub(super) fn refits(self, each: f64, left: f64) -> [usize; 2] {
         let [few, many] = REFITS;
         let of = |(work, most): (f64, f64), times: f64| {
-            let most = (most * times).max(4.0);
-            (work * times / each).clamp(4.0, most) as usize
+            let most = (most * times).max(FEWEST);
+            ((work * times).min(left) / each).clamp(FEWEST, most) as usize
         };
         [of(few, self.0.min(1.0)), of(many, self.0)]
+    }
+
+    /// What is worth allowing where these questions are too many for it, all together taking so much work; ten times as much
+    /// where they are not, and were left open.
+    pub(super) fn next(self, all: f64) -> Allowance {
+        let (now, needed) = (TELL_BUDGET * self.0, TELL_BUDGET * all / MOST_WORK);
+        let seconds = if needed > now { needed } else { 10.0 * now.max(1.0) };
+        // In round numbers, and no less.
+        let power = 10_f64.powf(seconds.max(1.0).log10().floor());
+        let round = [1.0, 2.0, 5.0, 10.0].map(|m| m * power).into_iter().find(|r| *r >= seconds);
+        match round.filter(|r| *r <= LONG) {
+            Some(seconds) => Allowance::Seconds(seconds),
+            None => Allowance::All,
+        }
     }
 
     /// How many of the subjects can be tried.
@@ -53,13 +72,36 @@ impl Budget {
             .iter()
             .take((MOST_ATTRIBUTES * self.0) as usize)
             .take_while(|s| {
-                let c = s.candidates as f64;
-                done += rows * (work.look * c + work.pair * 0.5 * c * (c - 1.0));
-                done <= work.most
+                done += work.of(s.candidates, rows);
+                done <= self.work()
             })
             .count()
     }
 }
+
+impl Work {
+    /// Work of one question at least: a look at every record, and the fewest refits.
+    pub(super) fn of(&self, candidates: usize, rows: f64) -> f64 {
+        let c = candidates as f64;
+        let pairs = 0.5 * c * (c - 1.0);
+        rows * (self.look * c + (self.pair + self.pair_a_level * c) * pairs)
+            + FEWEST * self.refit(candidates, rows)
+    }
+
+    /// Work of refitting one record with every candidate in place, and of all their pairs.
+    pub(super) fn refit(&self, candidates: usize, rows: f64) -> f64 {
+        let Some(p) = self.refitted else { return 0.0 };
+        let c = candidates as f64;
+        // About six steps: two products with the rows, which many candidates share and are fast, and three with H⁻¹.
+        let by_steps = c * (4.0 * rows * p + 20.0 * p * p);
+        // A level that few records have is held up by them: without one the model is fitted from its beginning.
+        let from_the_beginning = if rows < FEW_A_LEVEL * c { 3.0 * c * rows * p * p } else { 0.0 };
+        by_steps + from_the_beginning + 2.0 * c * c * p
+    }
+}
+
+/// Levels of fewer records than this on average are mostly held up by one.
+const FEW_A_LEVEL: f64 = 5.0;
 
 #[cfg(test)]
 mod tests {
@@ -76,7 +118,7 @@ mod tests {
         let subjects: Vec<Subject<'_>> = names.iter().map(|n| subject(n)).collect();
         let tried = |seconds: Option<f64>, n: u64, p: f64| {
             let budget = of(seconds);
-            let work = Work { look: p, pair: p, coefficients: p, most: budget.work(false) };
+            let work = Work { look: p, pair: p, pair_a_level: 0.0, coefficients: p, refitted: None };
             budget.affordable(&subjects, n, &work)
         };
         assert_eq!(tried(Some(TELL_BUDGET), 1000, 10.0), 100);
@@ -85,8 +127,37 @@ mod tests {
         assert_eq!(tried(Some(100.0 * TELL_BUDGET), 300, 3000.0), 3000);
         assert_eq!((tried(None, 300, 3000.0), tried(None, 100_000_000, 3000.0)), (3000, 3000));
         assert_eq!(tried(Some(0.0), 300, 3.0), 0);
-        assert_eq!(of(Some(TELL_BUDGET)).refits(1e8), [4, 20]);
-        assert_eq!(of(None).refits(1e8), [4, usize::MAX]);
-        assert_eq!(of(Some(0.0)).refits(1e8), [4, 4]);
+        let all = f64::INFINITY;
+        assert_eq!(of(Some(TELL_BUDGET)).refits(1e8, all), [4, 20]);
+        assert_eq!(of(Some(TELL_BUDGET)).refits(1e8, 1e9), [4, 10]);
+        assert_eq!(of(None).refits(1e8, all), [4, usize::MAX]);
+        assert_eq!(of(Some(0.0)).refits(1e8, all), [4, 4]);
+    }
+
+    /// A text of hundreds of levels is not refitted over all of them in silence, and ordinary tables are tried whole.
+    #[test]
+    fn refits_and_pairs_of_levels_are_counted() {
+        let usual = Budget::of(&Request::default());
+        let work =
+            |p: f64| Work { look: p, pair: 10.0, pair_a_level: 1.0, coefficients: p, refitted: Some(p) };
+        let of = |name, candidates| Subject { candidates, ..subject(name) };
+        assert_eq!(usual.affordable(&[of("age", 3), of("note", 320)], 400, &work(340.0)), 1);
+        // About as the census table is: 15 attributes.
+        let levels = [3, 3, 3, 3, 3, 3, 9, 16, 7, 15, 6, 5, 2, 42, 2];
+        let census: Vec<Subject<'_>> = levels.into_iter().map(|c| of("x", c)).collect();
+        assert_eq!(usual.affordable(&census, 24_000, &work(105.0)), 15);
+    }
+
+    #[test]
+    fn advice_on_more_work_is_round_and_more() {
+        let of = |seconds: f64, all: f64| {
+            Budget::of(&Request { tell_budget: Some(seconds), ..Request::default() }).next(all)
+        };
+        assert_eq!(of(10.0, 1e9), Allowance::Seconds(100.0));
+        assert_eq!(of(10.0, 1.3e11), Allowance::Seconds(200.0));
+        assert_eq!(of(0.0, 1e9), Allowance::Seconds(1.0));
+        assert_eq!(of(0.0, 1e6), Allowance::Seconds(1.0));
+        assert_eq!(of(1000.0, 1e9), Allowance::All);
+        assert_eq!(of(10.0, 1e15), Allowance::All);
     }
 }

@@ -120,10 +120,11 @@ pub(crate) fn tried<'s>(
     model: &Model<'_>,
 ) -> Result<(Vec<Answer>, Tell)> {
     let fit = &model.fit.0.fit;
-    let most = Budget::of(request).work(!fit.family.constant_curvature());
     let p = fit.w.len() as f64;
-    let work = Work { look: p, pair: p, coefficients: p, most };
-    tried_by(request, rows, subjects, work, |asked| answered(request, rows, asked, model))
+    let refitted = (!fit.family.constant_curvature()).then_some(p);
+    // A pair of levels differs in few columns of its attribute, which are looked for.
+    let work = Work { look: p, pair: 10.0, pair_a_level: 1.0, coefficients: p, refitted };
+    tried_by(request, rows, subjects, &work, |asked| answered(request, rows, asked, model, &work))
 }
 
 /// A softmax model in the units in which it is noisy, with its rows in them.
@@ -145,25 +146,27 @@ pub(crate) fn tried_softmax(
     let explained = |e| explain(e, encoding, request.l2);
     let (k, q) = (model.fit.classes as f64 - 1.0, model.fit.coefficients() as f64);
     let budget = Budget::of(request);
-    let work = Work { look: 4.0 * k * q, pair: q, coefficients: q, most: budget.work(true) };
+    let work = Work { look: 4.0 * k * q, pair: q, pair_a_level: 0.0, coefficients: q, refitted: Some(q) };
     let answered = |asked: Vec<Asked>| {
         let release = (of_classes.noise, request.releases);
         let telling = SoftmaxTelling::new(of_classes.rows, (model, units), release).map_err(explained)?;
         let mut answers = vec![];
-        let total = asked.len() as u64;
+        let mut meter = Meter::new(budget, &work, rows, &asked);
         for asked in asked {
-            let a_pass = 12.0 * rows.len() as f64 * (model.fit.classes * model.fit.width) as f64;
-            let refits = budget.refits(a_pass * asked.values.len() as f64);
+            let refits = meter.refits(asked.values.len());
             let ask = |question: &Question| {
                 let question = in_units(question, units);
                 sharpened_by(refits, request.releases, |refits| telling.ask(&question, refits))
             };
-            answers.push(Answer::by(asked, request.releases, ask).map_err(explained)?);
-            rows.hooks().report(Stage::Tell, answers.len() as u64, total);
+            let answer = Answer::by(asked, request.releases, ask).map_err(explained)?;
+            meter.spend(answer.asked.values.len(), answer.told.refitted);
+            answers.push(answer);
+            meter.answered = answers.len() as u64;
+            meter.report(0.0);
         }
         Ok(answers)
     };
-    tried_by(request, rows, (subjects, |_: &mut Vec<_>| Ok(())), work, answered)
+    tried_by(request, rows, (subjects, |_: &mut Vec<_>| Ok(())), &work, answered)
 }
 
 /// A model whose weights balance it: how it is made, its rows in the units in which it is fitted and noisy.
@@ -191,13 +194,14 @@ pub(crate) fn tried_balanced<'s>(
     let (n, q) = (rows.len() as f64, (vectors * balanced.rows.width()) as f64);
     // A model takes about ten passes of q² multiplications a row, its losses included, on matrices too small to be fast.
     let a_model = 30.0 * (balanced.balancing.1 as f64 + 1.0) * n * q * q;
-    let work = Work { look: a_model, pair: q, coefficients: q, most: Budget::of(request).work(false) };
+    let work = Work { look: a_model, pair: q, pair_a_level: 0.0, coefficients: q, refitted: None };
     let answered = |asked: Vec<Asked>| {
         let BalancedModel { rows: in_public_units, units, model, balancing, noise } = *balanced;
         let release = (noise, request.releases);
         let telling =
             BalancedTelling::new(in_public_units, model, balancing, units, release).map_err(explained)?;
         let (hooks, total) = (rows.hooks(), asked.len() as u64 * rows.len());
+        hooks.report(Stage::Tell, 0, total);
         let mut answers: Vec<Answer> = vec![];
         for asked in asked {
             let before = answers.len() as u64 * rows.len();
@@ -212,7 +216,7 @@ pub(crate) fn tried_balanced<'s>(
         hooks.report(Stage::Tell, total, total);
         Ok(answers)
     };
-    tried_by(request, rows, subjects, work, answered)
+    tried_by(request, rows, subjects, &work, answered)
 }
 
 /// Asks with few refits, and with more where those left the answer open.
@@ -225,13 +229,60 @@ fn sharpened_by(
     if told.is_open(releases) && many > few { ask(many) } else { Ok(told) }
 }
 
-/// What questions cost: multiplications a row for the first look at a candidate and for a pair of them, free coefficients, and
-/// how much all may take.
+/// What questions cost: multiplications a row for the first look at a candidate, for a pair of them and besides for each level of
+/// an attribute, free coefficients, and those of a refit where records are refitted.
 struct Work {
     look: f64,
     pair: f64,
+    pair_a_level: f64,
     coefficients: f64,
-    most: f64,
+    refitted: Option<f64>,
+}
+
+/// Parts of an attribute that progress is shown in.
+const PARTS: f64 = 100.0;
+
+/// What is left of the budget while questions are answered, and how far they are.
+struct Meter<'a> {
+    budget: Budget,
+    work: &'a Work,
+    rows: &'a Dataset,
+    left: f64,
+    /// Questions that were not answered yet.
+    open: u64,
+    asked: u64,
+    answered: u64,
+}
+
+impl<'a> Meter<'a> {
+    fn new(budget: Budget, work: &'a Work, rows: &'a Dataset, asked: &[Asked]) -> Self {
+        let n = rows.len() as f64;
+        let looks: f64 = asked.iter().map(|a| work.of(a.values.len(), n)).sum();
+        let open = asked.iter().map(|a| a.questions().count() as u64).sum();
+        let left = (budget.work() - looks).max(0.0);
+        let meter = Self { budget, work, rows, left, open, asked: asked.len() as u64, answered: 0 };
+        meter.report(0.0);
+        meter
+    }
+
+    /// Records of the next question that are refitted at first, and at most: up to four times its share of what is left.
+    fn refits(&self, candidates: usize) -> [usize; 2] {
+        let each = self.work.refit(candidates, self.rows.len() as f64).max(1.0);
+        self.budget.refits(each, 4.0 * self.left / self.open.max(1) as f64)
+    }
+
+    /// One question was answered with so many refits.
+    fn spend(&mut self, candidates: usize, refitted: usize) {
+        self.left -= refitted as f64 * self.work.refit(candidates, self.rows.len() as f64);
+        self.left = self.left.max(0.0);
+        self.open = self.open.saturating_sub(1);
+    }
+
+    /// Shows how far this is: a share of the attribute that is being asked about.
+    fn report(&self, share: f64) {
+        let done = PARTS * (self.answered as f64 + share.clamp(0.0, 1.0));
+        self.rows.hooks().report(Stage::Tell, done as u64, PARTS as u64 * self.asked);
+    }
 }
 
 /// Asks about every subject that there is time for.
@@ -239,7 +290,7 @@ fn tried_by<'s>(
     request: &Request,
     rows: &Dataset,
     (mut subjects, rank): (Vec<Subject<'s>>, impl FnOnce(&mut Vec<Subject<'s>>) -> Result<()>),
-    work: Work,
+    work: &Work,
     answered: impl FnOnce(Vec<Asked>) -> Result<Vec<Answer>>,
 ) -> Result<(Vec<Answer>, Tell)> {
     let encoding = rows.encoding();
@@ -254,6 +305,7 @@ fn tried_by<'s>(
         left_out_because: None,
         protect_at: request.protect_at,
         budget,
+        more_work: None,
     };
     if encoding.pca.is_some() {
         // A value of a column is no value of a component.
@@ -262,17 +314,18 @@ fn tried_by<'s>(
         subjects.retain(Subject::is_label);
     }
     let budget = Budget::of(request);
-    if budget.affordable(&subjects, rows.len(), &work) < subjects.len() {
+    if budget.affordable(&subjects, rows.len(), work) < subjects.len() {
         rank(&mut subjects)?;
     }
-    let late = budget.affordable(&subjects, rows.len(), &work);
+    let late = budget.affordable(&subjects, rows.len(), work);
+    let all: f64 = subjects.iter().map(|s| work.of(s.candidates, rows.len() as f64)).sum();
     if late < subjects.len() {
         tell.left_out.extend(subjects[late..].iter().map(|s| s.name.to_owned()));
-        tell.left_out_because = Some(
-            "That would take longer than was allowed: those that η says are most exposed come first; ⟨tell_budget⟩, in \
-             seconds or all of it, allows more."
-                .into(),
-        );
+        tell.more_work = Some(budget.next(all));
+        tell.left_out_because = Some(format!(
+            "That would take longer than was allowed: those that η says are most exposed come first; {} allows more.",
+            tell.next_budget()
+        ));
         subjects.truncate(late);
     }
     let asked = questions(request, rows, &subjects)?;
@@ -289,6 +342,9 @@ fn tried_by<'s>(
         return Ok((vec![], tell));
     }
     let answers = answered(asked)?;
+    if answers.iter().any(|a| a.at_least.is_some()) {
+        tell.more_work.get_or_insert(budget.next(0.0));
+    }
     let worst: Vec<u64> = answers.iter().map(|a| a.told.worst_row).collect();
     let records = chosen_records(rows, &worst)?;
     tell.attributes = answers.iter().map(|a| described(a, encoding, &records, request.releases)).collect();
@@ -297,11 +353,17 @@ fn tried_by<'s>(
 }
 
 /// Asks all questions; those that share a pass over the rows together.
-fn answered(request: &Request, rows: &Dataset, asked: Vec<Asked>, model: &Model<'_>) -> Result<Vec<Answer>> {
+fn answered(
+    request: &Request,
+    rows: &Dataset,
+    asked: Vec<Asked>,
+    model: &Model<'_>,
+    work: &Work,
+) -> Result<Vec<Answer>> {
     let explained = |e| explain(e, rows.encoding(), request.l2);
     let telling = Telling::new(model.rows, model.fit, (model.noise, request.releases)).map_err(explained)?;
     let together = (MOST_LOOKED_AT / model.rows.len().max(1)).max(1) as usize;
-    let (hooks, total) = (rows.hooks(), asked.len() as u64);
+    let mut meter = Meter::new(Budget::of(request), work, rows, &asked);
     let mut answers = Vec::with_capacity(asked.len());
     let mut left = asked.into_iter();
     loop {
@@ -315,10 +377,11 @@ fn answered(request: &Request, rows: &Dataset, asked: Vec<Asked>, model: &Model<
         for asked in part {
             let mut next = |_: &Question| {
                 let look = looks.next().ok_or(CoreError::Empty)?;
-                sharpened(&telling, look, model.rows, request)
+                sharpened(&telling, look, request.releases, &mut meter)
             };
             answers.push(Answer::by(asked, request.releases, &mut next).map_err(explained)?);
-            hooks.report(Stage::Tell, answers.len() as u64, total);
+            meter.answered = answers.len() as u64;
+            meter.report(0.0);
         }
     }
 }
@@ -327,18 +390,45 @@ fn answered(request: &Request, rows: &Dataset, asked: Vec<Asked>, model: &Model<
 fn sharpened(
     telling: &Telling<'_>,
     mut look: Look,
-    rows: &dyn Rows,
-    request: &Request,
+    releases: u32,
+    meter: &mut Meter<'_>,
 ) -> leakscope_core::Result<Told> {
-    let each = 12.0 * rows.len() as f64 * rows.width() as f64 * look.candidates() as f64;
-    let [few, many] = Budget::of(request).refits(each);
-    telling.refine(&mut look, few)?;
-    let told = telling.answer(&look)?;
-    if !(told.is_open(request.releases) && many > few) {
-        return Ok(told);
+    let candidates = look.candidates();
+    let [few, many] = meter.refits(candidates);
+    refined(telling, &mut look, (few, many), meter)?;
+    let mut told = telling.answer(&look)?;
+    if told.is_open(releases) && many > few {
+        refined(telling, &mut look, (many, many), meter)?;
+        told = telling.answer(&look)?;
     }
-    telling.refine(&mut look, many)?;
-    telling.answer(&look)
+    meter.spend(candidates, told.refitted);
+    Ok(told)
+}
+
+/// Records that are refitted between two looks at the clock: as many as share a pass.
+const ROUND: usize = 32;
+/// Values that are, at most.
+const VALUES_OF_A_ROUND: usize = 128;
+
+/// Refits up to `few` records, a few at a time, shows how far that is of `many`, and stops where that is wished.
+fn refined(
+    telling: &Telling<'_>,
+    look: &mut Look,
+    (few, many): (usize, usize),
+    meter: &Meter<'_>,
+) -> leakscope_core::Result<()> {
+    let round = (VALUES_OF_A_ROUND / look.candidates().max(1)).clamp(1, ROUND);
+    let mut before = None;
+    while before != Some(look.refitted()) && look.refitted() < few {
+        before = Some(look.refitted());
+        if meter.rows.hooks().interrupted() {
+            return Err(CoreError::Interrupted);
+        }
+        telling.refine(look, look.refitted().saturating_add(round).min(few))?;
+        meter.report(look.refitted() as f64 / many.min(meter.rows.len() as usize).max(1) as f64);
+    }
+    // Where nothing is refitted, records are still looked at in full.
+    if before.is_none() { telling.refine(look, few) } else { Ok(()) }
 }
 
 /// A question about encoded values in other units.

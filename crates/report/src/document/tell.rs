@@ -23,6 +23,9 @@ pub struct Tell {
     /// How much work was allowed (`--tell-budget`), where that is not what is usual: advice holds where as much is allowed again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Allowance>,
+    /// How much work is worth allowing, where that is what is missing: values that were not settled, or not tried for time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub more_work: Option<Allowance>,
 }
 
 /// How much work telling values apart may take.
@@ -133,6 +136,11 @@ fn protect_at() -> f64 {
 }
 
 impl Tell {
+    /// The option that allows the work that is missing, as a message names it: with a value that runs as it stands.
+    pub fn next_budget(&self) -> String {
+        self.more_work.unwrap_or(Allowance::All).option()
+    }
+
     /// The attribute that is told apart most often, as far as that is settled.
     pub fn worst(&self) -> Option<&Told> {
         // What is only not excluded comes after what is known.

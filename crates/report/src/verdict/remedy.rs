@@ -6,7 +6,7 @@ use super::audit::{
 };
 use super::{Colour, Decision, Facts, Noise, Span, Success, more_noise, noise_to_hide, plain, strong};
 use crate::document::audit::Audit;
-use crate::document::tell::{Shows, Told};
+use crate::document::tell::{Shows, Tell, Told};
 use crate::format;
 use crate::noise_words;
 use crate::words;
@@ -18,6 +18,9 @@ pub(super) enum Remedy<'a> {
     Calm,
     /// So many times the noise, and whether that is exact.
     Noise { times: f64, exact: bool },
+    /// More work, before anything can be said about noise: values that are not shown to be told apart more often than the limit
+    /// were not settled, or not tried for time.
+    MoreWork,
     /// More noise, no less than so many times: how much suffices is not known.
     MoreNoise { at_least: f64 },
     /// No noise of any size: these show without any coefficient, or through there being a model at all.
@@ -50,32 +53,41 @@ pub(super) fn remedy<'a>(audit: &'a Audit, facts: &Facts) -> Remedy<'a> {
         return Remedy::NoNoise(shown);
     }
     let mut needed = Needed { proved: 1.0, other: 1.0, known: true };
+    let mut open = false;
     for told in told() {
         let levels = told.among_all.map_or(2, |all| all.levels);
         let hidden = |distance: f64| noise_to_hide(distance, levels, goal);
         match (is_settled(told, goal), told.distance) {
-            (_, Some(distance)) => {
+            (true, Some(distance)) => {
                 needed.proved = needed.proved.max(hidden(distance).unwrap_or(1.0));
             }
             (true, None) => match more_noise(worst(told), goal) {
                 Some(times) => needed.proved = needed.proved.max(times),
                 None => needed.known = false,
             },
-            (false, None) => {
-                needed.known = false;
+            // What is not excluded is no reason for noise: only what refits have shown is.
+            (false, _) => {
+                open = true;
                 needed.proved = needed.proved.max(told.at_least.and_then(hidden).unwrap_or(1.0));
             }
         }
     }
+    // What η estimates of values that there was no time for is known once they are put in place.
+    let no_time = audit.tell.as_ref().is_some_and(|t| t.more_work.is_some() && !t.left_out.is_empty());
     for distance in estimated_distance(audit).into_iter().chain(label_distance(audit)) {
-        needed.other(noise_to_hide(distance, 2, goal));
+        match noise_to_hide(distance, 2, goal) {
+            Some(times) if times <= 1.0 => {}
+            Some(_) | None if no_time && audit.data.rows_of_one.is_none() => open = true,
+            times => needed.other(times),
+        }
     }
     let guessed = facts.bounded.into_iter().chain(facts.observed).map(Success::told);
     for p in guessed.filter(|p| *p > goal) {
         needed.other(more_noise(p, goal));
     }
     let Needed { proved, other, known } = needed;
-    match known {
+    match known && !open {
+        false if open && proved.max(other) <= 1.0 => Remedy::MoreWork,
         false => Remedy::MoreNoise { at_least: proved.max(other) },
         true if proved.max(other) > 1.0 => {
             let exact = proved >= other && audit.data.rows_of_one.is_none();
@@ -99,6 +111,7 @@ pub(super) fn advice(audit: &Audit, facts: &Facts, decision: &Decision, remedy: 
         Remedy::Calm if decision.colour == Colour::Green => vec![plain(IN_OTHER_UNITS)],
         Remedy::Calm => vec![plain(left_open(audit, facts))],
         Remedy::Noise { times, exact } => with_noise(audit, facts, *times, *exact),
+        Remedy::MoreWork => with_more_work(audit),
         Remedy::MoreNoise { at_least } => vec![plain(with_more_noise(audit, facts, *at_least))],
         Remedy::NoNoise(shown) => {
             let each: Vec<String> = shown.iter().take(3).map(|t| capitalised(&cause(t))).collect();
@@ -120,7 +133,8 @@ fn left_open(audit: &Audit, facts: &Facts) -> String {
     match untried {
         _ if facts.noise == Noise::Unit => "Choose a noise (σ), and look again.".into(),
         _ if facts.exact().is_none() => {
-            "That rests on small changes alone: have two values of every attribute tried before release."
+            "That rests on small changes alone: have two values of every attribute tried before release (⟨tell_budget=all⟩, or \
+             the two that matter by ⟨tell⟩)."
                 .into()
         }
         [one] => format!("{one} was not tried, so nothing is shown about it.{}", why_untried(audit)),
@@ -142,6 +156,20 @@ fn left_open(audit: &Audit, facts: &Facts) -> String {
         [] if is_solved(audit) => SOLVED.into(),
         [] => "Look at the numbers marked below before release.".into(),
     }
+}
+
+/// What to run where work is what is missing.
+fn with_more_work(audit: &Audit) -> Vec<Span> {
+    let Some(tell) = &audit.tell else { return vec![] };
+    let missing = match tell.left_out.is_empty() {
+        true => "How much noise it takes, if any, is known once that is settled",
+        false => "How much noise it takes, if any, is known once every attribute is tried and settled",
+    };
+    vec![
+        plain(format!("{missing}: run it again with ")),
+        strong(tell.next_budget()),
+        plain(", which allows more work, and with the same noise."),
+    ]
 }
 
 /// Why attributes were not tried, and what to do about it.
@@ -200,7 +228,8 @@ fn with_more_noise(audit: &Audit, facts: &Facts, at_least: f64) -> String {
     };
     match facts.open.not_settled {
         true => format!(
-            "More noise helps; how much suffices was not settled within the budget.{least} ⟨tell_budget⟩ allows more work."
+            "More noise helps; how much suffices was not settled within the budget.{least} {} allows more work.",
+            audit.tell.as_ref().map(Tell::next_budget).unwrap_or_default()
         ),
         false => format!(
             "More noise helps; how much cannot be told from a number this close to certainty.{least} Run it again with several \

@@ -177,6 +177,21 @@ pub(crate) fn table(class: &'static str, label: &str, heads: &[Head<'_>], rows: 
 
 /// What stands for the rows that a long table does not show: one line each, found by a filter.
 pub(crate) fn rest(label: &str, lines: impl ExactSizeIterator<Item = Html>) -> Html {
+    listed(label, "more", "Less exposed than those above, most first.", lines)
+}
+
+/// What was not tried: nothing is known of it, least of all that it is less exposed.
+pub(crate) fn not_tried(label: &str, lines: impl ExactSizeIterator<Item = Html>) -> Html {
+    listed(
+        label,
+        "not tried",
+        "Nothing is shown about these: they may be more exposed than those above.",
+        lines,
+    )
+}
+
+/// Lines that can be unfolded.
+fn listed(label: &str, are: &str, about: &str, lines: impl ExactSizeIterator<Item = Html>) -> Html {
     let all = lines.len() as u64;
     if all == 0 {
         return Html::new();
@@ -196,13 +211,7 @@ pub(crate) fn rest(label: &str, lines: impl ExactSizeIterator<Item = Html>) -> H
         n => format!(" The last {} are in the JSON file alone.", format::count(n)),
     };
     fill(
-        "<details class=\"rest\" data-label=\"{}\"><summary>{} more</summary><pre tabindex=\"0\" role=\"group\" aria-label=\"{}\">{}</pre><p class=\"say\">{}</p></details>\n",
-        &[
-            &label,
-            &format::count(all),
-            &label,
-            &text,
-            &format!("Less exposed than those above, most first.{left_out}"),
-        ],
+        "<details class=\"rest\" data-label=\"{}\"><summary>{} {}</summary><pre tabindex=\"0\" role=\"group\" aria-label=\"{}\">{}</pre><p class=\"say\">{}</p></details>\n",
+        &[&label, &format::count(all), &are, &label, &text, &format!("{about}{left_out}")],
     )
 }

@@ -7,7 +7,7 @@ use crate::format;
 use crate::render::html::follow;
 use crate::render::html::markup::{Html, fill};
 use crate::render::html::parts::card;
-use crate::render::html::table::{Cell, SHOWN, numbers, rest, table, words};
+use crate::render::html::table::{Cell, SHOWN, not_tried, numbers, rest, table, words};
 
 /// The card; nothing where it was not computed.
 pub(super) fn tell(tell: Option<&Tell>, attributes: &[Attribute]) -> Html {
@@ -55,8 +55,8 @@ pub(super) fn tell(tell: Option<&Tell>, attributes: &[Attribute]) -> Html {
         body = table("sortable filterable tall stack even", "Two values told apart", &heads, &rows)
             .and(rest("attributes", lines));
     }
-    let body =
-        body.and(rest("attributes that were not tried", tell.left_out.iter().map(|name| Html::text(name))));
+    let body = body
+        .and(not_tried("attributes that were not tried", tell.left_out.iter().map(|name| Html::text(name))));
     card("tell", "Which values can be told apart", &[Claim::Bound], lead, body)
 }
 
@@ -77,8 +77,9 @@ fn unsettled(tell: &Tell) -> String {
     match tell.attributes.iter().filter(|t| !t.is_settled() && t.worst > tell.protect_at).count() {
         0 => String::new(),
         n => format!(
-            " Not settled within the budget for {}: there it is the least that refits have shown; ⟨tell_budget⟩ allows more.",
-            format::counted(n as u64, "attribute")
+            " Not settled within the budget for {}: there it is the least that refits have shown; {} settles more.",
+            format::counted(n as u64, "attribute"),
+            tell.next_budget()
         ),
     }
 }
