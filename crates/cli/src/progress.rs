@@ -27,8 +27,10 @@ struct Handler {
 
 static HANDLER: OnceLock<Handler> = OnceLock::new();
 
+/// How often the clock of the display goes on by itself.
+const TICK: Duration = Duration::from_millis(500);
 /// How long work that cannot be stopped inside (a matrix of thousands of columns) may go on after a request to stop.
-const PATIENCE: Duration = Duration::from_secs(3);
+const PATIENCE: Duration = Duration::from_secs(2);
 
 impl Handler {
     /// Ends the process, and leaves no temporary file.
@@ -77,11 +79,23 @@ impl Display {
             return Ok(Self { bar: None, quiet, hooks: Hooks { interrupt, progress: None } });
         }
         let bar = ProgressBar::with_draw_target(Some(1), ProgressDrawTarget::stderr_with_hz(10));
-        let style = ProgressStyle::with_template("{prefix:>22} {bar:20} {percent:>3}%  {eta}  {wide_msg}")
-            .unwrap_or_else(|_| ProgressStyle::default_bar());
-        bar.set_style(style);
+        let style = |template| {
+            ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+        };
+        let going = style("{prefix:>22} {bar:20} {percent:>3}%  {eta} left, {elapsed} so far  {wide_msg}");
+        // A step that is done is not the end: what comes next may not know how long it takes.
+        let done =
+            style("{prefix:>22} {bar:20} done; the next step is under way, {elapsed} so far  {wide_msg}");
+        bar.set_style(going.clone());
+        // A clock that goes on says that the work does.
+        bar.enable_steady_tick(TICK);
         let shown = bar.clone();
+        let was_done = AtomicBool::new(false);
         let progress = move |p: Progress| {
+            let is_done = p.done >= p.total;
+            if was_done.swap(is_done, Ordering::Relaxed) != is_done {
+                shown.set_style(if is_done { done.clone() } else { going.clone() });
+            }
             shown.set_length(p.total.max(1));
             shown.set_position(p.done);
             shown.set_prefix(p.stage.name());

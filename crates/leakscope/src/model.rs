@@ -32,12 +32,25 @@ pub struct Loaded {
     pub warnings: Vec<String>,
 }
 
+/// A model of one record is about nobody else.
+pub(crate) fn check_rows(encoding: &Encoding) -> Result<()> {
+    match encoding.rows_training {
+        0 | 1 => Err(Failure::Data(
+            "there is one row to fit on: a model of one record shows that record, and there is nothing to compare it with. Give a \
+             table of more rows"
+                .into(),
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// Reads and encodes the table of a request.
 pub fn load(request: &Request, hooks: &Hooks) -> Result<Loaded> {
     request.check()?;
     let table = Table::open_with(&request.read, hooks)?;
     let seed = request.seed.unwrap_or_else(crate::seed::drawn);
     let encoding = Encoding::fit(&table, &request.roles, &encode_options(request, Some(seed)), hooks)?;
+    check_rows(&encoding)?;
     let rows = Dataset::new(&table, &encoding, Subset::Training, hooks)?;
     let test = if let Some(read) = &request.test {
         Some((Dataset::new(&Table::open_with(read, hooks)?, &encoding, Subset::All, hooks)?, "test"))

@@ -30,6 +30,17 @@ pub(crate) fn complete<T: serde::Serialize>(document: T) -> Result<T> {
     Ok(document)
 }
 
+/// The page of a result.
+const PAGE: &str = "report.html";
+
+/// Whether a file is not there, or a page that an earlier run left.
+fn is_ours(path: &Path) -> bool {
+    match fs::read(path) {
+        Ok(bytes) => String::from_utf8_lossy(&bytes).to_lowercase().contains("leakscope"),
+        Err(_) => !path.is_file(),
+    }
+}
+
 /// A folder for results. Nothing appears in it under its own name before [`Folder::publish`].
 #[derive(Debug)]
 pub struct Folder {
@@ -111,6 +122,13 @@ impl Folder {
             let message = format!(
                 "{} belongs to {document}, and results would take its place: choose another folder",
                 self.path.join(name).display()
+            );
+            return Err(Failure::option("out", message));
+        }
+        if let Some(page) = written.iter().find(|p| p.ends_with(PAGE) && !is_ours(p)) {
+            let message = format!(
+                "{} is no page of Leakscope, and a page would take its place: choose another folder, or move it away",
+                page.display()
             );
             return Err(Failure::option("out", message));
         }

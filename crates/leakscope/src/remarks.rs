@@ -1,7 +1,8 @@
 //! What the user should know of rows and of a model fitted to them, in whole sentences.
 
 use leakscope_core::fisher::Geometry;
-use leakscope_table::{Attribute, Dataset, Encoding, Kind, Missing};
+use leakscope_report::audit::Duplicates;
+use leakscope_table::{Attribute, Dataset, Encoding, EqualRows, Kind, Missing};
 
 /// Condition number above which coefficients, and what follows from them, have few digits left.
 const ILL_CONDITIONED: f64 = 1e10;
@@ -88,6 +89,12 @@ pub(crate) fn of_data(encoding: &Encoding) -> Vec<String> {
         ));
     }
     warnings
+}
+
+/// Rows that are equal in every column that is used. With an id it is known whose they are.
+pub(crate) fn duplicates(encoding: &Encoding) -> Option<Duplicates> {
+    let EqualRows { copies, largest, beyond_chance } = encoding.equal_rows?;
+    Some(Duplicates { rows: copies, largest, beyond_chance: beyond_chance && encoding.id.is_none() })
 }
 
 /// Rows to test on that are not.

@@ -38,7 +38,7 @@ fn without_a_test_of_two_values_no_page_is_green() {
         "{}",
         v.text()
     );
-    assert!(v.text().ends_with("have two values of every attribute tried before release."));
+    assert!(v.text().contains("have two values of every attribute tried before release (⟨tell_budget=all⟩"));
 }
 
 #[test]
@@ -428,6 +428,92 @@ fn noise_that_was_solved_for_and_what_no_noise_hides_are_said() {
         "{}",
         v.text()
     );
+}
+
+/// Advice holds for the split that it was found on, and the same table with copies of a row is no calmer than without them.
+#[test]
+fn advice_names_its_split_and_equal_rows_are_never_green() {
+    use leakscope_report::audit::Duplicates;
+    let red = of_audit(&with(|a| a.tell = Some(told(&[("age", 0.9, false)]))));
+    assert!(red.text().contains("⟨seed=42⟩"), "{}", red.text());
+    let none = of_audit(&with(|a| (a.tell, a.seed) = (Some(told(&[("age", 0.9, false)])), None)));
+    assert!(!none.text().contains("seed"), "{}", none.text());
+    let equal = |beyond_chance| {
+        of_audit(&with(|a| {
+            let mut tell = told(&[("age", 0.51, false)]);
+            tell.attributes[0].distance = Some(0.05);
+            a.tell = Some(tell);
+            a.data.duplicates = Some(Duplicates { rows: 30, largest: 31, beyond_chance });
+        }))
+    };
+    assert_eq!(equal(false).colour, Colour::Green);
+    let v = equal(true);
+    assert_eq!(v.colour, Colour::Amber);
+    // Φ(31 · 0.05/2) = 0.781.
+    assert!(v.text().contains("31 rows are equal") && v.text().contains("about 78.1%"), "{}", v.text());
+    assert!(v.text().contains("⟨id⟩") && v.open.iter().any(|r| r.fact.contains("equal")), "{}", v.text());
+}
+
+/// Attributes that there was no time for are tried before anybody is told to add noise for them.
+#[test]
+fn what_was_not_tried_asks_for_work_and_not_for_noise() {
+    use leakscope_report::tell::Allowance;
+    let of = |more_work| {
+        of_audit(&with(|a| {
+            let mut tell = told(&[("age", 0.51, false)]);
+            (tell.left_out, tell.more_work) = (vec!["weight".into()], more_work);
+            a.tell = Some(tell);
+            set_min_sd(a, "weight", 5.0);
+        }))
+    };
+    let v = of(Some(Allowance::Seconds(100.0)));
+    assert!(v.text().contains("run it again with ⟨tell_budget=100⟩"), "{}", v.text());
+    assert!(!v.text().contains("would bring that"), "{}", v.text());
+    // Where no work helps, η says how much noise would.
+    assert!(of(None).text().contains("would bring that to about"), "{}", of(None).text());
+}
+
+/// A page that may say no more than whether a limit holds shows no number in its place; its owner is told what is settled.
+#[test]
+fn a_release_past_its_limit_shows_no_placeholder_and_says_what_is_settled() {
+    use Means::Refits;
+    use leakscope_report::release::{Counting, Measured, Owned};
+    let statement = stated((0.99, Refits), Some((0.55, Refits)));
+    let v = of_release(&statement.for_publication());
+    let shown: Vec<&str> = v.grounds.iter().map(|g| g.shown.as_str()).collect();
+    assert!(shown.contains(&"above 60%, or not shown") && !shown.contains(&"100%"), "{shown:?}");
+    let owned = |at_least: f64| {
+        let mut tell = told(&[("age", 1.0, false)]);
+        tell.attributes[0].at_least = Some(at_least);
+        let measured = Measured {
+            files: vec![],
+            n: 600,
+            eta_mean: 0.1,
+            eta_max: 0.3,
+            counting: Counting::Exact,
+            inference: None,
+            instead: None,
+            gain: None,
+            tell: Some(tell),
+            duplicates: None,
+        };
+        leakscope_report::verdict::of_owned(&Owned {
+            statement: statement.clone(),
+            verdict: None,
+            measured,
+            remarks: vec![],
+        })
+    };
+    // Φ(1.5/2) = 77%: that is settled, and 1.5/(2 Φ⁻¹(0.6)) = 2.96 times the noise is the least, on the grid 3.36.
+    let v = owned(1.5);
+    assert_eq!(v.headline, "Released with too little noise");
+    assert!(
+        v.text().contains("it takes σ = 3.36 at least") && v.text().contains("⟨tell_budget=all⟩"),
+        "{}",
+        v.text()
+    );
+    let v = owned(0.1);
+    assert!(v.headline.contains("not settled") && !v.text().contains("it takes σ"), "{}", v.text());
 }
 
 /// What refits did not settle is amber, or red where they show enough; never green, and never said to be read off.

@@ -101,6 +101,35 @@ fn what_attacks_did_not_do_is_never_safety() {
     // The black box wins: no page says that no attack did.
     let black = attacked(&[(Attacker::WhiteBox, 1.0, 0.5), (Attacker::BlackBox, 1.0, 0.9)]);
     assert_eq!(of_attack(&black).colour, Colour::Red);
+    assert_eq!(of_attack(&quiet).headline, "No attack did much better than a guess");
+    // Clearly ahead, and not enough for red: the headline is no calmer than the table.
+    let ahead = attacked(&[(Attacker::WhiteBox, 1.0, 0.5), (Attacker::BlackBox, 1.0, 0.58)]);
+    let v = of_attack(&ahead);
+    assert_eq!((v.colour, v.headline.as_str()), (Colour::Amber, "Some attack did better than a guess"));
+    // One noise was tried, and nothing is said of a smallest and a largest.
+    assert!(!v.text().contains("smallest") && v.text().contains("The black box guessed 58%"), "{}", v.text());
+    // A wide interval is no safety: it asks for more trials.
+    let mut wide = quiet.clone();
+    wide.results[0].advantage.ci_high = 0.4;
+    let v = of_attack(&wide);
+    assert_eq!(v.headline, "Too few trials to say how attacks do");
+    assert!(v.text().contains("⟨trials⟩") && v.text().contains("40%"), "{}", v.text());
+}
+
+/// One command, whole, for the iterations whose leakage is most even with the weights counted.
+#[test]
+fn a_balancing_advises_one_release_that_runs() {
+    use leakscope_core::balance::Variant;
+    use leakscope_report::balance::{Counted, CountedEta};
+    use leakscope_report::choice::Stopped;
+    let eta = |spread| CountedEta { mean: 0.5, max: 5.0, spread };
+    let mut b = common::kinds::balanced(&[0.5, 0.3, 0.1, 0.01], Variant::Weighted, Stopped::Converged);
+    b.attribute = None;
+    b.counted = Some(Counted { kept: eta(0.4), most_even: 2, at_most_even: eta(0.2) });
+    let text = leakscope_report::verdict::of_balance(&b).text();
+    assert_eq!(text.matches("--balance").count() + text.matches("balance=").count(), 1, "{text}");
+    assert!(text.contains("--balance 2 --sigma 1 --out release"), "{text}");
+    assert!(text.contains("--target ") && text.contains("--l2 ") && text.contains("--model "), "{text}");
 }
 
 #[test]
@@ -170,6 +199,15 @@ fn reconstructions_are_judged_by_how_often_they_are_known_again() {
     // A red page says why it is red.
     assert_eq!(judged(0.95, &[0.1]).headline, "Records are reconstructed from their gradients");
     assert_eq!(judged(0.5, &[0.0, 1.0]).headline, "Nothing hides the records");
+    // Less noise than the run had is there for comparison.
+    let mut of_run = common::networks::inverted(0.95, &[0.0, 1.0]);
+    (of_run.attack.sigma, of_run.levels[1].identified) =
+        (Some(1.0), common::networks::inverted(0.5, &[1.0]).levels[0].identified.clone());
+    let v = of_inversion(&of_run);
+    assert_eq!(v.colour, Colour::Amber, "{}", v.text());
+    assert!(v.headline.starts_with("At the noise of the run") && v.text().contains("σ = 1"), "{}", v.text());
+    of_run.levels[1].identified = of_run.levels[0].identified.clone();
+    assert_eq!(of_inversion(&of_run).colour, Colour::Red);
     let mut exact = common::networks::inverted(0.5, &[0.1, 1.0]);
     exact.levels[1].first_layer = Some(leakscope_core::claim::Observed::of_hits(0, 40, 1));
     let v = of_inversion(&exact);

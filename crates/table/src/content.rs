@@ -4,10 +4,11 @@ use crate::{Error, Result};
 use flate2::read::MultiGzDecoder;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Cursor, Read, Seek, SeekFrom};
+use std::io::{BufRead, BufReader, Cursor, ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 pub(crate) const BUFFER: usize = 1 << 18;
 pub(crate) const BOM: [u8; 3] = [0xEF, 0xBB, 0xBF];
@@ -80,6 +81,27 @@ pub fn standard_input() -> Result<Arc<[u8]>> {
     })
 }
 
+/// All bytes of what can be read only once: standard input, a pipe (`/dev/stdin`, `<(…)`), a device. They are kept, since a table is
+/// read in several passes; `None` for a file.
+pub fn read_once(path: &Path) -> Result<Option<Arc<[u8]>>> {
+    static PIPES: Mutex<BTreeMap<PathBuf, Arc<[u8]>>> = Mutex::new(BTreeMap::new());
+    if is_standard_input(path) {
+        return standard_input().map(Some);
+    }
+    let failed = |source| Error::Read { path: path.into(), source };
+    let metadata = std::fs::metadata(path).map_err(failed)?;
+    if metadata.is_file() || metadata.is_dir() {
+        return Ok(None);
+    }
+    let mut pipes = PIPES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(bytes) = pipes.get(path) {
+        return Ok(Some(Arc::clone(bytes)));
+    }
+    let bytes: Arc<[u8]> = std::fs::read(path).map_err(failed)?.into();
+    pipes.insert(path.into(), Arc::clone(&bytes));
+    Ok(Some(bytes))
+}
+
 /// The bytes of a file, on disk or in memory, compressed or not.
 #[derive(Debug, Clone)]
 pub(crate) struct Content {
@@ -98,13 +120,12 @@ impl Content {
         if path.is_dir() {
             return Err(Error::Folder { path: path.into() });
         }
-        let (path, held, bytes) = if is_standard_input(path) {
-            let bytes = standard_input()?;
-            let length = bytes.len() as u64;
-            (PathBuf::from(STANDARD_INPUT), Some(bytes), length)
-        } else {
-            (path.into(), None, std::fs::metadata(path).map_err(failed)?.len())
+        let held = read_once(path)?;
+        let bytes = match &held {
+            Some(bytes) => bytes.len() as u64,
+            None => std::fs::metadata(path).map_err(failed)?.len(),
         };
+        let path = if is_standard_input(path) { PathBuf::from(STANDARD_INPUT) } else { path.into() };
         let mut content = Self { path, held, gzip: false, bytes };
         let mut head = Vec::new();
         content.raw(0)?.take(1024).read_to_end(&mut head).map_err(|source| content.failed(source))?;
@@ -126,6 +147,17 @@ impl Content {
     }
 
     pub(crate) fn failed(&self, source: std::io::Error) -> Error {
+        let damaged = match source.kind() {
+            ErrorKind::UnexpectedEof if self.gzip => Some("its gzip data end early: the file was cut off"),
+            ErrorKind::InvalidInput | ErrorKind::InvalidData if self.gzip => {
+                Some("its gzip data are damaged")
+            }
+            _ => None,
+        };
+        let source = match damaged {
+            Some(how) => std::io::Error::other(format!("{how}. Copy or download it again ({source})")),
+            None => source,
+        };
         Error::Read { path: self.path.clone(), source }
     }
 

@@ -74,6 +74,8 @@ pub(crate) struct CsvFile {
     pub(crate) counts_up: Vec<bool>,
     /// What each column holds in the first rows.
     pub(crate) verdicts: Vec<Verdict>,
+    /// The first few different texts of every column that are neither numbers nor dates.
+    pub(crate) texts: Vec<Vec<String>>,
     /// Whether one cell decides that.
     pub(crate) hang_on_one: Vec<bool>,
     /// Notation of each column where it is more than what Rust reads; kept for the cells of every pass.
@@ -145,6 +147,7 @@ impl CsvFile {
         let mut reader = file.parser(file.content.stream(0)?);
         file.read_header(&mut reader)?;
         file.verdicts = vec![Verdict::Empty; file.header.len()];
+        file.texts = vec![vec![]; file.header.len()];
         file.counts_up = vec![false; file.header.len()];
         file.hang_on_one = vec![false; file.header.len()];
         file.notations = vec![None; file.header.len()];
@@ -160,6 +163,7 @@ impl CsvFile {
             nameless: vec![],
             counts_up: vec![],
             verdicts: vec![],
+            texts: vec![],
             hang_on_one: vec![],
             notations: vec![],
             header_is_data: false,
@@ -306,6 +310,7 @@ impl CsvFile {
             sample.hangs_on_one() || stands_for_none(&self.header[j]) && counting[j].hangs_on_one()
         };
         self.hang_on_one = samples.iter().enumerate().map(hangs).collect();
+        self.texts = samples.iter().map(Sample::texts).collect();
         self.verdicts = samples.into_iter().map(Sample::verdict).collect();
         self.notations = vec![None; self.header.len()];
         self.header_is_data = !self.options.no_header && self.looks_like_data(&repeated);
@@ -463,6 +468,8 @@ impl CsvFile {
                             place: self.place(row),
                             column: self.header[field].clone(),
                             value: truncated(&String::from_utf8_lossy(cell)),
+                            texts: vec![],
+                            others: vec![],
                         });
                     }
                 }

@@ -2,6 +2,7 @@
 //! [`Encoding::fit`](crate::Encoding::fit).
 
 use crate::column::{Kind, Origin};
+use crate::duplicates::EqualRows;
 use crate::holdout::Holdout;
 use crate::public::Public;
 use crate::rare::HangingLevels;
@@ -368,6 +369,9 @@ pub struct Encoding {
     /// Training rows that repeat an earlier one in every column used; `None` where there are too many rows to count.
     #[serde(default)]
     pub copies: Option<u64>,
+    /// How often they do; `None` where no row repeats another, or there are too many rows to count.
+    #[serde(default)]
+    pub equal_rows: Option<EqualRows>,
     /// What was guessed about the table.
     #[serde(default)]
     pub remarks: Vec<Remark>,

@@ -8,7 +8,10 @@ use crate::place::Place;
 use leakscope_core::error::shown;
 use std::path::PathBuf;
 pub use target::TargetError;
-use wording::{closest_names, missing_advice, missing_columns, missing_or_extra, no_header, row_or_header};
+use wording::{
+    closest_names, missing_advice, missing_columns, missing_markers, missing_or_extra, no_header,
+    other_columns, row_or_header,
+};
 
 /// The result of reading, encoding or writing a table.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -376,8 +379,10 @@ pub enum Error {
     },
     /// A numeric column has a cell that is no number.
     #[error(
-        "{place}: column `{column}` holds numbers, but here `{value}`: correct it, declare it missing \
-         with ⟨na⟩, or treat the column as categories with ⟨categorical={column}⟩"
+        "{place}: column `{column}` holds numbers, but here `{value}`{}: correct it, declare it missing \
+         with {}, or treat the column as categories with ⟨categorical={column}⟩",
+        other_columns(others),
+        missing_markers(value, texts)
     )]
     TextInNumber {
         /// Where.
@@ -386,6 +391,10 @@ pub enum Error {
         column: String,
         /// The cell, truncated.
         value: String,
+        /// All such cells among the first rows, as far as they differ.
+        texts: Vec<String>,
+        /// Other columns that hold numbers and have such cells.
+        others: Vec<String>,
     },
     /// A cell is ±infinity.
     #[error("{place}: column `{column}` is infinite: expected a finite number; correct it or remove the row")]

@@ -5,6 +5,7 @@ mod target;
 use crate::away::AwayRows;
 use crate::batch::Reading;
 use crate::column::{Kind, Origin, Roles};
+use crate::duplicates::EqualRows;
 use crate::encoder::Encoder;
 use crate::encoding::{
     Attribute, Class, ColumnProfile, EncodeOptions, Encoding, Group, Guess, Missing, Pca, Scale, Target,
@@ -12,6 +13,7 @@ use crate::encoding::{
 };
 use crate::hooks::{Hooks, Stage};
 use crate::layout::{Layout, Role};
+use crate::notation::{Decimal, Notation, Sample, Verdict};
 use crate::plan::{Plan, Subset};
 use crate::profile::{Column, Profile, Profiling};
 use crate::rare::{self, HangingLevels};
@@ -321,6 +323,17 @@ fn weight_mean(layout: &Layout, profile: &Profile) -> Result<f64> {
     Ok(if (mean - 1.0).abs() < 1e-12 { 1.0 } else { mean })
 }
 
+/// One of the levels, where all of them are written as amounts, shares or dates: those of a text file would have been read so.
+fn written_as_numbers(column: &Column) -> Option<String> {
+    let mut sample = Sample::default();
+    column.levels.keys().enumerate().for_each(|(i, level)| sample.add(i as u64, level, Decimal::Point));
+    match sample.verdict() {
+        // Plain numbers are codes as often as not.
+        Verdict::Numbers(Notation::Plain) | Verdict::Text { .. } | Verdict::Empty => None,
+        Verdict::Numbers(_) => column.levels.keys().next().map(|level| level.to_string()),
+    }
+}
+
 /// What the profile tells about the table, beside what the columns told.
 fn remarks(layout: &Layout, profile: &Profile, target: &Target, weight_mean: f64) -> Vec<Remark> {
     let mut remarks = layout.remarks.clone();
@@ -337,6 +350,13 @@ fn remarks(layout: &Layout, profile: &Profile, target: &Target, weight_mean: f64
         if whole && repeated && !seen.more && (2..=FEW_VALUES).contains(&seen.values.len()) {
             let (column, values) = (target.name.clone(), seen.values.len());
             remarks.push(Remark::FewValues { column, values });
+        }
+    }
+    let texts = (0..layout.features)
+        .filter(|&i| layout.wants[i].reading == Reading::Level && !layout.facts(i).declared);
+    for i in texts {
+        if let Some(cell) = written_as_numbers(&profile.columns[i]) {
+            remarks.push(Remark::TextsLikeNumbers { column: layout.names[i].clone(), cell });
         }
     }
     if let (TargetCoding::Count, Some(i)) = (&target.coding, layout.target)
@@ -358,7 +378,7 @@ fn remarks(layout: &Layout, profile: &Profile, target: &Target, weight_mean: f64
     if let (Some(id), true) = (layout.id, profile.rows_of_one > 1) {
         remarks.push(Remark::Repeated { column: layout.names[id].clone(), most: profile.rows_of_one });
     }
-    if let Some(copies) = profile.copies.filter(|n| *n > 0) {
+    if let Some(EqualRows { copies, .. }) = profile.copies.filter(|e| e.copies > 0) {
         remarks.push(Remark::Duplicates { copies, rows: profile.training });
     }
     remarks
@@ -414,7 +434,8 @@ fn assemble(layout: &Layout, profile: &Profile, options: &EncodeOptions) -> Resu
         attributes,
         remarks: remarks(layout, profile, &target, weight_mean),
         hang_on_one: vec![],
-        copies: profile.copies,
+        copies: profile.copies.map(|e| e.copies),
+        equal_rows: profile.copies.filter(|e| e.copies > 0),
         rows_of_one: profile.rows_of_one.max(1),
         weight_mean,
         target,

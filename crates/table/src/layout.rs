@@ -152,7 +152,15 @@ impl Layout {
             }
             if let Some((place, value)) = table.odd_cell(c) {
                 let column = table.columns()[c].name.clone();
-                return Err(Error::TextInNumber { place, column, value: value.into() });
+                // All of them at once: whoever declares one missing would meet the next.
+                let is_odd = |c: &usize| !categorical.contains(c) && table.odd_cell(*c).is_some();
+                let odd: Vec<usize> = used.clone().copied().filter(is_odd).collect();
+                let mut texts: Vec<String> = odd.iter().flat_map(|c| table.texts(*c)).collect();
+                texts.sort();
+                texts.dedup();
+                let names = odd.iter().filter(|o| **o != c).map(|o| table.columns()[*o].name.clone());
+                let (others, value) = (names.collect(), value.into());
+                return Err(Error::TextInNumber { place, column, value, texts, others });
             }
         }
         if let Some(w) = weights

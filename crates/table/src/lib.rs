@@ -73,9 +73,10 @@ mod words;
 pub use answer::{RunPass, answer, answer_part};
 pub use away::AwayRows;
 pub use column::{ColumnSchema, Kind, Origin, Roles};
-pub use content::{TextEncoding, standard_input};
+pub use content::{TextEncoding, read_once, standard_input};
 pub use dataset::{CACHE_BYTES, Dataset, DatasetOptions, Labels, RowCount};
 pub use dates::DateOrder;
+pub use duplicates::EqualRows;
 pub use encoding::{
     Attribute, Class, ColumnProfile, EncodeOptions, Encoding, Group, Guess, MIN_LEVEL_COUNT, Missing, OneHot,
     Pca, ReadOff, Scale, Target, TargetCoding, TargetKind,

@@ -167,7 +167,12 @@ pub(crate) struct Sample {
     comma: Class,
     /// How many of each class are such cells.
     commas: [u64; CLASSES],
+    /// The first few different texts that are neither numbers nor dates.
+    texts: Vec<String>,
 }
+
+/// Texts that are kept of a column, so that a message names all that are probably meant as missing.
+const TEXTS: usize = 8;
 
 /// Cells of one class: how many, and the first of them.
 #[derive(Debug, Clone, Default)]
@@ -235,6 +240,9 @@ impl Sample {
             None => TEXT,
         };
         self.classes[class].add(row, cell);
+        if class == TEXT && self.texts.len() < TEXTS && !self.texts.iter().any(|t| t == cell) {
+            self.texts.push(crate::words::truncated(cell));
+        }
         if class != PLAIN
             && decimal == Decimal::Point
             && cell.contains(',')
@@ -243,6 +251,11 @@ impl Sample {
             self.comma.add(row, cell);
             self.commas[class] += 1;
         }
+    }
+
+    /// The first few different texts that are neither numbers nor dates, as they are written.
+    pub(crate) fn texts(&self) -> Vec<String> {
+        self.texts.clone()
     }
 
     fn counts(&self) -> Counts {

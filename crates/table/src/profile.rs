@@ -2,7 +2,7 @@
 
 use crate::batch::{Batch, Cells, Levels, MISSING, Reading, Want};
 use crate::column::Roles;
-use crate::duplicates::{self, RowHashes, hash_text};
+use crate::duplicates::{self, EqualRows, RowHashes, hash_text};
 use crate::encoding::{EncodeOptions, Missing, TargetKind};
 use crate::error::TargetError;
 use crate::hooks::{Hooks, Stage};
@@ -39,7 +39,7 @@ pub struct Profile {
     row_hashes: Option<RowHashes>,
     /// Training rows that repeat an earlier one; known once all rows were read.
     #[serde(skip)]
-    pub(crate) copies: Option<u64>,
+    pub(crate) copies: Option<EqualRows>,
     /// The most rows that have one id; known then too.
     #[serde(skip)]
     pub(crate) rows_of_one: u64,

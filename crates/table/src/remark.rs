@@ -59,6 +59,13 @@ pub enum Remark {
         /// The unit.
         unit: String,
     },
+    /// Texts of a table that is no text file are all written as amounts, shares or dates, and were read as categories.
+    TextsLikeNumbers {
+        /// The column.
+        column: String,
+        /// One of them.
+        cell: String,
+    },
     /// Numbers with separators between thousands were read.
     Separators {
         /// The column.
@@ -143,6 +150,7 @@ impl Remark {
             | Self::NamedLikeCode { column }
             | Self::Unit { column, .. }
             | Self::Separators { column }
+            | Self::TextsLikeNumbers { column, .. }
             | Self::RareLevels { column, .. }
             | Self::Clipped { column, .. }
             | Self::Weights { column, .. }
@@ -231,6 +239,11 @@ impl fmt::Display for Remark {
                 "The weights in `{column}` have the mean {}; they were divided by it. Noise and penalty are then \
                  meant for the same number of records, whatever the unit of the weights.",
                 shown(*mean)
+            ),
+            Self::TextsLikeNumbers { column, cell } => write!(
+                f,
+                "Column `{column}` holds texts that are all written as amounts, shares or dates, such as `{cell}`, and was read as a category. \
+                 Where numbers are meant, write numbers into the file, or save it as CSV, where such texts are read as numbers."
             ),
             Self::Duplicates { copies, rows } => write!(
                 f,

@@ -23,6 +23,12 @@ impl Source {
     pub(crate) fn open(path: &Path, options: TextOptions, markers: &Markers) -> Result<Self> {
         let (content, head) = Content::open(path)?;
         let extension = path.extension().map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default();
+        // What a compressed file is compressed of, as its name says.
+        let inner = match extension.as_str() {
+            "gz" => path.file_stem().map(Path::new).and_then(Path::extension),
+            _ => path.extension(),
+        };
+        let inner = inner.map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default();
         if let Some(workbook) = workbook(&head, &extension) {
             return Err(Error::Workbook { path: path.into(), workbook });
         }
@@ -45,7 +51,7 @@ impl Source {
         }
         let content = if utf16 { content.utf16_as_utf8()? } else { content };
         let brace = content.is_held() && head.trim_ascii_start().starts_with(b"{");
-        if brace || matches!(extension.as_str(), "jsonl" | "ndjson" | "json") {
+        if brace || matches!(inner.as_str(), "jsonl" | "ndjson" | "json") {
             let options = TextOptions { delimiter: Some(b','), ..TextOptions::default() };
             let lines = json_lines::to_csv(&content)?;
             return CsvFile::open(lines, options, markers).map(|csv| Self::Csv(csv.without_counted_header()));

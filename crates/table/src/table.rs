@@ -290,6 +290,15 @@ impl Table {
         first
     }
 
+    /// The first few different texts of a column, in all files, that are neither numbers nor dates.
+    pub(crate) fn texts(&self, column: usize) -> Vec<String> {
+        let of = |TableFile { source, fields }: &TableFile| match source {
+            Source::Csv(csv) => csv.texts[fields[column]].clone(),
+            Source::Parquet(_) | Source::Memory(_) => vec![],
+        };
+        self.inner.files.iter().flat_map(of).collect()
+    }
+
     /// Whether what a column holds was guessed, and one cell decides the guess.
     pub(crate) fn hangs_on_one(&self, column: usize) -> bool {
         self.inner.files.iter().any(|TableFile { source, fields }| match source {

@@ -287,7 +287,7 @@ fn bad_cells_are_named_by_column_and_row() {
     (0..10_050).for_each(|i| late += &format!("{i},{i}\n"));
     late += "oops,1\n";
     let error = failure(&folder.write("late.csv", late), &roles("y"), &plain());
-    assert!(matches!(&error, Error::TextInNumber { place, column, value }
+    assert!(matches!(&error, Error::TextInNumber { place, column, value, .. }
         if place.row == 10_051 && column == "x" && value == "oops"));
     assert!(error.to_string().contains("⟨categorical=x⟩"));
 
@@ -377,7 +377,9 @@ fn one_word_among_numbers_is_an_error_unless_the_column_is_declared() {
     };
     let path = folder.write("one.csv", table(&[11, 20]));
     let wrong = |e: Error| match e {
-        Error::TextInNumber { place, column, value } => (place.row, &*column, &*value) == (12, "x", "n.a."),
+        Error::TextInNumber { place, column, value, .. } => {
+            (place.row, &*column, &*value) == (12, "x", "n.a.")
+        }
         _ => false,
     };
     assert!(wrong(failure(&path, &roles("y"), &plain())));

@@ -260,8 +260,8 @@ const EXAMPLES: [(&str, &str); 22] = [
     ("reproduce", "  leakscope reproduce --list"),
     (
         "net train",
-        "  leakscope net train --data mnist/ --network cnn-mnist --epsilon 1 --delta 1e-5 --clip 1 --steps 500 \\
-      --batch 1024 --lr 0.5 --track --out run/",
+        "  leakscope net train --data mnist/ --network cnn-mnist --outputs 10 --epsilon 1 --delta 1e-5 --clip 1 \\
+      --steps 500 --batch 1024 --lr 0.5 --track --out run/",
     ),
     (
         "text canary",

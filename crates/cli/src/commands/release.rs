@@ -31,7 +31,7 @@ pub(crate) struct Args {
     pub(crate) table: TableArgs,
     #[command(flatten)]
     model: ModelArgs,
-    /// Standard deviation of the noise on every coefficient in public units, rounded up to a power of 2^¼
+    /// Standard deviation of the noise on every coefficient in public units, rounded up to a grid (four steps to a factor of two)
     #[arg(long, value_name = "S", required_unless_present_any = ["target_eta", "target_sd"])]
     #[arg(allow_negative_numbers = true, conflicts_with_all = ["target_eta", "target_sd"])]
     sigma: Option<f64>,
@@ -157,9 +157,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     args.run.warn(&std::mem::take(&mut owned.remarks));
     args.run.warn(&std::mem::take(&mut owned.statement.warnings));
     let sigma = owned.statement.mechanism.sigma;
-    if let (false, Some(asked)) = (args.run.quiet, args.sigma.filter(|s| (sigma / s - 1.0).abs() > 1e-9)) {
+    // What is shown alike is not said to have been rounded.
+    let is_other = |s: &f64| (sigma / s - 1.0).abs() > 1e-9 && format::setting(*s) != format::setting(sigma);
+    if let (false, Some(asked)) = (args.run.quiet, args.sigma.filter(is_other)) {
         crate::note!(
-            "σ = {asked} was rounded up to {}, a power of 2^¼: no digit of it tells of the data",
+            "σ = {asked} was rounded up to {}, on a grid of four steps to a factor of two: no digit of it tells of the data",
             format::setting(sigma)
         );
     }

@@ -7,6 +7,7 @@ use super::utility::Cost;
 use super::{AttributeSlot, Limit, Request, Statistic, target_unit};
 use crate::labelled::Names;
 use crate::model::class_names;
+use crate::remarks::duplicates;
 use crate::telling::target_spread;
 use leakscope_core::bound::estimation;
 use leakscope_core::claim::Measured as Estimate;
@@ -16,6 +17,7 @@ use leakscope_report::Audit;
 use leakscope_report::audit::{self as report, ReadOff, SigmaSource, Timings};
 use leakscope_report::choice::{self, ColumnKind, Scaling, SeriesBy, ValueKind};
 use leakscope_report::tell::Tell;
+use leakscope_report::verdict::of_audit;
 use leakscope_table::{Attribute, Encoding, Kind, Missing, OneHot, Scale, TargetCoding};
 
 const BINS: usize = 60;
@@ -66,11 +68,12 @@ impl Found<'_> {
         let score = self.score.take().map(|s| self.score(s, &histogram));
         let dataset = report::Dataset { eta: self.facts.whole };
         let release = self.facts.release;
-        Audit {
+        let mut audit = Audit {
             schema: report::SCHEMA.into(),
             leakscope: env!("CARGO_PKG_VERSION").into(),
             created: crate::clock::now(),
             tables: vec![],
+            verdict: None,
             data: self.data(),
             n: self.facts.n,
             d: self.encoding.data_width(),
@@ -99,7 +102,9 @@ impl Found<'_> {
             warnings,
             assumptions: self.assumptions(),
             timings: self.timings,
-        }
+        };
+        audit.verdict = Some(of_audit(&audit).judged());
+        audit
     }
 
     fn data(&self) -> report::Data {
@@ -113,6 +118,7 @@ impl Found<'_> {
             classes: class_names(e),
             id: e.id.clone(),
             rows_of_one: Some(e.rows_of_one).filter(|k| *k > 1),
+            duplicates: duplicates(e),
             group: e.group.as_ref().map(|g| g.name.clone()),
             weights: e.weights.clone(),
             columns: columns(e, &self.request.roles.drop),

@@ -104,6 +104,7 @@ pub fn run(
     // Several rows of one person are audited, and never called protected.
     let options = EncodeOptions { repeated_ids: true, ..encode_options(request, seed) };
     let encoding = Encoding::fit(&table, &request.roles, &options, hooks)?;
+    crate::model::check_rows(&encoding)?;
     on_encoding(&encoding);
     request.check_names(&encoding)?;
     crate::telling::check(request, &encoding)?;

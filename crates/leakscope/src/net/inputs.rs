@@ -92,9 +92,10 @@ pub(super) fn covered(args: &TrainRequest, names: &Names) -> Result<()> {
         (None, false) => return Ok(()),
     };
     let message = format!(
-        "{} are read off all records, and no noise of a step covers that, so no ε would hold: {}or the noise as ⟨sigma⟩, and no \
+        "{} {} read off all records, and no noise of a step covers that, so no ε would hold: {}or the noise as ⟨sigma⟩, and no \
          ε is stated",
         read.join(", "),
+        if read.len() == 1 { "is" } else { "are" },
         if read.iter().all(|r| r.ends_with(')')) {
             "give that, "
         } else {

@@ -40,8 +40,8 @@ pub(super) fn fingerprint(read: &ReadOptions) -> Result<String> {
     }
     for path in &read.paths {
         let fail = |e: std::io::Error| Failure::Message(format!("cannot read {}: {e}", path.display()));
-        if path.as_os_str() == "-" {
-            digests.push(Sha256::digest(leakscope_table::standard_input()?));
+        if let Some(bytes) = leakscope_table::read_once(path)? {
+            digests.push(Sha256::digest(bytes));
             continue;
         }
         let (mut file, mut hash, mut buffer) =

@@ -5,6 +5,7 @@ use super::shaped::Shaped;
 use super::{Added, Amount, Prepared, Terms, inference};
 use crate::Result;
 use crate::noise::NoiseOptions;
+use crate::remarks::duplicates;
 use crate::request::{Request, Statistic};
 use leakscope_report::format;
 use leakscope_report::noise::Source;
@@ -58,6 +59,7 @@ pub(super) fn owned(request: &Request, terms: &Terms, prepared: &Prepared, said:
         instead: shaped.and_then(|s| s.instead.clone()),
         gain: shaped.map(|s| s.design.gain),
         tell,
+        duplicates: duplicates(&loaded.encoding),
     };
     let mut warnings = vec![];
     if composed.releases > 1 {
@@ -91,7 +93,9 @@ pub(super) fn owned(request: &Request, terms: &Terms, prepared: &Prepared, said:
         coefficients: coefficients.into_iter().collect(),
         warnings,
     };
-    Ok(Owned { statement, measured, remarks })
+    let mut owned = Owned { statement, verdict: None, measured, remarks };
+    owned.verdict = Some(of_owned(&owned).judged());
+    Ok(owned)
 }
 
 fn subject(request: &Request, encoding: &Encoding) -> Subject {
@@ -122,7 +126,9 @@ fn given(request: &Request, terms: &Terms, encoding: &Encoding) -> Vec<String> {
         format::setting(request.l2)
     )];
     list.push(match &terms.noise {
-        Amount::Sigma(_) => "σ, which was rounded up to a power of 2^¼.".into(),
+        Amount::Sigma(_) => {
+            "σ, which was rounded up to a public grid (four steps to a factor of two).".into()
+        }
         Amount::Shaped(options) => goals(options),
         Amount::TargetEta(eta, statistic) => format!(
             "The target: {} at most {}.",
@@ -236,12 +242,12 @@ fn read_off(request: &Request, terms: &Terms, prepared: &Prepared) -> Vec<String
     list.extend(match &terms.noise {
         Amount::Sigma(_) => None,
         Amount::Shaped(_) => Some(
-            "The scale of the noise, which was solved for the targets and rounded up to a power of 2^¼: when a record changes much it \
+            "The scale of the noise, which was solved for the targets and rounded up to a public grid: when a record changes much it \
              may be another, which is not counted."
                 .into(),
         ),
         Amount::TargetEta(_, Statistic::Max | Statistic::Mean | Statistic::P99) => Some(
-            "σ, which was solved for the target and rounded up to a power of 2^¼: it stays the same when a record changes a \
+            "σ, which was solved for the target and rounded up to a public grid: it stays the same when a record changes a \
              little, and may be another when it changes much, which is not counted. A σ that is given without looking at the \
              data tells nothing."
                 .into(),

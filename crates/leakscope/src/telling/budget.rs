@@ -1,7 +1,7 @@
 //! How much work telling values apart may take: counted in operations, so that the same table has the same answers on every
 //! machine; `tell_budget` is in seconds of an ordinary one.
 
-use super::{Subject, Work};
+use super::Subject;
 use crate::request::{Request, TELL_BUDGET};
 use leakscope_report::tell::Allowance;
 
@@ -20,6 +20,16 @@ const REFITS: [(f64, f64); 2] = [(2e8, 64.0), (2e9, 4096.0)];
 const FEWEST: f64 = 4.0;
 /// Seconds above which advice allows all of it.
 const LONG: f64 = 3600.0;
+
+/// What questions cost: multiplications a row for the first look at a candidate, for a pair of them and besides for each level of
+/// an attribute, free coefficients, and those of a refit where records are refitted.
+pub(super) struct Work {
+    pub(super) look: f64,
+    pub(super) pair: f64,
+    pub(super) pair_a_level: f64,
+    pub(super) coefficients: f64,
+    pub(super) refitted: Option<f64>,
+}
 
 /// What the budget of a request allows, over what is usual.
 #[derive(Debug, Clone, Copy)]

@@ -6,6 +6,7 @@
 //! about at any two of its levels. What would take too long is left out, by name, and then no page is green.
 
 mod budget;
+mod meter;
 mod questions;
 
 pub(crate) use questions::{Asked, check, no_columns};
@@ -14,7 +15,7 @@ use crate::Result;
 use crate::failure::explain;
 use crate::model::class_names;
 use crate::request::{Request, TELL_BUDGET};
-use budget::Budget;
+use budget::{Budget, Work};
 use leakscope_core::Error as CoreError;
 use leakscope_core::balance::Options;
 use leakscope_core::error::shown;
@@ -26,6 +27,7 @@ use leakscope_core::tell::{
 use leakscope_core::units::{FitInUnits, SoftmaxInUnits, Units};
 use leakscope_report::tell::{self as report, Allowance, AmongAll, Shows, Tell};
 use leakscope_table::{Attribute, Dataset, Encoding, Kind, Labels, Stage, TargetCoding};
+use meter::Meter;
 use questions::questions;
 use std::collections::HashMap;
 
@@ -227,62 +229,6 @@ fn sharpened_by(
 ) -> leakscope_core::Result<Told> {
     let told = ask(few)?;
     if told.is_open(releases) && many > few { ask(many) } else { Ok(told) }
-}
-
-/// What questions cost: multiplications a row for the first look at a candidate, for a pair of them and besides for each level of
-/// an attribute, free coefficients, and those of a refit where records are refitted.
-struct Work {
-    look: f64,
-    pair: f64,
-    pair_a_level: f64,
-    coefficients: f64,
-    refitted: Option<f64>,
-}
-
-/// Parts of an attribute that progress is shown in.
-const PARTS: f64 = 100.0;
-
-/// What is left of the budget while questions are answered, and how far they are.
-struct Meter<'a> {
-    budget: Budget,
-    work: &'a Work,
-    rows: &'a Dataset,
-    left: f64,
-    /// Questions that were not answered yet.
-    open: u64,
-    asked: u64,
-    answered: u64,
-}
-
-impl<'a> Meter<'a> {
-    fn new(budget: Budget, work: &'a Work, rows: &'a Dataset, asked: &[Asked]) -> Self {
-        let n = rows.len() as f64;
-        let looks: f64 = asked.iter().map(|a| work.of(a.values.len(), n)).sum();
-        let open = asked.iter().map(|a| a.questions().count() as u64).sum();
-        let left = (budget.work() - looks).max(0.0);
-        let meter = Self { budget, work, rows, left, open, asked: asked.len() as u64, answered: 0 };
-        meter.report(0.0);
-        meter
-    }
-
-    /// Records of the next question that are refitted at first, and at most: up to four times its share of what is left.
-    fn refits(&self, candidates: usize) -> [usize; 2] {
-        let each = self.work.refit(candidates, self.rows.len() as f64).max(1.0);
-        self.budget.refits(each, 4.0 * self.left / self.open.max(1) as f64)
-    }
-
-    /// One question was answered with so many refits.
-    fn spend(&mut self, candidates: usize, refitted: usize) {
-        self.left -= refitted as f64 * self.work.refit(candidates, self.rows.len() as f64);
-        self.left = self.left.max(0.0);
-        self.open = self.open.saturating_sub(1);
-    }
-
-    /// Shows how far this is: a share of the attribute that is being asked about.
-    fn report(&self, share: f64) {
-        let done = PARTS * (self.answered as f64 + share.clamp(0.0, 1.0));
-        self.rows.hooks().report(Stage::Tell, done as u64, PARTS as u64 * self.asked);
-    }
 }
 
 /// Asks about every subject that there is time for.

@@ -103,7 +103,11 @@ fn listed(
         }
     }
     if tokens.len() < 2 {
-        let message = format!("{} different candidates: expected at least 2", tokens.len());
+        let message = format!(
+            "{} different candidate{}: expected at least 2",
+            tokens.len(),
+            if tokens.len() == 1 { "" } else { "s" }
+        );
         return Err(Failure::option(option, message));
     }
     let warnings = match twice {

@@ -58,6 +58,13 @@ pub(super) fn lines(files: &[PathBuf], list: &[String], fields: Fields<'_>) -> R
     }
     let mut out = Vec::new();
     for file in files {
+        if let Some(kind) = table_kind(file) {
+            return Err(Failure::Data(format!(
+                "{} is {kind}: texts are read one a line, or from JSON lines (.jsonl) with ⟨field⟩; write the column of texts to such a \
+                 file",
+                file.display()
+            )));
+        }
         let text = std::fs::read_to_string(file)
             .map_err(|e| Failure::Data(format!("{}: cannot read it: {e}", file.display())))?;
         let json = is_json(file);
@@ -89,6 +96,19 @@ pub(super) fn lines(files: &[PathBuf], list: &[String], fields: Fields<'_>) -> R
     match out.is_empty() {
         true => Err(Failure::Data("there is no text: give a file with one a line".into())),
         false => Ok(out),
+    }
+}
+
+/// What a file is that holds a table and no texts, by its name.
+fn table_kind(file: &Path) -> Option<&'static str> {
+    let extension = file.extension()?.to_string_lossy().to_lowercase();
+    match extension.as_str() {
+        "csv" | "tsv" => Some("a table (CSV)"),
+        "parquet" | "pq" => Some("a table (Parquet)"),
+        "feather" | "arrow" | "ipc" => Some("a table (Feather)"),
+        "xlsx" | "xls" | "ods" => Some("a spreadsheet"),
+        "gz" | "zip" | "zst" => Some("compressed"),
+        _ => None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! The audit as plain data: what `audit.json` holds and the page is drawn from. The schema is versioned.
 
 use super::choice::{ColumnKind, Metric, OneHot, Scaling, ScalingMode, SeriesBy, Statistic, ValueKind};
+use super::judged::Judged;
 use super::noise::{Inference, Noise};
 use super::tell::Tell;
 use leakscope_core::claim::{Bound, Measured};
@@ -24,6 +25,9 @@ pub struct Audit {
     /// Names of the tables that were written beside it.
     #[serde(default)]
     pub tables: Vec<String>,
+    /// What its page comes down to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Judged>,
     /// What was read.
     pub data: Data,
     /// Records that the model was fitted to.
@@ -127,6 +131,9 @@ pub struct Data {
     /// The most rows that have one id, where any has several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rows_of_one: Option<u64>,
+    /// Training rows that are equal in every column that is used, where any are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duplicates: Option<Duplicates>,
     /// Name of the group column.
     pub group: Option<String>,
     /// Name of the weight column.
@@ -142,6 +149,18 @@ pub struct Data {
     /// Parts of the encoding that were read off the records and are taken as given: what a record does to them is not counted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub read_off: Vec<ReadOff>,
+}
+
+/// Rows that are equal in every column that is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Duplicates {
+    /// Rows that repeat an earlier one.
+    pub rows: u64,
+    /// The most rows that are equal.
+    pub largest: u64,
+    /// Whether no id says whose they are and they are more than rows of as many people would show by chance: no page is green
+    /// then.
+    pub beyond_chance: bool,
 }
 
 /// A part of the encoding that one record can move for all others.

@@ -98,6 +98,9 @@ pub struct Settings {
     pub clip_kind: ClipKind,
     /// C; absent where nothing is clipped.
     pub clip: Option<f64>,
+    /// σ of the run, or the one asked for, where gradients have noise: the colour is about it, other noises are for comparison.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sigma: Option<f64>,
 }
 
 /// What came of one noise.

@@ -15,6 +15,7 @@ pub mod comparison;
 pub mod explore;
 pub mod informed;
 pub mod inversion;
+pub mod judged;
 pub mod membership;
 pub mod net;
 pub mod noise;

@@ -3,7 +3,9 @@
 //! A [`Release`] may leave the house: it holds noisy coefficients, what was given, and numbers rounded to grids that do not
 //! depend on the data. Whatever was measured stands in [`Owned`] alone.
 
+use super::audit::Duplicates;
 use super::choice::Statistic;
+use super::judged::Judged;
 use super::noise::{Goal, Inference, Source};
 use super::tell::Tell;
 use leakscope_core::fisher::noise::{Factor, Shape};
@@ -303,6 +305,9 @@ pub struct Owned {
     /// What was published.
     #[serde(flatten)]
     pub statement: Release,
+    /// What it comes down to for the owner; the published page says no more than what is published.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Judged>,
     /// What was measured.
     pub measured: Measured,
     /// Things the owner should know, in whole sentences.
@@ -334,6 +339,9 @@ pub struct Measured {
     /// Which values of which records this release lets somebody tell apart, where that was computed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tell: Option<Tell>,
+    /// Training rows that are equal in every column that is used, where any are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duplicates: Option<Duplicates>,
 }
 
 /// How η of a release was found. What the model was made of besides its records is counted in each case.

@@ -32,21 +32,38 @@ fn ahead(r: &AttackResult) -> bool {
     r.advantage.ci_low > 0.01
 }
 
+/// An attacker may be this far ahead of the guess, as a share of what is left to gain, and words stay calm.
+const LITTLE: f64 = 0.1;
+
+/// What a page may say at most where no attack clearly succeeds: calm words take the upper end of every interval.
+fn calm_headline(a: &Attack) -> &'static str {
+    let all = || a.results.iter().chain(&a.results_balanced);
+    match (all().any(ahead), all().all(|r| r.advantage.ci_high <= LITTLE)) {
+        (true, _) => "Some attack did better than a guess",
+        (false, true) => "No attack did much better than a guess",
+        (false, false) => "Too few trials to say how attacks do",
+    }
+}
+
 /// The verdict on attacks. What leaks about training records and what the model says about anybody are two things: the
 /// black box would do as well against people who are not in the table.
 pub fn of_attack(a: &Attack) -> Verdict {
     let decision = decide(&facts(a));
     let black_box = |r: &AttackResult| r.attack == Attacker::BlackBox;
     let leaks = strongest(a, |r| !black_box(r));
+    let mut sigmas: Vec<f64> = a.results.iter().map(|r| r.sigma).collect();
+    sigmas.dedup();
+    let one_noise = sigmas.iter().all(|s| Some(s) == sigmas.first());
     let mut sentences = vec![];
     let mut head = match decision.colour {
         Colour::Red => "Attacks succeed",
-        Colour::Amber | Colour::Green => "No attack did much better than a guess",
+        Colour::Amber | Colour::Green => calm_headline(a),
     };
     if let Some(worst) = leaks.first() {
         let mut first = vec![
             plain(format!(
-                "At the smallest noise tried, σ = {}, the {} guessed {} of ",
+                "{}σ = {}, the {} guessed {} of ",
+                if one_noise { "At " } else { "At the smallest noise tried, " },
                 format::setting(worst.sigma),
                 words::attacker(worst.attack),
                 a.secret.name
@@ -60,12 +77,21 @@ pub fn of_attack(a: &Attack) -> Verdict {
             plain("."),
         ];
         match leaks.iter().rev().take_while(|r| !ahead(r)).last() {
-            Some(r) if r.sigma == worst.sigma => {}
+            // A wide interval is no safety.
+            Some(r) if r.sigma == worst.sigma => {
+                if leaks.iter().any(|r| r.advantage.ci_high > LITTLE) {
+                    first.push(plain(format!(
+                        " With {} that may be as much as {} ahead of the guess: more ⟨trials⟩ would tell.",
+                        format::counted(a.trials, "trial"),
+                        format::share(leaks.iter().map(|r| r.advantage.ci_high).fold(0.0, f64::max))
+                    )));
+                }
+            }
             Some(r) => {
                 first.push(plain(format!(
                     " From σ = {} on (mean η {}) none of these attackers who goes for the training record is clearly ahead of that \
                      guess. That is about these attacks on {} alone and no reason to choose it: what every attacker may do at a \
-                     noise, with every attribute, `leakscope audit` says.",
+                     noise, with every attribute, leakscope audit says.",
                     format::setting(r.sigma),
                     format::number(r.eta_mean),
                     a.secret.name
@@ -73,21 +99,30 @@ pub fn of_attack(a: &Attack) -> Verdict {
                 head = "Attacks succeed at small noise";
             }
             None => {
-                first.push(plain(
-                    " Every noise tried leaves an attack that is ahead of that guess: choose more.",
-                ));
-                head = "Attacks succeed at every noise tried";
+                first.push(plain(if one_noise {
+                    " That is ahead of the guess: choose more noise."
+                } else {
+                    " Every noise tried leaves an attack that is ahead of that guess: choose more."
+                }));
+                head = if one_noise { "Attacks succeed" } else { "Attacks succeed at every noise tried" };
             }
         }
         sentences.push(first);
     }
     let of_black_box = strongest(a, black_box);
     if let (Some(first), Some(last)) = (of_black_box.first(), of_black_box.last()) {
+        let guessed = match one_noise {
+            true => format::share(first.accuracy.value),
+            false => format!(
+                "{} at the smallest noise and {} at the largest",
+                format::share(first.accuracy.value),
+                format::share(last.accuracy.value)
+            ),
+        };
         sentences.push(vec![plain(format!(
-            "The black box guessed {} at the smallest noise and {} at the largest. It uses what the model says about \
+            "The black box guessed {guessed}, where guessing the most frequent value gets {}. It uses what the model says about \
              anybody, in the table or not, so noise that protects records need not stop it.",
-            format::share(first.accuracy.value),
-            format::share(last.accuracy.value)
+            format::share(a.baseline.accuracy)
         ))]);
     }
     sentences.push(vec![plain(

@@ -5,7 +5,7 @@ use super::{
     Colour, Facts, Noise, PROTECT_AT, Reservations, Span, Success, TOLD_AT, TYPICAL, Verdict, decide,
     headline, in_noise, plain, strong,
 };
-use crate::document::audit::{Attribute, Audit, Label, Limit, SigmaSource};
+use crate::document::audit::{Attribute, Audit, Duplicates, Label, Limit, SigmaSource};
 use crate::document::bound::Found;
 use crate::document::choice::{Metric, ValueKind};
 use crate::document::noise::Source;
@@ -110,6 +110,7 @@ pub(crate) fn facts(audit: &Audit) -> Facts {
             solved_on_data: is_solved(audit),
             rows_of_one: audit.data.rows_of_one.is_some(),
             encoding_of_records: is_read_off(audit),
+            equal_rows: equal_rows(audit).is_some(),
         },
         protect_at: audit.tell.as_ref().map_or(PROTECT_AT, |t| t.protect_at),
         estimated: estimated_distance(audit).map(|d| normal_cdf(0.5 * d)),
@@ -123,6 +124,24 @@ pub(crate) fn facts(audit: &Audit) -> Facts {
     }
 }
 
+/// Rows that are equal beyond chance, where no id says whose they are.
+pub(super) fn equal_rows(audit: &Audit) -> Option<Duplicates> {
+    audit.data.duplicates.filter(|d| d.beyond_chance)
+}
+
+/// What is told of whoever stands behind equal rows, two values of one row being so many standard deviations of the noise apart.
+pub(super) fn told_of_equal_rows(equal: Duplicates, tell: Option<&Tell>) -> String {
+    let furthest = tell.and_then(|t| t.attributes.iter().filter_map(|t| t.distance).max_by(f64::total_cmp));
+    let share = furthest.map(|d| normal_cdf(0.5 * equal.largest as f64 * d));
+    let share = share.map(|p| format!(", in about {} of cases", format::share_at_most(p)));
+    format!(
+        "{} rows are equal in every column: if they are one person’s, what is told of that person is told {} times over{}.",
+        format::count(equal.largest),
+        format::count(equal.largest),
+        share.unwrap_or_default()
+    )
+}
+
 /// Whether a part of the encoding was read off the records, and moves with them uncounted.
 fn is_read_off(audit: &Audit) -> bool {
     let secret = audit.secret.as_ref().and_then(|s| s.data.as_ref());
@@ -134,6 +153,7 @@ pub(crate) fn is_open_at_any_noise(audit: &Audit) -> bool {
     !untried(audit).is_empty()
         || is_approximate(audit)
         || audit.data.rows_of_one.is_some()
+        || equal_rows(audit).is_some()
         || is_read_off(audit)
 }
 
@@ -249,6 +269,7 @@ fn exposed(audit: &Audit, facts: &Facts) -> Vec<Span> {
             )));
             spans.extend([strong(format::share_at_most(share)), plain(" of cases.")]);
         }
+        spans.extend(equal_rows(audit).map(|e| plain(format!(" {}", told_of_equal_rows(e, Some(tell))))));
         return spans;
     }
     let label = facts.label_estimated.zip(audit.label.as_ref());

@@ -3,7 +3,7 @@
 use super::{Colour, Facts, Noise, Span, TYPICAL, Verdict, decide, estimated, plain, strong};
 use crate::document::balance::{Balance, Counted, Step};
 use crate::document::choice::Stopped;
-use crate::format;
+use crate::format::{self, quoted};
 use crate::words;
 use leakscope_core::balance::Variant;
 
@@ -90,10 +90,9 @@ fn counted(c: &Counted) -> Vec<Span> {
     ];
     words.push(plain(match c.at_most_even.spread < c.kept.spread {
         true => format!(
-            "; it is most even after {} ({}): release with ⟨balance={}⟩.",
+            "; it is most even after {} ({}).",
             format::counted(c.most_even as u64, "iteration"),
-            format::share(c.at_most_even.spread),
-            c.most_even
+            format::share(c.at_most_even.spread)
         ),
         false => ".".into(),
     }));
@@ -104,14 +103,39 @@ fn counted(c: &Counted) -> Vec<Span> {
 /// noise hides two values does not follow from it: the page of a release puts them in place and says.
 fn advice(b: &Balance, facts: &Facts) -> Option<Vec<Span>> {
     facts.estimated.filter(|p| *p > facts.protect_at)?;
-    let sigma = format::setting(b.sigma);
     Some(vec![
         plain("How much noise hides values is not known from η: run "),
-        strong(format!("leakscope release --balance {} --sigma {sigma}", b.best.max(1))),
+        strong(release_line(b)),
         plain(
-            ", which puts them in place one by one, keep what it leaves to yourself, and release again with the σ that it advises.",
+            " (with this one’s options on columns, where it had any), which puts them in place one by one, keep what it leaves to \
+             yourself, and release again with the σ that it advises.",
         ),
     ])
+}
+
+/// The iterations that a release of it takes: those whose leakage is most even with the weights counted, where that is known.
+pub(crate) fn iterations_to_release(b: &Balance) -> usize {
+    let kept = b.best.max(1);
+    match b.counted {
+        Some(c) if c.at_most_even.spread < c.kept.spread => c.most_even.max(1),
+        Some(_) | None => kept,
+    }
+}
+
+/// A release of the same model, as it is typed.
+fn release_line(b: &Balance) -> String {
+    let files: Vec<String> = b.subject.files.iter().map(|f| quoted(f)).collect();
+    let attribute = b.attribute.as_ref().map(|a| format!(" --attribute {}", quoted(a))).unwrap_or_default();
+    let intercept = if b.subject.intercept { "" } else { " --no-intercept" };
+    format!(
+        "leakscope release {} --target {} --model {} --l2 {}{intercept}{attribute} --balance {} --sigma {} --out release",
+        files.join(" "),
+        quoted(&b.subject.target),
+        b.subject.family.name(),
+        b.subject.l2,
+        iterations_to_release(b),
+        format::setting(b.sigma)
+    )
 }
 
 fn ending(b: &Balance, after: &Step) -> (&'static str, Option<&'static str>) {

@@ -23,8 +23,19 @@ pub fn of_comparison(c: &Comparison) -> Verdict {
     let reference = c.reference().map_or("", |r| r.name.as_str());
     let regressions = c.regressions().len() as u64;
     let darker = c.others().any(|(i, _)| c.is_colour_worse(i));
+    let calmer = c.reference().is_some_and(|before| c.others().all(|(_, r)| r.colour < before.colour));
     let headline = match (darker, regressions) {
         (true, _) => format!("Worse than {reference}"),
+        // The colour first: it is what all numbers together come to.
+        (false, n) if calmer => {
+            let before = c.reference().map_or("", |r| r.colour.name());
+            let after = c.others().map(|(_, r)| r.colour).max().unwrap_or(Colour::Amber).name();
+            let but = match n {
+                0 => String::new(),
+                n => format!(", with {} worse", format::counted(n, "number")),
+            };
+            format!("From {before} in {reference} to {after}{but}")
+        }
         (false, 0) => format!("No number is worse than in {reference}"),
         (false, n) => format!("{} worse than in {reference}", format::counted(n, "number")),
     };
@@ -107,9 +118,9 @@ mod tests {
                 assert!(verdict.colour == Red && verdict.text().contains("b is red"));
             }
         }
-        assert_eq!(
-            of_comparison(&comparison([Green, Green], [0.5, 0.5])).headline,
-            "No number is worse than in a"
-        );
+        let headline = |colours, values| of_comparison(&comparison(colours, values)).headline;
+        assert_eq!(headline([Green, Green], [0.5, 0.5]), "No number is worse than in a");
+        assert_eq!(headline([Red, Green], [0.5, 0.6]), "From red in a to green, with 1 number worse");
+        assert_eq!(headline([Red, Green], [0.6, 0.5]), "From red in a to green");
     }
 }

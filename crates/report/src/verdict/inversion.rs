@@ -4,11 +4,19 @@ use super::{Colour, Facts, Noise, Success, Verdict, decide, plain, strong};
 use crate::document::inversion::{Inversion, Level};
 use crate::format;
 
+/// The levels that the colour is about: the noise of the run and what is above it, where that was tried; all of them elsewhere. Less
+/// noise than the run had is shown for comparison.
+fn own_levels(i: &Inversion) -> &[Level] {
+    let own = i.attack.sigma.and_then(|own| i.levels.iter().position(|l| l.sigma == own));
+    &i.levels[own.unwrap_or(0)..]
+}
+
 /// What the page prints: the level at which reconstructions are known again most often.
 pub(crate) fn facts(i: &Inversion) -> Facts {
-    let certain = i.levels.iter().any(|l| is_given_away(i, l)).then_some(1.0);
-    let most = i.levels.iter().map(|l| l.identified.value).chain(certain).max_by(f64::total_cmp);
-    let noise = if i.levels.iter().any(|l| l.sigma <= 0.0) || i.given.is_some() {
+    let levels = own_levels(i);
+    let certain = levels.iter().any(|l| is_given_away(i, l)).then_some(1.0);
+    let most = levels.iter().map(|l| l.identified.value).chain(certain).max_by(f64::total_cmp);
+    let noise = if levels.iter().any(|l| l.sigma <= 0.0) || i.given.is_some() {
         Noise::Absent
     } else {
         Noise::Chosen
@@ -31,13 +39,16 @@ pub fn of_inversion(i: &Inversion) -> Verdict {
     let decision = decide(&facts(i));
     let head = match (&i.given, decision.colour) {
         (Some(_), _) => "A record was reconstructed from the gradient",
-        (None, Colour::Red) if i.levels.iter().any(|l| is_given_away(i, l)) => {
+        (None, Colour::Red) if own_levels(i).iter().any(|l| is_given_away(i, l)) => {
             "The first layer gives records away"
         }
-        (None, Colour::Red) if i.levels.iter().any(known_again) => {
+        (None, Colour::Red) if own_levels(i).iter().any(known_again) => {
             "Records are reconstructed from their gradients"
         }
         (None, Colour::Red) => "Nothing hides the records",
+        (None, Colour::Amber | Colour::Green) if own_levels(i).len() < i.levels.len() => {
+            "At the noise of the run this attack did not reconstruct records"
+        }
         (None, Colour::Amber | Colour::Green) => "This attack did not reconstruct records",
     };
     let mut sentences = vec![];
@@ -82,7 +93,21 @@ pub fn of_inversion(i: &Inversion) -> Verdict {
             )),
         ]);
     }
-    if decision.colour == Colour::Red && i.levels.iter().any(|l| l.sigma <= 0.0) {
+    if let (Some(own), true) = (own_levels(i).first(), own_levels(i).len() < i.levels.len()) {
+        sentences.push(vec![
+            plain(format!(
+                "The colour is about the noise of the run, σ = {}; less is shown for comparison. There ",
+                format::setting(own.sigma)
+            )),
+            strong(format::share(own.identified.value)),
+            plain(format!(
+                " ({} – {}) are nearer to their own record than to another one.",
+                format::share(own.identified.ci_low),
+                format::share(own.identified.ci_high)
+            )),
+        ]);
+    }
+    if decision.colour == Colour::Red && own_levels(i).iter().any(|l| l.sigma <= 0.0) {
         sentences.push(vec![plain(
             "Without noise a gradient hides nothing from a better attack, whatever this one found.",
         )]);

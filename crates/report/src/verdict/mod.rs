@@ -56,6 +56,7 @@ pub(crate) use audit::{
 };
 
 pub use crate::document::choice::Colour;
+use crate::document::judged::Judged;
 pub use crate::document::tell::PROTECT_AT;
 use crate::format;
 use leakscope_core::special::{normal_cdf, normal_quantile};
@@ -172,11 +173,13 @@ pub struct Reservations {
     pub rows_of_one: bool,
     /// Parts of the encoding that were read off the records.
     pub encoding_of_records: bool,
+    /// Rows that are equal beyond chance, and may be one person's.
+    pub equal_rows: bool,
 }
 
 impl Reservations {
     /// What each is, and why it counts.
-    fn lines(self) -> Vec<Reservation> {
+    pub(super) fn lines(self) -> Vec<Reservation> {
         let line = |holds: bool, fact, reason| holds.then_some(Reservation { fact, reason });
         [
             line(
@@ -213,6 +216,11 @@ impl Reservations {
                 self.encoding_of_records,
                 "an encoding that was read off the records",
                 "One record can move the values of all others, or decide which columns there are, which is not counted.",
+            ),
+            line(
+                self.equal_rows,
+                "rows that are equal, more of them than by chance",
+                "If they are one person’s, that person moves the model as often, which is not counted: ⟨id⟩ says whose they are.",
             ),
         ]
         .into_iter()
@@ -429,6 +437,11 @@ impl Verdict {
     pub(crate) fn new(decision: Decision, headline: impl Into<String>, sentences: Vec<Vec<Span>>) -> Self {
         let Decision { colour, grounds, open } = decision;
         Self { colour, headline: headline.into(), sentences, grounds, open }
+    }
+
+    /// The verdict as documents hold it.
+    pub fn judged(&self) -> Judged {
+        Judged { colour: self.colour, headline: self.headline.clone(), text: self.text() }
     }
 
     /// The verdict as a terminal shows it: the headline, and the sentences below it.

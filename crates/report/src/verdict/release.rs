@@ -1,14 +1,14 @@
 //! The verdict on a release: the statement that goes with the model.
 
-use super::audit::{capitalised, is_settled, worst};
+use super::audit::{capitalised, is_settled, told_of_equal_rows, worst};
 use super::remedy::cause;
 use super::{
     Colour, Decision, Facts, Noise, PROTECT_AT, Reservations, Span, TYPICAL, Verdict, decide, estimated,
-    more_noise, plain, strong,
+    more_noise, noise_to_hide, plain, strong,
 };
 use crate::document::noise::{Goal, Secret};
 use crate::document::release::{Ceiling, GivenPair, Means, Owned, PublishedShape, Release, Stated};
-use crate::document::tell::{Allowance, Told};
+use crate::document::tell::{Allowance, Tell, Told};
 use crate::format;
 use leakscope_core::units::public_sigma;
 
@@ -59,7 +59,7 @@ fn larger(a: Option<f64>, b: Option<f64>) -> Option<f64> {
 /// The verdict on a release.
 pub fn of_release(r: &Release) -> Verdict {
     let facts = facts(r);
-    let decision = decide(&facts);
+    let decision = with_limit_alone(decide(&facts), r);
     // Why a limit does not hold is the owner's to know.
     let is_past_limit = r.tell.as_ref().is_some_and(Stated::is_past_limit);
     let head = match decision.colour {
@@ -97,8 +97,15 @@ pub fn of_owned(owned: &Owned) -> Verdict {
     if facts.noise == Noise::Absent {
         return of_release(r);
     }
-    let decision = decide(&self::facts(&r.for_publication()));
+    let published = r.for_publication();
+    let mut decision = with_limit_alone(decide(&self::facts(&published)), &published);
     let limit = facts.protect_at;
+    // That rows are equal is the owner's to know, as is what follows from it.
+    let equal = owned.measured.duplicates.filter(|d| d.beyond_chance);
+    if equal.is_some() {
+        decision.open.extend(Reservations { equal_rows: true, ..Reservations::default() }.lines());
+        decision.colour = decision.colour.max(Colour::Amber);
+    }
     let exposed: Vec<&Told> =
         owned.measured.tell.iter().flat_map(|t| &t.attributes).filter(|t| worst(t) > limit).collect();
     let shown: Vec<&Told> = exposed.iter().copied().filter(|t| t.shows.is_some()).collect();
@@ -113,18 +120,64 @@ pub fn of_owned(owned: &Owned) -> Verdict {
         "Released with something that no noise hides"
     } else if !open.is_empty() {
         let names: Vec<&str> = open.iter().take(3).map(|t| t.attribute.as_str()).collect();
-        sentences.push(vec![plain(format!(
-            "How often values of {} are told apart was not settled within the budget: keep this one to yourself, and release \
-             again with more noise, or with more work allowed by ⟨tell_budget⟩.",
-            names.join(", ")
-        ))]);
-        "Released, and not settled whether its noise protects"
+        let work = owned.measured.tell.as_ref().map(Tell::next_budget).unwrap_or_default();
+        let least = shown_to_need(&exposed, limit).filter(|_| r.mechanism.shape.is_none());
+        let least = least.and_then(|times| public_sigma(r.mechanism.sigma * times * (1.0 - 1e-12)).ok());
+        let (head, say) = match least {
+            Some(least) => {
+                let sigma = format::typed(0.998 * least);
+                (
+                    "Released with too little noise",
+                    format!(
+                        "That its noise does not suffice is settled: it takes σ = {sigma} at least, now {}. How much more values of {} \
+                         take was not settled within the budget: keep this one to yourself, and release again with \
+                         ⟨sigma={sigma}⟩ {work}.",
+                        format::setting(r.mechanism.sigma),
+                        names.join(", ")
+                    ),
+                )
+            }
+            None => (
+                "Released, and not settled whether its noise protects",
+                format!(
+                    "How often values of {} are told apart was not settled within the budget: keep this one to yourself, and release \
+                     again with {work}, which allows more work, or with more noise.",
+                    names.join(", ")
+                ),
+            ),
+        };
+        sentences.push(vec![plain(say)]);
+        head
     } else {
         let allowed = owned.measured.tell.as_ref().and_then(|t| t.budget);
         sentences.extend(advice(r, &facts, &decision, allowed));
         headline(decision.colour)
     };
+    if let Some(equal) = equal {
+        let told = told_of_equal_rows(equal, owned.measured.tell.as_ref());
+        sentences.push(vec![plain(format!(
+            "{told} This is for you alone: where they are, leave copies out, and release again."
+        ))]);
+    }
     Verdict::new(decision, head, sentences)
+}
+
+/// How many times the noise of a release refits have shown to be needed, where this one is not enough.
+fn shown_to_need(exposed: &[&Told], limit: f64) -> Option<f64> {
+    let times = |t: &&Told| {
+        let distance = if is_settled(t, limit) { t.distance } else { t.at_least };
+        noise_to_hide(distance?, t.among_all.map_or(2, |all| all.levels), limit)
+    };
+    exposed.iter().filter_map(times).max_by(f64::total_cmp).filter(|times| *times > 1.0)
+}
+
+/// A number that only says whether the limit holds is not shown as if it had been found.
+fn with_limit_alone(mut decision: Decision, r: &Release) -> Decision {
+    let Some(tell) = r.tell.as_ref().filter(|t| t.is_past_limit()) else { return decision };
+    for ground in decision.grounds.iter_mut().filter(|g| g.share && g.value >= 1.0) {
+        ground.shown = format!("above {}, or not shown", format::share(tell.protect_at));
+    }
+    decision
 }
 
 /// The sentence on what somebody can do who knows all else.

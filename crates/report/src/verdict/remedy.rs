@@ -1,8 +1,8 @@
 //! What would make a page calm: more noise where that helps, and what else does where none of any size would.
 
 use super::audit::{
-    capitalised, estimated_distance, is_approximate, is_seen_in_shape, is_settled, is_solved, label_distance,
-    untried, worst,
+    capitalised, equal_rows, estimated_distance, is_approximate, is_seen_in_shape, is_settled, is_solved,
+    label_distance, untried, worst,
 };
 use super::{Colour, Decision, Facts, Noise, Span, Success, more_noise, noise_to_hide, plain, strong};
 use crate::document::audit::Audit;
@@ -131,7 +131,7 @@ pub(super) fn advice(audit: &Audit, facts: &Facts, decision: &Decision, remedy: 
 fn left_open(audit: &Audit, facts: &Facts) -> String {
     let untried = untried(audit);
     match untried {
-        _ if facts.noise == Noise::Unit => "Choose a noise (σ), and look again.".into(),
+        _ if facts.noise == Noise::Unit => "Choose a noise (⟨sigma⟩), and look again.".into(),
         _ if facts.exact().is_none() => {
             "That rests on small changes alone: have two values of every attribute tried before release (⟨tell_budget=all⟩, or \
              the two that matter by ⟨tell⟩)."
@@ -147,6 +147,9 @@ fn left_open(audit: &Audit, facts: &Facts) -> String {
             "What all rows of one person tell together was not tried: join them into one row, and look again."
                 .into()
         }
+        [] if equal_rows(audit).is_some() => {
+            "Say whose they are by a column that names people (⟨id⟩), or leave copies out, and look again.".into()
+        }
         [] if is_approximate(audit) => {
             "The given coefficients are not at the minimiser, so this is an approximation: fit the \
                                         model closer, and look again."
@@ -156,6 +159,11 @@ fn left_open(audit: &Audit, facts: &Facts) -> String {
         [] if is_solved(audit) => SOLVED.into(),
         [] => "Look at the numbers marked below before release.".into(),
     }
+}
+
+/// Another split has other records in its model, and other answers: advice is about this one.
+fn same_split(audit: &Audit) -> String {
+    audit.seed.map(|seed| format!(" and ⟨seed={seed}⟩, for the same split")).unwrap_or_default()
 }
 
 /// What to run where work is what is missing.
@@ -168,7 +176,7 @@ fn with_more_work(audit: &Audit) -> Vec<Span> {
     vec![
         plain(format!("{missing}: run it again with ")),
         strong(tell.next_budget()),
-        plain(", which allows more work, and with the same noise."),
+        plain(format!("{}, and with the same noise.", same_split(audit))),
     ]
 }
 
@@ -186,7 +194,7 @@ fn with_noise(audit: &Audit, facts: &Facts, times: f64, exact: bool) -> Vec<Span
     let cost = audit.utility.as_ref().and_then(|u| words::cost_at(u, audit.sigma * times));
     // What was found with more work than is usual is found again with as much.
     let allowed = audit.tell.as_ref().and_then(|t| t.budget);
-    let allowed = allowed.map(|b| format!(" and {}", b.option())).unwrap_or_default();
+    let allowed = allowed.map(|b| format!(" and {}", b.option())).unwrap_or_default() + &same_split(audit);
     let amber = match (exact, audit.data.rows_of_one) {
         (false, Some(_)) => {
             " It is not green then: what all rows of one person tell together is only estimated."

@@ -206,6 +206,7 @@ pub(crate) fn clinic(n: usize, groups: usize) -> Audit {
         label: None,
         tell: None,
         scaling: None,
+        verdict: None,
         data: Data {
             files: vec!["warfarin-demo.csv".into()],
             rows_read: n as u64 + 40,
@@ -215,6 +216,7 @@ pub(crate) fn clinic(n: usize, groups: usize) -> Audit {
             classes: None,
             id: Some("patient".into()),
             rows_of_one: None,
+            duplicates: None,
             read_off: vec![],
             group: (groups > 0).then(|| "race".into()),
             weights: None,

@@ -302,6 +302,7 @@ pub(crate) fn inverted(identified: f64, sigmas: &[f64]) -> leakscope_report::inv
             range: [0.0, 1.0],
             clip_kind: ClipKind::Hard,
             clip: Some(1.0),
+            sigma: None,
         },
         attacked: 40,
         spread: 0.07,

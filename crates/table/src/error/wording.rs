@@ -25,6 +25,24 @@ pub(super) fn closest_names(names: &[String]) -> String {
     if names.is_empty() { String::new() } else { format!("; the closest names are {}", quoted(names)) }
 }
 
+/// Other columns with the same trouble, in a clause.
+pub(super) fn other_columns(names: &[String]) -> String {
+    if names.is_empty() { String::new() } else { format!(" (and the like in {})", quoted(names)) }
+}
+
+/// The option that declares all of some texts missing, ready to be typed.
+pub(super) fn missing_markers(value: &str, texts: &[String]) -> String {
+    // A comma would end the marker, and what was cut is not what stands there.
+    let usable = |t: &&String| !t.contains([',', '…', '⟩']);
+    let plain = |t: &str| t.chars().all(|c| c.is_alphanumeric() || "._-/+:".contains(c));
+    let shown = |t: &String| if plain(t) { t.clone() } else { format!("'{}'", t.replace('\'', "")) };
+    let mut all: Vec<String> = texts.iter().filter(usable).map(shown).collect();
+    if all.is_empty() {
+        all.extend([value.to_owned()].iter().filter(usable).map(shown));
+    }
+    if all.is_empty() { "⟨na⟩".into() } else { format!("⟨na={}⟩", all.join(",")) }
+}
+
 /// What to do about missing values: what a column without a value, and a target, leave to choose.
 pub(super) fn missing_advice(columns: &[(String, u64)], needed: &[String], empty: &[String]) -> String {
     let others = columns.iter().filter(|(name, _)| !needed.contains(name) && !empty.contains(name)).count();

@@ -325,10 +325,15 @@ pub fn attack<T: Real>(
     }
 }
 
+/// The noise that gradients of the run have, or the one asked for.
+fn own_noise<T>(request: &InversionRequest, model: &Model<T>) -> Result<Option<f64>> {
+    let trained = model.training.as_ref().and_then(|t| t.privacy.as_ref()).map(|p| p.sigma);
+    Ok(request.release.sigma()?.or(trained.filter(|_| request.local_steps.is_none())))
+}
+
 /// The noises to try, least first: those asked for, or none and that of the run.
 fn noises<T>(request: &InversionRequest, model: &Model<T>) -> Result<Vec<f64>> {
-    let trained = model.training.as_ref().and_then(|t| t.privacy.as_ref()).map(|p| p.sigma);
-    let own = request.release.sigma()?.or(trained.filter(|_| request.local_steps.is_none()));
+    let own = own_noise(request, model)?;
     let mut all = match request.sigmas.is_empty() {
         true => std::iter::once(0.0).chain(own).collect(),
         false => request.sigmas.iter().copied().chain(request.release.sigma()?).collect::<Vec<f64>>(),
@@ -398,7 +403,8 @@ fn of_records<T: Real>(
         let matched = matched(&attacks, &found, request.batch);
         levels.push(level(&mut attacks, mechanism, &matched, &first, request.labels != LabelChoice::Known)?);
     }
-    let settings = settings(request, clip, range, &how);
+    let settings =
+        document::Settings { sigma: own_noise(request, model)?, ..settings(request, clip, range, &how) };
     let seconds = started.elapsed().as_secs_f64();
     showing::of_records(request, model, records, attacks, levels, settings, (seed, seconds))
 }
@@ -433,6 +439,7 @@ fn settings(request: &InversionRequest, clip: Clip, range: Range, how: &Inversio
         range: [range.low, range.high],
         clip_kind,
         clip,
+        sigma: None,
     }
 }
 

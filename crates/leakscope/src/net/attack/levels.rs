@@ -201,8 +201,8 @@ pub(super) fn level(
             trials: 0,
             seed,
         }),
-        ssim: mean_of(|o| o.ssim),
-        haar_psi: mean_of(|o| o.haar_psi),
+        ssim: mean_of(|o| o.ssim).map(at_most_one),
+        haar_psi: mean_of(|o| o.haar_psi).map(at_most_one).map(not_negative),
         lpips: mean_of(|o| o.lpips),
         psnr: (!psnr.is_empty()).then(|| psnr.iter().sum::<f64>() / psnr.len() as f64),
         cosine: outcomes.iter().map(|o| o.cosine).sum::<f64>() / outcomes.len().max(1) as f64,
@@ -219,6 +219,11 @@ pub(super) fn level(
     attacks.found.push(outcomes);
     attacks.guesses.push(guesses.iter().map(|g| g.values.clone()).collect());
     Ok(level)
+}
+
+/// No similarity is above that of a picture with itself, and no end of its interval.
+fn at_most_one(observed: Observed) -> Observed {
+    Observed { ci_high: observed.ci_high.min(1.0).max(observed.value), ..observed }
 }
 
 /// An interval of what cannot be negative: a squared error.

@@ -153,10 +153,15 @@ fn scores(b: &Balance) -> Html {
     let chart = Lines {
         x: Axis { title: "iteration", log: false },
         y: Axis { title: words::metric_name(b.metric), log: false },
-        lines: vec![
-            line("training rows", 0, &b.iterations, |s| s.train_score),
-            line("held-out rows", 1, &b.iterations, |s| s.test_score),
-        ],
+        lines: [
+            Some(line("training rows", 0, &b.iterations, |s| s.train_score)),
+            // A legend names what is drawn.
+            (b.iterations.iter().any(|s| s.test_score.is_some()))
+                .then(|| line("held-out rows", 1, &b.iterations, |s| s.test_score)),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
         levels: vec![],
         y_domain: None,
         described: format!("{} over the iterations.", words::metric_name(b.metric)),

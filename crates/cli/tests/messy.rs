@@ -1,0 +1,144 @@
+//! Tables as people have them: copies of a row, one row, texts for missing values, pipes, other people's pages.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod common;
+
+use common::Folder;
+use leakscope_core::random::Seeded;
+use std::fmt::Write;
+use std::io::Write as _;
+
+/// Measurements of 400 people, and so many more copies of the first row.
+fn people(copies: usize) -> String {
+    let mut random = Seeded::new(11);
+    let mut rows: Vec<String> = (0..400)
+        .map(|_| {
+            let z = random.normals(3);
+            format!("{:.3},{:.3},{:.3}", 170.0 + 8.0 * z[0], 70.0 + 12.0 * z[1], z[0] + z[1] + z[2])
+        })
+        .collect();
+    rows.extend(vec![rows[0].clone(); copies]);
+    format!("height,weight,y\n{}\n", rows.join("\n"))
+}
+
+fn flat(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Thirty equal rows may be one person's, who is told thirty times over: no page is green by calling them thirty people.
+#[test]
+fn copies_of_a_row_are_no_crowd() {
+    let folder = Folder::new();
+    folder.write("one.csv", people(0));
+    folder.write("copies.csv", people(30));
+    let line = "--target y --l2 0.01 --sigma 2";
+    let calm = folder.run(&format!("audit one.csv {line} --out calm")).expect(0);
+    assert!(flat(&calm.stdout).contains("PROTECTED AT THIS NOISE"), "{}", calm.stdout);
+    let json = folder.json("calm/audit.json");
+    assert_eq!(json["verdict"]["colour"], "green");
+    assert!(json["data"].get("duplicates").is_none());
+    let run = folder.run(&format!("audit copies.csv {line} --out out")).expect(0);
+    let said = flat(&run.stdout);
+    assert!(said.contains("NOT SHOWN TO BE PROTECTED") && said.contains("31 rows are equal"), "{said}");
+    assert!(said.contains("told 31 times over") && said.contains("--id"), "{said}");
+    let json = folder.json("out/audit.json");
+    assert_eq!(json["data"]["duplicates"]["rows"], 30);
+    assert_eq!(json["data"]["duplicates"]["largest"], 31);
+    assert_eq!(json["verdict"]["colour"], "amber");
+    assert!(json["verdict"]["text"].as_str().unwrap().contains("31 rows are equal"));
+    // A release says so to its owner alone.
+    let run = folder.run("release copies.csv --target y --l2 0.01 --sigma 64 --out r").expect_released();
+    let owned = folder.json("r/private/release-1.json");
+    assert_eq!(owned["measured"]["duplicates"]["largest"], 31);
+    assert_ne!(owned["verdict"]["colour"], "green");
+    assert!(flat(&run.stdout).contains("31 rows are equal"), "{}", run.stdout);
+    for (path, bytes) in folder.files("r/release-1") {
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        assert!(!text.contains("rows are equal") && !text.contains("duplicates"), "{}", path.display());
+    }
+}
+
+/// In a table of a few codes equal rows are what there is.
+#[test]
+fn equal_rows_of_a_few_codes_keep_no_page_from_green() {
+    let folder = Folder::new();
+    let mut random = Seeded::new(2);
+    let mut text = String::from("sex,smoker,visits,y\n");
+    for i in 0..400 {
+        let z = random.normals(1)[0];
+        writeln!(text, "{},{},{},{}", i % 2, (i / 2) % 2, (i / 4) % 3, u8::from(z > 0.0)).unwrap();
+    }
+    folder.write("codes.csv", text);
+    let run = folder.run("audit codes.csv --target y --model linear --l2 0.01 --sigma 2 --out out").expect(0);
+    assert!(flat(&run.stdout).contains("PROTECTED AT THIS NOISE"), "{}", run.stdout);
+    assert_eq!(folder.json("out/audit.json")["data"]["duplicates"]["beyond_chance"], false);
+}
+
+#[test]
+fn one_row_is_no_table() {
+    let folder = Folder::new();
+    folder.write("one.csv", "a,b,y\n1,2,3\n");
+    for command in ["audit one.csv --target y --l2 0.1", "balance one.csv --target y --l2 0.1"] {
+        let run = folder.run(command).expect(2);
+        assert!(run.stderr.contains("one row") && run.stderr.contains("more rows"), "{}", run.stderr);
+    }
+}
+
+/// All spellings of missing values are named at once, with the option that takes them.
+#[test]
+fn texts_for_missing_values_are_named_together() {
+    let folder = Folder::new();
+    let mut text = String::from("a,b,y\n");
+    for i in 0..60 {
+        let a = if i == 7 { "unknown".into() } else { format!("{}.5", i % 7) };
+        let b = match i {
+            9 => "refused".into(),
+            30 => "unknown".into(),
+            _ => (i % 11).to_string(),
+        };
+        writeln!(text, "{a},{b},{}", i % 5).unwrap();
+    }
+    folder.write("gaps.csv", text);
+    let run = folder.run("audit gaps.csv --target y --l2 0.1").expect(2);
+    assert!(run.stderr.contains("--na refused,unknown") && run.stderr.contains("`b`"), "{}", run.stderr);
+    folder.run("audit gaps.csv --target y --l2 0.1 --na refused,unknown --missing drop").expect(0);
+}
+
+/// JSON lines that are compressed are JSON lines, and what can be read only once is read once.
+#[test]
+fn compressed_lines_and_pipes_are_read() {
+    let folder = Folder::new();
+    let (mut lines, mut table) = (String::new(), String::from("a,y\n"));
+    for i in 0..40 {
+        writeln!(lines, "{{\"a\": {i}.5, \"y\": {}}}", i % 7).unwrap();
+        writeln!(table, "{i}.5,{}", i % 7).unwrap();
+    }
+    let mut gzip = flate2::write::GzEncoder::new(vec![], flate2::Compression::default());
+    gzip.write_all(lines.as_bytes()).unwrap();
+    let compressed = gzip.finish().unwrap();
+    folder.write("t.jsonl.gz", &compressed);
+    folder.write("t.csv", &table);
+    let read = |line: &str| folder.run(line).expect(0).json()["records"]["eta"]["max"].clone();
+    let expected = read("audit t.csv --target y --l2 0.1 --sigma 1 --json");
+    assert_eq!(read("audit t.jsonl.gz --target y --l2 0.1 --sigma 1 --json"), expected);
+    folder.write("cut.csv.gz", &compressed[..compressed.len() / 2]);
+    let run = folder.run("audit cut.csv.gz --target y --l2 0.1").expect(2);
+    assert!(run.stderr.contains("cut off") && run.stderr.contains("again"), "{}", run.stderr);
+}
+
+/// A page that nobody here wrote stays where it is.
+#[test]
+fn a_page_of_somebody_else_is_not_replaced() {
+    let folder = Folder::new();
+    folder.write("one.csv", people(0));
+    std::fs::create_dir(folder.path("out")).unwrap();
+    folder.write("out/report.html", "<h1>Sales of the third quarter</h1>");
+    let line = "audit one.csv --target y --l2 0.01 --sigma 1 --out out";
+    let run = folder.run(line).expect(2);
+    assert!(run.stderr.contains("no page of Leakscope"), "{}", run.stderr);
+    assert!(folder.read("out/report.html").contains("Sales"));
+    std::fs::remove_file(folder.path("out/report.html")).unwrap();
+    folder.run(line).expect(0);
+    folder.run(line).expect(0);
+}
