@@ -30,9 +30,6 @@ pub(crate) fn complete<T: serde::Serialize>(document: T) -> Result<T> {
     Ok(document)
 }
 
-/// The page of a result.
-const PAGE: &str = "report.html";
-
 /// Whether a file is not there, or a page that an earlier run left.
 fn is_ours(path: &Path) -> bool {
     match fs::read(path) {
