@@ -14,8 +14,6 @@ pub(super) struct Meter<'a> {
     work: &'a Work,
     pub(super) rows: &'a Dataset,
     left: f64,
-    /// Questions that were not answered yet.
-    open: u64,
     asked: u64,
     pub(super) answered: u64,
 }
@@ -24,24 +22,23 @@ impl<'a> Meter<'a> {
     pub(super) fn new(budget: Budget, work: &'a Work, rows: &'a Dataset, asked: &[Asked]) -> Self {
         let n = rows.len() as f64;
         let looks: f64 = asked.iter().map(|a| work.of(a.values.len(), n)).sum();
-        let open = asked.iter().map(|a| a.questions().count() as u64).sum();
         let left = (budget.work() - looks).max(0.0);
-        let meter = Self { budget, work, rows, left, open, asked: asked.len() as u64, answered: 0 };
+        let meter = Self { budget, work, rows, left, asked: asked.len() as u64, answered: 0 };
         meter.report(0.0);
         meter
     }
 
-    /// Records of the next question that are refitted at first, and at most: up to four times its share of what is left.
+    /// Records of the next question that are refitted at first, and at most: up to half of what is left, since most questions are
+    /// settled by few, and the most exposed come first.
     pub(super) fn refits(&self, candidates: usize) -> [usize; 2] {
         let each = self.work.refit(candidates, self.rows.len() as f64).max(1.0);
-        self.budget.refits(each, 4.0 * self.left / self.open.max(1) as f64)
+        self.budget.refits(each, 0.5 * self.left)
     }
 
     /// One question was answered with so many refits.
     pub(super) fn spend(&mut self, candidates: usize, refitted: usize) {
         self.left -= refitted as f64 * self.work.refit(candidates, self.rows.len() as f64);
         self.left = self.left.max(0.0);
-        self.open = self.open.saturating_sub(1);
     }
 
     /// Shows how far this is: a share of the attribute that is being asked about.

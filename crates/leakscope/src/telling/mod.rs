@@ -260,16 +260,17 @@ fn tried_by<'s>(
         subjects.retain(Subject::is_label);
     }
     let budget = Budget::of(request);
-    if budget.affordable(&subjects, rows.len(), work) < subjects.len() {
+    let number = subjects.len();
+    if budget.affordable(&mut subjects, rows.len(), work) < number {
         rank(&mut subjects)?;
     }
-    let late = budget.affordable(&subjects, rows.len(), work);
+    let late = budget.affordable(&mut subjects, rows.len(), work);
     let all: f64 = subjects.iter().map(|s| work.of(s.candidates, rows.len() as f64)).sum();
     if late < subjects.len() {
         tell.left_out.extend(subjects[late..].iter().map(|s| s.name.to_owned()));
         tell.more_work = Some(budget.next(all));
         tell.left_out_because = Some(format!(
-            "That would take longer than was allowed: those that η says are most exposed come first; {} allows more.",
+            "That would take longer than was allowed: those that η says are most exposed come first, of those that there is time for; {} allows more.",
             tell.next_budget()
         ));
         subjects.truncate(late);
