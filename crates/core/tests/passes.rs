@@ -6,7 +6,9 @@ use leakscope_core::balance::{self, Level, Losses, OwnWeights};
 use leakscope_core::error::Damage;
 use leakscope_core::fisher::noise::{Sampling, Scores};
 use leakscope_core::fisher::{Directions, Eta, Geometry, Release};
-use leakscope_core::glm::{self, Family, Fit, Metric, Newton, Penalty, PoissonStart, Utility};
+use leakscope_core::glm::{
+    self, Family, Fit, HuberStart, LogStart, Metric, Newton, Parameter, Penalty, Utility,
+};
 use leakscope_core::linalg::Cholesky;
 use leakscope_core::measure::{self, ColumnDistributions, ColumnValues, Measure, Score, Series};
 use leakscope_core::pass::{self, Covariance, LargestNorm, Merge, Pass, Runner, Tree};
@@ -63,6 +65,10 @@ fn table(family: Family, weights: bool) -> Parts {
                 Family::Linear => z,
                 Family::Logistic => f64::from(u8::from(z > 0.0)),
                 Family::Poisson => (z + 1.0).exp().floor(),
+                Family::Gamma => z.exp(),
+                Family::Tweedie(_) => (z.exp() - 0.5).max(0.0),
+                Family::SquaredHinge => f64::from(u8::from(z > 0.0)),
+                Family::Huber(_) => z * z * z,
             }
         });
         Block {
@@ -183,18 +189,22 @@ fn attack<P: Pass>(pass: &P, bytes: &[u8]) {
 }
 
 fn model(parts: &Parts, family: Family) -> (Fit, Vec<Directions>) {
-    let fit = glm::fit(parts, family, Penalty { l2: 0.01, intercept: true }).unwrap();
+    let fit = glm::fit(parts, family, Penalty::new(0.01, true)).unwrap();
     let directions =
         [0..1, 1..2, 2..4, 3..4].into_iter().map(|columns| Directions::columns(columns, WIDTH)).collect();
     (fit, directions)
 }
 
-const FAMILIES: [Family; 3] = [Family::Linear, Family::Logistic, Family::Poisson];
+fn families() -> [Family; 7] {
+    let [power, threshold] = [1.6, 0.3].map(|v| Parameter::new(v).unwrap());
+    let [tweedie, huber] = [Family::Tweedie(power), Family::Huber(threshold)];
+    [Family::Linear, Family::Logistic, Family::Poisson, Family::Gamma, tweedie, Family::SquaredHinge, huber]
+}
 const RELEASE: Release = Release { sigma: 0.7, releases: 2, label_secret: true };
 
 #[test]
 fn every_pass_gives_the_same_bits_wherever_its_parts_run() {
-    for family in FAMILIES {
+    for family in families() {
         for weights in [false, true] {
             let parts = table(family, weights);
             let (fit, directions) = model(&parts, family);
@@ -215,7 +225,7 @@ fn every_pass_gives_the_same_bits_wherever_its_parts_run() {
                 );
             }
             for labelled in [true, false] {
-                let two_class = family == Family::Logistic;
+                let two_class = family.two_classes();
                 both_ways(
                     &Score {
                         geometry: Cow::Borrowed(&geometry),
@@ -245,18 +255,22 @@ fn every_pass_gives_the_same_bits_wherever_its_parts_run() {
         }
     }
     let parts = table(Family::Poisson, true);
-    both_ways(&PoissonStart { width: WIDTH }, &parts);
+    both_ways(&LogStart { family: Family::Poisson, width: WIDTH }, &parts);
+    let threshold = Parameter::new(0.3).unwrap();
+    for w in [&[][..], &[0.2, -0.1, 0.0, 0.4, 1.0][..]] {
+        both_ways(&HuberStart { threshold, w: Cow::Borrowed(w), width: WIDTH }, &parts);
+    }
     both_ways(&LargestNorm, &parts);
     both_ways(&Covariance { centre: Cow::Borrowed(&[0.1, -0.2, 0.0, 0.3, 1.0]) }, &parts);
 }
 
 #[test]
 fn whole_computations_give_the_same_bits_on_a_cluster() {
-    for family in FAMILIES {
+    for family in families() {
         for weights in [false, true] {
             let parts = table(family, weights);
             let cluster = Cluster::new(&parts);
-            let penalty = Penalty { l2: 0.01, intercept: true };
+            let penalty = Penalty::new(0.01, true);
             let (here, there) =
                 (glm::fit(&parts, family, penalty).unwrap(), glm::fit_by(&cluster, family, penalty).unwrap());
             assert_eq!(here, there);
@@ -364,7 +378,7 @@ fn bytes_of_another_pass_version_or_step_are_refused() {
         other => unreachable!("{other:?}"),
     };
     assert_eq!(damage(pass::state_from_bytes(&second, &bytes)), Damage::Key);
-    let start = PoissonStart { width: WIDTH };
+    let start = LogStart { family: Family::Poisson, width: WIDTH };
     let kind = Newton::NAME.to_string();
     assert_eq!(damage(pass::state_from_bytes(&start, &bytes)), Damage::Kind { kind });
     // After the magic, the format and the length of the version.
@@ -382,7 +396,7 @@ fn sums_that_overflow_travel_and_are_still_refused() {
     let w = [900.0, -900.0, 0.0, 0.0, 700.0];
     let pass = Newton { family: Family::Poisson, w: Cow::Borrowed(&w), with_hessian: true };
     both_ways(&pass, &parts);
-    let penalty = Penalty { l2: 0.0, intercept: true };
+    let penalty = Penalty::new(0.0, true);
     let here = glm::evaluate(&parts, Family::Poisson, penalty, &w).unwrap_err();
     let there = glm::evaluate_by(&Cluster::new(&parts), Family::Poisson, penalty, &w).unwrap_err();
     assert!(

@@ -185,7 +185,7 @@ pub(crate) fn title_of(audit: &Audit) -> String {
 
 /// Records, columns, model and noise in one line.
 pub(crate) fn facts(audit: &Audit) -> Vec<String> {
-    let regression = format!("{} regression", audit.model.family.name());
+    let regression = audit.model.family.title();
     let released = match audit.releases {
         0 | 1 => "released once".to_owned(),
         2 => "released twice".to_owned(),
@@ -276,8 +276,8 @@ pub(crate) fn missed(audit: &Audit) -> String {
 pub(crate) fn subject(s: &Subject) -> (String, String) {
     let title = format!("{} of {}", s.target, s.files.join(", "));
     let facts = format!(
-        "{} regression · {} · {} · λ = {}",
-        s.family.name(),
+        "{} · {} · {} · λ = {}",
+        s.family.title(),
         format::counted(s.n, "record"),
         format::counted(s.d as u64, "column"),
         format::setting(s.l2)

@@ -4,7 +4,7 @@
 use crate::audit::{Measuring, measure_part};
 use leakscope_core::fisher::Eta;
 use leakscope_core::fisher::noise::Scores;
-use leakscope_core::glm::{Newton, PoissonStart, Utility};
+use leakscope_core::glm::{HuberStart, LogStart, Newton, Utility};
 use leakscope_core::measure::{ColumnDistributions, ColumnValues, CountedEta};
 use leakscope_core::pass::{self, Covariance, LargestNorm, Pass, bytes};
 use leakscope_table::{Dataset, Error, Result};
@@ -14,10 +14,11 @@ use std::path::Path;
 type Run = fn(&Dataset, &[u8], Option<&Path>) -> Result<Vec<u8>>;
 
 /// What the bytes of each pass are called, what its folder is, who runs it.
-const PASSES: [(&str, &str, Run); 11] = [
+const PASSES: [(&str, &str, Run); 12] = [
     (LargestNorm::NAME, "norm", state::<LargestNorm>),
     (Covariance::NAME, "components", state::<Covariance<'static>>),
-    (PoissonStart::NAME, "start", state::<PoissonStart>),
+    (LogStart::NAME, "start", state::<LogStart>),
+    (HuberStart::NAME, "start", state::<HuberStart<'static>>),
     (Newton::NAME, "fit", state::<Newton<'static>>),
     (Eta::NAME, "eta", state::<Eta<'static>>),
     (CountedEta::NAME, "eta", state::<CountedEta<'static>>),

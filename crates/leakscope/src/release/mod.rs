@@ -180,7 +180,7 @@ pub fn run(request: &Request, terms: &Terms, folder: &Path, hooks: &Hooks) -> Re
         folder: None,
         when: created.clone(),
         target: encoding.target.name.clone(),
-        family: request.family.name().into(),
+        family: request.family.into(),
         l2: request.l2,
         sigma: prepared.sigma(),
         eta_mean: prepared.measured().0,

@@ -123,6 +123,14 @@ pub(crate) fn tried<'s>(
     let most = Budget::of(request).work(!fit.family.constant_curvature());
     let p = fit.w.len() as f64;
     let work = Work { look: p, pair: p, coefficients: p, most };
+    if !fit.family.self_concordant() {
+        let left_out_because =
+            "The curvature of this loss jumps, so that how far a refit is from exact is not known."
+                .to_owned();
+        let left_out = subjects.0.iter().map(|s| s.name.to_owned()).collect();
+        let (attributes, left_out_because) = (vec![], Some(left_out_because));
+        return Ok((vec![], Tell { attributes, left_out, left_out_because, protect_at: request.protect_at }));
+    }
     tried_by(request, rows, subjects, work, |asked| answered(request, rows, asked, model))
 }
 
@@ -186,7 +194,10 @@ pub(crate) fn tried_balanced<'s>(
     let explained = |e| explain(e, encoding, request.l2);
     let vectors = match &encoding.target.coding {
         TargetCoding::Classes(classes) => classes.len(),
-        TargetCoding::TwoClass { .. } | TargetCoding::Number | TargetCoding::Count => 1,
+        TargetCoding::TwoClass { .. }
+        | TargetCoding::Number
+        | TargetCoding::Count
+        | TargetCoding::Positive => 1,
     };
     let (n, q) = (rows.len() as f64, (vectors * balanced.rows.width()) as f64);
     // A model takes about ten passes of q² multiplications a row, its losses included, on matrices too small to be fast.
