@@ -1,6 +1,6 @@
 //! The attacks themselves, on all records of a block at once: products with the noise, then guesses.
 
-use super::tally::Tally;
+use super::tally::{PARTS, Players, Tally};
 use super::whitebox::{Deltas, Models, collected};
 use super::{Attack, Options, Secret};
 use crate::Result;
@@ -10,8 +10,6 @@ use crate::rows::{Block, Rows};
 
 /// Records of a block that are worked on together: their products with the noise stay in the cache.
 const TOGETHER: usize = 64;
-/// Parts that an index of `parts` may name.
-pub(super) const PARTS: usize = 10;
 
 /// Everything the attackers know that is not about one record.
 pub(super) struct Game<'a> {
@@ -284,28 +282,12 @@ impl<'a> Game<'a> {
         matmul(&block.x[range.start * p..range.end * p], &self.noise, (n, p, t), &mut space.projected);
         space.best.resize(t, 0.0);
         space.guess.resize(t, 0);
+        let players = Players { secret: self.secret, options: self.options, parts: self.parts };
         for (k, i) in range.enumerate() {
-            let Some(truth) = self.secret.truth(block.row(i)) else {
-                tally.left_out += 1;
-                continue;
-            };
-            tally.records += 1;
-            tally.baseline_hits += u64::from(truth == self.secret.most_probable());
-            let part =
-                self.parts.get(block.first_row as usize + i).map(|&part| usize::from(part).min(PARTS - 1));
-            if let Some(part) = part {
-                tally.part_records[part] += 1;
-            }
-            for (a, &attack) in self.options.attacks.iter().enumerate() {
-                for s in 0..self.options.sigmas.len() {
-                    self.record(attack, s, (block, i, k), space);
-                    let hits = &mut tally.hits[(a * self.options.sigmas.len() + s) * t..][..t];
-                    count(hits, &space.guess, truth);
-                    if let Some(part) = part.filter(|_| attack == Attack::WhiteBox) {
-                        count(&mut tally.part_hits[(s * PARTS + part) * t..][..t], &space.guess, truth);
-                    }
-                }
-            }
+            tally.row(players, (block, i), space, |attack, s, space| {
+                self.record(attack, s, (block, i, k), space);
+                &space.guess
+            });
         }
     }
 
@@ -430,11 +412,5 @@ pub(super) fn nearest_model(
             *best = if closer { distance } else { *best };
             *guess = if closer { m as u32 } else { *guess };
         }
-    }
-}
-
-pub(super) fn count(hits: &mut [u32], guesses: &[u32], truth: usize) {
-    for (hit, guess) in hits.iter_mut().zip(guesses) {
-        *hit += u32::from(*guess == truth as u32);
     }
 }

@@ -1,7 +1,19 @@
 //! Hits by attacker, noise scale and trial, and the intervals that follow.
 
-use super::{Options, Outcome, Outcomes, PartOutcome, Secret};
+use super::{Attack, Options, Outcome, Outcomes, PartOutcome, Secret};
 use crate::claim::Observed;
+use crate::rows::Block;
+
+/// Parts that an index of `parts` may name.
+pub(super) const PARTS: usize = 10;
+
+/// What is guessed, by whom, and the part of the rows that each row belongs to, where it is told.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Players<'a> {
+    pub(super) secret: &'a Secret,
+    pub(super) options: &'a Options,
+    pub(super) parts: &'a [u8],
+}
 
 /// Hits of the attacks; mergeable.
 #[derive(Debug, Clone, Default)]
@@ -25,6 +37,38 @@ impl Tally {
             part_hits: vec![0; s * parts * t],
             part_records: vec![0; parts],
             ..Self::default()
+        }
+    }
+
+    /// Plays every attack on a row of a block and counts who is right; `guesses` leaves them in every trial. A row whose
+    /// value is no candidate is left out.
+    pub(super) fn row<Space>(
+        &mut self,
+        players: Players<'_>,
+        (block, i): (&Block, usize),
+        space: &mut Space,
+        guesses: impl for<'s> Fn(Attack, usize, &'s mut Space) -> &'s [u32],
+    ) {
+        let Players { secret, options, parts } = players;
+        let Some(truth) = secret.truth(block.row(i)) else {
+            self.left_out += 1;
+            return;
+        };
+        self.records += 1;
+        self.baseline_hits += u64::from(truth == secret.most_probable());
+        let part = parts.get(block.first_row as usize + i).map(|&part| usize::from(part).min(PARTS - 1));
+        if let Some(part) = part {
+            self.part_records[part] += 1;
+        }
+        let (s, t) = (options.sigmas.len(), options.trials);
+        for (a, &attack) in options.attacks.iter().enumerate() {
+            for k in 0..s {
+                let guesses = guesses(attack, k, space);
+                count(&mut self.hits[(a * s + k) * t..][..t], guesses, truth);
+                if let Some(part) = part.filter(|_| attack == Attack::WhiteBox) {
+                    count(&mut self.part_hits[(k * PARTS + part) * t..][..t], guesses, truth);
+                }
+            }
         }
     }
 
@@ -68,6 +112,12 @@ impl Tally {
         let (records, left_out) = (self.records, self.left_out);
         let baseline = self.baseline_hits as f64 / records.max(1) as f64;
         Outcomes { results, by_part, baseline, prior_max, records, left_out }
+    }
+}
+
+fn count(hits: &mut [u32], guesses: &[u32], truth: usize) {
+    for (hit, guess) in hits.iter_mut().zip(guesses) {
+        *hit += u32::from(*guess == truth as u32);
     }
 }
 

@@ -1,7 +1,7 @@
 //! The attacks on a softmax model, on all records of a block at once.
 
-use super::super::game::{PARTS, count, nearest_model};
-use super::super::tally::Tally;
+use super::super::game::nearest_model;
+use super::super::tally::{PARTS, Players, Tally};
 use super::super::whitebox::collected;
 use super::super::{Attack, Options, Secret};
 use super::refits::Models;
@@ -182,28 +182,12 @@ impl<'a> Game<'a> {
         matmul(x, &self.noise, (n, p, k * t), &mut space.projected);
         space.best.resize(t, 0.0);
         space.guess.resize(t, 0);
+        let players = Players { secret: self.secret, options: self.options, parts: self.parts };
         for (at, i) in range.enumerate() {
-            let Some(truth) = self.secret.truth(block.row(i)) else {
-                tally.left_out += 1;
-                continue;
-            };
-            tally.records += 1;
-            tally.baseline_hits += u64::from(truth == self.secret.most_probable());
-            let part =
-                self.parts.get(block.first_row as usize + i).map(|&part| usize::from(part).min(PARTS - 1));
-            if let Some(part) = part {
-                tally.part_records[part] += 1;
-            }
-            for (a, &attack) in self.options.attacks.iter().enumerate() {
-                for s in 0..self.options.sigmas.len() {
-                    self.record(attack, s, (block, i, at), space);
-                    let hits = &mut tally.hits[(a * self.options.sigmas.len() + s) * t..][..t];
-                    count(hits, &space.guess, truth);
-                    if let Some(part) = part.filter(|_| attack == Attack::WhiteBox) {
-                        count(&mut tally.part_hits[(s * PARTS + part) * t..][..t], &space.guess, truth);
-                    }
-                }
-            }
+            tally.row(players, (block, i), space, |attack, s, space| {
+                self.record(attack, s, (block, i, at), space);
+                &space.guess
+            });
         }
     }
 
