@@ -82,6 +82,10 @@ fn weights_are_those_of_algorithm_1_for_every_family_level_and_variant() {
     for family in families() {
         let data = table(family, 60, 4);
         for column in [None, Some(1)] {
+            if family == Family::SquaredHinge && column.is_some() {
+                // Beyond the margin an attribute leaks nothing, and the published weights are not finite.
+                continue;
+            }
             for variant in [Variant::Weighted, Variant::Unweighted] {
                 let level =
                     column.map_or(Level::Record, |c| Level::Attribute(Directions::columns(c..c + 1, 4)));

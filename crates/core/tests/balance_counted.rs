@@ -57,7 +57,8 @@ fn table(family: Family) -> (Vec<f64>, Vec<f64>) {
 fn counted_leakage_is_how_the_model_moves_through_balancing_and_fit() {
     let (p, d, n) = (4, 3, 14);
     let mut ratio = (f64::INFINITY, 0.0_f64);
-    for family in dense::families() {
+    // Where the curvature jumps some records leak nothing, and balancing has no derivative.
+    for family in dense::families().into_iter().filter(|f| f.self_concordant()) {
         let (x, y) = table(family);
         let model = (family, Penalty::new(0.1, true));
         for (level, label) in [

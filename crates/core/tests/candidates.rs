@@ -85,7 +85,9 @@ struct Table {
 }
 
 fn tables() -> impl Strategy<Value = Table> {
-    let family = prop::sample::select(dense::families().to_vec());
+    // The oracle here is a plain Newton method, which has no curvature to start from where that jumps.
+    let smooth = dense::families().into_iter().filter(|f| f.self_concordant()).collect::<Vec<_>>();
+    let family = prop::sample::select(smooth);
     let rows = prop::collection::vec((-3.0..3.0_f64, -1.0..1.0_f64, 0..2_u8, 0.0..1.0_f64), 4..9);
     (family, rows, any::<bool>(), -3.0..0.0_f64).prop_map(|(family, rows, intercept, l2)| {
         let mut x = vec![];

@@ -522,3 +522,21 @@ fn bad_releases_and_directions_are_refused() {
     let error = Geometry::new(&fit, &[short], release).unwrap_err();
     assert!(matches!(error, Error::Shape { found: 3, expected: 4, .. }), "{error}");
 }
+
+#[test]
+fn records_at_a_kink_are_counted_and_take_the_side_without_curvature() {
+    let rows = leakscope_core::rows::InMemory::from_matrix(
+        &[1.0, 0.5, 2.0, 1.0],
+        &[1.0, 1.0, 0.0, 1.0],
+        &[1.0, 1.0, 1.0, 0.0],
+        4,
+    );
+    let penalty = leakscope_core::glm::Penalty::new(0.1, false);
+    let at = |family| evaluate(&rows, family, penalty, &[1.0]).unwrap();
+    // z = 1 of class 1 twice, once with weight zero.
+    let hinge = at(Family::SquaredHinge);
+    assert_eq!((hinge.at_kink, hinge.hessian[0]), (1, 0.25 + 4.0 + 0.4));
+    let huber = |delta: f64| at(Family::Huber(leakscope_core::glm::Parameter::new(delta).unwrap()));
+    assert_eq!((huber(0.5).at_kink, huber(2.0).at_kink, huber(0.7).at_kink), (1, 1, 0));
+    assert_eq!(at(Family::Logistic).at_kink, 0);
+}

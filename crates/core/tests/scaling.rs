@@ -231,7 +231,9 @@ fn small_tables_of_every_shape_are_counted() {
                     let columns: Vec<Vec<f64>> = (0..=d).map(|k| moved(&table, &units, i, k)).collect();
                     let truth = spectral_norm(&Mat::from_fn(d + 1, d + 1, |j, k| columns[k][j]));
                     let error = (found.eta[i] / truth - 1.0).abs();
-                    assert!(error < 1e-5, "{family:?} {n} × {d}, λ {l2}, {i}: {} {truth}", found.eta[i]);
+                    // e^{−z/2} times a label of zero has larger third derivatives than the step of a difference likes.
+                    let allowed = if family.constant_coupling() { 1e-5 } else { 1e-4 };
+                    assert!(error < allowed, "{family:?} {n} × {d}, λ {l2}, {i}: {} {truth}", found.eta[i]);
                     tried += 1;
                 }
             }

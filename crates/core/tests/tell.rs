@@ -380,3 +380,14 @@ fn questions_asked_together_have_the_answers_they_have_alone() {
         }
     }
 }
+
+#[test]
+fn families_whose_curvature_jumps_are_refused() {
+    for family in [Family::SquaredHinge, Family::Huber(Parameter::new(0.4).unwrap())] {
+        let table = Raw::draw(5, family, (30, 3), 0.1, false, false);
+        let (units, model, encoded) = (table.units(), table.model(None), table.encoded());
+        let rows = units.rows(&encoded);
+        let error = Telling::new(&rows, (&model, &units), (&Noise::Isotropic(1.0), 1)).unwrap_err();
+        assert!(error.to_string().contains("curvature jumps"), "{error}");
+    }
+}
