@@ -27,6 +27,9 @@ pub struct Parameter(f64);
 impl Eq for Parameter {}
 
 impl Parameter {
+    /// One.
+    pub(super) const ONE: Self = Self(1.0);
+
     /// A finite number above zero; `None` for any other.
     pub fn new(value: f64) -> Option<Self> {
         (value > 0.0 && value.is_finite()).then_some(Self(value))

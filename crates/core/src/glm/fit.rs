@@ -1,7 +1,7 @@
 //! The minimiser of `Σ ωℓ(wᵀx, y) + (nλ/2)(‖w‖² + κb²)` by Newton's method with a line search, in streaming passes.
 
-use super::Family;
 use super::sums::{HuberStart, LogStart, Newton, Sums};
+use super::{Family, Parameter};
 use crate::linalg::{Cholesky, axpy, dot, mirror_lower, norm};
 use crate::pass::{Pass, Runner};
 use crate::rows::Rows;
@@ -243,6 +243,11 @@ pub fn fit_by(rows: &(impl Runner + ?Sized), family: Family, penalty: Penalty) -
         let known = factor.take().filter(|_| family.constant_curvature());
         let now = match known.map_or_else(|| Cholesky::new(&current.hessian, p), Ok) {
             Ok(factor) => factor,
+            // Every record may lie beyond the margin on the way: a step by a Hessian above all others leads back.
+            Err(Error::Singular { .. }) if family == Family::SquaredHinge && iteration > 0 => {
+                passes += 1;
+                majorant(rows, penalty)?
+            }
             Err(error @ Error::Singular { .. }) => {
                 return Err(singular(error, &current, iteration));
             }
@@ -389,15 +394,26 @@ fn start(rows: &(impl Runner + ?Sized), family: Family, penalty: Penalty) -> Res
     }
 }
 
+/// `Σωxxᵀ` with the penalty: above the Hessian wherever the curvature is at most one.
+fn majorant(rows: &(impl Runner + ?Sized), penalty: Penalty) -> Result<Cholesky> {
+    let start = HuberStart { threshold: Parameter::ONE, w: Cow::Borrowed(&[]), width: rows.columns() };
+    factor(&mut sums(rows, &start)?, penalty)
+}
+
 /// The minimiser of a weighted least-squares problem from its sums.
 fn normal_equations(mut sums: Sums, penalty: Penalty) -> Result<Vec<f64>> {
+    Ok(factor(&mut sums, penalty)?.solve(&sums.gradient))
+}
+
+/// The Hessian of such a problem.
+fn factor(sums: &mut Sums, penalty: Penalty) -> Result<Cholesky> {
     let p = sums.gradient.len();
     mirror_lower(&mut sums.hessian, p);
     for j in 0..penalty.data_width(p) {
         sums.hessian[j * p + j] += sums.rows as f64 * penalty.l2;
     }
     penalty.on_intercept(sums.rows).iter().for_each(|s| sums.hessian[p * p - 1] += s);
-    Ok(Cholesky::new(&sums.hessian, p)?.solve(&sums.gradient))
+    Cholesky::new(&sums.hessian, p)
 }
 
 /// How far `given` is from the minimiser `best`: `‖w − w*‖/‖w*‖`, and the relative excess of the objective.
@@ -412,7 +428,6 @@ pub fn distance(given: &Fit, best: &Fit) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::glm::Parameter;
     use crate::rows::InMemory;
 
     fn table(n: usize, p: usize, family: Family) -> (Vec<f64>, Vec<f64>) {
@@ -481,6 +496,11 @@ mod tests {
         let free = Penalty::new(0.0, true);
         assert_eq!(fit(&rows, Family::Logistic, free).unwrap_err(), Error::Separable);
         assert_eq!(fit(&rows, Family::SquaredHinge, free).unwrap_err(), Error::Separable);
+        // A small penalty: on the way every record is beyond the margin, and the Hessian singular.
+        for l2 in [1e-1, 1e-3, 1e-6] {
+            let found = fit(&rows, Family::SquaredHinge, Penalty::new(l2, true)).unwrap();
+            assert!(found.relative_gradient < 1e-10, "{l2}");
+        }
         for family in [Family::Logistic, Family::SquaredHinge] {
             assert!(fit(&rows, family, Penalty::new(0.1, true)).is_ok());
         }
