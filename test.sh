@@ -32,7 +32,7 @@ python="$target/python"
 rm -rf "$python"
 python3 -m venv "$python/venv"
 "$python/venv/bin/pip" install --quiet --disable-pip-version-check \
-    maturin markdown numpy pandas polars pyarrow scikit-learn statsmodels pytest tqdm
+    jsonschema markdown matplotlib maturin numpy pandas polars pyarrow scikit-learn statsmodels pytest tqdm
 PATH="$python/venv/bin:$PATH" maturin build --quiet --profile dev -m crates/py/Cargo.toml --out "$python/wheels"
 "$python/venv/bin/pip" install --quiet --disable-pip-version-check "$python"/wheels/leakscope-*.whl
 LEAKSCOPE_BIN="$target/debug/leakscope" "$python/venv/bin/python" -m pytest crates/py/tests \

@@ -1,7 +1,7 @@
 """The book: runs the commands in its chapters, compares what they print, and makes one page of each chapter.
 
-    python docs/build.py check                  run every command, fail where it prints something else
-    python docs/build.py update                 the same, but write down what it printed
+    python docs/build.py check [CHAPTER…]       run every command, fail where it prints something else
+    python docs/build.py update [CHAPTER…]      the same, but write down what it printed
     python docs/build.py html OUT               chapters as pages (needs `pip install markdown`)
 
 A command stands in a block of kind `console` behind `$ `, followed by what it prints. Of that, a line `…` stands for any
@@ -31,6 +31,7 @@ CHAPTERS = [
     ("researcher", "For the researcher: the results and their proofs"),
     ("threats", "Threat models, and what is not claimed"),
     ("commands", "Every command"),
+    ("documents", "Every document's schema"),
     ("cluster", "From a laptop to a cluster"),
     ("speed", "How fast, how exact"),
     ("papers", "The papers, again"),
@@ -82,12 +83,16 @@ def matches(said, printed):
 def scratch(folder):
     shutil.copy(ROOT / "examples/patients.csv", folder)
     shutil.copytree(ROOT / "testdata/text/gpt2", pathlib.Path(folder) / "gpt2")
+    shutil.copytree(BOOK / "schemas", pathlib.Path(folder) / "schemas")
 
 
-def check(update):
+def check(update, names):
     """Runs all commands of all chapters; each chapter has a folder of its own with the example's table."""
-    wrong = 0
-    for name, _ in CHAPTERS:
+    chosen = names or [name for name, _ in CHAPTERS]
+    for name in set(chosen) - {name for name, _ in CHAPTERS}:
+        sys.exit(f"there is no chapter {name}: expected one of {', '.join(name for name, _ in CHAPTERS)}")
+    wrong = unlisted_schemas()
+    for name in chosen:
         path = BOOK / f"{name}.md"
         text = path.read_text(encoding="utf-8")
         with tempfile.TemporaryDirectory() as folder:
@@ -111,9 +116,18 @@ def check(update):
             if update and changed != text:
                 path.write_text(changed, encoding="utf-8")
             wrong += run_python(path.name, text, folder)
-    count = sum(len(commands(b)) for name, _ in CHAPTERS for b in BLOCK.findall((BOOK / f"{name}.md").read_text()))
-    print(f"{count} commands of {len(CHAPTERS)} chapters run, {wrong} printed something else")
+    count = sum(len(commands(b)) for name in chosen for b in BLOCK.findall((BOOK / f"{name}.md").read_text()))
+    print(f"{count} commands of {len(chosen)} chapters run, {wrong} printed something else")
     return 1 if wrong else 0
+
+
+def unlisted_schemas():
+    """Schemas that their chapter does not list, and those that it lists and are not there."""
+    listed = set(re.findall(r"\]\(schemas/([\w.-]+)\)", (BOOK / "documents.md").read_text(encoding="utf-8")))
+    there = {path.name for path in (BOOK / "schemas").iterdir()}
+    for name in sorted(listed ^ there):
+        print(f"documents.md: {name} is {'listed and not there' if name in listed else 'not listed'}")
+    return len(listed ^ there)
 
 
 def run_python(name, text, folder):
@@ -163,6 +177,9 @@ def html(out):
         page = PAGE.format(title=title, style=style, chapters="".join(here), body=body, turn=turn)
         (out / f"{name}.html").write_text(page, encoding="utf-8")
     shutil.copy(out / "start.html", out / "index.html")
+    shutil.copytree(BOOK / "schemas", out / "schemas", dirs_exist_ok=True)
+    for picture in BOOK.glob("*.png"):
+        shutil.copy(picture, out)
     print(f"wrote {len(CHAPTERS)} chapters to {out}: open {out / 'index.html'}")
     return broken_links(out)
 
@@ -172,7 +189,7 @@ def broken_links(out):
     wrong = 0
     for page in sorted(out.glob("*.html")):
         text = page.read_text(encoding="utf-8")
-        for link in re.findall(r'href="([^"]+)"', text):
+        for link in re.findall(r'(?:href|src)="([^"]+)"', text):
             target, _, anchor = link.partition("#")
             inner = out / target if target else page
             known = inner.exists() and (not anchor or f'id="{anchor}"' in inner.read_text(encoding="utf-8"))
@@ -184,10 +201,10 @@ def broken_links(out):
 
 if __name__ == "__main__":
     match sys.argv[1:]:
-        case ["check"]:
-            sys.exit(check(update=False))
-        case ["update"]:
-            sys.exit(check(update=True))
+        case ["check", *names]:
+            sys.exit(check(False, names))
+        case ["update", *names]:
+            sys.exit(check(True, names))
         case ["html", folder]:
             sys.exit(html(folder))
         case _:

@@ -10,9 +10,11 @@ pub(crate) struct Parallel {
 }
 
 impl Parallel {
+    /// Cut as the table crate cuts them: about a megabyte a block, and at least sixteen blocks of 256 rows or more.
     /// Correlated normal columns and a target that depends on them; no intercept.
     pub(crate) fn synthetic(n: usize, d: usize, seed: u64) -> Self {
-        let block_rows = (131_072 / d).clamp(256, 8192);
+        let runs = (n / 256).clamp(1, 16);
+        let block_rows = (131_072 / d).clamp(256, 8192).min(n.div_ceil(runs));
         let starts: Vec<usize> = (0..n).step_by(block_rows).collect();
         let blocks = starts.par_iter().map(|&start| {
             let mut random = Random(seed ^ (start as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));

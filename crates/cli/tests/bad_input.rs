@@ -447,7 +447,7 @@ fn flags_that_make_no_sense() {
         ("--prior-sd c=1", "--prior-sd: `c` is a category"),
         ("--prior-sd a=0", "--prior-sd: a=0: expected a positive number"),
         ("--unit zz=cm", "--unit: `zz` is not an attribute"),
-        ("--fail-above p50=1", "--fail-above: `p50`: expected eta (the largest), p99 or mean"),
+        ("--fail-above p50=1", "--fail-above: `p50`: expected max, p99 or mean"),
         ("--fail-above eta=x", "--fail-above: `eta=x`: expected NAME=VALUE with a finite number"),
         ("--releases 0", "--releases: 0: expected at least 1"),
         ("--holdout 1.5", "--holdout 1.5: expected a share between 0 and 1"),

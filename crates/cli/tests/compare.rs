@@ -285,6 +285,7 @@ fn what_cannot_be_compared_is_refused_and_nothing_is_written() {
 fn every_kind_of_result_can_be_compared() {
     let folder = Folder::new();
     folder.write("t.csv", text(&patients(60), ","));
+    folder.write("t.txt", "hello my name is anna\nthe patient was ill\nhe was given 4 mg\n");
     let model = "t.csv --target dose --drop patient,high,count,w --l2 0.01 -q";
     let gpt2 = common::root().join("testdata/text/gpt2").display().to_string();
     let net = "--data t.csv --target dose --drop patient,high,count,w --network linear --batch 20 --steps 10 --lr 0.01 --seed 2";
@@ -309,6 +310,12 @@ fn every_kind_of_result_can_be_compared() {
             ),
             "--sigmas 0.2",
         ),
+        (
+            "text-audit",
+            format!("text audit t.txt --model {gpt2} --layers last --clip 1 --seed 1 --sigma 4"),
+            "--sigma 0.5",
+        ),
+        ("account", "account -q --delta 1e-5 --adjacency add-remove --sigma 4".into(), "--sigma 1"),
     ];
     for (kind, line, less_noise) in &commands {
         let option = less_noise.split(' ').next().unwrap();
@@ -326,6 +333,26 @@ fn every_kind_of_result_can_be_compared() {
         assert!(same.stdout.contains("No number changed"), "{kind}: {}", same.stdout);
     }
     folder.run("compare balance-a balance-b --fail-on eta=10%").expect(1);
+    folder.run("compare text-audit-a text-audit-b --fail-on eta=10%").expect(1);
+    // Accounts at another δ are no worse or better, and a calibration is printed alone.
+    folder.run("account -q --delta 1e-6 --adjacency add-remove --sigma 4 --out other").expect(0);
+    let run = folder.run("compare account-a other").expect(2);
+    assert!(run.stderr.contains("its δ is `1×10⁻⁶`, there it is `1×10⁻⁵`"), "{}", run.stderr);
+    for (name, epsilon) in [("strict", 1), ("lax", 8)] {
+        let line = "calibrate --delta 1e-5 --rate 0.1 --steps 10 --adjacency add-remove --json";
+        let found = folder.run(&format!("{line} --epsilon {epsilon}")).expect(0).stdout;
+        folder.write(&format!("{name}.json"), found);
+    }
+    let c = folder.run("compare strict.json lax.json --json --fail-on regression").expect(1).json();
+    assert_eq!((&c["kind"], &c["results"][0]["colour"]), (&"calibrate".into(), &"green".into()));
+    let run = folder.run("compare account-a bound-a").expect(2);
+    assert!(
+        run.stderr.contains("different kinds")
+            && run.stderr.contains("account-a holds account")
+            && run.stderr.contains("bound-a holds bound"),
+        "{}",
+        run.stderr
+    );
 }
 
 #[test]

@@ -121,3 +121,30 @@ fn no_empty_folder_stays() {
     folder.run("audit none.csv --target y --out mine").expect(2);
     assert!(folder.path("mine").exists());
 }
+
+/// What an option was called before every command had one name for it still works, and is shown nowhere.
+#[test]
+fn options_have_one_name_and_answer_to_their_old_ones() {
+    let folder = Folder::new();
+    folder.write("t.csv", TABLE);
+    folder.write("t.txt", "one text\nand another\n");
+    let gpt2 = common::root().join("testdata/text/gpt2").display().to_string();
+    let text = "text train t.txt --batch 1 --steps 1 --layers last --seed 1 -q --out";
+    let canary = "text canary --prompt P --layers last --steps 1 --trials 0 -q";
+    for (command, now, before) in [
+        ("calibrate --data t.csv --target y --l2 1", "--target-eta 1", "--eta 1"),
+        ("calibrate --data t.csv --target y --l2 1", "--target-sd x=1", "--sd x=1"),
+        ("audit t.csv --target y --l2 1 -q --sigma 9", "--fail-above max=1e9", "--fail-above eta=1e9"),
+        ("attack t.csv --target y --l2 1 --secret x --trials 2 --seed 1 -q", "--sigmas 1,2", "--sigma 1,2"),
+        (&format!("{canary} --model {gpt2}"), "--secret-pattern 4# --sigmas 1", "--pattern 4# --sigma 1"),
+        (&format!("{text} run --model {gpt2}"), "--test t.txt", "--holdout t.txt"),
+    ] {
+        folder.run(&format!("{command} {now}")).expect(0);
+        folder.run(&format!("{command} {before}")).expect(0);
+        let name = command.split_whitespace().take(if command.starts_with("text") { 2 } else { 1 });
+        let help = folder.run(&format!("{} --help", name.collect::<Vec<_>>().join(" "))).expect(0).stdout;
+        for option in before.split_whitespace().filter(|w| w.starts_with("--") && !now.contains(*w)) {
+            assert!(!help.contains(&format!("  {option} <")), "{command}: {option} is shown");
+        }
+    }
+}

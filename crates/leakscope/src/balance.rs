@@ -1,6 +1,7 @@
 //! The balancing: a table in, weights, a model and a [`Balance`] out.
 
 mod bought;
+mod counting;
 
 use crate::failure::explain;
 use crate::model::{self, Loaded, class_names, coefficient_names, penalty, scores_of};
@@ -114,6 +115,7 @@ pub fn run(
         Some(noise) => Some(bought::bought(noise, request, &loaded, &options, &found)?),
         None => None,
     };
+    let counted = counting::counting(request, &loaded, &options, (found.best, &found.fit))?;
     let mut pending = Pending::default();
     if let Some(folder) = folder {
         write_weights(&loaded, &found, folder, &mut pending)?;
@@ -139,6 +141,7 @@ pub fn run(
         iterations: steps,
         comparisons,
         bought,
+        counted,
         best: found.best,
         stopped: match found.stopped {
             Stopped::Converged => Ending::Converged,

@@ -3,6 +3,7 @@
 use crate::Result;
 use crate::output::{Folder, Pending, Results, write_tables};
 use crate::release::ledger;
+use leakscope_report::balance::BalancedModel;
 use leakscope_report::explore::Beside;
 use leakscope_report::{Attack, Audit, Balance, Release, page_with};
 use leakscope_table::{ReadOptions, RecordsFormat};
@@ -87,7 +88,7 @@ pub fn balance(
 pub fn balance_texts(folder: &Folder, pending: &mut Pending, balance: &Balance) -> Result<()> {
     folder.page(pending, "balance", &leakscope_report::balance_page(balance))?;
     folder.text(pending, "balance.json", &leakscope_report::owners_document(balance))?;
-    let model = serde_json::json!({ "coefficients": balance.coefficients });
+    let model = BalancedModel { coefficients: balance.coefficients.clone() };
     folder.text(pending, "model.json", &leakscope_report::owners_document(&model))
 }
 

@@ -96,8 +96,7 @@ pub(crate) fn clipped_gradient_generic<T: Real>(
         return grouped::clipped_gradient(workers, net, data, (records, members), (clip, shift), draws);
     }
     let (n, p) = (records.len(), net.parameter_count());
-    let size = net.records_at_a_time(data.input().length());
-    let lane = n.div_ceil(size).div_ceil(lanes(net)).max(1) * size;
+    let (lane, size) = cut(net, n, data.input().length());
     let parts = workers.map(records, lane, |dev, records| {
         let mut sum = dev.zeros(p);
         let (mut losses, mut norms, mut shares) = (Vec::new(), Vec::new(), 0.0);
@@ -146,8 +145,7 @@ pub(crate) fn gradient_generic<T: Real>(
     records: &[usize],
 ) -> Result<BatchGradient<T>> {
     let (n, p) = (records.len(), net.parameter_count());
-    let size = net.records_at_a_time(data.input().length());
-    let lane = n.div_ceil(size).div_ceil(lanes(net)).max(1) * size;
+    let (lane, size) = cut(net, n, data.input().length());
     let parts = Workers::of(net).map(records, lane, |dev, records| {
         let (mut sum, mut losses) = (dev.zeros(p), Vec::new());
         for piece in records.chunks(size) {
@@ -163,7 +161,21 @@ pub(crate) fn gradient_generic<T: Real>(
 
 /// Arrays of parameters that a batch is summed into at the same time: few where they are large.
 fn lanes<T: Real>(net: &Network<T>) -> usize {
-    ((64 << 20) / (net.parameter_count() * T::BYTES).max(1)).clamp(2, 16)
+    ((64 << 20) / (net.parameter_count() * T::BYTES).max(1)).clamp(2, 32)
+}
+
+/// Records that one array of parameters sums up, and how many of them at a time: even shares, so that no thread waits long for
+/// the last. A GPU has one queue, which is fullest with as many at a time as fit.
+fn cut<T: Real>(net: &Network<T>, n: usize, length: usize) -> (usize, usize) {
+    let most = net.records_at_a_time(length);
+    match net.backend() {
+        Backend::Cuda(_) => (n.div_ceil(most).div_ceil(lanes(net)).max(1) * most, most),
+        Backend::Cpu => {
+            // shares of less than half as many as go at a time would make slow products
+            let lane = n.div_ceil(lanes(net).min(n.div_ceil(most.div_ceil(2)).max(1))).max(1);
+            (lane, lane.div_ceil(lane.div_ceil(most)))
+        }
+    }
 }
 
 /// The parts of a batch put together, in their order and in the array of the first.
@@ -172,7 +184,7 @@ fn added<T: Real>(parts: Vec<BatchGradient<T>>, parameters: usize) -> BatchGradi
     let nothing = || BatchGradient { sum: vec![T::ZERO; parameters], losses: Vec::new(), norms: Vec::new() };
     let mut out = parts.next().unwrap_or_else(nothing);
     for BatchGradient { sum, losses, norms } in parts {
-        out.sum.iter_mut().zip(sum).for_each(|(o, s)| *o += s);
+        out.sum.par_iter_mut().with_min_len(1 << 16).zip(sum).for_each(|(o, s)| *o += s);
         out.losses.extend(losses);
         out.norms.extend(norms);
     }

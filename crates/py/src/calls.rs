@@ -12,6 +12,7 @@ use leakscope::audit::{self as auditing, Noise, Request};
 use leakscope::balance::{self as balancing, Balancing};
 use leakscope::bound::{self as bounding, BoundRequest};
 use leakscope::calibrate::{self as calibrating, CalibrateRequest};
+use leakscope::compare::{self as comparing, CompareRequest};
 use leakscope::mechanism::ReleaseStep;
 use leakscope::net::audit::NetAuditRequest;
 use leakscope::net::train::TrainRequest;
@@ -256,6 +257,14 @@ pub(crate) fn calibrate(
     Ok(Outcome::new(Document::Calibration(Box::new(answer)), vec![]))
 }
 
+/// Results side by side, by the folders or documents that hold them.
+#[pyfunction]
+pub(crate) fn compare(py: Python<'_>, values: Values<'_, '_>) -> PyResult<Outcome> {
+    let request: CompareRequest = request(values)?;
+    let found = run(py, None, OnInterrupt::Leave, move |_| comparing::run(&request))?;
+    Ok(Outcome::new(Document::Comparison(Box::new(found)), vec![]))
+}
+
 /// The byte of a delimiter of CSV files.
 #[pyfunction]
 pub(crate) fn delimiter(text: &str) -> PyResult<u8> {
@@ -297,6 +306,7 @@ pub(crate) fn defaults<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, 
         "step" => values::<ReleaseStep>(),
         "bound" => values::<BoundRequest>(),
         "calibrate" => values::<CalibrateRequest>(),
+        "compare" => values::<CompareRequest>(),
         "net audit" => values::<NetAuditRequest>(),
         "net train" => values::<TrainRequest>(),
         "text audit" => values::<TextAuditRequest>(),

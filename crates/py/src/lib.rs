@@ -41,8 +41,8 @@ mod _native {
     use crate::attacks::{attack_informed, attack_inversion, attack_membership};
     #[pymodule_export]
     use crate::calls::{
-        account, attack, audit, balance, bound, bounds, calibrate, coefficients, defaults, delimiter,
-        private_model, release, schema, withdraw, write_text,
+        account, attack, audit, balance, bound, bounds, calibrate, coefficients, compare, defaults,
+        delimiter, private_model, release, schema, withdraw, write_text,
     };
     #[pymodule_export]
     use crate::cluster::{audit_on, run_part};

@@ -2,6 +2,7 @@
 
 use crate::failure::{LeakscopeError, exception};
 use crate::frames::{Named, ResultTable, bytes};
+use leakscope::compare::SummaryFormat;
 use leakscope::net::attack::informed::{self, InformedOutcome};
 use leakscope::net::attack::inversion::{self, InversionOutcome};
 use leakscope::net::attack::membership::{self, MembershipOutcome};
@@ -16,7 +17,7 @@ use leakscope_report::calibrate::Calibration;
 use leakscope_report::net as net_page;
 use leakscope_report::release::Owned;
 use leakscope_report::text_audit::Texts;
-use leakscope_report::{Attack, Audit, Balance, Canary, TextAudit};
+use leakscope_report::{Attack, Audit, Balance, Canary, Comparison, TextAudit};
 use leakscope_table::RecordsFormat;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -34,6 +35,7 @@ pub(crate) enum Document {
     Bound(Box<Found>),
     Calibration(Box<Calibration>),
     Canary(Box<Canary>),
+    Comparison(Box<Comparison>),
     Texts(Box<(TextAudit, Texts)>),
     Net(Box<NetMeasured>),
     Training(Box<NetTraining>),
@@ -84,6 +86,7 @@ impl Outcome {
             Document::Bound(_) => answer("bound.json"),
             Document::Calibration(_) => answer("calibrate.json"),
             Document::Canary(_) => answer("canary.json"),
+            Document::Comparison(_) => answer("compare.json"),
             Document::Texts(found) => {
                 leakscope::text::audit::write(&found.0, &found.1, &self.tables, out, format)
             }
@@ -109,6 +112,7 @@ impl Outcome {
             Document::Bound(found) => leakscope::bound::document(found),
             Document::Calibration(answer) => leakscope::calibrate::document(answer),
             Document::Canary(found) => leakscope_report::document(found),
+            Document::Comparison(found) => leakscope_report::owners_document(found),
             Document::Texts(found) => leakscope_report::owners_document(&found.0),
             Document::Net(measured) => net_page::to_json(&measured.audit),
             Document::Training(run) => net_page::to_json(&run.training),
@@ -132,6 +136,7 @@ impl Outcome {
             Document::Bound(found) => Some(leakscope_report::bound_page(found)),
             Document::Calibration(_) => None,
             Document::Canary(found) => Some(leakscope_report::canary_page(found)),
+            Document::Comparison(found) => Some(leakscope_report::comparison_page(found)),
             Document::Texts(found) => Some(leakscope_report::text_audit_page(&found.0, &found.1)),
             Document::Net(measured) => Some(net_page::page(&measured.audit, &measured.pictures)),
             Document::Training(run) => Some(net_page::training_page(&run.training)),
@@ -153,6 +158,7 @@ impl Outcome {
             Document::Bound(found) => leakscope::bound::summary(found),
             Document::Calibration(answer) => leakscope_report::calibration(answer),
             Document::Canary(found) => leakscope_report::canary_summary(found),
+            Document::Comparison(found) => leakscope_report::comparison_summary(found, width, false),
             Document::Texts(found) => leakscope_report::text_audit_summary(&found.0),
             Document::Net(measured) => net_page::summary(&measured.audit),
             Document::Training(run) => net_page::training_summary(&run.training),
@@ -160,6 +166,22 @@ impl Outcome {
             Document::Membership(found) => net_page::membership_summary(&found.document),
             Document::Informed(found) => net_page::informed_summary(&found.document),
         })
+    }
+
+    /// A comparison for other programmes, naming no record and no value of the data; `None` of anything else.
+    fn pipeline(&self, format: &str) -> PyResult<Option<String>> {
+        let Document::Comparison(found) = &self.document else { return Ok(None) };
+        let format = match format {
+            "md" => SummaryFormat::Md,
+            "junit" => SummaryFormat::Junit,
+            "sarif" => SummaryFormat::Sarif,
+            other => {
+                let wrong =
+                    Failure::option("format", format!("`{other}`: expected 'md', 'junit' or 'sarif'"));
+                return Err(exception(&wrong));
+            }
+        };
+        Ok(Some(format.of(found)))
     }
 
     /// PLIS of every value of every record (float64) of a network's audit; `None` where there is none.
@@ -208,6 +230,7 @@ impl Outcome {
             | Document::Bound(_)
             | Document::Calibration(_)
             | Document::Canary(_)
+            | Document::Comparison(_)
             | Document::Texts(_)
             | Document::Net(_)
             | Document::Inversion(_)
@@ -249,7 +272,8 @@ impl Outcome {
             | Document::Account(_)
             | Document::Bound(_)
             | Document::Calibration(_)
-            | Document::Canary(_) => Named::Row,
+            | Document::Canary(_)
+            | Document::Comparison(_) => Named::Row,
         };
         self.tables.iter().find(|t| t.name == name).map(|t| ResultTable::of(t, named))
     }

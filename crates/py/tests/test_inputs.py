@@ -395,7 +395,7 @@ def test_the_page_and_the_notebook(linear, tmp_path):
     result = leakscope.audit(*linear, sigma=0.1)
     path = result.report(tmp_path / "page.html")
     assert path.read_text().startswith("<!") and (path.stat().st_mode & 0o077) == 0
-    assert "<iframe" in result._repr_html_() and "η" in repr(result)
+    assert "leakscope-card" in result._repr_html_() and "η" in repr(result)
     leakscope.account(sigma=2, delta=1e-5, out=tmp_path / "account")
     assert {p.name for p in (tmp_path / "account").iterdir()} == {"account.json", "report.html"}
     noise = leakscope.calibrate(epsilon=1, delta=1e-5, rate=0.1, steps=10, adjacency="add-remove")

@@ -126,7 +126,7 @@ def test_an_audit_has_page_document_and_summary(tmp_path):
     alone = found.report(tmp_path / "page.html").read_text().replace("<!--results -->", "<!--results audit -->")
     assert alone == (tmp_path / "out" / "report.html").read_text()
     assert json.loads(found.to_json()) == found.document and found.document["schema"] == "leakscope.net-audit/1" and found.seed == 3
-    assert "<iframe" in found._repr_html_() and "records" in found.summary() and "NetAudit" in repr(found)
+    assert "leakscope-card" in found._repr_html_() and "records" in found.summary() and "NetAudit" in repr(found)
     assert found.plis_maps.shape == (12, 8, 8, 1)
     again = pickle.loads(pickle.dumps(found))
     assert again.records.equals(found.records) and np.array_equal(again.plis_maps, found.plis_maps) and again.seed == 3

@@ -132,6 +132,7 @@ FUNCTIONS = {
     "bound": (["bound", "table"], {"paths", "two_class_coded", *AUDIT_ALONE, "table", "column", "over_noise"}
               - {"secret", "prior_sd"}),
     "calibrate": (["calibrate", "table"], {"paths", "two_class_coded", *AUDIT_ALONE, "table"} - {"secret"}),
+    "compare": (["compare"], set()),
     "net audit": (["net audit"], {"model", "data", "limit", "normalize", "format", "precision", "device"}),
     # the loss is that of a preset, public records (and what is learned from them) come as files: a network over arrays has its
     # own loss, and freeze_smallest says what density says
@@ -140,7 +141,7 @@ FUNCTIONS = {
 }
 #: fields whose keywords are several, or have another default: none is said, where the library has a value
 SEVERAL = {"noise": ["sigma"], "clamp": ["min_weight", "max_weight"], "trace": ["trace"], "label": ["label"]}
-OTHER_DEFAULTS = {"target", "delta", "attacks", "steps", "secret", "records", "test", "score", "prior_sd", "unit", "fail_above",
+OTHER_DEFAULTS = {"target", "results", "fail_on", "delta", "attacks", "steps", "secret", "records", "test", "score", "prior_sd", "unit", "fail_above",
                   "coefficients", "adjacency", "noise", "clamp", "trace", "label", "header", "decimal", "schema", "bounds", "levels",
                   "tell", "plis", "tell_budget"}
 
@@ -180,7 +181,8 @@ def test_help_suffices(name):
     assert "Returns\n-------" in asked.__doc__ and asked.__doc__.index("Parameters\n") < asked.__doc__.index("Returns\n")
 
 
-@pytest.mark.parametrize("command", ["audit", "balance", "attack", "release", "account", "bound", "calibrate", "net audit", "net train"])
+@pytest.mark.parametrize("command", ["audit", "balance", "attack", "release", "account", "bound", "calibrate", "compare", "net audit",
+                                     "net train"])
 def test_every_option_of_the_command_line_is_a_keyword(command):
     ours = set(inspect.signature(function(command)).parameters)
     text = command_line(*command.split(), "--help").stdout
@@ -188,6 +190,8 @@ def test_every_option_of_the_command_line_is_a_keyword(command):
     assert len(theirs) > 5
     renamed = {"no_intercept": "fit_intercept", "no_pictures": "pictures", "no_header": "header"}
     only_there = {"json", "quiet", "threads", "format", "help", "version", "data", "config", "open"}
+    if command == "compare":
+        only_there |= {"summary", "summary_out"}  # Comparison.pipeline
     if " " in command:
         only_there |= {"model", "limit", "normalize", "precision", "device", "network", "outputs", "test", "checkpoint_every", "resume",
                        "loss", "public"}

@@ -72,12 +72,12 @@ NOTES = [f"The patient number {i} was given {i} mg of warfarin." for i in range(
 
 def test_a_run_is_the_command_lines_and_its_model_is_read_again(tmp_path):
     asked = dict(layers="adapters", rank=2, sigma=1, clip=1, steps=4, batch=3, seed=3, track="every", not_private_noise_from_seed=True)
-    ours = text.train(NOTES, MODEL, out=tmp_path / "python", holdout=TEXTS, **asked)
+    ours = text.train(NOTES, MODEL, out=tmp_path / "python", test=TEXTS, **asked)
     file, held = tmp_path / "notes.txt", tmp_path / "held.txt"
     file.write_text("\n".join(NOTES))
     held.write_text("\n".join(TEXTS))
     flags = [f"--{k.replace('_', '-')}" if v is True else f"--{k.replace('_', '-')}={v}" for k, v in asked.items()]
-    theirs = document("text", "train", file, "--model", MODEL, "--holdout", held, "--out", tmp_path / "cli", *flags)
+    theirs = document("text", "train", file, "--model", MODEL, "--test", held, "--out", tmp_path / "cli", *flags)
     mine = json.loads(json.dumps(ours.document))
     for one in (mine, theirs):
         one["data"]["files"] = []
@@ -118,7 +118,7 @@ def test_bad_runs_are_named(tmp_path, wrong, says):
 @pytest.mark.parametrize("name, others", [
     ("audit", {"texts", "list", "field", "secrets"}),
     ("canary", {"list", "candidates"}),
-    ("train", {"texts", "list", "field", "user_field", "holdout_list", "format"}),
+    ("train", {"texts", "list", "field", "user_field", "test_list", "format"}),
 ])
 def test_every_field_and_option_is_a_keyword(name, others):
     parameters = inspect.signature(getattr(text, name)).parameters
@@ -127,7 +127,7 @@ def test_every_field_and_option_is_a_keyword(name, others):
             continue
         assert field in parameters, field
         ours = parameters[field].default
-        if ours is not inspect.Parameter.empty and field not in ("trace", "users", "holdout", "sigmas"):
+        if ours is not inspect.Parameter.empty and field not in ("trace", "users", "test", "sigmas"):
             assert (list(ours) if isinstance(ours, tuple) else ours) == json.loads(default), field
     help_text = command_line("text", name, "--help").stdout
     theirs = {option.replace("-", "_") for option in re.findall(r"^ +(?:-\w, )?--([a-z0-9-]+)", help_text, re.M)}

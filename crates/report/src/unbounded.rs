@@ -19,11 +19,15 @@ pub(crate) mod claim {
     use leakscope_core::claim::{Bound, Direction, Theorem};
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+    /// A number proved for every attacker of a stated kind, or none.
     #[derive(Serialize, Deserialize)]
     struct Written {
+        /// The bound, rounded to the safe side.
         #[serde(with = "super::number")]
         value: f64,
+        /// Which side of the truth it lies on.
         direction: Direction,
+        /// What it rests on.
         theorem: Theorem,
     }
 

@@ -9,7 +9,9 @@ use common::networks::{audit as network, training};
 use common::{clinic, set_min_sd, situations, told};
 use leakscope_core::attack::Attack as Attacker;
 use leakscope_core::claim::{Bound, Theorem};
-use leakscope_report::audit::{Audit, Label, Limit, SigmaSource};
+use leakscope_core::dp::{Accountant, Adjacency, account};
+use leakscope_report::account::Costs;
+use leakscope_report::audit::{Audit, Label, Limit, ReadOff, SigmaSource};
 use leakscope_report::choice::Statistic;
 use leakscope_report::net::{self, NetAudit, Stopped as TrainingStopped, Training, Withheld};
 use leakscope_report::noise::Source;
@@ -275,6 +277,47 @@ fn tiny_noise_and_a_large_epsilon_are_red() {
     );
     assert_eq!(of_account(&costs(0.3, 100, false)).colour, Colour::Red);
     assert_eq!(of_account(&costs(80.0, 1, false)).colour, Colour::Green);
+}
+
+/// A step that lays bare whichever record it draws has ε = 0 where δ is the chance to be drawn.
+#[test]
+fn a_delta_that_hides_what_is_laid_bare_is_not_green() {
+    for (rate, steps, delta) in [(0.01, 10, 0.0957), (9e-4, 1, 1e-3), (1e-5, 1, 1.01e-5)] {
+        let accountant = Accountant::dp_sgd(0.01, rate, steps, Adjacency::AddRemove).unwrap();
+        let costs = Costs::of(account(&accountant, delta).unwrap(), false);
+        assert!(costs.account.epsilon.pld.upper < 0.01, "{rate}");
+        assert_ne!(of_account(&costs).colour, Colour::Green, "{rate}");
+    }
+    let mut run = training(0.0);
+    run.privacy.as_mut().unwrap().promise.as_mut().unwrap().delta = 0.011;
+    assert_eq!(of_training(&run).colour, Colour::Red);
+    run.privacy.as_mut().unwrap().promise.as_mut().unwrap().delta = 1.0 / run.data.records.max(1_000) as f64;
+    assert_eq!(of_training(&run).colour, Colour::Amber);
+}
+
+/// Steps with too little noise are not calmer because the encoding was read off the records too.
+#[test]
+fn to_know_less_of_a_run_calms_nobody() {
+    let withheld = |epsilon: f64| {
+        let mut run = training(epsilon);
+        let privacy = run.privacy.as_mut().unwrap();
+        privacy.steps_alone = privacy.promise.take();
+        privacy.withheld = Some(Withheld::ReadOffRecords(vec!["the scaling of age".into()]));
+        of_training(&run)
+    };
+    assert_eq!(withheld(0.5).colour, Colour::Amber);
+    assert_eq!(withheld(25_000.0).colour, Colour::Red);
+}
+
+#[test]
+fn an_encoding_that_was_read_off_the_records_makes_no_page_green() {
+    let green = with(|a| a.tell = Some(told(&[("age", 0.55, false), ("weight", 0.51, false)])));
+    assert_eq!(of_audit(&green).colour, Colour::Green);
+    let read_off = with(|a| {
+        a.tell = Some(told(&[("age", 0.55, false), ("weight", 0.51, false)]));
+        a.data.read_off = vec![ReadOff::LargestNorm];
+    });
+    assert_eq!(of_audit(&read_off).colour, Colour::Amber);
 }
 
 #[test]

@@ -132,6 +132,11 @@ fn the_script_decides_by_the_same_rules_on_thousands_of_facts() {
                 1 => Some(if calm { EPSILON_CALM } else { EPSILON_ALARM }),
                 _ => None,
             };
+            let left_out = match dice.next() % 5 {
+                0 if !calm => Some(dice.magnitude(-2.0, 2.0)),
+                1 => Some(0.9),
+                _ => None,
+            };
             let facts = Facts {
                 noise: match dice.next() % 12 {
                     0 => Noise::Unit,
@@ -148,6 +153,7 @@ fn the_script_decides_by_the_same_rules_on_thousands_of_facts() {
                 estimated,
                 label_estimated,
                 epsilon,
+                left_out,
                 membership,
                 bounded: success(bounded, &mut dice),
                 observed: success(observed, &mut dice),
@@ -161,7 +167,7 @@ fn the_script_decides_by_the_same_rules_on_thousands_of_facts() {
                     "noise": match facts.noise { Noise::Unit => "unit", Noise::Absent => "absent", Noise::Chosen => "chosen" },
                     "over_limit": facts.over_limit, "unfinished": facts.unfinished || facts.open.rows_of_one, "told_at_least": number(told_at_least), "protect_at": facts.protect_at,
                     "told": number(told), "label_told": number(label_told), "estimated": number(estimated),
-                    "label_estimated": number(label_estimated), "epsilon": number(epsilon), "membership": number(membership),
+                    "label_estimated": number(label_estimated), "epsilon": number(epsilon), "left_out": number(left_out), "membership": number(membership),
                     "bounded": guess(facts.bounded), "observed": guess(facts.observed),
                 },
                 "says": said(&decide(&facts)),

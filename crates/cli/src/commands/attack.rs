@@ -30,7 +30,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 4)]
     bins: usize,
     /// Noise scales to try [default: sixteen, from mean η = 100 down to 0.01]
-    #[arg(long, value_name = "S,…", value_delimiter = ',', allow_negative_numbers = true)]
+    #[arg(long, alias = "sigma", value_name = "S,…", value_delimiter = ',', allow_negative_numbers = true)]
     sigmas: Vec<f64>,
     /// Noise vectors for every scale
     #[arg(long, value_name = "N", default_value_t = 100)]

@@ -70,7 +70,7 @@ pub(crate) struct Args {
     /// Unit of an attribute, for display
     #[arg(long, value_name = "ATTRIBUTE=UNIT")]
     pub(crate) unit: Vec<String>,
-    /// Exit with code 1 if a statistic of η is above a value: eta (the largest), p99 or mean
+    /// Exit with code 1 if a statistic of η over records is above a value: max, p99 or mean
     #[arg(long, value_name = "STATISTIC=VALUE")]
     pub(crate) fail_above: Vec<String>,
     /// Show what any attacker can guess of this attribute, beside what attacks do
@@ -291,11 +291,12 @@ pub(crate) fn tell_budget(text: &str) -> Result<Option<f64>> {
 fn limit(text: &str) -> Result<Limit> {
     let (name, limit) = name_and_number("fail_above", text)?;
     let statistic = match name.as_str() {
-        "eta" | "max" => Statistic::Max,
+        // `eta` is what `max` was called before every command named its statistics alike.
+        "max" | "eta" => Statistic::Max,
         "p99" => Statistic::P99,
         "mean" => Statistic::Mean,
         other => {
-            let message = format!("`{other}`: expected eta (the largest), p99 or mean, such as eta=0.1");
+            let message = format!("`{other}`: expected max, p99 or mean, such as max=0.1");
             return Err(Failure::option("fail_above", message));
         }
     };

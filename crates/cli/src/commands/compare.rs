@@ -16,7 +16,8 @@ pub(crate) struct Args {
     /// Folders of results, or the JSON documents in them; the first is the reference
     #[arg(required = true, value_name = "RESULT")]
     results: Vec<PathBuf>,
-    /// Which results, where folders hold several kinds: audit, balance, attack, bound, release, training, net-audit, canary
+    /// Which results, where folders hold several kinds: audit, balance, attack, bound, release, training, net-audit, canary,
+    /// text-audit, account, calibrate, inversion, membership, informed
     #[arg(long, value_parser = kind)]
     kind: Option<Kind>,
     /// Exit with 1 on: red, amber, worse (a worse colour than the reference), regression (any number worse) or eta=10% (mean

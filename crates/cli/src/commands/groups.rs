@@ -159,7 +159,6 @@ const GROUPS: [(&str, &[&str]); 9] = [
             "grid",
             "superpixels",
             "prompt",
-            "pattern",
             "secret_tokens",
             "secrets",
             "secret_pattern",
@@ -261,7 +260,7 @@ const EXAMPLES: [(&str, &str); 22] = [
     (
         "text canary",
         "  leakscope text canary --model gpt2/ --layers last,all --out canary/
-  leakscope text canary --model gpt2/ --prompt \"My card number is\" --pattern \"4539 1488 0343 6##{luhn}\"",
+  leakscope text canary --model gpt2/ --prompt \"My card number is\" --secret-pattern \"4539 1488 0343 6##{luhn}\"",
     ),
     (
         "net audit",

@@ -1,6 +1,8 @@
 //! Running the programme as a user does, in a folder of its own.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, reason = "helpers; every binary uses its own part")]
 
+pub mod schemas;
+
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -38,10 +40,12 @@ impl Run {
         self
     }
 
-    /// Standard output as JSON.
+    /// Standard output as JSON, which is what its schema says.
     #[track_caller]
     pub fn json(&self) -> Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("{e}: {}", self.stdout))
+        schemas::checked(
+            serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("{e}: {}", self.stdout)),
+        )
     }
 }
 
@@ -65,8 +69,10 @@ impl Folder {
         std::fs::read_to_string(self.path(name)).unwrap()
     }
 
+    /// A document of this folder, which is what its schema says.
+    #[track_caller]
     pub fn json(&self, name: &str) -> Value {
-        serde_json::from_str(&self.read(name)).unwrap()
+        schemas::checked(serde_json::from_str(&self.read(name)).unwrap())
     }
 
     /// Every file below a folder with its bytes; empty where there is none.

@@ -62,6 +62,7 @@ fn inversion_reconstructs_compares_and_shows() {
     let said = String::from_utf8(said.stdout).unwrap();
     assert!(said.contains("first layer") && said.contains("known again"), "{said}");
     let found = json(&out.join("inversion.json"));
+    compared_with_itself(&out, "inversion");
     let levels = found["levels"].as_array().unwrap();
     let first = |k: usize| levels[k]["first_layer"]["value"].as_f64().unwrap();
     assert!(first(0) < 1e-8 && first(1) > first(0) && first(2) > first(1), "{levels:?}");
@@ -189,6 +190,7 @@ fn membership_is_attacked_and_epsilon_bounded_from_below() {
     let said = String::from_utf8(answered(&asked).stdout).unwrap();
     assert!(said.contains("likelihood ratio attack") && said.contains("no guarantee"), "{said}");
     let found = json(&out.join("membership.json"));
+    compared_with_itself(&out, "membership");
     assert!(found["for"].as_str().unwrap().contains("the owner of the data only"));
     assert_eq!((found["members"].as_u64(), found["others"].as_u64()), (Some(30), Some(30)));
     let (epsilon, delta) =
@@ -237,6 +239,7 @@ fn the_informed_adversary_learns_the_last_record() {
     let said = String::from_utf8(answered(&asked).stdout).unwrap();
     assert!(said.contains("label alone") && said.contains("270 models trained at once"), "{said}");
     let found = json(&out.join("informed.json"));
+    compared_with_itself(&out, "informed");
     assert!(found["for"].as_str().unwrap().contains("the owner of the data only"));
     let error = |k: usize| found["attacks"][k]["mse"]["value"].as_f64().unwrap();
     assert!(error(1) < 0.8 * error(0), "ridge {} labels {}", error(1), error(0));

@@ -9,6 +9,8 @@ mod data;
 mod labels;
 mod public;
 mod resume;
+#[path = "../common/schemas.rs"]
+mod schemas;
 mod secret;
 mod support;
 mod table;

@@ -1,5 +1,6 @@
 //! Running `leakscope net` as a user does, on tiny images.
 
+use super::schemas;
 use leakscope_net::random::{Generator, Purpose};
 use serde_json::Value;
 use std::fs;
@@ -22,6 +23,19 @@ pub(crate) fn answered(args: &[&str]) -> Output {
     out
 }
 
+/// Compares a result with itself: it is of this kind, and nothing got worse.
+pub(crate) fn compared_with_itself(out: &Path, kind: &str) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_leakscope"));
+    let done = command
+        .args(["compare", text(out), text(out), "--json", "--fail-on", "regression"])
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let found = schemas::checked(serde_json::from_slice(&done.stdout).unwrap());
+    assert_eq!(found["kind"], kind);
+    assert!(found["sections"].as_array().unwrap().len() >= 2, "{found:#}");
+}
+
 /// Runs it and expects no answer; returns what it says.
 pub(crate) fn refused(args: &[&str]) -> String {
     let out = leakscope(args);
@@ -32,8 +46,9 @@ pub(crate) fn refused(args: &[&str]) -> String {
     said
 }
 
+/// A document, which is what its schema says.
 pub(crate) fn json(path: &Path) -> Value {
-    serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+    schemas::checked(serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap())
 }
 
 /// An idx file of bytes.

@@ -151,3 +151,51 @@ fn what_is_not_counted_is_refused_with_what_to_do() {
         assert!(published(&place.path("out")).is_empty(), "{line}");
     }
 }
+
+/// A ledger that is gone, or older than the folder, would forget what was released.
+#[test]
+fn a_ledger_that_does_not_know_a_release_is_refused() {
+    let place = Place::new();
+    place.write("people.csv", &People::draw(4, 300).csv(false));
+    let release = |sigma: &str| {
+        place
+            .run(&format!("release people.csv --target y --l2 0.1 --tell-budget 0 --sigma {sigma} --out out"))
+    };
+    release("64");
+    let older = place.text("out/private/ledger.json");
+    release("64");
+    let newest = place.text("out/private/ledger.json");
+    std::fs::write(place.path("out/private/ledger.json"), &older).unwrap();
+    let refused = release("64");
+    assert_eq!(refused.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(said.contains("does not know release-2") && said.contains("newest copy"), "{said}");
+    assert!(!place.path("out/release-3").exists());
+    // Without its first release and its ledger the folder still says that there were some.
+    std::fs::remove_file(place.path("out/private/ledger.json")).unwrap();
+    std::fs::remove_dir_all(place.path("out/release-1")).unwrap();
+    let refused = release("64");
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("is gone"));
+    std::fs::write(place.path("out/private/ledger.json"), &newest).unwrap();
+    assert_ne!(release("64").status.code(), Some(2));
+    assert!(place.path("out/release-3").exists());
+}
+
+/// What an earlier release alone tells stays told.
+#[test]
+fn an_attribute_that_a_later_release_leaves_out_still_counts() {
+    let place = Place::new();
+    place.write("people.csv", &People::draw(5, 300).csv(false));
+    let colour = |name: &str| of_release(&place.statement(&format!("{name}/release.json"))).colour;
+    let bounds = "--bounds age=0..128 --bounds height=0..256 --bounds income=0..1048576 --scale bounds";
+    let line = format!("people.csv --target y --label public --l2 0.1 {bounds}");
+    let all_but_age = "--drop height --drop income --drop race --drop home";
+    place.release(&format!("{line} {all_but_age} --sigma 0.01 --out out"));
+    assert_eq!(colour("out/release-1"), Colour::Red);
+    // Alone it would be calm.
+    place.release(&format!("{line} --drop age --drop home --sigma 4096 --out alone"));
+    assert_eq!(colour("alone/release-1"), Colour::Green);
+    place.release(&format!("{line} --drop age --drop home --sigma 4096 --out out"));
+    assert_eq!(colour("out/release-2"), Colour::Red);
+}

@@ -50,7 +50,7 @@ fn weights(out: &Path) -> Vec<f64> {
 #[test]
 fn a_private_run_promises_to_texts_keeps_their_accounts_and_leaves_a_model() {
     let folder = with_texts();
-    let more = ["texts.txt", "--epsilon", "2", "--steps", "8", "--track", "--holdout", "held.txt"];
+    let more = ["texts.txt", "--epsilon", "2", "--steps", "8", "--track", "--test", "held.txt"];
     let run = train(&folder, "gpt2", &[&more[..], &["--out", "run", "--format", "csv"]].concat()).expect(0);
     assert!(run.stdout.contains("perplexity") && run.stdout.contains("10 texts of"), "{}", run.stdout);
     let t = folder.json("run/training.json");
@@ -107,7 +107,7 @@ fn every_part_learns_and_is_read_again() {
         let tokenizer = testdata("llama2/tokenizer.json");
         let own = if model.ends_with(".bin") { vec!["--tokenizer", &tokenizer] } else { vec![] };
         let more = ["texts.txt", "--steps", "60", "--adam", "--lr", "0.01", "--seed", "3", "--out", "run"];
-        let part = ["--layers", layers, "--rank", "2", "--holdout", "texts.txt"];
+        let part = ["--layers", layers, "--rank", "2", "--test", "texts.txt"];
         let base = ["text", "train", "--batch", "4", "--model"];
         let name = testdata(model);
         let run = folder.run_words([&base[..], &[&name], &more, &part, &own].concat()).expect(0);

@@ -13,10 +13,10 @@ use leakscope_core::claim::Measured as Estimate;
 use leakscope_core::measure::{EXTREMES, Extreme};
 use leakscope_core::num::Distribution;
 use leakscope_report::Audit;
-use leakscope_report::audit::{self as report, SigmaSource, Timings};
+use leakscope_report::audit::{self as report, ReadOff, SigmaSource, Timings};
 use leakscope_report::choice::{self, ColumnKind, Scaling, SeriesBy, ValueKind};
 use leakscope_report::tell::Tell;
-use leakscope_table::{Encoding, Kind, OneHot, Scale, TargetCoding};
+use leakscope_table::{Encoding, Kind, Missing, OneHot, Scale, TargetCoding};
 
 const BINS: usize = 60;
 /// Records listed at either end.
@@ -121,7 +121,25 @@ impl Found<'_> {
                 OneHot::Full => choice::OneHot::Full,
             },
             pca: self.request.pca,
+            read_off: self.read_off(),
         }
+    }
+
+    /// What one record can move for all others, or decide, and a release would refuse or count as told.
+    fn read_off(&self) -> Vec<ReadOff> {
+        let e = self.encoding;
+        let filled = e.missing == Missing::Mean && columns(e, &[]).iter().any(|c| c.missing > 0);
+        let levels = e.attributes.iter().any(|a| a.levels_hang_on_one.is_some());
+        [
+            (e.scale == Scale::UnitBall, ReadOff::LargestNorm),
+            (self.request.pca.is_some(), ReadOff::Components),
+            (filled, ReadOff::FilledIn),
+            (levels, ReadOff::Levels),
+            (!e.hang_on_one.is_empty(), ReadOff::Guesses),
+        ]
+        .into_iter()
+        .filter_map(|(holds, part)| holds.then_some(part))
+        .collect()
     }
 
     fn records(&self, histogram: report::Histogram) -> report::Records {

@@ -26,7 +26,7 @@ use leakscope_core::rows::Rows;
 use leakscope_report::attack as attacks;
 use leakscope_report::bound::{CurvePoint, Estimation, Found, FromData, MostExposed, Typical};
 use leakscope_report::format;
-use leakscope_table::{Hooks, Kind};
+use leakscope_table::{Hooks, Kind, Scale};
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
 
@@ -241,7 +241,16 @@ pub(crate) fn of_model(
         Some(p) => (p.bounds.clone(), p.optimal.clone().map(leakscope_core::bound::table::Optimal::Observed)),
         None => (vec![], None),
     };
+    let scaled = is_scaled_by_itself(loaded, &bounding.secret);
+    if scaled {
+        warnings.push(format!(
+            "The scaling of columns is read off the records and taken as given here: another value of {} would move it too, which \
+             an attacker may use beyond these bounds. Scale by public ⟨bounds⟩ with ⟨scale=bounds⟩.",
+            bounding.secret
+        ));
+    }
     let data = FromData {
+        scaling_given: scaled,
         subject: loaded.subject(request),
         secret: attacks::Secret { name: bounding.secret.clone(), candidates: game.candidates.clone() },
         records: records.records(),
@@ -277,6 +286,16 @@ pub(crate) fn of_model(
         warnings,
         ..empty(setting)
     })
+}
+
+/// Whether another value of the secret would move how columns are scaled.
+fn is_scaled_by_itself(loaded: &Loaded, secret: &str) -> bool {
+    let number = loaded.encoding.attributes.iter().any(|a| a.name == secret && a.kind == Kind::Number);
+    match loaded.encoding.scale {
+        Scale::Standard => number,
+        Scale::UnitBall => true,
+        Scale::Bounds | Scale::None => false,
+    }
 }
 
 /// Noise scales, in order: those given, or sixteen around what the secret leaks, and the chosen one.

@@ -1,9 +1,13 @@
-//! The numbers of results about networks: training runs and audits.
+//! The numbers of results about networks and language models: training runs, audits, attacks.
 
 use super::numbers::Numbers;
 use leakscope_report::comparison::Form;
 use leakscope_report::document::net::NetAudit;
 use leakscope_report::document::training::Training;
+use leakscope_report::informed::{Adversary, Informed};
+use leakscope_report::inversion::Inversion;
+use leakscope_report::membership::{Membership, MembershipAttacker};
+use leakscope_report::{TextAudit, format};
 
 /// Those of a training run.
 pub(super) fn training(t: &Training) -> Vec<Numbers> {
@@ -64,4 +68,101 @@ pub(super) fn audit(a: &NetAudit) -> Vec<Numbers> {
     utility.shield("accuracy", Form::Share, a.accuracy);
     utility.leak("loss", Form::Number, a.loss);
     vec![settings, records, attributes, utility]
+}
+
+/// Those of reconstructions from gradients.
+pub(super) fn inversion(i: &Inversion) -> Vec<Numbers> {
+    let mut settings = Numbers::new("Settings", "What was chosen: neither better nor worse by itself.");
+    settings.setting("records attacked", Form::Count, i.attacked as f64);
+    settings.setting("records in one gradient", Form::Count, i.attack.batch as f64);
+    settings.setting("steps of the attack", Form::Count, i.attack.iterations as f64);
+    settings.setting("clip", Form::Setting, i.attack.clip);
+    let mut found = Numbers::new(
+        "What was reconstructed",
+        "By noise, as observed: a change counts where the intervals do not meet. A smaller error is worse.",
+    );
+    for level in &i.levels {
+        let at = format!("at σ = {}", format::setting(level.sigma));
+        found.observed(format!("nearer to its own record than to another, {at}"), &level.identified);
+        found.error(format!("mean squared error, {at}"), &level.mse);
+        if let Some(alike) = &level.ssim {
+            found.observed(format!("structural similarity, {at}"), alike);
+        }
+    }
+    vec![settings, found]
+}
+
+/// Those of attacks on membership.
+pub(super) fn membership(m: &Membership) -> Vec<Numbers> {
+    let mut settings = Numbers::new("Settings", "What was chosen: neither better nor worse by itself.");
+    settings.setting("training records attacked", Form::Count, m.members as f64);
+    settings.setting("other records", Form::Count, m.others as f64);
+    settings.setting("shadow models", Form::Count, m.shadows as f64);
+    let mut promise = Numbers::new("What is promised", "To every record, by the noise of the run.");
+    promise.leak("ε", Form::AtMost, m.promise.map(|p| p.epsilon));
+    let mut rates = Numbers::new(
+        "Who took part",
+        "Training records that are named at a rate of others, as observed: a change counts where the intervals do not meet.",
+    );
+    for attack in &m.attacks {
+        let who = match attack.attacker {
+            MembershipAttacker::Loss => "loss",
+            MembershipAttacker::GradientNorm => "norm of the gradient",
+            MembershipAttacker::Lira => "likelihood ratio",
+        };
+        for point in &attack.points {
+            rates
+                .observed(format!("{who}, at {} of others", format::share(point.rate)), &point.true_positive);
+        }
+    }
+    let mut canaries = Numbers::new("One run with canaries", "A lower bound on ε, with its confidence.");
+    canaries.leak("ε", Form::AtLeast, m.canaries.as_ref().map(|c| c.epsilon.value));
+    vec![settings, promise, rates, canaries]
+}
+
+/// Those of the informed adversary.
+pub(super) fn informed(i: &Informed) -> Vec<Numbers> {
+    let mut settings = Numbers::new("Settings", "What was chosen: neither better nor worse by itself.");
+    settings.setting("noise multiplier σ", Form::Setting, i.training.sigma);
+    settings.setting("records that are known", Form::Count, i.known as f64);
+    settings.setting("models learned from", Form::Count, i.learned as f64);
+    let mut promise = Numbers::new("What is promised", "To every record, by the noise of the training.");
+    promise.leak("ε", Form::AtMost, i.epsilon);
+    let mut found = Numbers::new(
+        "What was reconstructed",
+        "By adversary, as observed: a change counts where the intervals do not meet. A smaller error is worse.",
+    );
+    for attack in &i.attacks {
+        let who = match attack.adversary {
+            Adversary::Labels => "the label alone",
+            Adversary::Ridge => "ridge regression",
+            Adversary::Network => "a network",
+        };
+        found.observed(format!("{who}: nearer to its own record than to another"), &attack.identified);
+        found.error(format!("{who}: mean squared error"), &attack.mse);
+    }
+    vec![settings, promise, found]
+}
+
+/// Those of texts.
+pub(super) fn texts(a: &TextAudit) -> Vec<Numbers> {
+    let mut settings = Numbers::new("Settings", "What was chosen: neither better nor worse by itself.");
+    settings.setting("noise multiplier σ", Form::Setting, a.release.sigma);
+    settings.setting("clip", Form::Setting, a.release.clip);
+    settings.setting("texts", Form::Count, a.records.len() as f64);
+    settings.setting("parameters that are trained", Form::Count, a.trained_parameters as f64);
+    let mut records = Numbers::new("Texts", "What one noisy step of fine-tuning tells of single texts.");
+    for (name, measure) in [("dFIL", &a.dfil), ("η", &a.eta)] {
+        if let Some(summary) = measure {
+            records.over_records(name, summary);
+        }
+    }
+    let largest = a.records.iter().map(|r| r.plis).max_by(f64::total_cmp);
+    records.leak("norm of PLIS, largest", Form::Number, largest);
+    let mut exposures =
+        Numbers::new("Marked secrets", "How far each stands out among what it might be, in bits.");
+    for exposure in &a.exposures {
+        exposures.leak(format!("secret {}", exposure.secret), Form::Number, exposure.exposure);
+    }
+    vec![settings, records, exposures]
 }

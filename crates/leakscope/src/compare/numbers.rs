@@ -1,7 +1,7 @@
 //! The numbers of a document, each with the way in which it gets worse.
 
 use super::reading::Document;
-use super::{networks, secrets, tables};
+use super::{networks, promises, secrets, tables};
 use leakscope_core::claim::Observed;
 use leakscope_core::num::Summary;
 use leakscope_report::comparison::{Form, Value, Worse};
@@ -66,6 +66,12 @@ impl Numbers {
         self.push(name, Worse::Up, Form::Share, Value { value: share.value, interval });
     }
 
+    /// The error of an attacker that was observed: less is worse.
+    pub(super) fn error(&mut self, name: impl Into<String>, error: &Observed) {
+        let interval = Some([error.ci_low, error.ci_high]);
+        self.push(name, Worse::Down, Form::Number, Value { value: error.value, interval });
+    }
+
     /// A score of the model.
     pub(super) fn score(
         &mut self,
@@ -100,6 +106,12 @@ impl Document {
             Self::Canary(d) => secrets::canary(d),
             Self::Training(d) => networks::training(d),
             Self::NetAudit(d) => networks::audit(d),
+            Self::Inversion(d) => networks::inversion(d),
+            Self::Membership(d) => networks::membership(d),
+            Self::Informed(d) => networks::informed(d),
+            Self::TextAudit(d) => networks::texts(d),
+            Self::Account(d) => promises::account(d),
+            Self::Calibrate(d) => promises::calibration(d),
         });
         all
     }

@@ -1,11 +1,17 @@
 //! From paths to documents that can be compared: of one kind, of one version, about one table.
 
 use crate::{Failure, Result};
+use leakscope_core::dp::Target;
+use leakscope_report::account::Costs;
+use leakscope_report::calibrate::{Aim, Calibration, Leakage};
 use leakscope_report::comparison::{EtaOver, Kind};
 use leakscope_report::document::net::{AUDIT_SCHEMA, NetAudit};
 use leakscope_report::document::training::{TRAINING_SCHEMA, Training};
+use leakscope_report::informed::Informed;
+use leakscope_report::inversion::Inversion;
+use leakscope_report::membership::Membership;
 use leakscope_report::verdict::{self, Verdict};
-use leakscope_report::{Attack, Audit, Balance, Canary, Release, bound};
+use leakscope_report::{Attack, Audit, Balance, Canary, Release, TextAudit, bound, format, words};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
@@ -13,7 +19,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Names of the documents that a folder of results may hold.
-const FILES: [&str; 7] = [
+const FILES: [&str; 12] = [
     "audit.json",
     "balance.json",
     "attack.json",
@@ -21,6 +27,11 @@ const FILES: [&str; 7] = [
     "release.json",
     "training.json",
     "canary.json",
+    "account.json",
+    "calibrate.json",
+    "inversion.json",
+    "membership.json",
+    "informed.json",
 ];
 
 /// A document that can be compared.
@@ -34,6 +45,12 @@ pub(super) enum Document {
     Training(Box<Training>),
     NetAudit(Box<NetAudit>),
     Canary(Box<Canary>),
+    TextAudit(Box<TextAudit>),
+    Account(Box<Costs>),
+    Calibrate(Box<Calibration>),
+    Inversion(Box<Inversion>),
+    Membership(Box<Membership>),
+    Informed(Box<Informed>),
 }
 
 /// A document with where it comes from.
@@ -64,6 +81,12 @@ fn schema(kind: Kind) -> &'static str {
         Kind::Training => TRAINING_SCHEMA,
         Kind::NetAudit => AUDIT_SCHEMA,
         Kind::Canary => leakscope_report::canary::SCHEMA,
+        Kind::TextAudit => leakscope_report::text_audit::SCHEMA,
+        Kind::Account => leakscope_report::account::SCHEMA,
+        Kind::Calibrate => leakscope_report::calibrate::SCHEMA,
+        Kind::Inversion => leakscope_report::inversion::SCHEMA,
+        Kind::Membership => leakscope_report::membership::SCHEMA,
+        Kind::Informed => leakscope_report::informed::SCHEMA,
     }
 }
 
@@ -207,13 +230,16 @@ fn common_kind(paths: &[PathBuf], found: &[Vec<Candidate>], wanted: Option<Kind>
 }
 
 fn read(kind: Kind, file: &Path, text: &str) -> Result<Document> {
-    fn of<T: DeserializeOwned>(file: &Path, text: &str) -> Result<Box<T>> {
-        serde_json::from_str(text).map(Box::new).map_err(|e| {
+    fn whole<T>(file: &Path, read: serde_json::Result<T>) -> Result<Box<T>> {
+        read.map(Box::new).map_err(|e| {
             Failure::Message(format!(
                 "{} was edited or cut off ({e}): run the command that made it again",
                 file.display()
             ))
         })
+    }
+    fn of<T: DeserializeOwned>(file: &Path, text: &str) -> Result<Box<T>> {
+        whole(file, serde_json::from_str(text))
     }
     Ok(match kind {
         Kind::Audit => Document::Audit(of(file, text)?),
@@ -224,6 +250,12 @@ fn read(kind: Kind, file: &Path, text: &str) -> Result<Document> {
         Kind::Training => Document::Training(of(file, text)?),
         Kind::NetAudit => Document::NetAudit(of(file, text)?),
         Kind::Canary => Document::Canary(of(file, text)?),
+        Kind::TextAudit => Document::TextAudit(of(file, text)?),
+        Kind::Account => Document::Account(whole(file, Costs::from_json(text))?),
+        Kind::Calibrate => Document::Calibrate(of(file, text)?),
+        Kind::Inversion => Document::Inversion(of(file, text)?),
+        Kind::Membership => Document::Membership(of(file, text)?),
+        Kind::Informed => Document::Informed(of(file, text)?),
     })
 }
 
@@ -292,6 +324,12 @@ impl Document {
             Self::Training(d) => verdict::of_training(d),
             Self::NetAudit(d) => verdict::of_net_audit(d),
             Self::Canary(d) => verdict::of_canary(d),
+            Self::TextAudit(d) => verdict::of_text_audit(d),
+            Self::Account(d) => verdict::of_account(d),
+            Self::Calibrate(d) => verdict::of_calibration(d),
+            Self::Inversion(d) => verdict::of_inversion(d),
+            Self::Membership(d) => verdict::of_membership(d),
+            Self::Informed(d) => verdict::of_informed(d),
         }
     }
 
@@ -303,7 +341,15 @@ impl Document {
             Self::Attack(d) => Some(d.created.clone()),
             Self::Release(d) => Some(d.created.clone()),
             Self::Canary(d) => Some(d.created.clone()),
-            Self::Bound(_) | Self::Training(_) | Self::NetAudit(_) => None,
+            Self::TextAudit(d) => Some(d.created.clone()),
+            Self::Bound(_)
+            | Self::Training(_)
+            | Self::NetAudit(_)
+            | Self::Account(_)
+            | Self::Calibrate(_)
+            | Self::Inversion(_)
+            | Self::Membership(_)
+            | Self::Informed(_) => None,
         }
     }
 
@@ -319,7 +365,18 @@ impl Document {
             }
             Self::Release(d) => d.eta.max.map(|eta| EtaOver { mean: None, largest: Some(eta) }),
             Self::NetAudit(d) => d.eta.as_ref().map(|e| EtaOver { mean: Some(e.mean), largest: Some(e.max) }),
-            Self::Attack(_) | Self::Bound(_) | Self::Training(_) | Self::Canary(_) => None,
+            Self::TextAudit(d) => {
+                d.eta.as_ref().map(|e| EtaOver { mean: Some(e.mean), largest: Some(e.max) })
+            }
+            Self::Attack(_)
+            | Self::Bound(_)
+            | Self::Training(_)
+            | Self::Canary(_)
+            | Self::Account(_)
+            | Self::Calibrate(_)
+            | Self::Inversion(_)
+            | Self::Membership(_)
+            | Self::Informed(_) => None,
         }
     }
 
@@ -365,7 +422,40 @@ impl Document {
                 vec![("prompt", d.prompt.clone()), ("number of candidates", d.secret.candidates.to_string())],
                 None,
             ),
+            Self::TextAudit(d) => (vec![("texts", d.files.join(", "))], None),
+            Self::Account(d) => (
+                vec![
+                    ("adjacency", words::adjacency(d.account.adjacency).into()),
+                    ("δ", format::setting(d.account.delta)),
+                ],
+                None,
+            ),
+            Self::Calibrate(d) => (vec![("target", aim(&d.target))], None),
+            Self::Inversion(d) => {
+                (network(&d.network, &d.data.as_ref().and_then(|data| data.target.clone())), None)
+            }
+            Self::Membership(d) => (network(&d.network, &d.data.target), None),
+            Self::Informed(d) => (network(&d.network, &d.data.target), None),
         };
         About { facts, columns }
+    }
+}
+
+/// What a calibration had to meet, without the number.
+fn aim(target: &Aim) -> String {
+    match target {
+        Aim::Training(Target::Epsilon { delta, .. }) => format!("ε at δ = {}", format::setting(*delta)),
+        Aim::Training(Target::Advantage { .. }) => "membership advantage".into(),
+        Aim::Training(Target::TruePositiveRate { false_positive, .. }) => {
+            format!("true-positive rate at {}", format::setting(*false_positive))
+        }
+        Aim::Training(Target::Reconstruction { .. })
+        | Aim::Leakage(Leakage::Guessing { secret: None, .. }) => "probability of guessing a secret".into(),
+        Aim::Leakage(Leakage::Guessing { secret: Some(secret), .. }) => {
+            format!("probability of guessing {secret}")
+        }
+        Aim::Leakage(Leakage::Eta { statistic, .. }) => format!("{} of η", statistic.name()),
+        Aim::Leakage(Leakage::Sd { attribute, .. }) => format!("least error of {attribute}"),
+        Aim::Leakage(Leakage::Goals { .. }) => "goals of noise with a shape".into(),
     }
 }

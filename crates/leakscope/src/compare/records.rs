@@ -17,7 +17,17 @@ impl Document {
             Self::Audit(d) => Some((&d.tables, &["eta"])),
             Self::NetAudit(d) => Some((&d.tables, &["eta", "dfil"])),
             Self::Training(d) => Some((&d.tables, &["dfil"])),
-            Self::Balance(_) | Self::Attack(_) | Self::Bound(_) | Self::Release(_) | Self::Canary(_) => None,
+            Self::TextAudit(d) => Some((&d.tables, &["eta", "dfil", "plis"])),
+            Self::Balance(_)
+            | Self::Attack(_)
+            | Self::Bound(_)
+            | Self::Release(_)
+            | Self::Canary(_)
+            | Self::Account(_)
+            | Self::Calibrate(_)
+            | Self::Inversion(_)
+            | Self::Membership(_)
+            | Self::Informed(_) => None,
         }
     }
 
@@ -25,8 +35,17 @@ impl Document {
     fn is_by_row(&self) -> bool {
         match self {
             Self::Audit(d) => d.data.id.is_none(),
-            Self::NetAudit(_) | Self::Training(_) => true,
-            Self::Balance(_) | Self::Attack(_) | Self::Bound(_) | Self::Release(_) | Self::Canary(_) => false,
+            Self::NetAudit(_) | Self::Training(_) | Self::TextAudit(_) => true,
+            Self::Balance(_)
+            | Self::Attack(_)
+            | Self::Bound(_)
+            | Self::Release(_)
+            | Self::Canary(_)
+            | Self::Account(_)
+            | Self::Calibrate(_)
+            | Self::Inversion(_)
+            | Self::Membership(_)
+            | Self::Informed(_) => false,
         }
     }
 }

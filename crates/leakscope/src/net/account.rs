@@ -101,9 +101,13 @@ pub(crate) fn training<T: Real>(
                 Randomness::SeededNotPrivate => Some(Withheld::NoiseFromSeed),
                 Randomness::System => (!read.is_empty()).then(|| Withheld::ReadOffRecords(read.clone())),
             };
-            let promise = if withheld.is_some() { None } else { promise(run, f)? };
+            let (promise, steps_alone) = match &withheld {
+                None => (promise(run, f)?, None),
+                Some(Withheld::ReadOffRecords(_)) => (None, promise(run, f)?),
+                Some(Withheld::NoiseFromSeed) => (None, None),
+            };
             let clip = bound.unwrap_or(1.0);
-            Some(PrivacyFacts { clip_kind: kind, clip, sigma: p.sigma, promise, withheld })
+            Some(PrivacyFacts { clip_kind: kind, clip, sigma: p.sigma, promise, withheld, steps_alone })
         }
         None => None,
     };

@@ -123,6 +123,7 @@ pub fn training(run: &Run) -> Result<NetTraining> {
             sigma: run.sigma,
             promise: Some(promise),
             withheld: None,
+            steps_alone: None,
         }),
         label_secret: run.label_secret,
         tracking: Some(Tracking {

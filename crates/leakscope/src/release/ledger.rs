@@ -210,7 +210,26 @@ impl Held {
             held.ledger = ledger;
         }
         held.put_right()?;
+        held.all_known()?;
         Ok(held)
+    }
+
+    /// Whether every release that lies in the folder stands in the ledger: one from an older copy would forget the others.
+    fn all_known(&self) -> Result<()> {
+        let Ledger { releases, withdrawals, .. } = &self.ledger;
+        let entries = releases.iter().chain(withdrawals.iter().map(|w| &w.release));
+        let known: Vec<&str> = entries.filter_map(|e| e.folder.as_deref()).collect();
+        let lost: Vec<String> =
+            released(&self.folder).into_iter().filter(|name| !known.contains(&name.as_str())).collect();
+        match lost.is_empty() {
+            true => Ok(()),
+            false => Err(Failure::Message(format!(
+                "the ledger {} does not know {}: it is older than the folder, and what was released since would not be counted; \
+                 restore the newest copy of the ledger, or release into a folder of its own and count both by hand",
+                self.folder.join(FILE).display(),
+                lost.join(", ")
+            ))),
+        }
     }
 
     fn read(&self) -> Result<Option<Ledger>> {
@@ -219,10 +238,12 @@ impl Held {
         let text = match fs::read(&path) {
             Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
             Err(e) if e.kind() == ErrorKind::NotFound => {
-                // Folders of releases come after the first ledger.
-                let released = self.folder.join(folder_name(1)).exists();
-                let message = format!("the ledger {shown} is gone: restore it from a copy");
-                return if released { Err(Failure::Message(message)) } else { Ok(None) };
+                // Folders of releases, and what their owner keeps of them, come after the first ledger.
+                let before =
+                    [self.folder.clone(), self.folder.join(PRIVATE)].iter().any(|f| !released(f).is_empty());
+                let message =
+                    format!("the ledger {shown} is gone, and there are releases: restore its newest copy");
+                return if before { Err(Failure::Message(message)) } else { Ok(None) };
             }
             Err(e) => return Err(Failure::Message(format!("cannot read the ledger {shown}: {e}"))),
         };
@@ -465,6 +486,20 @@ fn make_private(folder: &Path) -> Result<()> {
 
 pub(super) fn folder_name(number: usize) -> String {
     format!("release-{number}")
+}
+
+/// Names of the releases that lie in a folder, as folders or as documents.
+fn released(folder: &Path) -> Vec<String> {
+    let number = |name: &str| name.strip_prefix("release-")?.parse::<u64>().ok();
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut all: Vec<(u64, String)> = entries
+        .filter_map(|e| {
+            let name = e.file_name().to_string_lossy().trim_end_matches(".json").to_owned();
+            Some((number(&name)?, name))
+        })
+        .collect();
+    all.sort();
+    all.into_iter().map(|(_, name)| name).collect()
 }
 
 /// Locks the file, waiting a little for another process that is at it; the system unlocks it when this one ends.

@@ -129,22 +129,11 @@ impl Ready {
 /// What is published of a release: the page, the statement, and what somebody needs who uses the model.
 pub fn files(statement: &report::Release) -> [(&'static str, String); 3] {
     let statement = &statement.for_publication();
-    let s = &statement.subject;
-    let model = serde_json::json!({
-        "schema": report::MODEL_SCHEMA,
-        "target": s.target,
-        "classes": s.classes,
-        "family": s.family,
-        "coefficients": statement.coefficients,
-        "sigma": statement.mechanism.sigma,
-        "noise": statement.mechanism.shape,
-        "units": statement.mechanism.units,
-        "noise_error": statement.precision.iter().map(|(name, p)| (name, p.noise_error)).collect::<BTreeMap<_, _>>(),
-    });
+    let model = report::PublishedModel::of(statement);
     [
         ("report.html", for_reader(&leakscope_report::release_page(statement))),
         ("release.json", leakscope_report::document(statement)),
-        ("model.json", leakscope_report::document(&model)),
+        ("model.json", leakscope_report::sorted_document(&model)),
     ]
 }
 

@@ -22,7 +22,7 @@ use leakscope_report::release::{Ceiling, Counting, GivenPair, Means, Stated};
 use leakscope_report::tell::{self as report, Shows, Tell};
 use leakscope_report::verdict::{Success, noise_to_hide};
 use leakscope_table::{Attribute, Class, Dataset, Encoding, HangingLevels, Kind, Origin, TargetCoding};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Probabilities that are published: rounded up to one of these, or to the limit that the owner set.
 const GRID: [f64; 13] = [0.51, 0.53, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.99, 1.0];
@@ -276,8 +276,8 @@ pub(super) fn stated(
     eta_of_all: f64,
 ) -> Stated {
     let encoding = &fitted.loaded.encoding;
-    let together = distances.complete.then(|| composed(&distances.lines, earlier)).flatten();
     let target = encoding.target.name.as_str();
+    let together = distances.complete.then(|| composed(&distances.lines, earlier, target)).flatten();
     let worst_of = |label: bool| -> Option<f64> {
         let lines = together.as_ref()?.iter().filter(|(name, _)| (name.as_str() == target) == label);
         Some(lines.map(|(_, (levels, delta))| told(*levels, *delta)).fold(0.5, f64::max))
@@ -316,7 +316,10 @@ fn more_noise(
 ) -> Option<f64> {
     let mut most = 1.0_f64;
     for (name, (levels, all)) in together {
-        let own = lines.get(name)?.distance?;
+        let own = match lines.get(name) {
+            Some(line) => line.distance?,
+            None => 0.0,
+        };
         // The distance that is just within the limit, less what was told before.
         let limit = 1.0 / noise_to_hide(1.0, *levels, protect_at)?;
         let left = limit * limit - (all * all - own * own).max(0.0);
@@ -333,19 +336,33 @@ fn given(pair: &Pair) -> GivenPair {
     GivenPair { attribute: pair.attribute.clone(), from, to }
 }
 
-/// Values of each attribute and δ over all releases; nothing where an earlier one does not say, or asked about other values.
-fn composed(lines: &BTreeMap<String, Line>, earlier: &[Entry]) -> Option<BTreeMap<String, (usize, f64)>> {
-    lines
-        .iter()
-        .map(|(name, line)| {
-            let mut square = line.distance.unwrap_or(f64::INFINITY).powi(2);
-            for entry in earlier {
-                let before = entry.told.as_ref()?.get(name).filter(|before| before.values == line.values)?;
-                square += before.distance.unwrap_or(f64::INFINITY).powi(2);
+/// Values of each attribute and δ over all releases, also of those that earlier ones alone had; nothing where an earlier one does
+/// not say, or asked about other values. A model without an attribute tells nothing of it; every model tells of its label.
+fn composed(
+    lines: &BTreeMap<String, Line>,
+    earlier: &[Entry],
+    target: &str,
+) -> Option<BTreeMap<String, (usize, f64)>> {
+    let all: Vec<&BTreeMap<String, Line>> =
+        earlier.iter().map(|entry| entry.told.as_ref()).chain([Some(lines)]).collect::<Option<_>>()?;
+    let names: BTreeSet<&String> = all.iter().flat_map(|lines| lines.keys()).collect();
+    let of_one = |name: &String| {
+        let mut asked: Option<&Line> = None;
+        let mut square = 0.0;
+        for lines in &all {
+            match (lines.get(name), asked) {
+                (Some(line), Some(before)) if before.values != line.values => return None,
+                (Some(line), _) => {
+                    square += line.distance.unwrap_or(f64::INFINITY).powi(2);
+                    asked = Some(line);
+                }
+                (None, _) if name == target => return None,
+                (None, _) => {}
             }
-            Some((name.clone(), (line.values.len(), square.sqrt() * (1.0 + 1e-12))))
-        })
-        .collect()
+        }
+        Some((name.clone(), (asked?.values.len(), square.sqrt() * (1.0 + 1e-12))))
+    };
+    names.into_iter().map(of_one).collect()
 }
 
 /// The larger of two values told apart and of all levels named, on the scale of two values.
@@ -410,11 +427,20 @@ mod tests {
         let of = |l: Line| BTreeMap::from([("age".to_owned(), l)]);
         let entry = |told: Option<BTreeMap<String, Line>>| Entry { told, ..Entry::default() };
         let now = of(line(&["20", "60"], Some(0.3)));
-        let all = composed(&now, &[entry(Some(of(line(&["20", "60"], Some(0.4)))))]).unwrap();
+        let all = composed(&now, &[entry(Some(of(line(&["20", "60"], Some(0.4)))))], "dose").unwrap();
         assert!((all["age"].1 - 0.5).abs() < 1e-9);
-        assert!(composed(&now, &[entry(None)]).is_none());
-        assert!(composed(&now, &[entry(Some(of(line(&["20", "61"], Some(0.4)))))]).is_none());
-        let certain = composed(&now, &[entry(Some(of(line(&["20", "60"], None))))]).unwrap();
+        assert!(composed(&now, &[entry(None)], "dose").is_none());
+        assert!(composed(&now, &[entry(Some(of(line(&["20", "61"], Some(0.4)))))], "dose").is_none());
+        // What only an earlier release had stays told; the label of a model that does not say is not known.
+        let before =
+            |name: &str| entry(Some(BTreeMap::from([(name.to_owned(), line(&["0", "1"], Some(1.7)))])));
+        let kept = composed(&now, &[before("z")], "dose").unwrap();
+        assert!((kept["z"].1 - 1.7).abs() < 1e-9 && (kept["age"].1 - 0.3).abs() < 1e-9);
+        assert!(more_noise(&kept, &now, 0.6).is_none());
+        let mut labelled = now.clone();
+        labelled.insert("dose".into(), line(&["20", "60"], Some(0.1)));
+        assert!(composed(&labelled, &[before("z")], "dose").is_none());
+        let certain = composed(&now, &[entry(Some(of(line(&["20", "60"], None))))], "dose").unwrap();
         assert_eq!(certain["age"].1, f64::INFINITY);
         assert_eq!((told(2, f64::INFINITY), told(5, f64::INFINITY)), (1.0, 1.0));
         assert!((told(3, 0.0) - 0.5).abs() < 1e-9);

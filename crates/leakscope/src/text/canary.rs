@@ -47,7 +47,7 @@ pub struct CanaryRequest {
     /// Candidates in memory.
     pub list: Vec<String>,
     /// Candidates as a pattern (`leakscope_net::text::canary::pattern`).
-    pub pattern: Option<String>,
+    pub secret_pattern: Option<String>,
     /// How likely each is.
     pub prior: PriorKind,
     /// C.
@@ -79,7 +79,7 @@ impl Default for CanaryRequest {
             secret_tokens: 1,
             candidates: None,
             list: vec![],
-            pattern: None,
+            secret_pattern: None,
             prior: PriorKind::Uniform,
             clip: 1.0,
             lr: 0.1,

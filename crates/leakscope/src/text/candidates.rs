@@ -25,16 +25,16 @@ pub(super) fn candidates(
     vocabulary: usize,
     seed: u64,
 ) -> Result<Candidates> {
-    let several = [request.candidates.is_some(), !request.list.is_empty(), request.pattern.is_some()];
+    let several = [request.candidates.is_some(), !request.list.is_empty(), request.secret_pattern.is_some()];
     if several.iter().filter(|g| **g).count() > 1 {
         return Err(Failure::option(
-            "pattern",
+            "secret_pattern",
             "candidates come from one place: a file, a list or a pattern",
         ));
     }
-    if let Some(text) = &request.pattern {
-        let texts = pattern::expand(text).map_err(|e| Failure::option("pattern", e))?;
-        return listed("pattern", &texts, Source::Pattern, request, tokenizer);
+    if let Some(text) = &request.secret_pattern {
+        let texts = pattern::expand(text).map_err(|e| Failure::option("secret_pattern", e))?;
+        return listed("secret_pattern", &texts, Source::Pattern, request, tokenizer);
     }
     if let Some(path) = &request.candidates {
         let text = std::fs::read_to_string(path)

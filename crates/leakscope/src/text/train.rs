@@ -47,9 +47,9 @@ pub struct TextTrainRequest {
     /// What becomes of texts that are too long.
     pub long: Long,
     /// Files of texts that are not trained on, to see how well such are predicted.
-    pub holdout: Vec<PathBuf>,
+    pub test: Vec<PathBuf>,
     /// The same in memory.
-    pub holdout_list: Vec<String>,
+    pub test_list: Vec<String>,
     /// What is trained.
     pub layers: Trained,
     /// Rank of adapters.
@@ -110,8 +110,8 @@ impl Default for TextTrainRequest {
             user_field: None,
             users: vec![],
             long: Long::Refuse,
-            holdout: vec![],
-            holdout_list: vec![],
+            test: vec![],
+            test_list: vec![],
             layers: Trained::All,
             rank: 8,
             epochs: None,
@@ -261,7 +261,7 @@ fn run_in<T: Real>(
     let test = held_out.as_ref().map(|h| &h.data);
     let ended = train(net, &data, (test, None), config, &plan, (start, resumed), listener)?;
     if let (Some(h), Some(before)) = (&held_out, before) {
-        facts.holdout = Some(h.facts(&request.holdout, before, h.loss(ended.run.network())?, &texts));
+        facts.holdout = Some(h.facts(&request.test, before, h.loss(ended.run.network())?, &texts));
     }
     let facts = Facts {
         name: super::model::name_of(&request.model),
@@ -289,7 +289,7 @@ fn run_in<T: Real>(
 fn spare(request: &TextTrainRequest, folder: &Folder, destination: &Destination) -> Result<()> {
     let model = destination.read(&request.model);
     let read: Vec<&Path> =
-        request.texts.iter().chain(&request.holdout).chain(&model).map(PathBuf::as_path).collect();
+        request.texts.iter().chain(&request.test).chain(&model).map(PathBuf::as_path).collect();
     let stored = destination.written();
     let own = ["training.json", CHECKPOINT, "report.html"];
     let written: Vec<&str> = own.into_iter().chain(stored.iter().map(String::as_str)).collect();
@@ -386,12 +386,11 @@ fn held_out<T: Real>(
     model: &LanguageModel<T>,
     tokenizer: &Tokenizer,
 ) -> Result<Option<HeldOut<T>>> {
-    if request.holdout.is_empty() && request.holdout_list.is_empty() {
+    if request.test.is_empty() && request.test_list.is_empty() {
         return Ok(None);
     }
     let fields = Fields { text: request.field.as_deref(), ..Fields::default() };
-    let (lines, pieces) =
-        read(&request.holdout, &request.holdout_list, fields, request.long, (model, tokenizer))?;
+    let (lines, pieces) = read(&request.test, &request.test_list, fields, request.long, (model, tokenizer))?;
     let predicted = pieces.iter().map(|t| t.ids.len() as u64 - 1).collect();
     Ok(Some(HeldOut { data: model.ragged(&ids(&pieces))?, lines, predicted }))
 }

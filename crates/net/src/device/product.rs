@@ -79,10 +79,20 @@ fn fits(g: Gemm, a: usize, b: usize, c: usize) {
     assert!(a >= m * k && b >= k * n && c >= m * n, "operands of a product fit its sizes");
 }
 
+/// Multiplications from which on a product is shared by the threads that have nothing else to do: a network with so wide layers
+/// has few arrays of parameters to sum into, and so few records under way at the same time.
+const SHARED: usize = 1 << 26;
+
 /// The lengths are checked here, so that the unsafe call below is sound whatever a layer asks.
 fn gemm<T: Real>(g: Gemm, a: &[T], b: &[T], c: &mut [T]) {
     let Gemm { m, n, k, a_transposed, b_transposed, add } = g;
     fits(g, a.len(), b.len(), c.len());
+    // each entry is summed by one thread, in the same order
+    let threads = if m.saturating_mul(n).saturating_mul(k) < SHARED {
+        gemm::Parallelism::None
+    } else {
+        gemm::Parallelism::Rayon(0)
+    };
     let (m, n, k) = (m as isize, n as isize, k as isize);
     let (a_cs, a_rs) = if a_transposed { (m, 1) } else { (1, k) };
     let (b_cs, b_rs) = if b_transposed { (k, 1) } else { (1, n) };
@@ -108,7 +118,32 @@ fn gemm<T: Real>(g: Gemm, a: &[T], b: &[T], c: &mut [T]) {
             false,
             false,
             false,
-            gemm::Parallelism::None,
+            threads,
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Products large enough to be shared have the same digits on any number of threads.
+    #[test]
+    fn no_digit_of_a_shared_product_depends_on_the_number_of_threads() {
+        let (m, n, k) = (130, 1100, 520);
+        assert!(m * n * k > SHARED);
+        let values =
+            |len: usize| -> Vec<f32> { (0..len).map(|i| (i as f32 * 0.618).fract() - 0.5).collect() };
+        let (a, b) = (values(m * k), values(k * n));
+        for g in [Gemm::nn(m, n, k), Gemm::nt(m, n, k), Gemm::tn(m, n, k), Gemm::nn(m, n, k).adding()] {
+            let on = |threads: usize| {
+                let mut c = values(m * n);
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                pool.install(|| gemm(g, &a, &b, &mut c));
+                c.iter().map(|c| c.to_bits()).collect::<Vec<_>>()
+            };
+            let alone = on(1);
+            assert!([2, 3, 16].into_iter().all(|threads| on(threads) == alone), "{g:?}");
+        }
     }
 }

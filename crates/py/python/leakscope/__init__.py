@@ -9,7 +9,7 @@
 (500, 4)
 
 Questions are functions: :func:`audit`, :func:`balance`, :func:`attack`, :func:`release`, :func:`account`, :func:`bound`,
-:func:`calibrate`; ``help`` says what each keyword means. :func:`attack_model` plays black-box attacks on anything that predicts. What they return is a :class:`Result`: ``document``,
+:func:`calibrate`, :func:`compare` (results side by side); ``help`` says what each keyword means. :func:`attack_model` plays black-box attacks on anything that predicts. What they return is a :class:`Result`: ``document``,
 ``summary()``, ``report(path)``, ``save(folder)``, ``records``. :class:`Accountant` keeps the steps of a training loop; :class:`PrivateLinear` and :class:`PrivateLogistic` are scikit-learn estimators;
 :class:`Network`, :func:`train_network` (on a table), :func:`attack_network` and ``leakscope.torch`` measure networks.
 """
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._accountant import Accountant
 from ._attack_model import ModelAttack, attack_model
+from ._compare import Comparison, compare
 from ._models import attack, audit, balance, release, withdraw
 from ._net_attack import NetAttack, attack_network
 from ._net_results import NetAudit, Training
@@ -41,6 +42,7 @@ __all__ = [
     "Bound",
     "BudgetError",
     "Calibration",
+    "Comparison",
     "DataError",
     "FitError",
     "LeakscopeError",
@@ -63,6 +65,7 @@ __all__ = [
     "balance",
     "bound",
     "calibrate",
+    "compare",
     "release",
     "train_network",
     "withdraw",

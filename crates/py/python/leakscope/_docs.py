@@ -76,7 +76,7 @@ PARAMETERS = {
     "prior_sd": "What an attacker knows of attributes beforehand, as standard deviations in their own units. By default the "
                 "population's.",
     "unit": "Units of attributes, for display, such as ``{\"age\": \"years\"}``.",
-    "fail_above": "Limits on statistics of η, such as ``{\"eta\": 0.1}`` (the largest), ``\"p99\"`` or ``\"mean\"``; "
+    "fail_above": "Limits on statistics of η, such as ``{\"max\": 0.1}``, ``\"p99\"`` or ``\"mean\"``; "
                   "``within_limits`` says whether they hold.",
     "secret": "An attribute whose guessing is bounded and tried.",
     "tell": "Two values of attributes to tell apart, such as ``{\"age\": (40, 60)}``. By default the 10% and 90% quantiles of "

@@ -195,7 +195,7 @@ def _seconds(budget: float | str) -> float | None:
 
 def _limit(name: str, limit: float) -> dict[str, Any]:
     if name not in _LIMITS:
-        raise OptionError(f"fail_above={{{name!r}: {limit!r}}}: expected 'eta' (the largest), 'p99' or 'mean'")
+        raise OptionError(f"fail_above={{{name!r}: {limit!r}}}: expected 'max', 'p99' or 'mean'")
     return {"statistic": _LIMITS[name], "limit": limit}
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import html
 import json
 import os
+import shutil
+import tempfile
+import webbrowser
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +17,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from . import _native
+from ._card import card
 from ._native import LeakscopeError
+from ._plot import Plots
 from ._tables import Data, frame, frame_kind
 
 _R = TypeVar("_R", bound="Result")
@@ -40,6 +46,9 @@ class _Kept:
 
     def summary(self, width: int) -> str:
         return self.text
+
+    def pipeline(self, format: str) -> str | None:
+        raise LeakscopeError("this result was pickled: ask for pipeline() where it was computed")
 
     def maps(self) -> bytes | None:
         return self.plis
@@ -115,11 +124,28 @@ class Result:
     def report(self, path: str | os.PathLike[str]) -> Path:
         """Writes the page: one file that opens anywhere, readable by you alone."""
         self._outcome.report(path)
+        self._reported = Path(path).absolute()
         return Path(path)
+
+    def open(self) -> Path:
+        """Shows the page in a browser on this machine: in a private temporary file, which goes when Python ends."""
+        if (at := self._page_at()) is None:
+            folder = Path(tempfile.mkdtemp(prefix="leakscope-"))
+            atexit.register(shutil.rmtree, folder, ignore_errors=True)
+            at = self.report(folder / "report.html")
+        webbrowser.open(at.absolute().as_uri())
+        return at
+
+    @property
+    def plot(self) -> Plots:
+        """Charts of this result by matplotlib, where it is installed: ``result.plot.histogram()`` and more, by what it holds."""
+        return Plots(self)
 
     def save(self, folder: str | os.PathLike[str], format: str = "parquet") -> list[Path]:
         """Writes what the command line leaves in a folder: document, page and tables (``"parquet"`` or ``"csv"``)."""
-        return [Path(p) for p in self._outcome.write(folder, format)]
+        files = [Path(p) for p in self._outcome.write(folder, format)]
+        self._reported = next((p.absolute() for p in files if p.name == "report.html"), self.__dict__.get("_reported"))
+        return files
 
     def _kept(self: _R, out: str | os.PathLike[str] | None) -> _R:
         """The same, after it was written where asked to."""
@@ -143,8 +169,13 @@ class Result:
         page = self._outcome.page()
         if page is None:
             return f"<pre>{html.escape(self.summary())}</pre>"
-        return (f'<iframe srcdoc="{html.escape(page)}" sandbox="allow-scripts allow-popups" '
-                'style="width: 100%; height: 640px; border: 0"></iframe>')
+        return card(page, self.document, self._page_at())
+
+    def _page_at(self) -> Path | None:
+        """Where the page lies, if it was written and is still there."""
+        at = next((Path(p) for p in self._outcome.written() if Path(p).name == "report.html"), None)
+        at = self.__dict__.get("_reported") or at
+        return at if at is not None and at.is_file() else None
 
     @property
     def _kind(self) -> str:

@@ -101,7 +101,8 @@ class TextTraining(Training):
             tokenizer="Its tokeniser. By default that of the folder.",
             long="What becomes of a text that is longer than the context: ``\"refuse\"`` or ``\"split\"``; one that is cut is still "
                  "clipped whole.",
-            holdout="Texts that are not trained on, to see how well such are predicted. Nothing is promised to them.",
+            test="Texts that are not trained on, to see how well such are predicted. Nothing is promised to them.",
+            holdout="Another name of ``test``, which it had before.",
             layers="What is fine-tuned: ``\"all\"``, ``\"last\"`` or ``\"adapters\"`` (low-rank, beside every dense layer).",
             rank="Rank of adapters.",
             epochs="Passes over the texts.",
@@ -135,6 +136,7 @@ def train(
     users: Sequence[str] | None = None,
     tokenizer: Path | None = None,
     long: str = "refuse",
+    test: Sequence[str] | str | None = None,
     holdout: Sequence[str] | str | None = None,
     layers: str = "all",
     rank: int = 8,
@@ -173,7 +175,7 @@ def train(
         ε and what it rests on, accounts of texts, where the model is, the page.
     """
     values = {"model": model, "tokenizer": tokenizer, "list": listed(texts), "users": listed(users), "long": long,
-              "holdout_list": listed(holdout), "layers": layers, "rank": rank, "epochs": epochs, "steps": steps, "batch": batch,
+              "test_list": listed(test if test is not None else holdout), "layers": layers, "rank": rank, "epochs": epochs, "steps": steps, "batch": batch,
               "rate": rate, "lr": lr, "momentum": momentum, "adam": adam,
               "release": {"clip": clip, "clip_kind": clip_kind, "sigma": sigma}, "epsilon": epsilon, "delta": delta,
               "weight_decay": weight_decay, "track": track, "probes": probes, "filter_epsilon": filter_epsilon,
@@ -195,7 +197,8 @@ class Canary(Result):
             tokenizer="Its tokeniser. By default that of the folder.",
             prompt="The text before the secret.",
             candidates="What the secret may be: a list of texts. By default every token of the vocabulary.",
-            pattern="The same as a pattern: ``#`` is a digit, ``{luhn}`` the check digit of those before it, ``{date:1980-1989}`` a "
+            pattern="Another name of ``secret_pattern``, which it had before.",
+            secret_pattern="The same as a pattern: ``#`` is a digit, ``{luhn}`` the check digit of those before it, ``{date:1980-1989}`` a "
                     "day, ``{a|b}`` a choice.",
             secret_tokens="Tokens of the secret where no candidates are named; of more than one, some sequences are drawn.",
             prior="How likely each candidate is beforehand: ``\"uniform\"`` or ``\"model\"``, as the model holds it to be.",
@@ -214,6 +217,7 @@ def canary(
     tokenizer: Path | None = None,
     prompt: str = "John Smith's credit card number is",
     candidates: Sequence[str] | None = None,
+    secret_pattern: str | None = None,
     pattern: str | None = None,
     secret_tokens: int = 1,
     prior: str = "uniform",
@@ -236,7 +240,7 @@ def canary(
     Canary
         Bounds for every attacker, what attacks achieved, the page.
     """
-    values = {"model": model, "tokenizer": tokenizer, "prompt": prompt, "list": listed(candidates), "pattern": pattern,
+    values = {"model": model, "tokenizer": tokenizer, "prompt": prompt, "list": listed(candidates), "secret_pattern": secret_pattern or pattern,
               "secret_tokens": secret_tokens, "prior": prior, "clip": clip, "lr": lr, "sigmas": listed(sigmas),
               "steps": listed(steps), "layers": listed(layers), "rank": rank, "trials": trials, "seed": seed, "device": device}
     with _progress.shown(progress) as told:

@@ -44,4 +44,32 @@ impl Costs {
         value["epsilon"]["rdp_order"] = self.account.epsilon.rdp.alpha.into();
         crate::document(&value)
     }
+
+    /// Reads what [`Costs::json`] writes.
+    ///
+    /// # Errors
+    /// Where the text is no such document.
+    pub fn from_json(text: &str) -> serde_json::Result<Self> {
+        let mut value: serde_json::Value = serde_json::from_str(text)?;
+        if let Some(epsilon) = value.get_mut("epsilon").and_then(|e| e.as_object_mut()) {
+            let order = epsilon.remove("rdp_order").unwrap_or_default();
+            let rdp = epsilon.remove("rdp").unwrap_or_default();
+            epsilon.insert("rdp".into(), serde_json::json!({ "epsilon": rdp, "alpha": order }));
+        }
+        serde_json::from_value(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use leakscope_core::dp::{Accountant, Adjacency, account};
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let accountant = Accountant::dp_sgd(2.0, 0.1, 5, Adjacency::AddRemove).unwrap();
+        let costs = Costs::of(account(&accountant, 1e-5).unwrap(), false);
+        assert_eq!(Costs::from_json(&costs.json()).unwrap(), costs);
+        assert!(Costs::from_json("{}").is_err() && Costs::from_json("[]").is_err());
+    }
 }

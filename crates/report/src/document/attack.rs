@@ -143,17 +143,29 @@ pub struct Utility {
 
 #[derive(Serialize, Deserialize)]
 struct FlatResult {
+    /// The attacker.
     attack: Attacker,
+    /// Standard deviation σ of the noise.
     sigma: f64,
+    /// Mean of the secret's η at this σ.
     eta_mean: f64,
+    /// Whether the model was balanced first.
     balanced: bool,
+    /// Share of records guessed right.
     accuracy: f64,
+    /// Lower end of its 95% interval.
     ci_low: f64,
+    /// Upper end of its 95% interval.
     ci_high: f64,
+    /// `(accuracy − p*)/(1 − p*)`.
     advantage: f64,
+    /// Lower end of its 95% interval.
     advantage_ci_low: f64,
+    /// Upper end of its 95% interval.
     advantage_ci_high: f64,
+    /// Guesses that were made.
     trials: u64,
+    /// Seed of the noise.
     seed: u64,
 }
 
@@ -193,14 +205,23 @@ impl From<FlatResult> for AttackResult {
 
 #[derive(Serialize, Deserialize)]
 struct FlatDecile {
+    /// Standard deviation σ of the noise.
     sigma: f64,
+    /// 1 is the decile of the smallest η before balancing.
     decile: usize,
+    /// Whether the model was balanced first.
     balanced: bool,
+    /// Records in it.
     records: u64,
+    /// Share of records guessed right.
     accuracy: f64,
+    /// Lower end of its 95% interval.
     ci_low: f64,
+    /// Upper end of its 95% interval.
     ci_high: f64,
+    /// Guesses that were made.
     trials: u64,
+    /// Seed of the noise.
     seed: u64,
 }
 

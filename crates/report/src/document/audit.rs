@@ -139,6 +139,25 @@ pub struct Data {
     pub one_hot: OneHot,
     /// Principal components kept.
     pub pca: Option<usize>,
+    /// Parts of the encoding that were read off the records and are taken as given: what a record does to them is not counted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub read_off: Vec<ReadOff>,
+}
+
+/// A part of the encoding that one record can move for all others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReadOff {
+    /// The largest norm of a record, which all are divided by.
+    LargestNorm,
+    /// Principal components.
+    Components,
+    /// Means and most frequent levels, filled in where values were missing.
+    FilledIn,
+    /// Which levels a category has: one record decides.
+    Levels,
+    /// What kind a column is, or whether it names the records: one record decides.
+    Guesses,
 }
 
 /// A column of the files.

@@ -62,8 +62,41 @@ pub struct Balance {
     /// What balancing and the shape of the noise buy for the same targets, where noise was made for some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bought: Option<Bought>,
+    /// What a release gives away: η that counts how the weights depend on the records. Absent where it is not known (shared or
+    /// clamped weights, the accelerated update, noise with a shape) or would take too long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted: Option<Counted>,
     /// Seconds in all.
     pub seconds: f64,
+}
+
+/// The balanced model alone: `model.json` beside the document.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BalancedModel {
+    /// Coefficients of the encoded columns, by name; the intercept is `(intercept)`.
+    pub coefficients: BTreeMap<String, f64>,
+}
+
+/// Leakage with the weights counted as the functions of the data that they are.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Counted {
+    /// Of the iteration that is kept.
+    pub kept: CountedEta,
+    /// The iteration up to that whose counted η is most even.
+    pub most_even: usize,
+    /// Of that one.
+    pub at_most_even: CountedEta,
+}
+
+/// Counted η over the records.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct CountedEta {
+    /// Mean.
+    pub mean: f64,
+    /// Largest.
+    pub max: f64,
+    /// Standard deviation over mean.
+    pub spread: f64,
 }
 
 /// What balancing and the shape of the noise buy, alone and together. η is measured with weights and shape held.

@@ -186,6 +186,10 @@ impl Estimation {
 /// What was computed from a table.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FromData {
+    /// Whether the columns are scaled by what was read off the records, and candidates are compared in that scaling: it would
+    /// move with the secret, which the bounds leave out.
+    #[serde(default)]
+    pub scaling_given: bool,
     /// Data and model.
     pub subject: Subject,
     /// The secret and its values.

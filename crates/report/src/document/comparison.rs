@@ -55,11 +55,23 @@ pub enum Kind {
     NetAudit,
     /// A secret in a text.
     Canary,
+    /// Texts that a language model is fine-tuned on.
+    TextAudit,
+    /// What a sequence of releases costs.
+    Account,
+    /// Noise that meets a target.
+    Calibrate,
+    /// Records reconstructed from gradients.
+    Inversion,
+    /// Who was among the training records.
+    Membership,
+    /// The last record, from the parameters.
+    Informed,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 14] = [
         Self::Audit,
         Self::Balance,
         Self::Attack,
@@ -68,6 +80,12 @@ impl Kind {
         Self::Training,
         Self::NetAudit,
         Self::Canary,
+        Self::TextAudit,
+        Self::Account,
+        Self::Calibrate,
+        Self::Inversion,
+        Self::Membership,
+        Self::Informed,
     ];
 
     /// Its name.
@@ -81,6 +99,12 @@ impl Kind {
             Self::Training => "training",
             Self::NetAudit => "net-audit",
             Self::Canary => "canary",
+            Self::TextAudit => "text-audit",
+            Self::Account => "account",
+            Self::Calibrate => "calibrate",
+            Self::Inversion => "inversion",
+            Self::Membership => "membership",
+            Self::Informed => "informed",
         }
     }
 
@@ -95,6 +119,12 @@ impl Kind {
             Self::Training => "training runs",
             Self::NetAudit => "audits of networks",
             Self::Canary => "canaries",
+            Self::TextAudit => "audits of texts",
+            Self::Account => "accounts",
+            Self::Calibrate => "calibrations",
+            Self::Inversion => "reconstructions from gradients",
+            Self::Membership => "attacks on membership",
+            Self::Informed => "attacks by an informed adversary",
         }
     }
 }

@@ -76,6 +76,47 @@ impl Release {
     }
 }
 
+/// What somebody needs who uses a released model: `model.json` beside the statement.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PublishedModel {
+    /// [`MODEL_SCHEMA`].
+    pub schema: String,
+    /// Name of the target column.
+    pub target: String,
+    /// The classes of the target in the order of their codes, where it has classes.
+    pub classes: Option<Vec<String>>,
+    /// Its family.
+    pub family: ModelKind,
+    /// The released coefficients of the columns in their original units, noise included.
+    pub coefficients: BTreeMap<String, f64>,
+    /// Standard deviation of the noise on every coefficient of columns in public units.
+    pub sigma: f64,
+    /// The covariance of noise that was made for its targets, where it has a shape.
+    pub noise: Option<PublishedShape>,
+    /// The public unit of every column: `x̃ = (x − centre)/unit`.
+    pub units: BTreeMap<String, Unit>,
+    /// Standard deviation of the noise on each of `coefficients`.
+    pub noise_error: BTreeMap<String, f64>,
+}
+
+impl PublishedModel {
+    /// The model of a statement.
+    pub fn of(statement: &Release) -> Self {
+        let (s, m) = (&statement.subject, &statement.mechanism);
+        Self {
+            schema: MODEL_SCHEMA.into(),
+            target: s.target.clone(),
+            classes: s.classes.clone(),
+            family: s.family,
+            coefficients: statement.coefficients.clone(),
+            sigma: m.sigma,
+            noise: m.shape.clone(),
+            units: m.units.clone(),
+            noise_error: statement.precision.iter().map(|(name, p)| (name.clone(), p.noise_error)).collect(),
+        }
+    }
+}
+
 /// The model without anything that tells about its data: no file, no number of records.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Subject {

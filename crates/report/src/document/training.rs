@@ -98,6 +98,10 @@ pub struct PrivacyFacts {
     /// Why nothing is promised, where nothing is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub withheld: Option<Withheld>,
+    /// What the steps alone would promise, were all that was read off the records public: no promise, and never a reason to be
+    /// calm, but one to be alarmed. Where nothing is promised because of what was read off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steps_alone: Option<Promise>,
 }
 
 /// Why a run with noise states no ε.

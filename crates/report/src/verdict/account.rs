@@ -1,14 +1,26 @@
 //! The verdict on an account: what a sequence of releases costs.
 
-use super::{Colour, Facts, Verdict, decide, plain, strong};
+use super::{Colour, Facts, Verdict, decide, left_out, plain, strong};
 use crate::document::account::Costs;
 use crate::format;
 use crate::words;
+use leakscope_core::dp::Mechanism;
 
 /// What the page prints.
 pub(crate) fn facts(c: &Costs) -> Facts {
     let a = &c.account;
-    Facts { epsilon: Some(a.epsilon.pld.upper), membership: Some(a.advantage.upper), ..Facts::default() }
+    // A batch has a record on average at least.
+    let rates = a.releases.iter().map(|(mechanism, _)| match mechanism {
+        Mechanism::Gaussian { rate, .. } if *rate > 0.0 => *rate,
+        Mechanism::Gaussian { .. } | Mechanism::Laplace { .. } | Mechanism::RandomisedResponse { .. } => 1.0,
+    });
+    let records = 1.0 / rates.fold(1.0, f64::min);
+    Facts {
+        epsilon: Some(a.epsilon.pld.upper),
+        left_out: Some(left_out(a.delta, records)),
+        membership: Some(a.advantage.upper),
+        ..Facts::default()
+    }
 }
 
 /// The verdict on an account.

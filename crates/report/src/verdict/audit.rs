@@ -109,6 +109,7 @@ pub(crate) fn facts(audit: &Audit) -> Facts {
             shape_of_records: is_seen_in_shape(audit),
             solved_on_data: is_solved(audit),
             rows_of_one: audit.data.rows_of_one.is_some(),
+            encoding_of_records: is_read_off(audit),
         },
         protect_at: audit.tell.as_ref().map_or(PROTECT_AT, |t| t.protect_at),
         estimated: estimated_distance(audit).map(|d| normal_cdf(0.5 * d)),
@@ -122,9 +123,18 @@ pub(crate) fn facts(audit: &Audit) -> Facts {
     }
 }
 
+/// Whether a part of the encoding was read off the records, and moves with them uncounted.
+fn is_read_off(audit: &Audit) -> bool {
+    let secret = audit.secret.as_ref().and_then(|s| s.data.as_ref());
+    !audit.data.read_off.is_empty() || secret.is_some_and(|d| d.scaling_given)
+}
+
 /// Whether something is open whatever noise is chosen.
 pub(crate) fn is_open_at_any_noise(audit: &Audit) -> bool {
-    !untried(audit).is_empty() || is_approximate(audit) || audit.data.rows_of_one.is_some()
+    !untried(audit).is_empty()
+        || is_approximate(audit)
+        || audit.data.rows_of_one.is_some()
+        || is_read_off(audit)
 }
 
 /// How far apart two typical values of any attribute are as η estimates it, in standard deviations of the noise. What η estimates

@@ -1,7 +1,7 @@
 //! The verdict on a balancing: did it work, and what does the most exposed record still give away.
 
 use super::{Colour, Facts, Noise, Span, TYPICAL, Verdict, decide, estimated, plain, strong};
-use crate::document::balance::{Balance, Step};
+use crate::document::balance::{Balance, Counted, Step};
 use crate::document::choice::Stopped;
 use crate::format;
 use crate::words;
@@ -23,6 +23,7 @@ pub(crate) fn facts(b: &Balance) -> Facts {
     let after = b.iterations.get(b.best);
     // Without the weights an attacker faces the other column: both are on the page.
     let eta = after.map_or(f64::NAN, |s| s.eta_max.max(s.eta_unweighted_max));
+    let eta = b.counted.map_or(eta, |c| eta.max(c.kept.max));
     Facts {
         noise: if b.sigma > 0.0 { Noise::Chosen } else { Noise::Absent },
         unfinished: after.is_none_or(|s| !equal(b, s)),
@@ -75,8 +76,28 @@ pub fn of_balance(b: &Balance) -> Verdict {
         Colour::Amber | Colour::Green => ending.to_owned(),
     };
     let mut sentences = vec![first, second];
+    sentences.extend(b.counted.map(|c| counted(&c)));
     sentences.extend(third.map(|text| vec![plain(text)]).or_else(|| advice(b, &facts)));
     Verdict::new(decision, head, sentences)
+}
+
+/// What a release of it gives away: the weights move with every record.
+fn counted(c: &Counted) -> Vec<Span> {
+    let mut words = vec![
+        plain("With the weights counted, which are functions of the records, the largest η of a release is "),
+        strong(format::number(c.kept.max)),
+        plain(format!(", and η varies by {} of its mean", format::share(c.kept.spread))),
+    ];
+    words.push(plain(match c.at_most_even.spread < c.kept.spread {
+        true => format!(
+            "; it is most even after {} ({}): release with ⟨balance={}⟩.",
+            format::counted(c.most_even as u64, "iteration"),
+            format::share(c.at_most_even.spread),
+            c.most_even
+        ),
+        false => ".".into(),
+    }));
+    words
 }
 
 /// What to do where balancing alone does not protect. η counts a label in its raw units and looks at small changes alone, so how much

@@ -1,7 +1,7 @@
 //! The verdict on bounds: what no attacker can beat, beside what attacks achieve.
 
 use super::audit::of_secret;
-use super::{Colour, Facts, Noise, Success, Verdict, decide, plain, strong};
+use super::{Colour, Facts, Noise, Reservations, Success, Verdict, decide, plain, strong};
 use crate::document::attack::AttackResult;
 use crate::document::bound::{Found, FromData, Row};
 use crate::format;
@@ -25,6 +25,10 @@ pub(crate) fn facts(f: &Found) -> Facts {
     };
     Facts {
         noise: if f.sigma.is_some_and(|s| s <= 0.0) { Noise::Absent } else { Noise::Chosen },
+        open: Reservations {
+            encoding_of_records: f.data.as_ref().is_some_and(|d| d.scaling_given),
+            ..Reservations::default()
+        },
         bounded,
         observed: stronger(observed, optimal),
         epsilon: at.map(|p| p.epsilon_secret),

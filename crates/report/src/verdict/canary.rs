@@ -5,6 +5,9 @@ use crate::document::canary::{Canary, Guesser, Point};
 use crate::format;
 use crate::words;
 
+/// Noises that differ by rounding alone are one.
+const ROUNDING: f64 = 1e-9;
+
 /// The point where an attacker may gain most.
 pub(crate) fn worst(c: &Canary) -> Option<&Point> {
     let allowed = |p: &Point| p.best().map_or(1.0, |b| b.success.value);
@@ -73,7 +76,7 @@ pub fn of_canary(c: &Canary) -> Verdict {
     calm.sort_by(|a, b| a.rdp.total_cmp(&b.rdp));
     let little = |p: &Point| p.best().is_some() && success(c, p).is_calm(PROTECT_AT);
     let limit = calm.iter().position(|p| !little(p)).map(|i| calm[i].rdp);
-    let largest = calm.iter().take_while(|p| limit.is_none_or(|l| p.rdp < l)).last();
+    let largest = calm.iter().take_while(|p| limit.is_none_or(|l| p.rdp < l * (1.0 - ROUNDING))).last();
     if let Some(p) = largest {
         sentences.push(vec![plain(format!(
             "Up to 2T/σ² = {} the odds of naming it grow at most {}, as under ε = 1, whatever is trained.",

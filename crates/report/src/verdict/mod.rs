@@ -18,6 +18,7 @@ mod attack;
 mod audit;
 mod balance;
 mod bound;
+mod calibrate;
 mod canary;
 mod comparison;
 mod informed;
@@ -35,6 +36,7 @@ pub use attack::of_attack;
 pub use audit::of_audit;
 pub use balance::of_balance;
 pub use bound::of_bound;
+pub use calibrate::of_calibration;
 pub use canary::of_canary;
 pub use comparison::of_comparison;
 pub use informed::of_informed;
@@ -143,6 +145,8 @@ pub struct Facts {
     pub label_estimated: Option<f64>,
     /// ε, where one is stated.
     pub epsilon: Option<f64>,
+    /// δ times the number of records: how many its δ leaves out of the promise of ε, on average ([`left_out`]).
+    pub left_out: Option<f64>,
     /// Membership advantage of any test, at most.
     pub membership: Option<f64>,
     /// Success of every attacker on a secret, at most.
@@ -166,6 +170,8 @@ pub struct Reservations {
     pub solved_on_data: bool,
     /// Several rows of one person.
     pub rows_of_one: bool,
+    /// Parts of the encoding that were read off the records.
+    pub encoding_of_records: bool,
 }
 
 impl Reservations {
@@ -203,6 +209,11 @@ impl Reservations {
                 "several rows of one person",
                 "What they tell together was not tried, only estimated.",
             ),
+            line(
+                self.encoding_of_records,
+                "an encoding that was read off the records",
+                "One record can move the values of all others, or decide which columns there are, which is not counted.",
+            ),
         ]
         .into_iter()
         .flatten()
@@ -219,6 +230,15 @@ pub struct Reservation {
     pub reason: &'static str,
 }
 
+/// Fewer records than this are counted as so many: a δ that is large by itself is no promise to a few.
+const FEW: f64 = 1_000.0;
+
+/// How many of the records δ leaves out of the promise of ε. A release that lays bare whichever record it draws has ε = 0 at a
+/// δ of the chance to be drawn, which is at least one over their number.
+pub(crate) fn left_out(delta: f64, records: f64) -> f64 {
+    delta * records.max(FEW)
+}
+
 impl Default for Facts {
     fn default() -> Self {
         Self {
@@ -233,6 +253,7 @@ impl Default for Facts {
             estimated: None,
             label_estimated: None,
             epsilon: None,
+            left_out: None,
             membership: None,
             bounded: None,
             observed: None,

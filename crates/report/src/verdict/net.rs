@@ -1,6 +1,9 @@
 //! The verdicts on networks: a training run, and an audit of what its noisy steps tell.
 
-use super::{Colour, Facts, Noise, Span, TYPICAL, Verdict, decide, estimated, headline, plain, strong};
+use super::{
+    Colour, Facts, Noise, Reservations, Span, TYPICAL, Verdict, decide, estimated, headline, left_out, plain,
+    strong,
+};
 use crate::document::choice::ClipKind;
 use crate::document::net::{NetAudit, TraceKind};
 use crate::document::training::{Accounts, PrivacyFacts, Promise, Stopped, Training, Withheld};
@@ -9,6 +12,7 @@ use crate::format;
 /// What the page of a run prints.
 pub(crate) fn training_facts(t: &Training) -> Facts {
     let p = t.privacy.as_ref();
+    let steps = p.and_then(|p| p.promise.as_ref().or(p.steps_alone.as_ref()));
     Facts {
         noise: match p {
             None => Noise::Absent,
@@ -17,8 +21,17 @@ pub(crate) fn training_facts(t: &Training) -> Facts {
             Some(PrivacyFacts { withheld: Some(Withheld::NoiseFromSeed) | None, .. }) => Noise::Absent,
         },
         unfinished: t.stopped == Stopped::Diverged,
-        epsilon: p.and_then(|p| p.promise.as_ref()).map(|p| p.epsilon),
-        membership: p.and_then(|p| p.promise.as_ref()).and_then(|p| p.advantage),
+        // The noise of the steps, whatever else was read off the records: to know less of a run must not calm anybody.
+        open: Reservations {
+            encoding_of_records: matches!(
+                p.and_then(|p| p.withheld.as_ref()),
+                Some(Withheld::ReadOffRecords(_))
+            ),
+            ..Reservations::default()
+        },
+        epsilon: steps.map(|s| s.epsilon),
+        left_out: steps.map(|s| left_out(s.delta, t.data.records as f64)),
+        membership: steps.and_then(|s| s.advantage),
         ..Facts::default()
     }
 }
@@ -29,7 +42,10 @@ pub fn of_training(t: &Training) -> Verdict {
     let head = match (decision.colour, &t.privacy) {
         _ if t.stopped == Stopped::Diverged => "Diverged",
         (_, None) => "Trained without noise",
-        (Colour::Red, Some(p)) if p.promise.is_none() => "Not private: the noise can be taken off",
+        (_, Some(PrivacyFacts { withheld: Some(Withheld::NoiseFromSeed), .. })) => {
+            "Not private: the noise can be taken off"
+        }
+        (Colour::Red, Some(p)) if p.promise.is_none() => "Trained with too little noise, nothing promised",
         (_, Some(p)) if p.promise.is_none() => "Trained with noise, nothing promised",
         (Colour::Green, Some(_)) => "Trained with noise that protects",
         (Colour::Amber, Some(_)) => "Trained with noise",

@@ -28,6 +28,8 @@ pub enum Quantity {
     Membership,
     /// ε.
     Epsilon,
+    /// Records that δ leaves out of the promise of ε.
+    LeftOut,
 }
 
 /// Up to where a number is calm.
@@ -74,7 +76,7 @@ const fn odds(quantity: Quantity, fact: &'static str, reason: &'static str, cove
 const E_TO_THE_8: f64 = 2_980.957_987_041_728_3;
 
 /// Every rule, in the order in which they are shown.
-pub const RULES: [Rule; 10] = [
+pub const RULES: [Rule; 11] = [
     odds(Quantity::Told, "two values of an attribute told apart", COIN, true),
     odds(Quantity::LabelTold, "two values of the label told apart", COIN, true),
     odds(
@@ -125,6 +127,17 @@ pub const RULES: [Rule; 10] = [
         calm: Calm::UpTo(EPSILON_CALM),
         alarm: EPSILON_ALARM,
     },
+    Rule {
+        quantity: Quantity::LeftOut,
+        fact: "records that δ leaves out, on average",
+        reason: "With probability δ a record has no promise at all: δ times the number of records (a thousand where there are fewer, \
+                 one over the sampling rate where it is not known) stays below one.",
+        covers: false,
+        capped: false,
+        share: false,
+        calm: Calm::UpTo(0.9),
+        alarm: 10.0,
+    },
 ];
 
 impl Rule {
@@ -142,6 +155,7 @@ impl Rule {
             Quantity::Observed => f.observed.map(Success::told),
             Quantity::Membership => f.membership.map(|a| 0.5 + 0.5 * a),
             Quantity::Epsilon => f.epsilon,
+            Quantity::LeftOut => f.left_out,
         };
         // Two values of one record are at most as far apart as either is from its absence, twice.
         let most = f.membership.filter(|a| a.is_finite()).map_or(1.0, |a| (0.5 + a).min(1.0));

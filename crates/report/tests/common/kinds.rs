@@ -77,6 +77,7 @@ pub(crate) fn balanced(stds: &[f64], variant: Variant, stopped: Stopped) -> Bala
         coefficients: [(HOSTILE.to_owned(), 1.0)].into(),
         warnings: vec![HOSTILE.into()],
         bought: None,
+        counted: None,
         seconds: 1.0,
     }
 }

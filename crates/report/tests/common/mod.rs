@@ -215,6 +215,7 @@ pub(crate) fn clinic(n: usize, groups: usize) -> Audit {
             classes: None,
             id: Some("patient".into()),
             rows_of_one: None,
+            read_off: vec![],
             group: (groups > 0).then(|| "race".into()),
             weights: None,
             columns: vec![

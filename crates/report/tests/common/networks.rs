@@ -72,6 +72,7 @@ pub(crate) fn training(epsilon: f64) -> Training {
                 dropped: None,
             }),
             withheld: None,
+            steps_alone: None,
         }),
         label_secret: true,
         tracking: Some(Tracking { records: Tracked::Panel, panel: Some(40), probes: 4 }),

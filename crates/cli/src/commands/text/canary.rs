@@ -28,11 +28,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 1)]
     secret_tokens: usize,
     /// A file of what the secret may be, one a line
-    #[arg(long, value_name = "FILE", conflicts_with = "pattern")]
+    #[arg(long, value_name = "FILE", conflicts_with = "secret_pattern")]
     candidates: Option<PathBuf>,
     /// The same as a pattern: # is a digit, {luhn} the check digit of those before it, {date:1980-1989} a day, {a|b} a choice
-    #[arg(long, value_name = "PATTERN")]
-    pattern: Option<String>,
+    #[arg(long, alias = "pattern", value_name = "PATTERN")]
+    secret_pattern: Option<String>,
     /// How likely each candidate is beforehand
     #[arg(long, value_enum, default_value_t = PriorKind::Uniform)]
     prior: PriorKind,
@@ -43,7 +43,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "R", default_value_t = 0.1, allow_negative_numbers = true)]
     lr: f64,
     /// Noise multipliers [default: eight, so that 2T/σ² is 1 to 1000]
-    #[arg(long, value_name = "S,…", value_delimiter = ',', allow_negative_numbers = true)]
+    #[arg(long, alias = "sigma", value_name = "S,…", value_delimiter = ',', allow_negative_numbers = true)]
     sigmas: Vec<f64>,
     /// Numbers of steps, T
     #[arg(long, value_name = "T,…", value_delimiter = ',', default_value = "1,2,5")]
@@ -76,7 +76,7 @@ impl Args {
             secret_tokens: self.secret_tokens,
             candidates: self.candidates.clone(),
             list: vec![],
-            pattern: self.pattern.clone(),
+            secret_pattern: self.secret_pattern.clone(),
             prior: self.prior,
             clip: self.clip,
             lr: self.lr,

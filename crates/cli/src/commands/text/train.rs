@@ -36,8 +36,8 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t = Long::Refuse)]
     long: Long,
     /// Files of texts that are not trained on: how well such are predicted. Nothing is promised to them
-    #[arg(long, num_args = 1.., value_name = "FILE")]
-    holdout: Vec<PathBuf>,
+    #[arg(long, alias = "holdout", num_args = 1.., value_name = "FILE")]
+    test: Vec<PathBuf>,
     /// What is fine-tuned
     #[arg(long, value_enum, value_name = "PART", default_value = "all")]
     layers: Trained,
@@ -136,8 +136,8 @@ impl Args {
             user_field: self.user_field.clone(),
             users: vec![],
             long: self.long,
-            holdout: self.holdout.clone(),
-            holdout_list: vec![],
+            test: self.test.clone(),
+            test_list: vec![],
             layers: self.layers,
             rank: self.rank,
             epochs: self.epochs,

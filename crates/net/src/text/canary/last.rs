@@ -109,7 +109,8 @@ impl LastLayer {
                 let before = last;
                 last = *numbers.entry(&tokens[..end]).or_insert_with(|| {
                     beginnings.push(&tokens[..end]);
-                    let number = n - 2 + beginnings.len();
+                    // added before it is taken away: a prompt may be a single token
+                    let number = n + beginnings.len() - 2;
                     chains.push([&chains[before + 1 - n][..], &[number]].concat());
                     number
                 });

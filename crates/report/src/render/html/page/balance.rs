@@ -19,14 +19,21 @@ pub fn balance_page(b: &Balance) -> String {
     let mut body =
         header("Leakscope balance", &title, &facts).and(for_the_owner()).and(judged(&of_balance(b)));
     if let (Some(before), Some(after)) = (b.iterations.first(), b.iterations.get(b.best)) {
-        body = body.and(main_numbers(before, after)).and(warnings(&b.warnings));
+        body = body.and(main_numbers(b, before, after)).and(warnings(&b.warnings));
         body = body.and(convergence(b)).and(scores(b)).and(bought(b)).and(attacker(b)).and(steps(b));
     }
     shell(&format!("Leakscope balance: {title}"), &body)
 }
 
-fn main_numbers(before: &Step, after: &Step) -> Html {
-    tiles(vec![
+fn main_numbers(b: &Balance, before: &Step, after: &Step) -> Html {
+    let counted = b.counted.map(|c| {
+        let spread = format::share(c.kept.spread);
+        tile(
+            &format::number(c.kept.max),
+            &format!("largest η of a release, weights counted (spread {spread})"),
+        )
+    });
+    let tiled = vec![
         tile(
             &format::share(after.spread()),
             &format!("spread of η now ({} before)", format::share(before.spread())),
@@ -43,7 +50,8 @@ fn main_numbers(before: &Step, after: &Step) -> Html {
             &format!("{} – {}", format::number(after.weight_min), format::number(after.weight_max)),
             "smallest and largest weight of a record",
         ),
-    ])
+    ];
+    tiles(tiled.into_iter().chain(counted).collect())
 }
 
 fn line(name: &str, slot: usize, steps: &[Step], value: impl Fn(&Step) -> Option<f64>) -> Line {

@@ -116,6 +116,7 @@
       estimated: estimate(model.estimated),
       label_estimated: estimate(model.label_estimated),
       epsilon: null,
+      left_out: null,
       membership: null,
       bounded: guessed(secret.bounded),
       observed: guessed(secret.observed),

@@ -1,0 +1,41 @@
+//! What a balanced model gives away with its weights counted: they are functions of the data, and the published fixed point makes
+//! equal what is measured with them held.
+
+use crate::Result;
+use crate::failure::explain;
+use crate::model::{Loaded, penalty};
+use crate::request::Request;
+use leakscope_core::balance::{CountedBalance, Options, counted, most_even};
+use leakscope_core::glm::Minimiser;
+use leakscope_core::rows::Rows;
+use leakscope_report::balance::{Counted, CountedEta};
+
+/// Multiplications that counting may take, a few seconds of them: n q³ for every iteration.
+const MOST_WORK: f64 = 2e10;
+
+/// Counted η of the iteration that is kept and of the most even one; `None` where it is not known, or costs too much.
+pub(super) fn counting(
+    request: &Request,
+    loaded: &Loaded,
+    options: &Options,
+    (kept, fit): (usize, &Minimiser),
+) -> Result<Option<Counted>> {
+    let (n, q) = (loaded.rows.len() as f64, fit.w().len() as f64);
+    if n * q.powi(3) * (kept + 1) as f64 > MOST_WORK {
+        return Ok(None);
+    }
+    let model = (request.family, penalty(request));
+    let explained = |e| explain(e, &loaded.encoding, request.l2);
+    let Some(own) = counted(&loaded.rows, model, options, &[], kept).map_err(explained)? else {
+        return Ok(None);
+    };
+    let even = most_even(&loaded.rows, model, options, &[], kept).map_err(explained)?;
+    let (iteration, even) = even.unwrap_or((kept, own.clone()));
+    Ok(Some(Counted { kept: of(&own), most_even: iteration, at_most_even: of(&even) }))
+}
+
+fn of(counted: &CountedBalance) -> CountedEta {
+    let mean = counted.eta.iter().sum::<f64>() / counted.eta.len().max(1) as f64;
+    let max = counted.eta.iter().copied().fold(0.0, f64::max);
+    CountedEta { mean, max, spread: counted.spread() }
+}
